@@ -1,0 +1,31 @@
+package resp
+
+import "strconv"
+
+// AppendCommand appends a command as a client sends it: an array of bulk strings.
+func AppendCommand(dst []byte, args ...[]byte) []byte {
+	dst = appendHeader(dst, '*', len(args))
+	for _, arg := range args {
+		dst = appendHeader(dst, '$', len(arg))
+		dst = append(dst, arg...)
+		dst = append(dst, '\r', '\n')
+	}
+	return dst
+}
+
+// AppendCommandStrings is [AppendCommand] for strings.
+func AppendCommandStrings(dst []byte, args ...string) []byte {
+	dst = appendHeader(dst, '*', len(args))
+	for _, arg := range args {
+		dst = appendHeader(dst, '$', len(arg))
+		dst = append(dst, arg...)
+		dst = append(dst, '\r', '\n')
+	}
+	return dst
+}
+
+func appendHeader(dst []byte, kind byte, n int) []byte {
+	dst = append(dst, kind)
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, '\r', '\n')
+}
