@@ -33,7 +33,7 @@ func splitWord(line []byte, i int) ([]byte, int, error) {
 	var err error
 	for i < len(line) {
 		switch c := line[i]; {
-		case isSpace(c) || c == 0:
+		case c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == 0: // not \v and \f: Redis keeps those inside a word
 			return word, i, nil
 		case c == '"':
 			if word, i, err = splitDouble(word, line, i+1); err != nil {

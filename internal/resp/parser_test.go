@@ -1,0 +1,297 @@
+package resp_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "seed of the random tests (0: from the clock)")
+
+func newRand(t testing.TB) *rand.Rand {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// drain returns every whole command and the error, if any, that ends the stream.
+func drain(p *resp.Parser) (commands [][]string, err error) {
+	for {
+		args, err := p.Next()
+		if args == nil || err != nil {
+			return commands, err
+		}
+		command := make([]string, len(args))
+		for i, arg := range args {
+			command[i] = string(arg)
+		}
+		commands = append(commands, command)
+	}
+}
+
+// parseSplit feeds stream in pieces whose sizes next chooses.
+func parseSplit(limits resp.Limits, stream []byte, next func() int) (commands [][]string, err error) {
+	p := resp.NewParser(limits)
+	for len(stream) > 0 && err == nil {
+		n := min(next(), len(stream))
+		p.Feed(stream[:n])
+		stream = stream[n:]
+		var some [][]string
+		some, err = drain(p)
+		commands = append(commands, some...)
+	}
+	return commands, err
+}
+
+func TestParserCommands(t *testing.T) {
+	for _, tt := range []struct {
+		name, stream string
+		want         [][]string
+		err          string
+	}{
+		{"array of bulk strings", "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", [][]string{{"GET", "k"}}, ""},
+		{"two in one read", "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nQUIT\r\n", [][]string{{"PING"}, {"QUIT"}}, ""},
+		{"empty argument", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", [][]string{{"ECHO", ""}}, ""},
+		{"binary argument", "*1\r\n$5\r\n\x00\r\n*$\r\n", [][]string{{"\x00\r\n*$"}}, ""},
+		{"empty arrays are nothing", "*0\r\n*-1\r\n*-100\r\n*1\r\n$1\r\na\r\n", [][]string{{"a"}}, ""},
+		{"inline", "PING\r\nGET  key \n", [][]string{{"PING"}, {"GET", "key"}}, ""},
+		{"inline quotes", `SET "a\x00\n\"b" 'it\'s \n'` + "\r\n", [][]string{{"SET", "a\x00\n\"b", "it's \\n"}}, ""},
+		{"blank lines are nothing", "\r\n\n   \r\nPING\r\n", [][]string{{"PING"}}, ""},
+		{"inline then array", "PING\r\n*1\r\n$4\r\nPING\r\n", [][]string{{"PING"}, {"PING"}}, ""},
+		{"cut short", "*2\r\n$3\r\nGET\r\n$1\r\nk", nil, ""},
+		{"unbalanced double", "GET \"a\r\n", nil, "Protocol error: unbalanced quotes in request"},
+		{"unbalanced single", "GET 'a\r\n", nil, "Protocol error: unbalanced quotes in request"},
+		{"quote closed inside a word", "GET \"a\"b\r\n", nil, "Protocol error: unbalanced quotes in request"},
+		{"count is not a number", "*x\r\n", nil, "Protocol error: invalid multibulk length"},
+		{"count is empty", "*\r\n", nil, "Protocol error: invalid multibulk length"},
+		{"count has a leading zero", "*01\r\n", nil, "Protocol error: invalid multibulk length"},
+		{"count above the limit", "*1048577\r\n", nil, "Protocol error: invalid multibulk length"},
+		{"count beyond 32 bits", "*2147483648\r\n", nil, "Protocol error: invalid multibulk length"},
+		{"count overflows 64 bits", "*18446744073709551617\r\n", nil, "Protocol error: invalid multibulk length"},
+		{"count line without end", "*" + strings.Repeat("1", 17<<10), nil, "Protocol error: too big mbulk count string"},
+		{"no dollar", "*1\r\n!3\r\nabc\r\n", nil, "Protocol error: expected '$', got '!'"},
+		{"bulk is not a number", "*1\r\n$x\r\n", nil, "Protocol error: invalid bulk length"},
+		{"bulk is negative", "*1\r\n$-1\r\n", nil, "Protocol error: invalid bulk length"},
+		{"bulk above the limit", "*1\r\n$67108865\r\n", nil, "Protocol error: invalid bulk length"},
+		{"bulk overflows", "*1\r\n$9223372036854775808\r\n", nil, "Protocol error: invalid bulk length"},
+		{"bulk line without end", "*1\r\n$" + strings.Repeat("1", 17<<10), nil, "Protocol error: too big bulk count string"},
+		{"endless inline", strings.Repeat("a", 17<<10), nil, "Protocol error: too big inline request"},
+		{"commands before the error count", "PING\r\n*x\r\n", [][]string{{"PING"}}, "Protocol error: invalid multibulk length"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, size := range map[string]int{"whole": 1 << 30, "byte by byte": 1, "in sevens": 7} {
+				got, err := parseSplit(resp.Limits{}, []byte(tt.stream), func() int { return size })
+				if !reflect.DeepEqual(got, tt.want) {
+					t.Errorf("%s: got %q, want %q", name, got, tt.want)
+				}
+				text := ""
+				if err != nil {
+					text = err.Error()
+				}
+				if text != tt.err {
+					t.Errorf("%s: error %q, want %q", name, text, tt.err)
+				}
+			}
+		})
+	}
+}
+
+func TestParserLimits(t *testing.T) {
+	limits := resp.Limits{Args: 3, Bulk: 10, Command: 40, Inline: 20, NoInline: true}
+	for stream, want := range map[string]string{
+		"*4\r\n":                      "Protocol error: invalid multibulk length",
+		"*1\r\n$11\r\n":               "Protocol error: invalid bulk length",
+		"PING\r\n":                    "Protocol error: inline commands are disabled",
+		"*" + strings.Repeat("9", 21): "Protocol error: too big mbulk count string",
+		"*3\r\n$10\r\n0123456789\r\n$10\r\n0123456789\r\n$10\r\n": "Protocol error: too big command",
+	} {
+		p := resp.NewParser(limits)
+		p.Feed([]byte(stream))
+		_, err := p.Next()
+		var violation resp.RequestError
+		if !errors.As(err, &violation) || err.Error() != want {
+			t.Errorf("%q: %v, want %s", stream, err, want)
+		}
+		p.Feed([]byte("*1\r\n$1\r\na\r\n"))
+		if _, again := p.Next(); again == nil || again.Error() != want {
+			t.Errorf("%q: error does not last: %v", stream, again)
+		}
+	}
+	p := resp.NewParser(limits)
+	p.SetLimits(resp.Limits{})
+	p.Feed([]byte("PING\r\n"))
+	if args, err := p.Next(); len(args) != 1 || err != nil {
+		t.Errorf("raised limits do not hold: %q, %v", args, err)
+	}
+}
+
+// TestParserAllocatesWhatArrives sends announcements of a great deal and looks at what they cost.
+func TestParserAllocatesWhatArrives(t *testing.T) {
+	for _, stream := range []string{"*1048576\r\n", "*1\r\n$67108864\r\n", "*1048576\r\n$67108864\r\nabc"} {
+		p := resp.NewParser(resp.Limits{})
+		p.Feed([]byte(stream))
+		if args, err := p.Next(); args != nil || err != nil {
+			t.Fatalf("%q: %v, %v", stream, args, err)
+		}
+		if held := p.Held(); held > 1024 {
+			t.Errorf("%q holds %d bytes", stream, held)
+		}
+		if !p.Partial() {
+			t.Errorf("%q is not seen as partial", stream)
+		}
+	}
+}
+
+func TestParserGivesMemoryBack(t *testing.T) {
+	p := resp.NewParser(resp.Limits{})
+	big := resp.AppendCommand(nil, []byte("SET"), []byte("k"), make([]byte, 8<<20))
+	many := make([][]byte, 100_000)
+	big = resp.AppendCommand(big, many...)
+	p.Feed(big)
+	commands, err := drain(p)
+	if len(commands) != 2 || err != nil {
+		t.Fatal(len(commands), err)
+	}
+	p.Feed([]byte("PING\r\n"))
+	if held := p.Held(); held > 64<<10 {
+		t.Errorf("holds %d bytes after large commands", held)
+	}
+}
+
+// randomStream builds a stream of commands and sometimes breaks it.
+func randomStream(r *rand.Rand) []byte {
+	var stream []byte
+	for range 1 + r.IntN(20) {
+		args := make([][]byte, 1+r.IntN(6))
+		for i := range args {
+			args[i] = make([]byte, r.IntN(1+1<<r.IntN(11)))
+			for j := range args[i] {
+				args[i][j] = byte(r.Uint32())
+			}
+		}
+		switch r.IntN(6) {
+		case 0:
+			for i, arg := range args {
+				if i > 0 {
+					stream = append(stream, ' ')
+				}
+				stream = resp.AppendQuoted(stream, arg)
+			}
+			stream = append(stream, '\r', '\n')
+		case 1:
+			stream = append(stream, "*0\r\n\r\n"...)
+		default:
+			stream = resp.AppendCommand(stream, args...)
+		}
+	}
+	for r.IntN(3) == 0 {
+		stream[r.IntN(len(stream))] = "*$\r\n-19 \"'\x00"[r.IntN(11)]
+	}
+	return stream
+}
+
+// TestParserAnySplit checks that how a stream is cut into reads changes nothing.
+func TestParserAnySplit(t *testing.T) {
+	r := newRand(t)
+	for range 300 {
+		stream := randomStream(r)
+		limits := resp.Limits{Inline: 1 << (4 + r.IntN(11))}
+		want, wantErr := parseSplit(limits, stream, func() int { return len(stream) })
+		for _, largest := range []int{1, 2, 5, 100, 5000} {
+			got, err := parseSplit(limits, stream, func() int { return 1 + r.IntN(largest) })
+			if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Fatalf("stream %q in pieces up to %d: %q, %v; whole: %q, %v", stream, largest, got, err, want, wantErr)
+			}
+		}
+	}
+}
+
+func FuzzParser(f *testing.F) {
+	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n"), uint8(3))
+	f.Add([]byte("SET \"a b\" 'c'\r\n*1\r\n$-1\r\n"), uint8(1))
+	f.Add([]byte("*-1\r\n*0\r\n*1\r\n:"), uint8(2))
+	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
+		limits := resp.Limits{Inline: 64, Args: 16, Bulk: 256, Command: 1024}
+		want, wantErr := parseSplit(limits, stream, func() int { return 1 << 30 })
+		got, err := parseSplit(limits, stream, func() int { return int(size)%7 + 1 })
+		if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("split %d: %q, %v; whole: %q, %v", size, got, err, want, wantErr)
+		}
+	})
+}
+
+func FuzzSplitLine(f *testing.F) {
+	f.Add([]byte(`set "a\x00b" 'c\'d'`))
+	f.Add([]byte{0, 34, 92, 39, 10})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = resp.SplitLine(b)
+		args, err := resp.SplitLine(resp.AppendQuoted(nil, b))
+		if err != nil || len(args) != 1 || !bytes.Equal(args[0], b) {
+			t.Fatalf("%q does not survive quoting: %q, %v", b, args, err)
+		}
+	})
+}
+
+func TestSplitLine(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want []string
+	}{
+		{"", nil},
+		{"  \t ", nil},
+		{"a b", []string{"a", "b"}},
+		{`a"b c"`, []string{"ab c"}},
+		{`"\x41\x4g"`, []string{"Ax4g"}},
+		{`"" ''`, []string{"", ""}},
+		{`"\n\r\t\b\a\q\\"`, []string{"\n\r\t\b\aq\\"}},
+		{"a\vb", []string{"a\vb"}},
+		{"a\x00b", []string{"a"}},
+	} {
+		args, err := resp.SplitLine([]byte(tt.line))
+		var got []string
+		for _, arg := range args {
+			got = append(got, string(arg))
+		}
+		if err != nil || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%q: %q, %v, want %q", tt.line, got, err, tt.want)
+		}
+	}
+	for _, line := range []string{`"`, `'`, `"a`, `"a"b`, `'a'b`, `"a\"`, `a "b`, "\"a\x00\""} {
+		if args, err := resp.SplitLine([]byte(line)); !errors.Is(err, resp.ErrUnbalancedQuotes) {
+			t.Errorf("%q: %q, %v", line, args, err)
+		}
+	}
+}
+
+func BenchmarkParserPipeline(b *testing.B) {
+	var stream []byte
+	for range 16 {
+		stream = resp.AppendCommandStrings(stream, "SET", "key:000000000042", "xxx")
+	}
+	p := resp.NewParser(resp.Limits{})
+	b.ReportAllocs()
+	b.SetBytes(int64(len(stream)))
+	for b.Loop() {
+		p.Feed(stream)
+		for {
+			args, err := p.Next()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if args == nil {
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package resp
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// Writer appends replies to a buffer. Types that RESP2 does not have are written the way Redis writes them to a RESP2
+// client: maps, sets and pushes as arrays, doubles and big numbers as bulk strings, booleans as 0 and 1, every null as the bulk null.
+//
+// The zero Writer speaks RESP2.
+type Writer struct {
+	buf   []byte
+	resp3 bool
+}
+
+// SetVersion selects the protocol for the replies that follow: 2 or 3.
+func (w *Writer) SetVersion(version int) { w.resp3 = version == 3 }
+
+// Version returns 2 or 3.
+func (w *Writer) Version() int {
+	if w.resp3 {
+		return 3
+	}
+	return 2
+}
+
+// Bytes returns what has been written and not been discarded. It is valid until the next call.
+func (w *Writer) Bytes() []byte { return w.buf }
+
+// Len returns the number of bytes written and not discarded.
+func (w *Writer) Len() int { return len(w.buf) }
+
+// Held returns the memory behind the writer in bytes.
+func (w *Writer) Held() int { return cap(w.buf) }
+
+// Discard drops the first n bytes: they have been sent.
+func (w *Writer) Discard(n int) {
+	switch {
+	case n < len(w.buf):
+		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+	case cap(w.buf) > keepReplies:
+		w.buf = nil // one large reply must not cost its connection memory for good
+	default:
+		w.buf = w.buf[:0]
+	}
+}
+
+// keepReplies is what a drained writer keeps allocated, in bytes.
+const keepReplies = 16 << 10
+
+// Truncate drops everything behind the first n bytes: replies that must not be sent after all.
+func (w *Writer) Truncate(n int) { w.buf = w.buf[:n] }
+
+// Raw appends bytes that are replies already.
+func (w *Writer) Raw(b []byte) { w.buf = append(w.buf, b...) }
+
+func (w *Writer) header(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }
+
+func (w *Writer) crlf() { w.buf = append(w.buf, '\r', '\n') }
+
+// Simple writes a simple string such as OK. It must not hold line ends.
+func (w *Writer) Simple(s string) {
+	w.buf = append(w.buf, byte(SimpleString))
+	w.buf = append(w.buf, s...)
+	w.crlf()
+}
+
+// Error writes an error, code first. Line ends inside it become spaces: an error may quote what a client sent, which must
+// not be able to forge replies.
+func (w *Writer) Error(s string) {
+	w.buf = append(w.buf, byte(Error))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\r' || c == '\n' {
+			c = ' '
+		}
+		w.buf = append(w.buf, c)
+	}
+	w.crlf()
+}
+
+// Int writes an integer.
+func (w *Writer) Int(n int64) {
+	if uint64(n) < 10 {
+		w.buf = append(w.buf, byte(Integer), '0'+byte(n), '\r', '\n')
+		return
+	}
+	w.buf = append(w.buf, byte(Integer))
+	w.buf = strconv.AppendInt(w.buf, n, 10)
+	w.crlf()
+}
+
+// Bulk writes a bulk string. A nil slice is an empty string, not a null.
+func (w *Writer) Bulk(b []byte) {
+	w.header(BulkString, len(b))
+	w.buf = append(w.buf, b...)
+	w.crlf()
+}
+
+// BulkString is [Writer.Bulk] for a string.
+func (w *Writer) BulkString(s string) {
+	w.header(BulkString, len(s))
+	w.buf = append(w.buf, s...)
+	w.crlf()
+}
+
+// BulkInt writes an integer as a bulk string.
+func (w *Writer) BulkInt(n int64) {
+	var digits [20]byte
+	w.Bulk(strconv.AppendInt(digits[:0], n, 10))
+}
+
+// Null writes a null.
+func (w *Writer) Null() {
+	if w.resp3 {
+		w.buf = append(w.buf, "_\r\n"...)
+		return
+	}
+	w.buf = append(w.buf, "$-1\r\n"...)
+}
+
+// NullArray writes a null where the command would have replied with an array; only RESP2 tells the two apart.
+func (w *Writer) NullArray() {
+	if w.resp3 {
+		w.buf = append(w.buf, "_\r\n"...)
+		return
+	}
+	w.buf = append(w.buf, "*-1\r\n"...)
+}
+
+// Array starts an array; its n elements are the next n replies.
+func (w *Writer) Array(n int) { w.header(Array, n) }
+
+// Map starts a map of n pairs; its keys and values are the next 2n replies.
+func (w *Writer) Map(n int) {
+	if w.resp3 {
+		w.header(Map, n)
+		return
+	}
+	w.header(Array, 2*n)
+}
+
+// Set starts a set of n elements.
+func (w *Writer) Set(n int) { w.aggregate(Set, n) }
+
+// Push starts an out-of-band message of n elements.
+func (w *Writer) Push(n int) { w.aggregate(Push, n) }
+
+func (w *Writer) aggregate(kind Kind, n int) {
+	if !w.resp3 {
+		kind = Array
+	}
+	w.header(kind, n)
+}
+
+// Double writes a double.
+func (w *Writer) Double(f float64) {
+	var digits [32]byte
+	text := AppendDouble(digits[:0], f)
+	if !w.resp3 {
+		w.Bulk(text)
+		return
+	}
+	w.buf = append(w.buf, byte(Double))
+	w.buf = append(w.buf, text...)
+	w.crlf()
+}
+
+// Bool writes a boolean.
+func (w *Writer) Bool(b bool) {
+	switch {
+	case w.resp3 && b:
+		w.buf = append(w.buf, "#t\r\n"...)
+	case w.resp3:
+		w.buf = append(w.buf, "#f\r\n"...)
+	case b:
+		w.Int(1)
+	default:
+		w.Int(0)
+	}
+}
+
+// Verbatim writes text with a format of three letters: "txt" or "mkd".
+func (w *Writer) Verbatim(format, text string) {
+	if !w.resp3 {
+		w.BulkString(text)
+		return
+	}
+	w.header(Verbatim, len(format)+1+len(text))
+	w.buf = append(w.buf, format...)
+	w.buf = append(w.buf, ':')
+	w.buf = append(w.buf, text...)
+	w.crlf()
+}
+
+// BigNumber writes an integer of any size, given as digits.
+func (w *Writer) BigNumber(digits string) {
+	if !w.resp3 {
+		w.BulkString(digits)
+		return
+	}
+	w.buf = append(w.buf, byte(BigNumber))
+	w.buf = append(w.buf, digits...)
+	w.crlf()
+}
+
+// LastIsError reports whether the reply that starts at offset from is an error. It is how a transaction tells.
+func (w *Writer) LastIsError(from int) bool {
+	return from < len(w.buf) && bytes.IndexByte([]byte{byte(Error), byte(BulkError)}, w.buf[from]) >= 0
+}
