@@ -1,0 +1,184 @@
+package db
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
+)
+
+// Key is a handle on a key, whatever it holds.
+type Key struct{ handle }
+
+// Key returns a handle on key. It reads nothing.
+func (s *Store) Key(key string) Key { return Key{s.handle(key)} }
+
+// Key returns a handle on key, inside the transaction. It reads nothing.
+func (t *Tx) Key(key string) Key { return Key{t.handle(key)} }
+
+// Type says what a key holds.
+type Type = keydir.Type
+
+// What a key can hold. TypeNone stands for a key that does not exist.
+const (
+	TypeNone      = keydir.None
+	TypeString    = keydir.String
+	TypeHash      = keydir.Hash
+	TypeList      = keydir.List
+	TypeSet       = keydir.Set
+	TypeSortedSet = keydir.ZSet
+)
+
+// NoTTL is the time that a key without a deadline has to live.
+const NoTTL time.Duration = -1
+
+// ExpireCondition restricts when a deadline is set. The values can be combined with |, except that ExpireIfNone goes with
+// no other and ExpireIfLater does not go with ExpireIfSooner.
+type ExpireCondition = structures.ExpireCondition
+
+// Conditions for Key.Expire. A key without a deadline counts as one that expires after any moment.
+const (
+	ExpireIfNone   = structures.ExpireIfNone   // the key has no deadline
+	ExpireIfAny    = structures.ExpireIfAny    // the key has a deadline
+	ExpireIfLater  = structures.ExpireIfLater  // the new deadline is later than the current one
+	ExpireIfSooner = structures.ExpireIfSooner // the new deadline is sooner than the current one
+)
+
+// Delete deletes the key and says whether it existed. O(1): what a collection holds is freed in the background.
+func (k Key) Delete() (bool, error) {
+	t, err := k.write()
+	if err != nil {
+		return false, err
+	}
+	ok, err := k.on(t).Delete()
+	return ok, k.done(t, err)
+}
+
+// Exists says whether the key exists. O(1).
+func (k Key) Exists() (bool, error) {
+	typ, err := k.Type()
+	return typ != TypeNone, err
+}
+
+// Type says what the key holds, TypeNone if it does not exist. O(1).
+func (k Key) Type() (Type, error) {
+	t, err := k.read()
+	if err != nil {
+		return TypeNone, err
+	}
+	typ, err := k.on(t).Type()
+	return typ, k.done(t, err)
+}
+
+// Expire lets the key expire after d, counted in whole milliseconds, if it exists and all conditions hold, and says whether
+// it did so. The key is deleted at once if d is not positive. It fails with structures.ErrExpireNX or
+// structures.ErrExpireGTLT if the conditions contradict each other. O(log n) in the number of deadlines.
+func (k Key) Expire(d time.Duration, conditions ...ExpireCondition) (bool, error) {
+	t, err := k.write()
+	if err != nil {
+		return false, err
+	}
+	return k.expire(t, t.now()+d.Milliseconds(), conditions)
+}
+
+// ExpireAt is Expire with a moment, with a precision of one millisecond. The key is deleted at once if the moment has
+// passed. O(log n) in the number of deadlines.
+func (k Key) ExpireAt(at time.Time, conditions ...ExpireCondition) (bool, error) {
+	t, err := k.write()
+	if err != nil {
+		return false, err
+	}
+	return k.expire(t, at.UnixMilli(), conditions)
+}
+
+func (k Key) expire(t *Tx, ms int64, conditions []ExpireCondition) (bool, error) {
+	var condition ExpireCondition
+	for _, c := range conditions {
+		condition |= c
+	}
+	ok, err := k.on(t).Expire(ms, t.now(), condition)
+	return ok, k.done(t, err)
+}
+
+// Deadline returns the moment from which the key is gone, the zero time if it has none. It returns ErrNotFound if the key
+// does not exist. O(1).
+func (k Key) Deadline() (time.Time, error) {
+	t, err := k.read()
+	if err != nil {
+		return time.Time{}, err
+	}
+	ms, set, ok, err := k.on(t).Deadline()
+	if err = found(ok, k.done(t, err)); err != nil || !set {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(ms), nil
+}
+
+// TTL returns the time that the key has left to live, in whole milliseconds, and NoTTL if it has no deadline. It returns
+// ErrNotFound if the key does not exist. O(1).
+func (k Key) TTL() (time.Duration, error) {
+	t, err := k.read()
+	if err != nil {
+		return 0, err
+	}
+	now := t.now()
+	ms, set, ok, err := k.on(t).Deadline()
+	if err = found(ok, k.done(t, err)); err != nil {
+		return 0, err
+	}
+	if !set {
+		return NoTTL, nil
+	}
+	const longest = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(max(ms-now, 0), longest)) * time.Millisecond, nil
+}
+
+// Persist takes the key's deadline away and says whether it had one. O(log n) in the number of deadlines.
+func (k Key) Persist() (bool, error) {
+	t, err := k.write()
+	if err != nil {
+		return false, err
+	}
+	ok, err := k.on(t).Persist()
+	return ok, k.done(t, err)
+}
+
+// Rename moves what the key holds, with its deadline, to another name, replacing what is there. It returns ErrNotFound if
+// the key does not exist. O(n): every record carries the name and is written again.
+func (k Key) Rename(to string) error {
+	t, err := k.writeKeys([]string{k.key, to})
+	if err != nil {
+		return err
+	}
+	ok, err := k.on(t).Rename(to)
+	return found(ok, k.done(t, err))
+}
+
+// RenameIfAbsent is Rename unless the other name exists; it says whether it moved the key. It returns ErrNotFound if the
+// key does not exist. O(n).
+func (k Key) RenameIfAbsent(to string) (bool, error) {
+	t, err := k.writeKeys([]string{k.key, to})
+	if err != nil {
+		return false, err
+	}
+	moved, ok, err := k.on(t).RenameIfAbsent(to)
+	return moved, found(ok, k.done(t, err))
+}
+
+func (k Key) on(t *Tx) structures.Key { return structures.Key{Txn: t.txn(), Key: k.key} }
+
+// readKeys is read for a method that touches several keys; done ends it too.
+func (h handle) readKeys(keys []string) (*Tx, error) {
+	if h.tx != nil {
+		return h.read()
+	}
+	return h.store.beginKeys(false, keys...)
+}
+
+// writeKeys is write for a method that touches several keys; done ends it too.
+func (h handle) writeKeys(keys []string) (*Tx, error) {
+	if h.tx != nil {
+		return h.write()
+	}
+	return h.store.beginKeys(true, keys...)
+}

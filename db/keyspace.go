@@ -1,0 +1,223 @@
+package db
+
+import (
+	"iter"
+
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
+)
+
+// Keyspace is a handle on all keys of a namespace: what concerns several keys at once, or keys that are not known by name.
+type Keyspace struct{ handle }
+
+// Keyspace returns a handle on the store's keys. It reads nothing.
+func (s *Store) Keyspace() Keyspace { return Keyspace{s.handle("")} }
+
+// Keyspace returns a handle on the keys, inside the transaction. It reads nothing.
+func (t *Tx) Keyspace() Keyspace { return Keyspace{t.handle("")} }
+
+// Pair is a key and a string value.
+type Pair struct {
+	Key   string
+	Value []byte
+}
+
+// KeyInfo is a key and what it holds.
+type KeyInfo struct {
+	Key  string
+	Type Type
+}
+
+// KeyScanOptions narrow a scan of the keys.
+type KeyScanOptions struct {
+	// Match is a glob pattern that keys must match. Default: all keys.
+	Match string
+	// Count is how many keys one call looks at, about. Default: 10.
+	Count int
+	// Type is what keys must hold. Default: anything.
+	Type Type
+}
+
+// Delete deletes keys and returns how many of them existed, all in one commit. O(1) a key.
+func (k Keyspace) Delete(keys ...string) (int, error) {
+	t, err := k.writeKeys(keys)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, key := range keys {
+		var ok bool
+		if ok, err = (structures.Key{Txn: t.txn(), Key: key}).Delete(); err != nil {
+			break
+		}
+		if ok {
+			n++
+		}
+	}
+	return n, k.done(t, err)
+}
+
+// Exists returns how many of the keys exist; a key that is named twice counts twice. O(1) a key.
+func (k Keyspace) Exists(keys ...string) (int, error) {
+	t, err := k.readKeys(keys)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, key := range keys {
+		var typ Type
+		if typ, err = (structures.Key{Txn: t.txn(), Key: key}).Type(); err != nil {
+			break
+		}
+		if typ != TypeNone {
+			n++
+		}
+	}
+	return n, k.done(t, err)
+}
+
+// Get returns the values of several strings, in the order of the keys; nil stands for a key that does not exist or holds
+// something else. O(length) a key.
+func (k Keyspace) Get(keys ...string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	err := k.Visit(keys, func(i int, value []byte) bool {
+		if value != nil {
+			values[i] = append([]byte{}, value...)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// Visit calls visit with the value of each of several strings, in the order of the keys, until it returns false, all at
+// one moment; nil stands for a key that does not exist or holds something else. The slice is valid during the call only,
+// and visit may not use the store or change the transaction: it is the form that copies nothing.
+func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) error {
+	t, err := k.readKeys(keys)
+	if err != nil {
+		return err
+	}
+	return k.done(t, structures.GetMany(t.txn(), keys, visit))
+}
+
+// Put sets several strings, whatever the keys held before, in one commit. The keys have no deadline afterwards. O(length)
+// a key.
+func (k Keyspace) Put(pairs ...Pair) error {
+	t, err := k.writeKeys(pairKeys(pairs))
+	if err != nil {
+		return err
+	}
+	return k.done(t, putPairs(t, pairs))
+}
+
+// PutIfNoneExist is Put unless one of the keys exists; it says whether it set them. O(length) a key.
+func (k Keyspace) PutIfNoneExist(pairs ...Pair) (bool, error) {
+	t, err := k.writeKeys(pairKeys(pairs))
+	if err != nil {
+		return false, err
+	}
+	for i := range pairs {
+		typ, err := (structures.Key{Txn: t.txn(), Key: pairs[i].Key}).Type()
+		if err != nil || typ != TypeNone {
+			return false, k.done(t, err)
+		}
+	}
+	err = k.done(t, putPairs(t, pairs))
+	return err == nil, err
+}
+
+func pairKeys(pairs []Pair) []string {
+	keys := make([]string, len(pairs))
+	for i := range pairs {
+		keys[i] = pairs[i].Key
+	}
+	return keys
+}
+
+func putPairs(t *Tx, pairs []Pair) error {
+	for i := range pairs {
+		s := structures.String{Txn: t.txn(), Key: pairs[i].Key}
+		if _, err := s.Set(pairs[i].Value, SetOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Scan returns some keys and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A key
+// that exists from the start of the scan to its end is returned exactly once. O(o.Count); names are not kept in memory, so
+// the name of a string costs a read of its record.
+func (k Keyspace) Scan(cursor uint64, o KeyScanOptions) (keys []KeyInfo, next uint64, err error) {
+	if o.Count <= 0 {
+		o.Count = structures.DefaultScanCount
+	}
+	seen, last := 0, uint64(0)
+	next, err = k.scan(cursor, func(h uint64, key []byte, typ Type) bool {
+		// Keys with equal hashes belong to one page, for the cursor cannot tell them apart.
+		if seen >= o.Count && h != last {
+			return false
+		}
+		seen, last = seen+1, h
+		if (o.Type == TypeNone || o.Type == typ) && (o.Match == "" || structures.Match(o.Match, key)) {
+			keys = append(keys, KeyInfo{Key: string(key), Type: typ})
+		}
+		return true
+	})
+	return keys, next, err
+}
+
+// scan visits the live keys whose hashes are at least from, in the order of the hashes, until visit refuses one. It returns
+// the hash of that one, 0 if there is none. A store's stripes are locked one after the other.
+func (k Keyspace) scan(from uint64, visit func(h uint64, key []byte, typ Type) bool) (next uint64, err error) {
+	stopped := false
+	for stripe := keydir.StripeOf(from); stripe < keydir.Stripes && !stopped; stripe++ {
+		t, err := k.readStripe(stripe)
+		if err != nil {
+			return 0, err
+		}
+		err = t.eachKey(k.ns, stripe, from, func(h uint64, key []byte, typ Type) bool {
+			if !visit(h, key, typ) {
+				stopped, next = true, h
+			}
+			return !stopped
+		})
+		if err = k.done(t, err); err != nil {
+			return 0, err
+		}
+	}
+	return next, nil
+}
+
+// readStripe is read for a method that looks at the keys of one stripe.
+func (k Keyspace) readStripe(stripe int) (*Tx, error) {
+	if k.tx != nil {
+		return k.read()
+	}
+	return k.store.beginStripe(stripe)
+}
+
+// Keys returns the keys that match a glob pattern, in no particular order. O(all keys): it is meant for looking around.
+func (k Keyspace) Keys(pattern string) ([]string, error) {
+	var keys []string
+	_, err := k.scan(0, func(_ uint64, key []byte, _ Type) bool {
+		if pattern == "*" || structures.Match(pattern, key) {
+			keys = append(keys, string(key))
+		}
+		return true
+	})
+	return keys, err
+}
+
+// All ranges over the keys and what they hold, in no particular order. See the package documentation on iterators: it
+// reads in pages, so the loop may change the keys, and a handle of a store needs a place for a read error.
+func (k Keyspace) All(errs ...*error) iter.Seq2[string, Type] {
+	fail := k.sink(errs)
+	return func(yield func(string, Type) bool) {
+		scanPages(fail, func(cursor uint64) ([]KeyInfo, uint64, error) {
+			return k.Scan(cursor, KeyScanOptions{Count: pageSize})
+		}, func(info KeyInfo) bool { return yield(info.Key, info.Type) })
+	}
+}

@@ -1,0 +1,202 @@
+package db
+
+import (
+	"iter"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// List is a handle on a key that holds a list of values. Its methods return ErrWrongType if the key holds anything else. An
+// empty list does not exist: the last element takes the key with it.
+//
+// Positions count from 0 at the front; negative ones count from the back, -1 being the last element.
+type List struct{ handle }
+
+// List returns a handle on the list at key. It reads nothing.
+func (s *Store) List(key string) List { return List{s.handle(key)} }
+
+// List returns a handle on the list at key, inside the transaction. It reads nothing.
+func (t *Tx) List(key string) List { return List{t.handle(key)} }
+
+// Len returns the number of elements, 0 if the key does not exist. O(1).
+func (l List) Len() (int, error) {
+	t, err := l.read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := l.on(t).Len()
+	return n, l.done(t, err)
+}
+
+// PushFront puts values in front, one after the other, so that the last one comes first, and returns the new length. O(1)
+// a value.
+func (l List) PushFront(values ...[]byte) (int, error) { return l.push(structures.Front, values) }
+
+// PushBack puts values at the back and returns the new length. O(1) a value.
+func (l List) PushBack(values ...[]byte) (int, error) { return l.push(structures.Back, values) }
+
+func (l List) push(end structures.End, values [][]byte) (int, error) {
+	t, err := l.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := l.on(t).Push(end, values)
+	return n, l.done(t, err)
+}
+
+// PushFrontIfPresent is PushFront on a list that exists; otherwise it does nothing and returns 0. O(1) a value.
+func (l List) PushFrontIfPresent(values ...[]byte) (int, error) {
+	return l.pushPresent(structures.Front, values)
+}
+
+// PushBackIfPresent is PushBack on a list that exists; otherwise it does nothing and returns 0. O(1) a value.
+func (l List) PushBackIfPresent(values ...[]byte) (int, error) {
+	return l.pushPresent(structures.Back, values)
+}
+
+func (l List) pushPresent(end structures.End, values [][]byte) (int, error) {
+	t, err := l.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := l.on(t).PushIfPresent(end, values)
+	return n, l.done(t, err)
+}
+
+// PopFront removes and returns the first element. It returns ErrNotFound if the key does not exist. O(1).
+func (l List) PopFront() ([]byte, error) { return l.pop(structures.Front) }
+
+// PopBack removes and returns the last element. It returns ErrNotFound if the key does not exist. O(1).
+func (l List) PopBack() ([]byte, error) { return l.pop(structures.Back) }
+
+func (l List) pop(end structures.End) ([]byte, error) {
+	values, err := l.popN(end, 1)
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// PopFrontN removes and returns up to n elements from the front, the first one first. It returns ErrNotFound if the key
+// does not exist, and structures.ErrNegative for a negative n. O(1) an element.
+func (l List) PopFrontN(n int) ([][]byte, error) { return l.popN(structures.Front, n) }
+
+// PopBackN removes and returns up to n elements from the back, the last one first. It returns ErrNotFound if the key does
+// not exist, and structures.ErrNegative for a negative n. O(1) an element.
+func (l List) PopBackN(n int) ([][]byte, error) { return l.popN(structures.Back, n) }
+
+func (l List) popN(end structures.End, n int) ([][]byte, error) {
+	t, err := l.write()
+	if err != nil {
+		return nil, err
+	}
+	values, ok, err := l.on(t).Pop(end, n)
+	return values, found(ok, l.done(t, err))
+}
+
+// At returns a copy of the element at a position, or ErrNotFound if there is none. O(1).
+func (l List) At(position int64) ([]byte, error) {
+	t, err := l.read()
+	if err != nil {
+		return nil, err
+	}
+	value, ok, err := l.on(t).At(nil, position)
+	return value, found(ok, l.done(t, err))
+}
+
+// Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and structures.ErrIndexRange
+// if the list has no such position. O(1).
+func (l List) Set(position int64, value []byte) error {
+	t, err := l.write()
+	if err != nil {
+		return err
+	}
+	ok, err := l.on(t).Set(position, value)
+	return found(ok, l.done(t, err))
+}
+
+// Range returns the elements from start to stop, both inclusive; positions beyond the list are cut to it. O(number
+// returned).
+func (l List) Range(start, stop int64) ([][]byte, error) {
+	var values [][]byte
+	err := l.Visit(start, stop, func(n int) { values = make([][]byte, 0, n) }, func(value []byte) bool {
+		values = append(values, append([]byte{}, value...))
+		return true
+	})
+	return values, err
+}
+
+// Visit calls begin once with the number of elements from start to stop, then visit for each of them until it returns
+// false, all at one moment. begin may be nil. The slice is valid during the call only, and neither function may use the
+// store or change the transaction: it is the form that copies nothing. O(number visited).
+func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byte) bool) error {
+	t, err := l.read()
+	if err != nil {
+		return err
+	}
+	return l.done(t, l.on(t).Visit(start, stop, begin, visit))
+}
+
+// All ranges over positions and elements, front to back. See the package documentation on iterators: it reads in pages, so
+// elements that are pushed or removed in front meanwhile shift what follows.
+func (l List) All(errs ...*error) iter.Seq2[int, []byte] {
+	fail := l.sink(errs)
+	return func(yield func(int, []byte) bool) {
+		for from := 0; ; from += pageSize {
+			page, err := l.Range(int64(from), int64(from+pageSize-1))
+			if err != nil {
+				fail(err)
+				return
+			}
+			for i, value := range page {
+				if !yield(from+i, value) {
+					return
+				}
+			}
+			if len(page) < pageSize {
+				return
+			}
+		}
+	}
+}
+
+// Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key. O(1)
+// a deleted element.
+func (l List) Trim(start, stop int64) error {
+	t, err := l.write()
+	if err != nil {
+		return err
+	}
+	return l.done(t, l.on(t).Trim(start, stop))
+}
+
+// InsertBefore puts value before the first element that equals pivot and returns the new length, -1 if no element does,
+// and 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
+func (l List) InsertBefore(pivot, value []byte) (int, error) { return l.insert(true, pivot, value) }
+
+// InsertAfter puts value after the first element that equals pivot and returns the new length, -1 if no element does, and
+// 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
+func (l List) InsertAfter(pivot, value []byte) (int, error) { return l.insert(false, pivot, value) }
+
+func (l List) insert(before bool, pivot, value []byte) (int, error) {
+	t, err := l.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := l.on(t).Insert(before, pivot, value)
+	return n, l.done(t, err)
+}
+
+// Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is positive,
+// the last -count if it is negative, all if it is 0. O(n): it looks at every element that it has to, and then moves as few
+// as closing the gaps allows.
+func (l List) Remove(count int64, value []byte) (int, error) {
+	t, err := l.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := l.on(t).Remove(count, value)
+	return n, l.done(t, err)
+}
+
+func (l List) on(t *Tx) structures.List { return structures.List{Txn: t.txn(), Key: l.key} }

@@ -1,0 +1,169 @@
+package db
+
+import (
+	"iter"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// Set is a handle on a key that holds a set of members. Its methods return ErrWrongType if the key holds anything else. An
+// empty set does not exist: the last member takes the key with it.
+type Set struct{ handle }
+
+// Set returns a handle on the set at key. It reads nothing.
+func (s *Store) Set(key string) Set { return Set{s.handle(key)} }
+
+// Set returns a handle on the set at key, inside the transaction. It reads nothing.
+func (t *Tx) Set(key string) Set { return Set{t.handle(key)} }
+
+// Add adds members and returns how many of them are new. O(log n) a member.
+func (s Set) Add(members ...string) (int, error) {
+	t, err := s.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).Add(members)
+	return n, s.done(t, err)
+}
+
+// Remove removes members and returns how many of them were there. O(log n) a member.
+func (s Set) Remove(members ...string) (int, error) {
+	t, err := s.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).Remove(members)
+	return n, s.done(t, err)
+}
+
+// Has says whether member is in the set. O(log n).
+func (s Set) Has(member string) (bool, error) {
+	t, err := s.read()
+	if err != nil {
+		return false, err
+	}
+	ok, err := s.on(t).Has(member)
+	return ok, s.done(t, err)
+}
+
+// Len returns the number of members, 0 if the key does not exist. O(1).
+func (s Set) Len() (int, error) {
+	t, err := s.read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).Len()
+	return n, s.done(t, err)
+}
+
+// Members returns all members, in no particular order. O(n).
+func (s Set) Members() ([]string, error) {
+	var members []string
+	err := s.Visit(func(n int) { members = make([]string, 0, n) }, collect(&members))
+	return members, err
+}
+
+// Visit calls start once with the number of members, then visit for each member until it returns false, all at one moment.
+// start may be nil. The slice is valid during the call only, and neither function may use the store or change the
+// transaction: it is the form that copies nothing. O(n).
+func (s Set) Visit(start func(n int), visit func(member []byte) bool) error {
+	t, err := s.read()
+	if err != nil {
+		return err
+	}
+	return s.done(t, s.on(t).Visit(start, visit))
+}
+
+// Pop removes up to n members, chosen at random, and returns them. It returns none if the key does not exist, and
+// structures.ErrNegative for a negative n. O(log n) a member.
+func (s Set) Pop(n int) ([]string, error) {
+	t, err := s.write()
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.on(t).Pop(n, t.rand)
+	return members, s.done(t, err)
+}
+
+// Random returns members chosen at random, and leaves them: up to n different ones, or exactly -n that may repeat if n is
+// negative. It returns none if the key does not exist. O(log n) a member.
+func (s Set) Random(n int) ([]string, error) {
+	t, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.on(t).Random(n, t.rand)
+	return members, s.done(t, err)
+}
+
+// Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
+// member that is there from the start of the scan to its end is returned exactly once. A set of up to 128 members comes
+// whole. O(o.Count), 10 if it is 0.
+func (s Set) Scan(cursor uint64, o ScanOptions) (members []string, next uint64, err error) {
+	t, err := s.read()
+	if err != nil {
+		return nil, 0, err
+	}
+	next, err = s.on(t).Scan(cursor, o, func(member []byte) { members = append(members, string(member)) })
+	return members, next, s.done(t, err)
+}
+
+// All ranges over the members, in no particular order. See the package documentation on iterators: it reads in pages, so
+// the loop may change the set, and a handle of a store needs a place for a read error.
+func (s Set) All(errs ...*error) iter.Seq[string] {
+	fail := s.sink(errs)
+	return func(yield func(string) bool) {
+		scanPages(fail, func(cursor uint64) ([]string, uint64, error) {
+			return s.Scan(cursor, ScanOptions{Count: pageSize})
+		}, yield)
+	}
+}
+
+// Union returns the members of this set and of the sets at the other keys, each once, in no particular order. O(total).
+func (s Set) Union(others ...string) ([]string, error) { return s.combine(structures.Union, others) }
+
+// Inter returns the members that this set and all sets at the other keys have, in no particular order. O(smallest * keys *
+// log n).
+func (s Set) Inter(others ...string) ([]string, error) { return s.combine(structures.Inter, others) }
+
+// Diff returns the members of this set that none of the sets at the other keys has, in no particular order. O(this set *
+// keys * log n).
+func (s Set) Diff(others ...string) ([]string, error) { return s.combine(structures.Diff, others) }
+
+func (s Set) combine(op structures.SetOp, others []string) ([]string, error) {
+	var members []string
+	err := s.VisitCombined(op, others, collect(&members))
+	return members, err
+}
+
+// SetOp says how sets are combined: Union, Inter or Diff.
+type SetOp = structures.SetOp
+
+// The ways to combine sets.
+const (
+	UnionOf = structures.Union
+	InterOf = structures.Inter
+	DiffOf  = structures.Diff
+)
+
+// VisitCombined calls visit for each member of the union, the intersection or the difference of this set and the sets at
+// the other keys until it returns false, all at one moment. The slice is valid during the call only, and visit may not use
+// the store or change the transaction: it is the form that builds nothing.
+func (s Set) VisitCombined(op SetOp, others []string, visit func(member []byte) bool) error {
+	keys := append([]string{s.key}, others...)
+	t, err := s.readKeys(keys)
+	if err != nil {
+		return err
+	}
+	return s.done(t, structures.Combine(t.txn(), op, keys, visit))
+}
+
+func (s Set) on(t *Tx) structures.Set { return structures.Set{Txn: t.txn(), Key: s.key} }
+
+// collect returns a visitor that copies what it sees to the end of a slice.
+func collect(names *[]string) func([]byte) bool {
+	return func(name []byte) bool {
+		*names = append(*names, string(name))
+		return true
+	}
+}

@@ -1,0 +1,273 @@
+package db
+
+import (
+	"iter"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// SortedSet is a handle on a key that holds members with scores, ordered by score and then by the bytes of the member. Its
+// methods return ErrWrongType if the key holds anything else. An empty sorted set does not exist: the last member takes
+// the key with it.
+type SortedSet struct{ handle }
+
+// SortedSet returns a handle on the sorted set at key. It reads nothing.
+func (s *Store) SortedSet(key string) SortedSet { return SortedSet{s.handle(key)} }
+
+// SortedSet returns a handle on the sorted set at key, inside the transaction. It reads nothing.
+func (t *Tx) SortedSet(key string) SortedSet { return SortedSet{t.handle(key)} }
+
+// Scored is a member of a sorted set with its score. A score may be infinite, but not NaN; -0 is kept as 0.
+type Scored = structures.Scored
+
+// AddOptions are the conditions of SortedSet.AddWith.
+type AddOptions = structures.AddOptions
+
+// AddResult counts what SortedSet.AddWith did.
+type AddResult = structures.AddResult
+
+// Range selects members of a sorted set: a RankRange, a ScoreRange or a LexRange.
+type Range = structures.Range
+
+// RankRange selects members by their position in the order.
+type RankRange = structures.RankRange
+
+// ScoreRange selects members by score.
+type ScoreRange = structures.ScoreRange
+
+// LexRange selects members by their bytes; it is meant for sorted sets in which all scores are equal.
+type LexRange = structures.LexRange
+
+// LexBound is an end of a LexRange: Lex, LexOpen, LexMin or LexMax.
+type LexBound = structures.LexBound
+
+// Ends of a LexRange that lie beyond every member.
+var (
+	LexMin = structures.LexMin
+	LexMax = structures.LexMax
+)
+
+// Lex is the end of a LexRange at member, included.
+func Lex(member string) LexBound { return LexBound{Member: member} }
+
+// LexOpen is the end of a LexRange at member, excluded.
+func LexOpen(member string) LexBound { return LexBound{Member: member, Open: true} }
+
+// Add adds members, or gives those that exist a new score, and returns how many are new. It fails with structures.ErrNotFloat
+// if a score is NaN. O(log n) a member.
+func (z SortedSet) Add(members ...Scored) (int, error) {
+	res, err := z.AddWith(AddOptions{}, members...)
+	return res.Added, err
+}
+
+// AddWith is Add under conditions. It fails with structures.ErrAddNXXX or structures.ErrAddNXGTLT if these contradict each
+// other. O(log n) a member.
+func (z SortedSet) AddWith(o AddOptions, members ...Scored) (AddResult, error) {
+	t, err := z.write()
+	if err != nil {
+		return AddResult{}, err
+	}
+	res, err := z.on(t).Add(o, members)
+	return res, z.done(t, err)
+}
+
+// Incr adds delta to a member's score, 0 if it is not there, and returns the sum. It fails with structures.ErrScoreNaN if
+// the sum is not a number. O(log n).
+func (z SortedSet) Incr(member string, delta float64) (float64, error) {
+	score, _, err := z.IncrWith(AddOptions{}, member, delta)
+	return score, err
+}
+
+// IncrWith is Incr under conditions: done says whether they held. O(log n).
+func (z SortedSet) IncrWith(o AddOptions, member string, delta float64) (score float64, done bool, err error) {
+	t, err := z.write()
+	if err != nil {
+		return 0, false, err
+	}
+	score, done, err = z.on(t).Incr(o, member, delta)
+	return score, done, z.done(t, err)
+}
+
+// Remove removes members and returns how many of them were there. O(log n) a member.
+func (z SortedSet) Remove(members ...string) (int, error) {
+	t, err := z.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := z.on(t).Remove(members)
+	return n, z.done(t, err)
+}
+
+// RemoveRange removes the members that r selects and returns their number. O(log n) a member.
+func (z SortedSet) RemoveRange(r Range) (int, error) {
+	t, err := z.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := z.on(t).RemoveRange(r)
+	return n, z.done(t, err)
+}
+
+// RemoveByRank removes the members at positions start to stop, both inclusive, lowest score first; negative positions
+// count from the highest score. It returns their number. O(log n) a member.
+func (z SortedSet) RemoveByRank(start, stop int64) (int, error) {
+	return z.RemoveRange(RankRange{Start: start, Stop: stop})
+}
+
+// RemoveByScore removes the members with scores from minScore to maxScore, both inclusive, and returns their number. O(log n) a
+// member.
+func (z SortedSet) RemoveByScore(minScore, maxScore float64) (int, error) {
+	return z.RemoveRange(ScoreRange{Min: minScore, Max: maxScore})
+}
+
+// Len returns the number of members, 0 if the key does not exist. O(1).
+func (z SortedSet) Len() (int, error) {
+	t, err := z.read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := z.on(t).Len()
+	return n, z.done(t, err)
+}
+
+// Score returns a member's score, or ErrNotFound. O(log n).
+func (z SortedSet) Score(member string) (float64, error) {
+	t, err := z.read()
+	if err != nil {
+		return 0, err
+	}
+	score, ok, err := z.on(t).Score(member)
+	return score, found(ok, z.done(t, err))
+}
+
+// Rank returns a member's position, 0 being the lowest score, or ErrNotFound. O(log n).
+func (z SortedSet) Rank(member string) (int, error) {
+	rank, _, err := z.RankScore(member, false)
+	return rank, err
+}
+
+// RevRank returns a member's position from the other end, 0 being the highest score, or ErrNotFound. O(log n).
+func (z SortedSet) RevRank(member string) (int, error) {
+	rank, _, err := z.RankScore(member, true)
+	return rank, err
+}
+
+// RankScore returns a member's position, from the highest score if reverse is set, and its score, or ErrNotFound. O(log n).
+func (z SortedSet) RankScore(member string, reverse bool) (rank int, score float64, err error) {
+	t, err := z.read()
+	if err != nil {
+		return 0, 0, err
+	}
+	rank, score, ok, err := z.on(t).Rank(member, reverse)
+	return rank, score, found(ok, z.done(t, err))
+}
+
+// Count returns the number of members that r selects. O(log n).
+func (z SortedSet) Count(r Range) (int, error) {
+	t, err := z.read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := z.on(t).Count(r)
+	return n, z.done(t, err)
+}
+
+// Range returns the members that r selects, in order. O(log n + number returned).
+func (z SortedSet) Range(r Range) ([]Scored, error) {
+	var members []Scored
+	err := z.Visit(r, func(n int) { members = make([]Scored, 0, n) }, func(member []byte, score float64) bool {
+		members = append(members, Scored{Member: string(member), Score: score})
+		return true
+	})
+	return members, err
+}
+
+// Visit calls start once with the number of members that r selects, then visit for each of them in order until it returns
+// false, all at one moment. start may be nil. The slice is valid during the call only, and neither function may use the
+// store or change the transaction: it is the form that copies nothing. O(log n + number visited).
+func (z SortedSet) Visit(r Range, start func(n int), visit func(member []byte, score float64) bool) error {
+	t, err := z.read()
+	if err != nil {
+		return err
+	}
+	return z.done(t, z.on(t).Visit(r, start, visit))
+}
+
+// PopMin removes and returns up to n members with the lowest scores, lowest first. It returns none if the key does not
+// exist, and structures.ErrNegative for a negative n. O(log n) a member.
+func (z SortedSet) PopMin(n int) ([]Scored, error) { return z.pop(n, false) }
+
+// PopMax removes and returns up to n members with the highest scores, highest first. It returns none if the key does not
+// exist, and structures.ErrNegative for a negative n. O(log n) a member.
+func (z SortedSet) PopMax(n int) ([]Scored, error) { return z.pop(n, true) }
+
+func (z SortedSet) pop(n int, highest bool) ([]Scored, error) {
+	t, err := z.write()
+	if err != nil {
+		return nil, err
+	}
+	members, err := z.on(t).Pop(n, highest)
+	return members, z.done(t, err)
+}
+
+// Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
+// member that is there from the start of the scan to its end is returned exactly once. A sorted set of up to 128 members
+// comes whole. O(o.Count), 10 if it is 0.
+func (z SortedSet) Scan(cursor uint64, o ScanOptions) (members []Scored, next uint64, err error) {
+	t, err := z.read()
+	if err != nil {
+		return nil, 0, err
+	}
+	next, err = z.on(t).Scan(cursor, o, func(member []byte, score float64) {
+		members = append(members, Scored{Member: string(member), Score: score})
+	})
+	return members, next, z.done(t, err)
+}
+
+// ByRank ranges over the members at some positions, in order. See the package documentation on iterators: it reads in
+// pages, so the loop may change the sorted set, and a handle of a store needs a place for a read error.
+func (z SortedSet) ByRank(r RankRange, errs ...*error) iter.Seq2[string, float64] {
+	return z.pages(r, errs)
+}
+
+// ByScore ranges over the members with some scores, in order. See the package documentation on iterators: it reads in
+// pages, so the loop may change the sorted set, and a handle of a store needs a place for a read error.
+func (z SortedSet) ByScore(r ScoreRange, errs ...*error) iter.Seq2[string, float64] {
+	return z.pages(r, errs)
+}
+
+// ByLex ranges over the members between two others, in order. See the package documentation on iterators: it reads in
+// pages, so the loop may change the sorted set, and a handle of a store needs a place for a read error.
+func (z SortedSet) ByLex(r LexRange, errs ...*error) iter.Seq2[string, float64] {
+	return z.pages(r, errs)
+}
+
+// pages continues behind the last member that was seen, so members that come and go meanwhile neither hide nor repeat
+// others.
+func (z SortedSet) pages(r Range, errs []*error) iter.Seq2[string, float64] {
+	fail := z.sink(errs)
+	return func(yield func(string, float64) bool) {
+		var page []Scored
+		for at := (structures.Position{}); ; {
+			t, err := z.read()
+			if err == nil {
+				page, at, err = z.on(t).Page(page[:0], r, at, pageSize)
+				err = z.done(t, err)
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			for _, m := range page {
+				if !yield(m.Member, m.Score) {
+					return
+				}
+			}
+			if at.Done() {
+				return
+			}
+		}
+	}
+}
+
+func (z SortedSet) on(t *Tx) structures.SortedSet { return structures.SortedSet{Txn: t.txn(), Key: z.key} }

@@ -1,0 +1,200 @@
+package db
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// ErrExists is returned by writes that were asked to make a key only if it is absent, and found it.
+var ErrExists = errors.New("db: key already exists")
+
+// String is a handle on a key that holds a byte string. Its methods return ErrWrongType if the key holds anything else,
+// except for the unconditional forms of Put and Set, which replace a value of any type.
+type String struct{ handle }
+
+// String returns a handle on the string at key. It reads nothing.
+func (s *Store) String(key string) String { return String{s.handle(key)} }
+
+// String returns a handle on the string at key, inside the transaction. It reads nothing.
+func (t *Tx) String(key string) String { return String{t.handle(key)} }
+
+// PutOption is a condition or a deadline for String.Put: TTL, ExpireAt, KeepTTL, IfAbsent or IfPresent.
+type PutOption struct {
+	apply int
+	ms    int64
+	d     time.Duration
+}
+
+const (
+	putTTL = 1 + iota
+	putExpireAt
+	putKeepTTL
+	putIfAbsent
+	putIfPresent
+)
+
+// Options of String.Put without a parameter.
+var (
+	// KeepTTL leaves the key's deadline as it is; without it a write clears the deadline.
+	KeepTTL = PutOption{apply: putKeepTTL}
+	// IfAbsent writes only if the key does not exist; the write fails with ErrExists otherwise.
+	IfAbsent = PutOption{apply: putIfAbsent}
+	// IfPresent writes only if the key exists; the write fails with ErrNotFound otherwise.
+	IfPresent = PutOption{apply: putIfPresent}
+)
+
+// TTL lets the key expire after d, which is counted in whole milliseconds and must be at least one.
+func TTL(d time.Duration) PutOption { return PutOption{apply: putTTL, d: d} }
+
+// ExpireAt lets the key expire at a moment, with a precision of one millisecond.
+func ExpireAt(at time.Time) PutOption { return PutOption{apply: putExpireAt, ms: at.UnixMilli()} }
+
+// SetOptions are the conditions and the deadline of String.Set. The zero value writes unconditionally and clears the
+// deadline.
+type SetOptions = structures.SetOptions
+
+// SetResult is what String.Set did and found.
+type SetResult = structures.SetResult
+
+// Get returns a copy of the value. It returns ErrNotFound if the key does not exist. O(length).
+func (s String) Get() ([]byte, error) { return s.AppendTo(nil) }
+
+// AppendTo appends the value to dst and returns the extended buffer: Get without an allocation if dst has room. It
+// returns dst unchanged and ErrNotFound if the key does not exist. O(length).
+func (s String) AppendTo(dst []byte) ([]byte, error) {
+	t, err := s.read()
+	if err != nil {
+		return dst, err
+	}
+	value, ok, err := s.on(t).Get(dst)
+	return value, found(ok, s.done(t, err))
+}
+
+// Len returns the length of the value in bytes, 0 if the key does not exist. O(1).
+func (s String) Len() (int, error) {
+	t, err := s.read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).Len()
+	return n, s.done(t, err)
+}
+
+// Range appends the bytes from start to end, both inclusive, to dst. Negative positions count from the end, -1 being the
+// last byte; positions beyond the value are cut to it. A key that does not exist is an empty string. O(length).
+func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
+	t, err := s.read()
+	if err != nil {
+		return dst, err
+	}
+	value, err := s.on(t).Range(dst, start, end)
+	return value, s.done(t, err)
+}
+
+// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. With IfAbsent
+// or IfPresent it may fail with ErrExists or ErrNotFound; a deadline that is not positive gives ErrExpireTime, contradicting
+// options structures.ErrSyntax, and a value above 512 MB structures.ErrTooLong. O(length).
+func (s String) Put(value []byte, options ...PutOption) error {
+	t, err := s.write()
+	if err != nil {
+		return err
+	}
+	var o SetOptions
+	if len(options) > 0 {
+		if o, err = putOptions(options, t.now()); err != nil {
+			return s.done(t, err)
+		}
+	}
+	res, err := s.on(t).Set(value, o)
+	if err = s.done(t, err); err != nil || res.Done {
+		return err
+	}
+	if o.IfAbsent {
+		return ErrExists
+	}
+	return ErrNotFound
+}
+
+// putOptions folds the options of a Put into one value. They may come in any order; two deadlines contradict each other.
+func putOptions(options []PutOption, now int64) (SetOptions, error) {
+	var o SetOptions
+	deadline := func(ms int64) error {
+		if o.Deadline != 0 {
+			return structures.ErrSyntax
+		}
+		if ms <= 0 {
+			return structures.ErrExpireTime
+		}
+		o.Deadline = ms
+		return nil
+	}
+	for _, option := range options {
+		var err error
+		switch option.apply {
+		case putTTL:
+			ms := option.d.Milliseconds()
+			if ms <= 0 {
+				return o, structures.ErrExpireTime
+			}
+			err = deadline(now + ms)
+		case putExpireAt:
+			err = deadline(option.ms)
+		case putKeepTTL:
+			o.KeepTTL = true
+		case putIfAbsent:
+			o.IfAbsent = true
+		case putIfPresent:
+			o.IfPresent = true
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// Set is Put with everything that SET can say: it returns whether the write was done, and with o.Get the value that was
+// there. A condition that does not hold is no error. O(length).
+func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
+	t, err := s.write()
+	if err != nil {
+		return SetResult{}, err
+	}
+	res, err := s.on(t).Set(value, o)
+	return res, s.done(t, err)
+}
+
+// Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
+// fails with structures.ErrTooLong above 512 MB. O(length of the new value): a log-structured store writes it whole.
+func (s String) Append(value []byte) (int, error) {
+	t, err := s.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).Append(value)
+	return n, s.done(t, err)
+}
+
+// Incr adds delta, which may be negative, to the decimal integer that the key holds, 0 if it does not exist, and returns
+// the sum. The deadline stays. It fails with structures.ErrNotInteger if the value is no int64, and with
+// structures.ErrOverflow if the sum would not be one. O(1).
+func (s String) Incr(delta int64) (int64, error) {
+	t, err := s.write()
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).Incr(delta)
+	return n, s.done(t, err)
+}
+
+func (s String) on(t *Tx) structures.String { return structures.String{Txn: t.txn(), Key: s.key} }
+
+// found turns "not there" into ErrNotFound, behind any error of the call itself.
+func found(ok bool, err error) error {
+	if err == nil && !ok {
+		return ErrNotFound
+	}
+	return err
+}

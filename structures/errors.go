@@ -1,0 +1,34 @@
+package structures
+
+// Error is a refusal: the command does not fit the data or its own arguments.
+// The text is Redis's, with its leading code, and can be sent to a client as
+// it is. Nothing was written.
+type Error string
+
+// Error returns the text.
+func (e Error) Error() string { return string(e) }
+
+// The refusals of the types.
+const (
+	ErrWrongType      Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	ErrNoKey          Error = "ERR no such key"
+	ErrNotInteger     Error = "ERR value is not an integer or out of range"
+	ErrNotFloat       Error = "ERR value is not a valid float"
+	ErrOverflow       Error = "ERR increment or decrement would overflow"
+	ErrHashNotInteger Error = "ERR hash value is not an integer"
+	ErrTooLong        Error = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	ErrIndexRange     Error = "ERR index out of range"
+	ErrNegative       Error = "ERR value is out of range, must be positive"
+	ErrSyntax         Error = "ERR syntax error"
+	ErrExpireTime     Error = "ERR invalid expire time"
+	ErrScoreNaN       Error = "ERR resulting score is not a number (NaN)"
+	ErrScoreRange     Error = "ERR min or max is not a float"
+	ErrLexRange       Error = "ERR min or max not valid string range item"
+	ErrAddNXXX        Error = "ERR XX and NX options at the same time are not compatible"
+	ErrAddNXGTLT      Error = "ERR GT, LT, and/or NX options at the same time are not compatible"
+	ErrExpireNX       Error = "ERR NX and XX, GT or LT options at the same time are not compatible"
+	ErrExpireGTLT     Error = "ERR GT and LT options at the same time are not compatible"
+)
+
+// MaxString is the longest string value, in bytes.
+const MaxString = 512 << 20

@@ -1,0 +1,100 @@
+// Package structures implements Redis's data types over a small transaction
+// interface.
+//
+// A type is a value struct that names one key inside one atomic unit:
+//
+//	n, err := structures.Hash{Txn: t, Key: "user:1"}.Put([]structures.Field{{Name: "name", Value: v}})
+//
+// String, Hash, List, Set and SortedSet are the five types; Key holds what is
+// true of a key whatever it holds (existence, deadline, name). Besides them the
+// package has what the types share: Redis's number syntax (ParseInt,
+// ParseFloat, AppendFloat) and its glob patterns (Match).
+//
+// The package is pure: it does no I/O but through Txn, starts no goroutine,
+// takes no lock, and reads neither a clock nor a source of randomness; both are
+// arguments. Whoever implements Txn makes a method call atomic and isolated.
+//
+// Semantics, including the order in which errors are found, are those of Redis
+// 7.4. Costs are stated at each method; "O(log n)" is in the size of the
+// collection, and a size is always O(1). Nothing is written when a call returns
+// one of the errors of type Error. Any other error comes from Txn, and its
+// atomic unit has to be rolled back.
+package structures
+
+import "github.com/stavedb/stave/keydir"
+
+// Txn is what the types need of a store: facts about one key at a time, inside
+// one atomic unit that reads its own writes. Input may be reused after return.
+type Txn interface {
+	// Find says what key holds now. Slot.Type is None if the key is absent or
+	// expired; the Family is valid for collections.
+	Find(key string) (keydir.Slot, keydir.Family, error)
+	// Value appends the verified value of the record at loc to dst.
+	Value(dst []byte, loc keydir.Loc) ([]byte, error)
+	// ValueLen is the length of the value of the record at loc.
+	ValueLen(loc keydir.Loc) (int, error)
+
+	// PutString makes key a string, whatever it held before. The deadline
+	// stays.
+	PutString(key string, value []byte) error
+	// Family finds or makes the collection at key. The caller has checked the
+	// type.
+	Family(key string, t keydir.Type) (keydir.Family, error)
+	// PutElem writes a hash field, or a set member with a nil value.
+	PutElem(f keydir.Family, elem string, value []byte) error
+	// PutScored writes a sorted set's member. score is in the order-preserving
+	// form of internal/ordered.
+	PutScored(f keydir.Family, elem string, score uint64) error
+	// PutIndex writes a list element.
+	PutIndex(f keydir.Family, index int64, value []byte) error
+	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
+	// elem was there.
+	DeleteElem(f keydir.Family, elem string) (bool, error)
+	// DeleteIndex deletes from a list.
+	DeleteIndex(f keydir.Family, index int64) (bool, error)
+
+	// Drop deletes key whole, with its deadline, and says whether it was there.
+	Drop(key string) (bool, error)
+	// Rename moves a key that exists, with its deadline, replacing to.
+	Rename(from, to string) error
+
+	// Deadline is the Unix millisecond from which key is gone.
+	Deadline(key string) (ms int64, ok bool)
+	// SetDeadline gives a key that exists a deadline, replacing any other.
+	SetDeadline(key string, ms int64) error
+	// ClearDeadline takes the deadline away and says whether there was one.
+	ClearDeadline(key string) (bool, error)
+}
+
+// open finds the collection at key and proves its type. A key that is absent
+// gives the zero Family and no error.
+func open(t Txn, key string, want keydir.Type) (keydir.Family, error) {
+	slot, f, err := t.Find(key)
+	switch {
+	case err != nil || slot.Type == keydir.None:
+		return keydir.Family{}, err
+	case slot.Type != want:
+		return keydir.Family{}, ErrWrongType
+	}
+	return f, nil
+}
+
+// create is open for writers: an absent collection is made. The caller puts at
+// least one element into it.
+func create(t Txn, key string, want keydir.Type) (keydir.Family, error) {
+	f, err := open(t, key, want)
+	if err != nil || f.Valid() {
+		return f, err
+	}
+	return t.Family(key, want)
+}
+
+// settle is called after elements were deleted. The last one takes the key with
+// it, and a key that is made again must not inherit the deadline.
+func settle(t Txn, key string, f keydir.Family) error {
+	if f.Len() > 0 {
+		return nil
+	}
+	_, err := t.ClearDeadline(key)
+	return err
+}
