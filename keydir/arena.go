@@ -1,0 +1,316 @@
+package keydir
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync/atomic"
+)
+
+const (
+	wordBytes   = 8 // blocks are made of words
+	headerBytes = 6 // of a block: handle (4 bytes), size in words (2)
+	minWords    = 2 // a free block must hold the links of its list
+
+	offsetBits = 13                      // of an address: words into the chunk
+	maxChunks  = 1 << (31 - offsetBits)  // 16 GiB in one arena
+	minChunk   = 1 << 10                 // bytes; a new chunk is a sixteenth of the arena, from this
+	maxChunk   = wordBytes << offsetBits // to this, 64 KiB
+	maxShared  = maxChunk / 8            // bytes; a bigger block gets a chunk of its own
+	foreign    = uint32(1) << 31         // marks an entry of addr that is the owner's and no address
+	noAddress  = ^uint32(0)              // ends a free list
+	binCount   = 64                      // free lists
+	looks      = 64                      // chunks looked at to find one to empty
+)
+
+// arena is memory for blocks of some bytes to some kilobytes, cut from chunks without
+// pointers, so that the collector looks at one object per chunk and not at one per
+// block. Blocks are known by handles and may move when the arena changes.
+//
+//	block: +----------------+-------------+-----------------+
+//	       | handle, 32 bit | words, 16   | payload         |
+//	       +----------------+-------------+-----------------+
+//	free:  | 0              | words       | next 4 | prev 4 |
+//
+// Freed blocks go to lists by size and are taken up again, cut if need be. What that
+// leaves in bits is bounded: when more than an eighth of the arena is free,
+// a chunk with little in it is emptied into the others and given back. Its memory is
+// left as it was, so a slice of a payload stays intact until its own block changes.
+//
+//	I3: addr[h] is the address of the block whose header says h.
+//	I4: a chunk's live is the sum of the sizes of its blocks with a handle.
+//	I5: the free blocks of all chunks are in bins, each once, and add up to free.
+type arena struct {
+	chunks []chunk
+	spare  []uint32         // indexes in chunks without memory
+	addr   []uint32         // by handle; addr[0] is not used
+	unused uint32           // head of the list of free handles, linked through addr
+	open   int              // the chunk that new blocks are cut from, -1 for none
+	cursor int              // where the next search for a chunk to empty begins
+	total  int              // bytes of all shared chunks
+	free   int              // bytes of free blocks
+	filled uint64           // bit i: bins[i] is not empty
+	bins   [binCount]uint32 // heads of the free lists
+	held   int              // bytes of all chunks, and what the owner accounts
+	bytes  *atomic.Int64    // what all arenas and tables of the directory hold
+}
+
+type chunk struct {
+	mem     []byte
+	top     int32 // bytes taken by blocks, free ones included
+	live    int32 // bytes of blocks with a handle
+	private bool  // holds one block too big to share
+}
+
+func (a *arena) init(bytes *atomic.Int64) {
+	a.bytes = bytes
+	a.open = -1
+	a.addr = make([]uint32, 1, 2)
+	for i := range a.bins {
+		a.bins[i] = noAddress
+	}
+}
+
+// bin returns the free list for blocks of that many words: one for each size below 16,
+// eight for each doubling above, and the last for all that are bigger than any request.
+func bin(words int) int {
+	exp := max(bits.Len(uint(words))-4, 0)
+	return min(8*exp+words>>exp-minWords, binCount-1)
+}
+
+// roundWords rounds up to one of 16 sizes per doubling, so that a block
+// that grows by and by moves seldom, and blocks that are freed fit others.
+func roundWords(words int) int {
+	exp := max(bits.Len(uint(words))-5, 0)
+	return (words + 1<<exp - 1) >> exp << exp
+}
+
+func wordsFor(payload int) int {
+	return roundWords(max((payload+headerBytes+wordBytes-1)/wordBytes, minWords))
+}
+
+func (a *arena) newHandle() uint32 {
+	if h := a.unused; h != 0 {
+		a.unused = a.addr[h]
+		a.addr[h] = 0
+		return h
+	}
+	a.addr = append(a.addr, 0)
+	return uint32(len(a.addr) - 1)
+}
+
+func (a *arena) freeHandle(h uint32) {
+	a.addr[h] = a.unused
+	a.unused = h
+}
+
+// blockAt returns the block at an address, header included, with its capacity cut to it.
+func (a *arena) blockAt(address uint32) []byte {
+	mem := a.chunks[address>>offsetBits].mem[address&(1<<offsetBits-1)*wordBytes:]
+	size := int(binary.LittleEndian.Uint16(mem[4:])) * wordBytes
+	return mem[:size:size]
+}
+
+// block returns the payload of a handle's block.
+func (a *arena) block(h uint32) []byte { return a.blockAt(a.addr[h])[headerBytes:] }
+
+func setHeader(b []byte, handle uint32, words int) {
+	binary.LittleEndian.PutUint32(b, handle)
+	binary.LittleEndian.PutUint16(b[4:], uint16(words))
+}
+
+func handleOf(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
+
+// alloc gives the handle a block with room for that many bytes of payload. The
+// payload's content is undefined.
+func (a *arena) alloc(h uint32, payload int) []byte {
+	a.addr[h] = a.place(h, wordsFor(payload))
+	a.tidy()
+	return a.block(h)
+}
+
+// release frees the block of a handle, not the handle.
+func (a *arena) release(h uint32) {
+	a.drop(a.addr[h])
+	a.addr[h] = 0
+	a.tidy()
+}
+
+// resize sees to it that the handle's block has room for that many bytes of payload and
+// not for many more. The payload is kept as far as it fits.
+func (a *arena) resize(h uint32, payload int) []byte {
+	address := a.addr[h]
+	b := a.blockAt(address)
+	have, want := len(b)/wordBytes, wordsFor(payload)
+	switch {
+	case want > have:
+		if a.widen(address, have, want) {
+			return a.block(h)
+		}
+		moved := a.place(h, want)
+		copy(a.blockAt(moved)[headerBytes:], b[headerBytes:])
+		a.addr[h] = moved
+		a.drop(address)
+	case have-want >= max(minWords, have/8):
+		a.narrow(address, h, have, want)
+	default:
+		return b[headerBytes:]
+	}
+	a.tidy()
+	return a.block(h)
+}
+
+// place finds room for a block and returns its address: in a free block, then behind the
+// blocks of the open chunk, then in a new chunk.
+func (a *arena) place(h uint32, words int) uint32 {
+	size := words * wordBytes
+	if size > maxShared {
+		c := a.newChunk(size)
+		a.chunks[c].private = true
+		return a.claim(c, 0, h, words)
+	}
+	if address := a.fit(words); address != noAddress {
+		have := len(a.blockAt(address)) / wordBytes
+		a.unlink(address)
+		if have-words >= 4 {
+			a.push(address+uint32(words), have-words)
+			have = words
+		}
+		setHeader(a.blockAt(address), h, have)
+		a.chunks[address>>offsetBits].live += int32(have * wordBytes)
+		return address
+	}
+	if a.open >= 0 {
+		c := &a.chunks[a.open]
+		if int(c.top)+size <= len(c.mem) {
+			return a.claim(a.open, int(c.top), h, words)
+		}
+		a.retire()
+	}
+	want := 1 << bits.Len(uint(max(a.total/16, size, minChunk)-1))
+	a.open = a.newChunk(min(want, maxChunk))
+	a.total += len(a.chunks[a.open].mem)
+	return a.claim(a.open, 0, h, words)
+}
+
+// claim makes a block at the end of a chunk.
+func (a *arena) claim(c, offset int, h uint32, words int) uint32 {
+	ch := &a.chunks[c]
+	setHeader(ch.mem[offset:], h, words)
+	ch.top += int32(words * wordBytes)
+	ch.live += int32(words * wordBytes)
+	return uint32(c)<<offsetBits | uint32(offset/wordBytes)
+}
+
+// retire makes a free block of what is left of the open chunk.
+func (a *arena) retire() {
+	c := &a.chunks[a.open]
+	rest := (len(c.mem) - int(c.top)) / wordBytes
+	address := uint32(a.open)<<offsetBits | uint32(int(c.top)/wordBytes)
+	c.top = int32(len(c.mem))
+	a.open = -1
+	if rest > 0 {
+		a.push(address, rest)
+	}
+}
+
+// fit looks for a free block of at least that many words and returns its address.
+func (a *arena) fit(words int) uint32 {
+	const tries = 4
+	i := bin(words)
+	address := a.bins[i] // blocks of the same list may be a little small
+	for range tries {
+		if address == noAddress {
+			break
+		}
+		b := a.blockAt(address)
+		if len(b) >= words*wordBytes {
+			return address
+		}
+		address, _ = links(b)
+	}
+	bigger := a.filled >> (i + 1) << (i + 1)
+	if bigger == 0 {
+		return noAddress
+	}
+	return a.bins[bits.TrailingZeros64(bigger)]
+}
+
+// drop frees the block at an address, joined with the free block behind it.
+func (a *arena) drop(address uint32) {
+	n := address >> offsetBits
+	c := &a.chunks[n]
+	size := len(a.blockAt(address))
+	c.live -= int32(size)
+	if c.live == 0 {
+		a.discard(int(n))
+		return
+	}
+	next := address&(1<<offsetBits-1) + uint32(size/wordBytes)
+	if int(next)*wordBytes < int(c.top) {
+		next |= n << offsetBits
+		if b := a.blockAt(next); handleOf(b) == 0 {
+			a.unlink(next)
+			size += len(b)
+		}
+	}
+	a.push(address, size/wordBytes)
+}
+
+// widen grows a block in place, into the free block or the unused end of the open
+// chunk behind it.
+func (a *arena) widen(address uint32, have, want int) bool {
+	n := int(address >> offsetBits)
+	c := &a.chunks[n]
+	offset := int(address & (1<<offsetBits - 1))
+	end, more := (offset+have)*wordBytes, (want-have)*wordBytes
+	switch {
+	case want*wordBytes > maxShared:
+		return false
+	case end == int(c.top):
+		if n != a.open || end+more > len(c.mem) {
+			return false
+		}
+		c.top += int32(more)
+	default:
+		next := address + uint32(have)
+		b := a.blockAt(next)
+		if handleOf(b) != 0 || len(b) < more {
+			return false
+		}
+		a.unlink(next)
+		if rest := (len(b) - more) / wordBytes; rest >= 4 {
+			a.push(address+uint32(want), rest)
+		} else {
+			more = len(b)
+		}
+	}
+	c.live += int32(more)
+	mem := c.mem[offset*wordBytes:]
+	setHeader(mem, handleOf(mem), have+more/wordBytes)
+	return true
+}
+
+// narrow frees the end of a block.
+func (a *arena) narrow(address, h uint32, have, want int) {
+	c := &a.chunks[address>>offsetBits]
+	if c.private {
+		b := a.blockAt(address)
+		moved := a.place(h, want)
+		copy(a.blockAt(moved)[headerBytes:], b[headerBytes:])
+		a.addr[h] = moved
+		a.drop(address)
+		return
+	}
+	b := a.blockAt(address)
+	setHeader(b, h, want)
+	rest := b[want*wordBytes:]
+	setHeader(rest, h, have-want) // a block for a moment, so that drop joins it with what follows
+	a.drop(address + uint32(want))
+}
+
+// tidy empties one chunk into the others if more than an eighth of the arena is free.
+func (a *arena) tidy() {
+	if a.free > a.total/8+2*minChunk {
+		a.evacuate()
+	}
+}

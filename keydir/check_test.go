@@ -1,0 +1,260 @@
+package keydir
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+func (d *Directory) check() error {
+	keys, deadlines := 0, 0
+	bytes := 0
+	for s, r := range d.regions {
+		if r == nil {
+			continue
+		}
+		for i := 0; i < len(r.tables); _, i = r.span(i) {
+			t := r.tables[i]
+			first, end := r.span(i)
+			for k := first; k < end; k++ {
+				if r.tables[k] != t {
+					return fmt.Errorf("stripe %d: table %d is not at %d", s, i, k)
+				}
+			}
+			if err := t.check(uint64(s)<<56|uint64(first)<<(56-r.depth), &keys, &deadlines); err != nil {
+				return fmt.Errorf("stripe %d table %d: %w", s, i, err)
+			}
+			bytes += t.slots * slotBytes
+		}
+		if a := r.families.arena; a != nil {
+			if err := a.check(); err != nil {
+				return fmt.Errorf("stripe %d arena: %w", s, err)
+			}
+			bytes += a.held
+		}
+		for i, g := range r.families.bigs {
+			if g == nil {
+				continue
+			}
+			if err := g.check(); err != nil {
+				return fmt.Errorf("stripe %d big family %d: %w", s, i, err)
+			}
+			bytes += g.arena.held
+		}
+	}
+	if keys != d.Len() || deadlines != d.LenDeadlines() {
+		return fmt.Errorf("%d keys and %d deadlines counted as %d and %d", keys, deadlines, d.Len(), d.LenDeadlines())
+	}
+	if int64(bytes) != d.Bytes() {
+		return fmt.Errorf("%d bytes counted as %d", bytes, d.Bytes())
+	}
+	return nil
+}
+
+func (t *table) check(prefix uint64, keys, deadlines *int) error {
+	next, n, slots := 0, 0, 0
+	last := uint64(0)
+	for p, page := range t.pages {
+		if p < len(t.pages)-1 && len(page) != pageSlots*slotWords {
+			return fmt.Errorf("page %d of %d is short", p, len(t.pages))
+		}
+		slots += len(page) / slotWords
+	}
+	if slots != t.slots {
+		return fmt.Errorf("%d slots counted as %d", slots, t.slots)
+	}
+	for pos := range t.slots {
+		word, loc := t.at(pos)
+		if word == 0 {
+			if loc != 0 {
+				return fmt.Errorf("empty slot %d has a location", pos)
+			}
+			continue
+		}
+		if shift := 64 - t.skip; word>>shift != prefix>>shift {
+			return fmt.Errorf("slot %d: hash %x in a table for %x", pos, word, prefix)
+		}
+		if word>>3 < last {
+			return fmt.Errorf("slot %d: out of order", pos)
+		}
+		last = word >> 3
+		if want := max(next, t.home(word)); pos != want { // I1
+			return fmt.Errorf("slot at %d should be at %d", pos, want)
+		}
+		next = pos + 1
+		n++
+		if Type(word&typeMask) == Deadline {
+			*deadlines++
+		} else {
+			*keys++
+		}
+	}
+	if n != t.n {
+		return fmt.Errorf("%d entries counted as %d", n, t.n)
+	}
+	return nil
+}
+
+func (a *arena) check() error {
+	free, total := 0, 0
+	blocks := 0
+	for n := range a.chunks {
+		c := &a.chunks[n]
+		if !c.private {
+			total += len(c.mem)
+		}
+		live := 0
+		for off := 0; off < int(c.top); {
+			b := c.mem[off:]
+			size := int(binary.LittleEndian.Uint16(b[4:])) * wordBytes
+			if size == 0 {
+				return fmt.Errorf("chunk %d: block of no size at %d", n, off)
+			}
+			address := uint32(n)<<offsetBits | uint32(off/wordBytes)
+			if h := handleOf(b); h == 0 {
+				free += size
+			} else if live += size; a.addr[h] != address { // I3
+				return fmt.Errorf("block %d is at %x, not at %x", h, address, a.addr[h])
+			} else {
+				blocks++
+			}
+			if off += size; off > int(c.top) {
+				return fmt.Errorf("chunk %d: block beyond the top", n)
+			}
+		}
+		if live != int(c.live) { // I4
+			return fmt.Errorf("chunk %d: %d live bytes counted as %d", n, live, c.live)
+		}
+	}
+	if free != a.free || total != a.total {
+		return fmt.Errorf("%d free of %d counted as %d of %d", free, total, a.free, a.total)
+	}
+	listed := 0
+	for i, address := range a.bins { // I5
+		if (address != noAddress) != (a.filled>>i&1 == 1) {
+			return fmt.Errorf("bin %d is not as filled says", i)
+		}
+		prev := noAddress
+		for address != noAddress {
+			b := a.blockAt(address)
+			if handleOf(b) != 0 || bin(len(b)/wordBytes) != i {
+				return fmt.Errorf("block of %d bytes in bin %d", len(b), i)
+			}
+			next, back := links(b)
+			if back != prev {
+				return fmt.Errorf("bin %d: broken links", i)
+			}
+			listed += len(b)
+			prev, address = address, next
+		}
+	}
+	if free-listed > a.total/16 || listed > free {
+		return fmt.Errorf("%d of %d free bytes listed", listed, free)
+	}
+	return nil
+}
+
+func (g *big) check() error {
+	if err := g.arena.check(); err != nil {
+		return err
+	}
+	if g.typ == List {
+		return g.list.check()
+	}
+	if err := g.members.check(); err != nil {
+		return fmt.Errorf("members: %w", err)
+	}
+	if g.scores == nil {
+		return nil
+	}
+	if g.scores.n != g.members.n {
+		return fmt.Errorf("%d scores of %d members", g.scores.n, g.members.n)
+	}
+	return g.scores.check()
+}
+
+func (x *index) check() error {
+	n, size := 0, 0
+	var lastKey uint64
+	var lastName string
+	if len(x.low) != len(x.groups) || len(x.sums) != len(x.groups) {
+		return fmt.Errorf("%d groups, %d lows, %d sums", len(x.groups), len(x.low), len(x.sums))
+	}
+	for gi, g := range x.groups {
+		if len(g.refs) == 0 || len(g.refs) > groupLimit {
+			return fmt.Errorf("group of %d pages", len(g.refs))
+		}
+		if x.low[gi] != g.refs[0].key { // I7
+			return fmt.Errorf("low %x of group %x", x.low[gi], g.refs[0].key)
+		}
+		groupN := 0
+		for _, r := range g.refs {
+			run := x.run(r.page)
+			if run.n == 0 || run.n != int(r.n) {
+				return fmt.Errorf("page of %d counted as %d", run.n, r.n)
+			}
+			if len(run.data) > pageLimit && run.n > 1 {
+				return fmt.Errorf("page of %d bytes", len(run.data))
+			}
+			count := 0
+			for off := 0; off < len(run.data); {
+				e := run.entryAt(off)
+				key, name := run.key(e), string(run.nameOf(e))
+				if off == 0 && key != r.key {
+					return fmt.Errorf("page key %x is %x", r.key, key)
+				}
+				if n > 0 && (key < lastKey || key == lastKey && name <= lastName) {
+					return fmt.Errorf("entry out of order")
+				}
+				if x.shape != ranked && run.data[off] != run.window.tag(key) {
+					return fmt.Errorf("wrong tag")
+				}
+				lastKey, lastName = key, name
+				count++
+				n++
+				off = e.end
+			}
+			if count != run.n {
+				return fmt.Errorf("%d entries counted as %d", count, run.n)
+			}
+			size += len(run.data)
+			groupN += count
+		}
+		if groupN != g.n || sum(x.sums, gi+1)-sum(x.sums, gi) != g.n { // I8
+			return fmt.Errorf("group of %d counted as %d", groupN, g.n)
+		}
+	}
+	if n != x.n || size != x.size {
+		return fmt.Errorf("%d entries of %d bytes counted as %d of %d", n, size, x.n, x.size)
+	}
+	return nil
+}
+
+func (x *list) check() error {
+	n := 0
+	var head, tail int64 = 0, -1
+	var err error
+	x.pages.Ascend(func(p listPage) bool {
+		l := locs(x.arena.block(p.page))
+		live := 0
+		for slot := range listSlots {
+			if l.at(slot) == 0 {
+				continue
+			}
+			index := p.no<<listShift + int64(slot)
+			if n == 0 {
+				head = index
+			}
+			tail = index
+			live++
+			n++
+		}
+		if live == 0 || live != l.n() {
+			err = fmt.Errorf("list page of %d counted as %d", live, l.n())
+		}
+		return err == nil
+	})
+	if err == nil && (n != x.n || head != x.head || tail != x.tail) {
+		err = fmt.Errorf("list of %d in [%d,%d] counted as %d in [%d,%d]", n, head, tail, x.n, x.head, x.tail)
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package keydir
+
+import "encoding/binary"
+
+// newChunk makes an empty chunk and returns its index.
+func (a *arena) newChunk(size int) int {
+	if len(a.chunks) == maxChunks {
+		panic("BUG: keydir: arena needs more than 16 GiB")
+	}
+	c := chunk{mem: make([]byte, size)}
+	a.account(size)
+	if n := len(a.spare); n > 0 {
+		i := a.spare[n-1]
+		a.spare = a.spare[:n-1]
+		a.chunks[i] = c
+		return int(i)
+	}
+	a.chunks = append(a.chunks, c)
+	return len(a.chunks) - 1
+}
+
+// discard gives back a chunk in which no block has a handle.
+func (a *arena) discard(n int) {
+	a.unlinkAll(n)
+	c := &a.chunks[n]
+	a.account(-len(c.mem))
+	if !c.private {
+		a.total -= len(c.mem)
+	}
+	if n == a.open {
+		a.open = -1
+	}
+	*c = chunk{}
+	a.spare = append(a.spare, uint32(n))
+}
+
+// evacuate empties the chunk with the most free bytes among those it looks at, and
+// gives it back. That copies at most one chunk, some ten microseconds.
+func (a *arena) evacuate() {
+	victim, most := -1, 0
+	for range min(looks, len(a.chunks)) {
+		a.cursor = (a.cursor + 1) % len(a.chunks)
+		c := &a.chunks[a.cursor]
+		if free := int(c.top - c.live); free > most && free*16 >= len(c.mem) && a.cursor != a.open {
+			victim, most = a.cursor, free
+		}
+	}
+	if victim < 0 {
+		return
+	}
+	a.unlinkAll(victim) // or blocks would be moved from the chunk into itself
+	mem := a.chunks[victim].mem
+	for top := int(a.chunks[victim].top); len(mem) > 0 && top > 0; {
+		h, size := handleOf(mem), int(binary.LittleEndian.Uint16(mem[4:]))*wordBytes
+		if h != 0 {
+			address := a.place(h, size/wordBytes)
+			copy(a.blockAt(address)[headerBytes:], mem[headerBytes:size])
+			a.addr[h] = address
+		}
+		mem, top = mem[size:], top-size
+	}
+	a.chunks[victim].top = 0
+	a.discard(victim)
+}
+
+// links returns the neighbours of a free block in its list.
+func links(b []byte) (next, prev uint32) {
+	return binary.LittleEndian.Uint32(b[headerBytes:]), binary.LittleEndian.Uint32(b[headerBytes+4:])
+}
+
+func setLinks(b []byte, next, prev uint32) {
+	binary.LittleEndian.PutUint32(b[headerBytes:], next)
+	binary.LittleEndian.PutUint32(b[headerBytes+4:], prev)
+}
+
+// push makes a free block at an address. One too small for links is in no list; it
+// counts as free all the same, until its neighbour takes it in or its chunk goes.
+func (a *arena) push(address uint32, words int) {
+	setHeader(a.chunks[address>>offsetBits].mem[address&(1<<offsetBits-1)*wordBytes:], 0, words)
+	a.free += words * wordBytes
+	if words < minWords {
+		return
+	}
+	i := bin(words)
+	head := a.bins[i]
+	if head != noAddress {
+		b := a.blockAt(head)
+		next, _ := links(b)
+		setLinks(b, next, address)
+	}
+	setLinks(a.blockAt(address), head, noAddress)
+	a.bins[i] = address
+	a.filled |= 1 << i
+}
+
+// unlink takes a free block from its list.
+func (a *arena) unlink(address uint32) {
+	b := a.blockAt(address)
+	a.free -= len(b)
+	if len(b) < minWords*wordBytes {
+		return
+	}
+	next, prev := links(b)
+	if next != noAddress {
+		n := a.blockAt(next)
+		after, _ := links(n)
+		setLinks(n, after, prev)
+	}
+	if prev != noAddress {
+		p := a.blockAt(prev)
+		_, before := links(p)
+		setLinks(p, next, before)
+		return
+	}
+	i := bin(len(b) / wordBytes)
+	a.bins[i] = next
+	if next == noAddress {
+		a.filled &^= 1 << i
+	}
+}
+
+// unlinkAll takes the free blocks of a chunk from their lists.
+func (a *arena) unlinkAll(n int) {
+	c := &a.chunks[n]
+	for offset := 0; offset < int(c.top); {
+		b := c.mem[offset:]
+		if handleOf(b) == 0 {
+			a.unlink(uint32(n)<<offsetBits | uint32(offset/wordBytes))
+		}
+		offset += int(binary.LittleEndian.Uint16(b[4:])) * wordBytes
+	}
+}
+
+// account adds to the bytes that the arena holds.
+func (a *arena) account(delta int) {
+	a.held += delta
+	a.bytes.Add(int64(delta))
+}

@@ -1,0 +1,153 @@
+package keydir
+
+import "sync/atomic"
+
+// Slot is what the directory knows of a key. For String and Deadline, Loc is
+// where the record is; for collections it is an opaque reference to the family, to
+// be passed to FamilyOf.
+type Slot struct {
+	Type Type
+	Loc  Loc
+}
+
+// Directory maps the user keys of one namespace to their slots. It keeps no keys:
+// a slot is found by its hash, and the caller proves the identity of a key against
+// the record; families keep their key.
+//
+// For every call but Len, LenDeadlines and Bytes the caller holds the lock of the
+// hash's stripe: shared for methods that read, exclusive for the others.
+type Directory struct {
+	hash      hasher
+	regions   [Stripes]*region // I2: regions[s] is touched under the lock of stripe s only
+	keys      atomic.Int64
+	deadlines atomic.Int64
+	bytes     atomic.Int64
+}
+
+// NewDirectory returns an empty directory. Hashes handed to it are hashes under seed.
+func NewDirectory(seed Seed) *Directory {
+	return &Directory{hash: hasher{seed: seed, mask: ^uint64(0)}}
+}
+
+func pack(h uint64, t Type) uint64       { return h&^typeMask | uint64(t) }
+func unpack(word, loc uint64) Slot       { return Slot{Type(word & typeMask), Loc(loc)} }
+func (d *Directory) at(h uint64) *region { return d.regions[StripeOf(h)] }
+
+// grown returns the region of a hash, made if need be.
+func (d *Directory) grown(h uint64) *region {
+	r := d.at(h)
+	if r == nil {
+		r = newRegion(d)
+		d.regions[StripeOf(h)] = r
+	}
+	return r
+}
+
+func (d *Directory) count(t Type, delta int64) {
+	if t == Deadline {
+		d.deadlines.Add(delta)
+	} else {
+		d.keys.Add(delta)
+	}
+}
+
+// Find returns the i-th slot of a hash. The low three bits of hashes do not count.
+// Hashes may collide, and a key with a deadline has two slots, so callers
+// try i = 0, 1, ... until ok is false.
+func (d *Directory) Find(h uint64, i int) (s Slot, ok bool) {
+	r := d.at(h)
+	if r == nil {
+		return Slot{}, false
+	}
+	t := r.table(h)
+	word, loc := t.at(t.seek(h) + i)
+	if word == 0 || word>>3 != h>>3 {
+		return Slot{}, false
+	}
+	return unpack(word, loc), true
+}
+
+// Insert adds a slot. It does not look for one that is there already.
+func (d *Directory) Insert(h uint64, s Slot) {
+	if s.Type == None || s.Type > Deadline {
+		panic("BUG: keydir: slot of type " + s.Type.String())
+	}
+	d.grown(h).insert(pack(h, s.Type), uint64(s.Loc))
+	d.count(s.Type, 1)
+}
+
+// Swap replaces the exact slot old by new. It reports false if there is no such slot.
+func (d *Directory) Swap(h uint64, old, new Slot) bool {
+	r := d.at(h)
+	if r == nil {
+		return false
+	}
+	t := r.table(h)
+	pos := t.find(pack(h, old.Type), uint64(old.Loc))
+	if pos < 0 {
+		return false
+	}
+	t.set(pos, pack(h, new.Type), uint64(new.Loc))
+	if (old.Type == Deadline) != (new.Type == Deadline) {
+		d.count(old.Type, -1)
+		d.count(new.Type, 1)
+	}
+	return true
+}
+
+// Delete removes the exact slot. It reports false if there is no such slot.
+func (d *Directory) Delete(h uint64, s Slot) bool {
+	r := d.at(h)
+	if r == nil || !r.delete(pack(h, s.Type), uint64(s.Loc)) {
+		return false
+	}
+	d.count(s.Type, -1)
+	return true
+}
+
+// Len returns the number of keys: slots other than deadlines. It may be called at any time.
+func (d *Directory) Len() int { return int(d.keys.Load()) }
+
+// LenDeadlines returns the number of deadline slots. It may be called at any time.
+func (d *Directory) LenDeadlines() int { return int(d.deadlines.Load()) }
+
+// Bytes estimates the memory that the directory and its families take. It may be
+// called at any time.
+func (d *Directory) Bytes() int64 { return d.bytes.Load() }
+
+// StripeLen returns the number of slots in a stripe, those of deadlines included.
+func (d *Directory) StripeLen(stripe int) int {
+	if r := d.regions[stripe]; r != nil {
+		return r.slots()
+	}
+	return 0
+}
+
+// Scan calls fn for the slots of a stripe in ascending order of hash, from the hash
+// from on, until fn returns false. The hashes that fn sees have their low three bits
+// clear. fn must not change the directory. A scan may stop and go on later, from
+// h|7 + 1 of the last hash: slots that were there all the while are all seen once,
+// whatever came and went and however the table grew meanwhile.
+func (d *Directory) Scan(stripe int, from uint64, fn func(h uint64, s Slot) bool) {
+	r := d.regions[stripe]
+	if r == nil || StripeOf(from) > stripe {
+		return
+	}
+	if StripeOf(from) < stripe {
+		from = uint64(stripe) << (64 - stripeBits)
+	}
+	r.scan(from, func(word, loc uint64) bool {
+		return fn(word&^typeMask, unpack(word, loc))
+	})
+}
+
+// Near returns an almost uniformly random slot of a stripe, picked by the random number x.
+// It reports false only if the stripe is empty.
+func (d *Directory) Near(stripe int, x uint64) (h uint64, s Slot, ok bool) {
+	r := d.regions[stripe]
+	if r == nil {
+		return 0, Slot{}, false
+	}
+	word, loc := r.near(x)
+	return word &^ typeMask, unpack(word, loc), word != 0
+}

@@ -1,0 +1,28 @@
+// Package keydir is the index of the log in memory: it knows the type of every key, where
+// its records lie, and, of collections, the names of the elements in order.
+//
+// It has two levels. A [Directory] maps the keys of one namespace to slots: the type,
+// and the location of a string's record or a reference to a family. It keeps hashes and no
+// keys, so the caller proves a key against its record. A [Family] is one collection: its
+// key, and the names of its elements with their locations, ordered and counted. A [Loc] is
+// a place in the log; [Seed] is the secret under which names are hashed.
+//
+// # Memory
+//
+// Nothing here holds a pointer per entry. Slots take 16 bytes each, in tables that are
+// between seven and nine tenths full. A small family is one block of bytes; a big one
+// is made of pages of bytes. Tables, blocks and pages grow and shrink in place or reuse
+// memory, so that loading leaves little for the collector and deleting gives back.
+//
+// # Concurrency
+//
+// The package has no locks, no goroutines and no clock. A key, with all that is known of
+// it, belongs to the stripe of its hash, see [StripeOf]. Callers hold a lock for each stripe: shared to
+// read, exclusive to change. Reads change nothing at all, so any number may run at a time.
+// The counters Len, LenDeadlines and Bytes may be read without a lock.
+//
+// # Limits
+//
+// Names are up to [MaxName] bytes of any kind. All small families of one stripe,
+// and each big family, take up to 16 GiB. No single change costs more than some hundred microseconds.
+package keydir

@@ -1,0 +1,388 @@
+package keydir
+
+import (
+	"encoding/binary"
+
+	"github.com/google/btree"
+)
+
+const (
+	listShift = 9
+	listSlots = 1 << listShift // indexes that a list page stands for
+	listStep  = 32             // pages grow and shrink by that many
+	listHead  = 6              // bytes: first index 2, indexes 2, elements 2
+)
+
+// list is the order of a big list: pages of locations, each for up to 512
+// indexes, found by the index. A page holds only the part of its indexes that is in
+// use, and no page stands for indexes without elements, so gaps cost nothing.
+// An index without an element within a page is a location of zero.
+type list struct {
+	arena      *arena
+	pages      *btree.BTreeG[listPage]
+	head, tail int64
+	n          int
+}
+
+type listPage struct {
+	no   int64 // index >> listShift
+	page uint32
+}
+
+func newList(a *arena) *list {
+	return &list{arena: a, tail: -1, pages: btree.NewG(16, func(a, b listPage) bool { return a.no < b.no })}
+}
+
+// locs is the block of a list page.
+type locs []byte
+
+func (l locs) first() int    { return int(binary.LittleEndian.Uint16(l)) }
+func (l locs) span() int     { return int(binary.LittleEndian.Uint16(l[2:])) }
+func (l locs) n() int        { return int(binary.LittleEndian.Uint16(l[4:])) }
+func (l locs) slots() []byte { return l[listHead : listHead+8*l.span()] }
+
+func (l locs) setHead(first, span, n int) {
+	binary.LittleEndian.PutUint16(l, uint16(first))
+	binary.LittleEndian.PutUint16(l[2:], uint16(span))
+	binary.LittleEndian.PutUint16(l[4:], uint16(n))
+}
+
+// at returns the location at a slot of the page.
+func (l locs) at(slot int) Loc {
+	if i := slot - l.first(); i >= 0 && i < l.span() {
+		return Loc(binary.LittleEndian.Uint64(l[listHead+8*i:]))
+	}
+	return 0
+}
+
+func (l locs) set(slot int, loc Loc) {
+	binary.LittleEndian.PutUint64(l[listHead+8*(slot-l.first()):], uint64(loc))
+}
+
+func (x *list) span() uint64 { return uint64(x.tail-x.head) + 1 }
+
+func (x *list) at(index int64) Loc {
+	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	if !ok {
+		return 0
+	}
+	return locs(x.arena.block(p.page)).at(int(index & (listSlots - 1)))
+}
+
+func (x *list) put(index int64, loc Loc) (old Loc) {
+	slot := int(index & (listSlots - 1))
+	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	if !ok {
+		p = listPage{no: index >> listShift, page: x.arena.newHandle()}
+		l := locs(x.arena.alloc(p.page, listHead))
+		l.setHead(slot&^(listStep-1), 0, 0)
+		x.pages.ReplaceOrInsert(p)
+		x.arena.account(listPageBytes)
+	}
+	l := x.cover(p.page, slot)
+	old = l.at(slot)
+	l.set(slot, loc)
+	if old == 0 {
+		l.setHead(l.first(), l.span(), l.n()+1)
+		if x.n == 0 {
+			x.head, x.tail = index, index
+		}
+		x.head, x.tail = min(x.head, index), max(x.tail, index)
+		x.n++
+	}
+	return old
+}
+
+// cover widens a page until it has the slot.
+func (x *list) cover(page uint32, slot int) locs {
+	l := locs(x.arena.block(page))
+	first, end := l.first(), l.first()+l.span()
+	if slot >= first && slot < end {
+		return l
+	}
+	newFirst := min(first, slot&^(listStep-1))
+	newEnd := max(end, slot&^(listStep-1)+listStep)
+	l = locs(x.arena.resize(page, listHead+8*(newEnd-newFirst)))
+	b := l[listHead:]
+	copy(b[8*(first-newFirst):], b[:8*(end-first)])
+	clear(b[:8*(first-newFirst)])
+	clear(b[8*(end-newFirst) : 8*(newEnd-newFirst)])
+	l.setHead(newFirst, newEnd-newFirst, l.n())
+	return l
+}
+
+func (x *list) delete(index int64) (old Loc) {
+	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	if !ok {
+		return 0
+	}
+	slot := int(index & (listSlots - 1))
+	l := locs(x.arena.block(p.page))
+	if old = l.at(slot); old == 0 {
+		return 0
+	}
+	l.set(slot, 0)
+	l.setHead(l.first(), l.span(), l.n()-1)
+	x.n--
+	if l.n() == 0 {
+		x.pages.Delete(p)
+		x.arena.release(p.page)
+		x.arena.freeHandle(p.page)
+		x.arena.account(-listPageBytes)
+	} else {
+		x.trim(p.page)
+	}
+	switch {
+	case x.n == 0:
+		x.head, x.tail = 0, -1
+	case index == x.head:
+		x.head = x.firstFrom(index)
+	case index == x.tail:
+		x.tail = x.lastTo(index)
+	}
+	return old
+}
+
+// trim gives up steps without elements at the ends of a page that has some.
+func (x *list) trim(page uint32) {
+	l := locs(x.arena.block(page))
+	b := l.slots()
+	start, end := 0, len(b)
+	for start < end && empty(b[start:start+8*listStep]) {
+		start += 8 * listStep
+	}
+	for end > start && empty(b[end-8*listStep:end]) {
+		end -= 8 * listStep
+	}
+	if end-start == len(b) {
+		return
+	}
+	copy(b, b[start:end])
+	l.setHead(l.first()+start/8, (end-start)/8, l.n())
+	x.arena.resize(page, listHead+end-start)
+}
+
+func empty(b []byte) bool {
+	for ; len(b) >= 8; b = b[8:] {
+		if binary.LittleEndian.Uint64(b) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// firstFrom returns the first index from index on that has an element; there is one.
+func (x *list) firstFrom(index int64) (found int64) {
+	x.pages.AscendGreaterOrEqual(listPage{no: index >> listShift}, func(p listPage) bool {
+		l := locs(x.arena.block(p.page))
+		for slot := l.first(); slot < l.first()+l.span(); slot++ {
+			found = p.no<<listShift + int64(slot)
+			if found >= index && l.at(slot) != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// lastTo returns the last index up to index that has an element; there is one.
+func (x *list) lastTo(index int64) (found int64) {
+	x.pages.DescendLessOrEqual(listPage{no: index >> listShift}, func(p listPage) bool {
+		l := locs(x.arena.block(p.page))
+		for slot := l.first() + l.span() - 1; slot >= l.first(); slot-- {
+			found = p.no<<listShift + int64(slot)
+			if found <= index && l.at(slot) != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func (x *list) each(fn func(elem []byte, loc Loc) bool) {
+	x.pages.Ascend(func(p listPage) bool {
+		for b := locs(x.arena.block(p.page)).slots(); len(b) > 0; b = b[8:] {
+			if loc := Loc(binary.LittleEndian.Uint64(b)); loc != 0 && !fn(nil, loc) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A small list's body is empty, or the first index and the locations from there on; the
+// first and the last are never zero.
+
+func (f small) span() int { return max(f.used()-8, 0) / 8 }
+
+func (f small) head() int64 {
+	if f.used() == 0 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(f.body()))
+}
+
+func (f small) locAt(i int) Loc { return Loc(binary.LittleEndian.Uint64(f.body()[8+8*i:])) }
+
+func (f small) setLocAt(i int, loc Loc) {
+	binary.LittleEndian.PutUint64(f.body()[8+8*i:], uint64(loc))
+}
+
+func (f small) setListHead(head int64) { binary.LittleEndian.PutUint64(f.body(), uint64(head)) }
+
+// offset returns where among n locations from head on an index is.
+func offset(head, index int64, n int) (int, bool) {
+	i := uint64(index - head)
+	return int(i), i < uint64(n)
+}
+
+// copyList fills an empty small list, in a block with room for it, from a big one.
+func (f small) copyList(x *list) {
+	if x.n == 0 {
+		return
+	}
+	f.setBody(x.n, 8+8*int(x.span()))
+	f.setListHead(x.head)
+	for i := range f.span() {
+		f.setLocAt(i, x.at(x.head+int64(i)))
+	}
+}
+
+func (f Family) listOf(method string) (small, *list) {
+	if g := f.fs.big(f.id); g != nil {
+		must(method, g.typ, g.typ == List)
+		return nil, g.list
+	}
+	s := f.fs.small(f.id)
+	must(method, s.typ(), s.typ() == List)
+	return s, nil
+}
+
+// Bounds returns the first and the last index of a list; tail < head if it is empty.
+func (f Family) Bounds() (head, tail int64) {
+	s, x := f.listOf("Bounds")
+	if x != nil {
+		return x.head, x.tail
+	}
+	head = s.head()
+	return head, head + int64(s.span()) - 1
+}
+
+// LocAt returns the location of a list's element.
+func (f Family) LocAt(index int64) (Loc, bool) {
+	s, x := f.listOf("LocAt")
+	if x != nil {
+		loc := x.at(index)
+		return loc, loc != 0
+	}
+	if i, ok := offset(s.head(), index, s.span()); ok {
+		loc := s.locAt(i)
+		return loc, loc != 0
+	}
+	return 0, false
+}
+
+// PutAt sets the location, which must not be zero, of a list's element at any index, and
+// returns the one it had.
+func (f Family) PutAt(index int64, loc Loc) (old Loc, existed bool) {
+	if loc == 0 {
+		panic("BUG: keydir: PutAt of no location")
+	}
+	s, x := f.listOf("PutAt")
+	if x == nil {
+		if old, ok := f.putSmall(s, index, loc); ok {
+			return old, old != 0
+		}
+		x = f.fs.promote(f.id).list
+	}
+	old = x.put(index, loc)
+	return old, old != 0
+}
+
+// putSmall reports false if the list would grow too long, by elements or by a gap.
+func (f Family) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
+	head, span := s.head(), s.span()
+	if i, ok := offset(head, index, span); ok {
+		old = s.locAt(i)
+		s.setLocAt(i, loc)
+		if old == 0 {
+			s.setBody(s.n()+1, s.used())
+		}
+		return old, true
+	}
+	at, size := 8+8*span, 0 // where the body grows, and by how much
+	switch {
+	case span == 0:
+		at, size, head = 0, 16, index
+	case index < head:
+		at, size = 8, gap(head, index)
+		head = index
+	default:
+		size = gap(index, head+int64(span)-1)
+	}
+	if size < 0 {
+		return 0, false
+	}
+	s, ok = f.fs.insertAt(f.id, at, size)
+	if !ok {
+		return 0, false
+	}
+	clear(s.body()[at : at+size])
+	s.setListHead(head)
+	i, _ := offset(head, index, s.span())
+	s.setLocAt(i, loc)
+	s.setBody(s.n()+1, s.used())
+	return 0, true
+}
+
+// gap returns the bytes of the locations from below to above, which is greater, or -1 if
+// they are more than any small list has.
+func gap(above, below int64) int {
+	if d := uint64(above - below); d <= smallLimit/8 {
+		return int(d) * 8
+	}
+	return -1
+}
+
+// DeleteAt removes a list's element and returns the location it had. The others keep their
+// index.
+func (f Family) DeleteAt(index int64) (old Loc, existed bool) {
+	s, x := f.listOf("DeleteAt")
+	if x != nil {
+		if old = x.delete(index); old == 0 {
+			return 0, false
+		}
+		f.fs.demote(f.id, f.fs.big(f.id))
+		return old, true
+	}
+	i, ok := offset(s.head(), index, s.span())
+	if !ok || s.locAt(i) == 0 {
+		return 0, false
+	}
+	old = s.locAt(i)
+	s.setLocAt(i, 0)
+	s.setBody(s.n()-1, s.used())
+	f.trimSmall(s)
+	return old, true
+}
+
+// trimSmall takes the holes from the ends of a small list.
+func (f Family) trimSmall(s small) {
+	if s.n() == 0 {
+		f.fs.removeAt(f.id, 0, s.used())
+		return
+	}
+	holes := 0
+	for s.locAt(s.span()-1-holes) == 0 {
+		holes++
+	}
+	s.setBody(s.n(), s.used()-8*holes)
+	holes = 0
+	for s.locAt(holes) == 0 {
+		holes++
+	}
+	s.setListHead(s.head() + int64(holes))
+	f.fs.removeAt(f.id, 8, 8*holes)
+}

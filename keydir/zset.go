@@ -1,0 +1,171 @@
+package keydir
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// Score returns the score of a sorted set's element.
+func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
+	r, e, found := f.find(elem)
+	must("Score", f.Type(), r.shape == scored || !found)
+	if !found {
+		return 0, 0, false
+	}
+	return r.score(e), r.loc(e), true
+}
+
+// PutScored sets the score and the location of a sorted set's element, and returns
+// those it had.
+func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, old Loc, existed bool) {
+	t := f.Type()
+	must("PutScored", t, t == ZSet)
+	r, e, found := f.find(elem)
+	if !found {
+		f.add(elem, loc, score)
+		return 0, 0, false
+	}
+	oldScore, old = r.score(e), r.loc(e)
+	r.setScore(e, score)
+	r.setLoc(e, loc)
+	if g := f.fs.big(f.id); g != nil && oldScore != score {
+		at, _ := g.scores.seek(oldScore, elem)
+		g.scores.remove(at)
+		at, _ = g.scores.seek(score, elem)
+		g.scores.insert(at, score, elem, 0, 0)
+	}
+	return oldScore, old, true
+}
+
+// DeleteScored removes a sorted set's element and returns the score and the location it had.
+func (f Family) DeleteScored(elem string) (oldScore uint64, old Loc, existed bool) {
+	t := f.Type()
+	must("DeleteScored", t, t == ZSet)
+	return f.remove(elem)
+}
+
+// Rank returns the number of elements below (score, elem), be that an element or not.
+func (f Family) Rank(score uint64, elem string) int {
+	if g := f.fs.big(f.id); g != nil {
+		must("Rank", g.typ, g.typ == ZSet)
+		at, _ := g.scores.seek(score, elem)
+		return g.scores.rank(at)
+	}
+	s := f.fs.small(f.id)
+	must("Rank", s.typ(), s.typ() == ZSet)
+	n := 0
+	c := cursor{run: s.run(f.fs.hash)}
+	for e, ok := c.next(); ok; e, ok = c.next() {
+		if have := c.run.score(e); have < score || have == score && string(c.run.nameOf(e)) < elem {
+			n++
+		}
+	}
+	return n
+}
+
+// maxSmallScored is the most entries that a small sorted set can have.
+const maxSmallScored = zsetLimit / 18
+
+// byScore sorts the entries of a small sorted set: it appends their offsets, in order of
+// score, then name.
+func (r *run) byScore(offsets []uint16) []uint16 {
+	for off := 0; off < len(r.data); {
+		offsets = append(offsets, uint16(off))
+		off = r.entryAt(off).end
+	}
+	slices.SortFunc(offsets, func(i, j uint16) int {
+		a, b := r.entryAt(int(i)), r.entryAt(int(j))
+		if c := cmp.Compare(r.score(a), r.score(b)); c != 0 {
+			return c
+		}
+		return bytes.Compare(r.nameOf(a), r.nameOf(b))
+	})
+	return offsets
+}
+
+// AscendRank calls fn for the elements in order of score, then name, from the one of rank
+// from on, until fn returns false. Ranks count from 0.
+func (f Family) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
+	from = max(from, 0)
+	if g := f.fs.big(f.id); g != nil {
+		must("AscendRank", g.typ, g.typ == ZSet)
+		if from >= g.scores.n {
+			return
+		}
+		c := g.scores.cursor(g.scores.at(from))
+		for e, ok := c.next(); ok; e, ok = c.next() {
+			if !fn(c.run.nameOf(e), c.run.key(e)) {
+				return
+			}
+		}
+		return
+	}
+	s := f.fs.small(f.id)
+	must("AscendRank", s.typ(), s.typ() == ZSet)
+	var space [maxSmallScored]uint16
+	r := s.run(f.fs.hash)
+	offsets := r.byScore(space[:0])
+	for ; from < len(offsets); from++ {
+		e := r.entryAt(int(offsets[from]))
+		if !fn(r.nameOf(e), r.score(e)) {
+			return
+		}
+	}
+}
+
+// DescendRank calls fn for the elements in descending order of score, then name, from the one
+// of rank from down to rank 0, until fn returns false. Ranks count from 0 in ascending order.
+func (f Family) DescendRank(from int, fn func(elem []byte, score uint64) bool) {
+	from = min(from, f.Len()-1)
+	if from < 0 {
+		return
+	}
+	if g := f.fs.big(f.id); g != nil {
+		must("DescendRank", g.typ, g.typ == ZSet)
+		g.scores.descend(g.scores.at(from), fn)
+		return
+	}
+	s := f.fs.small(f.id)
+	must("DescendRank", s.typ(), s.typ() == ZSet)
+	var space [maxSmallScored]uint16
+	r := s.run(f.fs.hash)
+	offsets := r.byScore(space[:0])
+	for ; from >= 0; from-- {
+		e := r.entryAt(int(offsets[from]))
+		if !fn(r.nameOf(e), r.score(e)) {
+			return
+		}
+	}
+}
+
+// maxRanked is the most entries of a ranked page: one nameless entry and the
+// shortest others.
+const maxRanked = pageLimit/9 + 1
+
+// descend calls fn for the ranked entries from a spot down. Entries can only be read
+// upwards, so each page is read once for the offsets.
+func (x *index) descend(at spot, fn func(elem []byte, score uint64) bool) {
+	var space [maxRanked]uint16
+	group, page, last := at.group, at.page, at.off
+	for {
+		r := x.run(x.groups[group].refs[page].page)
+		offsets := space[:0]
+		for off := 0; off < len(r.data) && (last < 0 || off <= last); off = r.entryAt(off).end {
+			offsets = append(offsets, uint16(off))
+		}
+		for i := len(offsets) - 1; i >= 0; i-- {
+			e := r.entryAt(int(offsets[i]))
+			if !fn(r.nameOf(e), r.key(e)) {
+				return
+			}
+		}
+		last = -1
+		if page--; page < 0 {
+			if group--; group < 0 {
+				return
+			}
+			page = len(x.groups[group].refs) - 1
+		}
+	}
+}
