@@ -23,7 +23,7 @@ type Field = structures.Field
 type ScanOptions = structures.ScanOptions
 
 // Get returns a copy of a field's value. It returns ErrNotFound if the key or the field does not exist. O(log n).
-func (h Hash) Get(field string) ([]byte, error) { return h.AppendTo(nil, field) }
+func (h Hash) Get(field string) ([]byte, error) { return owned(h.AppendTo([]byte{}, field)) }
 
 // AppendTo appends a field's value to dst and returns the extended buffer: Get without an allocation if dst has room. It
 // returns dst unchanged and ErrNotFound if the key or the field does not exist. O(log n).

@@ -100,8 +100,8 @@ func (l List) At(position int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, ok, err := l.on(t).At(nil, position)
-	return value, found(ok, l.done(t, err))
+	value, ok, err := l.on(t).At([]byte{}, position)
+	return owned(value, found(ok, l.done(t, err)))
 }
 
 // Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and structures.ErrIndexRange

@@ -270,4 +270,6 @@ func (z SortedSet) pages(r Range, errs []*error) iter.Seq2[string, float64] {
 	}
 }
 
-func (z SortedSet) on(t *Tx) structures.SortedSet { return structures.SortedSet{Txn: t.txn(), Key: z.key} }
+func (z SortedSet) on(t *Tx) structures.SortedSet {
+	return structures.SortedSet{Txn: t.txn(), Key: z.key}
+}

@@ -59,7 +59,7 @@ type SetOptions = structures.SetOptions
 type SetResult = structures.SetResult
 
 // Get returns a copy of the value. It returns ErrNotFound if the key does not exist. O(length).
-func (s String) Get() ([]byte, error) { return s.AppendTo(nil) }
+func (s String) Get() ([]byte, error) { return owned(s.AppendTo([]byte{})) }
 
 // AppendTo appends the value to dst and returns the extended buffer: Get without an allocation if dst has room. It
 // returns dst unchanged and ErrNotFound if the key does not exist. O(length).
@@ -190,6 +190,14 @@ func (s String) Incr(delta int64) (int64, error) {
 }
 
 func (s String) on(t *Tx) structures.String { return structures.String{Txn: t.txn(), Key: s.key} }
+
+// owned makes an append form's result that of a plain one: nil with an error, and not nil without.
+func owned(value []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
 
 // found turns "not there" into ErrNotFound, behind any error of the call itself.
 func found(ok bool, err error) error {

@@ -1,5 +1,11 @@
 package structures
 
+import (
+	"fmt"
+
+	"github.com/stavedb/stave/keydir"
+)
+
 // Error is a refusal: the command does not fit the data or its own arguments.
 // The text is Redis's, with its leading code, and can be sent to a client as
 // it is. Nothing was written.
@@ -17,6 +23,7 @@ const (
 	ErrOverflow       Error = "ERR increment or decrement would overflow"
 	ErrHashNotInteger Error = "ERR hash value is not an integer"
 	ErrTooLong        Error = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	ErrNameTooLong    Error = "ERR name of a field or member exceeds maximum allowed size (65535 bytes)"
 	ErrIndexRange     Error = "ERR index out of range"
 	ErrNegative       Error = "ERR value is out of range, must be positive"
 	ErrSyntax         Error = "ERR syntax error"
@@ -30,5 +37,29 @@ const (
 	ErrExpireGTLT     Error = "ERR GT and LT options at the same time are not compatible"
 )
 
-// MaxString is the longest string value, in bytes.
+// MaxString is the longest value of a string, a field or a list element, in
+// bytes.
 const MaxString = 512 << 20
+
+// checkElem refuses names and values that are too long for a record.
+func checkElem(name string, value []byte) error {
+	switch {
+	case len(name) > keydir.MaxName:
+		return ErrNameTooLong
+	case len(value) > MaxString:
+		return ErrTooLong
+	}
+	return nil
+}
+
+// HoleError reports an index within the bounds of a list that has no element.
+// It means that records were lost.
+type HoleError struct {
+	Key   string
+	Index int64
+}
+
+// Error names the key and the index.
+func (e *HoleError) Error() string {
+	return fmt.Sprintf("structures: list %q has no element at index %d", e.Key, e.Index)
+}

@@ -29,10 +29,12 @@ type Txn interface {
 	// Find says what key holds now. Slot.Type is None if the key is absent or
 	// expired; the Family is valid for collections.
 	Find(key string) (keydir.Slot, keydir.Family, error)
-	// Value appends the verified value of the record at loc to dst.
-	Value(dst []byte, loc keydir.Loc) ([]byte, error)
-	// ValueLen is the length of the value of the record at loc.
-	ValueLen(loc keydir.Loc) (int, error)
+	// Value appends to dst the value of a record that Find or a family gave loc
+	// for, once it is proved to be that of the key and the element. elem is a
+	// hash's field, a list's index as AppendIndex has it, or empty for a string.
+	Value(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc) ([]byte, error)
+	// ValueLen is the length of what Value would append.
+	ValueLen(key, elem string, t keydir.Type, loc keydir.Loc) (int, error)
 
 	// PutString makes key a string, whatever it held before. The deadline
 	// stays.

@@ -1,0 +1,245 @@
+package structures
+
+import "github.com/stavedb/stave/keydir"
+
+// Hash is a key that holds a map from field names to values. The names are in
+// memory, the values on disk: what needs names only reads nothing.
+type Hash struct {
+	Txn Txn
+	Key string
+}
+
+// Field is a field of a hash: its name and its value.
+type Field struct {
+	Name  string
+	Value []byte
+}
+
+func (h Hash) open() (keydir.Family, error) { return open(h.Txn, h.Key, keydir.Hash) }
+
+// Get appends a field's value to dst. It returns dst as it was, and false, if
+// the field does not exist. O(log n).
+func (h Hash) Get(dst []byte, field string) ([]byte, bool, error) {
+	f, err := h.open()
+	if err != nil || !f.Valid() {
+		return dst, false, err
+	}
+	loc, ok := f.Get(field)
+	if !ok {
+		return dst, false, nil
+	}
+	value, err := h.Txn.Value(dst, h.Key, field, keydir.Hash, loc)
+	if err != nil {
+		return dst, false, err
+	}
+	return value, true, nil
+}
+
+// GetMany calls visit with the value of each of several fields, in their order;
+// nil stands for one that does not exist. The slice is valid during the call
+// only. O(log n) a field.
+func (h Hash) GetMany(fields []string, visit func(i int, value []byte)) error {
+	f, err := h.open()
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
+	for i, field := range fields {
+		var value []byte
+		if f.Valid() {
+			if loc, ok := f.Get(field); ok {
+				if buf, err = h.Txn.Value(buf[:0], h.Key, field, keydir.Hash, loc); err != nil {
+					return err
+				}
+				value = buf
+			}
+		}
+		visit(i, value)
+	}
+	return nil
+}
+
+// Has says whether the field exists. O(log n).
+func (h Hash) Has(field string) (bool, error) {
+	f, err := h.open()
+	if err != nil || !f.Valid() {
+		return false, err
+	}
+	_, ok := f.Get(field)
+	return ok, nil
+}
+
+// Len returns the number of fields, 0 if the key does not exist. O(1).
+func (h Hash) Len() (int, error) {
+	f, err := h.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return f.Len(), nil
+}
+
+// Put sets one field and says whether it is new. O(log n).
+func (h Hash) Put(field string, value []byte) (bool, error) {
+	if err := checkElem(field, value); err != nil {
+		return false, err
+	}
+	f, err := create(h.Txn, h.Key, keydir.Hash)
+	if err != nil {
+		return false, err
+	}
+	before := f.Len()
+	err = h.Txn.PutElem(f, field, value)
+	return f.Len() > before, err
+}
+
+// PutAll sets fields in their order and returns how many of them are new. O(log
+// n) a field.
+func (h Hash) PutAll(fields []Field) (int, error) {
+	if len(fields) == 0 {
+		return 0, nil
+	}
+	for i := range fields {
+		if err := checkElem(fields[i].Name, fields[i].Value); err != nil {
+			return 0, err
+		}
+	}
+	f, err := create(h.Txn, h.Key, keydir.Hash)
+	if err != nil {
+		return 0, err
+	}
+	before := f.Len()
+	for i := range fields {
+		if err := h.Txn.PutElem(f, fields[i].Name, fields[i].Value); err != nil {
+			return 0, err
+		}
+	}
+	return f.Len() - before, nil
+}
+
+// PutIfAbsent sets a field unless it exists, and says whether it did. O(log n).
+func (h Hash) PutIfAbsent(field string, value []byte) (bool, error) {
+	exists, err := h.Has(field)
+	if err != nil || exists {
+		return false, err
+	}
+	return h.Put(field, value)
+}
+
+// Delete deletes fields and returns how many of them existed. O(log n) a field.
+func (h Hash) Delete(fields []string) (int, error) {
+	f, err := h.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return deleteElems(h.Txn, h.Key, f, fields)
+}
+
+// deleteElems deletes elements and returns how many there were.
+func deleteElems(t Txn, key string, f keydir.Family, elems []string) (int, error) {
+	n := 0
+	for _, elem := range elems {
+		ok, err := t.DeleteElem(f, elem)
+		if err != nil {
+			return n, err
+		}
+		if !ok {
+			continue
+		}
+		n++
+		if f.Len() == 0 {
+			break
+		}
+	}
+	return n, settle(t, key, f)
+}
+
+// Incr adds delta to the integer that the field holds, 0 if it does not exist,
+// and returns the sum. O(log n).
+func (h Hash) Incr(field string, delta int64) (int64, error) {
+	if err := checkElem(field, nil); err != nil {
+		return 0, err
+	}
+	f, err := h.open()
+	if err != nil {
+		return 0, err
+	}
+	var loc keydir.Loc
+	exists := false
+	if f.Valid() {
+		loc, exists = f.Get(field)
+	}
+	sum, text, err := increment(h.Txn, record{h.Key, field, keydir.Hash, loc}, exists, delta, ErrHashNotInteger)
+	if err != nil {
+		return 0, err
+	}
+	if !f.Valid() {
+		if f, err = h.Txn.Family(h.Key, keydir.Hash); err != nil {
+			return 0, err
+		}
+	}
+	return sum, h.Txn.PutElem(f, field, text)
+}
+
+// Visit calls start, unless it is nil, with the number of fields, then visit
+// for each until it returns false. The slices are valid during the call only,
+// and neither function may change the hash. O(n).
+func (h Hash) Visit(start func(n int), visit func(name, value []byte) bool) error {
+	var buf []byte
+	var failed error
+	err := visitAll(h.Txn, h.Key, keydir.Hash, start, func(name []byte, loc keydir.Loc) bool {
+		if buf, failed = h.Txn.Value(buf[:0], h.Key, text(name), keydir.Hash, loc); failed != nil {
+			return false
+		}
+		return visit(name, buf)
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// VisitFields is Visit without the values, which are not read. O(n).
+func (h Hash) VisitFields(start func(n int), visit func(name []byte) bool) error {
+	return visitAll(h.Txn, h.Key, keydir.Hash, start, func(name []byte, _ keydir.Loc) bool { return visit(name) })
+}
+
+// visitAll calls start with the size of a collection, 0 if it does not exist,
+// and visit with each element until it returns false.
+func visitAll(t Txn, key string, typ keydir.Type, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) error {
+	f, err := open(t, key, typ)
+	if err != nil {
+		return err
+	}
+	n := 0
+	if f.Valid() {
+		n = f.Len()
+	}
+	if start != nil {
+		start(n)
+	}
+	if n > 0 {
+		f.Each(visit)
+	}
+	return nil
+}
+
+// Scan visits some fields from the cursor on and returns the cursor that
+// continues, 0 at the end. A field that exists from the start of a scan to its
+// end is visited exactly once. The slices are valid during the call only; value
+// is nil with o.NoValues. O(o.Count).
+func (h Hash) Scan(cursor uint64, o ScanOptions, visit func(name, value []byte)) (next uint64, err error) {
+	f, err := h.open()
+	if err != nil {
+		return 0, err
+	}
+	var buf []byte
+	return scan(f, cursor, o, func(name []byte, loc keydir.Loc) (err error) {
+		if !o.NoValues {
+			if buf, err = h.Txn.Value(buf[:0], h.Key, text(name), keydir.Hash, loc); err != nil {
+				return err
+			}
+		}
+		visit(name, buf)
+		return nil
+	})
+}

@@ -1,0 +1,411 @@
+package structures
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// List is a key that holds a list. Elements have consecutive indexes from any
+// start on: pushing in front counts down, so both ends cost the same, and the
+// n-th element is found without a walk. What happens in the middle is paid for
+// by moving the smaller side, one record an element, as the index is part of
+// a record's name.
+type List struct {
+	Txn Txn
+	Key string
+}
+
+// End is an end of a list.
+type End uint8
+
+// The ends of a list.
+const (
+	Front End = iota
+	Back
+)
+
+func (l List) open() (keydir.Family, error) { return open(l.Txn, l.Key, keydir.List) }
+
+// Len returns the number of elements, 0 if the key does not exist. O(1).
+func (l List) Len() (int, error) {
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return f.Len(), nil
+}
+
+// Push puts values at one end, one after the other, and returns the new length.
+// O(1) a value.
+func (l List) Push(end End, values [][]byte) (int, error) {
+	if len(values) == 0 {
+		return l.Len()
+	}
+	if slices.ContainsFunc(values, func(v []byte) bool { return len(v) > MaxString }) {
+		return 0, ErrTooLong
+	}
+	f, err := create(l.Txn, l.Key, keydir.List)
+	if err != nil {
+		return 0, err
+	}
+	head, tail := f.Bounds()
+	for _, value := range values {
+		index := tail + 1
+		if end == Front {
+			head--
+			index = head
+		} else {
+			tail++
+		}
+		if err := l.Txn.PutIndex(f, index, value); err != nil {
+			return 0, err
+		}
+	}
+	return f.Len(), nil
+}
+
+// PushIfPresent is Push on a list that exists; otherwise it does nothing and
+// returns 0. O(1) a value.
+func (l List) PushIfPresent(end End, values [][]byte) (int, error) {
+	if n, err := l.Len(); err != nil || n == 0 {
+		return 0, err
+	}
+	return l.Push(end, values)
+}
+
+// Pop removes up to n elements from one end and returns them, the outermost
+// first. It says false if the key does not exist. O(1) an element.
+func (l List) Pop(end End, n int) ([][]byte, bool, error) {
+	if n < 0 {
+		return nil, false, ErrNegative
+	}
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return nil, false, err
+	}
+	n = min(n, f.Len())
+	head, tail := f.Bounds()
+	index, step := head, int64(1)
+	if end == Back {
+		index, step = tail, -1
+	}
+	values := make([][]byte, n)
+	r := l.reader(f)
+	for i := range values {
+		if values[i], err = r.append([]byte{}, index+int64(i)*step); err != nil {
+			return nil, true, err
+		}
+	}
+	if n == f.Len() {
+		_, err := l.Txn.Drop(l.Key)
+		return values, true, err
+	}
+	for i := range values {
+		if _, err := l.Txn.DeleteIndex(f, index+int64(i)*step); err != nil {
+			return nil, true, err
+		}
+	}
+	return values, true, nil
+}
+
+// AppendIndex appends the name of an index, as the element's record has it.
+func AppendIndex(dst []byte, index int64) []byte {
+	return ordered.AppendHex(dst, ordered.Int(index))
+}
+
+// reader reads elements of a list one after the other, with one buffer.
+type reader struct {
+	List
+	f    keydir.Family
+	buf  []byte
+	name [ordered.HexLen]byte
+}
+
+func (l List) reader(f keydir.Family) *reader { return &reader{List: l, f: f} }
+
+// at returns the element at an index within the bounds. It is valid until the
+// next call.
+func (r *reader) at(index int64) (_ []byte, err error) {
+	r.buf, err = r.append(r.buf[:0], index)
+	return r.buf, err
+}
+
+// append appends the element at an index within the bounds to dst.
+func (r *reader) append(dst []byte, index int64) ([]byte, error) {
+	loc, ok := r.f.LocAt(index)
+	if !ok {
+		return dst, &HoleError{Key: r.Key, Index: index}
+	}
+	name := AppendIndex(r.name[:0], index)
+	return r.Txn.Value(dst, r.Key, text(name), keydir.List, loc)
+}
+
+// move writes the element at an index to another one.
+func (r *reader) move(from, to int64) error {
+	value, err := r.at(from)
+	if err != nil {
+		return err
+	}
+	return r.Txn.PutIndex(r.f, to, value)
+}
+
+// At appends the element at a position, negative ones counting from the back, to
+// dst. It returns dst as it was, and false, if there is none. O(1).
+func (l List) At(dst []byte, position int64) ([]byte, bool, error) {
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return dst, false, err
+	}
+	index, ok := indexOf(f, position)
+	if !ok {
+		return dst, false, nil
+	}
+	value, err := l.reader(f).append(dst, index)
+	if err != nil {
+		return dst, false, err
+	}
+	return value, true, nil
+}
+
+// indexOf is the index of a position, if the list has it.
+func indexOf(f keydir.Family, position int64) (int64, bool) {
+	n := int64(f.Len())
+	if position < 0 {
+		position += n
+	}
+	head, _ := f.Bounds()
+	return head + position, 0 <= position && position < n
+}
+
+// Set replaces the element at a position. It says false if the key does not
+// exist, and fails with ErrIndexRange if the position does not. O(1).
+func (l List) Set(position int64, value []byte) (bool, error) {
+	if len(value) > MaxString {
+		return false, ErrTooLong
+	}
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return false, err
+	}
+	index, ok := indexOf(f, position)
+	if !ok {
+		return true, ErrIndexRange
+	}
+	return true, l.Txn.PutIndex(f, index, value)
+}
+
+// Visit calls begin, unless it is nil, with the number of elements from
+// position start to stop, both inclusive, then visit for each until it returns
+// false. The slice is valid during the call only, and neither function may
+// change the list. O(number visited).
+func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byte) bool) error {
+	f, err := l.open()
+	if err != nil {
+		return err
+	}
+	first, count := 0, 0
+	if f.Valid() {
+		first, count = window(start, stop, f.Len())
+	}
+	if begin != nil {
+		begin(count)
+	}
+	if count == 0 {
+		return nil
+	}
+	r := l.reader(f)
+	head, _ := f.Bounds()
+	for i := range count {
+		value, err := r.at(head + int64(first+i))
+		if err != nil {
+			return err
+		}
+		if !visit(value) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Trim keeps the elements from position start to stop, both inclusive. It
+// touches none of them: only the ends are deleted. O(1) a deleted element.
+func (l List) Trim(start, stop int64) error {
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return err
+	}
+	first, count := window(start, stop, f.Len())
+	if count == 0 {
+		_, err := l.Txn.Drop(l.Key)
+		return err
+	}
+	return l.deleteEnds(f, first, f.Len()-first-count)
+}
+
+// deleteEnds deletes elements at both ends, from the outside in, which leaves
+// the list without a hole at any time.
+func (l List) deleteEnds(f keydir.Family, front, back int) error {
+	head, tail := f.Bounds()
+	for i := range int64(front) {
+		if _, err := l.Txn.DeleteIndex(f, head+i); err != nil {
+			return err
+		}
+	}
+	for i := range int64(back) {
+		if _, err := l.Txn.DeleteIndex(f, tail-i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Insert puts value before or after the first element that equals pivot. It
+// returns the new length, -1 if no element does, and 0 if the key does not
+// exist. O(n).
+func (l List) Insert(before bool, pivot, value []byte) (int, error) {
+	if len(value) > MaxString {
+		return 0, ErrTooLong
+	}
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	found, err := l.search(f, pivot, 1)
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 0 {
+		return -1, nil
+	}
+	at := found[0] // how many elements will be in front of the new one
+	if !before {
+		at++
+	}
+	n := int64(f.Len())
+	head, tail := f.Bounds()
+	r := l.reader(f)
+	if at <= n-at {
+		for index := head; index < head+at && err == nil; index++ {
+			err = r.move(index, index-1)
+		}
+		head--
+	} else {
+		for index := tail; index >= head+at && err == nil; index-- {
+			err = r.move(index, index+1)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := l.Txn.PutIndex(f, head+at, value); err != nil {
+		return 0, err
+	}
+	return f.Len(), nil
+}
+
+// search returns the positions of elements that equal value, in ascending order:
+// the first limit of them, the last -limit, or all if limit is 0.
+func (l List) search(f keydir.Family, value []byte, limit int64) ([]int64, error) {
+	var found []int64
+	r := l.reader(f)
+	n := int64(f.Len())
+	head, _ := f.Bounds()
+	for i := range n {
+		position := i
+		if limit < 0 {
+			position = n - 1 - i
+		}
+		elem, err := r.at(head + position)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(elem, value) {
+			continue
+		}
+		found = append(found, position)
+		if count := int64(len(found)); count == limit || count == -limit {
+			break
+		}
+	}
+	if limit < 0 {
+		slices.Reverse(found)
+	}
+	return found, nil
+}
+
+// Remove deletes elements that equal value and returns their number: the first
+// count of them, the last -count if count is negative, or all if it is 0. O(n).
+func (l List) Remove(count int64, value []byte) (int, error) {
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	gaps, err := l.search(f, value, count)
+	if err != nil || len(gaps) == 0 {
+		return 0, err
+	}
+	if len(gaps) == f.Len() {
+		_, err := l.Txn.Drop(l.Key)
+		return len(gaps), err
+	}
+	front := closeInFront(gaps, int64(f.Len()))
+	if err := l.closeGaps(f, gaps, front); err != nil {
+		return 0, err
+	}
+	return len(gaps), l.deleteEnds(f, front, len(gaps)-front)
+}
+
+// closeInFront says how many of the gaps at some positions in a list of length
+// n are best closed by moving what is in front of them. What is behind the
+// others moves, and what is between stays, so the longest stretch between two
+// neighbours is the one to spare.
+func closeInFront(gaps []int64, n int64) int {
+	best, spared := 0, gaps[0]
+	for i := 1; i <= len(gaps); i++ {
+		next := n
+		if i < len(gaps) {
+			next = gaps[i]
+		}
+		if stretch := next - gaps[i-1] - 1; stretch > spared {
+			best, spared = i, stretch
+		}
+	}
+	return best
+}
+
+// closeGaps moves elements over the gaps: backwards over the first `front` of
+// them, forwards over the others. As many elements at the ends are left over.
+func (l List) closeGaps(f keydir.Family, gaps []int64, front int) error {
+	r := l.reader(f)
+	head, tail := f.Bounds()
+	if left := gaps[:front]; front > 0 {
+		to := head + left[front-1]
+		for from := to; from >= head; from-- {
+			if len(left) > 0 && from == head+left[len(left)-1] {
+				left = left[:len(left)-1]
+				continue
+			}
+			if err := r.move(from, to); err != nil {
+				return err
+			}
+			to--
+		}
+	}
+	if right := gaps[front:]; len(right) > 0 {
+		to := head + right[0]
+		for from := to; from <= tail; from++ {
+			if len(right) > 0 && from == head+right[0] {
+				right = right[1:]
+				continue
+			}
+			if err := r.move(from, to); err != nil {
+				return err
+			}
+			to++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package structures
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Set is a key that holds a set. Members are in memory, in the order of their
+// hashes: nothing that is asked of a set reads the disk, and position i in that
+// order is found without a walk, which makes a random member cheap.
+type Set struct {
+	Txn Txn
+	Key string
+}
+
+func (s Set) open() (keydir.Family, error) { return open(s.Txn, s.Key, keydir.Set) }
+
+// Add adds members and returns how many of them are new. O(log n) a member.
+func (s Set) Add(members []string) (int, error) {
+	if len(members) == 0 {
+		return 0, nil
+	}
+	for _, member := range members {
+		if err := checkElem(member, nil); err != nil {
+			return 0, err
+		}
+	}
+	f, err := create(s.Txn, s.Key, keydir.Set)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, member := range members {
+		if _, ok := f.Get(member); ok {
+			continue // there is nothing to write
+		}
+		if err := s.Txn.PutElem(f, member, nil); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Remove removes members and returns how many of them were there. O(log n) a
+// member.
+func (s Set) Remove(members []string) (int, error) {
+	f, err := s.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return deleteElems(s.Txn, s.Key, f, members)
+}
+
+// Has says whether member is in the set. O(log n).
+func (s Set) Has(member string) (bool, error) {
+	f, err := s.open()
+	if err != nil || !f.Valid() {
+		return false, err
+	}
+	_, ok := f.Get(member)
+	return ok, nil
+}
+
+// Len returns the number of members, 0 if the key does not exist. O(1).
+func (s Set) Len() (int, error) {
+	f, err := s.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return f.Len(), nil
+}
+
+// Visit calls start, unless it is nil, with the number of members, then visit
+// for each until it returns false. The slice is valid during the call only, and
+// neither function may change the set. O(n).
+func (s Set) Visit(start func(n int), visit func(member []byte) bool) error {
+	return visitAll(s.Txn, s.Key, keydir.Set, start, func(member []byte, _ keydir.Loc) bool { return visit(member) })
+}
+
+// Scan visits some members from the cursor on and returns the cursor that
+// continues, 0 at the end. A member that is there from the start of a scan to
+// its end is visited exactly once. The slice is valid during the call only.
+// O(o.Count).
+func (s Set) Scan(cursor uint64, o ScanOptions, visit func(member []byte)) (next uint64, err error) {
+	f, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	return scan(f, cursor, o, func(member []byte, _ keydir.Loc) error {
+		visit(member)
+		return nil
+	})
+}
+
+// Pop removes up to n members chosen by random, a source of uniform bits, and
+// returns them. O(log n) a member.
+func (s Set) Pop(n int, random func() uint64) ([]string, error) {
+	if n < 0 {
+		return nil, ErrNegative
+	}
+	f, err := s.open()
+	if err != nil || !f.Valid() {
+		return nil, err
+	}
+	members := make([]string, 0, min(n, f.Len()))
+	if n >= f.Len() {
+		f.Each(func(member []byte, _ keydir.Loc) bool {
+			members = append(members, string(member))
+			return true
+		})
+		_, err := s.Txn.Drop(s.Key)
+		return members, err
+	}
+	for range n {
+		elem, _ := f.At(below(random(), f.Len()))
+		member := string(elem)
+		members = append(members, member)
+		if _, err := s.Txn.DeleteElem(f, member); err != nil {
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
+// VisitRandom calls start, unless it is nil, with a number of members, then
+// visit with each of them until it returns false: up to n different members
+// chosen by random, or -n that may repeat if n is negative. The slice is valid
+// during the call only, and neither function may change the set. O(log n) a
+// member.
+func (s Set) VisitRandom(n int, random func() uint64, start func(n int), visit func(member []byte) bool) error {
+	f, err := s.open()
+	if err != nil {
+		return err
+	}
+	return visitRandom(f, n, random, start, func(member []byte, _ keydir.Loc) bool { return visit(member) })
+}
+
+func visitRandom(f keydir.Family, n int, random func() uint64, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) error {
+	size := 0
+	if f.Valid() {
+		size = f.Len()
+	}
+	count := min(n, size)
+	if n < 0 && size > 0 {
+		count = -n
+	} else {
+		count = max(count, 0)
+	}
+	if start != nil {
+		start(count)
+	}
+	switch {
+	case count == 0:
+	case n < 0:
+		for range count {
+			if !visit(f.At(below(random(), size))) {
+				break
+			}
+		}
+	case count > size/8:
+		visitSample(f, count, random, visit)
+	default:
+		visitFew(f, count, random, visit)
+	}
+	return nil
+}
+
+// visitSample passes over all elements and takes each with the chance that is
+// left for it (Knuth's algorithm S), which beats looking positions up once more
+// than a few are wanted.
+func visitSample(f keydir.Family, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
+	left := f.Len()
+	f.Each(func(elem []byte, loc keydir.Loc) bool {
+		take := below(random(), left) < count
+		left--
+		if !take {
+			return true
+		}
+		count--
+		return visit(elem, loc) && count > 0
+	})
+}
+
+// visitFew draws different positions with one random number each (Floyd's
+// sampling algorithm).
+func visitFew(f keydir.Family, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
+	drawn := make(map[int]struct{}, count)
+	for last := f.Len() - count; last < f.Len(); last++ {
+		i := below(random(), last+1)
+		if _, ok := drawn[i]; ok {
+			i = last
+		}
+		drawn[i] = struct{}{}
+		if !visit(f.At(i)) {
+			return
+		}
+	}
+}
+
+// SetOp is a way to combine sets.
+type SetOp uint8
+
+// The ways to combine sets. Diff is what the first has and no other has.
+const (
+	Union SetOp = iota
+	Inter
+	Diff
+)
+
+// Combine calls visit for each member of a combination of the sets at keys,
+// each once, until it returns false. No result is built: a member is looked up
+// in the other sets instead. The slice is valid during the call only, and visit
+// may not change the sets. O(sum of sizes * keys * log n) for Union, O(smallest
+// size * keys * log n) for Inter, O(first size * keys * log n) for Diff.
+func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) error {
+	sets, err := openSets(t, keys)
+	if err != nil || len(sets) == 0 {
+		return err
+	}
+	switch op {
+	case Union:
+		sets = slices.DeleteFunc(sets, func(f keydir.Family) bool { return !f.Valid() })
+		// The largest set goes first, for the first is looked up nowhere.
+		slices.SortStableFunc(sets, func(a, b keydir.Family) int { return cmp.Compare(b.Len(), a.Len()) })
+		visitUnion(sets, visit)
+	case Inter:
+		if slices.ContainsFunc(sets, func(f keydir.Family) bool { return !f.Valid() }) {
+			return nil
+		}
+		slices.SortStableFunc(sets, func(a, b keydir.Family) int { return cmp.Compare(a.Len(), b.Len()) })
+		sets[0].Each(func(member []byte, _ keydir.Loc) bool {
+			return !inAll(sets[1:], member) || visit(member)
+		})
+	case Diff:
+		if !sets[0].Valid() {
+			return nil
+		}
+		sets[0].Each(func(member []byte, _ keydir.Loc) bool {
+			return inAny(sets[1:], member) || visit(member)
+		})
+	}
+	return nil
+}
+
+// openSets finds the sets at keys; those that do not exist are not valid. Every
+// type is checked, also where the result is settled already.
+func openSets(t Txn, keys []string) ([]keydir.Family, error) {
+	sets := make([]keydir.Family, len(keys))
+	var err error
+	for i, key := range keys {
+		if sets[i], err = open(t, key, keydir.Set); err != nil {
+			return nil, err
+		}
+	}
+	return sets, nil
+}
+
+func visitUnion(sets []keydir.Family, visit func(member []byte) bool) {
+	more := true
+	for i := 0; i < len(sets) && more; i++ {
+		sets[i].Each(func(member []byte, _ keydir.Loc) bool {
+			more = inAny(sets[:i], member) || visit(member)
+			return more
+		})
+	}
+}
+
+func inAny(sets []keydir.Family, member []byte) bool {
+	return slices.ContainsFunc(sets, func(f keydir.Family) bool { return has(f, member) })
+}
+
+func inAll(sets []keydir.Family, member []byte) bool {
+	return !slices.ContainsFunc(sets, func(f keydir.Family) bool { return !has(f, member) })
+}
+
+func has(f keydir.Family, member []byte) bool {
+	if !f.Valid() {
+		return false
+	}
+	_, ok := f.Get(text(member))
+	return ok
+}

@@ -1,0 +1,281 @@
+package structures
+
+import (
+	"math"
+
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// SortedSet is a key that holds members with scores. It is in memory twice, in
+// the order of the members' hashes and in the order of scores and members, both
+// with counts: a rank and the member at a rank cost O(log n), and nothing that
+// is asked of a sorted set reads the disk.
+type SortedSet struct {
+	Txn Txn
+	Key string
+}
+
+// Scored is a member of a sorted set with its score. A score may be infinite,
+// but not NaN; -0 is kept as 0.
+type Scored struct {
+	Member string
+	Score  float64
+}
+
+func (z SortedSet) open() (keydir.Family, error) { return open(z.Txn, z.Key, keydir.ZSet) }
+
+// AddOptions are the conditions of SortedSet.Add and Incr. They are about
+// members: those that do not fit are left out.
+type AddOptions struct {
+	// IfAbsent adds new members only. It contradicts the others.
+	IfAbsent bool
+	// IfPresent updates members that exist only.
+	IfPresent bool
+	// IfGreater updates a member only if its score grows; new members are
+	// added. It contradicts IfLess.
+	IfGreater bool
+	// IfLess updates a member only if its score shrinks; new members are added.
+	IfLess bool
+}
+
+func (o AddOptions) check() error {
+	switch {
+	case o.IfAbsent && o.IfPresent:
+		return ErrAddNXXX
+	case o.IfAbsent && (o.IfGreater || o.IfLess), o.IfGreater && o.IfLess:
+		return ErrAddNXGTLT
+	}
+	return nil
+}
+
+// allows says whether a member may go from its current score, if it exists, to
+// another one.
+func (o AddOptions) allows(exists bool, current, score float64) bool {
+	if !exists {
+		return !o.IfPresent
+	}
+	return !o.IfAbsent && !(o.IfGreater && score <= current) && !(o.IfLess && score >= current)
+}
+
+// AddResult counts what SortedSet.Add did.
+type AddResult struct {
+	Added   int // new members
+	Changed int // members that existed and have another score now
+}
+
+// Add gives members their scores if the conditions allow. O(log n) a member.
+func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
+	var res AddResult
+	if err := o.check(); err != nil {
+		return res, err
+	}
+	for i := range members {
+		if math.IsNaN(members[i].Score) {
+			return res, ErrNotFloat
+		}
+		if err := checkElem(members[i].Member, nil); err != nil {
+			return res, err
+		}
+	}
+	f, err := z.open()
+	if err != nil || len(members) == 0 || !f.Valid() && o.IfPresent {
+		return res, err
+	}
+	if !f.Valid() {
+		if f, err = z.Txn.Family(z.Key, keydir.ZSet); err != nil {
+			return res, err
+		}
+	}
+	for i := range members {
+		m := &members[i]
+		form := ordered.Float(m.Score)
+		current, _, exists := f.Score(m.Member)
+		if exists && form == current || !o.allows(exists, ordered.ToFloat(current), m.Score) {
+			continue
+		}
+		if err := z.Txn.PutScored(f, m.Member, form); err != nil {
+			return res, err
+		}
+		if exists {
+			res.Changed++
+		} else {
+			res.Added++
+		}
+	}
+	return res, nil
+}
+
+// Incr adds delta to a member's score, 0 if it does not exist, and returns the
+// sum; done says whether the conditions allowed it. O(log n).
+func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float64, done bool, err error) {
+	if err := o.check(); err != nil {
+		return 0, false, err
+	}
+	if math.IsNaN(delta) {
+		return 0, false, ErrNotFloat
+	}
+	if err := checkElem(member, nil); err != nil {
+		return 0, false, err
+	}
+	f, err := z.open()
+	if err != nil {
+		return 0, false, err
+	}
+	var form uint64
+	exists := false
+	if f.Valid() {
+		form, _, exists = f.Score(member)
+	}
+	current := 0.0
+	if exists {
+		current = ordered.ToFloat(form)
+	}
+	if exists && o.IfAbsent || !exists && o.IfPresent {
+		return 0, false, nil
+	}
+	score = current + delta
+	if math.IsNaN(score) {
+		return 0, false, ErrScoreNaN
+	}
+	if !o.allows(exists, current, score) {
+		return 0, false, nil
+	}
+	if exists && score == current {
+		return score, true, nil
+	}
+	if !f.Valid() {
+		if f, err = z.Txn.Family(z.Key, keydir.ZSet); err != nil {
+			return 0, false, err
+		}
+	}
+	return score, true, z.Txn.PutScored(f, member, ordered.Float(score))
+}
+
+// Remove removes members and returns how many of them were there. O(log n) a
+// member.
+func (z SortedSet) Remove(members []string) (int, error) {
+	f, err := z.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return deleteElems(z.Txn, z.Key, f, members)
+}
+
+// Len returns the number of members, 0 if the key does not exist. O(1).
+func (z SortedSet) Len() (int, error) {
+	f, err := z.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	return f.Len(), nil
+}
+
+// Score returns a member's score, and false if it does not exist. O(log n).
+func (z SortedSet) Score(member string) (float64, bool, error) {
+	f, err := z.open()
+	if err != nil || !f.Valid() {
+		return 0, false, err
+	}
+	form, _, ok := f.Score(member)
+	if !ok {
+		return 0, false, nil
+	}
+	return ordered.ToFloat(form), true, nil
+}
+
+// Rank returns how many members come before a member, or behind it if reverse is
+// set, and its score; ok says whether it exists. O(log n).
+func (z SortedSet) Rank(member string, reverse bool) (rank int, score float64, ok bool, err error) {
+	f, err := z.open()
+	if err != nil || !f.Valid() {
+		return 0, 0, false, err
+	}
+	form, _, ok := f.Score(member)
+	if !ok {
+		return 0, 0, false, nil
+	}
+	rank = f.Rank(form, member)
+	if reverse {
+		rank = f.Len() - 1 - rank
+	}
+	return rank, ordered.ToFloat(form), true, nil
+}
+
+// Scan visits some members from the cursor on and returns the cursor that
+// continues, 0 at the end. A member that is there from the start of a scan to
+// its end is visited exactly once. The slice is valid during the call only.
+// O(o.Count * log n).
+func (z SortedSet) Scan(cursor uint64, o ScanOptions, visit func(member []byte, score float64)) (next uint64, err error) {
+	f, err := z.open()
+	if err != nil {
+		return 0, err
+	}
+	return scan(f, cursor, o, func(member []byte, _ keydir.Loc) error {
+		form, _, _ := f.Score(text(member))
+		visit(member, ordered.ToFloat(form))
+		return nil
+	})
+}
+
+// Pop removes up to n members with the lowest scores, or the highest, and
+// returns them, the outermost first. O(log n) a member.
+func (z SortedSet) Pop(n int, highest bool) ([]Scored, error) {
+	if n < 0 {
+		return nil, ErrNegative
+	}
+	f, err := z.open()
+	if err != nil || !f.Valid() || n == 0 {
+		return nil, err
+	}
+	s := span{count: min(n, f.Len())}
+	if highest {
+		s = span{from: f.Len() - 1, count: s.count, reverse: true}
+	}
+	members := s.collect(make([]Scored, 0, s.count), f)
+	if s.count == f.Len() {
+		_, err := z.Txn.Drop(z.Key)
+		return members, err
+	}
+	for i := range members {
+		if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
+// removeBatch is how many members RemoveRange collects before it deletes them.
+const removeBatch = 1024
+
+// RemoveRange removes the members that r selects and returns their number.
+// O(log n) a member, and O(1) for all of them.
+func (z SortedSet) RemoveRange(r Range) (int, error) {
+	f, err := z.open()
+	if err != nil || !f.Valid() {
+		return 0, err
+	}
+	s, err := spanOf(r, f)
+	if err != nil || s.count == 0 {
+		return 0, err
+	}
+	if s.count == f.Len() {
+		_, err := z.Txn.Drop(z.Key)
+		return s.count, err
+	}
+	low := s.from
+	if s.reverse {
+		low = s.from - s.count + 1
+	}
+	var members []Scored
+	for left := s.count; left > 0; left -= len(members) {
+		// The next ones move to the same rank as these are deleted.
+		members = span{from: low, count: min(left, removeBatch)}.collect(members[:0], f)
+		for i := range members {
+			if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return s.count, nil
+}

@@ -1,0 +1,268 @@
+package structures
+
+import (
+	"strconv"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/keydir"
+)
+
+// String is a key that holds a byte string. Unlike Redis's, a value has one
+// encoding on disk, its bytes; what is a number is decided when it is used as
+// one.
+type String struct {
+	Txn Txn
+	Key string
+}
+
+// find returns the location of the value, and whether there is one.
+func (s String) find() (keydir.Loc, bool, error) {
+	slot, _, err := s.Txn.Find(s.Key)
+	switch {
+	case err != nil || slot.Type == keydir.None:
+		return 0, false, err
+	case slot.Type != keydir.String:
+		return 0, false, ErrWrongType
+	}
+	return slot.Loc, true, nil
+}
+
+// Get appends the value to dst. It returns dst as it was, and false, if the key
+// does not exist. O(length).
+func (s String) Get(dst []byte) ([]byte, bool, error) {
+	loc, ok, err := s.find()
+	if err != nil || !ok {
+		return dst, false, err
+	}
+	value, err := s.Txn.Value(dst, s.Key, "", keydir.String, loc)
+	if err != nil {
+		return dst, false, err
+	}
+	return value, true, nil
+}
+
+// Len returns the length of the value in bytes, 0 if the key does not exist.
+// O(1).
+func (s String) Len() (int, error) {
+	loc, ok, err := s.find()
+	if err != nil || !ok {
+		return 0, err
+	}
+	return s.Txn.ValueLen(s.Key, "", keydir.String, loc)
+}
+
+// SetOptions are the conditions and the deadline of String.Set. The zero value
+// writes unconditionally and clears the deadline.
+type SetOptions struct {
+	// IfAbsent writes only if the key does not exist. It contradicts IfPresent.
+	IfAbsent bool
+	// IfPresent writes only if the key exists, whatever it holds.
+	IfPresent bool
+	// KeepTTL leaves the deadline as it is. It contradicts Deadline.
+	KeepTTL bool
+	// Get asks for the value that was there, written or not. A key that holds
+	// no string is then refused.
+	Get bool
+	// Deadline is the Unix millisecond from which the key is gone. Default:
+	// none.
+	Deadline int64
+}
+
+// SetResult is what String.Set did and found.
+type SetResult struct {
+	// Done says that the value was written.
+	Done bool
+	// Existed says, if SetOptions.Get asked, that there was a string.
+	Existed bool
+	// Old is, if SetOptions.Get asked, the value of that string.
+	Old []byte
+}
+
+// Set makes the key hold value, whatever it held, if the conditions allow.
+// O(length).
+func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
+	var res SetResult
+	switch {
+	case o.IfAbsent && o.IfPresent, o.KeepTTL && o.Deadline != 0:
+		return res, ErrSyntax
+	case o.Deadline < 0:
+		return res, ErrExpireTime
+	case len(value) > MaxString:
+		return res, ErrTooLong
+	}
+	if o.Get || o.IfAbsent || o.IfPresent {
+		slot, _, err := s.Txn.Find(s.Key)
+		if err != nil {
+			return res, err
+		}
+		if o.Get {
+			if res.Old, res.Existed, err = s.Get(nil); err != nil {
+				return res, err
+			}
+		}
+		exists := slot.Type != keydir.None
+		if o.IfAbsent && exists || o.IfPresent && !exists {
+			return res, nil
+		}
+	}
+	res.Done = true
+	if err := s.Txn.PutString(s.Key, value); err != nil {
+		return res, err
+	}
+	switch {
+	case o.Deadline != 0:
+		return res, s.Txn.SetDeadline(s.Key, o.Deadline)
+	case !o.KeepTTL:
+		_, err := s.Txn.ClearDeadline(s.Key)
+		return res, err
+	}
+	return res, nil
+}
+
+// Range appends the bytes from start to end, both inclusive, to dst; positions
+// count from the end if negative and are cut to the value. A key that does not
+// exist is an empty string. O(length).
+func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
+	loc, ok, err := s.find()
+	if err != nil || !ok {
+		return dst, err
+	}
+	n, err := s.Txn.ValueLen(s.Key, "", keydir.String, loc)
+	if err != nil {
+		return dst, err
+	}
+	first, count := byteWindow(start, end, n)
+	if count == 0 {
+		return dst, nil
+	}
+	// The checksum covers the whole value, so it is read whole.
+	held := len(dst)
+	value, err := s.Txn.Value(dst, s.Key, "", keydir.String, loc)
+	if err != nil {
+		return dst, err
+	}
+	copy(value[held:], value[held+first:held+first+count])
+	return value[:held+count], nil
+}
+
+// byteWindow is window with GETRANGE's two quirks: two negative positions in the
+// wrong order give nothing, and an end before the first byte means the first
+// byte.
+func byteWindow(start, end int64, n int) (first, count int) {
+	if start < 0 && end < 0 && start > end {
+		return 0, 0
+	}
+	if end < -int64(n) {
+		end = -int64(n)
+	}
+	return window(start, end, n)
+}
+
+// Append extends the value and returns its new length; the deadline stays.
+// O(length of the new value).
+func (s String) Append(value []byte) (int, error) {
+	loc, ok, err := s.find()
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		if len(value) > MaxString {
+			return 0, ErrTooLong
+		}
+		return len(value), s.Txn.PutString(s.Key, value)
+	}
+	n, err := s.Txn.ValueLen(s.Key, "", keydir.String, loc)
+	if err != nil {
+		return 0, err
+	}
+	if n+len(value) > MaxString {
+		return 0, ErrTooLong
+	}
+	if len(value) == 0 {
+		return n, nil
+	}
+	whole, err := s.Txn.Value(make([]byte, 0, n+len(value)), s.Key, "", keydir.String, loc)
+	if err != nil {
+		return 0, err
+	}
+	whole = append(whole, value...)
+	return len(whole), s.Txn.PutString(s.Key, whole)
+}
+
+// Incr adds delta to the integer that the key holds, 0 if it does not exist, and
+// returns the sum; the deadline stays. O(1).
+func (s String) Incr(delta int64) (int64, error) {
+	loc, ok, err := s.find()
+	if err != nil {
+		return 0, err
+	}
+	sum, text, err := increment(s.Txn, record{s.Key, "", keydir.String, loc}, ok, delta, ErrNotInteger)
+	if err != nil {
+		return 0, err
+	}
+	return sum, s.Txn.PutString(s.Key, text)
+}
+
+// longestInt is the length of the longest decimal int64.
+const longestInt = 20
+
+// record is what it takes to read a value.
+type record struct {
+	key, elem string
+	typ       keydir.Type
+	loc       keydir.Loc
+}
+
+// increment adds delta to the integer in a record, 0 if there is none, and
+// returns the sum also as text. notInteger is the refusal of anything else.
+func increment(t Txn, r record, exists bool, delta int64, notInteger Error) (int64, []byte, error) {
+	text := make([]byte, 0, longestInt)
+	var old int64
+	if exists {
+		// A long value is no integer, and need not be read to see that.
+		n, err := t.ValueLen(r.key, r.elem, r.typ, r.loc)
+		if err != nil {
+			return 0, nil, err
+		}
+		if n > longestInt {
+			return 0, nil, notInteger
+		}
+		if text, err = t.Value(text, r.key, r.elem, r.typ, r.loc); err != nil {
+			return 0, nil, err
+		}
+		var ok bool
+		if old, ok = number.ParseInt(text); !ok {
+			return 0, nil, notInteger
+		}
+	}
+	sum, ok := add(old, delta)
+	if !ok {
+		return 0, nil, ErrOverflow
+	}
+	return sum, strconv.AppendInt(text[:0], sum, 10), nil
+}
+
+// GetMany calls visit with the value of each of several strings, in the order of
+// the keys, until it returns false. nil stands for a key that does not exist or
+// holds something else. The slice is valid during the call only. O(length) a
+// key.
+func GetMany(t Txn, keys []string, visit func(i int, value []byte) bool) error {
+	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
+	for i, key := range keys {
+		slot, _, err := t.Find(key)
+		if err != nil {
+			return err
+		}
+		var value []byte
+		if slot.Type == keydir.String {
+			if buf, err = t.Value(buf[:0], key, "", keydir.String, slot.Loc); err != nil {
+				return err
+			}
+			value = buf
+		}
+		if !visit(i, value) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,383 @@
+package structures_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 draws one")
+
+// newRand draws a seed, says which, and takes one back by -seed.
+func newRand(t *testing.T) *rand.Rand {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("random test: repeat with -seed=%d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// memory is a Txn over a real keydir with its records in a slice. A record
+// remembers its name, and Value proves it, as the log does.
+type memory struct {
+	seed      keydir.Seed
+	dir       *keydir.Directory
+	records   []memoryRecord
+	deadlines map[string]int64
+	writes    int
+	deletes   int
+	drops     int
+	reads     int
+}
+
+type memoryRecord struct {
+	key, elem string
+	typ       keydir.Type
+	value     []byte
+}
+
+func newMemory() *memory {
+	seed := keydir.Seed{1, 2}
+	return &memory{seed: seed, dir: keydir.NewDirectory(seed), deadlines: map[string]int64{}}
+}
+
+var errName = errors.New("another record than the keydir expects")
+
+func (m *memory) add(key, elem string, typ keydir.Type, value []byte) keydir.Loc {
+	m.writes++
+	m.records = append(m.records, memoryRecord{key, elem, typ, append([]byte{}, value...)})
+	return keydir.MakeLoc(1, uint32(len(m.records)), 64)
+}
+
+func (m *memory) record(key, elem string, typ keydir.Type, loc keydir.Loc) (*memoryRecord, error) {
+	r := &m.records[loc.Offset()-1]
+	if r.key != key || r.elem != elem || r.typ != typ {
+		return nil, fmt.Errorf("%w: want %v %q %q, is %v %q %q", errName, typ, key, elem, r.typ, r.key, r.elem)
+	}
+	return r, nil
+}
+
+// find is Find that also sees families that have been emptied.
+func (m *memory) find(key string) (keydir.Slot, keydir.Family) {
+	h := m.seed.Hash(key)
+	for i := 0; ; i++ {
+		slot, ok := m.dir.Find(h, i)
+		if !ok {
+			return keydir.Slot{}, keydir.Family{}
+		}
+		if slot.Type == keydir.String {
+			if m.records[slot.Loc.Offset()-1].key == key {
+				return slot, keydir.Family{}
+			}
+			continue
+		}
+		if f := m.dir.FamilyOf(h, slot); f.Key() == key {
+			return slot, f
+		}
+	}
+}
+
+func (m *memory) Find(key string) (keydir.Slot, keydir.Family, error) {
+	slot, f := m.find(key)
+	if f.Valid() && f.Len() == 0 {
+		return keydir.Slot{}, keydir.Family{}, nil
+	}
+	return slot, f, nil
+}
+
+func (m *memory) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	m.reads++
+	r, err := m.record(key, elem, typ, loc)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, r.value...), nil
+}
+
+func (m *memory) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
+	r, err := m.record(key, elem, typ, loc)
+	if err != nil {
+		return 0, err
+	}
+	return len(r.value), nil
+}
+
+func (m *memory) unlink(key string) bool {
+	h := m.seed.Hash(key)
+	slot, f := m.find(key)
+	switch {
+	case f.Valid():
+		existed := f.Len() > 0
+		m.dir.DropFamily(h, f)
+		return existed
+	case slot.Type == keydir.String:
+		m.dir.Delete(h, slot)
+		return true
+	}
+	return false
+}
+
+func (m *memory) PutString(key string, value []byte) error {
+	loc := m.add(key, "", keydir.String, value)
+	m.unlink(key)
+	m.dir.Insert(m.seed.Hash(key), keydir.Slot{Type: keydir.String, Loc: loc})
+	return nil
+}
+
+func (m *memory) Family(key string, typ keydir.Type) (keydir.Family, error) {
+	slot, f := m.find(key)
+	switch {
+	case slot.Type == typ:
+		return f, nil
+	case f.Valid() && f.Len() == 0:
+		m.unlink(key)
+	case slot.Type != keydir.None:
+		panic("BUG: the caller has not checked the type")
+	}
+	return m.dir.NewFamily(m.seed.Hash(key), typ, key), nil
+}
+
+func (m *memory) PutElem(f keydir.Family, elem string, value []byte) error {
+	f.Put(string([]byte(elem)), m.add(f.Key(), string([]byte(elem)), f.Type(), value))
+	return nil
+}
+
+func (m *memory) PutScored(f keydir.Family, elem string, score uint64) error {
+	f.PutScored(elem, score, m.add(f.Key(), elem, keydir.ZSet, nil))
+	return nil
+}
+
+func (m *memory) PutIndex(f keydir.Family, index int64, value []byte) error {
+	f.PutAt(index, m.add(f.Key(), string(structures.AppendIndex(nil, index)), keydir.List, value))
+	return nil
+}
+
+func (m *memory) DeleteElem(f keydir.Family, elem string) (existed bool, err error) {
+	if f.Type() == keydir.ZSet {
+		_, _, existed = f.DeleteScored(elem)
+	} else {
+		_, existed = f.Delete(elem)
+	}
+	if existed {
+		m.deletes++
+	}
+	return existed, nil
+}
+
+func (m *memory) DeleteIndex(f keydir.Family, index int64) (bool, error) {
+	_, existed := f.DeleteAt(index)
+	if existed {
+		m.deletes++
+	}
+	return existed, nil
+}
+
+func (m *memory) Drop(key string) (bool, error) {
+	m.drops++
+	delete(m.deadlines, key)
+	return m.unlink(key), nil
+}
+
+func (m *memory) Rename(from, to string) error {
+	m.unlink(to)
+	slot, f := m.find(from)
+	h := m.seed.Hash(to)
+	if slot.Type == keydir.String {
+		m.dir.Insert(h, keydir.Slot{Type: keydir.String, Loc: m.add(to, "", keydir.String, m.records[slot.Loc.Offset()-1].value)})
+	} else {
+		g := m.dir.NewFamily(h, slot.Type, to)
+		for i := range f.Len() {
+			elem, loc := f.At(i)
+			if slot.Type == keydir.ZSet {
+				score, _, _ := f.Score(string(elem))
+				g.PutScored(string(elem), score, m.add(to, string(elem), slot.Type, nil))
+			} else {
+				g.Put(string(elem), m.add(to, string(elem), slot.Type, m.records[loc.Offset()-1].value))
+			}
+		}
+	}
+	delete(m.deadlines, to)
+	if ms, ok := m.deadlines[from]; ok {
+		m.deadlines[to] = ms
+	}
+	delete(m.deadlines, from)
+	m.unlink(from)
+	return nil
+}
+
+func (m *memory) Deadline(key string) (int64, bool) {
+	ms, ok := m.deadlines[key]
+	return ms, ok
+}
+
+func (m *memory) SetDeadline(key string, ms int64) error {
+	if slot, _, _ := m.Find(key); slot.Type == keydir.None {
+		panic("BUG: a deadline for a key that does not exist")
+	}
+	m.deadlines[key] = ms
+	return nil
+}
+
+func (m *memory) ClearDeadline(key string) (bool, error) {
+	_, ok := m.deadlines[key]
+	delete(m.deadlines, key)
+	return ok, nil
+}
+
+// commit removes families that have been emptied, as the end of a transaction
+// does.
+func (m *memory) commit(keys ...string) {
+	for _, key := range keys {
+		if _, f := m.find(key); f.Valid() && f.Len() == 0 {
+			m.unlink(key)
+		}
+	}
+}
+
+// Short ways to a key's types.
+func (m *memory) string(key string) structures.String { return structures.String{Txn: m, Key: key} }
+func (m *memory) hash(key string) structures.Hash     { return structures.Hash{Txn: m, Key: key} }
+func (m *memory) list(key string) structures.List     { return structures.List{Txn: m, Key: key} }
+func (m *memory) set(key string) structures.Set       { return structures.Set{Txn: m, Key: key} }
+func (m *memory) zset(key string) structures.SortedSet {
+	return structures.SortedSet{Txn: m, Key: key}
+}
+func (m *memory) key(key string) structures.Key { return structures.Key{Txn: m, Key: key} }
+
+// oneOfEach holds a key of every type, named after it.
+func oneOfEach(t *testing.T) *memory {
+	t.Helper()
+	m := newMemory()
+	_, err1 := m.string("string").Set([]byte("v"), structures.SetOptions{})
+	_, err2 := m.hash("hash").Put("f", []byte("v"))
+	_, err3 := m.list("list").Push(structures.Back, [][]byte{[]byte("v")})
+	_, err4 := m.set("set").Add([]string{"m"})
+	_, err5 := m.zset("zset").Add(structures.AddOptions{}, []structures.Scored{{Member: "m", Score: 1}})
+	must(t, errors.Join(err1, err2, err3, err4, err5))
+	return m
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+// Every method of every type refuses a key of any other type, and writes
+// nothing.
+func TestWrongType(t *testing.T) {
+	m := oneOfEach(t)
+	random := rand.Uint64
+	calls := map[string][]func(key string) error{
+		"string": {
+			func(k string) error { _, _, err := m.string(k).Get(nil); return err },
+			func(k string) error { _, err := m.string(k).Len(); return err },
+			func(k string) error { _, err := m.string(k).Set(nil, structures.SetOptions{Get: true}); return err },
+			func(k string) error { _, err := m.string(k).Range(nil, 0, -1); return err },
+			func(k string) error { _, err := m.string(k).Append([]byte("x")); return err },
+			func(k string) error { _, err := m.string(k).Incr(1); return err },
+		},
+		"hash": {
+			func(k string) error { _, _, err := m.hash(k).Get(nil, "f"); return err },
+			func(k string) error { return m.hash(k).GetMany([]string{"f"}, func(int, []byte) {}) },
+			func(k string) error { _, err := m.hash(k).Has("f"); return err },
+			func(k string) error { _, err := m.hash(k).Len(); return err },
+			func(k string) error { _, err := m.hash(k).Put("f", nil); return err },
+			func(k string) error { _, err := m.hash(k).PutAll([]structures.Field{{Name: "f"}}); return err },
+			func(k string) error { _, err := m.hash(k).PutIfAbsent("f", nil); return err },
+			func(k string) error { _, err := m.hash(k).Delete([]string{"f"}); return err },
+			func(k string) error { _, err := m.hash(k).Incr("f", 1); return err },
+			func(k string) error { return m.hash(k).Visit(nil, func(_, _ []byte) bool { return true }) },
+			func(k string) error { return m.hash(k).VisitFields(nil, func([]byte) bool { return true }) },
+			func(k string) error {
+				_, err := m.hash(k).Scan(0, structures.ScanOptions{}, func(_, _ []byte) {})
+				return err
+			},
+		},
+		"list": {
+			func(k string) error { _, err := m.list(k).Len(); return err },
+			func(k string) error { _, err := m.list(k).Push(structures.Front, [][]byte{nil}); return err },
+			func(k string) error { _, err := m.list(k).PushIfPresent(structures.Back, [][]byte{nil}); return err },
+			func(k string) error { _, _, err := m.list(k).Pop(structures.Back, 1); return err },
+			func(k string) error { _, _, err := m.list(k).At(nil, 0); return err },
+			func(k string) error { _, err := m.list(k).Set(0, nil); return err },
+			func(k string) error { return m.list(k).Visit(0, -1, nil, func([]byte) bool { return true }) },
+			func(k string) error { return m.list(k).Trim(0, -1) },
+			func(k string) error { _, err := m.list(k).Insert(true, nil, nil); return err },
+			func(k string) error { _, err := m.list(k).Remove(0, nil); return err },
+		},
+		"set": {
+			func(k string) error { _, err := m.set(k).Add([]string{"m"}); return err },
+			func(k string) error { _, err := m.set(k).Remove([]string{"m"}); return err },
+			func(k string) error { _, err := m.set(k).Has("m"); return err },
+			func(k string) error { _, err := m.set(k).Len(); return err },
+			func(k string) error { return m.set(k).Visit(nil, func([]byte) bool { return true }) },
+			func(k string) error { _, err := m.set(k).Pop(1, random); return err },
+			func(k string) error {
+				return m.set(k).VisitRandom(1, random, nil, func([]byte) bool { return true })
+			},
+			func(k string) error {
+				_, err := m.set(k).Scan(0, structures.ScanOptions{}, func([]byte) {})
+				return err
+			},
+			func(k string) error { return structures.Combine(m, structures.Union, []string{k}, nil) },
+			func(k string) error { return structures.Combine(m, structures.Inter, []string{"none", k}, nil) },
+			func(k string) error { return structures.Combine(m, structures.Diff, []string{"none", k}, nil) },
+		},
+		"zset": {
+			func(k string) error {
+				_, err := m.zset(k).Add(structures.AddOptions{IfPresent: true}, []structures.Scored{{}})
+				return err
+			},
+			func(k string) error { _, _, err := m.zset(k).Incr(structures.AddOptions{}, "m", 1); return err },
+			func(k string) error { _, err := m.zset(k).Remove([]string{"m"}); return err },
+			func(k string) error { _, err := m.zset(k).Len(); return err },
+			func(k string) error { _, _, err := m.zset(k).Score("m"); return err },
+			func(k string) error { _, _, _, err := m.zset(k).Rank("m", false); return err },
+			func(k string) error { _, err := m.zset(k).Count(structures.RankRange{}); return err },
+			func(k string) error {
+				return m.zset(k).Visit(structures.RankRange{}, nil, func([]byte, float64) bool { return true })
+			},
+			func(k string) error { _, err := m.zset(k).Pop(1, false); return err },
+			func(k string) error { _, err := m.zset(k).RemoveRange(structures.RankRange{}); return err },
+			func(k string) error {
+				_, _, err := m.zset(k).Page(nil, structures.RankRange{}, structures.Position{}, 1)
+				return err
+			},
+			func(k string) error {
+				_, err := m.zset(k).Scan(0, structures.ScanOptions{}, func([]byte, float64) {})
+				return err
+			},
+		},
+	}
+	before := m.writes
+	for typ, list := range calls {
+		for key := range calls {
+			for i, call := range list {
+				if err := call(key); key != typ && err != structures.ErrWrongType {
+					t.Errorf("method %d of %s on a %s: %v", i, typ, key, err)
+				}
+			}
+			if key != typ {
+				equal(t, "records written by "+typ+" to a "+key, m.writes, before)
+			}
+			m = oneOfEach(t)
+			before = m.writes
+		}
+	}
+}
