@@ -1,0 +1,316 @@
+package bitcask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Finding is one broken promise of the format. Rules are the invariants of
+// ARCHITECTURE.md that Check can see.
+type Finding struct {
+	Rule   string `json:"rule"`
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	Key    string `json:"key,omitempty"`
+	Detail string `json:"detail"`
+}
+
+func (f Finding) String() string {
+	s := fmt.Sprintf("%s: %s at %d", f.Rule, f.File, f.Offset)
+	if f.Key != "" {
+		s += fmt.Sprintf(", key %q", f.Key)
+	}
+	return s + ": " + f.Detail
+}
+
+// CheckResult says how much was looked at.
+type CheckResult struct {
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+	Records  uint64 `json:"records"`
+	Hints    int    `json:"hints"`
+	Keys     int    `json:"keys"`
+	Findings int    `json:"findings"`
+}
+
+// Check reads the whole store and reports everything that is not as the
+// format promises: every frame, record and footer verifies (I2), sequences
+// ascend within a segment (I3), hints say what the data says (I8), every
+// location leads to its record (I4), counts and bounds in meta records are
+// right (I5), order records repeat the score of their member (I5). It writes
+// nothing and holds one lock at a time. The error is about not being able to
+// check, not about what was found.
+func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
+	c := &checker{s: s, ctx: ctx, report: report}
+	s.upkeep.Lock()
+	defer s.upkeep.Unlock()
+	if s.closed.Load() {
+		return c.result, ErrClosed
+	}
+	for _, sg := range s.segments.Load().all() {
+		if err := c.segment(sg); err != nil {
+			return c.result, err
+		}
+	}
+	for _, ns := range s.Namespaces() {
+		for stripe := range keydir.Stripes {
+			if err := c.stripe(ns, stripe); err != nil {
+				return c.result, err
+			}
+		}
+	}
+	return c.result, nil
+}
+
+type checker struct {
+	s      *Store
+	ctx    context.Context
+	report func(Finding)
+	result CheckResult
+}
+
+func (c *checker) found(rule, file string, offset int64, key, format string, args ...any) {
+	c.result.Findings++
+	c.report(Finding{rule, file, offset, key, fmt.Sprintf(format, args...)})
+}
+
+// segment reads every frame of a segment, and its hint beside it.
+func (c *checker) segment(sg *segment) error {
+	c.result.Segments++
+	c.result.Bytes += sg.size.Load()
+	var hint func() (*entry, error)
+	if sg != c.s.activeSegment() && sg.sealed {
+		hs, err := openHint(c.s.opts.FS, c.s.dir, c.s.man.store, sg)
+		switch {
+		case err == nil:
+			c.result.Hints++
+			hint = stepper(hs.next)
+			defer func() {
+				if err := hs.close(); err != nil {
+					c.found("I8", hintName(sg.id), 0, "", "closing: %v", err)
+				}
+			}()
+		case !isNotExist(err): // a missing hint is only made anew
+			c.found("I8", hintName(sg.id), 0, "", "%v", err)
+		}
+	}
+	fr := newFrames(sg)
+	var last uint64
+	for {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		raw, _, entries, err := fr.nextFrame()
+		var bad *badFrame
+		switch {
+		case err == io.EOF:
+			c.result.Records += fr.records
+			return c.segmentEnd(sg, fr, hint)
+		case errors.As(err, &bad):
+			c.found("I2", sg.name, bad.at, "", "%s", bad.reason)
+			return nil // nothing behind a bad frame can be told apart here
+		case err != nil:
+			return err
+		}
+		for i := range entries {
+			e := &entries[i]
+			if e.seq <= last {
+				c.found("I3", sg.name, int64(e.at), string(e.Key), "sequence %d after %d", e.seq, last)
+			}
+			last = e.seq
+			c.followers(sg, e, raw[int64(e.at)-(fr.pos-int64(len(raw))):][:e.size])
+			hint = c.compareHint(sg, hint, e)
+		}
+	}
+}
+
+func (c *checker) segmentEnd(sg *segment, fr *frames, hint func() (*entry, error)) error {
+	if hint != nil {
+		if e, err := hint(); err != io.EOF {
+			c.found("I8", hintName(sg.id), 0, "", "says more than the data: %v %v", e, err)
+		}
+	}
+	if fr.footer && (sg.foot.records != fr.records || sg.foot.maxSeq != fr.maxSeq || fr.records > 0 && sg.foot.minSeq != fr.minSeq) {
+		c.found("I2", sg.name, fr.pos-footerSize, "", "footer says %d records %d..%d, found %d records %d..%d",
+			sg.foot.records, sg.foot.minSeq, sg.foot.maxSeq, fr.records, fr.minSeq, fr.maxSeq)
+	}
+	return nil
+}
+
+// followers checks the records that share an entry's fate.
+func (c *checker) followers(sg *segment, e *entry, raw []byte) {
+	for at := 0; at < len(raw); {
+		rec, err := parseRecord(raw[at:])
+		if err != nil {
+			return // the frame has verified: cannot be
+		}
+		if at > 0 {
+			bad := string(rec.Key) != string(e.Key) || rec.Type != e.Type
+			if rec.Kind == KindOrder && e.Kind == KindElement {
+				bad = bad || string(rec.Elem) != "s:"+string(e.inline)+":"+string(e.Elem)
+			}
+			if bad {
+				c.found("I5", sg.name, int64(e.at)+int64(at), string(e.Key), "follows a record it does not belong to")
+			}
+		}
+		at += rec.size
+	}
+}
+
+// stepper turns blocks of entries into single ones.
+func stepper(next func() ([]entry, error)) func() (*entry, error) {
+	var block []entry
+	return func() (*entry, error) {
+		for len(block) == 0 {
+			var err error
+			if block, err = next(); err != nil {
+				return nil, err
+			}
+		}
+		e := &block[0]
+		block = block[1:]
+		return e, nil
+	}
+}
+
+// compareHint steps the hint beside the data; it returns nil once the hint has
+// been found wrong.
+func (c *checker) compareHint(sg *segment, hint func() (*entry, error), e *entry) func() (*entry, error) {
+	if hint == nil {
+		return nil
+	}
+	h, err := hint()
+	if err != nil {
+		c.found("I8", hintName(sg.id), 0, "", "%v", err)
+		return nil
+	}
+	same := h.seq == e.seq && h.at == e.at && h.size == e.size && h.Kind == e.Kind && h.Type == e.Type &&
+		h.Namespace == e.Namespace && string(h.Key) == string(e.Key) && string(h.Elem) == string(e.Elem) && string(h.inline) == string(e.inline)
+	if !same {
+		c.found("I8", hintName(sg.id), 0, string(e.Key), "differs from the data at offset %d", e.at)
+		return nil
+	}
+	return hint
+}
+
+// stripe checks every key of one stripe, under its lock.
+func (c *checker) stripe(ns, stripe int) error {
+	s := c.s
+	s.stripes[stripe].RLock()
+	defer s.stripes[stripe].RUnlock()
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	sp := s.spaces.of(ns)
+	if sp == nil {
+		return nil
+	}
+	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+		switch slot.Type {
+		case keydir.String:
+			c.result.Keys++
+			c.leads(sp, KindString, slot.Type, "", "", slot.Loc, false)
+		case keydir.Deadline:
+			c.leads(sp, KindDeadline, slot.Type, "", "", slot.Loc, false)
+		default:
+			c.result.Keys++
+			c.family(sp, sp.dir.FamilyOf(h, slot))
+		}
+		return true
+	})
+	return nil
+}
+
+// leads checks that loc leads to the record it should.
+func (c *checker) leads(sp *space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string) {
+	sg, err := c.s.segmentOf(loc)
+	if err == nil {
+		err = sg.identify(loc, func(rec *record) {
+			value = string(rec.value)
+			if rec.Kind != k || rec.Type != typ || rec.Namespace != sp.id || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
+				c.found("I4", sg.name, int64(loc.Offset()), key, "the keydir expects another record here")
+			}
+		})
+	}
+	if err != nil {
+		c.found("I4", dataName(loc.Segment()), int64(loc.Offset()), key, "%v", err)
+	}
+	return value
+}
+
+func (c *checker) family(sp *space, fam keydir.Family) {
+	key, typ := fam.Key(), fam.Type()
+	count := 0
+	switch typ {
+	case keydir.List:
+		head, tail := fam.Bounds()
+		for i := head; i <= tail; i++ {
+			if loc, ok := fam.LocAt(i); ok {
+				count++
+				c.leads(sp, KindElement, typ, key, indexName(i), loc, true)
+			}
+		}
+		if int64(count) != tail-head+1 {
+			c.found("I5", "", 0, key, "list has holes: %d elements from %d to %d", count, head, tail)
+		}
+	default:
+		fam.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
+			count++
+			value := c.leads(sp, KindElement, typ, key, string(elem), loc, true)
+			if typ == keydir.ZSet {
+				if score, _, _ := fam.Score(string(elem)); value != string(ordered.AppendHex(nil, score)) {
+					c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
+				}
+			}
+			return true
+		})
+	}
+	c.meta(sp, fam, key, count)
+}
+
+// meta recounts.
+func (c *checker) meta(sp *space, fam keydir.Family, key string, count int) {
+	loc := fam.Meta()
+	if loc == 0 {
+		c.found("I5", "", 0, key, "no meta record")
+		return
+	}
+	file, at := dataName(loc.Segment()), int64(loc.Offset())
+	value := c.leads(sp, KindMeta, fam.Type(), key, metaLen, loc, true)
+	if value != strconv.Itoa(count) || count != fam.Len() {
+		c.found("I5", file, at, key, "meta record says %s elements, the keydir %d, counted %d", value, fam.Len(), count)
+	}
+	if fam.Type() != keydir.List {
+		return
+	}
+	head, tail := fam.Bounds()
+	want := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
+	sg, err := c.s.segmentOf(loc)
+	if err != nil {
+		return // found above
+	}
+	buf := make([]byte, min(int64(loc.Size()), sg.size.Load()-at))
+	if _, err := sg.file.ReadAt(buf, at); err != nil {
+		c.found("I5", file, at, key, "%v", err)
+		return
+	}
+	first, err := parseRecord(buf)
+	if err != nil {
+		return // found above
+	}
+	rest := buf[first.size:]
+	for _, w := range want {
+		rec, err := parseRecord(rest)
+		if err != nil || rec.Kind != KindBound || string(rec.Elem) != w.name || string(rec.value) != w.value {
+			c.found("I5", file, at, key, "%s is not %s", w.name, w.value)
+			return
+		}
+		rest = rest[rec.size:]
+	}
+}

@@ -1,0 +1,256 @@
+package bitcask
+
+import (
+	"strconv"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Commit writes everything the transaction did as one frame, with one write,
+// and gives the keydir the real locations. The locks stay held until End. The
+// result is a ticket for WaitDurable; zero if there was nothing to write. After
+// an error nothing has happened and End takes the changes back.
+func (t *Tx) Commit() (ticket uint64, err error) {
+	if err := t.addMeta(); err != nil {
+		return 0, err
+	}
+	if len(t.recs) == 0 {
+		t.forget()
+		return 0, nil
+	}
+	sg, at, seq, err := t.s.log.append(t)
+	if err != nil {
+		return 0, err
+	}
+	ticket = seq + uint64(len(t.recs))
+	t.settle()
+	t.place(sg, at)
+	t.forget()
+	return ticket, nil
+}
+
+// forget makes what was done final.
+func (t *Tx) forget() {
+	clear(t.undo)
+	clear(t.touched)
+	t.buf, t.recs = t.buf[:frameHeaderSize], t.recs[:0]
+	t.undo, t.touched = t.undo[:0], t.touched[:0]
+}
+
+// WaitDurable returns when the commit with this ticket is as durable as
+// Options.Sync promises for an acknowledged write. Call it after End: no one
+// should wait for a disk with locks held.
+func (s *Store) WaitDurable(ticket uint64) error {
+	if ticket == 0 || s.opts.Sync != SyncAlways {
+		return nil
+	}
+	return s.log.waitSynced(ticket)
+}
+
+// addMeta adds the meta records of every family whose count or bounds differ
+// from what they were, and removes families that were emptied.
+func (t *Tx) addMeta() error {
+	for i := range t.touched {
+		tf := &t.touched[i]
+		fam, ok := tf.sp.dir.FindFamily(tf.h, tf.key)
+		if !ok {
+			continue // dropped, with a tombstone
+		}
+		if fam.Len() == 0 {
+			if _, err := t.add(KindTombstone, fam.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
+				return err
+			}
+			t.undo = append(t.undo, undoOp{op: undoDrop, dir: tf.sp.dir, h: tf.h, dropped: tf.sp.dir.DropFamily(tf.h, fam)})
+			if err := t.dropDeadline(tf); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.addMetaOf(tf, fam); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropDeadline forgets the deadline of a key whose tombstone has been added.
+func (t *Tx) dropDeadline(tf *touchedFamily) error {
+	slot, ok, err := t.deadlineSlot(tf.sp, tf.h, tf.key)
+	if err != nil {
+		return err
+	}
+	if ok {
+		t.deleteSlot(tf.sp, tf.h, slot)
+	}
+	return nil
+}
+
+func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
+	typ, count := fam.Type(), fam.Len()
+	var head, tail int64
+	if typ == keydir.List {
+		head, tail = fam.Bounds()
+	}
+	old := fam.Meta()
+	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail {
+		return nil
+	}
+	var b [20]byte
+	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, strconv.AppendInt(b[:0], int64(count), 10))
+	if err != nil {
+		return err
+	}
+	if typ == keydir.List {
+		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, metaHead, []byte(indexName(head))); err != nil {
+			return err
+		}
+		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, metaTail, []byte(indexName(tail))); err != nil {
+			return err
+		}
+	}
+	fam.SetMeta(loc)
+	t.undo = append(t.undo, undoOp{op: undoMeta, dir: tf.sp.dir, h: tf.h, key: tf.key, loc: old})
+	return nil
+}
+
+// frame returns the bytes of the commit, all but header and checksums done,
+// and where each record stands in it.
+func (t *Tx) frame() (frame []byte, positions []int) {
+	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
+	// frame, its checksum being the last field of the header.
+	start := 0
+	if len(t.recs) == 1 {
+		start = frameHeaderSize - frameSumAt
+	}
+	positions = t.positions[:0]
+	for i := range t.recs {
+		positions = append(positions, t.recs[i].pos-start)
+	}
+	t.positions = positions
+	t.frameStart = start
+	return t.buf[start:], positions
+}
+
+// settle turns what the transaction replaced into dead bytes.
+func (t *Tx) settle() {
+	for i := range t.undo {
+		u := &t.undo[i]
+		t.s.unlive(u.old.Loc)
+		t.s.unlive(u.loc)
+		if u.op == undoDrop {
+			t.s.leave(u.dropped)
+		}
+	}
+}
+
+// place gives the keydir the real location of every record that it still
+// points to, and counts the bytes as live.
+func (t *Tx) place(sg *segment, at int64) {
+	for i := 0; i < len(t.recs); {
+		r := &t.recs[i]
+		rec, err := parseRecord(t.buf[r.pos:])
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		size := r.size
+		n := 1
+		for ; i+n < len(t.recs) && Kind(t.buf[t.recs[i+n].pos+recordCRCSize]&15).follows(); n++ {
+			size += t.recs[i+n].size
+		}
+		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
+		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.pos-t.frameStart), uint32(size))
+		if moveLoc(r.sp.dir, r.h, &rec.Identity, pending, loc) {
+			t.s.live(sg, loc)
+		}
+		i += n
+	}
+}
+
+// moveLoc makes the keydir point to a record's new place if, and only if, it
+// points to the old one. It is the one place where a location moves: at commit
+// from pending to real, at the end of a merge from old to new.
+func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc) bool {
+	switch id.Kind {
+	case KindString, KindDeadline:
+		return dir.Swap(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
+	case KindElement, KindMeta:
+	default:
+		return false
+	}
+	fam, ok := dir.FindFamily(h, text(id.Key))
+	if !ok || fam.Type() != id.Type {
+		return false
+	}
+	if id.Kind == KindMeta {
+		if fam.Meta() != old {
+			return false
+		}
+		fam.SetMeta(new)
+		return true
+	}
+	return moveElem(fam, id, old, new)
+}
+
+func moveElem(fam keydir.Family, id *Identity, old, new keydir.Loc) bool {
+	elem := text(id.Elem)
+	switch id.Type {
+	case keydir.ZSet:
+		score, loc, ok := fam.Score(elem)
+		if !ok || loc != old {
+			return false
+		}
+		fam.PutScored(elem, score, new)
+	case keydir.List:
+		index, ok := parseIndex(id.Elem)
+		if !ok {
+			return false
+		}
+		if loc, ok := fam.LocAt(index); !ok || loc != old {
+			return false
+		}
+		fam.PutAt(index, new)
+	default:
+		if loc, ok := fam.Get(elem); !ok || loc != old {
+			return false
+		}
+		fam.Put(elem, new)
+	}
+	return true
+}
+
+// pointsTo reports whether the keydir points to the record at loc.
+func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) bool {
+	switch id.Kind {
+	case KindString, KindDeadline:
+		want := keydir.Slot{Type: id.Type, Loc: loc}
+		for i := 0; ; i++ {
+			slot, ok := dir.Find(h, i)
+			if !ok || slot == want {
+				return ok
+			}
+		}
+	case KindElement, KindMeta:
+	default:
+		return false
+	}
+	fam, ok := dir.FindFamily(h, text(id.Key))
+	if !ok || fam.Type() != id.Type {
+		return false
+	}
+	if id.Kind == KindMeta {
+		return fam.Meta() == loc
+	}
+	var at keydir.Loc
+	switch id.Type {
+	case keydir.ZSet:
+		_, at, ok = fam.Score(text(id.Elem))
+	case keydir.List:
+		var index int64
+		if index, ok = parseIndex(id.Elem); ok {
+			at, ok = fam.LocAt(index)
+		}
+	default:
+		at, ok = fam.Get(text(id.Elem))
+	}
+	return ok && at == loc
+}

@@ -1,0 +1,35 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Errors of the store. All that wrap one of these say which file and offset.
+var (
+	ErrNotFound  = errors.New("not found")                                         // Get: no such key
+	ErrClosed    = errors.New("store is closed")                                   // any call after Close
+	ErrReadOnly  = errors.New("store is open for reading only")                    // a write with Options.ReadOnly
+	ErrTooLarge  = errors.New("larger than the format allows")                     // key, element, value or commit over its limit
+	ErrVersion   = errors.New("format version not supported")                      // written by a newer Stave
+	ErrLocked    = errors.New("store is in use")                                   // Open: another process (or this one) has it
+	ErrManifest  = errors.New("manifest missing")                                  // segments without a manifest: repair, never an empty store
+	ErrMissing   = errors.New("segment file missing")                              // the manifest names a file that is not there
+	ErrForeign   = errors.New("file belongs to another store")                     // store id differs
+	ErrMergeBusy = errors.New("a merge is running")                                // one merge at a time
+	ErrFailed    = errors.New("store refuses writes after a failed write or sync") // wrapped with the cause; reopen to go on
+)
+
+// CorruptError says that stored bytes are not what was written.
+type CorruptError struct {
+	File   string // base name
+	Offset int64  // where in the file
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("corrupt: %s at offset %d: %s", e.File, e.Offset, e.Reason)
+}
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,301 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/klauspost/crc32"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// A hint file is its segment without the values: what loading needs, in the
+// order of the segment. It is bound to the segment by store, id, length and
+// sequence range; one that does not fit, or does not verify, is ignored and
+// made anew. Nothing is lost with a hint.
+//
+//	header: magic "STAVEHNT" | version u16 | flags u16 | id u32 | store id 16 |
+//	        data length u64 | min seq u64 | max seq u64 | records u64 | crc u32
+//	block:  crc u32 | size u32 (bit 31: last) | entries
+//	entry:  tag u8 | seq | offset | size | namespace | keyLen | elemLen* | inlineLen** | key | elem | inline
+//
+// seq and offset are uvarint differences to the entry before (from 0 at the
+// start of each block); the other numbers are uvarints. * and **: only for the
+// kinds that have one.
+const (
+	hintMagic      = "STAVEHNT"
+	hintVersion    = 1
+	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4*8 + 4
+	hintBlockSize  = 256 << 10
+	hintBlockMax   = hintBlockSize + 4*(MaxKey+maxElementPart)
+	hintLast       = 1 << 31
+)
+
+func encodeHintHeader(store [16]byte, si sealedInfo) []byte {
+	b := make([]byte, 0, hintHeaderSize)
+	b = append(b, hintMagic...)
+	b = binary.LittleEndian.AppendUint16(b, hintVersion)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, si.id)
+	b = append(b, store[:]...)
+	b = binary.LittleEndian.AppendUint64(b, si.length)
+	b = binary.LittleEndian.AppendUint64(b, si.minSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.records)
+	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// appendHintEntry appends e; prev is the entry before it in the block.
+func appendHintEntry(b []byte, prev, e *entry) []byte {
+	b = append(b, byte(e.Kind)|byte(e.Type)<<4)
+	b = binary.AppendUvarint(b, e.seq-prev.seq)
+	b = binary.AppendUvarint(b, uint64(e.at-prev.at))
+	b = binary.AppendUvarint(b, uint64(e.size))
+	b = binary.AppendUvarint(b, uint64(e.Namespace))
+	b = binary.AppendUvarint(b, uint64(len(e.Key)))
+	if e.Kind.hasElement() {
+		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
+	}
+	if inlined(e.Kind, e.Type) {
+		b = binary.AppendUvarint(b, uint64(len(e.inline)))
+	}
+	b = append(b, e.Key...)
+	b = append(b, e.Elem...)
+	return append(b, e.inline...)
+}
+
+// parseHintEntry is the inverse of appendHintEntry.
+func parseHintEntry(b []byte, prev *entry) (e entry, n int, ok bool) {
+	if len(b) == 0 {
+		return e, 0, false
+	}
+	e.Kind, e.Type = Kind(b[0]&15), keydir.Type(b[0]>>4&7)
+	if !validKind(e.Kind, e.Type) || e.Kind.follows() || b[0]&tagSequence != 0 {
+		return e, 0, false
+	}
+	r := varints{b: b, n: 1}
+	e.seq = prev.seq + r.next(1<<64-1)
+	e.at = prev.at + uint32(r.next(1<<32-1))
+	e.size = uint32(r.next(MaxCommit))
+	e.Namespace = uint32(r.next(1<<32 - 1))
+	key := int(r.next(MaxKey))
+	elem, inline := 0, 0
+	if e.Kind.hasElement() {
+		elem = int(r.next(maxElementPart))
+	}
+	if inlined(e.Kind, e.Type) {
+		inline = int(r.next(hintBlockSize))
+	}
+	if r.bad || e.seq < prev.seq || e.at < prev.at || len(b)-r.n < key+elem+inline {
+		return e, 0, false
+	}
+	e.Key = b[r.n : r.n+key]
+	e.Elem = b[r.n+key : r.n+key+elem]
+	e.inline = b[r.n+key+elem : r.n+key+elem+inline]
+	return e, r.n + key + elem + inline, true
+}
+
+// hintWriter writes a hint file entry by entry.
+type hintWriter struct {
+	seal  seal
+	file  vfs.File
+	pos   int64
+	block []byte
+	prev  entry
+}
+
+func (w *hintWriter) add(e *entry) error {
+	if len(w.block) >= hintBlockSize {
+		if err := w.flush(false); err != nil {
+			return err
+		}
+	}
+	if len(w.block) == 0 {
+		w.block = append(w.block, make([]byte, 8)...)
+		w.prev = entry{}
+	}
+	w.block = appendHintEntry(w.block, &w.prev, e)
+	w.prev = entry{seq: e.seq, at: e.at}
+	return nil
+}
+
+func (w *hintWriter) flush(last bool) error {
+	if len(w.block) == 0 {
+		w.block = append(w.block, make([]byte, 8)...)
+	}
+	size := uint32(len(w.block))
+	if last {
+		size |= hintLast
+	}
+	binary.LittleEndian.PutUint32(w.block[4:], size)
+	binary.LittleEndian.PutUint32(w.block, w.seal.sum(uint32(w.pos), w.block[4:]))
+	if _, err := w.file.WriteAt(w.block, w.pos); err != nil {
+		return err
+	}
+	w.pos += int64(len(w.block))
+	w.block = w.block[:0]
+	return nil
+}
+
+// writeHint makes the hint of a sealed segment by reading the segment. The
+// file is written under its final name, synced, and only then is the name made
+// durable; a crash in between leaves a hint that does not verify.
+func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled func() bool) (err error) {
+	name := filepath.Join(dir, hintName(sg.id))
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.Open(name, vfs.Create)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", hintName(sg.id), err), fsys.Remove(name))
+		}
+	}()
+	if _, err := f.WriteAt(encodeHintHeader(store, sg.info()), 0); err != nil {
+		return err
+	}
+	w := &hintWriter{seal: sg.seal, file: f, pos: hintHeaderSize}
+	fr := newFrames(sg)
+	for {
+		entries, err := fr.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			if err := w.add(&entries[i]); err != nil {
+				return err
+			}
+		}
+		if cancelled != nil && cancelled() {
+			return errCancelled
+		}
+	}
+	if err := w.flush(true); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+var errCancelled = errors.New("cancelled")
+
+// info is what the manifest says of a sealed segment.
+func (sg *segment) info() sealedInfo {
+	return sealedInfo{
+		id: sg.id, length: uint64(sg.size.Load()),
+		minSeq: sg.foot.minSeq, maxSeq: sg.foot.maxSeq, records: sg.foot.records,
+	}
+}
+
+// hints reads a hint file block by block.
+type hints struct {
+	seal    seal
+	file    vfs.File
+	pos     int64
+	size    int64
+	buf     []byte
+	last    bool
+	limit   uint64 // data length of the segment
+	entries []entry
+}
+
+var errHint = errors.New("hint does not fit its segment or is damaged")
+
+// openHint opens and binds a hint. Any error means: do without.
+func openHint(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hints, error) {
+	f, err := fsys.Open(filepath.Join(dir, hintName(sg.id)), vfs.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Size()
+	head := make([]byte, hintHeaderSize)
+	if err == nil {
+		_, err = f.ReadAt(head, 0)
+	}
+	if err == nil && string(head) != string(encodeHintHeader(store, sg.info())) {
+		err = errHint
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, limit: uint64(sg.size.Load())}, nil
+}
+
+// next returns the entries of the next block, io.EOF at the end.
+func (hs *hints) next() ([]entry, error) {
+	if hs.last {
+		return nil, io.EOF
+	}
+	var head [8]byte
+	if hs.size-hs.pos < int64(len(head)) {
+		return nil, errHint
+	}
+	if _, err := hs.file.ReadAt(head[:], hs.pos); err != nil {
+		return nil, err
+	}
+	word := binary.LittleEndian.Uint32(head[4:])
+	size := int64(word &^ hintLast)
+	if size < 8 || size > hs.size-hs.pos || size > hintBlockMax {
+		return nil, errHint
+	}
+	if int64(cap(hs.buf)) < size {
+		hs.buf = make([]byte, size)
+	}
+	hs.buf = hs.buf[:size]
+	if _, err := hs.file.ReadAt(hs.buf, hs.pos); err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(hs.buf) != hs.seal.sum(uint32(hs.pos), hs.buf[4:]) {
+		return nil, errHint
+	}
+	hs.pos += size
+	hs.last = word&hintLast != 0
+	if hs.last && hs.pos != hs.size {
+		return nil, errHint
+	}
+	return hs.parse(hs.buf[8:])
+}
+
+func (hs *hints) parse(b []byte) ([]entry, error) {
+	hs.entries = hs.entries[:0]
+	var prev entry
+	for len(b) > 0 {
+		e, n, ok := parseHintEntry(b, &prev)
+		if !ok || uint64(e.at)+uint64(e.size) > hs.limit {
+			return nil, errHint
+		}
+		hs.entries = append(hs.entries, e)
+		prev = e
+		b = b[n:]
+	}
+	return hs.entries, nil
+}
+
+// check reads the whole file once: a hint is used only if all of it verifies,
+// since what was loaded from its beginning could not be taken back.
+func (hs *hints) check() error {
+	for {
+		if _, err := hs.next(); err == io.EOF {
+			hs.pos, hs.last = hintHeaderSize, false
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func (hs *hints) close() error { return hs.file.Close() }

@@ -1,0 +1,134 @@
+package bitcask
+
+import (
+	"fmt"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Kind says what a record is. Together with the namespace, the length of the
+// user key and the name bytes it is the record's identity: the name alone is
+// ambiguous ("hash:a:b:c"), the identity never is.
+type Kind uint8
+
+// The kinds of records. Their numbers are part of the format.
+const (
+	KindString            Kind = 1  // string:{key} -> value; replaces whatever the key held
+	KindElement           Kind = 2  // {type}:{key}:{element} -> value
+	KindMeta              Kind = 3  // {type}:{key}:__len__ -> count
+	KindBound             Kind = 4  // list:{key}:__head__ and __tail__ -> index; follow their KindMeta
+	KindOrder             Kind = 5  // zset:{key}:s:{score}:{member} -> empty; follows its KindElement
+	KindDeadline          Kind = 6  // ttl:{key} -> Unix milliseconds
+	KindTombstone         Kind = 7  // {type}:{key}: the key is gone, whole, with its deadline
+	KindElementTombstone  Kind = 8  // {type}:{key}:{element}: the element is gone
+	KindDeadlineTombstone Kind = 9  // ttl:{key}: the deadline is gone, the key stays
+	KindNamespaces        Kind = 10 // stave:namespaces -> which directory each namespace uses
+)
+
+// hasElement reports whether names of this kind carry a part after the key.
+func (k Kind) hasElement() bool {
+	switch k {
+	case KindElement, KindMeta, KindBound, KindOrder, KindElementTombstone:
+		return true
+	}
+	return false
+}
+
+// follows reports whether records of this kind share the fate and the
+// location of the record written just before them.
+func (k Kind) follows() bool { return k == KindBound || k == KindOrder }
+
+// tombstone reports whether records of this kind only take away.
+func (k Kind) tombstone() bool {
+	return k == KindTombstone || k == KindElementTombstone || k == KindDeadlineTombstone
+}
+
+// The last parts of meta names.
+const (
+	metaLen  = "__len__"
+	metaHead = "__head__"
+	metaTail = "__tail__"
+)
+
+// Identity is what a record is about. No two facts share one, whatever bytes
+// their keys and elements hold.
+type Identity struct {
+	Namespace uint32
+	Kind      Kind
+	Type      keydir.Type // of the key; keydir.Deadline for deadlines, keydir.None for KindNamespaces
+	Key       []byte
+	Elem      []byte // element, meta name or order part; nil for kinds without one
+}
+
+// typePrefix is the first part of every name of a type, colon included.
+var typePrefix = [...]string{
+	keydir.None:     "stave:",
+	keydir.String:   "string:",
+	keydir.Hash:     "hash:",
+	keydir.List:     "list:",
+	keydir.Set:      "set:",
+	keydir.ZSet:     "zset:",
+	keydir.Deadline: "ttl:",
+}
+
+// valid reports whether kind and type can stand together.
+func validKind(k Kind, t keydir.Type) bool {
+	switch k {
+	case KindString:
+		return t == keydir.String
+	case KindElement, KindMeta, KindElementTombstone:
+		return t >= keydir.Hash && t <= keydir.ZSet
+	case KindBound:
+		return t == keydir.List
+	case KindOrder:
+		return t == keydir.ZSet
+	case KindTombstone:
+		return t >= keydir.String && t <= keydir.ZSet
+	case KindDeadline, KindDeadlineTombstone:
+		return t == keydir.Deadline
+	case KindNamespaces:
+		return t == keydir.None
+	}
+	return false
+}
+
+// nameLen is the length of the name of a record.
+func nameLen(k Kind, t keydir.Type, keyLen, elemLen int) int {
+	n := len(typePrefix[t]) + keyLen
+	if k.hasElement() {
+		n += 1 + elemLen
+	}
+	return n
+}
+
+// appendName appends the plain-text name of an identity.
+func appendName[K, E string | []byte](dst []byte, k Kind, t keydir.Type, key K, elem E) []byte {
+	dst = append(dst, typePrefix[t]...)
+	dst = append(dst, key...)
+	if k.hasElement() {
+		dst = append(dst, ':')
+		dst = append(dst, elem...)
+	}
+	return dst
+}
+
+// splitName is the inverse of appendName: it cuts the name of a record into
+// key and element, given the lengths that the record header carries.
+func splitName(name []byte, k Kind, t keydir.Type, keyLen int) (key, elem []byte, err error) {
+	prefix := typePrefix[t]
+	if len(name) < len(prefix)+keyLen || string(name[:len(prefix)]) != prefix {
+		return nil, nil, fmt.Errorf("name %q does not begin with %q", name, prefix)
+	}
+	key = name[len(prefix) : len(prefix)+keyLen]
+	rest := name[len(prefix)+keyLen:]
+	if !k.hasElement() {
+		if len(rest) != 0 {
+			return nil, nil, fmt.Errorf("name %q is longer than its key", name)
+		}
+		return key, nil, nil
+	}
+	if len(rest) == 0 || rest[0] != ':' {
+		return nil, nil, fmt.Errorf("name %q has no element", name)
+	}
+	return key, rest[1:], nil
+}

@@ -1,0 +1,341 @@
+package bitcask
+
+import (
+	"container/heap"
+	"errors"
+	"io"
+	"io/fs"
+	"strconv"
+
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Loading replays every segment, from its hint where there is a good one and
+// from its data otherwise, in order of sequence number: the segments are merged
+// like sorted files, so what was written last wins without the keydir having
+// to remember sequence numbers, and the order in which merges left the segments
+// does not matter.
+
+// source yields the entries of one segment in order.
+type source struct {
+	sg      *segment
+	next    func() ([]entry, error)
+	entries []entry
+}
+
+// fill makes sure that an entry is at hand.
+func (src *source) fill() error {
+	for len(src.entries) == 0 {
+		var err error
+		if src.entries, err = src.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sources is a heap by the sequence of the entry at hand.
+type sources []*source
+
+func (h sources) Len() int           { return len(h) }
+func (h sources) Less(i, j int) bool { return h[i].entries[0].seq < h[j].entries[0].seq }
+func (h sources) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *sources) Push(x any)        { *h = append(*h, x.(*source)) }
+func (h *sources) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// inOrder calls fn for every entry of all sources, lowest sequence first.
+func inOrder(list []*source, fn func(sg *segment, e *entry) error) error {
+	var h sources
+	for _, src := range list {
+		if err := src.fill(); err == nil {
+			h = append(h, src)
+		} else if err != io.EOF {
+			return err
+		}
+	}
+	heap.Init(&h)
+	for len(h) > 0 {
+		src := h[0]
+		if err := fn(src.sg, &src.entries[0]); err != nil {
+			return err
+		}
+		src.entries = src.entries[1:]
+		if err := src.fill(); err == io.EOF {
+			heap.Pop(&h)
+			continue
+		} else if err != nil {
+			return err
+		}
+		// Segments mostly follow one another: look before re-sorting.
+		if len(h) > 1 {
+			heap.Fix(&h, 0)
+		}
+	}
+	return nil
+}
+
+// load builds the keydir.
+func (s *Store) load() error {
+	s.replayed = func(DeadlineEvent) {}
+	if s.opts.Loading != nil {
+		s.replayed = s.opts.Loading(s.man.store)
+	}
+	var list []*source
+	defer func() {
+		for _, h := range s.openHints {
+			if err := h.close(); err != nil {
+				s.opts.Logger.Warn("closing hint", "err", err)
+			}
+		}
+		s.openHints = nil
+	}()
+	for _, sg := range s.segments.Load().all() {
+		src, err := s.sourceOf(sg)
+		if err != nil {
+			return err
+		}
+		list = append(list, src)
+	}
+	return inOrder(list, func(sg *segment, e *entry) error {
+		s.log.nextSeq = max(s.log.nextSeq, e.seq+1)
+		return s.replay(sg, e)
+	})
+}
+
+// sourceOf picks hint or data.
+func (s *Store) sourceOf(sg *segment) (*source, error) {
+	src := &source{sg: sg}
+	if sg.sealed && !s.opts.NoHints {
+		hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
+		if err == nil {
+			s.openHints = append(s.openHints, hs)
+			if err = hs.check(); err == nil {
+				src.next = hs.next
+				return src, nil
+			}
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
+		}
+		s.hintless = append(s.hintless, sg.id)
+	}
+	fr := newFrames(sg)
+	src.next = func() ([]entry, error) {
+		entries, err := fr.next()
+		var bad *badFrame
+		switch {
+		case err == nil, err != io.EOF && !errors.As(err, &bad):
+			return entries, err
+		case sg == s.log.active:
+			if err := s.judgeTail(fr, bad); err != nil {
+				return nil, err
+			}
+			return nil, io.EOF
+		case bad != nil:
+			return nil, &CorruptError{sg.name, bad.at, bad.reason}
+		}
+		return nil, err
+	}
+	return src, nil
+}
+
+// judgeTail decides, where reading the active segment has ended at fr.pos,
+// between its three states: clean, a torn tail (to be cut off there), or
+// damage, which is an error.
+//
+// A bad frame is a torn tail only if nothing says that its bytes were ever on
+// disk: not the manifest of the last clean close, and no later valid frame.
+func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
+	sg, end := fr.sg, fr.pos
+	if s.man.closedID == sg.id && end < int64(s.man.closedLen) {
+		reason := "file ends before the end of the last clean close"
+		if bad != nil {
+			reason = bad.reason + ", before the end of the last clean close"
+		}
+		return &CorruptError{sg.name, end, reason}
+	}
+	if bad != nil {
+		synced, err := fr.resync(end + 1)
+		if err != nil {
+			return err
+		}
+		if synced > end {
+			return &CorruptError{sg.name, bad.at, bad.reason + ", before data written once this was on disk"}
+		}
+	}
+	s.tailEnd = end
+	sg.sealed = fr.footer
+	s.log.foot = footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}
+	if fr.records == 0 {
+		s.log.foot = footer{}
+	}
+	sg.foot = s.log.foot
+	return nil
+}
+
+// replay applies one entry to the keydir.
+func (s *Store) replay(sg *segment, e *entry) error {
+	if e.Kind == KindNamespaces {
+		return s.replayNamespaces(sg, e)
+	}
+	sp := s.spaces.replaySpace(e.Namespace)
+	if sp == nil {
+		return nil // its namespace was flushed
+	}
+	h := s.man.seed.Hash(text(e.Key))
+	loc := keydir.MakeLoc(sg.id, e.at, e.size)
+	switch e.Kind {
+	case KindString:
+		s.replayGone(sp, h, e.Key)
+		sp.dir.Insert(h, keydir.Slot{Type: keydir.String, Loc: loc})
+		s.live(sg, loc)
+	case KindElement:
+		return s.replayElem(sp, h, sg, e, loc)
+	case KindMeta:
+		fam := s.replayFamily(sp, h, e)
+		s.unlive(fam.Meta())
+		fam.SetMeta(loc)
+		s.live(sg, loc)
+	case KindElementTombstone:
+		return s.replayElemGone(sp, h, sg, e)
+	case KindTombstone:
+		s.replayGone(sp, h, e.Key)
+		s.replayDeadline(sp, h, e, 0)
+	case KindDeadline:
+		ms, err := strconv.ParseInt(text(e.inline), 10, 64)
+		if err != nil {
+			return &CorruptError{sg.name, int64(e.at), "deadline is not a number"}
+		}
+		s.replayDeadline(sp, h, e, ms)
+		sp.dir.Insert(h, keydir.Slot{Type: keydir.Deadline, Loc: loc})
+		s.live(sg, loc)
+	case KindDeadlineTombstone:
+		s.replayDeadline(sp, h, e, 0)
+	}
+	return nil
+}
+
+func (s *Store) replayNamespaces(sg *segment, e *entry) error {
+	dropped, err := s.spaces.replay(e.inline)
+	if err != nil {
+		return &CorruptError{sg.name, int64(e.at), "namespace map"}
+	}
+	for _, sp := range dropped {
+		s.forgetSpace(sp)
+		s.replayed(DeadlineEvent{Space: sp.id, Dropped: true, Sequence: e.seq})
+	}
+	s.unlive(s.spaces.record)
+	s.spaces.record = keydir.MakeLoc(sg.id, e.at, e.size)
+	s.live(sg, s.spaces.record)
+	return nil
+}
+
+// replayGone removes what the key holds.
+func (s *Store) replayGone(sp *space, h uint64, key []byte) {
+	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
+		s.leave(sp.dir.DropFamily(h, fam))
+		return
+	}
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return
+		}
+		if slot.Type == keydir.String && s.isKey(slot.Loc, key) {
+			sp.dir.Delete(h, slot)
+			s.unlive(slot.Loc)
+			return
+		}
+	}
+}
+
+// isKey reports whether the record at loc is about key. Hashes of different
+// keys agree about once in 2^61 pairs; a record that cannot be read is taken
+// for the one that its hash says.
+func (s *Store) isKey(loc keydir.Loc, key []byte) bool {
+	same := true
+	sg, err := s.segmentOf(loc)
+	if err == nil {
+		err = sg.identify(loc, func(rec *record) { same = string(rec.Key) == string(key) })
+	}
+	return err != nil || same
+}
+
+// replayFamily finds the collection that an element belongs to, or makes it.
+func (s *Store) replayFamily(sp *space, h uint64, e *entry) keydir.Family {
+	if fam, ok := sp.dir.FindFamily(h, text(e.Key)); ok {
+		if fam.Type() == e.Type {
+			return fam
+		}
+	}
+	s.replayGone(sp, h, e.Key)
+	return sp.dir.NewFamily(h, e.Type, string(e.Key))
+}
+
+func (s *Store) replayElem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Loc) error {
+	fam := s.replayFamily(sp, h, e)
+	var old keydir.Loc
+	switch e.Type {
+	case keydir.ZSet:
+		score, ok := ordered.ParseHex(e.inline)
+		if !ok {
+			return &CorruptError{sg.name, int64(e.at), "score is not 16 hex digits"}
+		}
+		_, old, _ = fam.PutScored(text(e.Elem), score, loc)
+	case keydir.List:
+		index, ok := parseIndex(e.Elem)
+		if !ok {
+			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
+		}
+		old, _ = fam.PutAt(index, loc)
+	default:
+		old, _ = fam.Put(text(e.Elem), loc)
+	}
+	s.unlive(old)
+	s.live(sg, loc)
+	return nil
+}
+
+func (s *Store) replayElemGone(sp *space, h uint64, sg *segment, e *entry) error {
+	fam, ok := sp.dir.FindFamily(h, text(e.Key))
+	if !ok || fam.Type() != e.Type {
+		return nil
+	}
+	var old keydir.Loc
+	switch e.Type {
+	case keydir.ZSet:
+		_, old, _ = fam.DeleteScored(text(e.Elem))
+	case keydir.List:
+		index, ok := parseIndex(e.Elem)
+		if !ok {
+			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
+		}
+		old, _ = fam.DeleteAt(index)
+	default:
+		old, _ = fam.Delete(text(e.Elem))
+	}
+	s.unlive(old)
+	return nil
+}
+
+// replayDeadline removes the deadline slot of a key and tells of the change.
+func (s *Store) replayDeadline(sp *space, h uint64, e *entry, ms int64) {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			break
+		}
+		if slot.Type == keydir.Deadline && s.isKey(slot.Loc, e.Key) {
+			sp.dir.Delete(h, slot)
+			s.unlive(slot.Loc)
+			break
+		}
+	}
+	s.replayed(DeadlineEvent{Space: sp.id, Key: text(e.Key), Deadline: ms, Sequence: e.seq})
+}

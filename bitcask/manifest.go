@@ -1,0 +1,374 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/klauspost/crc32"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// The manifest is the only truth about which segments make up the store. It
+// is a small log: a header, then edits, each synced before anything relies on
+// it.
+//
+//	header:  magic "STAVEMAN" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 | crc u32
+//	edit:    crc u32 | length u16 | type u8 | body
+//
+// The crc of an edit covers length, type and body and is seeded with the store
+// id and the offset of the edit. A tail that does not verify is an edit that
+// was never relied upon, if no edit verifies after it; otherwise it is damage.
+const (
+	manifestName       = "MANIFEST"
+	manifestTemp       = "MANIFEST.new"
+	manifestMagic      = "STAVEMAN"
+	manifestVersion    = 1
+	manifestHeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 4
+	editHeaderSize     = 4 + 2 + 1
+
+	// manifestRewriteAt is the length in bytes from which the manifest is
+	// written anew as one snapshot.
+	manifestRewriteAt = 64 << 10
+)
+
+// Types of edits.
+const (
+	editAdd    = 1 // id u32: segment id becomes the active one
+	editSeal   = 2 // sealedInfo, id u32: the active segment is sealed, segment id (0: none) becomes active
+	editSwap   = 3 // n u16, n ids u32 out; m u16, m sealedInfo in
+	editClose  = 4 // id u32, length u64, nextSeq u64: everything before length is on disk
+	editNextID = 5 // id u32: ids below are taken (merge output about to be made)
+)
+
+// sealedInfo binds a manifest entry to the bytes of a sealed segment.
+type sealedInfo struct {
+	id             uint32
+	length         uint64
+	minSeq, maxSeq uint64
+	records        uint64
+}
+
+const sealedInfoSize = 4 + 4*8
+
+func (si sealedInfo) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, si.id)
+	b = binary.LittleEndian.AppendUint64(b, si.length)
+	b = binary.LittleEndian.AppendUint64(b, si.minSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
+	return binary.LittleEndian.AppendUint64(b, si.records)
+}
+
+func parseSealedInfo(b []byte) sealedInfo {
+	return sealedInfo{
+		id:      binary.LittleEndian.Uint32(b),
+		length:  binary.LittleEndian.Uint64(b[4:]),
+		minSeq:  binary.LittleEndian.Uint64(b[12:]),
+		maxSeq:  binary.LittleEndian.Uint64(b[20:]),
+		records: binary.LittleEndian.Uint64(b[28:]),
+	}
+}
+
+// manifest is the decoded state and the open file.
+type manifest struct {
+	fs   vfs.FS
+	dir  string
+	file vfs.File
+	size int64
+
+	store  [16]byte
+	seed   keydir.Seed
+	sealed map[uint32]sealedInfo
+	active uint32 // 0: none yet
+	nextID uint32
+	maxSeq uint64 // highest sequence ever sealed, swapped or closed
+
+	closedID  uint32 // active segment at the last clean close ...
+	closedLen uint64 // ... everything before this offset of it is on disk
+}
+
+// editSum is the checksum of an edit at offset, from its length on.
+func (m *manifest) editSum(offset int64, edit []byte) uint32 {
+	return makeSeal(m.store, 0).sum(uint32(offset), edit)
+}
+
+// createManifest makes the manifest of a new store.
+func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*manifest, error) {
+	m := &manifest{fs: fs, dir: dir, store: store, seed: seed, sealed: map[uint32]sealedInfo{}, nextID: 1}
+	return m, m.rewrite()
+}
+
+// encodeManifestHeader is the inverse of the first part of readManifest.
+func (m *manifest) encodeHeader() []byte {
+	b := make([]byte, 0, manifestHeaderSize)
+	b = append(b, manifestMagic...)
+	b = binary.LittleEndian.AppendUint16(b, manifestVersion)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = append(b, m.store[:]...)
+	b = binary.LittleEndian.AppendUint64(b, m.seed[0])
+	b = binary.LittleEndian.AppendUint64(b, m.seed[1])
+	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// appendEdit appends an edit to b, which begins at offset base of the file.
+func (m *manifest) appendEdit(b []byte, base int64, typ byte, body []byte) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(body)))
+	b = append(b, typ)
+	b = append(b, body...)
+	binary.LittleEndian.PutUint32(b[at:], m.editSum(base+int64(at), b[at+4:]))
+	return b
+}
+
+// rewrite replaces the file by a snapshot of the state: temporary file, sync,
+// rename, directory sync. A crash before the rename leaves the old manifest
+// and a MANIFEST.new that the next Open removes.
+func (m *manifest) rewrite() error {
+	b := m.encodeHeader()
+	b = m.appendEdit(b, 0, editNextID, binary.LittleEndian.AppendUint32(nil, m.nextID))
+	ids := make([]uint32, 0, len(m.sealed))
+	for id := range m.sealed {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	const perEdit = 1024
+	for chunk := range slices.Chunk(ids, perEdit) {
+		body := binary.LittleEndian.AppendUint16(nil, 0)
+		body = binary.LittleEndian.AppendUint16(body, uint16(len(chunk)))
+		for _, id := range chunk {
+			body = m.sealed[id].append(body)
+		}
+		b = m.appendEdit(b, 0, editSwap, body)
+	}
+	if m.active != 0 {
+		b = m.appendEdit(b, 0, editAdd, binary.LittleEndian.AppendUint32(nil, m.active))
+	}
+	if m.closedID != 0 {
+		b = m.appendEdit(b, 0, editClose, m.closeBody(m.closedID, m.closedLen, m.maxSeq))
+	}
+	temp, name := filepath.Join(m.dir, manifestTemp), filepath.Join(m.dir, manifestName)
+	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := m.fs.Open(temp, vfs.Create)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(b, 0); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = m.fs.Rename(temp, name)
+	}
+	if err == nil {
+		err = m.fs.SyncDir(m.dir)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing manifest: %w", err), f.Close())
+	}
+	if m.file != nil {
+		err = m.file.Close()
+	}
+	m.file, m.size = f, int64(len(b))
+	return err
+}
+
+// log appends one edit and makes it durable, then applies it to the state. A
+// crash during the sync leaves the old state or the new one.
+func (m *manifest) log(typ byte, body []byte) error {
+	if len(body) > 1<<16-1 {
+		return fmt.Errorf("manifest edit of %d bytes: %w", len(body), ErrTooLarge)
+	}
+	if m.size+int64(len(body))+editHeaderSize > manifestRewriteAt {
+		if err := m.apply(typ, body); err != nil {
+			return err
+		}
+		return m.rewrite()
+	}
+	b := m.appendEdit(nil, m.size, typ, body)
+	if _, err := m.file.WriteAt(b, m.size); err != nil {
+		return fmt.Errorf("writing manifest: %w", err)
+	}
+	if err := m.file.Sync(); err != nil {
+		return fmt.Errorf("syncing manifest: %w", err)
+	}
+	m.size += int64(len(b))
+	return m.apply(typ, body)
+}
+
+func (m *manifest) closeBody(id uint32, length, maxSeq uint64) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, id)
+	b = binary.LittleEndian.AppendUint64(b, length)
+	return binary.LittleEndian.AppendUint64(b, maxSeq)
+}
+
+var errEdit = errors.New("malformed manifest edit")
+
+// apply changes the state as an edit says.
+func (m *manifest) apply(typ byte, body []byte) error {
+	switch {
+	case typ == editAdd && len(body) == 4:
+		m.active = binary.LittleEndian.Uint32(body)
+		m.nextID = max(m.nextID, m.active+1)
+	case typ == editNextID && len(body) == 4:
+		m.nextID = max(m.nextID, binary.LittleEndian.Uint32(body))
+	case typ == editSeal && len(body) == sealedInfoSize+4:
+		m.addSealed(parseSealedInfo(body))
+		m.active = binary.LittleEndian.Uint32(body[sealedInfoSize:])
+		m.nextID = max(m.nextID, m.active+1)
+	case typ == editSwap && len(body) >= 4:
+		return m.applySwap(body)
+	case typ == editClose && len(body) == 20:
+		m.closedID = binary.LittleEndian.Uint32(body)
+		m.closedLen = binary.LittleEndian.Uint64(body[4:])
+		m.maxSeq = max(m.maxSeq, binary.LittleEndian.Uint64(body[12:]))
+	default:
+		return errEdit
+	}
+	return nil
+}
+
+func (m *manifest) addSealed(si sealedInfo) {
+	m.sealed[si.id] = si
+	m.nextID = max(m.nextID, si.id+1)
+	m.maxSeq = max(m.maxSeq, si.maxSeq)
+}
+
+func (m *manifest) applySwap(body []byte) error {
+	n := int(binary.LittleEndian.Uint16(body))
+	body = body[2:]
+	if len(body) < 4*n+2 {
+		return errEdit
+	}
+	out := body[:4*n]
+	in := body[4*n+2:]
+	if count := int(binary.LittleEndian.Uint16(body[4*n:])); len(in) != count*sealedInfoSize {
+		return errEdit
+	}
+	for ; len(out) > 0; out = out[4:] {
+		delete(m.sealed, binary.LittleEndian.Uint32(out))
+	}
+	for ; len(in) > 0; in = in[sealedInfoSize:] {
+		m.addSealed(parseSealedInfo(in))
+	}
+	return nil
+}
+
+func rotateBody(si sealedInfo, active uint32) []byte {
+	return binary.LittleEndian.AppendUint32(si.append(nil), active)
+}
+
+func swapBody(out []uint32, in []sealedInfo) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, uint16(len(out)))
+	for _, id := range out {
+		b = binary.LittleEndian.AppendUint32(b, id)
+	}
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(in)))
+	for _, si := range in {
+		b = si.append(b)
+	}
+	return b
+}
+
+// readManifest opens and replays the manifest. torn reports a tail that was
+// never relied upon; it is overwritten by the next edit.
+func readManifest(fsys vfs.FS, dir string, mode vfs.Mode) (m *manifest, torn bool, err error) {
+	f, err := fsys.Open(filepath.Join(dir, manifestName), mode)
+	if err != nil {
+		return nil, false, err
+	}
+	m = &manifest{fs: fsys, dir: dir, file: f, sealed: map[uint32]sealedInfo{}, nextID: 1}
+	torn, err = m.replay()
+	if err == nil && torn && mode != vfs.ReadOnly {
+		// Made durable before anything is appended behind it.
+		if err = f.Truncate(m.size); err == nil {
+			err = f.Sync()
+		}
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return m, torn, nil
+}
+
+func (m *manifest) replay() (torn bool, err error) {
+	size, err := m.file.Size()
+	if err != nil {
+		return false, err
+	}
+	const limit = 64 << 20
+	if size > limit {
+		return false, &CorruptError{manifestName, limit, "longer than any manifest"}
+	}
+	b := make([]byte, size)
+	if _, err := m.file.ReadAt(b, 0); err != nil {
+		return false, fmt.Errorf("reading manifest: %w", err)
+	}
+	if err := m.parseManifestHeader(b); err != nil {
+		return false, err
+	}
+	pos := manifestHeaderSize
+	for pos < len(b) {
+		typ, body, ok := m.editAt(b, pos)
+		if !ok {
+			break
+		}
+		if err := m.apply(typ, body); err != nil {
+			return false, &CorruptError{manifestName, int64(pos), err.Error()}
+		}
+		pos += editHeaderSize + len(body)
+	}
+	m.size = int64(pos)
+	if pos == len(b) {
+		return false, nil
+	}
+	for later := pos + 1; later < len(b); later++ {
+		if _, _, ok := m.editAt(b, later); ok {
+			return false, &CorruptError{manifestName, int64(pos), "edit checksum, with valid edits after it"}
+		}
+	}
+	return true, nil
+}
+
+func (m *manifest) parseManifestHeader(b []byte) error {
+	if len(b) < manifestHeaderSize || string(b[:8]) != manifestMagic {
+		return &CorruptError{manifestName, 0, "not a manifest"}
+	}
+	end := manifestHeaderSize - 4
+	if binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
+		return &CorruptError{manifestName, 0, "header checksum"}
+	}
+	if v := binary.LittleEndian.Uint16(b[8:]); v != manifestVersion {
+		return fmt.Errorf("%s: version %d: %w", manifestName, v, ErrVersion)
+	}
+	if flags := binary.LittleEndian.Uint16(b[10:]); flags != 0 {
+		return fmt.Errorf("%s: unknown flags %#x: %w", manifestName, flags, ErrVersion)
+	}
+	copy(m.store[:], b[16:])
+	m.seed = keydir.Seed{binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])}
+	return nil
+}
+
+func (m *manifest) editAt(b []byte, pos int) (typ byte, body []byte, ok bool) {
+	if len(b)-pos < editHeaderSize {
+		return 0, nil, false
+	}
+	n := int(binary.LittleEndian.Uint16(b[pos+4:]))
+	if len(b)-pos < editHeaderSize+n {
+		return 0, nil, false
+	}
+	edit := b[pos+4 : pos+editHeaderSize+n]
+	if binary.LittleEndian.Uint32(b[pos:]) != m.editSum(int64(pos), edit) {
+		return 0, nil, false
+	}
+	return edit[2], edit[3:], true
+}
+
+func (m *manifest) close() error { return m.file.Close() }

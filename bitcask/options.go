@@ -1,0 +1,91 @@
+package bitcask
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// SyncMode says when acknowledged writes are on disk. In every mode an
+// acknowledged write survives a killed process; the modes differ in what a
+// power cut may take.
+type SyncMode int
+
+const (
+	// SyncInterval syncs every Options.SyncEvery: a power cut takes at most
+	// the writes of that time.
+	SyncInterval SyncMode = iota
+	// SyncAlways acknowledges a write only once it is on disk. One sync
+	// serves every writer that waits.
+	SyncAlways
+	// SyncNone leaves it to the operating system, and to Sync and Close.
+	SyncNone
+)
+
+func (m SyncMode) String() string {
+	switch m {
+	case SyncAlways:
+		return "always"
+	case SyncNone:
+		return "none"
+	}
+	return "interval"
+}
+
+// Options of a store. The zero value works. They cannot change after Open.
+type Options struct {
+	// Sync says when writes reach the disk. Default: SyncInterval.
+	Sync SyncMode
+	// SyncEvery is the time between syncs with SyncInterval. Default: 1 s.
+	SyncEvery time.Duration
+	// SegmentSize is the length in bytes from which a segment is sealed; a
+	// single larger commit gets a segment of its own. Default: 256 MiB.
+	// Lowest: 256 bytes; highest: 2 GiB.
+	SegmentSize int64
+	// ReadOnly opens without the lock, beside a live writer, and changes not
+	// one byte. It sees the store as it was at Open. Default: false.
+	ReadOnly bool
+	// NoMapping reads with pread instead of through mappings. Default: false.
+	NoMapping bool
+	// NoHints neither reads nor writes hint files. Default: false.
+	NoHints bool
+	// Logger hears of recoveries and background failures. Default: silent.
+	Logger *slog.Logger
+	// Loading is called by Open once it knows which store this is. What it
+	// returns is called for every change of a deadline found in the log, in
+	// sequence order. Default: nobody.
+	Loading func(store [16]byte) (replayed func(DeadlineEvent))
+	// FS is the file system. Default: the operating system's.
+	FS vfs.FS
+}
+
+// DeadlineEvent is a change of deadlines found while loading.
+type DeadlineEvent struct {
+	Space    uint32 // the space of the key
+	Key      string // valid within the call
+	Deadline int64  // Unix milliseconds; 0: none any more
+	Dropped  bool   // the whole space is gone; Key is empty
+	Sequence uint64
+}
+
+func (o *Options) withDefaults() Options {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.SyncEvery <= 0 {
+		r.SyncEvery = time.Second
+	}
+	if r.SegmentSize == 0 {
+		r.SegmentSize = 256 << 20
+	}
+	r.SegmentSize = min(max(r.SegmentSize, 256), 2<<30)
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	if r.FS == nil {
+		r.FS = vfs.OS()
+	}
+	return r
+}

@@ -1,0 +1,156 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Reading one record: the location comes from the keydir, the bytes from the
+// segment's mapping, and nothing is believed before the checksum and the name
+// agree. Callers hold the stripe lock of the key, which also keeps the segment
+// from being removed under them: merge passes through every stripe lock
+// between moving the last location and unlinking a file.
+
+// query says which record a location is expected to lead to.
+type query struct {
+	ns      uint32
+	kind    Kind
+	typ     keydir.Type
+	key     string
+	elem    string
+	anyElem bool // the caller knows the key only
+}
+
+func (q *query) matches(rec *record) bool {
+	return rec.Kind == q.kind && rec.Type == q.typ && rec.Namespace == q.ns &&
+		string(rec.Key) == q.key && (q.anyElem || string(rec.Elem) == q.elem)
+}
+
+// get appends the value of the record at loc to dst if it is the one that q
+// describes. With dst nil and peek set only the length is wanted.
+func (sg *segment) get(dst []byte, loc keydir.Loc, q *query, peek bool) (out []byte, n int, match bool, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			out, n, match, err = dst, 0, false, sg.fault(r, loc)
+		}
+	}()
+	rec, err := sg.verified(loc)
+	if err != nil {
+		return dst, 0, false, err
+	}
+	if !q.matches(&rec) {
+		return dst, 0, false, nil
+	}
+	if !peek {
+		dst = append(dst, rec.value...)
+	}
+	return dst, len(rec.value), true, nil
+}
+
+// identify hands the record at loc to fn; it is valid only within fn.
+func (sg *segment) identify(loc keydir.Loc, fn func(rec *record)) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = sg.fault(r, loc)
+		}
+	}()
+	rec, err := sg.verified(loc)
+	if err == nil {
+		fn(&rec)
+	}
+	return err
+}
+
+// fault turns a page fault in a mapping (a file cut under us, a disk that
+// fails while paging in) into an error. Any other panic goes on.
+func (sg *segment) fault(r any, loc keydir.Loc) error {
+	if _, ok := r.(interface{ Addr() uintptr }); !ok {
+		panic(r)
+	}
+	return fmt.Errorf("%s: reading at %d: page fault: %w", sg.name, loc.Offset(), io.ErrUnexpectedEOF)
+}
+
+// verified parses the record at loc and checks it.
+func (sg *segment) verified(loc keydir.Loc) (record, error) {
+	at := int64(loc.Offset())
+	n := min(int64(loc.Size()), sg.size.Load()-at)
+	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
+	if err != nil {
+		return record{}, err
+	}
+	rec, err := parseRecord(b)
+	if err != nil || binary.LittleEndian.Uint32(b) != sg.seal.sum(loc.Offset(), b[recordCRCSize:rec.size]) {
+		return record{}, &CorruptError{sg.name, at, "record checksum"}
+	}
+	return rec, nil
+}
+
+// segmentOf finds the open segment of a location.
+func (s *Store) segmentOf(loc keydir.Loc) (*segment, error) {
+	sg := s.segments.Load().find(loc.Segment())
+	if sg == nil {
+		return nil, fmt.Errorf("%s: %w", dataName(loc.Segment()), ErrMissing)
+	}
+	return sg, nil
+}
+
+// segmentSet is an immutable list of open segments, found by id.
+type segmentSet struct {
+	base uint32
+	byID []*segment // byID[id-base]; nil where there is none
+}
+
+func (ss *segmentSet) find(id uint32) *segment {
+	if i := id - ss.base; id >= ss.base && int(i) < len(ss.byID) {
+		return ss.byID[i]
+	}
+	return nil
+}
+
+// all lists the segments in order of id.
+func (ss *segmentSet) all() []*segment {
+	list := make([]*segment, 0, len(ss.byID))
+	for _, sg := range ss.byID {
+		if sg != nil {
+			list = append(list, sg)
+		}
+	}
+	return list
+}
+
+func newSegmentSet(list []*segment) *segmentSet {
+	ss := new(segmentSet)
+	if len(list) == 0 {
+		return ss
+	}
+	lo, hi := list[0].id, list[0].id
+	for _, sg := range list {
+		lo, hi = min(lo, sg.id), max(hi, sg.id)
+	}
+	ss.base, ss.byID = lo, make([]*segment, hi-lo+1)
+	for _, sg := range list {
+		ss.byID[sg.id-lo] = sg
+	}
+	return ss
+}
+
+// with returns a copy that has add and lacks drop.
+func (ss *segmentSet) with(add []*segment, drop []*segment) *segmentSet {
+	gone := make(map[uint32]bool, len(drop))
+	for _, sg := range drop {
+		gone[sg.id] = true
+	}
+	var list []*segment
+	for _, sg := range ss.all() {
+		if !gone[sg.id] {
+			list = append(list, sg)
+		}
+	}
+	return newSegmentSet(append(list, add...))
+}

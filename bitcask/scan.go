@@ -1,0 +1,163 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// entry is what loading needs to know of one record and its followers. Its
+// slices are valid until the source of entries moves on.
+type entry struct {
+	Identity
+	seq    uint64
+	at     uint32 // offset of the record in its segment
+	size   uint32 // with the records that follow it
+	inline []byte // the value, for the kinds that RAM holds the value of
+}
+
+// inlined reports whether the keydir needs the value of such a record.
+func inlined(k Kind, t keydir.Type) bool {
+	return k == KindDeadline || k == KindNamespaces || k == KindElement && t == keydir.ZSet
+}
+
+// frames reads the frames of a segment in order.
+type frames struct {
+	sg      *segment
+	pos     int64
+	end     int64 // no frame reaches past it
+	buf     []byte
+	bufAt   int64
+	entries []entry
+	records uint64 // seen so far, followers included
+	minSeq  uint64
+	maxSeq  uint64
+	synced  int64 // highest "synced through" seen
+	footer  bool  // the last frame was the footer
+}
+
+const scanWindow = 1 << 20
+
+func newFrames(sg *segment) *frames {
+	return &frames{sg: sg, pos: segmentHeaderSize, end: sg.size.Load(), minSeq: 1<<64 - 1}
+}
+
+// badFrame says that no whole valid frame stands at an offset.
+type badFrame struct {
+	at     int64
+	reason string
+}
+
+func (e *badFrame) Error() string { return fmt.Sprintf("%s at offset %d", e.reason, e.at) }
+
+// next returns the entries of the next frame, io.EOF at the end or behind the
+// footer, *badFrame where nothing valid stands, or a read error.
+func (fr *frames) next() ([]entry, error) {
+	_, _, entries, err := fr.nextFrame()
+	return entries, err
+}
+
+// nextFrame is next with the raw frame and its header.
+func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err error) {
+	if fr.pos == fr.end {
+		return nil, h, nil, io.EOF
+	}
+	if fr.footer {
+		return nil, h, nil, &badFrame{fr.pos, "bytes after the footer"}
+	}
+	at := uint32(fr.pos)
+	b, err := fr.window(frameHeaderSize)
+	if err != nil {
+		return nil, h, nil, err
+	}
+	h, ok := parseFrameHeader(b, fr.sg.seal, at, fr.end-fr.pos)
+	if !ok {
+		return nil, h, nil, &badFrame{fr.pos, "frame header"}
+	}
+	if raw, err = fr.window(int64(h.size)); err != nil {
+		return nil, h, nil, err
+	}
+	fr.entries = fr.entries[:0]
+	if h.footer {
+		if h.sum != fr.sg.seal.sum(at+frameHeaderSize, raw[frameHeaderSize:]) {
+			return nil, h, nil, &badFrame{fr.pos, "footer checksum"}
+		}
+		fr.footer = true
+		fr.pos += int64(h.size)
+		return raw, h, nil, nil
+	}
+	bad, ok, err := eachRecord(raw, &h, fr.sg.seal, at, fr.collect)
+	if err != nil {
+		return nil, h, nil, err
+	}
+	if !ok {
+		return nil, h, nil, &badFrame{int64(bad), "record checksum"}
+	}
+	for i := range fr.entries {
+		fr.minSeq, fr.maxSeq = min(fr.minSeq, fr.entries[i].seq), max(fr.maxSeq, fr.entries[i].seq)
+	}
+	fr.synced = max(fr.synced, int64(h.synced))
+	fr.pos += int64(h.size)
+	return raw, h, fr.entries, nil
+}
+
+var errFollower = errors.New("a record that follows another stands alone")
+
+// collect turns a record into an entry, or adds a follower to the last one.
+func (fr *frames) collect(at uint32, seq uint64, rec *record) error {
+	fr.records++
+	fr.maxSeq = max(fr.maxSeq, seq)
+	if rec.Kind.follows() {
+		if len(fr.entries) == 0 {
+			return errFollower
+		}
+		fr.entries[len(fr.entries)-1].size += uint32(rec.size)
+		return nil
+	}
+	e := entry{Identity: rec.Identity, seq: seq, at: at, size: uint32(rec.size)}
+	if inlined(rec.Kind, rec.Type) {
+		e.inline = rec.value
+	}
+	fr.entries = append(fr.entries, e)
+	return nil
+}
+
+// window returns n bytes at pos (fewer only at the end), reading ahead.
+func (fr *frames) window(n int64) ([]byte, error) {
+	n = min(n, fr.end-fr.pos)
+	from := fr.pos - fr.bufAt
+	if from >= 0 && from+n <= int64(len(fr.buf)) {
+		return fr.buf[from : from+n], nil
+	}
+	want := min(max(n, scanWindow), fr.end-fr.pos)
+	if int64(cap(fr.buf)) < want {
+		fr.buf = make([]byte, want)
+	}
+	fr.buf = fr.buf[:want]
+	fr.bufAt = fr.pos
+	if got, err := fr.sg.file.ReadAt(fr.buf, fr.pos); err != nil {
+		fr.buf = fr.buf[:0]
+		if errors.Is(err, io.EOF) {
+			return nil, &badFrame{fr.pos + int64(got), "file is shorter than it was"}
+		}
+		return nil, fmt.Errorf("%s: reading at %d: %w", fr.sg.name, fr.pos, err)
+	}
+	return fr.buf[:n], nil
+}
+
+// resync looks for valid frames behind a bad place. It returns the highest
+// "synced through" that any of them states; 0 if there is none.
+func (fr *frames) resync(from int64) (synced int64, err error) {
+	for fr.pos = from; fr.end-fr.pos >= frameHeaderSize; fr.pos++ {
+		b, err := fr.window(frameHeaderSize)
+		if err != nil {
+			return 0, err
+		}
+		if h, ok := parseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
+			synced = max(synced, int64(h.synced))
+		}
+	}
+	return synced, nil
+}

@@ -1,0 +1,275 @@
+package bitcask
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/klauspost/crc32"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// A segment file begins with
+//
+//	 0        8         10      12      16          32         36       40
+//	+--------+---------+-------+-------+-----------+----------+--------+
+//	| magic  | version | flags | id u32| store id  | reserved | crc u32|
+//	+--------+---------+-------+-------+-----------+----------+--------+
+//
+// goes on with frames, and, once sealed, ends with a footer frame. The crc
+// covers bytes 0 to 36.
+const (
+	segmentMagic      = "STAVESEG"
+	segmentVersion    = 1
+	segmentHeaderSize = 40
+	flagMerged        = 1 // written by a merge
+
+	// maxSegmentID keeps the id of pending locations free.
+	maxSegmentID = keydir.PendingSegment - 1
+)
+
+// footer is the body of the footer frame.
+//
+//	 0            8           16           24
+//	+------------+-----------+------------+------------+
+//	| records u64| minSeq u64| maxSeq u64 | reserved 8 |
+//	+------------+-----------+------------+------------+
+type footer struct {
+	records        uint64
+	minSeq, maxSeq uint64
+}
+
+const (
+	footerBodySize = 32
+	footerSize     = frameHeaderSize + footerBodySize
+)
+
+// Names of files. Each has one maker and one parser, here.
+const (
+	dataSuffix = ".data"
+	hintSuffix = ".hint"
+)
+
+func dataName(id uint32) string { return fmt.Sprintf("%09d%s", id, dataSuffix) }
+func hintName(id uint32) string { return fmt.Sprintf("%09d%s", id, hintSuffix) }
+
+// parseName is the inverse of dataName and hintName.
+func parseName(name string) (id uint32, suffix string, ok bool) {
+	for _, suffix := range []string{dataSuffix, hintSuffix} {
+		digits, found := strings.CutSuffix(name, suffix)
+		if !found || len(digits) < 9 {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 32)
+		if err != nil || n == 0 || n > maxSegmentID || fmt.Sprintf("%09d", n) != digits {
+			return 0, "", false
+		}
+		return uint32(n), suffix, true
+	}
+	return 0, "", false
+}
+
+// segment is one open data file. Its bytes up to size never change.
+type segment struct {
+	id        uint32
+	seal      seal
+	file      vfs.File
+	name      string
+	data      []byte       // shared mapping, or nil; may reach past the end of the file
+	size      atomic.Int64 // bytes that hold frames (and footer, once sealed)
+	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
+	merged    bool
+
+	// Set when sealed.
+	sealed bool
+	foot   footer
+}
+
+func encodeSegmentHeader(store [16]byte, id uint32, merged bool) []byte {
+	b := make([]byte, segmentHeaderSize)
+	copy(b, segmentMagic)
+	binary.LittleEndian.PutUint16(b[8:], segmentVersion)
+	if merged {
+		binary.LittleEndian.PutUint16(b[10:], flagMerged)
+	}
+	binary.LittleEndian.PutUint32(b[12:], id)
+	copy(b[16:32], store[:])
+	binary.LittleEndian.PutUint32(b[36:], crc32.ChecksumIEEE(b[:36]))
+	return b
+}
+
+func checkSegmentHeader(b []byte, name string, store [16]byte, id uint32) (merged bool, err error) {
+	if len(b) < segmentHeaderSize || string(b[:8]) != segmentMagic {
+		return false, &CorruptError{name, 0, "not a segment header"}
+	}
+	if v := binary.LittleEndian.Uint16(b[8:]); v != segmentVersion {
+		if binary.LittleEndian.Uint32(b[36:]) == crc32.ChecksumIEEE(b[:36]) {
+			return false, fmt.Errorf("%s: version %d: %w", name, v, ErrVersion)
+		}
+	}
+	if binary.LittleEndian.Uint32(b[36:]) != crc32.ChecksumIEEE(b[:36]) {
+		return false, &CorruptError{name, 0, "segment header checksum"}
+	}
+	flags := binary.LittleEndian.Uint16(b[10:])
+	if flags&^flagMerged != 0 {
+		return false, fmt.Errorf("%s: unknown flags %#x: %w", name, flags, ErrVersion)
+	}
+	if !bytes.Equal(b[16:32], store[:]) {
+		return false, fmt.Errorf("%s: %w", name, ErrForeign)
+	}
+	if got := binary.LittleEndian.Uint32(b[12:]); got != id {
+		return false, &CorruptError{name, 12, fmt.Sprintf("header of segment %d", got)}
+	}
+	return flags&flagMerged != 0, nil
+}
+
+// createSegment makes a new segment file whose header and name are durable
+// when it returns. A crash before that leaves a file without frames that no
+// manifest names; the next Open removes it.
+func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, merged bool, mapLen int) (*segment, error) {
+	name := dataName(id)
+	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
+	if err != nil {
+		return nil, err
+	}
+	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name, merged: merged}
+	_, err = f.WriteAt(encodeSegmentHeader(store, id, merged), 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = fs.SyncDir(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), fs.Remove(filepath.Join(dir, name)))
+	}
+	sg.size.Store(segmentHeaderSize)
+	sg.mapTo(mapLen)
+	return sg, nil
+}
+
+// openSegment opens an existing segment and checks its header.
+func openSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mode vfs.Mode) (*segment, error) {
+	name := dataName(id)
+	f, err := fs.Open(filepath.Join(dir, name), mode)
+	if err != nil {
+		return nil, err
+	}
+	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name}
+	size, err := f.Size()
+	if err == nil {
+		b := make([]byte, min(segmentHeaderSize, size))
+		if _, err = f.ReadAt(b, 0); err == nil {
+			sg.merged, err = checkSegmentHeader(b, name, store, id)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	sg.size.Store(size)
+	return sg, nil
+}
+
+// mapTo maps the file for reading. Without a mapping reads use ReadAt.
+func (sg *segment) mapTo(length int) {
+	m, ok := sg.file.(vfs.Mapper)
+	if !ok || length <= 0 || strconv.IntSize < 64 {
+		return
+	}
+	if data, err := m.Map(length); err == nil {
+		sg.data = data
+	}
+}
+
+func (sg *segment) close() error {
+	var err error
+	if sg.data != nil {
+		err = sg.file.(vfs.Mapper).Unmap(sg.data)
+		sg.data = nil
+	}
+	return errors.Join(err, sg.file.Close())
+}
+
+// readFooter reads and checks the footer of a sealed segment.
+func (sg *segment) readFooter() error {
+	size := sg.size.Load()
+	at := size - footerSize
+	if at < segmentHeaderSize {
+		return &CorruptError{sg.name, size, "too short for a footer"}
+	}
+	b := make([]byte, footerSize)
+	if _, err := sg.file.ReadAt(b, at); err != nil {
+		return fmt.Errorf("%s: reading footer: %w", sg.name, err)
+	}
+	h, ok := parseFrameHeader(b, sg.seal, uint32(at), footerSize)
+	if !ok || !h.footer || h.size != footerSize {
+		return &CorruptError{sg.name, at, "no footer"}
+	}
+	body := b[frameHeaderSize:]
+	if h.sum != sg.seal.sum(uint32(at)+frameHeaderSize, body) {
+		return &CorruptError{sg.name, at, "footer checksum"}
+	}
+	sg.foot = footer{
+		records: binary.LittleEndian.Uint64(body),
+		minSeq:  binary.LittleEndian.Uint64(body[8:]),
+		maxSeq:  binary.LittleEndian.Uint64(body[16:]),
+	}
+	sg.sealed = true
+	return nil
+}
+
+// writeFooter appends the footer and makes the whole segment durable. A crash
+// before the sync leaves an unsealed segment, which Open scans as one.
+func (sg *segment) writeFooter(ft footer) error {
+	at := sg.size.Load()
+	b := make([]byte, footerSize)
+	body := b[frameHeaderSize:]
+	binary.LittleEndian.PutUint64(body, ft.records)
+	binary.LittleEndian.PutUint64(body[8:], ft.minSeq)
+	binary.LittleEndian.PutUint64(body[16:], ft.maxSeq)
+	h := frameHeader{size: footerSize, footer: true, seq: ft.maxSeq, synced: uint32(at)}
+	h.sum = sg.seal.sum(uint32(at)+frameHeaderSize, body)
+	h.put(b, sg.seal, uint32(at))
+	// The data first: the footer says "synced up to here".
+	if err := sg.file.Sync(); err != nil {
+		return fmt.Errorf("%s: sync before footer: %w", sg.name, err)
+	}
+	if _, err := sg.file.WriteAt(b, at); err != nil {
+		return fmt.Errorf("%s: writing footer: %w", sg.name, err)
+	}
+	if err := sg.file.Sync(); err != nil {
+		return fmt.Errorf("%s: sync of footer: %w", sg.name, err)
+	}
+	sg.size.Store(at + footerSize)
+	sg.foot, sg.sealed = ft, true
+	return nil
+}
+
+// bytesAt returns n bytes at offset, from the mapping or into buf.
+func (sg *segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
+	if end := sg.size.Load(); offset < 0 || offset+int64(n) > end {
+		return nil, &CorruptError{sg.name, offset, "record reaches past the end"}
+	}
+	if int64(len(sg.data)) >= offset+int64(n) {
+		return sg.data[offset : offset+int64(n)], nil
+	}
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	buf = buf[:n]
+	if got, err := sg.file.ReadAt(buf, offset); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, &CorruptError{sg.name, offset + int64(got), "file is shorter than it was"}
+		}
+		return nil, fmt.Errorf("%s: reading at %d: %w", sg.name, offset, err)
+	}
+	return buf, nil
+}

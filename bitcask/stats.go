@@ -1,0 +1,59 @@
+package bitcask
+
+// Stats is a look at the store.
+type Stats struct {
+	Segments   int    `json:"segments"`
+	Bytes      int64  `json:"bytes"`       // of all segment files
+	LiveBytes  int64  `json:"live_bytes"`  // estimate of what is not garbage
+	IndexBytes int64  `json:"index_bytes"` // RAM of the keydir, estimated
+	Keys       int    `json:"keys"`        // of all namespaces
+	Deadlines  int    `json:"deadlines"`
+	Sequence   uint64 `json:"sequence"` // of the newest record
+	Syncs      uint64 `json:"syncs"`
+	Failed     string `json:"failed,omitempty"` // why writes are refused
+}
+
+// Stats returns current figures. It locks nothing for long.
+func (s *Store) Stats() Stats {
+	var st Stats
+	for _, info := range s.Segments() {
+		st.Segments++
+		st.Bytes += info.Bytes
+		st.LiveBytes += info.LiveBytes
+	}
+	for _, sp := range s.spaces.now.Load().byID {
+		st.Keys += sp.dir.Len()
+		st.Deadlines += sp.dir.LenDeadlines()
+		st.IndexBytes += sp.dir.Bytes()
+	}
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	st.Sequence, st.Syncs = s.log.writeSeq-1, s.log.syncs
+	if s.log.failed != nil {
+		st.Failed = s.log.failed.Error()
+	}
+	return st
+}
+
+// Dir is the directory of the store.
+func (s *Store) Dir() string { return s.dir }
+
+// StoreID tells this store from every other; it never changes.
+func (s *Store) StoreID() [16]byte { return s.man.store }
+
+// Sequence is the number of the newest record.
+func (s *Store) Sequence() uint64 {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.writeSeq - 1
+}
+
+// Err is why the store refuses writes, or nil.
+func (s *Store) Err() error {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.failed
+}
+
+// SegmentSize is the length in bytes from which segments are sealed.
+func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }

@@ -1,0 +1,90 @@
+package bitcask
+
+import "github.com/stavedb/stave/keydir"
+
+// undoOp takes back one change of the keydir. It also says what the change
+// replaced, which is what a commit turns from live into dead bytes.
+type undoOp struct {
+	op       uint8
+	had      bool
+	dir      *keydir.Directory
+	h        uint64
+	old, new keydir.Slot
+	key      string
+	elem     string
+	index    int64
+	score    uint64
+	loc      keydir.Loc // replaced or deleted element
+	dropped  keydir.Dropped
+}
+
+const (
+	undoInsert       = iota // delete slot new
+	undoSwap                // put slot old back in place of new
+	undoDeleteSlot          // insert slot old
+	undoNewFamily           // drop the family
+	undoDrop                // restore the dropped family
+	undoPut                 // put the old location back, or delete
+	undoPutScored           // same, with its score
+	undoPutAt               // same, of a list
+	undoDelete              // put back
+	undoDeleteScored        // put back
+	undoDeleteAt            // put back
+	undoMeta                // put the old location of the meta record back
+)
+
+func (u *undoOp) run() {
+	switch u.op {
+	case undoInsert:
+		u.dir.Delete(u.h, u.new)
+		return
+	case undoSwap:
+		u.dir.Swap(u.h, u.new, u.old)
+		return
+	case undoDeleteSlot:
+		u.dir.Insert(u.h, u.old)
+		return
+	case undoDrop:
+		u.dir.Restore(u.h, u.dropped)
+		return
+	}
+	fam, ok := u.dir.FindFamily(u.h, u.key)
+	if !ok {
+		panic("BUG: undo of a change to a family that is not there")
+	}
+	switch {
+	case u.op == undoMeta:
+		fam.SetMeta(u.loc)
+	case u.op == undoNewFamily:
+		u.dir.DropFamily(u.h, fam)
+	case u.op == undoPut && u.had, u.op == undoDelete:
+		fam.Put(u.elem, u.loc)
+	case u.op == undoPut:
+		fam.Delete(u.elem)
+	case u.op == undoPutScored && u.had, u.op == undoDeleteScored:
+		fam.PutScored(u.elem, u.score, u.loc)
+	case u.op == undoPutScored:
+		fam.DeleteScored(u.elem)
+	case u.op == undoPutAt && u.had, u.op == undoDeleteAt:
+		fam.PutAt(u.index, u.loc)
+	case u.op == undoPutAt:
+		fam.DeleteAt(u.index)
+	}
+}
+
+// Savepoint is a moment within a transaction.
+type Savepoint struct{ buf, recs, undo, touched int }
+
+// Savepoint marks this moment, to come back to with RollbackTo.
+func (t *Tx) Savepoint() Savepoint {
+	return Savepoint{len(t.buf), len(t.recs), len(t.undo), len(t.touched)}
+}
+
+// RollbackTo takes back everything done since sp.
+func (t *Tx) RollbackTo(sp Savepoint) {
+	for i := len(t.undo) - 1; i >= sp.undo; i-- {
+		t.undo[i].run()
+	}
+	t.buf, t.recs = t.buf[:sp.buf], t.recs[:sp.recs]
+	t.undo, t.touched = t.undo[:sp.undo], t.touched[:sp.touched]
+}
