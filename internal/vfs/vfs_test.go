@@ -28,6 +28,8 @@ func eachFS(t *testing.T, run func(t *testing.T, fsys vfs.FS, dir string)) {
 		return m
 	}
 	t.Run("mem", func(t *testing.T) { run(t, mem(t), "dir") })
+	t.Run("fault", func(t *testing.T) { run(t, vfs.NewFault(mem(t)), "dir") })
+	t.Run("recorder", func(t *testing.T) { run(t, vfs.NewRecorder(mem(t)), "dir") })
 }
 
 func must(t *testing.T, err error) {

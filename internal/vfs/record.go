@@ -1,0 +1,272 @@
+package vfs
+
+import (
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Recorder wraps a file system and keeps every operation in the order in which they took effect, with the bytes written.
+//
+// [Recorder.Trace] gives the log as text, for golden files in which the order of syncs is a reviewable diff.
+// [Recorder.Events] gives it as data: with a copy of the file system from before, the events rebuild each state in between,
+// and, since they tell which bytes and names each sync covered, each state that a power cut could have left.
+//
+// Operations that change something run one at a time, so that the log's order is theirs; reads and syncs do not, so that
+// writers can go on during a slow sync. Beneath a [Fault] the log tells what happened, on top of it what the store was told.
+// Bytes that the system writes into a lock file are not recorded.
+type Recorder struct {
+	inner FS
+	only  []Op
+
+	mu     sync.Mutex // Held during operations that change something.
+	events []Event
+	ids    map[string]int // Event.File by clean name.
+	nextID int
+}
+
+// NewRecorder returns a file system that does what inner does and records operations of the given kinds. Default: all.
+func NewRecorder(inner FS, only ...Op) *Recorder {
+	return &Recorder{inner: inner, only: only, ids: map[string]int{}}
+}
+
+// Events returns what was recorded so far. The bytes are shared: do not change them.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// Trace returns the events of the given kinds as text, one a line; of all kinds by default.
+func (r *Recorder) Trace(only ...Op) string {
+	var b strings.Builder
+	for _, e := range r.Events() {
+		if len(only) == 0 || slices.Contains(only, e.Op) {
+			b.WriteString(filepath.ToSlash(e.String()) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Mark puts a line of the test's own into the log, such as "ack 17": what is promised from that point on.
+func (r *Recorder) Mark(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(Event{Op: OpMark, Name: text})
+}
+
+func (r *Recorder) addLocked(e Event) {
+	if len(r.only) == 0 || slices.Contains(r.only, e.Op) {
+		r.events = append(r.events, e)
+	}
+}
+
+// change does an operation that changes something and then, under the same lock, records it.
+func (r *Recorder) change(e Event, do func(e *Event) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Err = do(&e)
+	r.addLocked(e)
+	return e.Err
+}
+
+// observe does an operation that changes nothing, without holding the lock meanwhile.
+func (r *Recorder) observe(e Event, do func(e *Event) error) error {
+	r.mu.Lock()
+	if e.Op == OpSync || e.Op == OpSyncDir {
+		e.Covers = len(r.events)
+	}
+	r.mu.Unlock()
+	e.Err = do(&e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(e)
+	return e.Err
+}
+
+// idLocked returns the number of the file that has this name now.
+func (r *Recorder) idLocked(name string) int {
+	name = filepath.Clean(name)
+	if r.ids[name] == 0 {
+		r.nextID++
+		r.ids[name] = r.nextID
+	}
+	return r.ids[name]
+}
+
+// Open implements [FS].
+func (r *Recorder) Open(name string, mode Mode) (File, error) {
+	var file *recordedFile
+	err := r.change(Event{Op: openOp(mode), Name: name}, func(e *Event) error {
+		inner, err := r.inner.Open(name, mode)
+		if err != nil {
+			return err
+		}
+		if mode == Create {
+			delete(r.ids, filepath.Clean(name)) // Whatever had the name is gone, or the create would have failed.
+		}
+		e.File = r.idLocked(name)
+		file = &recordedFile{recorder: r, name: name, id: e.File, inner: inner}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := file.inner.(Mapper); ok {
+		return &recordedMapper{file, m}, nil
+	}
+	return file, nil
+}
+
+// List implements [FS].
+func (r *Recorder) List(dir string) (names []string, err error) {
+	err = r.observe(Event{Op: OpList, Name: dir}, func(*Event) (err error) {
+		names, err = r.inner.List(dir)
+		return err
+	})
+	return names, err
+}
+
+// Remove implements [FS].
+func (r *Recorder) Remove(name string) error {
+	return r.change(Event{Op: OpRemove, Name: name}, func(e *Event) error {
+		if err := r.inner.Remove(name); err != nil {
+			return err
+		}
+		e.File = r.idLocked(name)
+		delete(r.ids, filepath.Clean(name))
+		return nil
+	})
+}
+
+// Rename implements [FS].
+func (r *Recorder) Rename(oldname, newname string) error {
+	return r.change(Event{Op: OpRename, Name: oldname, To: newname}, func(e *Event) error {
+		if err := r.inner.Rename(oldname, newname); err != nil {
+			return err
+		}
+		e.File = r.idLocked(oldname)
+		if r.ids[filepath.Clean(newname)] != e.File { // Else both are names of one file and both stay.
+			delete(r.ids, filepath.Clean(oldname))
+		}
+		r.ids[filepath.Clean(newname)] = e.File
+		return nil
+	})
+}
+
+// Link implements [FS].
+func (r *Recorder) Link(oldname, newname string) error {
+	return r.change(Event{Op: OpLink, Name: oldname, To: newname}, func(e *Event) error {
+		if err := r.inner.Link(oldname, newname); err != nil {
+			return err
+		}
+		e.File = r.idLocked(oldname)
+		r.ids[filepath.Clean(newname)] = e.File
+		return nil
+	})
+}
+
+// MkdirAll implements [FS].
+func (r *Recorder) MkdirAll(dir string) error {
+	return r.change(Event{Op: OpMkdir, Name: dir}, func(*Event) error { return r.inner.MkdirAll(dir) })
+}
+
+// SyncDir implements [FS].
+func (r *Recorder) SyncDir(dir string) error {
+	return r.observe(Event{Op: OpSyncDir, Name: dir}, func(*Event) error { return r.inner.SyncDir(dir) })
+}
+
+// Lock implements [FS].
+func (r *Recorder) Lock(name string) (io.Closer, error) {
+	var inner io.Closer
+	err := r.change(Event{Op: OpLock, Name: name}, func(e *Event) (err error) {
+		if inner, err = r.inner.Lock(name); err == nil {
+			e.File = r.idLocked(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return closerFunc(func() error {
+		return r.change(Event{Op: OpUnlock, Name: name}, func(e *Event) error {
+			e.File = r.idLocked(name)
+			return inner.Close()
+		})
+	}), nil
+}
+
+type recordedFile struct {
+	recorder *Recorder
+	name     string // It was opened by; a rename later on does not change it.
+	id       int
+	inner    File
+}
+
+func (f *recordedFile) event(op Op) Event { return Event{Op: op, Name: f.name, File: f.id} }
+
+func (f *recordedFile) ReadAt(p []byte, off int64) (int, error) {
+	e := f.event(OpRead)
+	e.Off, e.Len = off, len(p)
+	n := 0
+	err := f.recorder.observe(e, func(e *Event) (err error) {
+		n, err = f.inner.ReadAt(p, off)
+		e.N = n
+		return err
+	})
+	return n, err
+}
+
+func (f *recordedFile) WriteAt(p []byte, off int64) (int, error) {
+	e := f.event(OpWrite)
+	e.Off, e.Len, e.Data = off, len(p), slices.Clone(p)
+	n := 0
+	err := f.recorder.change(e, func(e *Event) (err error) {
+		n, err = f.inner.WriteAt(p, off)
+		e.N = n
+		return err
+	})
+	return n, err
+}
+
+func (f *recordedFile) Truncate(size int64) error {
+	e := f.event(OpTruncate)
+	e.Off = size
+	return f.recorder.change(e, func(*Event) error { return f.inner.Truncate(size) })
+}
+
+func (f *recordedFile) Sync() error {
+	return f.recorder.observe(f.event(OpSync), func(*Event) error { return f.inner.Sync() })
+}
+
+func (f *recordedFile) Size() (size int64, err error) {
+	err = f.recorder.observe(f.event(OpSize), func(*Event) (err error) {
+		size, err = f.inner.Size()
+		return err
+	})
+	return size, err
+}
+
+func (f *recordedFile) Close() error {
+	return f.recorder.observe(f.event(OpClose), func(*Event) error { return f.inner.Close() })
+}
+
+// recordedMapper is a recordedFile whose inner file can be mapped. What is read through a mapping leaves no events.
+type recordedMapper struct {
+	*recordedFile
+	mapper Mapper
+}
+
+func (f *recordedMapper) Map(length int) (mapping []byte, err error) {
+	e := f.event(OpMap)
+	e.Len = length
+	err = f.recorder.observe(e, func(*Event) (err error) {
+		mapping, err = f.mapper.Map(length)
+		return err
+	})
+	return mapping, err
+}
+
+func (f *recordedMapper) Unmap(mapping []byte) error { return f.mapper.Unmap(mapping) }
