@@ -194,6 +194,13 @@ func (m *memory) Rename(from, to string) error {
 	} else {
 		g := m.dir.NewFamily(h, slot.Type, to)
 		for i := range f.Len() {
+			if slot.Type == keydir.List {
+				head, _ := f.Bounds()
+				loc, _ := f.LocAt(head + int64(i))
+				r := m.records[loc.Offset()-1]
+				g.PutAt(int64(i), m.add(to, string(structures.AppendIndex(nil, int64(i))), slot.Type, r.value))
+				continue
+			}
 			elem, loc := f.At(i)
 			if slot.Type == keydir.ZSet {
 				score, _, _ := f.Score(string(elem))

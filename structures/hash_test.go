@@ -1,0 +1,292 @@
+package structures_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// fields reads a hash whole, in three ways that must agree.
+func fields(t *testing.T, m *memory, key string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	announced := -1
+	must(t, m.hash(key).Visit(func(n int) { announced = n }, func(name, value []byte) bool {
+		got[string(name)] = string(value)
+		return true
+	}))
+	n, err := m.hash(key).Len()
+	must(t, err)
+	equal(t, "announced", announced, n)
+	equal(t, "visited", len(got), n)
+	reads := m.reads
+	must(t, m.hash(key).VisitFields(func(n int) { announced = n }, func(name []byte) bool {
+		if _, ok := got[string(name)]; !ok {
+			t.Errorf("field %q comes without a value", name)
+		}
+		announced--
+		return true
+	}))
+	equal(t, "fields that VisitFields left out", announced, 0)
+	equal(t, "reads of VisitFields", m.reads, reads)
+	return got
+}
+
+func TestHash(t *testing.T) {
+	m := newMemory()
+	h := m.hash("h")
+	n, err := h.PutAll([]structures.Field{{Name: "a", Value: []byte("1")}, {Name: "", Value: nil}, {Name: "a", Value: []byte("2")}})
+	must(t, err)
+	equal(t, "HSET counts new fields", n, 2)
+	isNew, err := h.Put("a", []byte("3"))
+	must(t, err)
+	equal(t, "HSET of an old field", isNew, false)
+	isNew, err = h.PutIfAbsent("a", []byte("4"))
+	must(t, err)
+	equal(t, "HSETNX of an old field", isNew, false)
+	isNew, err = h.PutIfAbsent("b", []byte("5"))
+	must(t, err)
+	equal(t, "HSETNX of a new field", isNew, true)
+	if got, want := fields(t, m, "h"), map[string]string{"a": "3", "": "", "b": "5"}; !maps.Equal(got, want) {
+		t.Errorf("hash = %v, want %v", got, want)
+	}
+	var got []string
+	must(t, h.GetMany([]string{"b", "none", "", "b"}, func(i int, value []byte) {
+		got = append(got, fmt.Sprintf("%d:%s:%v", i, value, value == nil))
+	}))
+	equal(t, "HMGET", strings.Join(got, " "), "0:5:false 1::true 2::false 3:5:false")
+	must(t, m.SetDeadline("h", 5))
+	n, err = h.Delete([]string{"a", "none", "a", "b", "", "never"})
+	must(t, err)
+	equal(t, "HDEL", n, 3)
+	exists, err := h.Has("a")
+	must(t, err)
+	equal(t, "HEXISTS", exists, false)
+	typ, err := m.key("h").Type()
+	must(t, err)
+	equal(t, "type after the last field", typ.String(), "none")
+	equal(t, "deadlines", len(m.deadlines), 0)
+	// The family is still there until the commit; a new hash must not see it.
+	isNew, err = h.Put("c", nil)
+	must(t, err)
+	equal(t, "HSET after the last field", isNew, true)
+	equal(t, "size", len(fields(t, m, "h")), 1)
+}
+
+func TestHashOnNothing(t *testing.T) {
+	m := newMemory()
+	h := m.hash("none")
+	value, ok, err := h.Get([]byte("x"), "f")
+	must(t, err)
+	equal(t, "HGET", string(value), "x")
+	equal(t, "found", ok, false)
+	n, err := h.Delete([]string{"f"})
+	must(t, err)
+	equal(t, "HDEL", n, 0)
+	n, err = h.PutAll(nil)
+	must(t, err)
+	equal(t, "HSET of nothing", n, 0)
+	equal(t, "size", len(fields(t, m, "none")), 0)
+	next, err := h.Scan(0, structures.ScanOptions{}, func(_, _ []byte) { t.Error("a field") })
+	must(t, err)
+	equal(t, "cursor", next, 0)
+	equal(t, "writes", m.writes, 0)
+}
+
+func TestHashLimits(t *testing.T) {
+	m := newMemory()
+	long := strings.Repeat("n", 1<<16)
+	for _, err := range []error{
+		func() error { _, err := m.hash("h").Put(long, nil); return err }(),
+		func() error { _, err := m.hash("h").PutAll([]structures.Field{{Name: "f"}, {Name: long}}); return err }(),
+		func() error { _, err := m.hash("h").Incr(long, 1); return err }(),
+	} {
+		equal[error](t, "a name that is too long", err, structures.ErrNameTooLong)
+	}
+	equal(t, "writes", m.writes, 0)
+	_, err := m.hash("h").Put(long[1:], []byte("v"))
+	must(t, err)
+	ok, err := m.hash("h").Has(long)
+	must(t, err)
+	equal(t, "HEXISTS of a name that is too long", ok, false)
+	n, err := m.hash("h").Delete([]string{long})
+	must(t, err)
+	equal(t, "HDEL of a name that is too long", n, 0)
+}
+
+func TestHashIncr(t *testing.T) {
+	m := newMemory()
+	h := m.hash("h")
+	for _, c := range []struct {
+		old         string
+		delta, want int64
+		err         error
+	}{
+		{"(none)", 5, 5, nil}, {"10", -3, 7, nil}, {"9223372036854775807", 1, 0, structures.ErrOverflow},
+		{"-2", math.MinInt64, 0, structures.ErrOverflow}, {"", 1, 0, structures.ErrHashNotInteger}, {" 1", 1, 0, structures.ErrHashNotInteger},
+		{"01", 1, 0, structures.ErrHashNotInteger}, {"1e3", 1, 0, structures.ErrHashNotInteger},
+	} {
+		_, err := m.Drop("h")
+		must(t, err)
+		if c.old != "(none)" {
+			_, err = h.Put("f", []byte(c.old))
+			must(t, err)
+		}
+		n, err := h.Incr("f", c.delta)
+		if n != c.want || err != c.err {
+			t.Errorf("%q + %d = %d, %v; want %d, %v", c.old, c.delta, n, err, c.want, c.err)
+		}
+		if c.err == nil {
+			equal(t, "value", fields(t, m, "h")["f"], strconv.FormatInt(c.want, 10))
+		}
+	}
+	_, err := m.Drop("h")
+	must(t, err)
+	if _, err := h.Incr("f", 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHashScan(t *testing.T) {
+	for _, size := range []int{1, 128, 129, 1000} {
+		m := newMemory()
+		for i := range size {
+			_, err := m.hash("h").Put("field:"+strconv.Itoa(i), []byte(strconv.Itoa(i)))
+			must(t, err)
+		}
+		calls := 0
+		seen := map[string]bool{}
+		for cursor := uint64(0); ; {
+			page := 0
+			next, err := m.hash("h").Scan(cursor, structures.ScanOptions{Count: 7}, func(name, value []byte) {
+				equal(t, "value", "field:"+string(value), string(name))
+				equal(t, "seen before", seen[string(name)], false)
+				seen[string(name)] = true
+				page++
+			})
+			must(t, err)
+			calls++
+			if size > 128 && page > 7 {
+				t.Errorf("a page of %d", page)
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
+		}
+		equal(t, "seen", len(seen), size)
+		if size <= 128 {
+			equal(t, "calls", calls, 1)
+		}
+		reads := m.reads
+		matched := 0
+		_, err := m.hash("h").Scan(0, structures.ScanOptions{Count: size, Match: "field:1*", NoValues: true}, func(name, value []byte) {
+			equal(t, "prefix", strings.HasPrefix(string(name), "field:1"), true)
+			equal(t, "no value", value == nil, true)
+			matched++
+		})
+		must(t, err)
+		equal(t, "reads with NOVALUES", m.reads, reads)
+		want := 0
+		for i := range size {
+			if strconv.Itoa(i)[0] == '1' {
+				want++
+			}
+		}
+		equal(t, "matched", matched, want)
+	}
+}
+
+// What stays from the start of a scan to its end is seen exactly once, whatever
+// else comes and goes.
+func TestScanGuarantee(t *testing.T) {
+	rng := newRand(t)
+	m := newMemory()
+	h := m.hash("h")
+	stay := map[string]int{}
+	for i := range 500 {
+		name := fmt.Sprint("stay", i)
+		stay[name] = 0
+		_, err := h.Put(name, nil)
+		must(t, err)
+	}
+	for cursor := uint64(0); ; {
+		next, err := h.Scan(cursor, structures.ScanOptions{Count: 1 + rng.IntN(20), NoValues: true}, func(name, _ []byte) {
+			if _, ok := stay[string(name)]; ok {
+				stay[string(name)]++
+			}
+		})
+		must(t, err)
+		if cursor = next; cursor == 0 {
+			break
+		}
+		for range rng.IntN(60) {
+			name := fmt.Sprint("go", rng.IntN(300))
+			if rng.IntN(2) == 0 {
+				_, err = h.Put(name, nil)
+			} else {
+				_, err = h.Delete([]string{name})
+			}
+			must(t, err)
+		}
+	}
+	for name, n := range stay {
+		equal(t, "times that "+name+" was seen", n, 1)
+	}
+}
+
+func TestHashAgainstModel(t *testing.T) {
+	rng := newRand(t)
+	m := newMemory()
+	model := map[string]string{}
+	for i := range 4000 {
+		h := m.hash("h")
+		name, value := "f"+strconv.Itoa(rng.IntN(200)), strconv.Itoa(rng.IntN(1000))
+		_, had := model[name]
+		switch op := rng.IntN(100); {
+		case op < 45:
+			isNew, err := h.Put(name, []byte(value))
+			must(t, err)
+			equal(t, "new", isNew, !had)
+			model[name] = value
+		case op < 55:
+			n, err := h.Incr(name, 3)
+			must(t, err)
+			old, _ := strconv.Atoi(model[name])
+			equal(t, "sum", n, int64(old)+3)
+			model[name] = strconv.FormatInt(n, 10)
+		case op < 94:
+			n, err := h.Delete([]string{name})
+			must(t, err)
+			equal(t, "deleted", n == 1, had)
+			delete(model, name)
+		case op < 97:
+			m.commit("h")
+		case op == 97:
+			_, err := m.key("h").Delete()
+			must(t, err)
+			clear(model)
+		default:
+			names := slices.Collect(maps.Keys(model))
+			n, err := h.Delete(names)
+			must(t, err)
+			equal(t, "deleted", n, len(names))
+			clear(model)
+		}
+		got, ok, err := h.Get(nil, name)
+		must(t, err)
+		want, had := model[name]
+		equal(t, "found", ok, had)
+		equal(t, "value", string(got), want)
+		if i%50 == 0 {
+			if got := fields(t, m, "h"); !maps.Equal(got, model) {
+				t.Fatalf("step %d: hash = %v, want %v", i, got, model)
+			}
+		}
+	}
+}
