@@ -3,40 +3,13 @@ package resp
 import (
 	"math"
 	"strconv"
+
+	"github.com/stavedb/stave/internal/number"
 )
 
 // ParseInt parses a decimal int64 the way Redis does everywhere: an optional minus sign, no plus sign, no leading
 // zeros, no spaces, nothing else. It does not allocate.
-func ParseInt(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	negative := b[0] == '-'
-	if negative {
-		b = b[1:]
-	}
-	if len(b) == 1 && b[0] == '0' {
-		return 0, !negative
-	}
-	if len(b) == 0 || b[0] < '1' || b[0] > '9' {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		digit := c - '0'
-		if digit > 9 || n > (math.MaxUint64-uint64(digit))/10 {
-			return 0, false
-		}
-		n = n*10 + uint64(digit)
-	}
-	if negative {
-		if n > 1<<63 {
-			return 0, false
-		}
-		return -int64(n), true
-	}
-	return int64(n), n <= math.MaxInt64
-}
+func ParseInt(b []byte) (int64, bool) { return number.ParseInt(b) }
 
 // AppendDouble appends f as Redis prints a double in a reply: integers below 2^62 without point or exponent, other
 // values in the fewest digits that read back as the same double, infinities as inf and -inf.

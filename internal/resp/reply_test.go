@@ -155,6 +155,40 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+func TestWriterLengthAfterElements(t *testing.T) {
+	var w resp.Writer
+	w.Simple("OK")
+	mark := w.Begin()
+	for range 12 {
+		w.Int(1)
+	}
+	w.EndArray(mark, 12)
+	w.SetVersion(3)
+	mark = w.Begin()
+	w.EndSet(mark, 0)
+	if got, want := string(w.Bytes()), "+OK\r\n*12\r\n"+strings.Repeat(":1\r\n", 12)+"~0\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWriterLimit(t *testing.T) {
+	var w resp.Writer
+	w.SetLimit(100)
+	w.Bulk(make([]byte, 50))
+	if w.Exceeded() {
+		t.Error("exceeded too early")
+	}
+	w.BulkString(strings.Repeat("a", 50))
+	if !w.Exceeded() || w.Len() > 100 {
+		t.Errorf("%d bytes within a limit of 100", w.Len())
+	}
+	w.SetLimit(0)
+	w.Bulk(make([]byte, 500))
+	if w.Exceeded() || w.Len() < 500 {
+		t.Error("a limit of 0 is none")
+	}
+}
+
 func TestWriterDiscard(t *testing.T) {
 	var w resp.Writer
 	w.Bulk(make([]byte, 1<<20))

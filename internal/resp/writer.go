@@ -1,8 +1,8 @@
 package resp
 
 import (
-	"bytes"
 	"strconv"
+	"strings"
 )
 
 // Writer appends replies to a buffer. Types that RESP2 does not have are written the way Redis writes them to a RESP2
@@ -10,8 +10,26 @@ import (
 //
 // The zero Writer speaks RESP2.
 type Writer struct {
-	buf   []byte
-	resp3 bool
+	buf      []byte
+	resp3    bool
+	limit    int  // 0: none
+	exceeded bool // something was dropped because of limit
+}
+
+// SetLimit makes the writer drop every bulk string that would take it beyond n bytes, 0 meaning no limit, and clears
+// Exceeded. It keeps one reply from taking all memory; the caller truncates what is then only half a reply.
+func (w *Writer) SetLimit(n int) { w.limit, w.exceeded = n, false }
+
+// Exceeded reports whether something was dropped since SetLimit.
+func (w *Writer) Exceeded() bool { return w.exceeded }
+
+// fits reports whether n more bytes are within the limit.
+func (w *Writer) fits(n int) bool {
+	if w.limit > 0 && len(w.buf)+n > w.limit {
+		w.exceeded = true
+		return false
+	}
+	return true
 }
 
 // SetVersion selects the protocol for the replies that follow: 2 or 3.
@@ -70,6 +88,7 @@ func (w *Writer) Simple(s string) {
 // not be able to forge replies.
 func (w *Writer) Error(s string) {
 	w.buf = append(w.buf, byte(Error))
+	s = strings.TrimRight(s, "\r\n")
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c == '\r' || c == '\n' {
@@ -93,6 +112,9 @@ func (w *Writer) Int(n int64) {
 
 // Bulk writes a bulk string. A nil slice is an empty string, not a null.
 func (w *Writer) Bulk(b []byte) {
+	if !w.fits(len(b) + 16) {
+		return
+	}
 	w.header(BulkString, len(b))
 	w.buf = append(w.buf, b...)
 	w.crlf()
@@ -100,6 +122,9 @@ func (w *Writer) Bulk(b []byte) {
 
 // BulkString is [Writer.Bulk] for a string.
 func (w *Writer) BulkString(s string) {
+	if !w.fits(len(s) + 16) {
+		return
+	}
 	w.header(BulkString, len(s))
 	w.buf = append(w.buf, s...)
 	w.crlf()
@@ -154,6 +179,34 @@ func (w *Writer) aggregate(kind Kind, n int) {
 	w.header(kind, n)
 }
 
+// Mark is where an aggregate starts whose length is not known yet.
+type Mark int
+
+// Begin starts an aggregate of unknown length; its elements are the replies up to End.
+func (w *Writer) Begin() Mark { return Mark(len(w.buf)) }
+
+// EndArray ends an array of n elements that began at m.
+func (w *Writer) EndArray(m Mark, n int) { w.insert(m, Array, n) }
+
+// EndSet ends a set of n elements that began at m.
+func (w *Writer) EndSet(m Mark, n int) {
+	if w.resp3 {
+		w.insert(m, Set, n)
+		return
+	}
+	w.insert(m, Array, n)
+}
+
+// insert puts a header in front of what was written since m. Moving the elements once costs less than counting them first.
+func (w *Writer) insert(m Mark, kind Kind, n int) {
+	var scratch [24]byte
+	header := appendHeader(scratch[:0], byte(kind), n)
+	body := len(w.buf) - int(m)
+	w.buf = append(w.buf, header...)
+	copy(w.buf[int(m)+len(header):], w.buf[m:int(m)+body])
+	copy(w.buf[m:], header)
+}
+
 // Double writes a double.
 func (w *Writer) Double(f float64) {
 	var digits [32]byte
@@ -203,9 +256,4 @@ func (w *Writer) BigNumber(digits string) {
 	w.buf = append(w.buf, byte(BigNumber))
 	w.buf = append(w.buf, digits...)
 	w.crlf()
-}
-
-// LastIsError reports whether the reply that starts at offset from is an error. It is how a transaction tells.
-func (w *Writer) LastIsError(from int) bool {
-	return from < len(w.buf) && bytes.IndexByte([]byte{byte(Error), byte(BulkError)}, w.buf[from]) >= 0
 }

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"math"
+	"slices"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/structures"
+)
+
+// parseInt parses a decimal integer by Redis's strict rules.
+func parseInt(b []byte) (int64, bool) { return number.ParseInt(b) }
+
+// parseInt returns argument i as an integer.
+func (c *call) parseInt(i int) (int64, error) {
+	n, ok := parseInt(c.args[i])
+	if !ok {
+		return 0, errNotInteger
+	}
+	return n, nil
+}
+
+// parsePositive returns argument i as a count that may not be negative.
+func (c *call) parsePositive(i int) (int, error) {
+	n, ok := parseInt(c.args[i])
+	if !ok || n < 0 || n > math.MaxInt {
+		return 0, errNotPositive
+	}
+	return int(n), nil
+}
+
+// parseFloat returns argument i as a double that is not NaN.
+func (c *call) parseFloat(i int) (float64, error) {
+	f, ok := number.ParseFloat(c.args[i])
+	if !ok {
+		return 0, errNotFloat
+	}
+	return f, nil
+}
+
+// is reports whether argument i is the keyword, given in lower case.
+func (c *call) is(i int, keyword string) bool { return equalFold(c.args[i], keyword) }
+
+// strings returns the arguments from i on as strings.
+func (c *call) strings(i int) []string {
+	list := make([]string, 0, len(c.args)-i)
+	for _, arg := range c.args[i:] {
+		list = append(list, string(arg))
+	}
+	return list
+}
+
+// scanOptions are the words behind the cursor of a scan.
+type scanOptions struct {
+	structures.ScanOptions
+	unnamed bool // MATCH "": package db takes that for no pattern, but it matches the empty name
+}
+
+// filter drops what only seemed to match.
+func filter[T any](o scanOptions, list []T, name func(T) string) []T {
+	if !o.unnamed {
+		return list
+	}
+	return slices.DeleteFunc(list, func(item T) bool { return name(item) != "" })
+}
+
+// scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and with other() whatever
+// a command knows besides. other returns how many arguments it took, 0 for none of its own.
+func (c *call) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
+	for i < len(c.args) {
+		more := len(c.args) - i - 1
+		switch {
+		case c.is(i, "count") && more >= 1:
+			n, err := c.parseInt(i + 1)
+			if err != nil {
+				return o, err
+			}
+			if n < 1 {
+				return o, errSyntax
+			}
+			o.Count = int(min(n, math.MaxInt32))
+			i += 2
+		case c.is(i, "match") && more >= 1:
+			o.Match = string(c.args[i+1])
+			o.unnamed = o.Match == ""
+			i += 2
+		default:
+			taken := 0
+			if other != nil {
+				if taken, err = other(i); err != nil {
+					return o, err
+				}
+			}
+			if taken == 0 {
+				return o, errSyntax
+			}
+			i += taken
+		}
+	}
+	return o, nil
+}
+
+// parseCursor returns argument i as a cursor. Redis reads it with strtoul, so a sign is allowed and nothing at all is 0.
+func (c *call) parseCursor(i int) (uint64, error) {
+	digits := c.args[i]
+	negative := false
+	if len(digits) > 1 && (digits[0] == '-' || digits[0] == '+') {
+		negative = digits[0] == '-'
+		digits = digits[1:]
+	}
+	var n uint64
+	for _, c := range digits {
+		digit := uint64(c - '0')
+		if digit > 9 || n > (math.MaxUint64-digit)/10 {
+			return 0, errCursor
+		}
+		n = n*10 + digit
+	}
+	if negative {
+		n = -n
+	}
+	return n, nil
+}

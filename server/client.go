@@ -1,0 +1,86 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// client is what other connections may see of a session: CLIENT LIST reads it while the session works, so everything
+// is atomic.
+type client struct {
+	name, library, version atomic.Pointer[string]
+	remote, local          string // addresses; set before the session is registered, then constant
+	born                   time.Time
+	lastSeen               atomic.Int64 // Unix nanoseconds of the last command
+	lastCommand            atomic.Pointer[Command]
+	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
+	version3               atomic.Bool
+	held                   atomic.Int64 // bytes behind the buffers, as last accounted for
+	kill                   func()       // ends the connection from any goroutine; nil without one
+}
+
+var noText = ""
+
+func (c *client) init() {
+	c.name.Store(&noText)
+	c.library.Store(&noText)
+	c.version.Store(&noText)
+	c.born = time.Now()
+	c.lastSeen.Store(c.born.UnixNano())
+	c.queued.Store(-1)
+}
+
+// seen notes what the session is about to do.
+func (c *client) seen(s *Session, command *Command) {
+	c.lastCommand.Store(command)
+	c.lastSeen.Store(s.clock.UnixNano())
+	c.namespace.Store(int64(s.namespace))
+	c.version3.Store(s.out.Version() == 3)
+	queued := int64(-1)
+	if s.queue != nil {
+		queued = int64(len(s.queue.requests))
+	}
+	c.queued.Store(queued)
+}
+
+// line is the session's line of CLIENT LIST.
+func (s *Session) line(now time.Time) string {
+	c := &s.client
+	command := "NULL"
+	if last := c.lastCommand.Load(); last != nil {
+		command = last.Name
+	}
+	protocol := 2
+	if c.version3.Load() {
+		protocol = 3
+	}
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d watch=0 "+
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default "+
+		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
+		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(), c.queued.Load(),
+		c.held.Load(), command, protocol, *c.library.Load(), *c.version.Load())
+}
+
+func (c *client) flags() string {
+	if c.queued.Load() >= 0 {
+		return "x"
+	}
+	return "N"
+}
+
+func sortSessions(list []*Session) {
+	slices.SortFunc(list, func(a, b *Session) int { return int(a.id - b.id) })
+}
+
+// printable reports whether text can stand in CLIENT LIST, where spaces separate fields and line ends clients.
+func printable(text []byte) bool {
+	for _, b := range text {
+		if b < '!' || b > '~' {
+			return false
+		}
+	}
+	return true
+}

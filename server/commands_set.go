@@ -1,0 +1,213 @@
+package server
+
+import (
+	"math"
+
+	"github.com/stavedb/stave/db"
+)
+
+var setCommands = []*Command{
+	{
+		Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupSet, Keys: one("RW insert"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Adds members to a set and returns how many are new.", Syntax: "key member [member ...]",
+		run: func(c *call) error { return c.int(c.tx.Set(c.key(1)).Add(c.strings(2)...)) },
+	},
+	{
+		Name: "srem", Arity: -3, Flags: Write | Fast, Group: GroupSet, Keys: one("RW delete"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Removes members from a set and returns how many were there.", Syntax: "key member [member ...]",
+		run: func(c *call) error { return c.int(c.tx.Set(c.key(1)).Remove(c.strings(2)...)) },
+	},
+	{
+		Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSet, Keys: one("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of members of a set.", Syntax: "key", run: func(c *call) error { return c.int(c.tx.Set(c.key(1)).Len()) },
+	},
+	{
+		Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: one("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Says whether a member is in a set.", Syntax: "key member",
+		run: func(c *call) error { return c.flag(c.tx.Set(c.key(1)).Has(c.key(2))) },
+	},
+	{
+		Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: one("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", run: smismemberCommand,
+	},
+	{
+		Name: "smembers", Arity: 2, Flags: ReadOnly, Group: GroupSet, Keys: one("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the set", Summary: "Returns all members of a set.", Syntax: "key",
+		run: func(c *call) error {
+			return c.tx.Set(c.key(1)).Visit(c.out.Set, func(member []byte) bool {
+				c.out.Bulk(member)
+				return !c.out.Exceeded()
+			})
+		},
+	},
+	{
+		Name: "spop", Arity: -2, Flags: Write | Fast, Group: GroupSet, Keys: one("RW access delete"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", run: spopCommand,
+	},
+	{
+		Name: "srandmember", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: one("RO access"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Returns members chosen at random.", Syntax: "key [count]", run: srandmemberCommand,
+	},
+	{
+		Name: "sscan", Arity: -3, Flags: ReadOnly, Group: GroupSet, Keys: one("RO access"), Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and where to go on.",
+		Syntax: "key cursor [MATCH pattern] [COUNT count]", run: sscanCommand,
+	},
+}
+
+var setAlgebraCommands = []*Command{
+	{
+		Name: "sunion", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of any of several sets.", Syntax: "key [key ...]",
+		run: func(c *call) error { return combine(c, db.UnionOf) },
+	},
+	{
+		Name: "sinter", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
+		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets", Summary: "Returns the members that all of several sets have.",
+		Syntax: "key [key ...]", run: func(c *call) error { return combine(c, db.InterOf) },
+	},
+	{
+		Name: "sdiff", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of the first set that no other set has.",
+		Syntax: "key [key ...]", run: func(c *call) error { return combine(c, db.DiffOf) },
+	},
+}
+
+func smismemberCommand(c *call) error {
+	set := c.tx.Set(c.key(1))
+	c.out.Array(len(c.args) - 2)
+	for i := 2; i < len(c.args); i++ {
+		has, err := set.Has(c.key(i))
+		if err := c.flag(has, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func spopCommand(c *call) error {
+	set := c.tx.Set(c.key(1))
+	switch len(c.args) {
+	case 2:
+		members, err := set.Pop(1)
+		if err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			c.out.Null()
+		} else {
+			c.out.BulkString(members[0])
+		}
+		return nil
+	case 3:
+	default:
+		return errSyntax
+	}
+	count, err := c.parsePositive(2)
+	if err != nil {
+		return err
+	}
+	members, err := set.Pop(count)
+	if err != nil {
+		return err
+	}
+	c.out.Set(len(members))
+	for _, member := range members {
+		c.out.BulkString(member)
+	}
+	return nil
+}
+
+// randomPage is how many random members are fetched at a time for a negative count, which may be any number: the reply's
+// limit stops it long before memory does.
+const randomPage = 1024
+
+func srandmemberCommand(c *call) error {
+	set := c.tx.Set(c.key(1))
+	switch len(c.args) {
+	case 2:
+		members, err := set.Random(1)
+		if err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			c.out.Null()
+		} else {
+			c.out.BulkString(members[0])
+		}
+		return nil
+	case 3:
+	default:
+		return errSyntax
+	}
+	count, err := c.parseInt(2)
+	if err != nil {
+		return err
+	}
+	if count == math.MinInt64 {
+		return errorf("ERR value is out of range, value must between %d and %d", int64(-math.MaxInt64), int64(math.MaxInt64))
+	}
+	size, err := set.Len()
+	if err != nil {
+		return err
+	}
+	if size == 0 || count == 0 {
+		c.out.Array(0)
+		return nil
+	}
+	if count > 0 {
+		return c.randomMembers(set, int(min(count, int64(size))))
+	}
+	c.out.Array(int(-count))
+	for left := -count; left > 0 && !c.out.Exceeded(); left -= randomPage {
+		members, err := set.Random(-int(min(left, randomPage)))
+		if err != nil {
+			return err
+		}
+		for _, member := range members {
+			c.out.BulkString(member)
+		}
+	}
+	return nil
+}
+
+// randomMembers replies with n different members.
+func (c *call) randomMembers(set db.Set, n int) error {
+	members, err := set.Random(n)
+	if err != nil {
+		return err
+	}
+	c.out.Array(len(members))
+	for _, member := range members {
+		c.out.BulkString(member)
+	}
+	return nil
+}
+
+func sscanCommand(c *call) error {
+	cursor, o, done, err := c.scanCursor(db.TypeSet, nil)
+	if err != nil || done {
+		return err
+	}
+	members, next, err := c.tx.Set(c.key(1)).Scan(cursor, o.ScanOptions)
+	if err != nil {
+		return err
+	}
+	members = filter(o, members, func(member string) string { return member })
+	c.scanHeader(next, len(members))
+	for _, member := range members {
+		c.out.BulkString(member)
+	}
+	return nil
+}
+
+func combine(c *call, op db.SetOp) error {
+	mark, n := c.out.Begin(), 0
+	err := c.tx.Set(c.key(1)).VisitCombined(op, c.strings(2), func(member []byte) bool {
+		c.out.Bulk(member)
+		n++
+		return !c.out.Exceeded()
+	})
+	c.out.EndSet(mark, n)
+	return err
+}

@@ -1,0 +1,261 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/structures"
+)
+
+var sortedSetCommands = []*Command{
+	{
+		Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: one("RW update"), Since: "1.2.0",
+		Complexity: "O(log n) a member", Summary: "Adds members to a sorted set, or gives them other scores.",
+		Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", run: zaddCommand,
+	},
+	{
+		Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: one("RW access update"), Since: "1.2.0",
+		Complexity: "O(log n)", Summary: "Adds to the score of a member of a sorted set.", Syntax: "key increment member", run: zincrbyCommand,
+	},
+	{
+		Name: "zrem", Arity: -3, Flags: Write | Fast, Group: GroupSortedSet, Keys: one("RW delete"), Since: "1.2.0",
+		Complexity: "O(log n) a member", Summary: "Removes members from a sorted set and returns how many were there.",
+		Syntax: "key member [member ...]", run: func(c *call) error { return c.int(c.tx.SortedSet(c.key(1)).Remove(c.strings(2)...)) },
+	},
+	{
+		Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO"), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Returns the number of members of a sorted set.", Syntax: "key",
+		run: func(c *call) error { return c.int(c.tx.SortedSet(c.key(1)).Len()) },
+	},
+	{
+		Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Returns the score of a member of a sorted set.", Syntax: "key member", run: zscoreCommand,
+	},
+	{
+		Name: "zmscore", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the scores of several members of a sorted set.", Syntax: "key member [member ...]", run: zmscoreCommand,
+	},
+	{
+		Name: "zrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Returns the position of a member, lowest score first.", Syntax: "key member [WITHSCORE]",
+		run: func(c *call) error { return rank(c, false) },
+	},
+	{
+		Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Returns the position of a member, highest score first.", Syntax: "key member [WITHSCORE]",
+		run: func(c *call) error { return rank(c, true) },
+	},
+	{
+		Name: "zpopmin", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: one("RW access delete"), Since: "5.0.0",
+		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the lowest scores.", Syntax: "key [count]",
+		run: func(c *call) error { return zpop(c, db.SortedSet.PopMin) },
+	},
+	{
+		Name: "zpopmax", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: one("RW access delete"), Since: "5.0.0",
+		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the highest scores.", Syntax: "key [count]",
+		run: func(c *call) error { return zpop(c, db.SortedSet.PopMax) },
+	},
+	{
+		Name: "zscan", Arity: -3, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for the whole sorted set", Summary: "Returns some members of a sorted set and where to go on.",
+		Syntax: "key cursor [MATCH pattern] [COUNT count]", run: zscanCommand,
+	},
+}
+
+// zaddCommand is ZADD. The order of the checks is Redis's: the words, the number of arguments, contradictions, the scores,
+// then what the key holds.
+func zaddCommand(c *call) error {
+	var o db.AddOptions
+	changed, increment := false, false
+	i := 2
+words:
+	for ; i < len(c.args); i++ {
+		switch {
+		case c.is(i, "nx"):
+			o.IfAbsent = true
+		case c.is(i, "xx"):
+			o.IfPresent = true
+		case c.is(i, "gt"):
+			o.IfGreater = true
+		case c.is(i, "lt"):
+			o.IfLess = true
+		case c.is(i, "ch"):
+			changed = true
+		case c.is(i, "incr"):
+			increment = true
+		default:
+			break words
+		}
+	}
+	rest := c.args[i:]
+	switch {
+	case len(rest) == 0 || len(rest)%2 != 0:
+		return errSyntax
+	case o.IfAbsent && o.IfPresent:
+		return structures.ErrAddNXXX
+	case o.IfGreater && o.IfAbsent || o.IfLess && o.IfAbsent || o.IfGreater && o.IfLess:
+		return structures.ErrAddNXGTLT
+	case increment && len(rest) > 2:
+		return replyError("ERR INCR option supports a single increment-element pair")
+	}
+	members := make([]db.Scored, 0, len(rest)/2)
+	for ; i < len(c.args); i += 2 {
+		score, err := c.parseFloat(i)
+		if err != nil {
+			return err
+		}
+		members = append(members, db.Scored{Member: c.key(i + 1), Score: score})
+	}
+	set := c.tx.SortedSet(c.key(1))
+	if increment {
+		return c.increment(set, o, members[0])
+	}
+	result, err := set.AddWith(o, members...)
+	if changed {
+		return c.int(result.Added+result.Changed, err)
+	}
+	return c.int(result.Added, err)
+}
+
+// increment replies with the new score, or a null if the conditions did not hold.
+func (c *call) increment(set db.SortedSet, o db.AddOptions, m db.Scored) error {
+	score, done, err := set.IncrWith(o, m.Member, m.Score)
+	switch {
+	case err != nil:
+		return err
+	case done:
+		c.out.Double(score)
+	default:
+		c.out.Null()
+	}
+	return nil
+}
+
+func zincrbyCommand(c *call) error {
+	delta, err := c.parseFloat(2)
+	if err != nil {
+		return err
+	}
+	return c.increment(c.tx.SortedSet(c.key(1)), db.AddOptions{}, db.Scored{Member: c.key(3), Score: delta})
+}
+
+// score replies with the score of a member, or a null.
+func (c *call) score(set db.SortedSet, member string) error {
+	score, err := set.Score(member)
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		c.out.Null()
+		return nil
+	case err == nil:
+		c.out.Double(score)
+	}
+	return err
+}
+
+func zscoreCommand(c *call) error { return c.score(c.tx.SortedSet(c.key(1)), c.key(2)) }
+
+func zmscoreCommand(c *call) error {
+	set := c.tx.SortedSet(c.key(1))
+	c.out.Array(len(c.args) - 2)
+	for _, member := range c.strings(2) {
+		if err := c.score(set, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rank(c *call, reverse bool) error {
+	withScore := false
+	switch {
+	case len(c.args) > 4:
+		return errArity(c.command.Name)
+	case len(c.args) == 4:
+		if !c.is(3, "withscore") {
+			return errSyntax
+		}
+		withScore = true
+	}
+	position, score, err := c.tx.SortedSet(c.key(1)).RankScore(c.key(2), reverse)
+	switch {
+	case errors.Is(err, db.ErrNotFound) && withScore:
+		c.out.NullArray()
+		return nil
+	case errors.Is(err, db.ErrNotFound):
+		c.out.Null()
+		return nil
+	case err != nil:
+		return err
+	}
+	if withScore {
+		c.out.Array(2)
+	}
+	c.out.Int(int64(position))
+	if withScore {
+		c.out.Double(score)
+	}
+	return nil
+}
+
+// zpop replies with one member and its score, flat, or with a count all of them: flat in RESP2, in pairs in RESP3.
+func zpop(c *call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
+	if len(c.args) > 3 {
+		return errSyntax
+	}
+	count := 1
+	if len(c.args) == 3 {
+		var err error
+		if count, err = c.parsePositive(2); err != nil {
+			return err
+		}
+	}
+	members, err := take(c.tx.SortedSet(c.key(1)), count)
+	if err != nil {
+		return err
+	}
+	pairs := len(c.args) == 3 && c.out.Version() == 3
+	if pairs {
+		c.out.Array(len(members))
+	} else {
+		c.out.Array(2 * len(members))
+	}
+	for _, m := range members {
+		if pairs {
+			c.out.Array(2)
+		}
+		c.out.BulkString(m.Member)
+		c.out.Double(m.Score)
+	}
+	return nil
+}
+
+func zscanCommand(c *call) error {
+	cursor, o, done, err := c.scanCursor(db.TypeSortedSet, nil)
+	if err != nil || done {
+		return err
+	}
+	members, next, err := c.tx.SortedSet(c.key(1)).Scan(cursor, o.ScanOptions)
+	if err != nil {
+		return err
+	}
+	members = filter(o, members, func(m db.Scored) string { return m.Member })
+	c.scanHeader(next, 2*len(members))
+	for _, m := range members {
+		c.out.BulkString(m.Member)
+		var digits [32]byte
+		// A bulk string in RESP3 as well: ZSCAN never replies with doubles.
+		c.out.Bulk(appendScore(digits[:0], m.Score))
+	}
+	return nil
+}
+
+// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis.
+func parseBound(b []byte) (score float64, open, ok bool) {
+	if len(b) > 0 && b[0] == '(' {
+		open = true
+		b = b[1:]
+	}
+	score, ok = number.ParseBound(b)
+	return score, open, ok
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/structures"
+)
+
+var sortedSetRangeCommands = []*Command{
+	{
+		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.2.0",
+		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, scores or names.",
+		Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+		run:    func(c *call) error { return zrange(c, rangeQuery{}) },
+	},
+	{
+		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.2.0",
+		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, highest score first.",
+		Syntax: "key start stop [WITHSCORES]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, reverse: true}) },
+	},
+	{
+		Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.0.5",
+		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores.",
+		Syntax: "key min max [WITHSCORES] [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, by: byScore}) },
+	},
+	{
+		Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.2.0",
+		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores, highest first.",
+		Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
+		run:    func(c *call) error { return zrange(c, rangeQuery{old: true, by: byScore, reverse: true}) },
+	},
+	{
+		Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.9",
+		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names.",
+		Syntax: "key min max [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, by: byLex}) },
+	},
+	{
+		Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.9",
+		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names, last one first.",
+		Syntax: "key max min [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, by: byLex, reverse: true}) },
+	},
+	{
+		Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Counts the members in a range of scores.", Syntax: "key min max", run: func(c *call) error { return zcount(c, byScore) },
+	},
+	{
+		Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.9", Complexity: "O(log n)",
+		Summary: "Counts the members in a range of names.", Syntax: "key min max", run: func(c *call) error { return zcount(c, byLex) },
+	},
+	{
+		Name: "zremrangebyrank", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: one("RW delete"), Since: "2.0.0",
+		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of positions.", Syntax: "key start stop",
+		run: func(c *call) error { return zremrange(c, byRank) },
+	},
+	{
+		Name: "zremrangebyscore", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: one("RW delete"), Since: "1.2.0",
+		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of scores.", Syntax: "key min max",
+		run: func(c *call) error { return zremrange(c, byScore) },
+	},
+	{
+		Name: "zremrangebylex", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: one("RW delete"), Since: "2.8.9",
+		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of names.", Syntax: "key min max",
+		run: func(c *call) error { return zremrange(c, byLex) },
+	},
+}
+
+// order is what a range goes by.
+type order int
+
+const (
+	byRank order = iota
+	byScore
+	byLex
+)
+
+// rangeQuery is a range command taken apart.
+type rangeQuery struct {
+	old           bool // one of the commands that have order and direction in their name
+	by            order
+	reverse       bool
+	withScores    bool
+	limited       bool  // LIMIT is there
+	offset, count int64 // of LIMIT; a negative count is no bound
+}
+
+// limit is the count as package db has it: there 0 is no bound, and a negative one nothing.
+func (q *rangeQuery) limit() int64 {
+	switch {
+	case !q.limited || q.count < 0:
+		return 0
+	case q.count == 0:
+		return -1
+	}
+	return q.count
+}
+
+// appendScore appends a score as replies show it.
+func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(dst, score) }
+
+// options reads the words from argument i on.
+func (q *rangeQuery) options(c *call, i int) (err error) {
+	for ; i < len(c.args); i++ {
+		more := len(c.args) - i - 1
+		switch {
+		case c.is(i, "withscores"):
+			q.withScores = true
+		case c.is(i, "limit") && more >= 2:
+			q.limited = true
+			if q.offset, err = c.parseInt(i + 1); err != nil {
+				return err
+			}
+			if q.count, err = c.parseInt(i + 2); err != nil {
+				return err
+			}
+			i += 2
+		case !q.old && c.is(i, "byscore"):
+			q.by = byScore
+		case !q.old && c.is(i, "bylex"):
+			q.by = byLex
+		case !q.old && c.is(i, "rev"):
+			q.reverse = true
+		default:
+			return errSyntax
+		}
+	}
+	switch {
+	case q.limited && q.by == byRank:
+		return replyError("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	case q.withScores && q.by == byLex:
+		return replyError("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+	}
+	return nil
+}
+
+// bounds reads the two ends of the range, arguments i and i+1.
+func (q *rangeQuery) bounds(c *call, i int) (db.Range, error) {
+	lower, upper := c.args[i], c.args[i+1]
+	if q.reverse && q.by != byRank {
+		lower, upper = upper, lower
+	}
+	switch q.by {
+	case byRank:
+		start, stop, err := c.parseRange(i)
+		return db.RankRange{Start: start, Stop: stop, Reverse: q.reverse}, err
+	case byScore:
+		r := db.ScoreRange{Reverse: q.reverse, Offset: q.offset, Count: q.limit()}
+		var okMin, okMax bool
+		r.Min, r.MinOpen, okMin = parseBound(lower)
+		r.Max, r.MaxOpen, okMax = parseBound(upper)
+		if !okMin || !okMax {
+			return nil, structures.ErrScoreRange
+		}
+		return r, nil
+	default:
+		r := db.LexRange{Reverse: q.reverse, Offset: q.offset, Count: q.limit()}
+		var okMin, okMax bool
+		r.Min, okMin = parseLexBound(lower)
+		r.Max, okMax = parseLexBound(upper)
+		if !okMin || !okMax {
+			return nil, structures.ErrLexRange
+		}
+		return r, nil
+	}
+}
+
+// parseLexBound reads one end of a range of names: [name, (name, - or +.
+func parseLexBound(b []byte) (db.LexBound, bool) {
+	switch {
+	case len(b) == 0:
+	case b[0] == '[':
+		return db.Lex(string(b[1:])), true
+	case b[0] == '(':
+		return db.LexOpen(string(b[1:])), true
+	case string(b) == "-":
+		return db.LexMin, true
+	case string(b) == "+":
+		return db.LexMax, true
+	}
+	return db.LexBound{}, false
+}
+
+func zrange(c *call, q rangeQuery) error {
+	if err := q.options(c, 4); err != nil {
+		return err
+	}
+	r, err := q.bounds(c, 2)
+	if err != nil {
+		return err
+	}
+	pairs := q.withScores && c.out.Version() == 3
+	start := func(n int) {
+		if q.withScores && !pairs {
+			n *= 2
+		}
+		c.out.Array(n)
+	}
+	return c.tx.SortedSet(c.key(1)).Visit(r, start, func(member []byte, score float64) bool {
+		if pairs {
+			c.out.Array(2)
+		}
+		c.out.Bulk(member)
+		if q.withScores {
+			c.out.Double(score)
+		}
+		return !c.out.Exceeded()
+	})
+}
+
+func zcount(c *call, by order) error {
+	q := rangeQuery{by: by}
+	r, err := q.bounds(c, 2)
+	if err != nil {
+		return err
+	}
+	return c.int(c.tx.SortedSet(c.key(1)).Count(r))
+}
+
+func zremrange(c *call, by order) error {
+	q := rangeQuery{by: by}
+	r, err := q.bounds(c, 2)
+	if err != nil {
+		return err
+	}
+	return c.int(c.tx.SortedSet(c.key(1)).RemoveRange(r))
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stavedb/stave/structures"
+)
+
+var configCommand = &Command{
+	Name: "config", Arity: -2, Group: GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
+	Summary: "A container for commands about settings.",
+	Subcommands: []*Command{
+		{
+			Name: "config|get", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
+			Complexity: "O(n), n being the number of settings", Summary: "Returns the settings that match patterns.",
+			Syntax: "parameter [parameter ...]", run: configGet,
+		},
+		{
+			Name: "config|resetstat", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Sets the counters of INFO to zero.", run: configResetStat,
+		},
+		{
+			Name: "config|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", run: containerHelp,
+		},
+	},
+}
+
+// settings are what CONFIG GET shows: by Redis's names, so that tools find what they look for. Values that Stave does not
+// have the mechanism for say that it is off.
+func (v *Server) settings() map[string]string {
+	o := &v.options
+	host, port := v.listenAddress()
+	settings := map[string]string{
+		"activedefrag":               "no",
+		"appendfsync":                "everysec",
+		"appendonly":                 "yes", // the log is append-only, and it is all there is
+		"bind":                       host,
+		"busy-reply-threshold":       "5000",
+		"client-output-buffer-limit": "normal 0 0 0 slave 0 0 0 pubsub 0 0 0",
+		"client-query-buffer-limit":  strconv.Itoa(o.Limits.Bulk),
+		"cluster-enabled":            "no",
+		"daemonize":                  "no",
+		"databases":                  strconv.Itoa(v.databases()),
+		"dbfilename":                 "",
+		"dir":                        v.store.Stats().Dir,
+		"hz":                         "10",
+		"io-threads":                 "1",
+		"latency-monitor-threshold":  "0",
+		"lazyfree-lazy-user-del":     "yes",
+		"loglevel":                   "notice",
+		"maxclients":                 strconv.Itoa(o.MaxClients),
+		"maxmemory":                  "0",
+		"maxmemory-clients":          strconv.FormatInt(o.ClientMemory, 10),
+		"maxmemory-policy":           "noeviction",
+		"maxmemory-samples":          "5",
+		"min-replicas-to-write":      "0",
+		"notify-keyspace-events":     "",
+		"port":                       port,
+		"proto-max-bulk-len":         strconv.Itoa(o.Limits.Bulk),
+		"protected-mode":             "yes",
+		"rdbcompression":             "no",
+		"replica-read-only":          "yes",
+		"replicaof":                  "",
+		"requirepass":                "",
+		"save":                       "",
+		"slave-read-only":            "yes",
+		"slowlog-log-slower-than":    "-1",
+		"slowlog-max-len":            "0",
+		"tcp-keepalive":              strconv.Itoa(int(keepAlive.Seconds())),
+		"timeout":                    strconv.Itoa(int(o.IdleTimeout.Seconds())),
+		"tls-port":                   "0",
+		"unixsocket":                 "",
+	}
+	for name, value := range o.Settings {
+		settings[name] = value
+	}
+	return settings
+}
+
+func configGet(c *call) error {
+	settings := c.session.server.settings()
+	var names []string
+	for name := range settings {
+		for _, pattern := range c.args[2:] {
+			if structures.Match(strings.ToLower(string(pattern)), []byte(name)) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	c.out.Map(len(names))
+	for _, name := range names {
+		c.out.BulkString(name)
+		c.out.BulkString(settings[name])
+	}
+	return nil
+}
+
+func configResetStat(c *call) error {
+	c.session.server.resetStats()
+	return c.ok()
+}

@@ -1,0 +1,274 @@
+package server
+
+import (
+	"strings"
+	"time"
+)
+
+var connectionCommands = []*Command{
+	{
+		Name: "ping", Arity: -1, Flags: Fast, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replies PONG, or the message.", Syntax: "[message]", run: pingCommand,
+	},
+	{
+		Name: "echo", Arity: 2, Flags: Loading | Stale | Fast, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replies the message.", Syntax: "message",
+		run: func(c *call) error { c.out.Bulk(c.arg(1)); return nil },
+	},
+	{
+		Name: "select", Arity: 2, Flags: Loading | Stale | Fast, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Changes the database of this connection.", Syntax: "index", run: selectCommand,
+	},
+	{
+		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued, Group: GroupConnection,
+		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
+		run: func(c *call) error { c.session.closed = true; return c.ok() },
+	},
+	{
+		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued, Group: GroupConnection,
+		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", run: resetCommand,
+	},
+	{
+		Name: "hello", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, Group: GroupConnection,
+		Since: "6.0.0", Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
+		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", run: helloCommand,
+	},
+	{
+		Name: "client", Arity: -2, Group: GroupConnection, Since: "2.4.0", Complexity: "Depends on the subcommand",
+		Summary: "A container for commands about connections.", Subcommands: clientCommands,
+	},
+	// A browser that is tricked into talking to this port starts with one of these lines: the connection ends before it
+	// can smuggle a command in behind them.
+	{
+		Name: "post", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | unqueued, Group: GroupConnection, Since: "3.2.7",
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: foreignProtocol,
+	},
+	{
+		Name: "host:", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | unqueued, Group: GroupConnection, Since: "3.2.7",
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: foreignProtocol,
+	},
+}
+
+var clientCommands = []*Command{
+	{
+		Name: "client|id", Arity: 2, Flags: NoScript | Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of this connection.",
+		run:     func(c *call) error { c.out.Int(c.session.id); return nil },
+	},
+	{
+		Name: "client|getname", Arity: 2, Flags: NoScript | Loading | Stale, Since: "2.6.9", Complexity: "O(1)",
+		Summary: "Returns the name of this connection.", run: clientGetName,
+	},
+	{
+		Name: "client|setname", Arity: 3, Flags: NoScript | Loading | Stale, Since: "2.6.9", Complexity: "O(1)",
+		Summary: "Names this connection.", Syntax: "connection-name",
+		run: func(c *call) error {
+			if err := c.session.setName(c.arg(2)); err != nil {
+				return err
+			}
+			return c.ok()
+		},
+	},
+	{
+		Name: "client|setinfo", Arity: 4, Flags: NoScript | Loading | Stale, Since: "7.2.0", Complexity: "O(1)",
+		Summary: "Records the library that this connection uses.", Syntax: "<LIB-NAME libname | LIB-VER libver>", run: clientSetInfo,
+	},
+	{
+		Name: "client|info", Arity: 2, Flags: NoScript | Loading | Stale, Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Describes this connection.", run: clientInfo,
+	},
+	{
+		Name: "client|list", Arity: -2, Flags: Admin | NoScript | Loading | Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
+		Summary: "Describes all connections.", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+		run: clientList,
+	},
+	{
+		Name: "client|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Lists the subcommands.", run: containerHelp,
+	},
+}
+
+func pingCommand(c *call) error {
+	switch len(c.args) {
+	case 1:
+		c.out.Simple("PONG")
+	case 2:
+		c.out.Bulk(c.arg(1))
+	default:
+		return errArity("ping")
+	}
+	return nil
+}
+
+func selectCommand(c *call) error {
+	n, err := c.parseInt(1)
+	if err != nil {
+		return err
+	}
+	if n < 0 || n >= int64(c.session.server.databases()) {
+		return errDBIndex
+	}
+	if err := c.session.setNamespace(int(n)); err != nil {
+		return err
+	}
+	return c.ok()
+}
+
+func resetCommand(c *call) error {
+	s := c.session
+	s.queue = nil
+	if err := s.setNamespace(0); err != nil {
+		return err
+	}
+	s.out.SetVersion(2)
+	s.client.name.Store(&noText)
+	c.out.Simple("RESET")
+	return nil
+}
+
+func foreignProtocol(c *call) error {
+	s := c.session
+	s.closed = true
+	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
+		"client", s.id, "address", s.client.remote)
+	return errNoReply
+}
+
+// setName gives the connection a name, or takes it away when the name is empty.
+func (s *Session) setName(name []byte) error {
+	if !printable(name) {
+		return errInvalidName
+	}
+	text := string(name)
+	s.client.name.Store(&text)
+	return nil
+}
+
+func helloCommand(c *call) error {
+	s := c.session
+	version := int64(s.out.Version())
+	next := 1
+	if len(c.args) > 1 {
+		var ok bool
+		if version, ok = parseInt(c.arg(1)); !ok {
+			return errProtoNotInteger
+		}
+		if version != 2 && version != 3 {
+			return errNoProto
+		}
+		next = 2
+	}
+	var name []byte
+	for ; next < len(c.args); next++ {
+		more := len(c.args) - next - 1
+		switch {
+		case equalFold(c.arg(next), "auth") && more >= 2:
+			// There are no passwords yet: the default user is open, as in Redis without a configuration.
+			if string(c.arg(next+1)) != "default" {
+				return replyError("WRONGPASS invalid username-password pair or user is disabled.")
+			}
+			next += 2
+		case equalFold(c.arg(next), "setname") && more >= 1:
+			name = c.arg(next + 1)
+			if !printable(name) {
+				return errInvalidName
+			}
+			next++
+		default:
+			return errorf("ERR Syntax error in HELLO option '%s'", clip(c.arg(next), maxQuoted))
+		}
+	}
+	if name != nil {
+		if err := s.setName(name); err != nil {
+			return err
+		}
+	}
+	s.out.SetVersion(int(version))
+	c.out.Map(7)
+	for _, pair := range [][2]string{{"server", "redis"}, {"version", RedisVersion}} {
+		c.out.BulkString(pair[0])
+		c.out.BulkString(pair[1])
+	}
+	c.out.BulkString("proto")
+	c.out.Int(version)
+	c.out.BulkString("id")
+	c.out.Int(s.id)
+	for _, pair := range [][2]string{{"mode", "standalone"}, {"role", "master"}} {
+		c.out.BulkString(pair[0])
+		c.out.BulkString(pair[1])
+	}
+	c.out.BulkString("modules")
+	c.out.Array(0)
+	return nil
+}
+
+func clientGetName(c *call) error {
+	if name := *c.session.client.name.Load(); name != "" {
+		c.out.BulkString(name)
+		return nil
+	}
+	c.out.Null()
+	return nil
+}
+
+func clientSetInfo(c *call) error {
+	text := string(c.arg(3))
+	switch {
+	case equalFold(c.arg(2), "lib-name"):
+		if !printable(c.arg(3)) {
+			return replyError("ERR lib-name cannot contain spaces, newlines or special characters.")
+		}
+		c.session.client.library.Store(&text)
+	case equalFold(c.arg(2), "lib-ver"):
+		if !printable(c.arg(3)) {
+			return replyError("ERR lib-ver cannot contain spaces, newlines or special characters.")
+		}
+		c.session.client.version.Store(&text)
+	default:
+		return errorf("ERR Unrecognized option '%s'", clip(c.arg(2), maxQuoted))
+	}
+	return c.ok()
+}
+
+func clientInfo(c *call) error {
+	c.out.Verbatim("txt", c.session.line(time.Now())+"\n")
+	return nil
+}
+
+func clientList(c *call) error {
+	var wanted map[int64]bool
+	switch {
+	case len(c.args) == 2:
+	case len(c.args) == 4 && equalFold(c.arg(2), "type"):
+		kind := strings.ToLower(string(c.arg(3)))
+		switch kind {
+		case "normal":
+		case "master", "replica", "slave", "pubsub":
+			c.out.Verbatim("txt", "") // there is none of these
+			return nil
+		default:
+			return errorf("ERR Unknown client type '%s'", clip(c.arg(3), maxQuoted))
+		}
+	case len(c.args) > 3 && equalFold(c.arg(2), "id"):
+		wanted = make(map[int64]bool)
+		for _, arg := range c.args[3:] {
+			id, ok := parseInt(arg)
+			if !ok || id < 1 {
+				return replyError("ERR Invalid client ID")
+			}
+			wanted[id] = true
+		}
+	default:
+		return errSyntax
+	}
+	now := time.Now()
+	var lines strings.Builder
+	for _, s := range c.session.server.sessions() {
+		if wanted == nil || wanted[s.id] {
+			lines.WriteString(s.line(now))
+			lines.WriteByte('\n')
+		}
+	}
+	c.out.Verbatim("txt", lines.String())
+	return nil
+}

@@ -1,0 +1,359 @@
+package server_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// generator makes random commands over few keys, so that they collide.
+type generator struct{ r *rand.Rand }
+
+func pick[T any](g *generator, from ...T) T { return from[g.r.IntN(len(from))] }
+
+// chance is true once in n.
+func (g *generator) chance(n int) bool { return g.r.IntN(n) == 0 }
+
+// keyPool are the keys of the test.
+var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x"}
+
+func (g *generator) key() string {
+	return pick(g, keyPool...)
+}
+
+func (g *generator) element() string {
+	switch g.r.IntN(12) {
+	case 0:
+		return pick(g, "", "\x00", "\r\n", "\xff\xfe", "__len__", "s:x", "a:b", " ")
+	case 1:
+		return g.integer()
+	case 2:
+		return strings.Repeat("long", g.r.IntN(60))
+	default:
+		return string(rune('a'+g.r.IntN(8))) + pick(g, "", "", "1", "2")
+	}
+}
+
+func (g *generator) integer() string {
+	if g.chance(8) {
+		return pick(g, "9223372036854775807", "-9223372036854775808", "-9223372036854775807", "9223372036854775808", "4611686018427387904",
+			"1e3", "01", "-0", "+1", " 1", "1 ", "", "x", "1.5", "0x10", "99999999999999999999999", "2147483648", "-2147483649")
+	}
+	return strconv.Itoa(g.r.IntN(24) - 8)
+}
+
+func (g *generator) count() string {
+	return pick(g, g.integer(), strconv.Itoa(g.r.IntN(6)), strconv.Itoa(g.r.IntN(6)))
+}
+
+func (g *generator) float() string {
+	switch g.r.IntN(10) {
+	case 0:
+		return pick(g, "nan", "-nan", "inf", "-inf", "+inf", "Infinity", "-0", "0", "1e400", "-1e400", "1e-400", "1e308", "-1e308", "x", "", " 1",
+			"1 ", "0x10", "0x1p3", "1_0", "1e", "1.", ".5", "5e-324", "9007199254740993", "1e17", "1e21", "123456789012345678901234567890", "infx", "--1")
+	case 1, 2, 3:
+		return strconv.FormatFloat(float64(g.r.IntN(2000)-1000)/pick(g, 1.0, 2, 8, 10, 1000), 'g', -1, 64)
+	default:
+		return strconv.Itoa(g.r.IntN(12) - 4)
+	}
+}
+
+func (g *generator) scoreBound() string {
+	switch g.r.IntN(6) {
+	case 0:
+		return pick(g, "-inf", "+inf", "inf", "(-inf", "(+inf", "(", "((1", "[1", "nan", "(nan", "")
+	case 1:
+		return "(" + g.float()
+	default:
+		return g.float()
+	}
+}
+
+func (g *generator) lexBound() string {
+	switch g.r.IntN(6) {
+	case 0:
+		return pick(g, "-", "+", "[", "(", "", "x", "+x")
+	case 1:
+		return "(" + g.element()
+	default:
+		return "[" + g.element()
+	}
+}
+
+func (g *generator) pattern() string {
+	return pick(g, "*", "?", "a*", "[a-c]*", "[^a]*", "*:*", "\\a", "", "a?", "*[", "**b**", "[a", "[]a]", "k*")
+}
+
+func (g *generator) several(least, most int, one func() string) []string {
+	list := make([]string, least+g.r.IntN(most-least+1))
+	for i := range list {
+		list[i] = one()
+	}
+	return list
+}
+
+func join(parts ...any) []string {
+	var args []string
+	for _, part := range parts {
+		switch part := part.(type) {
+		case string:
+			args = append(args, part)
+		case []string:
+			args = append(args, part...)
+		}
+	}
+	return args
+}
+
+// maybe is the words once in n, otherwise nothing.
+func (g *generator) maybe(n int, words ...string) []string {
+	if g.chance(n) {
+		return words
+	}
+	return nil
+}
+
+// seconds is a time to live that is either long over or far away when the next command comes.
+func (g *generator) seconds() string {
+	if g.chance(3) {
+		return pick(g, "0", "-1", "-100000", "9223372036854775807", "9223372036854775", "-9223372036854775808", "x", "9223372036854776", "1.5")
+	}
+	return strconv.Itoa(1000 + g.r.IntN(100000))
+}
+
+func (g *generator) milliseconds() string {
+	if g.chance(3) {
+		return pick(g, "0", "-1", "1", "-100000", "9223372036854775807", "-9223372036854775808", "x", "9223372036854775000")
+	}
+	return strconv.Itoa(1000000 + g.r.IntN(100000000))
+}
+
+// unix is a moment: the past, or the far future.
+func (g *generator) unix(scale int) string {
+	if g.chance(3) {
+		return pick(g, "0", "1", "-1", "x", "9223372036854775807", "1000000000000")
+	}
+	return strconv.Itoa((4000000000 + g.r.IntN(1000000)) * scale)
+}
+
+func (g *generator) keyAnd(args ...any) []string { return join(append([]any{g.key()}, args...)...) }
+
+// commands makes the arguments behind the name, for each command of the table that a real server can be compared on.
+var commands = map[string]func(g *generator) []string{
+	"get":      func(g *generator) []string { return g.keyAnd() },
+	"set":      (*generator).set,
+	"setnx":    func(g *generator) []string { return g.keyAnd(g.element()) },
+	"setex":    func(g *generator) []string { return g.keyAnd(g.seconds(), g.element()) },
+	"psetex":   func(g *generator) []string { return g.keyAnd(g.milliseconds(), g.element()) },
+	"mget":     func(g *generator) []string { return g.several(1, 5, g.key) },
+	"mset":     func(g *generator) []string { return g.pairs(g.key) },
+	"msetnx":   func(g *generator) []string { return g.pairs(g.key) },
+	"incr":     func(g *generator) []string { return g.keyAnd() },
+	"decr":     func(g *generator) []string { return g.keyAnd() },
+	"incrby":   func(g *generator) []string { return g.keyAnd(g.integer()) },
+	"decrby":   func(g *generator) []string { return g.keyAnd(g.integer()) },
+	"append":   func(g *generator) []string { return g.keyAnd(g.element()) },
+	"strlen":   func(g *generator) []string { return g.keyAnd() },
+	"getrange": func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
+	"substr":   func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
+
+	"hset":    func(g *generator) []string { return g.keyAnd(g.pairs(g.element)) },
+	"hmset":   func(g *generator) []string { return g.keyAnd(g.pairs(g.element)) },
+	"hsetnx":  func(g *generator) []string { return g.keyAnd(g.element(), g.element()) },
+	"hget":    func(g *generator) []string { return g.keyAnd(g.element()) },
+	"hmget":   func(g *generator) []string { return g.keyAnd(g.several(1, 4, g.element)) },
+	"hgetall": func(g *generator) []string { return g.keyAnd() },
+	"hkeys":   func(g *generator) []string { return g.keyAnd() },
+	"hvals":   func(g *generator) []string { return g.keyAnd() },
+	"hdel":    func(g *generator) []string { return g.keyAnd(g.several(1, 4, g.element)) },
+	"hlen":    func(g *generator) []string { return g.keyAnd() },
+	"hexists": func(g *generator) []string { return g.keyAnd(g.element()) },
+	"hincrby": func(g *generator) []string { return g.keyAnd(g.element(), g.integer()) },
+	"hscan":   func(g *generator) []string { return g.keyAnd(g.scan()) },
+
+	"lpush":  func(g *generator) []string { return g.keyAnd(g.several(1, 4, g.element)) },
+	"rpush":  func(g *generator) []string { return g.keyAnd(g.several(1, 4, g.element)) },
+	"lpushx": func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
+	"rpushx": func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
+	"lpop":   func(g *generator) []string { return g.keyAnd(g.maybe(2, g.count())) },
+	"rpop":   func(g *generator) []string { return g.keyAnd(g.maybe(2, g.count())) },
+	"llen":   func(g *generator) []string { return g.keyAnd() },
+	"lrange": func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
+	"lindex": func(g *generator) []string { return g.keyAnd(g.integer()) },
+	"lset":   func(g *generator) []string { return g.keyAnd(g.integer(), g.element()) },
+	"ltrim":  func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
+	"linsert": func(g *generator) []string {
+		return g.keyAnd(pick(g, "before", "AFTER", "after", "x"), g.element(), g.element())
+	},
+	"lrem": func(g *generator) []string { return g.keyAnd(g.integer(), g.element()) },
+
+	"sadd":       func(g *generator) []string { return g.keyAnd(g.several(1, 6, g.element)) },
+	"srem":       func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
+	"scard":      func(g *generator) []string { return g.keyAnd() },
+	"sismember":  func(g *generator) []string { return g.keyAnd(g.element()) },
+	"smismember": func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
+	"smembers":   func(g *generator) []string { return g.keyAnd() },
+	"spop":       func(g *generator) []string { return g.keyAnd(g.maybe(2, g.count())) },
+	"srandmember": func(g *generator) []string {
+		return g.keyAnd(g.maybe(2, pick(g, "0", "1", "3", "-5", "100", "x", "-9223372036854775808")))
+	},
+	"sunion": func(g *generator) []string { return g.several(1, 4, g.key) },
+	"sinter": func(g *generator) []string { return g.several(1, 3, g.key) },
+	"sdiff":  func(g *generator) []string { return g.several(1, 3, g.key) },
+	"sscan":  func(g *generator) []string { return g.keyAnd(g.scan()) },
+
+	"zadd":     (*generator).zadd,
+	"zincrby":  func(g *generator) []string { return g.keyAnd(g.float(), g.element()) },
+	"zrem":     func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
+	"zcard":    func(g *generator) []string { return g.keyAnd() },
+	"zscore":   func(g *generator) []string { return g.keyAnd(g.element()) },
+	"zmscore":  func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
+	"zrank":    func(g *generator) []string { return g.keyAnd(g.element()) },
+	"zrevrank": func(g *generator) []string { return g.keyAnd(g.element()) },
+	"zpopmin":  func(g *generator) []string { return g.keyAnd(g.maybe(2, g.count())) },
+	"zpopmax":  func(g *generator) []string { return g.keyAnd(g.maybe(2, g.count())) },
+	"zscan":    func(g *generator) []string { return g.keyAnd(g.scan()) },
+	"zrange":   (*generator).zrange,
+	"zrevrange": func(g *generator) []string {
+		return g.keyAnd(g.integer(), g.integer(), g.maybe(2, "withscores"), g.maybe(9, "limit", "0", "1"))
+	},
+	"zrangebyscore":    func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound(), g.rangeWords()) },
+	"zrevrangebyscore": func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound(), g.rangeWords()) },
+	"zrangebylex":      func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound(), g.rangeWords()) },
+	"zrevrangebylex":   func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound(), g.rangeWords()) },
+	"zcount":           func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound()) },
+	"zlexcount":        func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound()) },
+	"zremrangebyrank":  func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
+	"zremrangebyscore": func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound()) },
+	"zremrangebylex":   func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound()) },
+
+	"del":    func(g *generator) []string { return g.several(1, 2, g.key) },
+	"unlink": func(g *generator) []string { return g.several(1, 2, g.key) },
+	"exists": func(g *generator) []string { return g.several(1, 4, g.key) },
+	"touch":  func(g *generator) []string { return g.several(1, 4, g.key) },
+	"type":   func(g *generator) []string { return g.keyAnd() },
+	"keys":   func(g *generator) []string { return []string{g.pattern()} },
+	"scan": func(g *generator) []string {
+		return join(g.scan(), g.maybe(3, "type", pick(g, "string", "LIST", "zset", "hash", "set", "nope")))
+	},
+	"dbsize":      func(*generator) []string { return nil },
+	"rename":      func(g *generator) []string { return g.keyAnd(g.key()) },
+	"renamenx":    func(g *generator) []string { return g.keyAnd(g.key()) },
+	"expire":      func(g *generator) []string { return g.keyAnd(g.seconds(), g.conditions()) },
+	"pexpire":     func(g *generator) []string { return g.keyAnd(g.milliseconds(), g.conditions()) },
+	"expireat":    func(g *generator) []string { return g.keyAnd(g.unix(1), g.conditions()) },
+	"pexpireat":   func(g *generator) []string { return g.keyAnd(g.unix(1000), g.conditions()) },
+	"ttl":         func(g *generator) []string { return g.keyAnd() },
+	"pttl":        func(g *generator) []string { return g.keyAnd() },
+	"expiretime":  func(g *generator) []string { return g.keyAnd() },
+	"pexpiretime": func(g *generator) []string { return g.keyAnd() },
+	"persist":     func(g *generator) []string { return g.keyAnd() },
+
+	"ping": func(g *generator) []string { return g.maybe(2, g.element()) },
+	"echo": func(g *generator) []string { return []string{g.element()} },
+	"select": func(g *generator) []string {
+		return []string{pick(g, "0", "0", "0", "1", "15", "16", "-1", "x", "99999999999999999999")}
+	},
+}
+
+// rare are commands that would dominate the run if they came as often as others.
+var rare = map[string]func(g *generator) []string{
+	"flushdb":  func(g *generator) []string { return g.maybe(2, pick(g, "async", "SYNC", "x")) },
+	"flushall": func(g *generator) []string { return g.maybe(2, pick(g, "async", "SYNC", "x")) },
+	"multi":    func(*generator) []string { return nil },
+	"exec":     func(*generator) []string { return nil },
+	"discard":  func(*generator) []string { return nil },
+	"reset":    func(*generator) []string { return nil },
+	"hello": func(g *generator) []string {
+		return pick(g, []string{"3"}, []string{"2"}, []string{"4"}, []string{"x"}, []string{"3", "x"})
+	},
+	"nope": func(g *generator) []string { return g.several(0, 4, g.element) },
+	"client": func(g *generator) []string {
+		return pick(g, []string{"setname", "n"}, []string{"getname"}, []string{"nope"}, []string{"setname", "a b"})
+	},
+	"command": func(g *generator) []string {
+		return pick(g, []string{"getkeys", "mset", "a", "1", "b", "2"}, []string{"getkeys", "get", "a", "b"}, []string{"nope"})
+	},
+	"config": func(g *generator) []string {
+		return pick(g, []string{"get", "save"}, []string{"nope", "x"}, []string{"get"})
+	},
+}
+
+var commandNames, rareNames = names(commands), names(rare)
+
+func (g *generator) pairs(one func() string) []string {
+	var args []string
+	for range 1 + g.r.IntN(3) {
+		args = append(args, one(), g.element())
+	}
+	return args
+}
+
+func (g *generator) scan() []string {
+	return join(pick(g, "0", "0", "0", "0", "0", "x", "-1x", ""), g.maybe(3, "match", g.pattern()), g.maybe(3, "COUNT", pick(g, "1", "3", "100", "0", "-1", "x")),
+		g.maybe(20, pick(g, "match", "count", "nope")))
+}
+
+func (g *generator) conditions() []string {
+	return join(g.maybe(5, "nx"), g.maybe(5, "XX"), g.maybe(5, "gt"), g.maybe(5, "LT"), g.maybe(30, "nope"))
+}
+
+func (g *generator) set() []string {
+	words := join(g.maybe(5, "nx"), g.maybe(5, "XX"), g.maybe(4, "get"), g.maybe(6, "keepttl"), g.maybe(6, "ex", g.seconds()), g.maybe(8, "PX", g.milliseconds()),
+		g.maybe(12, "exat", g.unix(1)), g.maybe(12, "pxat", g.unix(1000)), g.maybe(40, pick(g, "nope", "ex", "")))
+	return g.keyAnd(g.element(), words)
+}
+
+func (g *generator) zadd() []string {
+	words := join(g.maybe(5, "nx"), g.maybe(5, "XX"), g.maybe(5, "gt"), g.maybe(5, "LT"), g.maybe(4, "ch"), g.maybe(6, "incr"))
+	var members []string
+	for range 1 + g.r.IntN(4) {
+		members = append(members, g.float(), g.element())
+	}
+	if g.chance(4) {
+		members = members[:2]
+	}
+	return g.keyAnd(words, members)
+}
+
+func (g *generator) rangeWords() []string {
+	return join(g.maybe(3, "withscores"), g.maybe(3, "LIMIT", g.integer(), g.integer()), g.maybe(30, pick(g, "rev", "limit", "nope")))
+}
+
+func (g *generator) zrange() []string {
+	switch g.r.IntN(3) {
+	case 0:
+		return g.keyAnd(g.integer(), g.integer(), g.maybe(3, "rev"), g.maybe(2, "withscores"), g.maybe(12, "limit", "0", "2"))
+	case 1:
+		return g.keyAnd(g.scoreBound(), g.scoreBound(), "byscore", g.maybe(3, "REV"), g.rangeWords())
+	default:
+		return g.keyAnd(g.lexBound(), g.lexBound(), "BYLEX", g.maybe(3, "REV"), g.rangeWords())
+	}
+}
+
+// command is the next random command.
+func (g *generator) command() []string {
+	name, args := pick(g, commandNames...), []string(nil)
+	if g.chance(40) {
+		name = pick(g, rareNames...)
+		args = rare[name](g)
+	} else {
+		args = commands[name](g)
+	}
+	switch g.r.IntN(60) {
+	case 0:
+		if len(args) > 0 {
+			args = args[:len(args)-1]
+		}
+	case 1:
+		args = append(args, g.element())
+	case 2:
+		if len(args) > 0 {
+			args[g.r.IntN(len(args))] = g.element()
+		}
+	}
+	if g.chance(4) {
+		name = strings.ToUpper(name)
+	}
+	return append([]string{name}, args...)
+}

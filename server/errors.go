@@ -1,0 +1,96 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+// replyError is an error that goes to the client as it stands, code first.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+// The refusals that are the server's own; those of the data types are in package structures.
+const (
+	errSyntax          replyError = "ERR syntax error"
+	errNotInteger      replyError = "ERR value is not an integer or out of range"
+	errNotFloat        replyError = "ERR value is not a valid float"
+	errNotPositive     replyError = "ERR value is out of range, must be positive"
+	errNoKey           replyError = "ERR no such key"
+	errDBIndex         replyError = "ERR DB index is out of range"
+	errCursor          replyError = "ERR invalid cursor"
+	errNestedMulti     replyError = "ERR MULTI calls can not be nested"
+	errExecNoMulti     replyError = "ERR EXEC without MULTI"
+	errDiscardNoMulti  replyError = "ERR DISCARD without MULTI"
+	errInMulti         replyError = "ERR Command not allowed inside a transaction"
+	errExecAbort       replyError = "EXECABORT Transaction discarded because of previous errors."
+	errNoProto         replyError = "NOPROTO unsupported protocol version"
+	errReplyTooLarge   replyError = "ERR the reply is too large; ask for it in parts"
+	errQueueTooLarge   replyError = "ERR the transaction is too large"
+	errInvalidName     replyError = "ERR Client names cannot contain spaces, newlines or special characters."
+	errProtoNotInteger replyError = "ERR Protocol version is not an integer or out of range"
+)
+
+func errorf(format string, args ...any) replyError { return replyError(fmt.Sprintf(format, args...)) }
+
+// isRefusal says whether err is an answer to the client rather than a failure of the store.
+func isRefusal(err error) bool {
+	var reply replyError
+	var refusal structures.Error
+	return errors.As(err, &reply) || errors.As(err, &refusal) || errors.Is(err, db.ErrNotFound)
+}
+
+func errArity(name string) replyError {
+	return errorf("ERR wrong number of arguments for '%s' command", name)
+}
+
+// errorText is what a client is told about an error. Refusals carry their own text; anything else is a failure of the
+// store, which the client must see as one.
+func errorText(err error) string {
+	var reply replyError
+	var refusal structures.Error
+	switch {
+	case errors.As(err, &reply):
+		return string(reply)
+	case errors.As(err, &refusal):
+		return string(refusal)
+	case errors.Is(err, db.ErrNotFound):
+		return string(errNoKey)
+	default:
+		return "ERR " + err.Error()
+	}
+}
+
+// maxQuoted bounds what an error repeats of a request, in bytes.
+const maxQuoted = 128
+
+// clip is C's "%.*s": at most limit bytes, up to the first NUL.
+func clip(b []byte, limit int) string {
+	if len(b) > limit {
+		b = b[:limit]
+	}
+	s := string(b)
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+func errUnknownCommand(args [][]byte) replyError {
+	var quoted strings.Builder
+	for _, arg := range args[1:] {
+		if quoted.Len() >= maxQuoted {
+			break
+		}
+		fmt.Fprintf(&quoted, "'%s' ", clip(arg, maxQuoted-quoted.Len()))
+	}
+	return errorf("ERR unknown command '%s', with args beginning with: %s", clip(args[0], maxQuoted), quoted.String())
+}
+
+func errUnknownSubcommand(container string, name []byte) replyError {
+	return errorf("ERR unknown subcommand '%s'. Try %s HELP.", clip(name, maxQuoted), strings.ToUpper(container))
+}

@@ -1,0 +1,286 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stavedb/stave/structures"
+)
+
+var introspectionCommands = []*Command{
+	{
+		Name: "command", Arity: -1, Flags: Loading | Stale | connectionCategory, Group: GroupServer, Since: "2.8.13",
+		Complexity: "O(n), n being the number of commands", Summary: "Describes all commands.", run: commandCommand,
+		Subcommands: []*Command{
+			{
+				Name: "command|count", Arity: 2, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(1)",
+				Summary: "Returns the number of commands.",
+				run:     func(c *call) error { c.out.Int(int64(len(commandIndex))); return nil },
+			},
+			{
+				Name: "command|info", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
+				Summary: "Describes some commands, or all.", Syntax: "[command-name [command-name ...]]", run: commandInfo,
+			},
+			{
+				Name: "command|docs", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands given",
+				Summary: "Documents some commands, or all.", Syntax: "[command-name [command-name ...]]", run: commandDocs,
+			},
+			{
+				Name: "command|list", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
+				Summary: "Returns the names of the commands.", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", run: commandList,
+			},
+			{
+				Name: "command|getkeys", Arity: -3, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of arguments",
+				Summary: "Returns the keys that a command names.", Syntax: "command [arg [arg ...]]", run: commandGetKeys,
+			},
+			{
+				Name: "command|help", Arity: 2, Flags: Loading | Stale | connectionCategory, Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Lists the subcommands.", run: containerHelp,
+			},
+		},
+	},
+}
+
+// sortedCommands returns the table. COMMAND is in it, so its handlers must not name Commands: the compiler would see a
+// circle.
+func sortedCommands() []*Command {
+	list := make([]*Command, 0, len(commandIndex))
+	for _, c := range commandIndex {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func commandCommand(c *call) error {
+	all := sortedCommands()
+	c.out.Array(len(all))
+	for _, command := range all {
+		c.describe(command)
+	}
+	return nil
+}
+
+func commandInfo(c *call) error {
+	if len(c.args) == 2 {
+		return commandCommand(c)
+	}
+	c.out.Array(len(c.args) - 2)
+	for _, name := range c.args[2:] {
+		if command := Lookup(string(name)); command != nil {
+			c.describe(command)
+		} else {
+			c.out.NullArray()
+		}
+	}
+	return nil
+}
+
+// describe writes one command as COMMAND INFO does.
+func (c *call) describe(command *Command) {
+	first, last, step := command.keySpan()
+	c.out.Array(10)
+	c.out.BulkString(command.Name)
+	c.out.Int(int64(command.Arity))
+	c.simpleSet(command.Flags.Names())
+	c.out.Int(int64(first))
+	c.out.Int(int64(last))
+	c.out.Int(int64(step))
+	c.simpleSet(command.Categories())
+	c.out.Array(0) // tips
+	c.out.Array(len(command.Keys))
+	for _, k := range command.Keys {
+		c.describeKeys(k)
+	}
+	c.out.Array(len(command.Subcommands))
+	for _, sub := range command.Subcommands {
+		c.describe(sub)
+	}
+}
+
+func (c *call) simpleSet(names []string) {
+	c.out.Set(len(names))
+	for _, name := range names {
+		c.out.Simple(name)
+	}
+}
+
+// describeKeys writes one key specification.
+func (c *call) describeKeys(k Keys) {
+	out := c.out
+	out.Map(3)
+	out.BulkString("flags")
+	c.simpleSet(strings.Fields(k.Use))
+	out.BulkString("begin_search")
+	out.Map(2)
+	out.BulkString("type")
+	out.BulkString("index")
+	out.BulkString("spec")
+	out.Map(1)
+	out.BulkString("index")
+	out.Int(int64(k.First))
+	out.BulkString("find_keys")
+	out.Map(2)
+	out.BulkString("type")
+	values := []struct {
+		name  string
+		value int
+	}{{"lastkey", k.Last}, {"keystep", k.Step}, {"limit", 0}}
+	if k.Counted {
+		out.BulkString("keynum")
+		values[0].name, values[0].value = "keynumidx", 0
+		values[1].name, values[1].value = "firstkey", 1
+		values[2].name, values[2].value = "keystep", 1
+	} else {
+		out.BulkString("range")
+	}
+	out.BulkString("spec")
+	out.Map(len(values))
+	for _, v := range values {
+		out.BulkString(v.name)
+		out.Int(int64(v.value))
+	}
+}
+
+func commandDocs(c *call) error {
+	var list []*Command
+	if len(c.args) == 2 {
+		list = sortedCommands()
+	}
+	for _, name := range c.args[2:] {
+		if command := Lookup(string(name)); command != nil {
+			list = append(list, command)
+		}
+	}
+	c.documentAll(list)
+	return nil
+}
+
+func (c *call) documentAll(list []*Command) {
+	c.out.Map(len(list))
+	for _, command := range list {
+		c.out.BulkString(command.Name)
+		c.document(command)
+	}
+}
+
+func (c *call) document(command *Command) {
+	arguments := command.Arguments()
+	n := 4
+	if len(arguments) > 0 {
+		n++
+	}
+	if len(command.Subcommands) > 0 {
+		n++
+	}
+	c.out.Map(n)
+	for _, pair := range [][2]string{
+		{"summary", command.Summary}, {"since", command.Since}, {"group", string(command.Group)}, {"complexity", command.Complexity},
+	} {
+		c.out.BulkString(pair[0])
+		c.out.BulkString(pair[1])
+	}
+	if len(arguments) > 0 {
+		c.out.BulkString("arguments")
+		c.documentArguments(arguments)
+	}
+	if len(command.Subcommands) > 0 {
+		c.out.BulkString("subcommands")
+		c.documentAll(command.Subcommands)
+	}
+}
+
+func (c *call) documentArguments(list []Argument) {
+	c.out.Array(len(list))
+	for _, a := range list {
+		var flags []string
+		if a.Optional {
+			flags = append(flags, "optional")
+		}
+		if a.Multiple {
+			flags = append(flags, "multiple")
+		}
+		n := 2
+		for _, present := range []bool{a.Type == "key", a.Token != "", len(flags) > 0, len(a.Choices) > 0} {
+			if present {
+				n++
+			}
+		}
+		c.out.Map(n)
+		c.out.BulkString("name")
+		c.out.BulkString(a.Name)
+		c.out.BulkString("type")
+		c.out.BulkString(a.Type)
+		if a.Type == "key" {
+			c.out.BulkString("key_spec_index")
+			c.out.Int(0)
+		}
+		if a.Token != "" {
+			c.out.BulkString("token")
+			c.out.BulkString(a.Token)
+		}
+		if len(flags) > 0 {
+			c.out.BulkString("flags")
+			c.simpleSet(flags)
+		}
+		if len(a.Choices) > 0 {
+			c.out.BulkString("arguments")
+			c.documentArguments(a.Choices)
+		}
+	}
+}
+
+func commandList(c *call) error {
+	keep := func(*Command) bool { return true }
+	switch {
+	case len(c.args) == 2:
+	case len(c.args) == 5 && c.is(2, "filterby") && c.is(3, "module"):
+		keep = func(*Command) bool { return false }
+	case len(c.args) == 5 && c.is(2, "filterby") && c.is(3, "aclcat"):
+		category := "@" + strings.ToLower(c.key(4))
+		keep = func(command *Command) bool { return slices.Contains(command.Categories(), category) }
+	case len(c.args) == 5 && c.is(2, "filterby") && c.is(3, "pattern"):
+		pattern := strings.ToLower(c.key(4))
+		keep = func(command *Command) bool { return structures.Match(pattern, []byte(command.Name)) }
+	default:
+		return errSyntax
+	}
+	var names []string
+	for _, command := range sortedCommands() {
+		for _, one := range append([]*Command{command}, command.Subcommands...) {
+			if keep(one) {
+				names = append(names, one.Name)
+			}
+		}
+	}
+	c.out.Array(len(names))
+	for _, name := range names {
+		c.out.BulkString(name)
+	}
+	return nil
+}
+
+func commandGetKeys(c *call) error {
+	inner := c.args[2:]
+	command := lookup(inner[0])
+	if command != nil && len(command.Subcommands) > 0 && len(inner) > 1 {
+		command = command.subcommand(inner[1])
+	}
+	switch {
+	case command == nil:
+		return replyError("ERR Invalid command specified")
+	case len(command.Keys) == 0:
+		return replyError("ERR The command has no key arguments")
+	case !command.arityFits(len(inner)):
+		return replyError("ERR Invalid number of arguments specified for command")
+	}
+	keys := command.appendKeys(nil, inner)
+	if len(keys) == 0 {
+		return replyError("ERR Invalid arguments specified for command")
+	}
+	c.out.Array(len(keys))
+	for _, key := range keys {
+		c.out.BulkString(key)
+	}
+	return nil
+}

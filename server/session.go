@@ -1,0 +1,300 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no goroutine and no
+// network, and is not safe for concurrent use.
+//
+// A driver feeds it what arrives and sends what Output returns, telling it with Flushed. While more than
+// Options.PauseOutput bytes wait to be sent the session executes nothing (Paused) and the driver should not read more;
+// Flushed takes the work up again. Once Closed, the driver sends what is left of the output and ends the connection.
+type Session struct {
+	server *Server
+	id     int64
+	parser *resp.Parser
+	out    resp.Writer
+	closed bool
+
+	namespace int
+	space     *db.Store // the store, seen through the namespace
+	queue     *queue    // commands since MULTI; nil outside
+	client    client    // what CLIENT LIST shows of it
+
+	call    call     // the command being executed; reused, as are keys
+	keys    []string // keys of that command
+	scratch []byte   // values on their way into a reply
+	inTx    func(*db.Tx) error
+	clock   time.Time // end of the previous command, so that timing one takes one reading
+}
+
+// call is one execution of one command: what a handler works with.
+type call struct {
+	session *Session
+	command *Command
+	args    [][]byte // the name first; valid during the call only
+	tx      *db.Tx   // set for commands that name keys, and for all commands within EXEC
+	out     *resp.Writer
+}
+
+// NewSession returns a session of its own on store, with counters that no other session shares: what an embedded shell
+// or a test needs. o may be nil.
+func NewSession(store *db.Store, o *Options) *Session { return New(store, o).NewSession() }
+
+// NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
+func (v *Server) NewSession() *Session {
+	s := &Session{
+		server: v,
+		space:  v.store,
+		id:     v.nextID.Add(1),
+		parser: resp.NewParser(v.options.Limits),
+	}
+	s.inTx = func(tx *db.Tx) error {
+		s.call.tx = tx
+		err := s.call.command.run(&s.call)
+		if err == nil && s.out.Exceeded() {
+			// Within the transaction, so that what cannot be told is not done either.
+			err = errReplyTooLarge
+		}
+		return err
+	}
+	s.namespace = v.store.Namespace()
+	s.client.init()
+	return s
+}
+
+// ID returns the number that CLIENT ID shows.
+func (s *Session) ID() int64 { return s.id }
+
+// Namespace returns the index that SELECT chose.
+func (s *Session) Namespace() int { return s.namespace }
+
+// InTransaction reports whether MULTI has begun and neither EXEC nor DISCARD has ended it.
+func (s *Session) InTransaction() bool { return s.queue != nil }
+
+// Feed takes bytes that arrived, in any split, executes the commands they complete, and appends the replies to the
+// output. It reports whether the session is closed now.
+func (s *Session) Feed(in []byte) (closed bool) {
+	if s.closed {
+		return true
+	}
+	s.parser.Feed(in)
+	s.clock = time.Now()
+	s.work()
+	return s.closed
+}
+
+// work executes what has been fed, until it is used up or enough replies wait.
+func (s *Session) work() {
+	for !s.closed && s.out.Len() < s.server.options.PauseOutput {
+		args, err := s.parser.Next()
+		if err != nil {
+			s.replyError("ERR " + err.Error())
+			s.closed = true
+			return
+		}
+		if args == nil {
+			return
+		}
+		s.execute(args)
+	}
+}
+
+// Output returns the replies that wait to be sent. It is valid until the next call of a method.
+func (s *Session) Output() []byte { return s.out.Bytes() }
+
+// Flushed tells that the first n bytes of the output have been sent, and executes what waited for that.
+func (s *Session) Flushed(n int) {
+	s.out.Discard(n)
+	s.clock = time.Now()
+	s.work()
+}
+
+// Closed reports whether the connection is to be ended once the output has been sent.
+func (s *Session) Closed() bool { return s.closed }
+
+// Paused reports whether the session waits for Flushed before it executes more.
+func (s *Session) Paused() bool { return s.out.Len() >= s.server.options.PauseOutput }
+
+// Partial reports whether the client has begun a command and not finished it.
+func (s *Session) Partial() bool { return s.parser.Partial() }
+
+// Held returns the memory behind the session's buffers in bytes.
+func (s *Session) Held() int {
+	n := s.parser.Held() + s.out.Held()
+	if s.queue != nil {
+		n += s.queue.bytes
+	}
+	return n
+}
+
+// Do executes one command, given as its arguments, and returns the reply in the protocol version that the session
+// speaks. It must not be mixed with Feed.
+func (s *Session) Do(args [][]byte) (reply []byte) {
+	if len(args) == 0 || s.closed {
+		return nil
+	}
+	s.clock = time.Now()
+	s.execute(args)
+	reply = slices.Clone(s.out.Bytes())
+	s.out.Discard(len(reply))
+	return reply
+}
+
+// execute checks one request and runs it, or queues it for EXEC.
+func (s *Session) execute(args [][]byte) {
+	command, err := resolve(args)
+	if err == nil && s.queue != nil && command.Flags&NoMulti != 0 {
+		err = errInMulti
+	}
+	if err != nil {
+		s.reject(command, err)
+		return
+	}
+	s.client.seen(s, command)
+	if s.queue != nil && command.Flags&unqueued == 0 {
+		s.enqueue(command, args)
+		return
+	}
+	s.run(command, args)
+}
+
+// resolve finds the command (or subcommand) of a request and checks the number of arguments. On an error the command is
+// the one the request was for, if it is known.
+func resolve(args [][]byte) (*Command, error) {
+	command := lookup(args[0])
+	if command == nil {
+		return nil, errUnknownCommand(args)
+	}
+	if len(command.Subcommands) > 0 && len(args) > 1 {
+		sub := command.subcommand(args[1])
+		if sub == nil {
+			return command, errUnknownSubcommand(command.Name, args[1])
+		}
+		command = sub
+	}
+	if !command.arityFits(len(args)) {
+		return command, errArity(command.Name)
+	}
+	return command, nil
+}
+
+// reject replies with an error to a request that is not executed. Within MULTI it spoils the transaction.
+func (s *Session) reject(command *Command, err error) {
+	if command != nil {
+		s.server.commands[command.index].rejected.Add(1)
+	}
+	if s.queue != nil {
+		s.queue.spoiled = true
+	}
+	s.replyError(errorText(err))
+}
+
+func (s *Session) replyError(text string) {
+	s.server.countError(text)
+	s.out.Error(text)
+}
+
+// run executes one command outside of EXEC and counts it.
+func (s *Session) run(command *Command, args [][]byte) {
+	from := s.out.Len()
+	s.call = call{session: s, command: command, args: args, out: &s.out}
+	s.out.SetLimit(from + s.server.options.MaxReply)
+	err := s.guarded(command, args)
+	if err == nil && s.out.Exceeded() {
+		err = errReplyTooLarge
+	}
+	s.finish(command, from, err)
+}
+
+// guarded runs the command in the transaction it needs. A panic is a bug of ours: it costs this connection, not the
+// server. The store has rolled the transaction back and released its locks by then.
+func (s *Session) guarded(command *Command, args [][]byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.server.counters.panics.Add(1)
+			s.server.options.Logger.Error("command panicked; connection closed",
+				"command", command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.closed = true
+			err = replyError("ERR internal error; the connection is closed")
+		}
+	}()
+	if len(command.Keys) == 0 {
+		return command.run(&s.call)
+	}
+	return s.begin(command, args)
+}
+
+// errNoReply ends a command that must not be answered.
+var errNoReply = errors.New("no reply")
+
+// finish replaces the reply that starts at from by an error if there was one, and counts the command.
+func (s *Session) finish(command *Command, from int, err error) {
+	stats := &s.server.commands[command.index]
+	s.out.SetLimit(0)
+	switch {
+	case err == errNoReply:
+		s.out.Truncate(from)
+	case err != nil:
+		s.out.Truncate(from)
+		s.replyError(errorText(err))
+		stats.failed.Add(1)
+	case command.Flags&ReadOnly != 0 && len(command.Keys) > 0:
+		s.server.countRead(s.out.Bytes()[from:])
+	}
+	now := time.Now()
+	stats.calls.Add(1)
+	stats.nanoseconds.Add(int64(now.Sub(s.clock)))
+	s.clock = now
+	s.server.counters.commands.Add(1)
+	s.call = call{}
+}
+
+// arg returns argument i.
+func (c *call) arg(i int) []byte { return c.args[i] }
+
+// key returns argument i as the name of a key, a field or a member.
+func (c *call) key(i int) string { return string(c.args[i]) }
+
+// ok replies OK.
+func (c *call) ok() error {
+	c.out.Simple("OK")
+	return nil
+}
+
+// int replies with an integer, unless err says that there is none.
+func (c *call) int(n int, err error) error {
+	if err == nil {
+		c.out.Int(int64(n))
+	}
+	return err
+}
+
+// int64 is int for the results of arithmetic.
+func (c *call) int64(n int64, err error) error {
+	if err == nil {
+		c.out.Int(n)
+	}
+	return err
+}
+
+// flag replies 1 or 0.
+func (c *call) flag(b bool, err error) error {
+	if err != nil {
+		return err
+	}
+	if b {
+		c.out.Int(1)
+	} else {
+		c.out.Int(0)
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Flag is a set of properties of a command, named as COMMAND INFO names them.
+type Flag uint32
+
+// The flags, in the order in which COMMAND INFO lists them.
+const (
+	Write    Flag = 1 << iota // may change keys
+	ReadOnly                  // reads keys, never changes them
+	DenyOOM                   // may grow the data
+	Admin                     // for operators
+	PubSub
+	NoScript // not from scripts
+	Blocking // may wait
+	Loading  // allowed while the store is loading
+	Stale    // allowed on a stale replica
+	SkipMonitor
+	SkipSlowlog
+	Fast    // O(1) or O(log n): never scans
+	NoAuth  // allowed before authentication
+	NoMulti // not inside MULTI
+	MovableKeys
+	AllowBusy
+
+	dangerous          // category only: can hurt a production store
+	keyspace           // runs on the keyspace as a whole, not on keys it names
+	connectionCategory // category "connection", whatever the group
+)
+
+var flagNames = []string{
+	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale", "skip_monitor",
+	"skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
+}
+
+// Names returns the flags as COMMAND INFO lists them.
+func (f Flag) Names() []string {
+	var names []string
+	for i, name := range flagNames {
+		if f&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Group is the family a command belongs to.
+type Group string
+
+// The groups, by the names of the ACL categories of Redis.
+const (
+	GroupGeneric      Group = "generic"
+	GroupString       Group = "string"
+	GroupHash         Group = "hash"
+	GroupList         Group = "list"
+	GroupSet          Group = "set"
+	GroupSortedSet    Group = "sorted-set"
+	GroupConnection   Group = "connection"
+	GroupServer       Group = "server"
+	GroupTransactions Group = "transactions"
+)
+
+// Keys says where a run of keys stands among the arguments, and what the command does with them.
+type Keys struct {
+	Use     string // as COMMAND INFO lists it: "RO access", "RW insert" ...
+	First   int    // index of the first key; the command's name is argument 0
+	Last    int    // index of the last key relative to First; negative counts from the end, -1 being the last argument
+	Step    int    // distance between keys
+	Counted bool   // argument First is the number of keys, which follow it
+}
+
+// Command is one row of the command table.
+type Command struct {
+	Name        string // lower case; "client|setname" for a subcommand
+	Arity       int    // number of arguments with the name; negative: at least so many
+	Flags       Flag
+	Group       Group
+	Keys        []Keys
+	Since       string // first version of Redis (or of Stave, for its own) that has it
+	Complexity  string
+	Summary     string // one sentence
+	Syntax      string // arguments in the notation of usage lines; see parseSyntax
+	Subcommands []*Command
+
+	run    func(*call) error
+	parent *Command
+	index  int // position in a server's counters
+}
+
+// IsOwn reports whether the command is Stave's and not Redis's.
+func (c *Command) IsOwn() bool { return c.Flags&own != 0 }
+
+// own marks the commands that Redis does not have.
+const own Flag = 1 << 31
+
+// Commands is the command table, sorted by name. It must not be changed.
+var Commands []*Command
+
+var commandIndex map[string]*Command
+
+// The table is put together at run time, because COMMAND is in it and reads it.
+func init() {
+	for _, group := range [][]*Command{
+		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
+		sortedSetCommands, sortedSetRangeCommands, transactionCommands, serverCommands, introspectionCommands,
+	} {
+		Commands = append(Commands, group...)
+	}
+	slices.SortFunc(Commands, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+	commandIndex = make(map[string]*Command, len(Commands))
+	next := 0
+	for _, c := range Commands {
+		if commandIndex[c.Name] != nil {
+			panic("BUG: server: two commands called " + c.Name)
+		}
+		commandIndex[c.Name] = c
+		c.index = next
+		next++
+		for _, sub := range c.Subcommands {
+			sub.parent, sub.index = c, next
+			next++
+			if sub.Group == "" {
+				sub.Group = c.Group
+			}
+		}
+	}
+	commandCount = next
+}
+
+// commandCount is the number of commands and subcommands: the length of a server's counters.
+var commandCount int
+
+// Lookup returns the command of that name in any case, or nil. A subcommand is called "client|setname".
+func Lookup(name string) *Command {
+	name = strings.ToLower(name)
+	container, sub, isSub := strings.Cut(name, "|")
+	c := commandIndex[container]
+	if c == nil || !isSub {
+		return c
+	}
+	return c.subcommand([]byte(sub))
+}
+
+// maxName is above the length of every command's name.
+const maxName = 32
+
+// lookup finds the command of a request without allocating.
+func lookup(name []byte) *Command {
+	var lower [maxName]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return commandIndex[string(lower[:len(name)])]
+}
+
+func (c *Command) subcommand(name []byte) *Command {
+	for _, sub := range c.Subcommands {
+		if equalFold(name, sub.Name[len(c.Name)+1:]) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// equalFold compares ASCII letters without regard to case and everything else byte by byte. lower must be lower case.
+func equalFold(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// arityFits says whether n arguments, the name among them, are enough and not too many.
+func (c *Command) arityFits(n int) bool {
+	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
+}
+
+// keySpan is COMMAND INFO's old form of the key positions: first, last, step of the first fixed run of keys, widened over
+// the runs that follow it.
+func (c *Command) keySpan() (first, last, step int) {
+	for i, k := range c.Keys {
+		if k.Counted {
+			continue
+		}
+		end := k.Last
+		if end >= 0 {
+			end += k.First
+		}
+		if i == 0 {
+			first, last, step = k.First, end, k.Step
+		} else if first > 0 {
+			last = end
+		}
+	}
+	return first, last, step
+}
+
+// appendKeys appends the keys that a request names. The arity has been checked; a counted run whose count is no number or
+// beyond the arguments gives none, for the handler to refuse.
+func (c *Command) appendKeys(keys []string, args [][]byte) []string {
+	for _, k := range c.Keys {
+		first, last, step := k.First, k.First+k.Last, k.Step
+		switch {
+		case k.Counted:
+			n, ok := parseInt(args[k.First])
+			if !ok || n <= 0 || n > int64(len(args)-k.First-1) {
+				continue
+			}
+			first, last, step = k.First+1, k.First+int(n), 1
+		case k.Last < 0:
+			last = len(args) + k.Last
+		}
+		for i := first; i <= last && i < len(args); i += step {
+			keys = append(keys, string(args[i]))
+		}
+	}
+	return keys
+}
+
+// Categories returns the ACL categories, "@" first: those that follow from the flags and the one of the group.
+func (c *Command) Categories() []string {
+	var names []string
+	add := func(name string, is bool) {
+		if is {
+			names = append(names, "@"+name)
+		}
+	}
+	add("keyspace", c.Group == GroupGeneric && len(c.Keys) > 0 || c.Flags&keyspace != 0)
+	add("write", c.Flags&Write != 0)
+	add("read", c.Flags&ReadOnly != 0)
+	add("connection", c.Flags&connectionCategory != 0)
+	switch c.Group {
+	case GroupSortedSet:
+		add("sortedset", true)
+	case GroupTransactions:
+		add("transaction", true)
+	case GroupGeneric, GroupServer:
+	default:
+		add(string(c.Group), true)
+	}
+	add("admin", c.Flags&Admin != 0)
+	add("fast", c.Flags&Fast != 0)
+	add("slow", c.Flags&Fast == 0)
+	add("blocking", c.Flags&Blocking != 0)
+	add("dangerous", c.Flags&(dangerous|Admin) != 0)
+	return names
+}
+
+// one is the key specification of most commands: one key, behind the name.
+func one(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
+
+// many is that of commands whose arguments are all keys.
+func many(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }
+
+// isWrite says whether the command needs a writing transaction.
+func (c *Command) isWrite() bool { return c.Flags&Write != 0 }
+
+// flagCount is the number of public flags, kept beside their names by a test.
+func flagCount() int { return bits.Len32(uint32(AllowBusy)) }

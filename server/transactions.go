@@ -1,0 +1,166 @@
+package server
+
+import (
+	"bytes"
+
+	"github.com/stavedb/stave/db"
+)
+
+// unqueued marks the commands that act at once within MULTI.
+const unqueued Flag = 1 << 30
+
+var transactionCommands = []*Command{
+	{
+		Name: "multi", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | unqueued, Group: GroupTransactions,
+		Since: "1.2.0", Complexity: "O(1)", run: multiCommand,
+		Summary: "Starts a transaction: commands are queued until EXEC.",
+	},
+	{
+		Name: "exec", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | unqueued, Group: GroupTransactions,
+		Since: "1.2.0", Complexity: "The sum of the queued commands", run: execCommand,
+		Summary: "Runs the queued commands as one atomic commit and returns their replies.",
+	},
+	{
+		Name: "discard", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | unqueued, Group: GroupTransactions,
+		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", run: discardCommand,
+		Summary: "Drops the queued commands and ends the transaction.",
+	},
+}
+
+// queue is what MULTI has gathered.
+type queue struct {
+	requests []request
+	keys     []string // all keys the requests name, for the locks of EXEC
+	bytes    int      // memory of the requests
+	writes   bool     // a request may write
+	whole    bool     // a request looks at the keyspace as a whole
+	spoiled  bool     // a request was refused: EXEC will be
+}
+
+// request is one queued command with a copy of its arguments.
+type request struct {
+	command *Command
+	args    [][]byte
+}
+
+// requestOverhead is the memory of one argument beside its bytes.
+const requestOverhead = 32
+
+// enqueue keeps a command for EXEC.
+func (s *Session) enqueue(command *Command, args [][]byte) {
+	q := s.queue
+	size := 0
+	for _, arg := range args {
+		size += len(arg) + requestOverhead
+	}
+	if q.bytes+size > s.server.options.MaxQueue {
+		s.reject(command, errQueueTooLarge)
+		return
+	}
+	q.bytes += size
+	copied := make([][]byte, len(args))
+	for i, arg := range args {
+		copied[i] = bytes.Clone(arg)
+	}
+	q.requests = append(q.requests, request{command, copied})
+	q.keys = command.appendKeys(q.keys, copied)
+	q.writes = q.writes || command.isWrite()
+	q.whole = q.whole || command.Flags&keyspace != 0
+	s.out.Simple("QUEUED")
+}
+
+func multiCommand(c *call) error {
+	if c.session.queue != nil {
+		return errNestedMulti
+	}
+	c.session.queue = &queue{}
+	return c.ok()
+}
+
+func discardCommand(c *call) error {
+	if c.session.queue == nil {
+		return errDiscardNoMulti
+	}
+	c.session.queue = nil
+	return c.ok()
+}
+
+// execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As in Redis, a command
+// that fails does not stop or undo the others; what it wrote itself is undone.
+func execCommand(c *call) error {
+	s := c.session
+	q := s.queue
+	if q == nil {
+		return errExecNoMulti
+	}
+	s.queue = nil
+	if q.spoiled {
+		return errExecAbort
+	}
+	before, space := s.namespace, s.space
+	body := func(tx *db.Tx) error {
+		c.out.Array(len(q.requests))
+		for _, r := range q.requests {
+			if err := s.runQueued(tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var err error
+	switch {
+	case q.whole:
+		err = s.unit(q.writes, nil, body)
+	case len(q.keys) > 0:
+		err = s.unit(q.writes, q.keys, body)
+	default:
+		err = body(nil)
+	}
+	if err != nil {
+		// The SELECTs among the commands did not happen either.
+		s.namespace, s.space = before, space
+	}
+	return err
+}
+
+// runQueued executes one command of a transaction and appends its reply. Only a failure of the store is returned: it ends
+// the transaction, and nothing of it is kept.
+func (s *Session) runQueued(tx *db.Tx, r request) error {
+	stats := &s.server.commands[r.command.index]
+	stats.calls.Add(1)
+	s.server.counters.commands.Add(1)
+	from := s.out.Len()
+	inner := call{session: s, command: r.command, args: r.args, out: &s.out}
+	if tx != nil {
+		var err error
+		if inner.tx, err = tx.Use(s.namespace); err != nil {
+			return err
+		}
+	}
+	if !r.command.isWrite() {
+		return s.settleQueued(&inner, from, r.command.run(&inner))
+	}
+	mark := tx.Savepoint()
+	err := r.command.run(&inner)
+	if err != nil {
+		tx.RollbackTo(mark)
+	}
+	return s.settleQueued(&inner, from, err)
+}
+
+// settleQueued turns the refusal of one command of a transaction into its reply.
+func (s *Session) settleQueued(c *call, from int, err error) error {
+	if s.out.Exceeded() {
+		return errReplyTooLarge
+	}
+	if err == nil {
+		return nil
+	}
+	if !isRefusal(err) {
+		return err
+	}
+	s.server.commands[c.command.index].failed.Add(1)
+	s.out.Truncate(from)
+	s.replyError(errorText(err))
+	return nil
+}

@@ -1,0 +1,301 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/db"
+)
+
+// ErrNotLoopback is returned by Serve for a listener that other machines can reach: there are no passwords yet, so anybody
+// who can connect owns the data.
+var ErrNotLoopback = errors.New("server: refusing to listen on an address that other machines can reach: the server has no authentication; bind 127.0.0.1, ::1 or a unix socket")
+
+// The transport's constants.
+const (
+	readSize     = 16 << 10          // bytes of one read while reads are small
+	maxReadSize  = 256 << 10         // bytes of one read once a client sends much
+	writeSize    = 256 << 10         // bytes of one write; each has its own time-out
+	keepAlive    = 300 * time.Second // between TCP keep-alive probes, as in Redis
+	uploadRate   = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
+	acceptPause  = 10 * time.Millisecond
+	coarseSecond = time.Second // deadlines are renewed this often, not at each read and write
+)
+
+// Serve answers the clients that connect to ln until ctx ends or ln fails. It closes ln, lets commands on their way
+// finish and their replies leave (within Options.ShutdownGrace), closes the connections and waits for all its goroutines. It
+// returns nil when ctx ended it. The store stays open.
+func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
+	return New(store, o).Serve(ctx, ln)
+}
+
+// Serve is the method behind the function Serve. A server may serve several listeners.
+func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
+	if !isLocal(ln.Addr()) {
+		return errors.Join(fmt.Errorf("%s: %w", ln.Addr(), ErrNotLoopback), ln.Close())
+	}
+	v.mu.Lock()
+	v.address = ln.Addr()
+	v.mu.Unlock()
+	t := &transport{server: v, log: v.options.Logger, conns: make(map[*conn]struct{})}
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
+	defer stop()
+	err := t.accept(ctx, ln)
+	t.shutdown()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// isLocal says whether only this machine can connect to the address.
+func isLocal(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	// Listeners without a network, such as in-memory ones of tests.
+	return a.Network() != "tcp" && a.Network() != "udp"
+}
+
+// transport is the connections of one listener.
+type transport struct {
+	server *Server
+	log    *slog.Logger
+	work   sync.WaitGroup // one for each connection
+
+	mu    sync.Mutex // guards conns, and the read deadlines against done
+	conns map[*conn]struct{}
+	done  atomic.Bool // shutting down: no new connections, no new commands
+}
+
+// conn is one connection and its session.
+type conn struct {
+	net.Conn
+	transport *transport
+	session   *Session
+	buf       []byte
+	partial   time.Time // when the command began that has not ended; zero without one
+	readBy    time.Time // the read deadline that is set; zero for none
+	writeBy   time.Time // the write deadline that is set
+}
+
+func (t *transport) accept(ctx context.Context, ln net.Listener) error {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			var temporary interface{ Temporary() bool }
+			if errors.As(err, &temporary) && temporary.Temporary() {
+				// Out of file descriptors, most likely. Waiting lets connections end.
+				t.log.Warn("accept failed; trying again", "error", err)
+				time.Sleep(acceptPause)
+				continue
+			}
+			return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), err)
+		}
+		t.start(c)
+	}
+}
+
+// start serves a connection, or turns it away.
+func (t *transport) start(nc net.Conn) {
+	v := t.server
+	c := &conn{Conn: nc, transport: t}
+	if reason := t.admit(c); reason != "" {
+		v.counters.rejected.Add(1)
+		// A courtesy that must not hold up others: one short write, then the end, whatever becomes of it.
+		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = nc.Write([]byte("-ERR " + reason + "\r\n"))
+		_ = nc.Close()
+		return
+	}
+	v.counters.connections.Add(1)
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		// Failing to set it costs the detection of dead peers, no more.
+		_ = tcp.SetKeepAlivePeriod(keepAlive)
+	}
+	c.session = v.NewSession()
+	c.session.client.remote, c.session.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
+	c.session.client.kill = func() { _ = nc.Close() }
+	v.register(c.session)
+	t.work.Add(1)
+	go func() {
+		defer t.work.Done()
+		c.serve()
+	}()
+}
+
+// admit makes room for a connection, or says why there is none.
+func (t *transport) admit(c *conn) (reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.done.Load():
+		return "the server is shutting down"
+	case len(t.conns) >= t.server.options.MaxClients:
+		return "max number of clients reached"
+	}
+	t.conns[c] = struct{}{}
+	return ""
+}
+
+// serve is the life of a connection: read, execute, write, until either side ends it.
+func (c *conn) serve() {
+	defer c.end()
+	c.buf = make([]byte, readSize)
+	for {
+		n, err := c.read()
+		if n > 0 {
+			c.transport.server.counters.in.Add(int64(n))
+			c.transport.server.counters.reads.Add(1)
+			c.session.Feed(c.buf[:n])
+			if !c.flush() || c.session.Closed() {
+				return
+			}
+			c.account()
+			c.resize(n)
+		}
+		if err != nil || c.transport.done.Load() {
+			return
+		}
+	}
+}
+
+// read waits for bytes. A connection between commands may wait for ever (or Options.IdleTimeout); one that has begun a
+// command owes the rest.
+func (c *conn) read() (int, error) {
+	o := &c.transport.server.options
+	var by time.Time
+	if c.session.Partial() {
+		now := time.Now()
+		if c.partial.IsZero() {
+			c.partial = now
+		}
+		by = c.partial.Add(o.PartialTimeout + time.Duration(c.session.parser.Buffered())*time.Second/uploadRate)
+	} else {
+		c.partial = time.Time{}
+		if o.IdleTimeout > 0 {
+			by = time.Now().Add(o.IdleTimeout)
+		}
+	}
+	if by.IsZero() != c.readBy.IsZero() || by.Sub(c.readBy) > coarseSecond {
+		if err := c.setReadDeadline(by); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Read(c.buf)
+}
+
+// setReadDeadline sets the deadline unless the transport is stopping: then the deadline is what wakes the connection, and
+// must stay.
+func (c *conn) setReadDeadline(by time.Time) error {
+	c.transport.mu.Lock()
+	defer c.transport.mu.Unlock()
+	if c.transport.done.Load() {
+		return net.ErrClosed
+	}
+	c.readBy = by
+	return c.SetReadDeadline(by)
+}
+
+// flush sends the output, piece by piece, until the session has no more; it reports whether the client took it all.
+func (c *conn) flush() bool {
+	v := c.transport.server
+	for {
+		out := c.session.Output()
+		if len(out) == 0 {
+			return true
+		}
+		out = out[:min(len(out), writeSize)]
+		if now := time.Now(); c.writeBy.Sub(now) < v.options.WriteTimeout {
+			c.writeBy = now.Add(v.options.WriteTimeout + coarseSecond)
+			if err := c.SetWriteDeadline(c.writeBy); err != nil {
+				return false
+			}
+		}
+		n, err := c.Write(out)
+		v.counters.out.Add(int64(n))
+		v.counters.writes.Add(1)
+		c.session.Flushed(n)
+		if err != nil {
+			return false
+		}
+	}
+}
+
+// resize fits the read buffer to what the client sends: large values in few reads, and little memory for an idle client.
+func (c *conn) resize(n int) {
+	switch {
+	case n == len(c.buf) && n < maxReadSize:
+		c.buf = make([]byte, 2*n)
+	case n < len(c.buf)/4 && len(c.buf) > readSize:
+		c.buf = make([]byte, readSize)
+	}
+}
+
+// account keeps the sum of what all clients hold in memory, and closes the largest while that is too much.
+func (c *conn) account() {
+	v := c.transport.server
+	held := int64(c.session.Held() + len(c.buf))
+	total := v.counters.held.Add(held - c.session.client.held.Swap(held))
+	if total > v.options.ClientMemory {
+		v.evictLargest()
+	}
+}
+
+// evictLargest closes the client with the largest buffers. Its own goroutine gives them back.
+func (v *Server) evictLargest() {
+	var largest *Session
+	for _, s := range v.sessions() {
+		if largest == nil || s.client.held.Load() > largest.client.held.Load() {
+			largest = s
+		}
+	}
+	if largest != nil && largest.client.kill != nil {
+		v.counters.evicted.Add(1)
+		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.held.Load())
+		largest.client.kill()
+	}
+}
+
+// end closes the connection and forgets it.
+func (c *conn) end() {
+	_ = c.Close() // nothing is left to be sent
+	v := c.transport.server
+	v.counters.held.Add(-c.session.client.held.Swap(0))
+	v.unregister(c.session)
+	c.transport.mu.Lock()
+	defer c.transport.mu.Unlock()
+	delete(c.transport.conns, c)
+}
+
+// shutdown ends the connections: those that wait for a command at once, those in one when its reply has left, and what is
+// left after the grace period by force. It returns when all are gone.
+func (t *transport) shutdown() {
+	t.mu.Lock()
+	t.done.Store(true)
+	for c := range t.conns {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes its read; a closed connection needs no waking
+	}
+	t.mu.Unlock()
+	force := time.AfterFunc(t.server.options.ShutdownGrace, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for c := range t.conns {
+			_ = c.Close()
+		}
+	})
+	defer force.Stop()
+	t.work.Wait()
+}
