@@ -18,7 +18,7 @@ func (t *Tx) Rename(fromNS int, from string, toNS int, to string) (bool, error) 
 // copy copies the value of a key, without its deadline, over another key. The
 // two are different keys.
 func (t *Tx) copy(fromNS int, from string, toNS int, to string) (bool, error) {
-	slot, fam, err := t.Find(fromNS, from)
+	slot, _, err := t.Find(fromNS, from)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
 	}
@@ -36,8 +36,8 @@ func (t *Tx) copy(fromNS int, from string, toNS int, to string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Making the target may have moved the memory of the source.
-	_, fam, err = t.Find(fromNS, from)
+	// Only now: making the target may move the memory of the source.
+	_, fam, err := t.Find(fromNS, from)
 	if err != nil {
 		return false, err
 	}

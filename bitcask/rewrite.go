@@ -393,7 +393,8 @@ func (rw *rewriter) removeInputs() error {
 	s := rw.s
 	for i := range s.stripes {
 		s.stripes[i].Lock()
-		s.stripes[i].Unlock() //nolint:staticcheck // passing through is the point
+		//lint:ignore SA2001 passing through is the point
+		s.stripes[i].Unlock()
 	}
 	s.manifestMu.Lock()
 	s.segments.Store(s.segments.Load().with(nil, rw.in))
