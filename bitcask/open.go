@@ -1,0 +1,247 @@
+package bitcask
+
+import (
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// The steps of Open around loading: manifest, files, the active segment.
+
+// openManifest takes the lock and reads the manifest, or makes a new store
+// where there is nothing yet.
+func (s *Store) openManifest() (err error) {
+	if !s.opts.ReadOnly {
+		if err := s.opts.FS.MkdirAll(s.dir); err != nil {
+			return err
+		}
+		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
+			if errors.Is(err, vfs.ErrLocked) {
+				return fmt.Errorf("%w: %w", ErrLocked, err)
+			}
+			return err
+		}
+	}
+	var torn bool
+	s.man, torn, err = readManifest(s.opts.FS, s.dir, s.mode())
+	if !errors.Is(err, fs.ErrNotExist) || s.opts.ReadOnly {
+		s.recovery.TornManifest = torn
+		return err
+	}
+	names, err := s.opts.FS.List(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, _, ours := parseName(name); ours {
+			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
+		}
+	}
+	var random [32]byte
+	if _, err := io.ReadFull(crand.Reader, random[:]); err != nil {
+		return err
+	}
+	var id [16]byte
+	copy(id[:], random[:])
+	seed := keydir.Seed{binary.LittleEndian.Uint64(random[16:]), binary.LittleEndian.Uint64(random[24:])}
+	s.man, err = createManifest(s.opts.FS, s.dir, id, seed)
+	return err
+}
+
+// openSegments opens the files the manifest names, after making sure that
+// they are all there, and clears away what an interrupted rotation or merge
+// left.
+func (s *Store) openSegments() error {
+	names, err := s.opts.FS.List(s.dir)
+	if err != nil {
+		return err
+	}
+	present := make(map[string]bool, len(names))
+	for _, name := range names {
+		present[name] = true
+	}
+	var list []*segment
+	open := func(id uint32) (*segment, error) {
+		if !present[dataName(id)] {
+			return nil, fmt.Errorf("%s: %w", dataName(id), ErrMissing)
+		}
+		sg, err := openSegment(s.opts.FS, s.dir, s.man.store, id, s.mode())
+		if err == nil {
+			list = append(list, sg)
+			s.segments.Store(newSegmentSet(list)) // so that release closes it
+		}
+		return sg, err
+	}
+	for id, si := range s.man.sealed {
+		sg, err := open(id)
+		if err != nil {
+			return err
+		}
+		if err := sg.readFooter(); err != nil {
+			return err
+		}
+		if sg.info() != si {
+			return &CorruptError{sg.name, int64(si.length), "footer does not agree with the manifest"}
+		}
+		sg.mapTo(s.mapFor(sg))
+	}
+	if s.man.active != 0 {
+		sg, err := open(s.man.active)
+		if err != nil {
+			return err
+		}
+		s.log.active = sg
+		sg.mapTo(s.mapFor(sg))
+	}
+	return s.clearAway(names)
+}
+
+// cutTail cuts off a torn tail, durably, before anything can be appended
+// behind it or read from it.
+func (s *Store) cutTail() error {
+	sg := s.log.active
+	if sg == nil {
+		return nil
+	}
+	size, end := sg.size.Load(), s.tailEnd
+	s.recovery.TornBytes = size - end
+	sg.size.Store(end)
+	if s.opts.ReadOnly {
+		return nil
+	}
+	if end < size {
+		s.opts.Logger.Warn("torn tail cut off", "file", sg.name, "offset", end, "bytes", size-end)
+		if err := sg.file.Truncate(end); err != nil {
+			return fmt.Errorf("%s: cutting off torn tail: %w", sg.name, err)
+		}
+	}
+	// What recovery serves must not be lost by a power cut after it: a killed
+	// process leaves written but unsynced bytes in the page cache.
+	if err := sg.file.Sync(); err != nil {
+		return fmt.Errorf("%s: sync: %w", sg.name, err)
+	}
+	return nil
+}
+
+// mapLength is the length to map of a segment that will still grow.
+func (s *Store) mapLength() int {
+	if s.opts.NoMapping {
+		return 0
+	}
+	return int(s.opts.SegmentSize)
+}
+
+func (s *Store) mapFor(sg *segment) int {
+	if s.opts.NoMapping {
+		return 0
+	}
+	if sg.sealed {
+		return int(sg.size.Load())
+	}
+	return max(s.mapLength(), int(sg.size.Load()))
+}
+
+// clearAway removes files with our names that the manifest does not know. All
+// that it does know are there. One that holds commits and was not written by a
+// merge is not a leftover: the manifest has lost an edit.
+func (s *Store) clearAway(names []string) error {
+	for _, name := range names {
+		id, suffix, ours := parseName(name)
+		_, sealed := s.man.sealed[id]
+		switch {
+		case name == manifestName || name == lockName || name == TTLName:
+			continue
+		case name == manifestTemp || name == TTLName+".new":
+		case !ours:
+			s.recovery.Unknown = append(s.recovery.Unknown, name)
+			continue
+		case sealed || id == s.man.active && suffix == dataSuffix:
+			continue
+		case suffix == dataSuffix:
+			if err := s.checkLeftover(id); err != nil {
+				return err
+			}
+		}
+		if s.opts.ReadOnly {
+			continue
+		}
+		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+		s.recovery.Removed = append(s.recovery.Removed, name)
+	}
+	if len(s.recovery.Removed) == 0 {
+		return nil
+	}
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// TTLName is the file of deadlines beside the log; package ttl owns it.
+const TTLName = "TTL"
+
+func (s *Store) checkLeftover(id uint32) error {
+	sg, err := openSegment(s.opts.FS, s.dir, s.man.store, id, vfs.ReadOnly)
+	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
+		return err
+	}
+	if err != nil {
+		return nil // not even a header: an interrupted creation
+	}
+	held := sg.size.Load() > segmentHeaderSize && !sg.merged && id >= s.man.nextID
+	if held {
+		// Only frames count: a crash may have left a longer file of zeros.
+		_, ferr := newFrames(sg).next()
+		held = ferr == nil
+	}
+	if err := sg.close(); err != nil {
+		return err
+	}
+	if held {
+		return &CorruptError{manifestName, s.man.size, fmt.Sprintf("%s holds commits but is not listed", dataName(id))}
+	}
+	return nil
+}
+
+// startActive makes the store ready for appends.
+func (s *Store) startActive() error {
+	l := &s.log
+	if sg := l.active; sg != nil && !sg.sealed {
+		end := sg.size.Load()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.startLocked(sg, l.foot, end, end)
+		l.syncSeq = l.writeSeq
+		if s.man.closedID == sg.id && int64(s.man.closedLen) == end {
+			l.closeLen = end
+		}
+		return nil
+	} else if sg != nil {
+		// Sealed, but the crash came before the manifest knew.
+		return s.addActive(editSeal, func(id uint32) []byte { return rotateBody(sg.info(), id) })
+	}
+	return s.addActive(editAdd, func(id uint32) []byte { return binary.LittleEndian.AppendUint32(nil, id) })
+}
+
+func (s *Store) addActive(edit byte, body func(id uint32) []byte) error {
+	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
+	if err != nil {
+		return err
+	}
+	if err := s.man.log(edit, body(sg.id)); err != nil {
+		return errors.Join(err, sg.close())
+	}
+	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
+	l := &s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.startLocked(sg, footer{}, segmentHeaderSize, segmentHeaderSize)
+	l.syncSeq = l.writeSeq
+	return nil
+}

@@ -1,0 +1,130 @@
+package bitcask
+
+import (
+	"fmt"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Reading within a transaction: from the log, or from what the transaction has
+// written so far.
+
+// Find reports what key holds: its slot and, for a collection, its family. The
+// Type is None if it holds nothing.
+func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Family, error) {
+	h, err := t.hash(key)
+	if err != nil {
+		return keydir.Slot{}, keydir.Family{}, err
+	}
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return keydir.Slot{}, keydir.Family{}, nil
+	}
+	slot, fam, err := t.find(sp, h, key)
+	if fam.Valid() && fam.Len() == 0 {
+		return keydir.Slot{}, keydir.Family{}, err // emptied in this transaction
+	}
+	return slot, fam, err
+}
+
+func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, error) {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return keydir.Slot{}, keydir.Family{}, nil
+		}
+		switch slot.Type {
+		case keydir.Deadline:
+		case keydir.String:
+			match, err := t.prove(sp, slot.Loc, key)
+			if err != nil || match {
+				return slot, keydir.Family{}, err
+			}
+		default:
+			if fam, ok := sp.dir.FindFamily(h, key); ok {
+				return keydir.Slot{Type: fam.Type(), Loc: slot.Loc}, fam, nil
+			}
+		}
+	}
+}
+
+// deadlineSlot finds the slot of the deadline record of key. The key itself
+// exists, so a slot of the same hash is its own unless two hashes collide;
+// the record decides.
+func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, error) {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return slot, false, nil
+		}
+		if slot.Type != keydir.Deadline {
+			continue
+		}
+		q := query{ns: sp.id, kind: KindDeadline, typ: keydir.Deadline, key: key}
+		_, _, match, err := t.get(nil, slot.Loc, &q, true)
+		if err != nil || match {
+			return slot, match, err
+		}
+	}
+}
+
+// prove reports whether the string record at loc is that of key.
+func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
+	q := query{ns: sp.id, kind: KindString, typ: keydir.String, key: key}
+	_, _, match, err := t.get(nil, loc, &q, true)
+	return match, err
+}
+
+// get reads a record from the log or, if it is still waiting, from the
+// transaction.
+func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, bool, error) {
+	if loc.Pending() {
+		rec, err := parseRecord(t.buf[t.recs[loc.Offset()].pos:])
+		if err != nil {
+			return dst, 0, false, fmt.Errorf("BUG: pending record: %w", err)
+		}
+		if !q.matches(&rec) {
+			return dst, 0, false, nil
+		}
+		if !peek {
+			dst = append(dst, rec.value...)
+		}
+		return dst, len(rec.value), true, nil
+	}
+	sg, err := t.s.segmentOf(loc)
+	if err != nil {
+		return dst, 0, false, err
+	}
+	return sg.get(dst, loc, q, peek)
+}
+
+const errName = "the record is not the one that the keydir expects"
+
+// Value appends to dst the value of a string or element that Find or a family
+// gave loc for. elem is ignored for strings.
+func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	dst, _, err := t.value(dst, ns, key, elem, typ, loc, false)
+	return dst, err
+}
+
+// ValueLen is the length of what Value would append.
+func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
+	_, n, err := t.value(nil, ns, key, elem, typ, loc, true)
+	return n, err
+}
+
+func (t *Tx) value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc, peek bool) ([]byte, int, error) {
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return dst, 0, ErrNotFound
+	}
+	q := query{ns: sp.id, kind: KindElement, typ: typ, key: key, elem: elem}
+	if typ == keydir.String {
+		q.kind, q.elem = KindString, ""
+	}
+	dst, n, match, err := t.get(dst, loc, &q, peek)
+	if err == nil && !match {
+		err = &CorruptError{dataName(loc.Segment()), int64(loc.Offset()), errName}
+	}
+	return dst, n, err
+}

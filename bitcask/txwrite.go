@@ -1,0 +1,298 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Writing within a transaction: each call changes the keydir at once, notes how
+// to take that back, and adds a record to be committed.
+
+// add appends a record to the transaction and returns its pending location.
+func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
+	if len(value) > MaxValue {
+		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
+	}
+	if len(t.buf)+recordHeaderMax+nameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
+		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
+	}
+	pos := len(t.buf)
+	t.buf = appendRecord(t.buf, k, typ, -1, sp.id, key, elem, value)
+	t.recs = append(t.recs, txRecord{pos: pos, size: len(t.buf) - pos, h: h, sp: sp})
+	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(len(t.buf)-pos)), nil
+}
+
+// PutString sets key to a string, whatever it held. Its deadline stays.
+func (t *Tx) PutString(ns int, key string, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	slot, fam, err := t.find(sp, h, key)
+	if err != nil && !damaged(err) {
+		return err
+	}
+	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
+	if err != nil {
+		return err
+	}
+	now := keydir.Slot{Type: keydir.String, Loc: loc}
+	switch {
+	case fam.Valid():
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
+		fallthrough
+	case slot.Type == keydir.None:
+		sp.dir.Insert(h, now)
+		t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
+	default:
+		sp.dir.Swap(h, slot, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: slot, new: now})
+	}
+	return nil
+}
+
+// damaged reports whether err is about the old bytes of a record: overwriting
+// or deleting it is how a user gets rid of it.
+func damaged(err error) bool {
+	var c *CorruptError
+	return errors.As(err, &c)
+}
+
+// Family returns the collection of type typ that key holds, or a new one. The
+// key holds no other type.
+func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return keydir.Family{}, err
+	}
+	if fam, ok := sp.dir.FindFamily(h, key); ok {
+		return fam, nil
+	}
+	t.touch(sp, h, key, typ, keydir.Family{})
+	fam := sp.dir.NewFamily(h, typ, key)
+	t.undo = append(t.undo, undoOp{op: undoNewFamily, dir: sp.dir, h: h, key: key})
+	return fam, nil
+}
+
+// touch remembers how a family was when the transaction came to it.
+func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.Family) {
+	for i := len(t.touched) - 1; i >= 0; i-- {
+		if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
+			return
+		}
+	}
+	tf := touchedFamily{sp: sp, h: h, key: key, typ: typ}
+	if fam.Valid() {
+		tf.count = fam.Len()
+		if typ == keydir.List {
+			tf.head, tf.tail = fam.Bounds()
+		}
+	}
+	t.touched = append(t.touched, tf)
+}
+
+// PutElem sets a hash field or adds a set member.
+func (t *Tx) PutElem(ns int, key string, fam keydir.Family, elem string, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	if len(elem) > MaxElement {
+		return fmt.Errorf("element of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	t.touch(sp, h, key, fam.Type(), fam)
+	loc, err := t.add(KindElement, fam.Type(), sp, h, key, elem, value)
+	if err != nil {
+		return err
+	}
+	old, had := fam.Put(elem, loc)
+	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had})
+	return nil
+}
+
+// PutScored adds a sorted set member or changes its score. The order record
+// goes right behind the element and shares its fate.
+func (t *Tx) PutScored(ns int, key string, fam keydir.Family, elem string, score uint64) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	if len(elem) > MaxElement {
+		return fmt.Errorf("member of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	t.touch(sp, h, key, keydir.ZSet, fam)
+	var hex [16]byte
+	text := ordered.AppendHex(hex[:0], score)
+	loc, err := t.add(KindElement, keydir.ZSet, sp, h, key, elem, text)
+	if err != nil {
+		return err
+	}
+	if err := t.follow(KindOrder, keydir.ZSet, sp, h, key, "s:"+string(text)+":"+elem, nil); err != nil {
+		return err
+	}
+	oldScore, old, had := fam.PutScored(elem, score, loc)
+	t.undo = append(t.undo, undoOp{op: undoPutScored, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
+	return nil
+}
+
+// follow adds a record that shares the location of the one before it.
+func (t *Tx) follow(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) error {
+	_, err := t.add(k, typ, sp, h, key, elem, value)
+	return err
+}
+
+// PutIndex sets the list element at an index.
+func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	t.touch(sp, h, key, keydir.List, fam)
+	loc, err := t.add(KindElement, keydir.List, sp, h, key, indexName(index), value)
+	if err != nil {
+		return err
+	}
+	old, had := fam.PutAt(index, loc)
+	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.dir, h: h, key: key, index: index, loc: old, had: had})
+	return nil
+}
+
+// indexName is the text of a list index.
+func indexName(index int64) string {
+	var b [16]byte
+	return string(ordered.AppendHex(b[:0], ordered.Int(index)))
+}
+
+// parseIndex is the inverse of indexName.
+func parseIndex(elem []byte) (int64, bool) {
+	u, ok := ordered.ParseHex(elem)
+	return ordered.ToInt(u), ok
+}
+
+// IndexName is the element name of a list index, as Value wants it.
+func IndexName(index int64) string { return indexName(index) }
+
+// DeleteElem removes a field or member. It reports whether it was there.
+func (t *Tx) DeleteElem(ns int, key string, fam keydir.Family, elem string) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	t.touch(sp, h, key, fam.Type(), fam)
+	op := undoOp{op: undoDelete, dir: sp.dir, h: h, key: key, elem: elem}
+	if fam.Type() == keydir.ZSet {
+		op.op = undoDeleteScored
+		op.score, op.loc, op.had = fam.DeleteScored(elem)
+	} else {
+		op.loc, op.had = fam.Delete(elem)
+	}
+	if !op.had {
+		return false, nil
+	}
+	t.undo = append(t.undo, op)
+	_, err = t.add(KindElementTombstone, fam.Type(), sp, h, key, elem, nil)
+	return true, err
+}
+
+// DeleteIndex removes the list element at an index.
+func (t *Tx) DeleteIndex(ns int, key string, fam keydir.Family, index int64) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	t.touch(sp, h, key, keydir.List, fam)
+	old, had := fam.DeleteAt(index)
+	if !had {
+		return false, nil
+	}
+	t.undo = append(t.undo, undoOp{op: undoDeleteAt, dir: sp.dir, h: h, key: key, index: index, loc: old})
+	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, indexName(index), nil)
+	return true, err
+}
+
+// Drop deletes a key of any type, with its deadline. One tombstone covers a
+// collection of any size.
+func (t *Tx) Drop(ns int, key string) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	slot, fam, err := t.find(sp, h, key)
+	if err != nil && !damaged(err) {
+		return false, err
+	}
+	if slot.Type == keydir.None {
+		return false, nil
+	}
+	existed := true
+	if fam.Valid() {
+		existed = fam.Len() > 0
+		t.touch(sp, h, key, fam.Type(), fam)
+	}
+	if _, err := t.add(KindTombstone, slot.Type, sp, h, key, "", nil); err != nil {
+		return false, err
+	}
+	if fam.Valid() {
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
+	} else {
+		t.deleteSlot(sp, h, slot)
+	}
+	if old, ok, err := t.deadlineSlot(sp, h, key); err != nil && !damaged(err) {
+		return false, err
+	} else if old.Type == keydir.Deadline && (ok || err != nil) {
+		t.deleteSlot(sp, h, old)
+	}
+	return existed, nil
+}
+
+func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
+	sp.dir.Delete(h, slot)
+	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
+}
+
+// SetDeadline gives a key that exists a deadline in Unix milliseconds.
+func (t *Tx) SetDeadline(ns int, key string, ms int64) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	old, had, err := t.deadlineSlot(sp, h, key)
+	if err != nil {
+		return err
+	}
+	var b [20]byte
+	loc, err := t.add(KindDeadline, keydir.Deadline, sp, h, key, "", strconv.AppendInt(b[:0], ms, 10))
+	if err != nil {
+		return err
+	}
+	now := keydir.Slot{Type: keydir.Deadline, Loc: loc}
+	if had {
+		sp.dir.Swap(h, old, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: old, new: now})
+		return nil
+	}
+	sp.dir.Insert(h, now)
+	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
+	return nil
+}
+
+// ClearDeadline takes the deadline of a key away.
+func (t *Tx) ClearDeadline(ns int, key string) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	old, had, err := t.deadlineSlot(sp, h, key)
+	if err != nil || !had {
+		return false, err
+	}
+	if _, err := t.add(KindDeadlineTombstone, keydir.Deadline, sp, h, key, "", nil); err != nil {
+		return false, err
+	}
+	t.deleteSlot(sp, h, old)
+	return true, nil
+}
