@@ -1,0 +1,373 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/merge"
+	"github.com/stavedb/stave/structures"
+	"github.com/stavedb/stave/ttl"
+)
+
+// Errors of the package. Errors of the log (bitcask.ErrLocked,
+// *bitcask.CorruptError and so on) come through as they are.
+var (
+	ErrNotFound  = errors.New("db: not found")
+	ErrWrongType = structures.ErrWrongType // the key holds another type
+	ErrClosed    = bitcask.ErrClosed
+	ErrReadOnly  = bitcask.ErrReadOnly
+)
+
+// Store is an open store, seen through one of its namespaces. Its methods may
+// be called from any goroutine.
+type Store struct {
+	*core
+	ns int
+}
+
+// core is what the views of one store on its namespaces share.
+type core struct {
+	opts      Options
+	log       *bitcask.Store
+	deadlines *ttl.Index
+	clock     clock
+	guard     guard
+	counters  counters
+
+	merger *merge.Merger
+
+	stop context.CancelFunc
+	work sync.WaitGroup
+	once sync.Once
+	fail error // of the first Close
+}
+
+type counters struct {
+	expired atomic.Uint64
+}
+
+// clock gives Unix milliseconds that never go backwards: a clock that is set
+// back does not bring back a key that was seen to be gone.
+type clock struct{ latest atomic.Int64 }
+
+func (c *clock) now() int64 {
+	now := time.Now().UnixMilli()
+	for {
+		latest := c.latest.Load()
+		if now <= latest {
+			return latest
+		}
+		if c.latest.CompareAndSwap(latest, now) {
+			return now
+		}
+	}
+}
+
+// Open opens the store in dir, making both if need be. nil options are the
+// defaults. It fails with bitcask.ErrLocked if another process has the store,
+// and with an error that names file and offset if something in it is damaged.
+func Open(dir string, o *Options) (*Store, error) {
+	c := &core{opts: o.withDefaults(), deadlines: ttl.NewIndex()}
+	log, err := c.openLog(dir)
+	if err != nil {
+		return nil, err
+	}
+	c.log = log
+	c.merger = merge.New(log, c.opts.Merge, c.opts.Logger)
+	s := &Store{core: c}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
+	if !c.opts.ReadOnly {
+		c.work.Go(func() { s.expireLoop(ctx) })
+		if !c.opts.NoMerge {
+			c.work.Go(func() { s.mergeLoop(ctx) })
+		}
+	}
+	return s, nil
+}
+
+// openLog opens the log with the deadlines: the TTL file if it fits, and what
+// the log says since. Without a good TTL file the log says it all.
+func (c *core) openLog(dir string) (*bitcask.Store, error) {
+	o := bitcask.Options{
+		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly,
+		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, Logger: c.opts.Logger, FS: c.opts.FS,
+	}
+	var cp checkpoint
+	o.Loading = func(store [16]byte) func(bitcask.DeadlineEvent) {
+		cp = c.readCheckpoint(dir, store)
+		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }
+	}
+	log, err := bitcask.Open(dir, &o)
+	if err != nil {
+		return nil, err
+	}
+	if c.agrees(log, cp) {
+		return log, nil
+	}
+	c.opts.Logger.Warn("TTL file does not fit the log; rebuilding the deadlines", "dir", dir)
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	c.deadlines = ttl.NewIndex()
+	o.Loading = func([16]byte) func(bitcask.DeadlineEvent) {
+		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }
+	}
+	return bitcask.Open(dir, &o)
+}
+
+// Close ends background work, writes the TTL checkpoint, makes everything
+// durable and releases the directory. It waits for running transactions. A
+// second call returns what the first did.
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		s.stop()
+		s.work.Wait()
+		var err error
+		if !s.opts.ReadOnly && s.log.Err() == nil {
+			err = s.writeCheckpoint()
+		}
+		s.fail = errors.Join(err, s.log.Close())
+	})
+	return s.fail
+}
+
+// Use returns the store seen through another namespace.
+func (s *Store) Use(namespace int) (*Store, error) {
+	if namespace < 0 || namespace >= s.opts.Namespaces {
+		return nil, ErrNamespace
+	}
+	return &Store{core: s.core, ns: namespace}, nil
+}
+
+// Namespace is the number of the namespace of this view.
+func (s *Store) Namespace() int { return s.ns }
+
+// Namespaces is how many namespaces there are.
+func (s *Store) Namespaces() int { return s.opts.Namespaces }
+
+// View runs fn in a transaction that reads everything at one moment. It runs
+// beside other readers; writers wait for it. A read error met by an iterator
+// is returned.
+func (s *Store) View(fn func(*Tx) error) error { return s.run(false, nil, fn) }
+
+// Update runs fn in a transaction that runs alone, over whatever keys it turns
+// out to touch, and commits it as one: after an error or a panic, nothing has
+// happened.
+func (s *Store) Update(fn func(*Tx) error) error { return s.run(true, nil, fn) }
+
+// ViewKeys is View for a closure that touches no keys but these; others are
+// not locked.
+func (s *Store) ViewKeys(keys []string, fn func(*Tx) error) error { return s.run(false, keys, fn) }
+
+// UpdateKeys is Update for a closure that touches no keys but these (of any
+// namespace): transactions on other keys go on beside it.
+func (s *Store) UpdateKeys(keys []string, fn func(*Tx) error) error { return s.run(true, keys, fn) }
+
+// run is View and Update. Without keys everything is locked.
+func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
+	var log *bitcask.Tx
+	if keys != nil {
+		log, err = s.log.Begin(write, keys...)
+	} else {
+		log, err = s.log.BeginAll(write)
+	}
+	if err != nil {
+		return err
+	}
+	t := s.newTx(log, write)
+	leave := s.guard.enter()
+	finished := false
+	defer func() {
+		leave()
+		if !finished { // fn has panicked
+			t.cancel()
+		}
+	}()
+	err = fn(t)
+	finished = true
+	return t.end(err)
+}
+
+// guard notices a store used within its own closure.
+type guard struct {
+	inside  atomic.Int32
+	mu      sync.Mutex
+	callers map[int64]int
+}
+
+// enter notes that this goroutine runs a closure.
+func (g *guard) enter() (leave func()) {
+	id := goroutine()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.callers == nil {
+		g.callers = make(map[int64]int)
+	}
+	g.callers[id]++
+	g.inside.Add(1)
+	return func() {
+		g.inside.Add(-1)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.callers[id]--; g.callers[id] == 0 {
+			delete(g.callers, id)
+		}
+	}
+}
+
+// check fails if this goroutine is within a closure. It costs next to nothing
+// while none runs.
+func (g *guard) check() error {
+	if g.inside.Load() == 0 {
+		return nil
+	}
+	id := goroutine()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.callers[id] > 0 {
+		return ErrNested
+	}
+	return nil
+}
+
+// goroutine is the number of the calling goroutine, from the first line of its
+// stack: "goroutine 18 [running]:".
+func goroutine() int64 {
+	var b [32]byte
+	text := b[len("goroutine "):runtime.Stack(b[:], false)]
+	var id int64
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = id*10 + int64(c-'0')
+	}
+	return id
+}
+
+// Len is the number of keys of the namespace, those included that have expired
+// and wait to be reaped. O(1).
+func (s *Store) Len() int { return s.log.Len(s.ns) }
+
+// Flush empties the namespace, whatever its size, in one small commit. What it
+// held is freed in the background.
+func (s *Store) Flush() error { return s.flush(s.ns) }
+
+// FlushAll empties every namespace in one small commit.
+func (s *Store) FlushAll() error { return s.flush(s.log.Namespaces()...) }
+
+func (s *Store) flush(namespaces ...int) error {
+	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
+		dropped, ticket, err := t.Flush(namespaces...)
+		for _, space := range dropped {
+			s.deadlines.DropNamespace(space)
+		}
+		return ticket, err
+	})
+}
+
+// Swap exchanges the contents of two namespaces in one small commit.
+func (s *Store) Swap(a, b int) error {
+	if max(a, b) >= s.opts.Namespaces || min(a, b) < 0 {
+		return ErrNamespace
+	}
+	return s.withAll(func(t *bitcask.Tx) (uint64, error) { return t.Swap(a, b) })
+}
+
+func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
+	t, err := s.log.BeginAll(true)
+	if err != nil {
+		return err
+	}
+	ticket, err := fn(t)
+	t.End()
+	if err != nil {
+		return err
+	}
+	return s.log.WaitDurable(ticket)
+}
+
+// RandomKey returns a key chosen almost uniformly, or ErrNotFound if there is
+// none.
+func (s *Store) RandomKey() (string, error) {
+	const tries = 100 // expired keys are passed over
+	for range tries {
+		key, ok, err := s.log.RandomKey(s.ns, rand64)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			break
+		}
+		if exists, err := s.Key(key).Exists(); err != nil || exists {
+			return key, err
+		}
+	}
+	return "", ErrNotFound
+}
+
+// Sync makes every write so far durable.
+func (s *Store) Sync() error { return s.log.Sync() }
+
+// Check verifies everything the format promises. See bitcask.Store.Check.
+func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcask.CheckResult, error) {
+	return s.log.Check(ctx, report)
+}
+
+// Merge runs one merge to its end, picking segments as the policy says; force
+// picks all that hold any garbage. It fails with bitcask.ErrMergeBusy while
+// another runs.
+func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, error) {
+	return s.merger.Run(ctx, o)
+}
+
+// Merger is the background merge, to look at and to steer.
+func (s *Store) Merger() *merge.Merger { return s.merger }
+
+// Log is the log under the store, for tools that look at segments.
+func (s *Store) Log() *bitcask.Store { return s.log }
+
+// Stats is a look at the store.
+type Stats struct {
+	bitcask.Stats
+	Expired    uint64           `json:"expired"` // keys reaped since Open
+	Namespaces []NamespaceStats `json:"namespaces"`
+	Merge      merge.Status     `json:"merge"`
+	Dir        string           `json:"dir"`
+	StoreID    string           `json:"store_id"`
+}
+
+// NamespaceStats is a look at one namespace.
+type NamespaceStats struct {
+	Namespace    int   `json:"namespace"`
+	Keys         int   `json:"keys"`
+	Deadlines    int   `json:"deadlines"`
+	AverageTTLms int64 `json:"average_ttl_ms"`
+}
+
+// Stats returns current figures.
+func (s *Store) Stats() Stats {
+	st := Stats{Stats: s.log.Stats(), Expired: s.counters.expired.Load(), Merge: s.merger.Status(), Dir: s.log.Dir()}
+	st.StoreID = fmt.Sprintf("%x", s.log.StoreID())
+	for _, ns := range s.log.Namespaces() {
+		space := s.log.Space(ns)
+		st.Namespaces = append(st.Namespaces, NamespaceStats{
+			Namespace: ns, Keys: s.log.Len(ns), Deadlines: s.deadlines.Len(space),
+			AverageTTLms: s.deadlines.Average(space, s.clock.now()),
+		})
+	}
+	return st
+}

@@ -1,0 +1,162 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/ttl"
+)
+
+func rand64() uint64 { return rand.Uint64() }
+
+// checkpoint says what a TTL file that was read covers.
+type checkpoint struct {
+	fits bool
+	upTo uint64 // complete up to this sequence
+}
+
+// readCheckpoint reads the TTL file into the index. A file that is missing,
+// damaged or another store's costs a rescan, never a deadline: the zero
+// checkpoint means that the log says it all.
+func (c *core) readCheckpoint(dir string, store [16]byte) checkpoint {
+	upTo, entries, err := ttl.Read(c.opts.FS, dir, store)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.opts.Logger.Warn("TTL file not used", "dir", dir, "err", err)
+		}
+		return checkpoint{}
+	}
+	for _, e := range entries {
+		c.deadlines.Set(e.Namespace, e.Key, e.Deadline)
+	}
+	return checkpoint{fits: true, upTo: upTo}
+}
+
+// replayed takes a change of deadlines from the log, unless the checkpoint
+// has it.
+func (c *core) replayed(cp checkpoint, ev bitcask.DeadlineEvent) {
+	switch {
+	case ev.Sequence <= cp.upTo:
+	case ev.Dropped:
+		c.deadlines.DropNamespace(ev.Space)
+	case ev.Deadline == 0:
+		c.deadlines.Clear(ev.Space, ev.Key)
+	default:
+		c.deadlines.Set(ev.Space, strings.Clone(ev.Key), ev.Deadline)
+	}
+}
+
+// agrees reports whether index and log agree: a TTL file of a later time than
+// the log (a mixed-up restore) does not count.
+func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
+	if !cp.fits {
+		return true
+	}
+	if cp.upTo > log.Sequence() {
+		return false
+	}
+	want, have := 0, 0
+	for _, ns := range log.Namespaces() {
+		want += log.Deadlines(ns)
+		have += c.deadlines.Len(log.Space(ns))
+	}
+	return want == have
+}
+
+// writeCheckpoint writes the TTL file. Writers wait meanwhile, so that index,
+// log and sequence are those of one moment.
+func (s *Store) writeCheckpoint() error {
+	t, err := s.log.BeginAll(false)
+	if err != nil {
+		return err
+	}
+	defer t.End()
+	// The log first: a checkpoint that is ahead of the log would be refused.
+	if err := s.log.Sync(); err != nil {
+		return err
+	}
+	return ttl.Write(s.opts.FS, s.log.Dir(), s.log.StoreID(), s.log.Sequence(), s.deadlines)
+}
+
+// Bounds of one run of the expiry cycle.
+const (
+	expiryBudget = 5 * time.Millisecond
+	expiryMax    = 1000 // keys
+)
+
+// expireLoop reaps expired keys and lets go of dropped collections until the
+// store closes.
+func (s *Store) expireLoop(ctx context.Context) {
+	every := s.opts.ExpireEvery
+	if every < 0 {
+		every = 100 * time.Millisecond
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.opts.ExpireEvery > 0 {
+			if _, err := s.Expire(expiryBudget, expiryMax); err != nil {
+				s.opts.Logger.Error("expiry cycle", "err", err)
+			}
+		}
+		s.log.Settle()
+	}
+}
+
+// mergeLoop asks the merge policy until the store closes.
+func (s *Store) mergeLoop(ctx context.Context) {
+	tick := time.NewTicker(mergeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.merger.Tick(ctx)
+		}
+	}
+}
+
+// mergeEvery is how often the merge policy is asked.
+const mergeEvery = time.Second
+
+// Expire reaps due keys, earliest first, until the budget or the number is
+// used up, and returns how many. The background cycle calls it every
+// Options.ExpireEvery.
+func (s *Store) Expire(budget time.Duration, most int) (int, error) {
+	r, err := ttl.Cycle(s.deadlines, s.clock.now(), budget, most, s.reap)
+	return r.Deleted, err
+}
+
+// reap deletes one key if its deadline is still the one that was seen.
+func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
+	ns, ok := s.log.NamespaceOf(space)
+	if !ok {
+		return false, nil
+	}
+	view := &Store{core: s.core, ns: ns}
+	t, err := view.beginKey(true, key)
+	if err != nil {
+		return false, err
+	}
+	now, had := s.deadlines.Get(space, key)
+	if !had || now != deadline || now > t.clock {
+		return false, t.end(nil)
+	}
+	t.expired++
+	existed, err := t.txn().Drop(key)
+	if err == nil && !existed {
+		(*txn)(t).noteDeadline(key, 0) // a deadline of nothing
+	}
+	return existed, t.end(err)
+}

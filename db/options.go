@@ -1,0 +1,74 @@
+package db
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/merge"
+)
+
+// SyncMode says when acknowledged writes are on disk.
+type SyncMode = bitcask.SyncMode
+
+// The sync modes. In each an acknowledged write survives a killed process.
+const (
+	SyncInterval = bitcask.SyncInterval // a power cut takes at most the last Options.SyncEvery
+	SyncAlways   = bitcask.SyncAlways   // acknowledged means on disk; one sync serves all who wait
+	SyncNone     = bitcask.SyncNone     // left to the operating system, to Sync and to Close
+)
+
+// Options of a store. The zero value works; they cannot change after Open.
+type Options struct {
+	// Sync says when writes reach the disk. Default: SyncInterval.
+	Sync SyncMode
+	// SyncEvery is the time between syncs with SyncInterval. Default: 1 s.
+	SyncEvery time.Duration
+	// SegmentSize is the length in bytes from which a segment is sealed.
+	// Default: 256 MiB.
+	SegmentSize int64
+	// Namespaces is how many numbered namespaces there are, at most 65536.
+	// Default: 16.
+	Namespaces int
+	// ReadOnly opens beside a live writer, changes not one byte, and sees the
+	// store as it was at Open. Default: false.
+	ReadOnly bool
+	// NoMapping reads with pread instead of through mappings. Default: false.
+	NoMapping bool
+	// NoHints neither reads nor writes hint files. Default: false.
+	NoHints bool
+	// Merge steers the background merge. Default: merge.Policy's defaults.
+	Merge merge.Policy
+	// NoMerge turns the background merge off; Store.Merge still works.
+	// Default: false.
+	NoMerge bool
+	// ExpireEvery is the time between two runs of the expiry cycle.
+	// Default: 100 ms. Negative: no cycle; expired keys are still never seen.
+	ExpireEvery time.Duration
+	// Logger hears of recoveries and background failures. Default: silent.
+	Logger *slog.Logger
+	// FS is the file system. Default: the operating system's.
+	FS vfs.FS
+}
+
+func (o *Options) withDefaults() Options {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.Namespaces <= 0 {
+		r.Namespaces = 16
+	}
+	r.Namespaces = min(r.Namespaces, bitcask.MaxNamespaces)
+	if r.ExpireEvery == 0 {
+		r.ExpireEvery = 100 * time.Millisecond
+	}
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	if r.FS == nil {
+		r.FS = vfs.OS()
+	}
+	return r
+}

@@ -1,0 +1,352 @@
+package db
+
+import (
+	"errors"
+	"math/rand/v2"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
+)
+
+// Tx is one atomic unit: everything read in it is from one moment, and
+// everything written in it is one commit. It reads its own writes. A Tx is for
+// one goroutine, within the closure that was given it.
+type Tx struct {
+	*unit
+	ns int
+}
+
+// unit is what the views of one transaction on several namespaces share.
+type unit struct {
+	store *Store
+	log   *bitcask.Tx
+	write bool
+	clock int64 // Unix milliseconds: one moment for the whole transaction
+	err   error // first read error of an iterator
+
+	// Changes of the deadline index, to be taken back with the transaction.
+	deadlines []deadlineChange
+	expired   int // keys dropped because their time had come
+}
+
+type deadlineChange struct {
+	space uint32
+	key   string
+	ms    int64 // before the change
+	had   bool
+}
+
+var (
+	// ErrNested is returned when a store is used within its own View or
+	// Update: that would wait for itself for ever. Use the Tx.
+	ErrNested = errors.New("db: store used inside its own View or Update; use the Tx")
+	// ErrNamespace is returned for a namespace beyond Options.Namespaces.
+	ErrNamespace = errors.New("db: no such namespace")
+)
+
+// handle is what all typed handles are: a key of a namespace, on a store or
+// within a transaction.
+type handle struct {
+	store *Store // nil on a Tx
+	tx    *Tx
+	ns    int
+	key   string
+}
+
+func (s *Store) handle(key string) handle { return handle{store: s, ns: s.ns, key: key} }
+func (t *Tx) handle(key string) handle    { return handle{tx: t, ns: t.ns, key: key} }
+
+// read returns the transaction for a method that only reads: the handle's own,
+// or a new one that ends with done.
+func (h handle) read() (*Tx, error) {
+	if h.tx != nil {
+		return h.tx, nil
+	}
+	return h.store.beginKey(false, h.key)
+}
+
+// write is read for a method that writes.
+func (h handle) write() (*Tx, error) {
+	if h.tx != nil {
+		if !h.tx.write {
+			return nil, bitcask.ErrReadOnly
+		}
+		return h.tx, nil
+	}
+	return h.store.beginKey(true, h.key)
+}
+
+// done ends what read or write began. On a handle of a transaction it returns
+// err and no more: the closure decides.
+func (h handle) done(t *Tx, err error) error {
+	if h.tx != nil {
+		return err
+	}
+	return t.end(err)
+}
+
+func (s *Store) beginKey(write bool, key string) (*Tx, error) {
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
+	log, err := s.log.Begin(write, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.newTx(log, write), nil
+}
+
+func (s *Store) beginKeys(write bool, keys ...string) (*Tx, error) {
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
+	log, err := s.log.Begin(write, keys...)
+	if err != nil {
+		return nil, err
+	}
+	return s.newTx(log, write), nil
+}
+
+func (s *Store) beginStripe(stripe int) (*Tx, error) {
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
+	log, err := s.log.BeginStripe(false, stripe)
+	if err != nil {
+		return nil, err
+	}
+	return s.newTx(log, false), nil
+}
+
+func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
+	return &Tx{unit: &unit{store: s, log: log, write: write, clock: s.clock.now()}, ns: s.ns}
+}
+
+// end commits, or takes everything back if err is not nil, unlocks, and waits
+// as the sync mode wants.
+func (t *Tx) end(err error) error {
+	if err == nil {
+		err = t.err
+	}
+	var ticket uint64
+	if err == nil && t.write {
+		ticket, err = t.log.Commit()
+	}
+	if err != nil {
+		t.undoDeadlines(0)
+	}
+	t.log.End()
+	if err != nil {
+		return err
+	}
+	t.store.counters.expired.Add(uint64(t.expired))
+	return t.store.log.WaitDurable(ticket)
+}
+
+// cancel takes everything back and unlocks.
+func (t *Tx) cancel() {
+	t.undoDeadlines(0)
+	t.log.End()
+}
+
+func (t *Tx) undoDeadlines(to int) {
+	for i := len(t.deadlines) - 1; i >= to; i-- {
+		if c := t.deadlines[i]; c.had {
+			t.store.deadlines.Set(c.space, c.key, c.ms)
+		} else {
+			t.store.deadlines.Clear(c.space, c.key)
+		}
+	}
+	t.deadlines = t.deadlines[:to]
+}
+
+// Savepoint is a moment within a transaction.
+type Savepoint struct {
+	log       bitcask.Savepoint
+	deadlines int
+}
+
+// Savepoint marks this moment.
+func (t *Tx) Savepoint() Savepoint { return Savepoint{t.log.Savepoint(), len(t.deadlines)} }
+
+// RollbackTo takes back everything done since sp.
+func (t *Tx) RollbackTo(sp Savepoint) {
+	t.undoDeadlines(sp.deadlines)
+	t.log.RollbackTo(sp.log)
+}
+
+// Use returns the same transaction on another namespace.
+func (t *Tx) Use(namespace int) (*Tx, error) {
+	if namespace < 0 || namespace >= t.store.opts.Namespaces {
+		return nil, ErrNamespace
+	}
+	return &Tx{unit: t.unit, ns: namespace}, nil
+}
+
+// Namespace is the number of the namespace that the transaction works on.
+func (t *Tx) Namespace() int { return t.ns }
+
+// Writable reports whether the transaction may write.
+func (t *Tx) Writable() bool { return t.write }
+
+// fail keeps the first read error of an iterator, for View or Update to return.
+func (t *Tx) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+func (t *Tx) now() int64 { return t.clock }
+
+// rand is the source of chance of commands that pick at random.
+func (t *Tx) rand() uint64 { return rand.Uint64() }
+
+// eachKey calls fn for the live keys of a stripe. See bitcask.Tx.EachKey.
+func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ Type) bool) error {
+	space := t.store.log.Space(ns)
+	return t.log.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
+		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.clock {
+			return true
+		}
+		return fn(h, key, typ)
+	})
+}
+
+// txn is the transaction as structures sees it: the log's, with expired keys
+// hidden from readers and dropped for writers.
+type txn Tx
+
+func (t *Tx) txn() structures.Txn { return (*txn)(t) }
+
+func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
+
+// hideExpired reports whether key has expired. A writer drops it on the spot,
+// so that what it does next starts from nothing.
+func (t *txn) hideExpired(key string) (bool, error) {
+	ms, ok := t.store.deadlines.Get(t.space(), key)
+	if !ok || ms > t.clock {
+		return false, nil
+	}
+	if !t.write {
+		return true, nil
+	}
+	t.expired++
+	_, err := t.drop(key)
+	return true, err
+}
+
+func (t *txn) Find(key string) (keydir.Slot, keydir.Family, error) {
+	if gone, err := t.hideExpired(key); gone || err != nil {
+		return keydir.Slot{}, keydir.Family{}, err
+	}
+	return t.log.Find(t.ns, key)
+}
+
+func (t *txn) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	return t.log.Value(dst, t.ns, key, elem, typ, loc)
+}
+
+func (t *txn) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
+	return t.log.ValueLen(t.ns, key, elem, typ, loc)
+}
+
+func (t *txn) PutString(key string, value []byte) error {
+	if _, err := t.hideExpired(key); err != nil {
+		return err
+	}
+	return t.log.PutString(t.ns, key, value)
+}
+
+func (t *txn) Family(key string, typ keydir.Type) (keydir.Family, error) {
+	if _, err := t.hideExpired(key); err != nil {
+		return keydir.Family{}, err
+	}
+	return t.log.Family(t.ns, key, typ)
+}
+
+func (t *txn) PutElem(f keydir.Family, elem string, value []byte) error {
+	return t.log.PutElem(t.ns, f.Key(), f, elem, value)
+}
+
+func (t *txn) PutScored(f keydir.Family, elem string, score uint64) error {
+	return t.log.PutScored(t.ns, f.Key(), f, elem, score)
+}
+
+func (t *txn) PutIndex(f keydir.Family, index int64, value []byte) error {
+	return t.log.PutIndex(t.ns, f.Key(), f, index, value)
+}
+
+func (t *txn) DeleteElem(f keydir.Family, elem string) (bool, error) {
+	return t.log.DeleteElem(t.ns, f.Key(), f, elem)
+}
+
+func (t *txn) DeleteIndex(f keydir.Family, index int64) (bool, error) {
+	return t.log.DeleteIndex(t.ns, f.Key(), f, index)
+}
+
+func (t *txn) Drop(key string) (bool, error) {
+	// A key whose time has come was not there any more.
+	if gone, err := t.hideExpired(key); gone || err != nil {
+		return false, err
+	}
+	return t.drop(key)
+}
+
+func (t *txn) drop(key string) (bool, error) {
+	existed, err := t.log.Drop(t.ns, key)
+	if err == nil {
+		t.noteDeadline(key, 0)
+	}
+	return existed, err
+}
+
+func (t *txn) Rename(from, to string) error {
+	ms, ok := t.Deadline(from)
+	if moved, err := t.log.Rename(t.ns, from, t.ns, to); err != nil || !moved {
+		return err
+	}
+	t.noteDeadline(from, 0)
+	t.noteDeadline(to, 0)
+	if ok {
+		return t.SetDeadline(to, ms)
+	}
+	return nil
+}
+
+func (t *txn) Deadline(key string) (int64, bool) { return t.store.deadlines.Get(t.space(), key) }
+
+func (t *txn) SetDeadline(key string, ms int64) error {
+	if err := t.log.SetDeadline(t.ns, key, ms); err != nil {
+		return err
+	}
+	t.noteDeadline(key, ms)
+	return nil
+}
+
+func (t *txn) ClearDeadline(key string) (bool, error) {
+	if _, ok := t.Deadline(key); !ok {
+		return false, nil
+	}
+	had, err := t.log.ClearDeadline(t.ns, key)
+	if err == nil {
+		t.noteDeadline(key, 0)
+	}
+	return had, err
+}
+
+// noteDeadline changes the deadline index, in a way that can be taken back. 0
+// clears.
+func (t *txn) noteDeadline(key string, ms int64) {
+	space := t.space()
+	old, had := t.store.deadlines.Get(space, key)
+	if !had && ms == 0 {
+		return
+	}
+	t.deadlines = append(t.deadlines, deadlineChange{space, key, old, had})
+	if ms == 0 {
+		t.store.deadlines.Clear(space, key)
+	} else {
+		t.store.deadlines.Set(space, key, ms)
+	}
+}
