@@ -51,6 +51,8 @@ type arena struct {
 	filled uint64           // bit i: bins[i] is not empty
 	bins   [binCount]uint32 // heads of the free lists
 	held   int              // bytes of all chunks, and what the owner accounts
+	kept   []byte           // a chunk given back, for the next; of arenas that reuse
+	reuse  bool             // see keep
 	bytes  *atomic.Int64    // what all arenas and tables of the directory hold
 }
 
@@ -186,8 +188,7 @@ func (a *arena) place(h uint32, words int) uint32 {
 		}
 		a.retire()
 	}
-	want := 1 << bits.Len(uint(max(a.total/16, size, minChunk)-1))
-	a.open = a.newChunk(min(want, maxChunk))
+	a.open = a.newChunk(a.chunkSize(size))
 	a.total += len(a.chunks[a.open].mem)
 	return a.claim(a.open, 0, h, words)
 }
@@ -228,11 +229,17 @@ func (a *arena) fit(words int) uint32 {
 		}
 		address, _ = links(b)
 	}
-	bigger := a.filled >> (i + 1) << (i + 1)
-	if bigger == 0 {
+	// Of those in other lists, take one hardly bigger or one to be cut in useful halves. What
+	// lies between waits for its size: cutting that leaves bits that fit nothing.
+	const doubled = 8 // lists up
+	larger := a.filled &^ (1<<(i+1) - 1)
+	if larger&(1<<(i+1)) == 0 {
+		larger &= ^uint64(0) << (i + doubled)
+	}
+	if larger == 0 {
 		return noAddress
 	}
-	return a.bins[bits.TrailingZeros64(bigger)]
+	return a.bins[bits.TrailingZeros64(larger)]
 }
 
 // drop frees the block at an address, joined with the free block behind it.

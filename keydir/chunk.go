@@ -1,14 +1,22 @@
 package keydir
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // newChunk makes an empty chunk and returns its index.
 func (a *arena) newChunk(size int) int {
 	if len(a.chunks) == maxChunks {
 		panic("BUG: keydir: arena needs more than 16 GiB")
 	}
-	c := chunk{mem: make([]byte, size)}
-	a.account(size)
+	var c chunk
+	if len(a.kept) == size {
+		c.mem, a.kept = a.kept, nil
+	} else {
+		c.mem = make([]byte, size)
+		a.account(size)
+	}
 	if n := len(a.spare); n > 0 {
 		i := a.spare[n-1]
 		a.spare = a.spare[:n-1]
@@ -23,15 +31,36 @@ func (a *arena) newChunk(size int) int {
 func (a *arena) discard(n int) {
 	a.unlinkAll(n)
 	c := &a.chunks[n]
-	a.account(-len(c.mem))
 	if !c.private {
 		a.total -= len(c.mem)
 	}
+	a.keep(c.mem)
 	if n == a.open {
 		a.open = -1
 	}
 	*c = chunk{}
 	a.spare = append(a.spare, uint32(n))
+}
+
+// keep lays a chunk's memory by for the next chunk, or gives it to the collector. A big
+// family's arena does the former, or its growth would be mostly garbage; no
+// slice of it outlives a change of the family. The arena that families share must
+// not: names of one family are to stay as they are while others change.
+func (a *arena) keep(mem []byte) {
+	if a.reuse && a.kept == nil && len(mem) == a.chunkSize(0) {
+		a.kept = mem
+		return
+	}
+	a.account(-len(mem))
+	if len(a.kept) > a.chunkSize(0) { // the arena has shrunk
+		a.account(-len(a.kept))
+		a.kept = nil
+	}
+}
+
+// chunkSize returns the size of the next chunk, which a block of that size must fit.
+func (a *arena) chunkSize(block int) int {
+	return min(1<<bits.Len(uint(max(a.total/16, block, minChunk)-1)), maxChunk)
 }
 
 // evacuate empties the chunk with the most free bytes among those it looks at, and

@@ -95,6 +95,7 @@ func (s *families) writeHead(id uint32, t Type, key string, body int, meta Loc) 
 func (s *families) newBig(t Type, key string) *big {
 	g := &big{typ: t, key: key}
 	g.arena.init(s.bytes)
+	g.arena.reuse = true
 	g.arena.account(bigBytes + len(key))
 	switch t {
 	case List:
@@ -161,7 +162,9 @@ func (s *families) promote(id uint32) *big {
 			if g.typ == ZSet {
 				score = c.run.score(e)
 			}
-			g.add(c.run.key(e), name, c.run.loc(e), score)
+			hash := c.run.key(e)
+			at, _ := g.members.seek(hash, name)
+			g.insert(at, hash, name, c.run.loc(e), score)
 		}
 	}
 	s.arena.release(id)
@@ -198,9 +201,8 @@ func (s *families) demote(id uint32, g *big) {
 	run.retag(whole)
 }
 
-// add puts an element that is not there.
-func (g *big) add(hash uint64, name string, loc Loc, score uint64) {
-	at, _ := g.members.seek(hash, name)
+// insert puts an element where it belongs among the members, and where its score says.
+func (g *big) insert(at spot, hash uint64, name string, loc Loc, score uint64) {
 	g.members.insert(at, hash, name, loc, score)
 	if g.scores != nil {
 		at, _ = g.scores.seek(score, name)

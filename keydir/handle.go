@@ -121,72 +121,76 @@ func must(method string, t Type, ok bool) {
 	}
 }
 
-// find returns the run and the entry of an element.
-func (f Family) find(elem string) (r run, e entry, found bool) {
-	hash := f.HashOf(elem)
-	g := f.fs.big(f.id)
-	if g == nil {
+// place is where an element of a family is, or would be.
+type place struct {
+	hash  uint64
+	found bool
+	big   *big // nil in a small family
+	at    spot // without group and page in a small family
+	run   run
+	e     entry // if found
+}
+
+// seek looks for an element of a family other than a list.
+func (f Family) seek(elem string, p *place) {
+	p.hash = f.HashOf(elem)
+	if p.big = f.fs.big(f.id); p.big != nil {
+		must("element access", p.big.typ, p.big.typ != List)
+		x := &p.big.members
+		if p.at, p.found = x.seek(p.hash, elem); !p.found {
+			return
+		}
+		p.run = x.run(x.groups[p.at.group].refs[p.at.page].page)
+	} else {
 		s := f.fs.small(f.id)
 		must("element access", s.typ(), s.typ() != List)
-		r = s.run(f.fs.hash)
-		off, _, found := r.seek(hash, elem)
-		if found {
-			e = r.entryAt(off)
-		}
-		return r, e, found
+		p.run = s.run(f.fs.hash)
+		p.at.off, p.at.i, p.found = p.run.seek(p.hash, elem)
 	}
-	must("element access", g.typ, g.typ != List)
-	at, found := g.members.seek(hash, elem)
-	if found {
-		r = g.members.run(g.members.groups[at.group].refs[at.page].page)
-		e = r.entryAt(at.off)
+	if p.found {
+		p.e = p.run.entryAt(p.at.off)
 	}
-	return r, e, found
 }
 
 // Get returns the location of an element.
 func (f Family) Get(elem string) (Loc, bool) {
-	r, e, found := f.find(elem)
-	if !found {
+	var p place
+	if f.seek(elem, &p); !p.found {
 		return 0, false
 	}
-	return r.loc(e), true
+	return p.run.loc(p.e), true
 }
 
 // Put sets the location of an element of a hash or set, and returns the one it had.
 func (f Family) Put(elem string, loc Loc) (old Loc, existed bool) {
 	t := f.Type()
 	must("Put", t, t == Hash || t == Set)
-	r, e, found := f.find(elem)
-	if found {
-		old = r.loc(e)
-		r.setLoc(e, loc)
-		return old, true
+	var p place
+	if f.seek(elem, &p); !p.found {
+		f.add(elem, &p, loc, 0)
+		return 0, false
 	}
-	f.add(elem, loc, 0)
-	return 0, false
+	old = p.run.loc(p.e)
+	p.run.setLoc(p.e, loc)
+	return old, true
 }
 
-// add puts an element that is not there.
-func (f Family) add(elem string, loc Loc, score uint64) {
+// add puts an element where seek said it would be.
+func (f Family) add(elem string, p *place, loc Loc, score uint64) {
 	if len(elem) > MaxName {
 		panic("BUG: keydir: element is too long")
 	}
-	hash := f.HashOf(elem)
-	g := f.fs.big(f.id)
-	if g == nil {
-		s := f.fs.small(f.id)
-		r := s.run(f.fs.hash)
-		off, _, _ := r.seek(hash, elem)
-		if s, ok := f.fs.insertAt(f.id, off, r.shape.entrySize(len(elem))); ok {
+	if p.big == nil {
+		if s, ok := f.fs.insertAt(f.id, p.at.off, p.run.shape.entrySize(len(elem))); ok {
 			s.setBody(s.n()+1, s.used())
-			r = s.run(f.fs.hash)
-			r.write(off, hash, elem, loc, score)
+			r := s.run(f.fs.hash)
+			r.write(p.at.off, p.hash, elem, loc, score)
 			return
 		}
-		g = f.fs.promote(f.id)
+		p.big = f.fs.promote(f.id)
+		p.at, _ = p.big.members.seek(p.hash, elem)
 	}
-	g.add(hash, elem, loc, score)
+	p.big.insert(p.at, p.hash, elem, loc, score)
 }
 
 // Delete removes an element of a hash or set and returns the location it had.
@@ -198,38 +202,26 @@ func (f Family) Delete(elem string) (old Loc, existed bool) {
 }
 
 func (f Family) remove(elem string) (score uint64, old Loc, existed bool) {
-	hash := f.HashOf(elem)
-	g := f.fs.big(f.id)
-	if g == nil {
-		s := f.fs.small(f.id)
-		r := s.run(f.fs.hash)
-		off, _, found := r.seek(hash, elem)
-		if !found {
-			return 0, 0, false
-		}
-		e := r.entryAt(off)
-		old = r.loc(e)
-		if r.shape == scored {
-			score = r.score(e)
-		}
-		s.setBody(s.n()-1, s.used())
-		f.fs.removeAt(f.id, off, e.end-e.off)
-		return score, old, true
-	}
-	at, found := g.members.seek(hash, elem)
-	if !found {
+	var p place
+	if f.seek(elem, &p); !p.found {
 		return 0, 0, false
 	}
-	r := g.members.run(g.members.groups[at.group].refs[at.page].page)
-	e := r.entryAt(at.off)
-	old = r.loc(e)
-	if g.scores != nil {
-		score = r.score(e)
-		ranked, _ := g.scores.seek(score, elem)
-		g.scores.remove(ranked)
+	old = p.run.loc(p.e)
+	if p.run.shape == scored {
+		score = p.run.score(p.e)
 	}
-	g.members.remove(at)
-	f.fs.demote(f.id, g)
+	if p.big == nil {
+		s := f.fs.small(f.id)
+		s.setBody(s.n()-1, s.used())
+		f.fs.removeAt(f.id, p.at.off, p.e.end-p.e.off)
+		return score, old, true
+	}
+	if scores := p.big.scores; scores != nil {
+		at, _ := scores.seek(score, elem)
+		scores.remove(at)
+	}
+	p.big.members.remove(p.at)
+	f.fs.demote(f.id, p.big)
 	return score, old, true
 }
 

@@ -11,7 +11,7 @@ const (
 	// a page on average, so smaller pages are faster and cost more index.
 	pageLimit = 1536
 
-	pageHead   = 15 // bytes: window base 8, bytes of entries 4, entries 2, window shift 1
+	pageHead   = 16 // bytes: window base 8, bytes of entries 4, entries 2, window shift 1, strays 1
 	groupLimit = 128
 )
 
@@ -80,9 +80,20 @@ func (x *index) runOf(b []byte) run {
 // setHead writes a page's header.
 func setHead(b []byte, w window, used, n int) {
 	binary.LittleEndian.PutUint64(b, w.base)
+	b[14], b[15] = w.shift, 0
+	setSize(b, used, n)
+}
+
+func setSize(b []byte, used, n int) {
 	binary.LittleEndian.PutUint32(b[8:], uint32(used))
 	binary.LittleEndian.PutUint16(b[12:], uint16(n))
-	b[14] = w.shift
+}
+
+// stray counts a key outside the page's window, and reports whether there have been so
+// many that the page needs another.
+func stray(b []byte, n int) bool {
+	b[15]++
+	return b[15] > 8 || int(b[15]) > n/4
 }
 
 // firstAbove reports whether a page's first entry, whose key equals the one sought, has a

@@ -9,9 +9,12 @@ func (x *index) insert(at spot, key uint64, name string, loc Loc, score uint64) 
 	used := len(old.data)
 	b := x.arena.resize(r.page, pageHead+used+size)
 	openGap(b[pageHead:], at.off, used, size)
-	setHead(b, old.window, used+size, old.n+1)
+	setSize(b, used+size, old.n+1)
 	run := x.runOf(b)
 	run.write(at.off, key, name, loc, score)
+	if x.shape != ranked && !old.window.holds(key) && stray(b, old.n) {
+		x.refit(r.page)
+	}
 	if at.off == 0 {
 		x.setKey(at.group, at.page, key)
 	}
@@ -20,9 +23,9 @@ func (x *index) insert(at spot, key uint64, name string, loc Loc, score uint64) 
 }
 
 // makeRoom returns the spot for an entry of that size once its page has room for it.
-// Entries at either end of the order begin a new page instead of splitting a full
-// one, so that names or scores that only rise fill their pages. So do entries
-// of more than half a page, with which a split would go on and on.
+// A score at either end of the order begins a new page instead of splitting a full one, so
+// that scores that only rise or fall fill their pages. So does an entry of more than
+// half a page, with which a split would go on and on.
 func (x *index) makeRoom(at spot, key uint64, size int) spot {
 	if len(x.groups) == 0 {
 		return x.newPage(0, 0, key, whole)
@@ -35,13 +38,13 @@ func (x *index) makeRoom(at spot, key uint64, size int) spot {
 			return at
 		}
 		alone := size > pageLimit/2 || run.n == 1
-		first := at.group == 0 && at.page == 0
-		last := at.group == len(x.groups)-1 && at.page == len(g.refs)-1
+		first := x.shape == ranked && at.group == 0 && at.page == 0
+		last := x.shape == ranked && at.group == len(x.groups)-1 && at.page == len(g.refs)-1
 		if at.off == 0 && (alone || first) {
-			return x.newPage(at.group, at.page, key, run.window)
+			return x.newPage(at.group, at.page, key, window{key, run.window.shift})
 		}
 		if at.off == used && (alone || last) {
-			return x.newPage(at.group, at.page+1, key, run.window)
+			return x.newPage(at.group, at.page+1, key, window{key, run.window.shift})
 		}
 		cut := at
 		if !alone {
@@ -118,7 +121,7 @@ func (x *index) remove(at spot) {
 	}
 	closeGap(b[pageHead:], at.off, used, size)
 	used -= size
-	setHead(b, run.window, used, run.n-1)
+	setSize(b, used, run.n-1)
 	x.arena.resize(page, pageHead+used)
 	if at.off == 0 {
 		run = x.run(page)

@@ -20,8 +20,24 @@ const (
 	ranked
 )
 
-func (s shape) head() int { return [...]int{1, 1, 8}[s] }
-func (s shape) tail() int { return [...]int{8, 16, 0}[s] }
+// head returns the bytes of an entry before the length.
+func (s shape) head() int {
+	if s == ranked {
+		return 8
+	}
+	return 1
+}
+
+// tail returns the bytes of an entry behind the name.
+func (s shape) tail() int {
+	switch s {
+	case plain:
+		return 8
+	case scored:
+		return 16
+	}
+	return 0
+}
 
 func lengthBytes(n int) int {
 	if n < 128 {
@@ -50,6 +66,9 @@ func (w window) tag(hash uint64) uint8 {
 	}
 	return uint8(min((hash-w.base)>>w.shift, 255))
 }
+
+// holds reports whether a hash has a tag that those around the window do not have.
+func (w window) holds(hash uint64) bool { return hash >= w.base && (hash-w.base)>>w.shift < 256 }
 
 func windowOf(first, last uint64) window {
 	return window{first, uint8(max(bits.Len64(last-first)-8, 0))}
@@ -108,40 +127,50 @@ func (r *run) key(e entry) uint64 {
 	return r.hash.sumBytes(r.nameOf(e))
 }
 
+// skip returns the offset of the entry behind the one at off, of a run that is not ranked.
+func skip(data []byte, off, tail int) int {
+	length := int(data[off+1])
+	if length >= 128 {
+		length = int(binary.LittleEndian.Uint16(data[off+2:])) + 2
+	}
+	return off + 2 + length + tail
+}
+
 // seek returns the offset and the number of the first entry that is not below
 // (key, name), and whether it is that very entry.
 func (r *run) seek(key uint64, name string) (off, i int, found bool) {
 	if r.shape == ranked {
 		return r.seekRanked(key, name)
 	}
-	tag := r.window.tag(key)
-	for ; off < len(r.data); i++ {
+	tag, tail, data := r.window.tag(key), r.shape.tail(), r.data
+	for off < len(data) && data[off] < tag {
+		off = skip(data, off, tail)
+		i++
+	}
+	for off < len(data) && data[off] == tag {
 		e := r.entryAt(off)
-		if t := r.data[off]; t >= tag {
-			if t > tag {
-				return off, i, false
-			}
-			have := r.nameOf(e)
-			if string(have) == name && name != "" {
-				return off, i, true
-			}
-			// Scans look for a hash and no name, though there may be an entry without one.
-			if h := r.hash.sumBytes(have); h > key || h == key && string(have) >= name {
-				return off, i, h == key && string(have) == name
-			}
+		have := r.nameOf(e)
+		if string(have) == name && name != "" {
+			return off, i, true
+		}
+		// Scans look for a hash and no name, though there may be an entry without one.
+		if h := r.hash.sumBytes(have); h > key || h == key && string(have) >= name {
+			return off, i, h == key && string(have) == name
 		}
 		off = e.end
+		i++
 	}
 	return off, i, false
 }
 
 func (r *run) seekRanked(score uint64, name string) (off, i int, found bool) {
 	for ; off < len(r.data); i++ {
+		have := binary.LittleEndian.Uint64(r.data[off:])
+		if have > score {
+			return off, i, false
+		}
 		e := r.entryAt(off)
-		if have := r.key(e); have >= score {
-			if have > score {
-				return off, i, false
-			}
+		if have == score {
 			if have := r.nameOf(e); string(have) >= name {
 				return off, i, string(have) == name
 			}
@@ -154,8 +183,14 @@ func (r *run) seekRanked(score uint64, name string) (off, i int, found bool) {
 // at returns the offset of the i-th entry; that of the end for i = n.
 func (r *run) at(i int) int {
 	off := 0
-	for ; i > 0; i-- {
-		off = r.entryAt(off).end
+	if r.shape == ranked {
+		for ; i > 0; i-- {
+			off = r.entryAt(off).end
+		}
+		return off
+	}
+	for tail := r.shape.tail(); i > 0; i-- {
+		off = skip(r.data, off, tail)
 	}
 	return off
 }

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Score returns the score of a sorted set's element.
+// Score returns the score and the location of a sorted set's element.
 func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
-	r, e, found := f.find(elem)
-	must("Score", f.Type(), r.shape == scored || !found)
-	if !found {
+	var p place
+	if f.seek(elem, &p); !p.found {
 		return 0, 0, false
 	}
-	return r.score(e), r.loc(e), true
+	must("Score", f.Type(), p.run.shape == scored)
+	return p.run.score(p.e), p.run.loc(p.e), true
 }
 
 // PutScored sets the score and the location of a sorted set's element, and returns
@@ -21,19 +21,20 @@ func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
 func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, old Loc, existed bool) {
 	t := f.Type()
 	must("PutScored", t, t == ZSet)
-	r, e, found := f.find(elem)
-	if !found {
-		f.add(elem, loc, score)
+	var p place
+	if f.seek(elem, &p); !p.found {
+		f.add(elem, &p, loc, score)
 		return 0, 0, false
 	}
-	oldScore, old = r.score(e), r.loc(e)
-	r.setScore(e, score)
-	r.setLoc(e, loc)
-	if g := f.fs.big(f.id); g != nil && oldScore != score {
-		at, _ := g.scores.seek(oldScore, elem)
-		g.scores.remove(at)
-		at, _ = g.scores.seek(score, elem)
-		g.scores.insert(at, score, elem, 0, 0)
+	oldScore, old = p.run.score(p.e), p.run.loc(p.e)
+	p.run.setScore(p.e, score)
+	p.run.setLoc(p.e, loc)
+	if p.big != nil && oldScore != score {
+		scores := p.big.scores
+		at, _ := scores.seek(oldScore, elem)
+		scores.remove(at)
+		at, _ = scores.seek(score, elem)
+		scores.insert(at, score, elem, 0, 0)
 	}
 	return oldScore, old, true
 }

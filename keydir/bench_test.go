@@ -1,0 +1,221 @@
+package keydir_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+const benchKeys = 1_000_000
+
+func hashes(n int) []uint64 {
+	r := rand.New(rand.NewPCG(1, 2))
+	h := make([]uint64, n)
+	for i := range h {
+		h[i] = r.Uint64()
+	}
+	return h
+}
+
+func elems(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%010d", i)
+	}
+	return names
+}
+
+func BenchmarkHash(b *testing.B) {
+	for _, n := range []int{4, 10, 16, 32, 100} {
+		name := string(count(n))
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			seed := keydir.Seed{1, 2}
+			for b.Loop() {
+				seed.Hash(name)
+			}
+		})
+	}
+}
+
+func BenchmarkInsert(b *testing.B) {
+	all := hashes(benchKeys)
+	d := keydir.NewDirectory(keydir.Seed{})
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if i == len(all) {
+			i, d = 0, keydir.NewDirectory(keydir.Seed{})
+		}
+		d.Insert(all[i], keydir.Slot{Type: keydir.String, Loc: 1})
+		i++
+	}
+}
+
+func filled(all []uint64) *keydir.Directory {
+	d := keydir.NewDirectory(keydir.Seed{})
+	for _, h := range all {
+		d.Insert(h, keydir.Slot{Type: keydir.String, Loc: 1})
+	}
+	return d
+}
+
+func BenchmarkFind(b *testing.B) {
+	all := hashes(2 * benchKeys)
+	d := filled(all[:benchKeys])
+	for _, test := range []struct {
+		name string
+		ask  []uint64
+	}{{"hit", all[:benchKeys]}, {"miss", all[benchKeys:]}} {
+		b.Run(test.name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				d.Find(test.ask[i], 0)
+				if i++; i == benchKeys {
+					i = 0
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSwap(b *testing.B) {
+	all := hashes(benchKeys)
+	d := filled(all)
+	s := keydir.Slot{Type: keydir.String, Loc: 1}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		d.Swap(all[i], s, s)
+		if i++; i == benchKeys {
+			i = 0
+		}
+	}
+}
+
+func BenchmarkReplaceSlot(b *testing.B) {
+	all := hashes(2 * benchKeys)
+	d := filled(all[:benchKeys])
+	s := keydir.Slot{Type: keydir.String, Loc: 1}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		d.Delete(all[i], s)
+		d.Insert(all[(i+benchKeys)%len(all)], s)
+		if i++; i == len(all) {
+			i = 0
+		}
+	}
+}
+
+// BenchmarkFamily works on families of ten to a million elements.
+func BenchmarkFamily(b *testing.B) {
+	for _, n := range []int{10, 60, 1000, benchKeys} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchFamily(b, n) })
+	}
+}
+
+func benchFamily(b *testing.B, n int) {
+	names := elems(n)
+	r := rand.New(rand.NewPCG(3, 4))
+	r.Shuffle(n, func(i, j int) { names[i], names[j] = names[j], names[i] })
+	d := keydir.NewDirectory(keydir.Seed{1, 2})
+	set := d.NewFamily(1, keydir.Set, "set")
+	zset := d.NewFamily(2, keydir.ZSet, "zset")
+	list := d.NewFamily(3, keydir.List, "list")
+	for i, name := range names {
+		set.Put(name, keydir.Loc(i+1))
+		zset.PutScored(name, r.Uint64(), keydir.Loc(i+1))
+		list.PutAt(int64(i), 1)
+	}
+	i := 0
+	next := func() string {
+		if i++; i >= n {
+			i = 0
+		}
+		return names[i]
+	}
+	run := func(name string, f func()) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				f()
+			}
+		})
+	}
+	run("get", func() { set.Get(next()) })
+	run("replace", func() { set.Put(next(), 7) })
+	run("delete+put", func() { name := next(); set.Delete(name); set.Put(name, 7) })
+	run("at", func() { next(); set.At(i) })
+	run("scan 10", func() {
+		left := 10
+		set.Scan(set.HashOf(next()), func(uint64, []byte, keydir.Loc) bool { left--; return left > 0 })
+	})
+	run("score", func() { zset.Score(next()) })
+	run("rescore", func() { zset.PutScored(next(), r.Uint64(), 7) })
+	run("rank", func() { name := next(); score, _, _ := zset.Score(name); zset.Rank(score, name) })
+	run("ascend 10", func() {
+		next()
+		left := 10
+		zset.AscendRank(i, func([]byte, uint64) bool { left--; return left > 0 })
+	})
+	run("descend 10", func() {
+		next()
+		left := 10
+		zset.DescendRank(i, func([]byte, uint64) bool { left--; return left > 0 })
+	})
+	run("list at", func() { next(); list.LocAt(int64(i)) })
+	run("list rotate", func() {
+		head, tail := list.Bounds()
+		list.DeleteAt(head)
+		list.PutAt(tail+1, 9)
+	})
+}
+
+func BenchmarkSmallFamilies(b *testing.B) {
+	seed := keydir.Seed{1, 2}
+	keys := elems(100_000)
+	d := keydir.NewDirectory(seed)
+	for _, key := range keys {
+		f := d.NewFamily(seed.Hash(key), keydir.Hash, key)
+		for _, name := range keys[:10] {
+			f.Put(name, 1)
+		}
+	}
+	i := 0
+	next := func() string {
+		if i++; i == len(keys) {
+			i = 0
+		}
+		return keys[i]
+	}
+	b.Run("find and get", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			key := next()
+			f, _ := d.FindFamily(seed.Hash(key), key)
+			f.Get(keys[5])
+		}
+	})
+	b.Run("drop and restore", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			key := next()
+			h := seed.Hash(key)
+			f, _ := d.FindFamily(h, key)
+			d.Restore(h, d.DropFamily(h, f))
+		}
+	})
+	b.Run("make, fill with 10, drop", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			f := d.NewFamily(1, keydir.Hash, "another key")
+			for _, name := range keys[:10] {
+				f.Put(name, 1)
+			}
+			d.DropFamily(1, f)
+		}
+	})
+}
