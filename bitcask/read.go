@@ -31,7 +31,8 @@ func (q *query) matches(rec *record) bool {
 }
 
 // get appends the value of the record at loc to dst if it is the one that q
-// describes. With dst nil and peek set only the length is wanted.
+// describes. With peek it returns the value where it lies instead, valid as
+// long as the stripe lock is held, to be read by appendFrom.
 func (sg *segment) get(dst []byte, loc keydir.Loc, q *query, peek bool) (out []byte, n int, match bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -46,10 +47,21 @@ func (sg *segment) get(dst []byte, loc keydir.Loc, q *query, peek bool) (out []b
 	if !q.matches(&rec) {
 		return dst, 0, false, nil
 	}
-	if !peek {
-		dst = append(dst, rec.value...)
+	if peek {
+		return rec.value, len(rec.value), true, nil
 	}
-	return dst, len(rec.value), true, nil
+	return append(dst, rec.value...), len(rec.value), true, nil
+}
+
+// appendFrom appends bytes that get gave out with peek.
+func (sg *segment) appendFrom(dst, value []byte, loc keydir.Loc) (out []byte, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = dst, sg.fault(r, loc)
+		}
+	}()
+	return append(dst, value...), nil
 }
 
 // identify hands the record at loc to fn; it is valid only within fn.

@@ -28,6 +28,10 @@ type Tx struct {
 	undo    []undoOp
 	touched []touchedFamily
 
+	// The string that find proved last: reading it costs no second checksum.
+	provedLoc keydir.Loc
+	proved    []byte
+
 	positions  []int // scratch of frame
 	frameStart int   // where the frame begins in buf
 }

@@ -68,10 +68,14 @@ func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, e
 	}
 }
 
-// prove reports whether the string record at loc is that of key.
+// prove reports whether the string record at loc is that of key, and
+// remembers where its value lies.
 func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
 	q := query{ns: sp.id, kind: KindString, typ: keydir.String, key: key}
-	_, _, match, err := t.get(nil, loc, &q, true)
+	value, _, match, err := t.get(nil, loc, &q, true)
+	if match && !loc.Pending() {
+		t.provedLoc, t.proved = loc, value
+	}
 	return match, err
 }
 
@@ -86,10 +90,10 @@ func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, 
 		if !q.matches(&rec) {
 			return dst, 0, false, nil
 		}
-		if !peek {
-			dst = append(dst, rec.value...)
+		if peek {
+			return rec.value, len(rec.value), true, nil
 		}
-		return dst, len(rec.value), true, nil
+		return append(dst, rec.value...), len(rec.value), true, nil
 	}
 	sg, err := t.s.segmentOf(loc)
 	if err != nil {
@@ -103,12 +107,22 @@ const errName = "the record is not the one that the keydir expects"
 // Value appends to dst the value of a string or element that Find or a family
 // gave loc for. elem is ignored for strings.
 func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	if typ == keydir.String && loc == t.provedLoc {
+		sg, err := t.s.segmentOf(loc)
+		if err != nil {
+			return dst, err
+		}
+		return sg.appendFrom(dst, t.proved, loc)
+	}
 	dst, _, err := t.value(dst, ns, key, elem, typ, loc, false)
 	return dst, err
 }
 
 // ValueLen is the length of what Value would append.
 func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
+	if typ == keydir.String && loc == t.provedLoc {
+		return len(t.proved), nil
+	}
 	_, n, err := t.value(nil, ns, key, elem, typ, loc, true)
 	return n, err
 }

@@ -30,6 +30,12 @@ type unit struct {
 	expired   int // keys dropped because their time had come
 }
 
+// firstTx is a unit and the first view of it, in one allocation.
+type firstTx struct {
+	unit unit
+	Tx   Tx
+}
+
 type deadlineChange struct {
 	space uint32
 	key   string
@@ -120,12 +126,22 @@ func (s *Store) beginStripe(stripe int) (*Tx, error) {
 }
 
 func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
-	return &Tx{unit: &unit{store: s, log: log, write: write, clock: s.clock.now()}, ns: s.ns}
+	first := &firstTx{unit: unit{store: s, log: log, write: write, clock: s.clock.now()}}
+	first.Tx = Tx{unit: &first.unit, ns: s.ns}
+	return &first.Tx
 }
 
-// end commits, or takes everything back if err is not nil, unlocks, and waits
-// as the sync mode wants.
+// end is finish and the wait that the sync mode wants.
 func (t *Tx) end(err error) error {
+	ticket, err := t.finish(err)
+	if err != nil {
+		return err
+	}
+	return t.store.WaitDurable(ticket)
+}
+
+// finish commits, or takes everything back if err is not nil, and unlocks.
+func (t *Tx) finish(err error) (Ticket, error) {
 	if err == nil {
 		err = t.err
 	}
@@ -137,11 +153,10 @@ func (t *Tx) end(err error) error {
 		t.undoDeadlines(0)
 	}
 	t.log.End()
-	if err != nil {
-		return err
+	if err == nil {
+		t.store.counters.expired.Add(uint64(t.expired))
 	}
-	t.store.counters.expired.Add(uint64(t.expired))
-	return t.store.log.WaitDurable(ticket)
+	return Ticket(ticket), err
 }
 
 // cancel takes everything back and unlocks.
