@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/urfave/cli/v2"
+)
+
+// maxFindings is how many findings are printed; the rest are counted.
+const maxFindings = 1000
+
+func checkCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "Reads a whole store and reports whatever is damaged",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave check [DIR] [--json]",
+		Description: `Verifies every checksum, follows every entry of the index to its record, counts
+the elements of every collection again and compares the hint files. It writes
+nothing and can run beside a server; it then checks the store as it was when the
+check began.
+
+Each finding is one line with its file and offset. The status is 0 for a sound
+store, 4 for a damaged one, and 3 if it could not be opened to be checked.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},
+			quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			dir, err := dirArgument(c)
+			if err != nil {
+				return err
+			}
+			return runCheck(t, dir, c.Bool("json"), c.Bool("quiet"))
+		},
+	}
+}
+
+// dirArgument is the store that an offline tool is to work on.
+func dirArgument(c *cli.Context) (string, error) {
+	switch c.NArg() {
+	case 0:
+		return orDefault(os.Getenv("STAVE_DIR"), defaultDir), nil
+	case 1:
+		return c.Args().First(), nil
+	}
+	return "", usagef("%s takes one directory", c.Command.Name)
+}
+
+// A checkReport is what --json prints.
+type checkReport struct {
+	Sound    bool                `json:"sound"`
+	Result   bitcask.CheckResult `json:"result"`
+	Torn     int64               `json:"torn_bytes"` // behind the last commit, never acknowledged as durable
+	Findings []bitcask.Finding   `json:"findings"`
+	Seconds  float64             `json:"seconds"`
+}
+
+func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
+	ctx, stop := t.interruptible()
+	defer stop()
+	started := time.Now()
+	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	if err != nil {
+		return damage(t, err, asJSON)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	report := checkReport{Findings: []bitcask.Finding{}, Torn: store.Log().Recovery().TornBytes}
+	result, err := store.Check(ctx, func(f bitcask.Finding) {
+		if len(report.Findings) < maxFindings {
+			report.Findings = append(report.Findings, f)
+		}
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return failed(exitCommand, fmt.Errorf("check %s: %w", dir, err))
+	}
+	report.Result, report.Sound, report.Seconds = result, result.Findings == 0, time.Since(started).Seconds()
+	if err := printCheck(t, report, asJSON, quiet); err != nil {
+		return failed(exitCommand, err)
+	}
+	if !report.Sound {
+		return &exitError{status: exitDamage}
+	}
+	return nil
+}
+
+// damage tells a store that is damaged beyond opening, which is a finding, from
+// one that is only locked or not there.
+func damage(t *terminal, err error, asJSON bool) error {
+	corrupt, ok := errors.AsType[*bitcask.CorruptError](err)
+	if !ok && !errors.Is(err, bitcask.ErrMissing) && !errors.Is(err, bitcask.ErrManifest) && !errors.Is(err, bitcask.ErrForeign) {
+		return err
+	}
+	if !asJSON {
+		return failed(exitDamage, errors.Unwrap(err))
+	}
+	finding := bitcask.Finding{Rule: "open", Detail: err.Error()}
+	if ok {
+		finding.File, finding.Offset, finding.Detail = corrupt.File, corrupt.Offset, corrupt.Reason
+	}
+	report := checkReport{Findings: []bitcask.Finding{finding}, Result: bitcask.CheckResult{Findings: 1}}
+	if err := json.NewEncoder(t.out).Encode(report); err != nil {
+		return failed(exitCommand, err)
+	}
+	return &exitError{status: exitDamage}
+}
+
+func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
+	if asJSON {
+		return json.NewEncoder(t.out).Encode(r)
+	}
+	for _, f := range r.Findings {
+		if _, err := fmt.Fprintf(t.out, "%s\n", safeText([]byte(f.String()))); err != nil {
+			return err
+		}
+	}
+	if quiet {
+		return nil
+	}
+	verdict := "sound"
+	if n := r.Result.Findings; n > 0 {
+		verdict = fmt.Sprintf("DAMAGED: %s findings", countText(int64(n)))
+	}
+	text := fmt.Sprintf("%s: %d segments, %d hints, %s, %s records, %s keys checked in %s", verdict, r.Result.Segments, r.Result.Hints,
+		sizeText(r.Result.Bytes), countText(int64(r.Result.Records)), countText(int64(r.Result.Keys)),
+		durationText(time.Duration(r.Seconds*float64(time.Second))))
+	if r.Torn > 0 {
+		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open drops", sizeText(r.Torn))
+	}
+	_, err := fmt.Fprintln(t.out, text)
+	return err
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stavedb/stave/server"
+)
+
+// shellHelp is what HELP alone says.
+const shellHelp = `stave shell. Commands are Redis's, and so are the quotes: "a\x00b" and 'it\'s'.
+  HELP SET          how a command is used
+  HELP @hash        the commands of a group: %s
+  Tab               completes commands, subcommands and key names
+  Ctrl-R            searches the lines typed before
+  Ctrl-C            drops the line; Ctrl-D or EXIT leaves
+  5 INCR visits     runs a command five times
+  CLEAR             clears the screen
+  :set nohints      stops the hints below the line; :set hints brings them back
+`
+
+// help answers HELP, HELP command and HELP @group from the command table. ok is
+// false when args are something else. It is answered here and not by the
+// store, so that it works the same on every server.
+func (s *session) help(args [][]byte) (text string, ok bool, err error) {
+	if name := string(args[0]); !strings.EqualFold(name, "help") && name != "?" {
+		return "", false, nil
+	}
+	bold := s.printer.color && s.printer.format == formatTyped
+	if len(args) == 1 {
+		return fmt.Sprintf(shellHelp, strings.Join(groups(), " ")), true, nil
+	}
+	if group, isGroup := strings.CutPrefix(strings.ToLower(string(args[1])), "@"); isGroup {
+		text = groupHelp(group, bold)
+		if text == "" {
+			return "", true, fmt.Errorf("no group @%s: there are %s", clip(group, 40), strings.Join(groups(), " "))
+		}
+		return text, true, nil
+	}
+	var words []string
+	for _, arg := range args[1:] {
+		words = append(words, string(arg))
+	}
+	name := strings.Join(words, " ")
+	c, found := lookupCommand(name)
+	if !found {
+		return "", true, fmt.Errorf("no command %q (HELP lists the groups)", clip(name, 40))
+	}
+	return commandHelp(c, bold), true, nil
+}
+
+// lookupCommand finds a command, or a subcommand by both words.
+func lookupCommand(name string) (*server.Command, bool) {
+	c := server.Lookup(strings.Join(strings.Fields(name), "|"))
+	return c, c != nil
+}
+
+// groups lists the groups that have commands, each with its @.
+func groups() []string {
+	var names []string
+	for _, c := range server.Commands {
+		if name := "@" + string(c.Group); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// title is a command's name as people write it: CLIENT SETNAME.
+func title(c *server.Command) string {
+	return strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
+}
+
+// commandHelp describes one command and names its subcommands.
+func commandHelp(c *server.Command, bold bool) string {
+	var b strings.Builder
+	writeUsage(&b, c, bold)
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "  %-11s %s\n", name+":", value)
+		}
+	}
+	row("summary", c.Summary)
+	row("cost", c.Complexity)
+	if c.IsOwn() {
+		row("since", "Stave "+c.Since)
+	} else {
+		row("since", "Redis "+c.Since)
+	}
+	row("group", string(c.Group))
+	for _, sub := range c.Subcommands {
+		b.WriteByte('\n')
+		writeUsage(&b, sub, bold)
+		row("summary", sub.Summary)
+	}
+	return b.String()
+}
+
+// groupHelp lists the commands of a group, "" if there are none.
+func groupHelp(group string, bold bool) string {
+	var b strings.Builder
+	for _, c := range server.Commands {
+		if string(c.Group) != group {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		writeUsage(&b, c, bold)
+		fmt.Fprintf(&b, "  summary: %s\n", c.Summary)
+	}
+	return b.String()
+}
+
+// writeUsage writes a command's name and arguments.
+func writeUsage(b *strings.Builder, c *server.Command, bold bool) {
+	name := title(c)
+	if bold {
+		name = "\x1b[1m" + name + "\x1b[0m"
+	}
+	fmt.Fprintf(b, "  %s\n", strings.TrimSpace(name+" "+c.Syntax))
+}

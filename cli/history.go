@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// Limits of the shell's history.
+const (
+	maxHistoryLines = 5000     // lines kept when a shell starts
+	maxHistoryLine  = 16 << 10 // bytes; longer lines are not worth recalling
+)
+
+// A history keeps the lines of the interactive shell, in memory and in a file
+// that only its owner can read. Each line of the file is one entry as a JSON
+// string, since an entry may hold line breaks. It implements readline's
+// History; a file that cannot be written costs the next shell its memory and
+// is no reason to disturb this one.
+type history struct {
+	lines []string
+	path  string // "": memory only
+}
+
+// historyPath is where the shell keeps its lines: $STAVE_HISTFILE (empty or
+// /dev/null: nowhere), or ~/.stave_history.
+func historyPath() string {
+	if path, ok := os.LookupEnv("STAVE_HISTFILE"); ok {
+		if path == os.DevNull {
+			return ""
+		}
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".stave_history")
+}
+
+// loadHistory reads the file at path, and shortens it when it has grown well
+// past its limit. Lines it cannot read are left out.
+func loadHistory(path string) *history {
+	h := &history{path: path}
+	if path == "" {
+		return h
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return h
+	}
+	scanner := bufio.NewScanner(bytes.NewReader(data))
+	scanner.Buffer(nil, 8*maxHistoryLine)
+	for scanner.Scan() {
+		var line string
+		if json.Unmarshal(scanner.Bytes(), &line) == nil && line != "" {
+			h.lines = append(h.lines, line)
+		}
+	}
+	if len(h.lines) > 2*maxHistoryLines {
+		h.lines = h.lines[len(h.lines)-maxHistoryLines:]
+		h.rewrite()
+	}
+	return h
+}
+
+// rewrite replaces the file by the lines in memory. The old file stands until
+// the new one is whole.
+func (h *history) rewrite() {
+	var out []byte
+	for _, line := range h.lines {
+		out = append(appendText(out, strings.ToValidUTF8(line, "?")), '\n')
+	}
+	temporary := h.path + ".new"
+	if os.WriteFile(temporary, out, 0o600) == nil {
+		os.Rename(temporary, h.path)
+	}
+}
+
+// Write adds a line, unless it is blank, repeats the last one, is overlong, or
+// carries a password.
+func (h *history) Write(line string) (int, error) {
+	line = strings.TrimSpace(line)
+	if line == "" || len(line) > maxHistoryLine || isSecret(line) {
+		return len(h.lines), nil
+	}
+	if n := len(h.lines); n > 0 && h.lines[n-1] == line {
+		return n, nil
+	}
+	h.lines = append(h.lines, line)
+	if h.path == "" {
+		return len(h.lines), nil
+	}
+	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return len(h.lines), nil
+	}
+	defer f.Close()
+	f.Chmod(0o600) // a file made by other means may be open to all
+	f.Write(append(appendText(nil, strings.ToValidUTF8(line, "?")), '\n'))
+	return len(h.lines), nil
+}
+
+// GetLine returns the i-th line, oldest first.
+func (h *history) GetLine(i int) (string, error) {
+	if i < 0 || i >= len(h.lines) {
+		return "", errors.New("no such line in the history")
+	}
+	return h.lines[i], nil
+}
+
+// Len returns the number of lines.
+func (h *history) Len() int { return len(h.lines) }
+
+// Dump returns all lines.
+func (h *history) Dump() any { return h.lines }
+
+// isSecret reports whether a line may carry a password. Lines that do not
+// parse are judged by their words: a quote left open must not leak one.
+func isSecret(line string) bool {
+	var words []string
+	args, err := resp.SplitLine([]byte(line))
+	for _, arg := range args {
+		words = append(words, strings.ToLower(string(arg)))
+	}
+	if err != nil {
+		words = strings.Fields(strings.ToLower(line))
+	}
+	if len(words) > 1 && isRepeat(words[0]) {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return false
+	}
+	later := func(parts ...string) bool {
+		for _, word := range words[1:] {
+			for _, part := range parts {
+				if strings.Contains(word, part) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	switch words[0] {
+	case "auth":
+		return true
+	case "hello", "migrate":
+		return later("auth")
+	case "acl":
+		return later("setuser")
+	case "config":
+		return later("set") && later("pass", "auth", "secret")
+	}
+	return false
+}
+
+// isRepeat reports whether a word is the count that may precede a command.
+func isRepeat(word string) bool {
+	n, ok := resp.ParseInt([]byte(word))
+	return ok && n > 0
+}
+
+// historyNote says where lines are kept, for the shell's help.
+func (h *history) historyNote() string {
+	if h.path == "" {
+		return "Lines are not kept after this shell."
+	}
+	return fmt.Sprintf("Lines are kept in %s, those with passwords left out.", h.path)
+}

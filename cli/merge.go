@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/merge"
+	"github.com/urfave/cli/v2"
+)
+
+func mergeCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "merge",
+		Usage:     "Gives back the disk space of overwritten and deleted data",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave merge [DIR] [--dry-run] [--all] [--json]",
+		Description: `Copies what is live out of the segments with the most garbage and removes those
+segments. A running server does this by itself; this is for a store that no
+process has open. Interrupting it is safe: the store is then as it was.
+
+Without --all it takes the segments for which the copying pays: those with 40 %
+or 128 MiB of garbage, and short ones. --all takes every segment, also the one
+that is still being written to, and leaves no garbage at all.
+
+--dry-run shows the plan with its reasons and changes nothing; it works beside a
+running server too.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Usage: "show what would be merged and why, and change nothing"},
+			&cli.BoolFlag{Name: "all", Usage: "merge every segment"},
+			&cli.BoolFlag{Name: "json", Usage: "print the plan (--dry-run) or the result as JSON"},
+			quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			dir, err := dirArgument(c)
+			if err != nil {
+				return err
+			}
+			if c.Bool("dry-run") {
+				return runMergePlan(t, dir, c.Bool("all"), c.Bool("json"))
+			}
+			return runMerge(t, dir, c.Bool("all"), c.Bool("json"), c.Bool("quiet"))
+		},
+	}
+}
+
+// A mergePlan is what --dry-run --json prints.
+type mergePlan struct {
+	Segments []plannedSegment `json:"segments"`
+	Taken    int              `json:"taken"`
+	Reads    int64            `json:"reads"`
+	Writes   int64            `json:"writes"`
+	Reclaims int64            `json:"reclaims"`
+}
+
+type plannedSegment struct {
+	Segment   uint32 `json:"segment"`
+	Bytes     int64  `json:"bytes"`
+	LiveBytes int64  `json:"live_bytes"`
+	Records   uint64 `json:"records"`
+	Taken     bool   `json:"taken"`
+	Reason    string `json:"reason"`
+}
+
+// newMergePlan turns the policy's plan into what is shown. With --all the
+// active segment, which no plan can take, is sealed before the merge begins.
+func newMergePlan(p merge.Plan, all bool) mergePlan {
+	shown := mergePlan{Segments: []plannedSegment{}}
+	for _, c := range p.Choices {
+		s := plannedSegment{Segment: c.ID, Bytes: c.Bytes, LiveBytes: c.LiveBytes, Records: c.Records, Taken: c.Taken, Reason: c.Reason}
+		if all && !c.Sealed && c.Records > 0 {
+			s.Taken, s.Reason = true, "all asked for; sealed first"
+		}
+		if s.Taken {
+			shown.Taken++
+			shown.Reads += s.Bytes
+			shown.Writes += s.LiveBytes
+		}
+		shown.Segments = append(shown.Segments, s)
+	}
+	shown.Reclaims = max(shown.Reads-shown.Writes, 0)
+	return shown
+}
+
+func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
+	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	plan := newMergePlan(store.Merger().Plan(all), all)
+	if asJSON {
+		return failed(exitCommand, json.NewEncoder(t.out).Encode(plan))
+	}
+	return failed(exitCommand, printMergePlan(t.out, plan))
+}
+
+func printMergePlan(w io.Writer, plan mergePlan) error {
+	table := newTable("segment", "size", "live", "dead", "records", "merge", "why")
+	for _, s := range plan.Segments {
+		taken := "-"
+		if s.Taken {
+			taken = "yes"
+		}
+		table.row(fmt.Sprintf("%09d", s.Segment), sizeText(s.Bytes), sizeText(s.LiveBytes), percentText(s.Bytes-s.LiveBytes, s.Bytes),
+			countText(int64(s.Records)), taken, s.Reason)
+	}
+	if err := table.write(w); err != nil {
+		return err
+	}
+	text := "nothing to merge" + allHint(plan)
+	if plan.Taken > 0 {
+		text = fmt.Sprintf("would read %s in %d of %d segments, write %s and reclaim %s", sizeText(plan.Reads), plan.Taken, len(plan.Segments),
+			sizeText(plan.Writes), sizeText(plan.Reclaims))
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+// allHint says what --all would reclaim when the policy sees nothing to do.
+func allHint(plan mergePlan) string {
+	var dead int64
+	for _, s := range plan.Segments {
+		if s.Records > 0 { // an empty segment's header is no garbage
+			dead += s.Bytes - s.LiveBytes
+		}
+	}
+	if dead <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; --all would reclaim about %s", sizeText(dead))
+}
+
+func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
+	ctx, stop := t.interruptible()
+	defer stop()
+	store, err := openExisting(dir, &db.Options{NoMerge: true})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := store.Close(); closeErr != nil {
+			err = errors.Join(err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))
+		}
+	}()
+	before := newMergePlan(store.Merger().Plan(all), all)
+	bar := newProgress(t.bars(quiet || asJSON), "merge", before.Reads)
+	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.update(read, read, -1) }})
+	bar.clear()
+	if ctx.Err() != nil {
+		t.complain(errors.New("interrupted; the store is as it was"))
+		return ctx.Err()
+	}
+	if err != nil {
+		return failed(exitCommand, fmt.Errorf("merge %s: %w", dir, err))
+	}
+	switch {
+	case asJSON:
+		err = json.NewEncoder(t.out).Encode(result)
+	case quiet:
+	case result.Segments == 0:
+		_, err = fmt.Fprintf(t.out, "nothing to merge%s\n", allHint(before))
+	default:
+		_, err = fmt.Fprintln(t.out, mergeSentence(result, len(before.Segments)))
+	}
+	return failed(exitCommand, err)
+}
+
+// mergeSentence is what a merge ends with.
+func mergeSentence(r merge.Result, before int) string {
+	return fmt.Sprintf("reclaimed %s of %s read in %s (%d segments -> %d)", sizeText(max(r.Reclaimed(), 0)), sizeText(r.BytesRead),
+		durationText(r.Took.Round(time.Microsecond)), before, r.SegmentsNow)
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// A format is how replies are written out.
+type format int
+
+const (
+	formatTyped format = iota // redis-cli's form for people: (integer) 1, "quoted", 1) 2) 3)
+	formatRaw                 // the bytes alone, one element a line
+	formatJSON                // JSON, one reply a line
+)
+
+// A printer turns replies into bytes. It holds no output of its own.
+type printer struct {
+	format format
+	color  bool // errors in red; only ever set for a terminal
+}
+
+// append appends the printed form of r, ending in a newline.
+func (p printer) append(dst []byte, r resp.Reply) []byte {
+	switch p.format {
+	case formatRaw:
+		return append(appendRaw(dst, r), '\n')
+	case formatJSON:
+		return append(appendJSON(dst, r), '\n')
+	}
+	return p.appendTyped(dst, r, "")
+}
+
+// appendTyped is redis-cli's form for terminals. prefix is the indentation of
+// every line of an aggregate but its first, which stands behind its number.
+func (p printer) appendTyped(dst []byte, r resp.Reply, prefix string) []byte {
+	if r.Null {
+		return append(dst, "(nil)\n"...)
+	}
+	switch r.Kind {
+	case resp.Error, resp.BulkError:
+		return p.appendError(dst, r)
+	case resp.Integer:
+		dst = append(dst, "(integer) "...)
+		dst = strconv.AppendInt(dst, r.Int, 10)
+	case resp.Double:
+		dst = append(dst, "(double) "...)
+		dst = append(dst, r.Text...)
+	case resp.Boolean:
+		dst = append(dst, "("+strconv.FormatBool(r.Int != 0)+")"...)
+	case resp.BulkString:
+		dst = resp.AppendQuoted(dst, r.Text)
+	case resp.Array, resp.Map, resp.Set, resp.Push:
+		return p.appendItems(dst, r, prefix)
+	default: // simple string, verbatim, big number: text meant to be read as it is
+		dst = append(dst, safeText(r.Text)...)
+	}
+	return append(dst, '\n')
+}
+
+// appendError prints an error reply.
+func (p printer) appendError(dst []byte, r resp.Reply) []byte {
+	if p.color {
+		dst = append(dst, "\x1b[31m"...)
+	}
+	dst = append(dst, "(error) "...)
+	dst = append(dst, safeText(r.Text)...)
+	if p.color {
+		dst = append(dst, "\x1b[0m"...)
+	}
+	return append(dst, '\n')
+}
+
+// appendItems prints the elements of an aggregate, numbered from 1.
+func (p printer) appendItems(dst []byte, r resp.Reply, prefix string) []byte {
+	step, mark, empty := 1, ") ", "(empty array)\n"
+	switch r.Kind {
+	case resp.Map:
+		step, mark, empty = 2, "# ", "(empty hash)\n"
+	case resp.Set:
+		mark, empty = "~ ", "(empty set)\n"
+	case resp.Push:
+		empty = "(empty push)\n"
+	}
+	if len(r.Items) < step {
+		return append(dst, empty...)
+	}
+	width := len(strconv.Itoa(len(r.Items) / step))
+	inner := prefix + strings.Repeat(" ", width+2)
+	for i := 0; i+step <= len(r.Items); i += step {
+		if i > 0 {
+			dst = append(dst, prefix...)
+		}
+		dst = fmt.Appendf(dst, "%*d%s", width, i/step+1, mark)
+		dst = p.appendTyped(dst, r.Items[i], inner)
+		if step == 2 {
+			dst = append(dst[:len(dst)-1], " => "...)
+			if value := r.Items[i+1]; len(value.Items) > 0 { // on lines of its own
+				dst = append(append(dst, '\n'), inner...)
+			}
+			dst = p.appendTyped(dst, r.Items[i+1], inner)
+		}
+	}
+	return dst
+}
+
+// safeText lets through line breaks and tabs and escapes all other control
+// bytes: INFO and error texts may carry names that somebody else chose, and a
+// terminal must not obey them.
+func safeText(text []byte) []byte {
+	unsafe := func(r rune) bool {
+		return r < 0x20 && r != '\n' && r != '\r' && r != '\t' || r >= 0x7f && r < 0xa0
+	}
+	if bytes.IndexFunc(text, unsafe) < 0 {
+		return text
+	}
+	var out []byte
+	for _, r := range string(text) {
+		if unsafe(r) {
+			out = fmt.Appendf(out, `\x%02x`, r)
+		} else {
+			out = append(out, string(r)...)
+		}
+	}
+	return out
+}
+
+// appendRaw is the form for pipes: strings as they are, elements of aggregates
+// separated by line breaks, keys and values of maps by a space.
+func appendRaw(dst []byte, r resp.Reply) []byte {
+	switch r.Kind {
+	case resp.Array, resp.Set, resp.Push:
+		for i, item := range r.Items {
+			if i > 0 {
+				dst = append(dst, '\n')
+			}
+			dst = appendRaw(dst, item)
+		}
+		return dst
+	case resp.Map:
+		for i := 0; i+1 < len(r.Items); i += 2 {
+			if i > 0 {
+				dst = append(dst, '\n')
+			}
+			dst = append(appendRaw(dst, r.Items[i]), ' ')
+			dst = appendRaw(dst, r.Items[i+1])
+		}
+		return dst
+	case resp.Boolean:
+		return append(dst, "("+strconv.FormatBool(r.Int != 0)+")"...)
+	}
+	return append(dst, r.String()...)
+}
+
+// appendJSON is the form for programs. Bytes that are not UTF-8 come out as
+// {"b64":"..."}, and infinities as strings, because JSON knows neither.
+func appendJSON(dst []byte, r resp.Reply) []byte {
+	if r.Null {
+		return append(dst, "null"...)
+	}
+	switch r.Kind {
+	case resp.Integer:
+		return strconv.AppendInt(dst, r.Int, 10)
+	case resp.Boolean:
+		return strconv.AppendBool(dst, r.Int != 0)
+	case resp.Double:
+		if math.IsInf(r.Float, 0) || math.IsNaN(r.Float) || !json.Valid(r.Text) {
+			return appendBytes(dst, r.Text)
+		}
+		return append(dst, r.Text...)
+	case resp.BigNumber:
+		return append(dst, r.Text...)
+	case resp.Error, resp.BulkError:
+		dst = append(dst, `{"error":`...)
+		return append(appendBytes(dst, r.Text), '}')
+	case resp.Map:
+		return appendJSONMap(dst, r.Items)
+	case resp.Array, resp.Set, resp.Push:
+		dst = append(dst, '[')
+		for i, item := range r.Items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendJSON(dst, item)
+		}
+		return append(dst, ']')
+	}
+	return appendBytes(dst, r.Text)
+}
+
+// appendJSONMap writes a map as an object when every key can be the name of a
+// member, and as an array of pairs when one cannot.
+func appendJSONMap(dst []byte, items []resp.Reply) []byte {
+	names := true
+	for i := 0; i+1 < len(items); i += 2 {
+		names = names && isText(items[i])
+	}
+	opening, between, closing := "{", ":", "}"
+	if !names {
+		opening, between, closing = "[[", ",", "]]"
+	}
+	if len(items) < 2 {
+		return append(dst, "{}"...)
+	}
+	dst = append(dst, opening...)
+	for i := 0; i+1 < len(items); i += 2 {
+		switch {
+		case i > 0 && names:
+			dst = append(dst, ',')
+		case i > 0:
+			dst = append(dst, "],["...)
+		}
+		dst = appendJSON(dst, items[i])
+		dst = append(dst, between...)
+		dst = appendJSON(dst, items[i+1])
+	}
+	return append(dst, closing...)
+}
+
+// isText reports whether r is a string that JSON can hold unencoded.
+func isText(r resp.Reply) bool {
+	switch r.Kind {
+	case resp.SimpleString, resp.BulkString, resp.Verbatim:
+		return !r.Null && utf8.Valid(r.Text)
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// progressInterval is how often a bar is redrawn.
+const progressInterval = 100 * time.Millisecond
+
+// A progress bar is one line on stderr, redrawn in place. Without a terminal it
+// draws nothing, so callers need not ask. It is used from one goroutine.
+type progress struct {
+	out     io.Writer // nil: draw nothing
+	verb    string
+	total   int64 // what there is to do, in bytes or keys; 0: unknown, and no bar and no ETA
+	started time.Time
+	drawn   time.Time
+	shown   bool
+}
+
+// newProgress starts a bar on out, or a silent one when out is nil.
+func newProgress(out io.Writer, verb string, total int64) *progress {
+	now := time.Now()
+	return &progress{out: out, verb: verb, total: total, started: now, drawn: now}
+}
+
+// update draws the state, at most every progressInterval: how much of the
+// total is done, how many bytes were moved, and how many keys (-1: does not
+// apply).
+func (p *progress) update(done, bytes, keys int64) {
+	if p.out == nil {
+		return
+	}
+	now := time.Now()
+	if now.Sub(p.drawn) < progressInterval {
+		return
+	}
+	p.drawn, p.shown = now, true
+	fmt.Fprintf(p.out, "\r%s\x1b[K", p.line(done, bytes, keys, now.Sub(p.started)))
+}
+
+// clear removes the bar, so that whatever is written next has the line.
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// line is the text of the bar: it fits 80 columns.
+func (p *progress) line(done, bytes, keys int64, elapsed time.Duration) string {
+	seconds := max(elapsed.Seconds(), 0.001)
+	done = min(done, p.total)
+	var b strings.Builder
+	b.WriteString(p.verb)
+	if p.total > 0 {
+		const width = 20
+		full := int(float64(done) / float64(p.total) * width)
+		fmt.Fprintf(&b, " [%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat(".", width-full), float64(done)/float64(p.total)*100)
+	}
+	fmt.Fprintf(&b, " %s", sizeText(bytes))
+	if keys >= 0 {
+		fmt.Fprintf(&b, " %s keys", countText(keys))
+	}
+	fmt.Fprintf(&b, " %s/s", sizeText(int64(float64(bytes)/seconds)))
+	if left := p.total - done; left > 0 && done > 0 {
+		eta := time.Duration(float64(left) / float64(done) * float64(elapsed))
+		fmt.Fprintf(&b, " ETA %s", eta.Round(time.Second))
+	}
+	return b.String()
+}
+
+// sizeText writes a number of bytes the way people do: 12 B, 4.1 KB, 402 MB.
+func sizeText(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n), "KMGTPE"
+	i := -1
+	for v >= 999.5 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f %cB", v, units[i])
+	}
+	return fmt.Sprintf("%.0f %cB", v, units[i])
+}
+
+// countText writes a number with thousands separators: 1,234,567.
+func countText(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// durationText writes a duration in the unit that suits it: 3.1 s, 12 ms.
+func durationText(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d us", d.Microseconds())
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server"
+	"github.com/urfave/cli/v2"
+)
+
+func serveCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "serve",
+		Usage:     "Serves a store to Redis clients",
+		UsageText: "stave serve [--dir DIR] [--addr HOST:PORT] [--sync MODE]",
+		Description: `Speaks RESP2 and RESP3 to any Redis client. One line on the standard output says
+when the server is ready; what an operator should know goes to the standard
+error. SIGINT and SIGTERM let running commands finish, flush everything to the
+disk and end with status 0; a second signal ends at once.
+
+It listens on loopback addresses and Unix sockets only: there are no passwords
+yet, so whoever can connect owns the data.`,
+		Flags: []cli.Flag{
+			dirFlag(),
+			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Value: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
+			syncFlag("interval"),
+			quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("serve takes no arguments, only options")
+			}
+			return runServe(t, c)
+		},
+	}
+}
+
+func runServe(t *terminal, c *cli.Context) (err error) {
+	mode, err := syncMode(c.String("sync"))
+	if err != nil {
+		return err
+	}
+	ctx, stop := t.interruptible()
+	defer stop()
+	logger := serveLogger(t.err, c.Bool("quiet"))
+	dir := chosenDir(c)
+	started := time.Now()
+	store, err := db.Open(dir, &db.Options{Sync: mode, Logger: logger})
+	if err != nil {
+		return openError(dir, err)
+	}
+	defer func() {
+		if closeErr := store.Close(); closeErr != nil {
+			err = errors.Join(err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))
+		}
+	}()
+	listener, err := listen(ctx, c.String("addr"))
+	if err != nil {
+		return failed(exitOpen, err)
+	}
+	defer listener.Close()
+	if !c.Bool("quiet") {
+		if _, err := fmt.Fprintf(t.out, "stave %s ready on %s: %s, %s keys, sync %s, opened in %s\n", versionText(), listener.Addr(), dir,
+			countText(int64(store.Stats().Keys)), mode, durationText(time.Since(started))); err != nil {
+			return failed(exitCommand, err)
+		}
+	}
+	o := sessionOptions(dir)
+	o.Logger = logger
+	err = server.Serve(ctx, listener, store, o)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
+		return nil
+	}
+	if errors.Is(err, server.ErrNotLoopback) {
+		return usagef("%w", err)
+	}
+	return failed(exitCommand, err)
+}
+
+// serveLogger writes what an operator should know, a line each.
+func serveLogger(w io.Writer, quiet bool) *slog.Logger {
+	level := slog.LevelInfo
+	if quiet {
+		level = slog.LevelWarn
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// listen opens the socket. A socket file that nobody listens on any more, left
+// by a killed server, is replaced.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	var config net.ListenConfig
+	if !strings.HasPrefix(addr, "/") {
+		return config.Listen(ctx, "tcp", addr)
+	}
+	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
+		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
+	}
+	if info, err := os.Lstat(addr); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(addr); err != nil {
+			return nil, err
+		}
+	}
+	return config.Listen(ctx, "unix", addr)
+}

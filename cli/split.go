@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// splitLine splits a typed line into arguments by redis-cli's quoting rules.
+// A raw NUL would end the line there and lose the rest without a word, so it
+// is refused; "\x00" within double quotes is how to write one.
+func splitLine(line []byte) ([][]byte, error) {
+	if bytes.IndexByte(line, 0) >= 0 {
+		return nil, errors.New(`a NUL byte in the line: write it as "\x00"`)
+	}
+	args, err := resp.SplitLine(line)
+	if err != nil {
+		return nil, errors.New("unbalanced quotes")
+	}
+	return args, nil
+}
+
+// openQuote reports whether line ends inside a quoted word, so that another
+// line could complete it. A quote closed in the middle of a word cannot be
+// repaired by more text and is no open quote.
+func openQuote(line []byte) bool {
+	if _, err := resp.SplitLine(line); err == nil {
+		return false
+	}
+	// Behind a trailing backslash the quote alone would be escaped.
+	for _, ending := range []string{`"`, `'`, ` "`, ` '`} {
+		if _, err := resp.SplitLine(append(bytes.Clone(line), ending...)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// skipped reports whether a line of a script holds no command.
+func skipped(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) == 0 || line[0] == '#'
+}

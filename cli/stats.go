@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/urfave/cli/v2"
+)
+
+func statsCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "stats",
+		Usage:     "Shows what a store holds: segments, garbage, keys, deadlines, memory",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave stats [DIR] [--json]",
+		Description: `Opens the store for reading only, so it can run beside a server; it then shows the
+store as it was at that moment.`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object"}},
+		Action: func(c *cli.Context) error {
+			dir, err := dirArgument(c)
+			if err != nil {
+				return err
+			}
+			return runStats(t, dir, c.Bool("json"))
+		},
+	}
+}
+
+func runStats(t *terminal, dir string, asJSON bool) (err error) {
+	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if asJSON {
+		return failed(exitCommand, json.NewEncoder(t.out).Encode(store.Stats()))
+	}
+	return failed(exitCommand, printStats(t.out, store))
+}
+
+func printStats(w io.Writer, store *db.Store) error {
+	st := store.Stats()
+	segments := newTable("segment", "size", "live", "dead", "records", "")
+	for _, s := range store.Log().Segments() {
+		segments.row(fmt.Sprintf("%09d", s.ID), sizeText(s.Bytes), percentBar(s.LiveBytes, s.Bytes), percentText(s.Bytes-s.LiveBytes, s.Bytes),
+			countText(int64(s.Records)), segmentNote(s))
+	}
+	if err := segments.write(w); err != nil {
+		return err
+	}
+	keys := newTable("namespace", "keys", "with deadline", "average time left")
+	for _, ns := range st.Namespaces {
+		left := "-"
+		if ns.Deadlines > 0 {
+			left = durationText(time.Duration(ns.AverageTTLms) * time.Millisecond)
+		}
+		keys.row(fmt.Sprint(ns.Namespace), countText(int64(ns.Keys)), countText(int64(ns.Deadlines)), left)
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	if err := keys.write(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s on disk, %s of it live; %s keys; index %s in memory%s; newest record %s; opened in %s\n",
+		sizeText(st.Bytes), percentText(st.LiveBytes, st.Bytes), countText(int64(st.Keys)), sizeText(st.IndexBytes), perKey(st.IndexBytes, st.Keys),
+		countText(int64(st.Sequence)), durationText(store.Log().Recovery().Took))
+	return err
+}
+
+func perKey(bytes int64, keys int) string {
+	if keys == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f B a key)", float64(bytes)/float64(keys))
+}
+
+func segmentNote(s bitcask.SegmentInfo) string {
+	switch {
+	case !s.Sealed:
+		return "active"
+	case s.Merged:
+		return "merged"
+	}
+	return ""
+}
+
+// percentText writes part of whole in per cent.
+func percentText(part, whole int64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", float64(part)/float64(whole)*100)
+}
+
+// percentBar draws part of whole, in twenty steps.
+func percentBar(part, whole int64) string {
+	const width = 20
+	full := 0
+	if whole > 0 {
+		full = int(float64(part)/float64(whole)*width + 0.5)
+	}
+	return strings.Repeat("#", full) + strings.Repeat(".", width-full)
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// A table is text in columns: numbers to the right, words to the left.
+type table struct {
+	rows [][]string
+}
+
+func newTable(headings ...string) *table { return &table{rows: [][]string{headings}} }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write prints the table. A column is numeric if its first cell below the
+// heading starts with a digit.
+func (t *table) write(w io.Writer) error {
+	widths := make([]int, len(t.rows[0]))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range t.rows {
+		var b strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if t.numeric(i) {
+				b.WriteString(pad + cell)
+			} else {
+				b.WriteString(cell + pad)
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table) numeric(column int) bool {
+	if len(t.rows) < 2 {
+		return false
+	}
+	cell := t.rows[1][column]
+	return cell != "" && cell[0] >= '0' && cell[0] <= '9'
+}

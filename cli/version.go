@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+)
+
+func versionCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:  "version",
+		Usage: "Prints the version, and what it was built from",
+		Action: func(*cli.Context) error {
+			_, err := fmt.Fprintf(t.out, "stave %s %s/%s %s%s\n", versionText(), runtime.GOOS, runtime.GOARCH, runtime.Version(), revision())
+			return failed(exitCommand, err)
+		},
+	}
+}
+
+// versionText is the version that the module was installed as, or dev for a
+// build from a work tree.
+func versionText() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return info.Main.Version
+}
+
+// revision is the commit of a build from a work tree.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	text, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			text = " commit " + s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = " with changes"
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return text + dirty
+}
