@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"math"
 	"slices"
 
@@ -100,9 +101,10 @@ func (c *call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 	return o, nil
 }
 
-// parseCursor returns argument i as a cursor. Redis reads it with strtoul, so a sign is allowed and nothing at all is 0.
+// parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed, nothing at all is 0, and a NUL
+// ends it.
 func (c *call) parseCursor(i int) (uint64, error) {
-	digits := c.args[i]
+	digits, _, _ := bytes.Cut(c.args[i], []byte{0})
 	negative := false
 	if len(digits) > 1 && (digits[0] == '-' || digits[0] == '+') {
 		negative = digits[0] == '-'

@@ -99,6 +99,7 @@ func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(ds
 
 // options reads the words from argument i on.
 func (q *rangeQuery) options(c *call, i int) (err error) {
+	free := !q.old // the words that a name does not imply, each of them once
 	for ; i < len(c.args); i++ {
 		more := len(c.args) - i - 1
 		switch {
@@ -113,11 +114,11 @@ func (q *rangeQuery) options(c *call, i int) (err error) {
 				return err
 			}
 			i += 2
-		case !q.old && c.is(i, "byscore"):
+		case free && q.by == byRank && c.is(i, "byscore"):
 			q.by = byScore
-		case !q.old && c.is(i, "bylex"):
+		case free && q.by == byRank && c.is(i, "bylex"):
 			q.by = byLex
-		case !q.old && c.is(i, "rev"):
+		case free && !q.reverse && c.is(i, "rev"):
 			q.reverse = true
 		default:
 			return errSyntax

@@ -219,10 +219,14 @@ var commands = map[string]func(g *generator) []string{
 	},
 	"zrangebyscore":    func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound(), g.rangeWords()) },
 	"zrevrangebyscore": func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound(), g.rangeWords()) },
-	"zrangebylex":      func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound(), g.rangeWords()) },
-	"zrevrangebylex":   func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound(), g.rangeWords()) },
+	"zrangebylex": func(g *generator) []string {
+		return join(pick(g, "g", "h"), g.lexBound(), g.lexBound(), g.rangeWords())
+	},
+	"zrevrangebylex": func(g *generator) []string {
+		return join(pick(g, "g", "h"), g.lexBound(), g.lexBound(), g.rangeWords())
+	},
 	"zcount":           func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound()) },
-	"zlexcount":        func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound()) },
+	"zlexcount":        func(g *generator) []string { return join(pick(g, "g", "h"), g.lexBound(), g.lexBound()) },
 	"zremrangebyrank":  func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
 	"zremrangebyscore": func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound()) },
 	"zremrangebylex":   func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound()) },
@@ -313,6 +317,13 @@ func (g *generator) zadd() []string {
 	if g.chance(4) {
 		members = members[:2]
 	}
+	if g.chance(2) {
+		// Sorted sets with equal scores, for the ranges by name.
+		for i := 0; i < len(members); i += 2 {
+			members[i] = "0"
+		}
+		return join(pick(g, "g", "h"), members)
+	}
 	return g.keyAnd(words, members)
 }
 
@@ -327,7 +338,7 @@ func (g *generator) zrange() []string {
 	case 1:
 		return g.keyAnd(g.scoreBound(), g.scoreBound(), "byscore", g.maybe(3, "REV"), g.rangeWords())
 	default:
-		return g.keyAnd(g.lexBound(), g.lexBound(), "BYLEX", g.maybe(3, "REV"), g.rangeWords())
+		return join(pick(g, "g", "h"), g.lexBound(), g.lexBound(), "BYLEX", g.maybe(3, "REV"), g.rangeWords())
 	}
 }
 

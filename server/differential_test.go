@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -134,6 +133,11 @@ func (p *pair) run(args []string) string {
 	if unlike70(name, args) {
 		return ""
 	}
+	if isLex(name, args) {
+		if p.multi || !p.equalScores(args[1]) {
+			return "" // without equal scores a range of names has no meaning
+		}
+	}
 	if name == "dbsize" {
 		if d := p.reap(); d != "" {
 			return d
@@ -184,6 +188,28 @@ func unlike70(name string, args []string) bool {
 		return len(args) == 4 && args[2] == "-9223372036854775808" // refused since 7.2: it has no positive counterpart
 	}
 	return false
+}
+
+// isLex says whether the command selects members of a sorted set by name.
+func isLex(name string, args []string) bool {
+	return len(args) > 1 && (strings.Contains(name, "lex") || slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "bylex") }))
+}
+
+func (p *pair) equalScores(key string) bool {
+	reply, err := p.redis.do([]string{"zrange", key, "0", "-1", "withscores"})
+	if err != nil || reply.IsError() {
+		return err == nil
+	}
+	scores := map[string]bool{}
+	for i, item := range reply.Items {
+		switch {
+		case len(item.Items) == 2:
+			scores[item.Items[1].String()] = true
+		case i%2 == 1:
+			scores[item.String()] = true
+		}
+	}
+	return len(scores) <= 1
 }
 
 // reap makes both servers forget expired keys, which DBSIZE counts until then: a write that finds a key expired drops it. The
@@ -286,7 +312,7 @@ func same(a, b resp.Reply, tolerance int64, doubles bool) bool {
 	case doubles && a.Kind == resp.BulkString:
 		x, err1 := strconv.ParseFloat(string(a.Text), 64)
 		y, err2 := strconv.ParseFloat(string(b.Text), 64)
-		return err1 == nil && err2 == nil && math.Float64bits(x) == math.Float64bits(y)
+		return err1 == nil && err2 == nil && x == y // -0 is kept as 0
 	}
 	return false
 }

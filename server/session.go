@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -192,10 +193,16 @@ func (s *Session) reject(command *Command, err error) {
 	if command != nil {
 		s.server.commands[command.index].rejected.Add(1)
 	}
-	if s.queue != nil {
+	text := errorText(err)
+	switch {
+	case command != nil && command.Name == "exec":
+		// An EXEC that is refused ends the transaction all the same.
+		s.queue = nil
+		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+	case s.queue != nil:
 		s.queue.spoiled = true
 	}
-	s.replyError(errorText(err))
+	s.replyError(text)
 }
 
 func (s *Session) replyError(text string) {

@@ -189,7 +189,7 @@ func (c *conn) read() (int, error) {
 			by = time.Now().Add(o.IdleTimeout)
 		}
 	}
-	if by.IsZero() != c.readBy.IsZero() || by.Sub(c.readBy) > coarseSecond {
+	if by.IsZero() != c.readBy.IsZero() || by.Before(c.readBy) || by.Sub(c.readBy) > coarseSecond {
 		if err := c.setReadDeadline(by); err != nil {
 			return 0, err
 		}
