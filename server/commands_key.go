@@ -317,8 +317,11 @@ func deleteAll(tx *db.Tx) error {
 	return err
 }
 
-// now is the moment of the command in Unix milliseconds.
+// now is the moment of the command in Unix milliseconds: the transaction's, where there is one.
 func (c *call) now() int64 {
+	if c.tx != nil {
+		return c.tx.Now()
+	}
 	return time.Now().UnixMilli()
 }
 

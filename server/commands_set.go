@@ -118,10 +118,6 @@ func spopCommand(c *call) error {
 	return nil
 }
 
-// randomPage is how many random members are fetched at a time for a negative count, which may be any number: the reply's
-// limit stops it long before memory does.
-const randomPage = 1024
-
 func srandmemberCommand(c *call) error {
 	set := c.tx.Set(c.key(1))
 	switch len(c.args) {
@@ -147,41 +143,11 @@ func srandmemberCommand(c *call) error {
 	if count == math.MinInt64 {
 		return errorf("ERR value is out of range, value must between %d and %d", int64(-math.MaxInt64), int64(math.MaxInt64))
 	}
-	size, err := set.Len()
-	if err != nil {
-		return err
-	}
-	if size == 0 || count == 0 {
-		c.out.Array(0)
-		return nil
-	}
-	if count > 0 {
-		return c.randomMembers(set, int(min(count, int64(size))))
-	}
-	c.out.Array(int(-count))
-	for left := -count; left > 0 && !c.out.Exceeded(); left -= randomPage {
-		members, err := set.Random(-int(min(left, randomPage)))
-		if err != nil {
-			return err
-		}
-		for _, member := range members {
-			c.out.BulkString(member)
-		}
-	}
-	return nil
-}
-
-// randomMembers replies with n different members.
-func (c *call) randomMembers(set db.Set, n int) error {
-	members, err := set.Random(n)
-	if err != nil {
-		return err
-	}
-	c.out.Array(len(members))
-	for _, member := range members {
-		c.out.BulkString(member)
-	}
-	return nil
+	// A negative count may be any number: the limit of a reply stops it long before memory does.
+	return set.VisitRandom(int(count), c.out.Array, func(member []byte) bool {
+		c.out.Bulk(member)
+		return !c.out.Exceeded()
+	})
 }
 
 func sscanCommand(c *call) error {

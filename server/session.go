@@ -27,6 +27,8 @@ type Session struct {
 
 	namespace int
 	space     *db.Store // the store, seen through the namespace
+	ticket    db.Ticket // of the newest commit that has not been waited for; 0 for none
+	unsettled int       // where in the output the reply of the oldest such commit starts
 	queue     *queue    // commands since MULTI; nil outside
 	client    client    // what CLIENT LIST shows of it
 
@@ -88,13 +90,14 @@ func (s *Session) Feed(in []byte) (closed bool) {
 		return true
 	}
 	s.parser.Feed(in)
-	s.clock = time.Now()
 	s.work()
 	return s.closed
 }
 
 // work executes what has been fed, until it is used up or enough replies wait.
 func (s *Session) work() {
+	s.clock = time.Now()
+	defer s.settle()
 	for !s.closed && s.out.Len() < s.server.options.PauseOutput {
 		args, err := s.parser.Next()
 		if err != nil {
@@ -115,7 +118,6 @@ func (s *Session) Output() []byte { return s.out.Bytes() }
 // Flushed tells that the first n bytes of the output have been sent, and executes what waited for that.
 func (s *Session) Flushed(n int) {
 	s.out.Discard(n)
-	s.clock = time.Now()
 	s.work()
 }
 
@@ -145,6 +147,7 @@ func (s *Session) Do(args [][]byte) (reply []byte) {
 	}
 	s.clock = time.Now()
 	s.execute(args)
+	s.settle()
 	reply = slices.Clone(s.out.Bytes())
 	s.out.Discard(len(reply))
 	return reply
