@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strconv"
 
 	"github.com/stavedb/stave/internal/ordered"
@@ -122,6 +123,7 @@ func (s *Store) sourceOf(sg *segment) (*source, error) {
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
+			s.removeHint(sg)
 		}
 		s.hintless = append(s.hintless, sg.id)
 	}
@@ -143,6 +145,17 @@ func (s *Store) sourceOf(sg *segment) (*source, error) {
 		return nil, err
 	}
 	return src, nil
+}
+
+// removeHint removes a hint that is no good, so that the next Open does not
+// read it again in vain. It only saves time: a failure is no reason to stop.
+func (s *Store) removeHint(sg *segment) {
+	if s.opts.ReadOnly {
+		return
+	}
+	if err := s.opts.FS.Remove(filepath.Join(s.dir, hintName(sg.id))); err != nil {
+		s.opts.Logger.Warn("bad hint not removed", "file", hintName(sg.id), "err", err)
+	}
 }
 
 // judgeTail decides, where reading the active segment has ended at fr.pos,

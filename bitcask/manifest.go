@@ -100,7 +100,10 @@ func (m *manifest) editSum(offset int64, edit []byte) uint32 {
 // createManifest makes the manifest of a new store.
 func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*manifest, error) {
 	m := &manifest{fs: fs, dir: dir, store: store, seed: seed, sealed: map[uint32]sealedInfo{}, nextID: 1}
-	return m, m.rewrite()
+	if err := m.rewrite(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // encodeManifestHeader is the inverse of the first part of readManifest.

@@ -1,0 +1,193 @@
+package bitcask_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// workload does a fixed series of things and returns what was acknowledged,
+// and the keys whose last operation failed: either state is right for them.
+func workload(fs vfs.FS, hints bool) (acked map[string]string, unsure map[string]bool, failed error) {
+	acked, unsure = map[string]string{}, map[string]bool{}
+	note := func(err error) {
+		if failed == nil {
+			failed = err
+		}
+	}
+	s, err := bitcask.Open("d", faultOptions(fs, hints))
+	if err != nil {
+		return acked, unsure, err
+	}
+	put := func(key, value string) {
+		if err := s.Put(key, []byte(value)); err != nil {
+			note(err)
+			unsure[key] = true
+			return
+		}
+		acked[key] = value
+		delete(unsure, key)
+	}
+	for i := range 12 {
+		put(fmt.Sprint("k", i%5), fmt.Sprintf("value %d with some length to fill segments", i))
+	}
+	if _, err := s.Delete("k1"); err != nil {
+		note(err)
+		unsure["k1"] = true
+	} else {
+		delete(acked, "k1")
+		delete(unsure, "k1")
+	}
+	b := s.NewBatch()
+	b.Put("b1", []byte("batch"))
+	b.Put("b2", []byte("batch"))
+	if err := b.Commit(); err != nil {
+		note(err)
+		unsure["b1"], unsure["b2"] = true, true
+	} else {
+		acked["b1"], acked["b2"] = "batch", "batch"
+	}
+	var ids []uint32
+	for _, sg := range s.Segments() {
+		if sg.Sealed {
+			ids = append(ids, sg.ID)
+		}
+	}
+	if _, err := s.Rewrite(context.Background(), ids, bitcask.RewriteOptions{}); err != nil {
+		note(err)
+	}
+	put("last", "one")
+	for key := range acked {
+		if _, err := s.Get(key); err != nil && !unsure[key] {
+			note(err)
+		}
+	}
+	note(s.Close())
+	return acked, unsure, failed
+}
+
+func faultOptions(fs vfs.FS, hints bool) *bitcask.Options {
+	return &bitcask.Options{FS: fs, Sync: bitcask.SyncAlways, SegmentSize: 400, NoMapping: true, NoHints: !hints}
+}
+
+// TestEveryOperationFails fails each operation of a workload in turn, in each
+// way, once and from then on: the failure is never silent, no handle leaks,
+// and on the healed file system every acknowledged write is there. Hints are
+// written in the background and only save time, so with them a failure may
+// pass without an error.
+func TestEveryOperationFails(t *testing.T) {
+	for _, hints := range []bool{false, true} {
+		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) { everyOperationFails(t, hints) })
+	}
+}
+
+func everyOperationFails(t *testing.T, hints bool) {
+	count := vfs.NewFault(vfs.NewMem())
+	if _, _, err := workload(count, hints); err != nil {
+		t.Fatal(err)
+	}
+	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE}
+	runs := 0
+	for n := range count.Ops() {
+		for _, cause := range causes {
+			for _, sticky := range []bool{false, true} {
+				for _, partial := range []int{0, 7} {
+					name := fmt.Sprintf("operation %d, %v, sticky %v, partial %d", n, cause, sticky, partial)
+					mem := vfs.NewMem()
+					fault := vfs.NewFault(mem, vfs.Rule{Skip: n, Sticky: sticky, Err: cause, Partial: partial})
+					acked, unsure, err := workload(fault, hints)
+					runs++
+					if err == nil && fault.Failed() > 0 && !hints {
+						t.Errorf("%s: nobody noticed", name)
+					}
+					if open := mem.Leaks(); len(open) > 0 {
+						t.Errorf("%s: left open: %v", name, open)
+					}
+					healed(t, name, mem, acked, unsure)
+				}
+			}
+		}
+	}
+	t.Logf("%d operations, %d runs", count.Ops(), runs)
+}
+
+// healed opens the store on the healed file system and compares.
+func healed(t *testing.T, name string, fs vfs.FS, acked map[string]string, unsure map[string]bool) {
+	t.Helper()
+	s, err := bitcask.Open("d", faultOptions(fs, true))
+	if err != nil {
+		t.Errorf("%s: does not open again: %v", name, err)
+		return
+	}
+	for _, key := range []string{"k0", "k1", "k2", "k3", "k4", "b1", "b2", "last"} {
+		got, err := s.Get(key)
+		if unsure[key] && (err == nil || errors.Is(err, bitcask.ErrNotFound)) {
+			continue
+		}
+		if value, ok := acked[key]; ok && (err != nil || string(got) != value) {
+			t.Errorf("%s: acknowledged %s = %q is %q, %v", name, key, value, got, err)
+		} else if !ok && !errors.Is(err, bitcask.ErrNotFound) {
+			t.Errorf("%s: %s should not be there: %q, %v", name, key, got, err)
+		}
+	}
+	if _, err := s.Check(context.Background(), func(f bitcask.Finding) { t.Errorf("%s: check: %v", name, f) }); err != nil {
+		t.Errorf("%s: check: %v", name, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("%s: close: %v", name, err)
+	}
+}
+
+// TestFailedSyncIsNeverRepeated: after a failed sync the store refuses writes,
+// serves reads, and does not sync that file again.
+func TestFailedSyncIsNeverRepeated(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s, err := bitcask.Open("d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put("a", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO})
+	if err := s.Put("b", []byte("2")); !errors.Is(err, bitcask.ErrFailed) || !errors.Is(err, syscall.EIO) {
+		t.Fatalf("put over a failed sync: %v", err)
+	}
+	syncs := 0
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Path: "*.data", Sticky: true, Do: func(vfs.Event) { syncs++ }})
+	if err := s.Put("c", []byte("3")); !errors.Is(err, bitcask.ErrFailed) {
+		t.Fatalf("put into a failed store: %v", err)
+	}
+	if err := s.Sync(); !errors.Is(err, bitcask.ErrFailed) {
+		t.Fatalf("sync of a failed store: %v", err)
+	}
+	want(t, s, "a", "1")
+	if err := s.Close(); !errors.Is(err, bitcask.ErrFailed) {
+		t.Fatalf("close of a failed store: %v", err)
+	}
+	if syncs > 0 {
+		t.Errorf("%d syncs after the failed one", syncs)
+	}
+}
+
+// TestDiskFullGoesOn: a write that does not fit fails alone; reads go on, and
+// writes do when there is room again.
+func TestDiskFullGoesOn(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true})
+	put(t, s, "a", "1")
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Err: syscall.ENOSPC, Partial: 11})
+	if err := s.Put("b", []byte("2")); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	wantNone(t, s, "b")
+	want(t, s, "a", "1")
+	put(t, s, "b", "3")
+	want(t, s, "b", "3")
+	check(t, s)
+}

@@ -1,0 +1,105 @@
+package bitcask_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stavedb/stave/bitcask"
+)
+
+// TestEveryBit flips each bit of each file of a small closed store, one at a
+// time: the store either tells, with an error that names the file, or holds
+// exactly what it held.
+func TestEveryBit(t *testing.T) {
+	files, values := smallStore(t)
+	flips, told := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name == "LOCK" {
+			continue
+		}
+		for bit := range len(files[name]) * 8 {
+			if testing.Short() && bit%13 != 0 {
+				continue
+			}
+			damaged := maps.Clone(files)
+			damaged[name] = slices.Clone(files[name])
+			damaged[name][bit/8] ^= 1 << (bit % 8)
+			flips++
+			if verdict(t, fmt.Sprintf("%s bit %d", name, bit), damaged, values) {
+				told++
+			}
+		}
+	}
+	t.Logf("%d bits flipped: %d told, %d harmless", flips, told, flips-told)
+}
+
+// smallStore is a store of two sealed segments with hints and an active one.
+func smallStore(t *testing.T) (files map[string][]byte, values map[string]string) {
+	t.Helper()
+	fs := restore(t, nil)
+	values = map[string]string{}
+	for range 2 { // the hints of the first round are there after the second
+		s, err := bitcask.Open("d", &bitcask.Options{FS: fs, SegmentSize: 400})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			key, value := fmt.Sprint("k", i%5), fmt.Sprintf("value %d", len(values)+i)
+			put(t, s, key, value)
+			values[key] = value
+		}
+		if _, err := s.Delete("k4"); err != nil {
+			t.Fatal(err)
+		}
+		delete(values, "k4")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return snapshot(t, fs, "d"), values
+}
+
+// verdict opens a damaged store and reports whether it told of the damage. It
+// fails the test on a wrong, stale or missing value without an error.
+func verdict(t *testing.T, name string, files map[string][]byte, values map[string]string) (told bool) {
+	t.Helper()
+	s, err := bitcask.Open("d", &bitcask.Options{FS: restore(t, files), SegmentSize: 400})
+	if err != nil {
+		if !typed(err) {
+			t.Errorf("%s: open: %v", name, err)
+		}
+		return true
+	}
+	for _, key := range []string{"k0", "k1", "k2", "k3", "k4"} {
+		got, err := s.Get(key)
+		value, ok := values[key]
+		switch {
+		case err == nil && ok && string(got) == value, errors.Is(err, bitcask.ErrNotFound) && !ok:
+		case err != nil && typed(err):
+			told = true
+		default:
+			t.Errorf("%s: %s is %q, %v; want %q", name, key, got, err, value)
+		}
+	}
+	if _, err := s.Check(context.Background(), func(bitcask.Finding) { told = true }); err != nil {
+		t.Errorf("%s: check: %v", name, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("%s: close: %v", name, err)
+	}
+	return told
+}
+
+func typed(err error) bool {
+	var c *bitcask.CorruptError
+	for _, target := range []error{bitcask.ErrVersion, bitcask.ErrForeign, bitcask.ErrMissing, bitcask.ErrManifest} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return errors.As(err, &c)
+}
