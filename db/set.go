@@ -88,12 +88,20 @@ func (s Set) Pop(n int) ([]string, error) {
 // Random returns members chosen at random, and leaves them: up to n different ones, or exactly -n that may repeat if n is
 // negative. It returns none if the key does not exist. O(log n) a member.
 func (s Set) Random(n int) ([]string, error) {
+	var members []string
+	err := s.VisitRandom(n, nil, collect(&members))
+	return members, err
+}
+
+// VisitRandom calls start once with the number of members that Random would return, then visit for each of them until it
+// returns false, all at one moment. start may be nil. The slice is valid during the call only, and neither function may
+// use the store or change the transaction: it is the form that builds nothing. O(log n) a member.
+func (s Set) VisitRandom(n int, start func(n int), visit func(member []byte) bool) error {
 	t, err := s.read()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	members, err := s.on(t).Random(n, t.rand)
-	return members, s.done(t, err)
+	return s.done(t, s.on(t).VisitRandom(n, t.rand, start, visit))
 }
 
 // Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A

@@ -3,6 +3,7 @@ package structures
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
@@ -94,6 +95,7 @@ func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 	}
 	values := make([][]byte, n)
 	r := l.reader(f)
+	defer r.release()
 	for i := range values {
 		if values[i], err = r.append([]byte{}, index+int64(i)*step); err != nil {
 			return nil, true, err
@@ -116,7 +118,8 @@ func AppendIndex(dst []byte, index int64) []byte {
 	return ordered.AppendHex(dst, ordered.Int(index))
 }
 
-// reader reads elements of a list one after the other, with one buffer.
+// reader reads elements of a list one after the other, with one buffer. Readers
+// are used again, so that reading one element allocates nothing.
 type reader struct {
 	List
 	f    keydir.Family
@@ -124,7 +127,26 @@ type reader struct {
 	name [ordered.HexLen]byte
 }
 
-func (l List) reader(f keydir.Family) *reader { return &reader{List: l, f: f} }
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+// keptBuffer is the largest buffer, in bytes, that a reader keeps for its next
+// use.
+const keptBuffer = 64 << 10
+
+func (l List) reader(f keydir.Family) *reader {
+	r := readers.Get().(*reader)
+	r.List, r.f = l, f
+	return r
+}
+
+// release ends the use of a reader and of what it returned.
+func (r *reader) release() {
+	r.List, r.f = List{}, keydir.Family{}
+	if cap(r.buf) > keptBuffer {
+		r.buf = nil
+	}
+	readers.Put(r)
+}
 
 // at returns the element at an index within the bounds. It is valid until the
 // next call.
@@ -163,7 +185,9 @@ func (l List) At(dst []byte, position int64) ([]byte, bool, error) {
 	if !ok {
 		return dst, false, nil
 	}
-	value, err := l.reader(f).append(dst, index)
+	r := l.reader(f)
+	defer r.release()
+	value, err := r.append(dst, index)
 	if err != nil {
 		return dst, false, err
 	}
@@ -217,6 +241,7 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 		return nil
 	}
 	r := l.reader(f)
+	defer r.release()
 	head, _ := f.Bounds()
 	for i := range count {
 		value, err := r.at(head + int64(first+i))
@@ -287,6 +312,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 	n := int64(f.Len())
 	head, tail := f.Bounds()
 	r := l.reader(f)
+	defer r.release()
 	if at <= n-at {
 		for index := head; index < head+at && err == nil; index++ {
 			err = r.move(index, index-1)
@@ -311,6 +337,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 func (l List) search(f keydir.Family, value []byte, limit int64) ([]int64, error) {
 	var found []int64
 	r := l.reader(f)
+	defer r.release()
 	n := int64(f.Len())
 	head, _ := f.Bounds()
 	for i := range n {
@@ -380,6 +407,7 @@ func closeInFront(gaps []int64, n int64) int {
 // them, forwards over the others. As many elements at the ends are left over.
 func (l List) closeGaps(f keydir.Family, gaps []int64, front int) error {
 	r := l.reader(f)
+	defer r.release()
 	head, tail := f.Bounds()
 	if left := gaps[:front]; front > 0 {
 		to := head + left[front-1]
