@@ -66,12 +66,7 @@ func FuzzMatch(f *testing.F) {
 // redisMatch matches the way Redis's matcher does it: recursive at every star,
 // one step at a time, and reading a terminator behind the pattern's end.
 func redisMatch(pattern, name string) bool {
-	at := func(i int) byte {
-		if i < len(pattern) {
-			return pattern[i]
-		}
-		return 0
-	}
+	at := func(i int) byte { return terminated(pattern, i) }
 	p := 0
 	for p < len(pattern) && name != "" {
 		switch pattern[p] {
@@ -90,29 +85,8 @@ func redisMatch(pattern, name string) bool {
 			return false
 		case '?':
 		case '[':
-			p++
-			not, match := at(p) == '^', false
-			if not {
-				p++
-			}
-			for ; ; p++ {
-				if len(pattern)-p >= 2 && pattern[p] == '\\' {
-					p++
-					match = match || pattern[p] == name[0]
-				} else if at(p) == ']' {
-					break
-				} else if p >= len(pattern) {
-					p--
-					break
-				} else if len(pattern)-p >= 3 && pattern[p+1] == '-' {
-					low, high := int8(pattern[p]), int8(pattern[p+2])
-					p += 2
-					match = match || min(low, high) <= int8(name[0]) && int8(name[0]) <= max(low, high)
-				} else {
-					match = match || pattern[p] == name[0]
-				}
-			}
-			if match == not {
+			var match bool
+			if p, match = redisClass(pattern, p+1, name[0]); !match {
 				return false
 			}
 		case '\\':
@@ -135,4 +109,38 @@ func redisMatch(pattern, name string) bool {
 		}
 	}
 	return p == len(pattern) && name == ""
+}
+
+// redisClass is redisMatch for a class, behind its bracket. It returns where the
+// class ends.
+func redisClass(pattern string, p int, c byte) (end int, ok bool) {
+	not, match := terminated(pattern, p) == '^', false
+	if not {
+		p++
+	}
+	for ; ; p++ {
+		if len(pattern)-p >= 2 && pattern[p] == '\\' {
+			p++
+			match = match || pattern[p] == c
+		} else if terminated(pattern, p) == ']' {
+			break
+		} else if p >= len(pattern) {
+			p--
+			break
+		} else if len(pattern)-p >= 3 && pattern[p+1] == '-' {
+			low, high := int8(pattern[p]), int8(pattern[p+2])
+			p += 2
+			match = match || min(low, high) <= int8(c) && int8(c) <= max(low, high)
+		} else {
+			match = match || pattern[p] == c
+		}
+	}
+	return p, match != not
+}
+
+func terminated(pattern string, i int) byte {
+	if i < len(pattern) {
+		return pattern[i]
+	}
+	return 0
 }

@@ -1,0 +1,133 @@
+package structures_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// call is a method on a key that must refuse it.
+type call func(key string) error
+
+func (m *memory) stringCalls() []call {
+	return []call{
+		func(k string) error { _, _, err := m.string(k).Get(nil); return err },
+		func(k string) error { _, err := m.string(k).Len(); return err },
+		func(k string) error { _, err := m.string(k).Set(nil, structures.SetOptions{Get: true}); return err },
+		func(k string) error { _, err := m.string(k).Range(nil, 0, -1); return err },
+		func(k string) error { _, err := m.string(k).Append([]byte("x")); return err },
+		func(k string) error { _, err := m.string(k).Incr(1); return err },
+	}
+}
+
+func (m *memory) hashCalls() []call {
+	return []call{
+		func(k string) error { _, _, err := m.hash(k).Get(nil, "f"); return err },
+		func(k string) error { return m.hash(k).GetMany([]string{"f"}, func(int, []byte) {}) },
+		func(k string) error { _, err := m.hash(k).Has("f"); return err },
+		func(k string) error { _, err := m.hash(k).Len(); return err },
+		func(k string) error { _, err := m.hash(k).Put("f", nil); return err },
+		func(k string) error { _, err := m.hash(k).PutAll([]structures.Field{{Name: "f"}}); return err },
+		func(k string) error { _, err := m.hash(k).PutIfAbsent("f", nil); return err },
+		func(k string) error { _, err := m.hash(k).Delete([]string{"f"}); return err },
+		func(k string) error { _, err := m.hash(k).Incr("f", 1); return err },
+		func(k string) error { return m.hash(k).Visit(nil, func(_, _ []byte) bool { return true }) },
+		func(k string) error { return m.hash(k).VisitFields(nil, func([]byte) bool { return true }) },
+		func(k string) error {
+			_, err := m.hash(k).Scan(0, structures.ScanOptions{}, func(_, _ []byte) {})
+			return err
+		},
+	}
+}
+
+func (m *memory) listCalls() []call {
+	return []call{
+		func(k string) error { _, err := m.list(k).Len(); return err },
+		func(k string) error { _, err := m.list(k).Push(structures.Front, [][]byte{nil}); return err },
+		func(k string) error { _, err := m.list(k).PushIfPresent(structures.Back, [][]byte{nil}); return err },
+		func(k string) error { _, _, err := m.list(k).Pop(structures.Back, 1); return err },
+		func(k string) error { _, _, err := m.list(k).At(nil, 0); return err },
+		func(k string) error { _, err := m.list(k).Set(0, nil); return err },
+		func(k string) error { return m.list(k).Visit(0, -1, nil, func([]byte) bool { return true }) },
+		func(k string) error { return m.list(k).Trim(0, -1) },
+		func(k string) error { _, err := m.list(k).Insert(true, nil, nil); return err },
+		func(k string) error { _, err := m.list(k).Remove(0, nil); return err },
+	}
+}
+
+func (m *memory) setCalls() []call {
+	return []call{
+		func(k string) error { _, err := m.set(k).Add([]string{"m"}); return err },
+		func(k string) error { _, err := m.set(k).Remove([]string{"m"}); return err },
+		func(k string) error { _, err := m.set(k).Has("m"); return err },
+		func(k string) error { _, err := m.set(k).Len(); return err },
+		func(k string) error { return m.set(k).Visit(nil, func([]byte) bool { return true }) },
+		func(k string) error { _, err := m.set(k).Pop(1, rand.Uint64); return err },
+		func(k string) error {
+			return m.set(k).VisitRandom(1, rand.Uint64, nil, func([]byte) bool { return true })
+		},
+		func(k string) error {
+			_, err := m.set(k).Scan(0, structures.ScanOptions{}, func([]byte) {})
+			return err
+		},
+		func(k string) error { return structures.Combine(m, structures.Union, []string{k}, nil) },
+		func(k string) error { return structures.Combine(m, structures.Inter, []string{"none", k}, nil) },
+		func(k string) error { return structures.Combine(m, structures.Diff, []string{"none", k}, nil) },
+	}
+}
+
+func (m *memory) zsetCalls() []call {
+	return []call{
+		func(k string) error {
+			_, err := m.zset(k).Add(structures.AddOptions{IfPresent: true}, []structures.Scored{{}})
+			return err
+		},
+		func(k string) error { _, _, err := m.zset(k).Incr(structures.AddOptions{}, "m", 1); return err },
+		func(k string) error { _, err := m.zset(k).Remove([]string{"m"}); return err },
+		func(k string) error { _, err := m.zset(k).Len(); return err },
+		func(k string) error { _, _, err := m.zset(k).Score("m"); return err },
+		func(k string) error { _, _, _, err := m.zset(k).Rank("m", false); return err },
+		func(k string) error { _, err := m.zset(k).Count(structures.RankRange{}); return err },
+		func(k string) error {
+			return m.zset(k).Visit(structures.RankRange{}, nil, func([]byte, float64) bool { return true })
+		},
+		func(k string) error { _, err := m.zset(k).Pop(1, false); return err },
+		func(k string) error { _, err := m.zset(k).RemoveRange(structures.RankRange{}); return err },
+		func(k string) error {
+			_, _, err := m.zset(k).Page(nil, structures.RankRange{}, structures.Position{}, 1)
+			return err
+		},
+		func(k string) error {
+			_, err := m.zset(k).Scan(0, structures.ScanOptions{}, func([]byte, float64) {})
+			return err
+		},
+	}
+}
+
+// Every method of every type refuses a key of any other type, and writes
+// nothing.
+func TestWrongType(t *testing.T) {
+	for _, typ := range allTypes {
+		for _, key := range allTypes {
+			if key == typ {
+				continue
+			}
+			for i := range callsOf(oneOfEach(t), typ) {
+				m := oneOfEach(t)
+				before := m.writes
+				err := callsOf(m, typ)[i](key)
+				if err != structures.ErrWrongType {
+					t.Errorf("method %d of %s on a %s: %v", i, typ, key, err)
+				}
+				equal(t, "records written by "+typ+" to a "+key, m.writes, before)
+			}
+		}
+	}
+}
+
+func callsOf(m *memory, typ string) []call {
+	return map[string]func() []call{
+		"string": m.stringCalls, "hash": m.hashCalls, "list": m.listCalls, "set": m.setCalls, "zset": m.zsetCalls,
+	}[typ]()
+}
