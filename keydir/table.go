@@ -40,9 +40,10 @@ type table struct {
 	bytes *atomic.Int64
 }
 
-// limit is how many entries a table of that many slots takes: seven eighths.
-// There an unsuccessful search passes four to five slots, one or two cache lines.
-func limit(slots int) int { return slots - slots/8 }
+// limit is how many entries a table of that many slots takes: nine tenths. There a
+// search passes some five slots, that is one or two cache lines, and an insert moves
+// some fifty, which lie in a row.
+func limit(slots int) int { return slots - slots/10 }
 
 // quantum rounds a number of slots up to what pages come in. Small tables grow in
 // steps that waste nothing of the allocator's size classes.
@@ -59,9 +60,8 @@ func quantum(slots int) int {
 	return (slots + step - 1) / step * step
 }
 
-// overflow is how many slots stay behind the last home. At seven eighths full a
-// run of 32 beyond the end is a matter of one table in thousands, and that
-// one gets more slots.
+// overflow is how many slots stay behind the last home. Few tables need more, and
+// those are given more.
 func overflow(slots int) int { return min(slots/8+1, 32) }
 
 func (t *table) home(word uint64) int {
@@ -121,7 +121,7 @@ func (t *table) find(word, loc uint64) int {
 // insert adds a slot behind those of equal hash.
 func (t *table) insert(word, loc uint64) {
 	if t.n >= limit(t.slots) {
-		t.resize(t.slots + max(t.slots/8, 1))
+		t.resize(t.slots + max(t.slots/10, 1))
 	}
 	pos := t.seek(word)
 	for {
@@ -131,16 +131,41 @@ func (t *table) insert(word, loc uint64) {
 		}
 		pos++
 	}
-	end := pos
-	for w, _ := t.at(end); w != 0; w, _ = t.at(end) {
-		end++
-	}
-	if end >= t.slots {
+	end := t.empty(pos)
+	if end == t.slots {
 		t.extend(end + 1)
 	}
 	t.shiftRight(pos, end)
 	t.set(pos, word, loc)
 	t.n++
+}
+
+// empty returns the first empty slot from pos on; the one behind the last if there is none.
+func (t *table) empty(pos int) int {
+	for pos < t.slots {
+		page := t.pages[pos>>pageShift]
+		for i := pos & pageMask * slotWords; i < len(page); i += slotWords {
+			if page[i] == 0 {
+				return pos
+			}
+			pos++
+		}
+	}
+	return pos
+}
+
+// settled returns the first slot from pos on that is empty or holds an entry at its home.
+func (t *table) settled(pos int) int {
+	for pos < t.slots {
+		page := t.pages[pos>>pageShift]
+		for i := pos & pageMask * slotWords; i < len(page); i += slotWords {
+			if page[i] == 0 || t.home(page[i]) == pos {
+				return pos
+			}
+			pos++
+		}
+	}
+	return pos
 }
 
 // shiftRight moves the slots pos..end-1 one to the right, over the empty slot end.
@@ -159,17 +184,26 @@ func (t *table) shiftRight(pos, end int) {
 	}
 }
 
-// delete empties the slot at pos and moves what it displaced back towards home.
-func (t *table) delete(pos int) {
-	for {
-		word, loc := t.at(pos + 1)
-		if word == 0 || t.home(word) > pos {
-			break
+// shiftLeft moves the slots pos+1..end-1 one to the left, over the slot pos.
+func (t *table) shiftLeft(pos, end int) {
+	for pos+1 < end {
+		page := t.pages[pos>>pageShift]
+		start := pos &^ pageMask
+		last := min(end, start+pageSlots) // behind the last slot of this page that moves
+		copy(page[(pos-start)*slotWords:], page[(pos-start+1)*slotWords:(last-start)*slotWords])
+		pos = last - 1
+		if last < end { // the first slot of the next page comes in at the end
+			word, loc := t.at(last)
+			t.set(pos, word, loc)
+			pos = last
 		}
-		t.set(pos, word, loc)
-		pos++
 	}
 	t.set(pos, 0, 0)
+}
+
+// delete empties the slot at pos and moves what it displaced back towards home.
+func (t *table) delete(pos int) {
+	t.shiftLeft(pos, t.settled(pos+1))
 	t.n--
 	t.fit()
 }
