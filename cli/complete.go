@@ -35,7 +35,7 @@ func (s *session) complete(line string) []candidate {
 	}
 	last := words[len(words)-1]
 	if len(words) == 1 {
-		return completeCommand(server.Commands, last)
+		return completeCommand(server.Commands, last, last)
 	}
 	if name := strings.ToLower(words[0]); name == "help" || name == "?" {
 		return completeHelp(words[1:])
@@ -46,7 +46,7 @@ func (s *session) complete(line string) []candidate {
 	}
 	if len(c.Subcommands) > 0 {
 		if len(words) == 2 {
-			return completeCommand(c.Subcommands, last)
+			return completeCommand(c.Subcommands, last, orDefault(last, words[0]))
 		}
 		if sub := server.Lookup(c.Name + "|" + words[1]); sub != nil {
 			c = sub
@@ -59,12 +59,12 @@ func (s *session) complete(line string) []candidate {
 	return found
 }
 
-// completeCommand lists the commands that start with prefix, in its case.
-func completeCommand(commands []*server.Command, prefix string) (found []candidate) {
+// completeCommand lists the commands that start with prefix, in the case of like.
+func completeCommand(commands []*server.Command, prefix, like string) (found []candidate) {
 	for _, c := range commands {
 		name := c.Name[strings.IndexByte(c.Name, '|')+1:]
-		if strings.HasPrefix(name, strings.ToLower(prefix)) {
-			found = append(found, candidate{value: sameCase(name, prefix), note: c.Summary, group: "@" + string(c.Group)})
+		if strings.HasPrefix(name, strings.ToLower(prefix)) && !isTrap(c) {
+			found = append(found, candidate{value: sameCase(name, prefix, like), note: c.Summary, group: "@" + string(c.Group)})
 		}
 	}
 	return found
@@ -75,7 +75,7 @@ func completeHelp(words []string) (found []candidate) {
 	prefix := words[len(words)-1]
 	if len(words) == 2 {
 		if c := server.Lookup(words[0]); c != nil {
-			return completeCommand(c.Subcommands, prefix)
+			return completeCommand(c.Subcommands, prefix, orDefault(prefix, words[0]))
 		}
 	}
 	if len(words) > 1 {
@@ -89,7 +89,7 @@ func completeHelp(words []string) (found []candidate) {
 		}
 	}
 	if !strings.HasPrefix(prefix, "@") {
-		found = append(found, completeCommand(server.Commands, prefix)...)
+		found = append(found, completeCommand(server.Commands, prefix, prefix)...)
 	}
 	return found
 }
@@ -103,10 +103,10 @@ func completeKeyword(c *server.Command, words []string) (found []candidate) {
 	for _, part := range remaining(splitSyntax(c.Syntax), typed) {
 		if part[0] == '[' || part[0] == '<' {
 			for _, choice := range strings.Split(part[1:len(part)-1], " | ") {
-				found = appendKeyword(found, choice, prefix)
+				found = appendKeyword(found, choice, prefix, words[0])
 			}
 		} else {
-			found = appendKeyword(found, part, prefix)
+			found = appendKeyword(found, part, prefix, words[0])
 		}
 		if part[0] != '[' { // what stands behind has to wait for it
 			break
@@ -116,19 +116,19 @@ func completeKeyword(c *server.Command, words []string) (found []candidate) {
 }
 
 // appendKeyword appends a choice of a syntax if it begins with a keyword that
-// begins with prefix.
-func appendKeyword(found []candidate, choice, prefix string) []candidate {
+// begins with prefix, in the case of the prefix or else of the command.
+func appendKeyword(found []candidate, choice, prefix, command string) []candidate {
 	words := splitSyntax(choice)
 	if len(words) == 0 || !isKeyword(words[0]) || !strings.HasPrefix(words[0], strings.ToUpper(prefix)) {
 		return found
 	}
-	return append(found, candidate{value: sameCase(strings.ToLower(words[0]), prefix), note: choice, group: "options"})
+	return append(found, candidate{value: sameCase(strings.ToLower(words[0]), prefix, orDefault(prefix, command)), note: choice, group: "options"})
 }
 
-// sameCase writes a lower-case name in the case that its prefix was typed in:
-// capitals unless there is a small letter.
-func sameCase(name, prefix string) string {
-	if strings.ToUpper(prefix) == prefix {
+// sameCase writes a lower-case name in the case of like, capitals unless that has
+// a small letter. What was typed of it stays as it is.
+func sameCase(name, prefix, like string) string {
+	if strings.ToUpper(like) == like {
 		return strings.ToUpper(name)
 	}
 	return prefix + name[len(prefix):]

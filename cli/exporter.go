@@ -58,6 +58,9 @@ type exporter struct {
 // flushBytes is how much of a line gathers before it goes to out.
 const flushBytes = 64 << 10
 
+// exportPage is how many keys are read in one go.
+const exportPage = 1000
+
 func runExport(t *terminal, c *cli.Context) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -110,22 +113,25 @@ func (e *exporter) namespace(ctx context.Context, match string, sorted bool) err
 			return err
 		}
 		slices.Sort(names)
-		for _, name := range names {
-			if err := e.key(ctx, name); err != nil {
+		for page := range slices.Chunk(names, exportPage) {
+			if err := e.page(ctx, page); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+	names := make([]string, 0, exportPage)
 	for cursor := uint64(0); ; {
-		page, next, err := e.store.Keyspace().Scan(cursor, db.KeyScanOptions{Match: match, Count: 1000})
+		page, next, err := e.store.Keyspace().Scan(cursor, db.KeyScanOptions{Match: match, Count: exportPage})
 		if err != nil {
 			return err
 		}
+		names = names[:0]
 		for _, info := range page {
-			if err := e.key(ctx, info.Key); err != nil {
-				return err
-			}
+			names = append(names, info.Key)
+		}
+		if err := e.page(ctx, names); err != nil {
+			return err
 		}
 		if cursor = next; cursor == 0 {
 			return nil
@@ -133,37 +139,43 @@ func (e *exporter) namespace(ctx context.Context, match string, sorted bool) err
 	}
 }
 
-// key exports one key, at one moment.
-func (e *exporter) key(ctx context.Context, key string) error {
-	if err := ctx.Err(); err != nil {
+// page exports some keys.
+func (e *exporter) page(ctx context.Context, names []string) error {
+	return e.store.View(func(tx *db.Tx) error {
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e.bar.update(e.keys, e.bytes, e.keys)
+			if err := e.key(tx, name); err != nil {
+				return fmt.Errorf("export %q: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// key exports one key.
+func (e *exporter) key(tx *db.Tx, key string) error {
+	kind, err := tx.Key(key).Type()
+	if err != nil || kind == db.TypeNone { // expired meanwhile
 		return err
 	}
-	e.bar.update(e.keys, e.bytes, e.keys)
-	err := e.store.ViewKeys([]string{key}, func(tx *db.Tx) error {
-		kind, err := tx.Key(key).Type()
-		if err != nil || kind == db.TypeNone { // expired meanwhile
-			return err
-		}
-		deadline, err := tx.Key(key).Deadline()
-		if err != nil {
-			return err
-		}
-		rec := record{db: tx.Namespace(), key: key, kind: kind.String()}
-		if !deadline.IsZero() {
-			rec.expireAt = deadline.UnixMilli()
-		}
-		e.keys++
-		e.buf = rec.appendHead(e.buf[:0])
-		if err := e.content(tx, rec.kind, key); err != nil {
-			return err
-		}
-		e.buf = append(e.buf, "}\n"...)
-		return e.spill(0)
-	})
+	deadline, err := tx.Key(key).Deadline()
 	if err != nil {
-		return fmt.Errorf("export %q: %w", key, err)
+		return err
 	}
-	return nil
+	rec := record{db: tx.Namespace(), key: key, kind: kind.String()}
+	if !deadline.IsZero() {
+		rec.expireAt = deadline.UnixMilli()
+	}
+	e.keys++
+	e.buf = rec.appendHead(e.buf[:0])
+	if err := e.content(tx, rec.kind, key); err != nil {
+		return err
+	}
+	e.buf = append(e.buf, "}\n"...)
+	return e.spill(0)
 }
 
 // spill moves the gathered part of the line to out once it exceeds limit.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -166,12 +165,4 @@ func isSecret(line string) bool {
 func isRepeat(word string) bool {
 	n, ok := resp.ParseInt([]byte(word))
 	return ok && n > 0
-}
-
-// historyNote says where lines are kept, for the shell's help.
-func (h *history) historyNote() string {
-	if h.path == "" {
-		return "Lines are not kept after this shell."
-	}
-	return fmt.Sprintf("Lines are kept in %s, those with passwords left out.", h.path)
 }

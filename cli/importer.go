@@ -112,6 +112,8 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	defer in.Close()
 	ctx, stop := t.interruptible()
 	defer stop()
+	reading, done := context.WithCancel(ctx)
+	defer done()
 	store, err := openStore(chosenDir(c), c.String("sync"))
 	if err != nil {
 		return err
@@ -119,7 +121,7 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	quiet := c.Bool("quiet")
 	im := &importer{
 		terminal: t, store: store, session: server.NewSession(store, nil), name: orDefault(strings.TrimPrefix(name, "-"), "stdin"),
-		db: c.Int("db"), keepGoing: c.Bool("keep-going"), lines: newLineReader(in), bar: newProgress(t.bars(quiet), "import", size),
+		db: c.Int("db"), keepGoing: c.Bool("keep-going"), lines: newLineReader(newInterruptibleReader(reading, in)), bar: newProgress(t.bars(quiet), "import", size),
 	}
 	started := time.Now()
 	err = im.run(ctx)
@@ -168,6 +170,7 @@ func (im *importer) run(ctx context.Context) error {
 		}
 	}
 	for {
+		line, err := im.lines.next()
 		if ctx.Err() != nil {
 			if err := im.flush(); err != nil {
 				return err
@@ -176,7 +179,6 @@ func (im *importer) run(ctx context.Context) error {
 			im.complain(fmt.Errorf("interrupted behind %s:%d; the lines up to there are stored", im.name, im.lines.number))
 			return ctx.Err()
 		}
-		line, err := im.lines.next()
 		if err != nil {
 			flushErr := im.flush()
 			if !errors.Is(err, io.EOF) {

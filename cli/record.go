@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -48,74 +46,76 @@ var kinds = map[string]bool{"string": true, "hash": true, "list": true, "set": t
 // (Unix ms) turns ttl_ms into a deadline. A collection without elements is
 // legal: it means that the key does not exist.
 func parseRecord(line []byte, db int, now int64) (record, error) {
-	members, err := splitMembers(line)
+	found, err := splitMembers(line)
 	if err != nil {
 		return record{}, err
 	}
 	rec := record{db: db}
-	if err := rec.readKey(members); err != nil {
+	if err := rec.readKey(&found); err != nil {
 		return record{}, err
 	}
-	if err := rec.readMeta(members, now); err != nil {
+	if err := rec.readMeta(&found, now); err != nil {
 		return record{}, err
 	}
-	return rec, rec.readValue(members)
+	return rec, rec.readValue(&found)
 }
 
-// members are the members of one object by name, each as it was written.
-type members map[string]json.RawMessage
+// The members that a line may carry.
+const (
+	memberDB = iota
+	memberKey
+	memberKeyB64
+	memberType
+	memberValue
+	memberValueB64
+	memberTTL
+	memberExpireAt
+	memberCount
+)
 
-// memberNames are all that a line may carry, in the order they are documented.
-const memberNames = "db, key, keyB64, type, value, valueB64, ttl_ms, expire_at_ms"
+var memberNames = [memberCount]string{"db", "key", "keyB64", "type", "value", "valueB64", "ttl_ms", "expire_at_ms"}
+
+// members are the members of one object, each as it was written; nil if it is
+// not there.
+type members [memberCount][]byte
 
 // splitMembers takes the outer object apart and refuses a member that is
 // unknown (a misspelt ttl would otherwise vanish silently) or stands twice.
 func splitMembers(line []byte) (members, error) {
+	var found members
 	r, err := newJSONReader(line)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	if err := r.delim('{', "an object"); err != nil {
-		return nil, err
-	}
-	found := make(members, 4)
-	err = r.object(func(name string) error {
-		if !slices.Contains(strings.Split(memberNames, ", "), name) {
-			return fmt.Errorf("unknown member %q (known: %s)", clip(name, 40), memberNames)
+	err = r.object("an object", func(name string) error {
+		i := slices.Index(memberNames[:], name)
+		if i < 0 {
+			return fmt.Errorf("unknown member %q (known: %s)", clip(name, 40), strings.Join(memberNames[:], ", "))
 		}
-		if _, ok := found[name]; ok {
+		if found[i] != nil {
 			return fmt.Errorf("member %q stands twice", name)
 		}
-		var raw json.RawMessage
-		if err := r.dec.Decode(&raw); err != nil {
-			return syntaxError(err)
-		}
-		found[name] = raw
-		return nil
+		raw, err := r.raw()
+		found[i] = raw
+		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && r.next() != 0 {
+		err = fmt.Errorf("JSON: something follows the object at byte %d", r.pos+1)
 	}
-	if r.dec.More() {
-		return nil, errors.New("JSON: something follows the object")
-	}
-	return found, nil
+	return found, err
 }
 
 // reader returns a reader over one member, or nil when it is not there.
-func (m members) reader(name string) *jsonReader {
-	raw, ok := m[name]
-	if !ok {
+func (m *members) reader(member int) *jsonReader {
+	if m[member] == nil {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	return &jsonReader{dec: dec}
+	return &jsonReader{data: m[member]}
 }
 
 // readKey reads key or keyB64.
-func (rec *record) readKey(m members) (err error) {
-	plain, encoded := m.reader("key"), m.reader("keyB64")
+func (rec *record) readKey(m *members) (err error) {
+	plain, encoded := m.reader(memberKey), m.reader(memberKeyB64)
 	switch {
 	case plain != nil && encoded != nil:
 		return errors.New("key and keyB64 exclude each other")
@@ -130,21 +130,20 @@ func (rec *record) readKey(m members) (err error) {
 }
 
 // readMeta reads the type, the namespace and the deadline.
-func (rec *record) readMeta(m members, now int64) error {
-	kind := m.reader("type")
+func (rec *record) readMeta(m *members, now int64) error {
+	kind := m.reader(memberType)
 	if kind == nil {
 		return errors.New("no type")
 	}
-	t, err := kind.token()
+	name, err := kind.text("a type as a string")
 	if err != nil {
 		return err
 	}
-	name, _ := t.(string)
 	if !kinds[name] {
-		return fmt.Errorf("type must be string, hash, list, set or zset, not %s", describe(t))
+		return fmt.Errorf("type must be string, hash, list, set or zset, not %q", clip(name, 40))
 	}
 	rec.kind = name
-	if r := m.reader("db"); r != nil {
+	if r := m.reader(memberDB); r != nil {
 		db, err := r.integer("db")
 		if err != nil {
 			return err
@@ -158,8 +157,8 @@ func (rec *record) readMeta(m members, now int64) error {
 }
 
 // readDeadline reads ttl_ms (from now) or expire_at_ms (a Unix time).
-func (rec *record) readDeadline(m members, now int64) error {
-	ttl, at := m.reader("ttl_ms"), m.reader("expire_at_ms")
+func (rec *record) readDeadline(m *members, now int64) error {
+	ttl, at := m.reader(memberTTL), m.reader(memberExpireAt)
 	if ttl != nil && at != nil {
 		return errors.New("ttl_ms and expire_at_ms exclude each other")
 	}
@@ -187,8 +186,8 @@ func (rec *record) readDeadline(m members, now int64) error {
 }
 
 // readValue reads value or valueB64, as the type demands.
-func (rec *record) readValue(m members) (err error) {
-	plain, encoded := m.reader("value"), m.reader("valueB64")
+func (rec *record) readValue(m *members) (err error) {
+	plain, encoded := m.reader(memberValue), m.reader(memberValueB64)
 	switch {
 	case plain != nil && encoded != nil:
 		return errors.New("value and valueB64 exclude each other")
@@ -228,28 +227,19 @@ func (rec *record) add(it item, err error) error {
 
 // readElements reads the array of a list, a set or a sorted set.
 func (rec *record) readElements(r *jsonReader, element func() error) error {
-	if err := r.delim('[', "an array as the value of a "+rec.kind); err != nil {
-		return err
-	}
-	return r.array(element)
+	return r.array("an array as the value of a "+rec.kind, element)
 }
 
 // readHash reads an object, or an array of [field, value] pairs.
 func (rec *record) readHash(r *jsonReader) error {
-	t, err := r.token()
-	if err != nil {
-		return err
+	const what = "an object or an array of pairs as the value of a hash"
+	if r.next() == '[' {
+		return r.array(what, func() error { return rec.add(r.fieldPair()) })
 	}
-	switch t {
-	case json.Delim('{'):
-		return r.object(func(name string) error {
-			value, err := r.bytes("a field's value")
-			return rec.add(item{name: name, value: value}, err)
-		})
-	case json.Delim('['):
-		return r.array(func() error { return rec.add(r.fieldPair()) })
-	}
-	return fmt.Errorf("the value of a hash must be an object or an array of pairs, not %s", describe(t))
+	return r.object(what, func(name string) error {
+		value, err := r.bytes("a field's value")
+		return rec.add(item{name: name, value: value}, err)
+	})
 }
 
 func (r *jsonReader) listElement() (it item, err error) {
@@ -263,34 +253,43 @@ func (r *jsonReader) setMember() (it item, err error) {
 }
 
 func (r *jsonReader) scoredMember() (it item, err error) {
-	if err = r.delim('[', "a [member, score] pair"); err != nil {
+	if err = r.take('[', "a [member, score] pair"); err != nil {
 		return it, err
 	}
 	if it.name, err = r.bytes("a sorted-set member"); err != nil {
 		return it, err
 	}
+	if err = r.take(',', "',' and a score"); err != nil {
+		return it, err
+	}
 	if it.score, err = r.score(); err != nil {
 		return it, err
 	}
-	return it, r.delim(']', "the end of a [member, score] pair")
+	return it, r.take(']', "the end of a [member, score] pair")
 }
 
 func (r *jsonReader) fieldPair() (it item, err error) {
-	if err = r.delim('[', "a [field, value] pair"); err != nil {
+	if err = r.take('[', "a [field, value] pair"); err != nil {
 		return it, err
 	}
 	if it.name, err = r.bytes("a hash field"); err != nil {
 		return it, err
 	}
+	if err = r.take(',', "',' and a value"); err != nil {
+		return it, err
+	}
 	if it.value, err = r.bytes("a field's value"); err != nil {
 		return it, err
 	}
-	return it, r.delim(']', "the end of a [field, value] pair")
+	return it, r.take(']', "the end of a [field, value] pair")
 }
 
 // checkUnique refuses an element that stands twice: one of the two would be
 // lost, and which one is nothing that JSON defines.
 func (rec *record) checkUnique() error {
+	if len(rec.items) < 2 {
+		return nil
+	}
 	seen := make(map[string]struct{}, len(rec.items))
 	for _, it := range rec.items {
 		if _, ok := seen[it.name]; ok {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"math"
 	"reflect"
 	"strings"
@@ -56,24 +57,24 @@ func TestParseRecordRefuses(t *testing.T) {
 		{`{"key":"k","value":"v"}`, "no type"},
 		{`{"key":"k","type":"string"}`, "no value"},
 		{`{"key":"k","type":"stream","value":"v"}`, "type must be"},
-		{`{"key":"k","type":null,"value":"v"}`, "not null"},
-		{`{"key":"k","type":"string","value":true}`, "not true"},
-		{`{"key":"k","type":"string","value":["v"]}`, "not an array"},
+		{`{"key":"k","type":null,"value":"v"}`, "found null"},
+		{`{"key":"k","type":"string","value":true}`, "found true"},
+		{`{"key":"k","type":"string","value":["v"]}`, "found an array"},
 		{`{"key":"k","type":"string","value":{"B64":"AA=="}}`, "another object"},
-		{`{"key":"k","type":"string","value":{"b64":"AA==","x":1}}`, "the end of"},
+		{`{"key":"k","type":"string","value":{"b64":"AA==","x":1}}`, "another object"},
 		{`{"key":"k","type":"string","valueB64":"!"}`, "not base64"},
 		{`{"key":"k","type":"string","value":"v","valueB64":"AA=="}`, "exclude each other"},
 		{`{"key":"k","type":"set","valueB64":"AA=="}`, "valueB64 is for strings"},
-		{`{"key":"k","type":"hash","value":"v"}`, "object or an array of pairs"},
+		{`{"key":"k","type":"hash","value":"v"}`, "an object or an array of pairs"},
 		{`{"key":"k","type":"hash","value":{"f":"1","f":"2"}}`, `"f" stands twice in the hash`},
 		{`{"key":"k","type":"set","value":["a","a"]}`, `"a" stands twice in the set`},
-		{`{"key":"k","type":"zset","value":[["a"]]}`, "a score must be a number"},
+		{`{"key":"k","type":"zset","value":[["a"]]}`, "',' and a score"},
 		{`{"key":"k","type":"zset","value":[["a",1,2]]}`, "the end of a [member, score] pair"},
 		{`{"key":"k","type":"zset","value":[["a","nan"]]}`, "a score must be a number"},
-		{`{"key":"k","type":"zset","value":[["a",1e999]]}`, "a score must be a number"},
+		{`{"key":"k","type":"zset","value":[["a",1e999]]}`, "beyond a float64"},
 		{`{"key":"k","type":"zset","value":{"a":1}}`, "expected an array"},
 		{`{"key":"k","type":"string","value":"v","ttl_ms":0}`, "must be positive"},
-		{`{"key":"k","type":"string","value":"v","ttl_ms":1.5}`, "whole number"},
+		{`{"key":"k","type":"string","value":"v","ttl_ms":1.5}`, "must be a whole number"},
 		{`{"key":"k","type":"string","value":"v","ttl_ms":1,"expire_at_ms":2}`, "exclude each other"},
 		{`{"key":"k","type":"string","value":"v","db":-1}`, "db must not be -1"},
 		{`{"key":"k","type":"string","value":"\ud800"}`, "surrogate"},
@@ -81,7 +82,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		{"{\"key\":\"k\",\"type\":\"string\",\"value\":\"\xff\"}", "not valid UTF-8"},
 		{`{"key":"k","type":"string","value":"v"`, "ends too early"},
 		{`{"key":"k","type":"string","value":"v"} {}`, "something follows"},
-		{`{"key":"k" "type":"string"}`, "at byte"},
+		{`{"key":"k" "type":"string"}`, "expected ',' or '}', found \"type\" at byte 12"},
 		{`["key"]`, "expected an object"},
 	}
 	for _, test := range tests {
@@ -113,6 +114,37 @@ func FuzzRecordStrings(f *testing.F) {
 		if err != nil || len(got.items) != 1 || got.items[0].value != value {
 			t.Fatalf("%s: got %+v, %v", line, got, err)
 		}
+	})
+}
+
+// FuzzJSONReader holds the reader against encoding/json: what one accepts the
+// other does, save what encoding/json would repair.
+func FuzzJSONReader(f *testing.F) {
+	for _, s := range []string{`{"a":[1,-0.5e+7,"x\u00e9\ud83d\ude00\n",true,false,null,{}]}`, `"\ud800"`, "\"\xff\"", `01`, `[1,]`, `{"a":1,}`, `-`, `1.`, `[[]`, ` "a" `} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := newJSONReader(line)
+		if err != nil {
+			return
+		}
+		raw, err := r.raw()
+		if err == nil && r.next() == 0 && r.pos == len(line) {
+			if !json.Valid(line) {
+				t.Fatalf("%q accepted", line)
+			}
+			var want string
+			if raw[0] == '"' && json.Unmarshal(raw, &want) == nil {
+				if got, err := (&jsonReader{data: raw}).text(""); err != nil || got != want {
+					t.Fatalf("%q reads %q, %v", line, got, err)
+				}
+			}
+			return
+		}
+		if err != nil && !json.Valid(line) || err == nil || strings.Contains(err.Error(), "surrogate") || strings.Contains(err.Error(), "deeply") {
+			return
+		}
+		t.Fatalf("%q refused: %v", line, err)
 	})
 }
 

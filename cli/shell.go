@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/reeflective/readline"
+	"github.com/reeflective/readline/inputrc"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 	"github.com/urfave/cli/v2"
@@ -97,7 +98,7 @@ func (s *session) interact(o shellOptions) error {
 		editor = newFullEditor(s, lines)
 	}
 	if !o.quiet {
-		fmt.Fprintf(s.out, "stave %s. HELP explains, Ctrl-D leaves. %s\n", versionText(), lines.historyNote())
+		fmt.Fprintf(s.out, "stave %s. HELP explains, Ctrl-D leaves.\n", versionText())
 	}
 	for !s.closed {
 		line, err := editor.readLine()
@@ -230,6 +231,9 @@ type plainEditor struct {
 func (e *plainEditor) readLine() (string, error) {
 	fmt.Fprint(e.s.out, e.s.prompt())
 	line, err := e.lines.next()
+	if err != nil {
+		fmt.Fprintln(e.s.out)
+	}
 	return string(line), err
 }
 
@@ -247,6 +251,7 @@ func newFullEditor(s *session, lines *history) *fullEditor {
 	rl.Prompt.Primary(s.prompt)
 	rl.Prompt.Secondary(func() string { return strings.Repeat(".", max(0, len(s.prompt())-2)) + "> " })
 	rl.AcceptMultiline = func(line []rune) bool { return !openQuote([]byte(string(line))) }
+	bindTab(rl.Config)
 	rl.History.Delete()
 	rl.History.Add("stave", lines)
 	rl.Completer = e.complete
@@ -255,6 +260,19 @@ func newFullEditor(s *session, lines *history) *fullEditor {
 		rl.SyntaxHighlighter = highlight
 	}
 	return e
+}
+
+// bindTab makes Tab show what there is, with the part that all have in common
+// inserted, and walk through it when pressed again. readline's own default
+// inserts the first candidate unseen. An inputrc that binds Tab wins.
+func bindTab(config *inputrc.Config) {
+	const tab = "\t"
+	for _, keymap := range []string{"emacs", "vi-insert"} {
+		if config.Binds[keymap][tab].Action == "complete" {
+			config.Binds[keymap][tab] = inputrc.Bind{Action: "menu-complete"}
+			config.Vars["menu-complete-display-prefix"] = true
+		}
+	}
 }
 
 func (e *fullEditor) readLine() (string, error) {
