@@ -1,0 +1,121 @@
+package ttl
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"slices"
+)
+
+// cursor walks the due entries of all shards, the earliest first. It holds no lock between calls of next: it takes entries
+// from a shard in small batches and goes on behind the last one, so that a long walk stalls nobody.
+type cursor struct {
+	until   int64
+	sources sources
+}
+
+// source is a shard with the batch that was taken from it; the batch is not empty.
+type source struct {
+	ns    uint32
+	shard *shard
+	batch []Entry
+	at    int  // In batch: the next entry.
+	from  item // Where the next batch begins.
+	more  bool // There may be a next batch.
+}
+
+// batchLen bounds what is taken from a shard under one lock: a few microseconds.
+const batchLen = 32
+
+// fill takes the next batch and reports whether it has any entry.
+func (s *source) fill(until int64) bool {
+	if !s.more {
+		return false
+	}
+	if s.batch == nil {
+		s.batch = make([]Entry, 0, batchLen)
+	}
+	s.batch, s.from, s.more = s.shard.ascend(s.ns, s.from, until, s.batch[:0])
+	s.at = 0
+	return len(s.batch) > 0
+}
+
+// sources is a heap by next entry.
+type sources []*source
+
+func (h sources) Len() int      { return len(h) }
+func (h sources) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h sources) Less(i, j int) bool {
+	a, b := &h[i].batch[h[i].at], &h[j].batch[h[j].at]
+	c := cmp.Compare(a.Deadline, b.Deadline)
+	if c == 0 {
+		c = cmp.Compare(a.Namespace, b.Namespace)
+	}
+	return c < 0
+}
+
+// Push implements [heap.Interface]; it is never used.
+func (h *sources) Push(any) { panic("BUG: a cursor gets no new sources") }
+
+// Pop implements [heap.Interface].
+func (h *sources) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// due returns a cursor over the entries that are due at a time.
+func (x *Index) due(now int64) *cursor {
+	c := &cursor{until: now}
+	for ns, sp := range *x.spaces.Load() {
+		if sp.count.Load() == 0 {
+			continue
+		}
+		for i := range sp.shards {
+			s := &source{ns: ns, shard: &sp.shards[i], more: true}
+			if s.shard.earliest.Load() <= now && s.fill(now) {
+				c.sources = append(c.sources, s)
+			}
+		}
+	}
+	heap.Init(&c.sources)
+	return c
+}
+
+// empty reports whether next would find nothing.
+func (c *cursor) empty() bool { return len(c.sources) == 0 }
+
+// next returns the next entry.
+func (c *cursor) next() (e Entry, ok bool) {
+	if c.empty() {
+		return Entry{}, false
+	}
+	s := c.sources[0]
+	e = s.batch[s.at]
+	s.at++
+	if s.at < len(s.batch) || s.fill(c.until) {
+		heap.Fix(&c.sources, 0)
+	} else {
+		heap.Pop(&c.sources)
+	}
+	return e, true
+}
+
+// each calls fn with every entry, by namespace, and stops at its first error.
+func (x *Index) each(fn func(Entry) error) error {
+	spaces := *x.spaces.Load()
+	for _, ns := range slices.Sorted(maps.Keys(spaces)) {
+		for i := range shardCount {
+			s := &source{ns: ns, shard: &spaces[ns].shards[i], more: true}
+			for s.fill(never) {
+				for _, e := range s.batch {
+					if err := fn(e); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
