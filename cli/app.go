@@ -142,8 +142,8 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if !ok { // the command-line parser's own errors, such as help on an unknown command
 		exit = &exitError{status: exitUsage, err: err}
 	}
-	if exit.err != nil {
-		t.complain(exit.err)
+	if exit.err != nil || err != error(exit) { // the latter: something else went wrong besides
+		t.complain(err)
 	}
 	return exit.status
 }
@@ -161,7 +161,12 @@ func newApp(t *terminal) *cli.App {
 
 A store is a directory that one process opens at a time. shell, exec, import
 and export open it themselves; serve offers it to Redis clients, and then shell
-and exec reach it with --addr.`,
+and exec reach it with --addr.
+
+The exit status is 0 if all went well, 1 after an error reply, 2 for wrong usage,
+3 if a store could not be opened or a server not reached, 4 if check found
+damage, 5 if import skipped lines, and 130 when interrupted. Errors go to the
+standard error, one line each.`,
 		Version:        versionText(),
 		Reader:         t.in,
 		Writer:         t.out,
@@ -178,6 +183,11 @@ and exec reach it with --addr.`,
 	for _, c := range app.Commands {
 		c.OnUsageError = usage
 		c.HideHelpCommand = true // "stave exec help" is a command for the store
+		for _, f := range c.Flags {
+			if f, ok := f.(*cli.BoolFlag); ok {
+				f.DisableDefaultText = true
+			}
+		}
 	}
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {

@@ -28,8 +28,7 @@ status is then 1. Options stand before the command:
 Without a command, the standard input is run as a script; see stave help shell.`,
 		Flags: append(storeFlags(),
 			&cli.BoolFlag{Name: "stdin-arg", Aliases: []string{"x"}, Usage: "read the last argument from the standard input"},
-			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "in a script, go on after an error; the status is 1 all the same"},
-			quietFlag()),
+			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "in a script, go on after an error; the status is 1 all the same"}),
 		Action: func(c *cli.Context) error { return runExec(t, c) },
 	}
 }

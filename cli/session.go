@@ -52,7 +52,7 @@ func chosenDir(c *cli.Context) string {
 
 // syncFlag is how commands that write say when the disk has to follow.
 func syncFlag(value string) cli.Flag {
-	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush commits to the disk `MODE`: always (before each reply), interval (every second) or none"}
+	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"}
 }
 
 // readStoreOptions checks and collects what storeFlags defines.

@@ -140,6 +140,7 @@ func (s *session) runTyped(line []byte) {
 	// editor reads Ctrl-C as a key, and after this line it must work again.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the shell
 	for range repeat {
 		if ctx.Err() != nil || !s.runOnce(ctx, args) || s.closed {
 			return
