@@ -133,7 +133,7 @@ func (f *Fault) run(e Event, do func() error) error {
 		return do()
 	}
 	if r.Applied || e.Op == OpClose || e.Op == OpUnlock {
-		if err := do(); err != nil {
+		if err := do(); err != nil && !r.Applied {
 			return err
 		}
 	}

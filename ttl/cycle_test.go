@@ -1,0 +1,141 @@
+package ttl_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/ttl"
+)
+
+// hundred returns an index of a hundred keys that are due at 0 to 99 ms.
+func hundred() *ttl.Index {
+	x := ttl.NewIndex()
+	for i := range 100 {
+		x.Set(uint32(i%2), fmt.Sprint(i), int64(i))
+	}
+	return x
+}
+
+func TestCycleDeletesWhatIsDue(t *testing.T) {
+	x := hundred()
+	var seen []int64
+	reap := func(ns uint32, key string, deadline int64) (bool, error) {
+		seen = append(seen, deadline)
+		return x.Clear(ns, key), nil
+	}
+	r, err := ttl.Cycle(x, 59, time.Hour, 1000, reap)
+	if want := (ttl.CycleResult{Examined: 60, Deleted: 60}); err != nil || r != want {
+		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
+	}
+	if len(seen) != 60 || !slices.IsSorted(seen) {
+		t.Errorf("the function saw %v", seen)
+	}
+	if left := x.Len(0) + x.Len(1); left != 40 {
+		t.Errorf("%d are left", left)
+	}
+	if r, err := ttl.Cycle(x, 59, time.Hour, 1000, reap); err != nil || r != (ttl.CycleResult{}) {
+		t.Errorf("with nothing due the run gives %+v, %v", r, err)
+	}
+}
+
+func TestCycleStopsAtTheNumber(t *testing.T) {
+	x := hundred()
+	reap := func(ns uint32, key string, _ int64) (bool, error) { return x.Clear(ns, key), nil }
+	for _, c := range []struct {
+		most int
+		want ttl.CycleResult
+	}{
+		{0, ttl.CycleResult{More: true}},
+		{-1, ttl.CycleResult{More: true}},
+		{99, ttl.CycleResult{Examined: 99, Deleted: 99, More: true}},
+		{1, ttl.CycleResult{Examined: 1, Deleted: 1}},
+		{1, ttl.CycleResult{}},
+	} {
+		if r, err := ttl.Cycle(x, 1000, time.Hour, c.most, reap); err != nil || r != c.want {
+			t.Errorf("at most %d: %+v, %v; want %+v", c.most, r, err, c.want)
+		}
+	}
+}
+
+func TestCycleStopsWhenTheBudgetIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := hundred()
+		slow := func(ns uint32, key string, _ int64) (bool, error) {
+			time.Sleep(time.Millisecond)
+			return x.Clear(ns, key), nil
+		}
+		start := time.Now()
+		r, err := ttl.Cycle(x, 1000, 10*time.Millisecond, 1000, slow)
+		if want := (ttl.CycleResult{Examined: 10, Deleted: 10, More: true}); err != nil || r != want {
+			t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
+		}
+		if took := time.Since(start); took != 10*time.Millisecond {
+			t.Errorf("the run took %v", took)
+		}
+		if r, _ := ttl.Cycle(x, 1000, 0, 1000, slow); r != (ttl.CycleResult{More: true}) {
+			t.Errorf("without a budget the run gives %+v", r)
+		}
+	})
+}
+
+// TestCycleOffersEachOnce: what the function leaves in the index must neither loop nor hide what comes after it.
+func TestCycleOffersEachOnce(t *testing.T) {
+	x := hundred()
+	r, err := ttl.Cycle(x, 1000, time.Hour, 1000, func(uint32, string, int64) (bool, error) { return false, nil })
+	if want := (ttl.CycleResult{Examined: 100}); err != nil || r != want {
+		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
+	}
+	// Put off further, but still due: that is for the next run.
+	r, err = ttl.Cycle(x, 1000, time.Hour, 1000, func(ns uint32, key string, ms int64) (bool, error) {
+		x.Set(ns, key, ms-200)
+		return false, nil
+	})
+	if want := (ttl.CycleResult{Examined: 100}); err != nil || r != want {
+		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
+	}
+}
+
+func TestCycleGoesOnAfterErrors(t *testing.T) {
+	x := hundred()
+	damaged, other := errors.New("damaged"), errors.New("other")
+	r, err := ttl.Cycle(x, 1000, time.Hour, 1000, func(ns uint32, key string, ms int64) (bool, error) {
+		switch {
+		case ms == 3:
+			return false, damaged
+		case ms%10 == 0:
+			return false, other
+		}
+		return x.Clear(ns, key), nil
+	})
+	if want := (ttl.CycleResult{Examined: 100, Deleted: 89, Failed: 11}); r != want {
+		t.Errorf("the run gives %+v, want %+v", r, want)
+	}
+	if !errors.Is(err, other) {
+		t.Errorf("error is %v, want the first one", err)
+	}
+}
+
+// TestCycleAmongChanges: entries that come and go during a run do not confuse it.
+func TestCycleAmongChanges(t *testing.T) {
+	x := ttl.NewIndex()
+	for i := range 2000 {
+		x.Set(0, fmt.Sprint(i), int64(i))
+	}
+	seen := map[string]bool{}
+	r, err := ttl.Cycle(x, 10_000, time.Hour, 100_000, func(ns uint32, key string, ms int64) (bool, error) {
+		if seen[key] {
+			t.Errorf("key %s was offered twice", key)
+		}
+		seen[key] = true
+		x.Set(0, "new "+key, 20_000) // Takes the place in memory of what was removed.
+		x.Clear(0, fmt.Sprint(ms+1000))
+		return x.Clear(ns, key), nil
+	})
+	if err != nil || r.More || r.Deleted < 1000 || x.Len(0) != r.Examined {
+		t.Errorf("the run gives %+v, %v and leaves %d", r, err, x.Len(0))
+	}
+}
