@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -186,10 +187,13 @@ func (im *importer) run(ctx context.Context) error {
 			}
 			return errors.Join(flushErr, im.unfinished())
 		}
+		if im.lines.number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")) // some editors put a byte order mark there
+		}
 		if skipped(line) {
 			continue
 		}
-		if err := im.add(line); err != nil {
+		if err := im.add(bytes.TrimLeft(line, " \t")); err != nil {
 			return err
 		}
 		im.bar.update(im.lines.bytes, im.lines.bytes, im.result.Keys)
