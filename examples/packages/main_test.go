@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/db"
+)
+
+const sampleFile = "testdata/status.sample"
+
+// TestSample takes the whole tour through the sample. The clock is synctest's, so nobody waits for the summary to expire.
+func TestSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		dir := filepath.Join(t.TempDir(), "store")
+		args := []string{"-status", sampleFile, "-dir", dir, "-section", "admin", "-needs", "zlib1g", "-rank", "bash", "-ttl", "1h"}
+		if err := run(t.Context(), args, &out, io.Discard); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		for _, want := range []string{
+			"60 installed packages in " + sampleFile,
+			"60 packages in 7 sections",
+			"   1  libperl5.36                         28863 KiB\n",
+			"section admin: 8 packages\n      adduser apt base-files debconf dpkg libpam-modules libpam-modules-bin passwd\n",
+			"4 packages depend on zlib1g\n      dpkg gpgv libapt-pkg6.0 libperl5.36\n",
+			"bash is number 5 of 60 by size",
+			"nothing found in",
+			"deleted: libperl5.36\n",
+			"55 packages in 7 sections",
+			"section admin: 6 packages\n      apt base-files ",
+			"bash is number 2 of 55 by size",
+			"the summary is gone",
+			"60 packages in 61 commits",
+		} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("output lacks %q", want)
+			}
+		}
+		if t.Failed() {
+			t.Log(out.String())
+		}
+		checkKept(t, dir)
+	})
+}
+
+// checkKept looks at what a tour of the sample has left.
+func checkKept(t *testing.T, dir string) {
+	store, err := db.Open(dir, &db.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if n, err := store.List(loadedKey).Len(); n != 55 || err != nil {
+		t.Errorf("%d packages are kept (%v), want 55", n, err)
+	}
+	if err := run(t.Context(), []string{"-dir", dir, "-status", sampleFile}, io.Discard, io.Discard); err == nil {
+		t.Error("a second tour through the same directory succeeds")
+	}
+}
+
+func TestTemporaryDirectoryIsRemoved(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, ctx := range map[string]context.Context{"complete": t.Context(), "interrupted": ctx} {
+		err := run(ctx, []string{"-status", sampleFile, "-ttl", "1ms"}, io.Discard, io.Discard)
+		if want := ctx.Err(); !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+		if left, err := os.ReadDir(temp); len(left) != 0 || err != nil {
+			t.Errorf("%s: %v is left (%v)", name, left, err)
+		}
+	}
+}
+
+func TestBadCommandLines(t *testing.T) {
+	for _, args := range [][]string{{"-nonsense"}, {"extra"}, {"-ttl", "0s"}, {"-ttl", "soon"}} {
+		var stderr bytes.Buffer
+		if err := run(t.Context(), args, io.Discard, &stderr); !errors.Is(err, errUsage) || stderr.Len() == 0 {
+			t.Errorf("%q: error %v, and stderr says %q", args, err, stderr.String())
+		}
+	}
+	for want, args := range map[string][]string{
+		`no package "nonsense"`: {"-status", sampleFile, "-rank", "nonsense"},
+		"no-such-file":          {"-status", "no-such-file"},
+		"main_test.go:1":        {"-status", "main_test.go"},
+	} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %s", args, err, want)
+		}
+	}
+}
+
+// TestVerifyHasTeeth damages a loaded store in one place at a time, in ways that are legal for a store but not true.
+func TestVerifyHasTeeth(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(*db.Store) error
+		want   string
+	}{
+		{"nothing", func(*db.Store) error { return nil }, ""},
+		{"field", func(s *db.Store) error { return second(s.Hash("pkg:apt").Put("version", []byte("0"))) }, "key pkg:apt"},
+		{"field lost", func(s *db.Store) error { return second(s.Hash("pkg:apt").Delete("section")) }, "key pkg:apt"},
+		{"hash lost", func(s *db.Store) error { return second(s.Key("pkg:apt").Delete()) }, "key pkg:apt: not in the store"},
+		{"hash more", func(s *db.Store) error { return second(s.Hash("pkg:x").Put("a", nil)) }, "key pkg:x: in the store, but"},
+		{"member of the section", func(s *db.Store) error { return second(s.Set("section:libs").Remove("libc6")) }, "packages of the section"},
+		{"member of another section", func(s *db.Store) error { return second(s.Set("section:misc").Add("apt")) }, "key section:misc"},
+		{"section lost", func(s *db.Store) error { return second(s.Key("section:misc").Delete()) }, "number of sections"},
+		{"dependency", func(s *db.Store) error { return second(s.Set("needed-by:libc6").Remove("apt")) }, "packages that depend on it"},
+		{"another dependency", func(s *db.Store) error { return second(s.Set("needed-by:gpgv1").Add("tar")) }, "key needed-by:gpgv1"},
+		{"dependencies lost", func(s *db.Store) error { return second(s.Key("needed-by:gpgv1").Delete()) }, "number of needed names"},
+		{"large size", func(s *db.Store) error { return second(s.SortedSet(sizeKey).Incr("tar", 1)) }, "largest packages"},
+		{"small size", func(s *db.Store) error { return second(s.SortedSet(sizeKey).Incr("adduser", 1)) }, "key by-size, position"},
+		{"size lost", func(s *db.Store) error { return second(s.SortedSet(sizeKey).Remove("libaudit-common")) }, "key by-size, position 0"},
+		{"order", func(s *db.Store) error { return s.List(loadedKey).Set(3, []byte("x")) }, "key loaded, position 3"},
+		{"order lost", func(s *db.Store) error { return second(s.List(loadedKey).PopBack()) }, "number of packages"},
+		{"a key too many", func(s *db.Store) error { return s.String("x").Put(nil) }, `key "x", a string: it should not be there`},
+		{"summary", func(s *db.Store) error { return s.String(summaryKey).Put(nil) }, "key cache:summary: the store says"},
+		{"summary lost", func(s *db.Store) error { return second(s.Key(summaryKey).Delete()) }, "key cache:summary: gone"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			tour := loaded(t)
+			if err := test.damage(tour.store); err != nil {
+				t.Fatal(err)
+			}
+			_, err := tour.verify()
+			if test.want == "" && err == nil {
+				return
+			}
+			if test.want == "" || err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestVerifySeesASummaryThatStays takes the deadline away: past it, the summary should have gone.
+func TestVerifySeesASummaryThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tour := loaded(t)
+		if had, err := tour.store.Key(summaryKey).Persist(); !had || err != nil {
+			t.Fatal(had, err)
+		}
+		if _, err := tour.verify(); err != nil {
+			t.Error("before the deadline:", err)
+		}
+		time.Sleep(tour.o.ttl)
+		if _, err := tour.verify(); err == nil || !strings.Contains(err.Error(), "still there") {
+			t.Errorf("after the deadline: error %v", err)
+		}
+		tour.store.Close()
+	})
+}
+
+// loaded is a tour after its first step.
+func loaded(t *testing.T) *tour {
+	t.Helper()
+	packages, _, err := readPackages(sampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{dir: t.TempDir(), ttl: time.Hour, question: Question{Section: "libs", Needs: "libc6", Rank: "perl-base"}}
+	tour := newTour(io.Discard, o, packages)
+	if err := tour.open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tour.store.Close() })
+	if err := tour.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return tour
+}
+
+// second leaves out the first of two results.
+func second[T any](_ T, err error) error { return err }
