@@ -57,7 +57,7 @@ func TestLargeCollection(t *testing.T) {
 			open, format, end = "[", `"%05d%s"`, "]"
 		}
 		fmt.Fprintf(&text, `{"key":"%s","type":"%s","expire_at_ms":4102444800000,"value":%s`, kind, kind, open)
-		for i := range 900 {
+		for i := range 450 {
 			if i > 0 {
 				text.WriteByte(',')
 			}
