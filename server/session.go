@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -26,11 +27,12 @@ type Session struct {
 	closed bool
 
 	namespace int
-	space     *db.Store // the store, seen through the namespace
-	ticket    db.Ticket // of the newest commit that has not been waited for; 0 for none
-	unsettled int       // where in the output the reply of the oldest such commit starts
-	queue     *queue    // commands since MULTI; nil outside
-	client    client    // what CLIENT LIST shows of it
+	space     *db.Store       // the store, seen through the namespace
+	ticket    db.Ticket       // of the newest commit that has not been waited for; 0 for none
+	unsettled int             // where in the output the reply of the oldest such commit starts
+	queue     *queue          // commands since MULTI; nil outside
+	context   context.Context // ends with the server: for commands that take long
+	client    client          // what CLIENT LIST shows of it
 
 	call    call     // the command being executed; reused, as are keys
 	keys    []string // keys of that command
@@ -55,10 +57,11 @@ func NewSession(store *db.Store, o *Options) *Session { return New(store, o).New
 // NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
 func (v *Server) NewSession() *Session {
 	s := &Session{
-		server: v,
-		space:  v.store,
-		id:     v.nextID.Add(1),
-		parser: resp.NewParser(v.options.Limits),
+		server:  v,
+		space:   v.store,
+		context: context.Background(),
+		id:      v.nextID.Add(1),
+		parser:  resp.NewParser(v.options.Limits),
 	}
 	s.inTx = func(tx *db.Tx) error {
 		s.call.tx = tx

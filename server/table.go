@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 )
@@ -107,7 +106,7 @@ var commandIndex map[string]*Command
 func init() {
 	for _, group := range [][]*Command{
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
-		sortedSetCommands, sortedSetRangeCommands, transactionCommands, serverCommands, introspectionCommands,
+		sortedSetCommands, sortedSetRangeCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 	} {
 		Commands = append(Commands, group...)
 	}
@@ -273,6 +272,3 @@ func many(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step
 
 // isWrite says whether the command needs a writing transaction.
 func (c *Command) isWrite() bool { return c.Flags&Write != 0 }
-
-// flagCount is the number of public flags, kept beside their names by a test.
-func flagCount() int { return bits.Len32(uint32(AllowBusy)) }

@@ -43,7 +43,9 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	v.mu.Lock()
 	v.address = ln.Addr()
 	v.mu.Unlock()
-	t := &transport{server: v, log: v.options.Logger, conns: make(map[*conn]struct{})}
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &transport{server: v, context: work, log: v.options.Logger, conns: make(map[*conn]struct{})}
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
 	err := t.accept(ctx, ln)
@@ -68,9 +70,10 @@ func isLocal(a net.Addr) bool {
 
 // transport is the connections of one listener.
 type transport struct {
-	server *Server
-	log    *slog.Logger
-	work   sync.WaitGroup // one for each connection
+	server  *Server
+	context context.Context // ends when the transport does: for commands that take long
+	log     *slog.Logger
+	work    sync.WaitGroup // one for each connection
 
 	mu    sync.Mutex // guards conns, and the read deadlines against done
 	conns map[*conn]struct{}
@@ -126,6 +129,7 @@ func (t *transport) start(nc net.Conn) {
 		_ = tcp.SetKeepAlivePeriod(keepAlive)
 	}
 	c.session = v.NewSession()
+	c.session.context = t.context
 	c.session.client.remote, c.session.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	c.session.client.kill = func() { _ = nc.Close() }
 	v.register(c.session)
@@ -160,6 +164,7 @@ func (c *conn) serve() {
 			c.transport.server.counters.in.Add(int64(n))
 			c.transport.server.counters.reads.Add(1)
 			c.session.Feed(c.buf[:n])
+			c.account() // while the replies are there, and again when they are not
 			if !c.flush() || c.session.Closed() {
 				return
 			}

@@ -70,9 +70,6 @@ const keepReplies = 16 << 10
 // Truncate drops everything behind the first n bytes: replies that must not be sent after all.
 func (w *Writer) Truncate(n int) { w.buf = w.buf[:n] }
 
-// Raw appends bytes that are replies already.
-func (w *Writer) Raw(b []byte) { w.buf = append(w.buf, b...) }
-
 func (w *Writer) header(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }
 
 func (w *Writer) crlf() { w.buf = append(w.buf, '\r', '\n') }

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stavedb/stave/db"
+)
+
+var adminCommands = []*Command{
+	{
+		Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
+		Complexity: "O(n), n being the size of the segments that are merged", Summary: "Rewrites segments without their garbage, or says how that goes.",
+		Syntax: "[START | ALL | STATUS | STOP | PAUSE | RESUME]", run: mergeCommand,
+	},
+	{
+		Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
+		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists what is wrong.", run: checkCommand,
+	},
+	{
+		Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Group: GroupServer, Since: "0.1.0", Complexity: "O(n), n being the number of segments",
+		Summary: "Returns figures about the store.", run: statsCommand,
+	},
+}
+
+// fact is a name and a value of a map reply: an int64, a bool or a string.
+type fact struct {
+	name  string
+	value any
+}
+
+// facts replies with a map.
+func (c *call) facts(list []fact) error {
+	c.out.Map(len(list))
+	c.pairsOf(list)
+	return nil
+}
+
+// pairsOf writes names and values: the inside of a map.
+func (c *call) pairsOf(list []fact) {
+	for _, f := range list {
+		c.out.BulkString(f.name)
+		switch value := f.value.(type) {
+		case int:
+			c.out.Int(int64(value))
+		case int64:
+			c.out.Int(value)
+		case uint64:
+			c.out.Int(int64(value))
+		case bool:
+			c.out.Bool(value)
+		case string:
+			c.out.BulkString(value)
+		default:
+			panic("BUG: server: a fact that is neither a number nor a text")
+		}
+	}
+}
+
+// mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP, from another connection,
+// ends it early, and so does the end of the server; the store is then as it was.
+func mergeCommand(c *call) error {
+	if len(c.args) > 2 {
+		return errSyntax
+	}
+	merger := c.session.space.Merger()
+	word := func(keyword string) bool { return len(c.args) == 2 && c.is(1, keyword) }
+	switch {
+	case len(c.args) == 1 || word("start"):
+		return c.merge(db.MergeOptions{})
+	case word("all"):
+		return c.merge(db.MergeOptions{All: true})
+	case word("status"):
+		return c.mergeStatus(merger.Status())
+	case word("stop"):
+		merger.Stop()
+	case word("pause"):
+		merger.Pause()
+	case word("resume"):
+		merger.Resume()
+	default:
+		return errSyntax
+	}
+	return c.ok()
+}
+
+func (c *call) merge(o db.MergeOptions) error {
+	result, err := c.session.space.Merge(c.session.context, o)
+	switch {
+	case errors.Is(err, db.ErrMergeBusy):
+		return replyError("ERR another merge is running")
+	case errors.Is(err, context.Canceled):
+		return replyError("ERR the merge was stopped")
+	case err != nil:
+		return err
+	}
+	return c.facts(mergeFacts(result))
+}
+
+func mergeFacts(r db.MergeResult) []fact {
+	return []fact{
+		{"segments", r.Segments}, {"segments_written", r.Written}, {"segments_now", r.SegmentsNow}, {"bytes_read", r.BytesRead},
+		{"bytes_written", r.BytesOut}, {"bytes_reclaimed", r.Reclaimed()}, {"records_copied", r.Copied}, {"records_dropped", r.Dropped},
+		{"milliseconds", r.Took.Milliseconds()},
+	}
+}
+
+func (c *call) mergeStatus(s db.MergeStatus) error {
+	list := []fact{
+		{"running", s.Running}, {"paused", s.Paused}, {"bytes_read", s.Read}, {"bytes_to_read", s.ToRead}, {"merges", s.Merges},
+		{"failures", s.Failures}, {"last_error", s.LastErr},
+	}
+	if s.Merges > 0 {
+		list = append(list, fact{"last_at", s.LastAt.Unix()})
+		for _, f := range mergeFacts(s.Last) {
+			list = append(list, fact{"last_" + f.name, f.value})
+		}
+	}
+	return c.facts(list)
+}
+
+// maxFindings bounds how many findings CHECK lists; it counts all of them.
+const maxFindings = 100
+
+func checkCommand(c *call) error {
+	var findings []string
+	result, err := c.session.space.Check(c.session.context, func(f db.Finding) {
+		if len(findings) < maxFindings {
+			findings = append(findings, f.String())
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c.out.Map(7)
+	c.pairsOf([]fact{
+		{"segments", result.Segments}, {"bytes", result.Bytes}, {"records", result.Records}, {"hints", result.Hints}, {"keys", result.Keys},
+		{"findings", result.Findings},
+	})
+	c.out.BulkString("found")
+	c.out.Array(len(findings))
+	for _, text := range findings {
+		c.out.BulkString(text)
+	}
+	return nil
+}
+
+func statsCommand(c *call) error {
+	s := c.session.space.Stats()
+	return c.facts([]fact{
+		{"dir", s.Dir}, {"store_id", s.StoreID}, {"keys", s.Keys}, {"deadlines", s.Deadlines}, {"expired", s.Expired},
+		{"segments", s.Segments}, {"bytes", s.Bytes}, {"live_bytes", s.LiveBytes}, {"index_bytes", s.IndexBytes},
+		{"sequence", s.Sequence}, {"syncs", s.Syncs}, {"failed", s.Failed}, {"merges", s.Merge.Merges},
+	})
+}

@@ -1,0 +1,173 @@
+package server_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/server"
+)
+
+// TestTransactionsAreIsolated moves an amount between accounts from many sessions and looks at the sum from others.
+func TestTransactionsAreIsolated(t *testing.T) {
+	v := server.New(openStore(t), nil)
+	const accounts, total, movers, rounds = 5, 1000, 4, 200
+	var keys []string
+	for i := range accounts {
+		keys = append(keys, fmt.Sprintf("account:%d", i))
+	}
+	ask(v.NewSession(), fmt.Sprintf("SET %s %d\r\n", keys[0], total))
+	var work sync.WaitGroup
+	for m := range movers {
+		work.Go(func() {
+			s := v.NewSession()
+			for i := range rounds {
+				from, to := keys[(m+i)%accounts], keys[(m+3*i+1)%accounts]
+				out := ask(s, fmt.Sprintf("MULTI\r\nDECRBY %s %d\r\nINCRBY %s %d\r\nEXEC\r\n", from, i, to, i))
+				if !strings.Contains(out, "*2\r\n:") {
+					t.Errorf("a transaction failed: %q", out)
+				}
+			}
+		})
+		work.Go(func() {
+			s := v.NewSession()
+			for range rounds {
+				reply, _, err := resp.Decode([]byte(ask(s, "MGET "+strings.Join(keys, " ")+"\r\n")))
+				sum := 0
+				for _, item := range reply.Items {
+					n, _ := strconv.Atoi(string(item.Text)) // a null is an account that nobody used yet
+					sum += n
+				}
+				if err != nil || sum != total {
+					t.Errorf("the accounts hold %d, want %d: %v", sum, total, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+}
+
+// TestNothingIsAcknowledgedBeforeItIsDurable lets the fsync fail behind a pipeline of writes.
+func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
+	disk := vfs.NewFault(vfs.NewMem())
+	store, err := db.Open("data", &db.Options{FS: disk, Sync: db.SyncAlways})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }() // reports the failure again
+	v := server.New(store, nil)
+	s := v.NewSession()
+	if got := ask(s, "SET a 1\r\nSET b 2\r\n"); got != "+OK\r\n+OK\r\n" {
+		t.Fatal(got)
+	}
+	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO, Sticky: true})
+	got := ask(s, "GET a\r\nSET a 3\r\nMULTI\r\nSET b 4\r\nEXEC\r\nPING\r\n")
+	if !strings.HasPrefix(got, "$1\r\n1\r\n-ERR ") || strings.Count(got, "\r\n") != 3 || !s.Closed() {
+		t.Errorf("replies before the failed fsync: %q, closed %t", got, s.Closed())
+	}
+	other := v.NewSession()
+	if got := ask(other, "SET a 5\r\n"); !strings.HasPrefix(got, "-ERR ") || other.Closed() {
+		t.Errorf("a store that cannot sync takes writes: %q", got)
+	}
+	if got := ask(other, "PING\r\nEXISTS a b\r\n"); got != "+PONG\r\n:2\r\n" {
+		t.Errorf("a store that cannot sync does not serve reads: %q", got)
+	}
+}
+
+// TestFailedWriteLeavesNothing fills the disk.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	disk := vfs.NewFault(vfs.NewMem())
+	store, err := db.Open("data", &db.Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }() // reports the failure again
+	s := server.NewSession(store, nil)
+	ask(s, "RPUSH l a\r\n")
+	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
+	got := ask(s, "RPUSH l b c\r\nLRANGE l 0 -1\r\nMULTI\r\nRPUSH l d\r\nSELECT 3\r\nEXEC\r\nLLEN l\r\n")
+	parts := strings.SplitN(got, "\r\n", 2)
+	if !strings.HasPrefix(parts[0], "-ERR ") || !strings.HasPrefix(parts[1], "*1\r\n$1\r\na\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-ERR ") || !strings.HasSuffix(got, ":1\r\n") {
+		t.Errorf("%q", got)
+	}
+	if s.Namespace() != 0 {
+		t.Errorf("a transaction that failed left the session in namespace %d", s.Namespace())
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	s := server.NewSession(openStore(t), nil)
+	for range 50 {
+		ask(s, "SET a 1\r\nHSET h f v\r\n")
+	}
+	field := func(in, name string) string {
+		t.Helper()
+		reply, _, err := resp.Decode([]byte(ask(s, in)))
+		if err != nil || reply.IsError() {
+			t.Fatalf("%q: %q, %v", in, reply.Text, err)
+		}
+		for i := 0; i+1 < len(reply.Items); i += 2 {
+			if string(reply.Items[i].Text) == name {
+				return reply.Items[i+1].String()
+			}
+		}
+		t.Fatalf("%q has no %s", in, name)
+		return ""
+	}
+	for _, tt := range []struct{ in, name, want string }{
+		{"CHECK\r\n", "findings", "0"},
+		{"CHECK\r\n", "keys", "2"},
+		{"STATS\r\n", "keys", "2"},
+		{"MERGE ALL\r\n", "segments", "1"},
+		{"MERGE STATUS\r\n", "merges", "1"},
+		{"MERGE STATUS\r\n", "running", "0"},
+		{"MERGE STATUS\r\n", "last_segments", "1"},
+		{"CHECK\r\n", "findings", "0"},
+	} {
+		if got := field(tt.in, tt.name); got != tt.want {
+			t.Errorf("%q: %s is %s, want %s", tt.in, tt.name, got, tt.want)
+		}
+	}
+	for in, want := range map[string]string{
+		"MERGE PAUSE\r\nMERGE RESUME\r\nMERGE STOP\r\n": "+OK\r\n+OK\r\n+OK\r\n",
+		"MERGE nope\r\n":                "-ERR syntax error\r\n",
+		"MULTI\r\nMERGE\r\nDISCARD\r\n": "+OK\r\n-ERR Command not allowed inside a transaction\r\n+OK\r\n",
+	} {
+		if got := ask(s, in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzSession feeds anything at all. The seeds are all commands of the table.
+func FuzzSession(f *testing.F) {
+	for _, c := range server.Commands {
+		f.Add([]byte(c.Name + " a 1 b 2\r\n"))
+	}
+	f.Add([]byte("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\nMULTI\r\nSPOP a 3\r\nEXEC\r\n"))
+	store, err := db.Open("data", &db.Options{FS: vfs.NewMem()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	v := server.New(store, &server.Options{MaxReply: 1 << 20})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		s := v.NewSession()
+		out := ask(s, string(in))
+		for rest := []byte(out); len(rest) > 0; {
+			var err error
+			if _, rest, err = resp.Decode(rest); err != nil {
+				t.Fatalf("%q is answered by %q: %v", in, out, err)
+			}
+		}
+		if strings.Contains(v.Info("stats"), "unexpected_error_replies:0") {
+			return
+		}
+		t.Fatalf("%q panics", in)
+	})
+}
