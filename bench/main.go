@@ -1,0 +1,117 @@
+// Bench measures Stave and prints the tables of docs/BENCHMARKS.md:
+//
+//	cd bench && go run . [-n 1000000] [-only speed,memory/set]
+//
+// Every workload runs in a process of its own, so that no figure depends on
+// what ran before it. What the disk and the kernel cost is measured beside the
+// store, in the same process and in alternating blocks: the ratio stays
+// meaningful on a machine that is not quiet.
+//
+// It is a module of its own, so that whatever it compares with never becomes a
+// dependency of the store.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+)
+
+// settings are the command line.
+type settings struct {
+	n       int           // entries of a workload
+	only    string        // comma-separated names or groups
+	runs    int           // of each workload; figures are medians
+	dir     string        // where the stores are made
+	profile string        // where profiles go
+	timeout time.Duration // of one process
+}
+
+func main() {
+	var s settings
+	var child string
+	var step int
+	flag.IntVar(&s.n, "n", 1_000_000, "entries of a workload")
+	flag.StringVar(&s.only, "only", "", "workloads to run, by name or group, comma-separated (default all; see -list)")
+	flag.IntVar(&s.runs, "runs", 1, "times to run each workload; the figures are medians")
+	flag.StringVar(&s.dir, "dir", "", "directory to make the stores in (default a temporary one)")
+	flag.StringVar(&s.profile, "profile", "", "directory to write CPU and allocation profiles of the measured parts to")
+	flag.DurationVar(&s.timeout, "timeout", 10*time.Minute, "longest time of one process")
+	list := flag.Bool("list", false, "list the workloads and end")
+	flag.StringVar(&child, "child", "", "run one workload in this process (the command calls itself so)")
+	flag.IntVar(&step, "step", 0, "step of that workload")
+	flag.Parse()
+	var err error
+	switch {
+	case flag.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case *list:
+		for _, w := range workloads {
+			fmt.Printf("%-24s %s\n", w.name, w.about)
+		}
+	case child != "":
+		err = runChild(s, child, step, os.Stdout)
+	default:
+		err = runAll(s, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// runAll runs the chosen workloads and prints the tables as they fill.
+func runAll(s settings, out io.Writer) error {
+	chosen, err := choose(s.only)
+	if err != nil {
+		return err
+	}
+	root, err := os.MkdirTemp(s.dir, "stave-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	fmt.Fprintf(out, "%s\n%d entries, %d run(s) each, %s\n", describeMachine(root), s.n, max(s.runs, 1), time.Now().UTC().Format("2006-01-02"))
+	figures := make(figures)
+	for i, w := range chosen {
+		for range max(s.runs, 1) {
+			fmt.Fprintf(os.Stderr, "[%d/%d] %s\n", i+1, len(chosen), w.name)
+			if err := runWorkload(s, w, root, figures); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	return printTables(out, figures)
+}
+
+// choose finds the workloads that -only names: a name, or the first part of
+// one.
+func choose(only string) ([]workload, error) {
+	if only == "" {
+		return workloads, nil
+	}
+	var chosen []workload
+	wanted := strings.Split(only, ",")
+	used := make([]bool, len(wanted))
+	for _, w := range workloads {
+		take := false
+		for i, want := range wanted {
+			if w.name == want || strings.HasPrefix(w.name, path.Clean(want)+"/") {
+				take, used[i] = true, true
+			}
+		}
+		if take {
+			chosen = append(chosen, w)
+		}
+	}
+	for i, ok := range used {
+		if !ok {
+			return nil, fmt.Errorf("no workload %q; -list names them", wanted[i])
+		}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// The store to be merged has its keys written four times over in random order:
+// 75 % of every segment is garbage.
+const passes = 4
+
+// mergeKeys makes it 570 MB long with the default of a million entries.
+func (c *child) mergeKeys() int { return max(c.n*4/5, 1000) }
+
+func (c *child) withGarbage(fn func(s kv) error) error {
+	return c.with(openOptions{segmentSize: 64 << 20}, func(s kv) error {
+		for pass := range passes {
+			if err := load(s, shuffledKeys(uint64(pass), 0, c.mergeKeys())); err != nil {
+				return err
+			}
+		}
+		runtime.GC()
+		return fn(s)
+	})
+}
+
+func mergeAlone(c *child) error {
+	err := c.withGarbage(func(s kv) error {
+		if err := c.recordSize("before"); err != nil {
+			return err
+		}
+		return c.profiled("merge", func() error {
+			begin := time.Now()
+			err := s.merge()
+			c.record("took", float64(time.Since(begin)))
+			return err
+		})
+	})
+	return errors.Join(err, c.recordSize("after"))
+}
+
+// recordSize records the bytes in data files and in hints.
+func (c *child) recordSize(part string) error {
+	var data, hints int64
+	err := filepath.WalkDir(c.path("store"), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		switch {
+		case err != nil:
+		case strings.HasSuffix(name, ".data"):
+			data += info.Size()
+		default:
+			hints += info.Size()
+		}
+		return err
+	})
+	c.record(part, float64(data))
+	c.record(part+"-each", float64(data)/float64(c.mergeKeys()))
+	c.record(part+"-other-each", float64(hints)/float64(c.mergeKeys()))
+	return err
+}
+
+// mergeBusy times single gets and puts, alternating, by one client: first while
+// nothing else runs, then while a merge does.
+func mergeBusy(c *child) error {
+	return c.withGarbage(func(s kv) error {
+		if err := c.profiled("idle", func() error { return c.client(s, "idle", after(2*time.Second)) }); err != nil {
+			return err
+		}
+		return c.profiled("merging", func() error {
+			var err error
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				begin := time.Now()
+				err = s.merge()
+				c.record("took", float64(time.Since(begin)))
+			}()
+			cerr := c.client(s, "merging", done)
+			<-done
+			return errors.Join(err, cerr)
+		})
+	})
+}
+
+func after(d time.Duration) <-chan struct{} {
+	done := make(chan struct{})
+	time.AfterFunc(d, func() { close(done) })
+	return done
+}
+
+// client gets and puts random keys until done and records the quantiles.
+func (c *child) client(s kv, part string, done <-chan struct{}) error {
+	var gets, puts histogram
+	vals := newValues()
+	r := rand.New(rand.NewPCG(7, 7))
+	keys := shuffledKeys(9, 0, c.mergeKeys())
+	var dst []byte
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			c.recordQuantiles(part+"-get", &gets)
+			c.recordQuantiles(part+"-put", &puts)
+			return nil
+		default:
+		}
+		key := keys[r.IntN(len(keys))]
+		begin := time.Now()
+		out, ok, err := s.get(dst[:0], key)
+		gets.add(time.Since(begin))
+		dst = out
+		if err != nil || !ok {
+			return errors.Join(errLost, err)
+		}
+		key = keys[r.IntN(len(keys))]
+		begin = time.Now()
+		err = s.put(key, vals.at(i))
+		puts.add(time.Since(begin))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var quantiles = []struct {
+	name string
+	q    float64
+}{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}}
+
+func (c *child) recordQuantiles(part string, h *histogram) {
+	for _, q := range quantiles {
+		c.record(part+"-"+q.name, float64(h.quantile(q.q)))
+	}
+	c.record(part+"-count", float64(h.total))
+}

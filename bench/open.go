@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+// openings is how often a store is opened for one figure.
+const openings = 5
+
+// openClean makes a store in its first step, and times opening it in each of
+// the others. The files are in the page cache; the process is fresh.
+func openClean(c *child) error {
+	if c.step == 0 {
+		return c.with(openOptions{}, func(s kv) error { return load(s, shuffledKeys(1, 0, c.n)) })
+	}
+	return c.timeOpen(func(s kv) error { return s.close() })
+}
+
+// openKilled does the same, but every step ends by killing itself, after a put
+// so that the next one never finds a store that was closed.
+func openKilled(c *child) error {
+	c.die = true
+	if c.step == 0 {
+		s, err := c.engine.open(c.path("store"), openOptions{})
+		if err != nil {
+			return err
+		}
+		return load(s, shuffledKeys(1, 0, c.n))
+	}
+	return c.timeOpen(func(s kv) error { return s.put(keyAt(c.step), newValues().at(c.step)) })
+}
+
+func (c *child) timeOpen(then func(s kv) error) error {
+	var s kv
+	err := c.profiled("open", func() (err error) {
+		begin := time.Now()
+		s, err = c.engine.open(c.path("store"), openOptions{})
+		c.record("open", float64(time.Since(begin)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range shuffledKeys(1, 0, c.n)[:min(c.n, 1000)] {
+		if _, ok, err := s.get(nil, key); err != nil || !ok {
+			return errors.Join(errLost, err, s.close())
+		}
+	}
+	return then(s)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+)
+
+// slowestWrite is how long the kernel alone can take: single writes of as many
+// bytes as a put.
+func slowestWrite(c *child) error {
+	raw, err := newRawFile(c.path("raw"))
+	if err != nil {
+		return err
+	}
+	defer raw.file.Close()
+	return c.timeEach(func(string, int) error { return raw.write(putFrame) })
+}
+
+// slowestPutNoSync keeps the disk out: no syncs, one segment.
+func slowestPutNoSync(c *child) error {
+	return c.slowest(openOptions{sync: bitcask.SyncNone, segmentSize: 2 << 30})
+}
+
+func slowestPut(c *child) error { return c.slowest(openOptions{}) }
+
+func (c *child) slowest(o openOptions) error {
+	s, err := openBitcask(c.path("store"), o)
+	if err != nil {
+		return err
+	}
+	vals := newValues()
+	err = c.profiled("load", func() error {
+		return c.timeEach(func(key string, i int) error { return s.put(key, vals.at(i)) })
+	})
+	if err != nil {
+		return err
+	}
+	return s.close()
+}
+
+func (c *child) timeEach(fn func(key string, i int) error) error {
+	var h histogram
+	for i, key := range shuffledKeys(1, 0, c.n) {
+		begin := time.Now()
+		if err := fn(key, i); err != nil {
+			return err
+		}
+		h.add(time.Since(begin))
+	}
+	c.recordQuantiles("each", &h)
+	return nil
+}

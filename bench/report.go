@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// row is one line of a table. Figures named in cells that were not measured
+// leave the row out.
+type row struct {
+	label  string
+	cells  []cell
+	target string
+	met    func(v []float64) bool // of the cells; nil: no target
+}
+
+// cell shows one figure, or a function of several.
+type cell struct {
+	figures []string
+	value   func(v []float64) float64 // nil: the first figure
+	format  func(v float64) string
+}
+
+type table struct {
+	title   string
+	columns []string // after the label; target and verdict are added
+	rows    []row
+}
+
+func fig(format func(float64) string, name string) cell { return cell{[]string{name}, nil, format} }
+
+func micros(v float64) string { return fmt.Sprintf("%.2f us", v/1e3) }
+func millis(v float64) string { return fmt.Sprintf("%.1f ms", v/1e6) }
+func times(v float64) string  { return fmt.Sprintf("%.2f x", v) }
+func octets(v float64) string { return fmt.Sprintf("%.1f B", v) }
+func mega(v float64) string   { return fmt.Sprintf("%.0f MB", v/1e6) }
+
+func atMost(limit float64) func([]float64) bool {
+	return func(v []float64) bool { return v[len(v)-1] <= limit }
+}
+
+func atLeast(limit float64) func([]float64) bool {
+	return func(v []float64) bool { return v[len(v)-1] >= limit }
+}
+
+// printTables prints every table of which something was measured.
+func printTables(out io.Writer, f figures) error {
+	for _, t := range tables {
+		var lines []string
+		for _, r := range t.rows {
+			if line, ok := r.line(f); ok {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		head := append(append([]string{t.title}, t.columns...), "target", "met")
+		_, err := fmt.Fprintf(out, "\n| %s |\n|%s\n%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)), strings.Join(lines, "\n"))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *row) line(f figures) (string, bool) {
+	cells := []string{r.label}
+	var values []float64
+	for _, c := range r.cells {
+		var in []float64
+		for _, name := range c.figures {
+			v, ok := f.median(name)
+			if !ok {
+				return "", false
+			}
+			in = append(in, v)
+		}
+		v := in[0]
+		if c.value != nil {
+			v = c.value(in)
+		}
+		values = append(values, v)
+		cells = append(cells, c.format(v))
+	}
+	verdict := ""
+	if r.met != nil {
+		verdict = "no"
+		if r.met(values) {
+			verdict = "yes"
+		}
+	}
+	return "| " + strings.Join(append(cells, r.target, verdict), " | ") + " |", true
+}

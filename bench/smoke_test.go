@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be the command, which calls itself.
+func TestMain(m *testing.M) {
+	for _, arg := range os.Args[1:] {
+		if arg == "-child" {
+			main()
+			return
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// Every workload runs and fills its rows. The figures of so few entries mean
+// nothing.
+func TestEveryWorkload(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every workload")
+	}
+	if _, err := exec.LookPath("/proc/self/exe"); err != nil {
+		t.Skip("needs /proc")
+	}
+	var out bytes.Buffer
+	if err := runAll(settings{n: 2000, dir: t.TempDir(), timeout: time.Minute}, &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Count(out.String(), "\n| ")
+	want := 0
+	for _, table := range tables {
+		want += 1 + len(table.rows)
+	}
+	if lines != want {
+		t.Errorf("%d lines in the tables, want %d:\n%s", lines, want, out.String())
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for only, want := range map[string]int{"": len(workloads), "memory": 6, "memory/set": 1, "memory/set,open": 5} {
+		got, err := choose(only)
+		if err != nil || len(got) != want {
+			t.Errorf("-only %q: %d workloads, %v; want %d", only, len(got), err, want)
+		}
+	}
+	if _, err := choose("memory,speeed"); err == nil {
+		t.Error("a misspelt name was accepted")
+	}
+}

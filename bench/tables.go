@@ -1,0 +1,106 @@
+package main
+
+import "fmt"
+
+// tables are what is printed, beside the targets of the design.
+var tables = []table{
+	{"speed, one operation", []string{"time", "bare write(2), same bytes", "ratio"}, []row{
+		putRow("put, new key", "bitcask", "new"), putRow("put, new key", "db", "new"),
+		putRow("put, overwrite", "bitcask", "over"), putRow("put, overwrite", "db", "over"),
+	}},
+	{"speed, one operation", []string{"bitcask", "db"}, []row{
+		both("get hit, caller's copy", "get", "hit", "<= 0.30 us (half of 0.61)", atMost(305)),
+		both("get hit, into a buffer", "get", "hit-into", "", nil),
+		both("get miss", "get", "miss", "<= 0.17 us (half of 0.35)", atMost(175)),
+		both("half puts half gets, 2 threads, per thread", "mixed", "op", "<= 0.70 us (a third of 2.1)", atMost(700)),
+		both("put, one of 1000 in a commit", "batch", "batched", "", nil),
+		{"put, alone, same run", []cell{fig(micros, "speed/batch/bitcask/single"), fig(micros, "speed/batch/db/single")}, "", nil},
+		{"ratio", []cell{fig(times, "speed/batch/bitcask/ratio"), fig(times, "speed/batch/db/ratio")}, ">= 5 x", atLeast(5)},
+		both("put on disk, 64 writers", "sync", "op", "<= 3.0 us", atMost(3000)),
+		both("write(2) and fsync, alone", "sync", "fsync", "", nil),
+	}},
+	{"open", []string{"bitcask", "db"}, []row{
+		{"after Close", []cell{fig(millis, "open/clean/bitcask/open"), fig(millis, "open/clean/db/open")}, "<= 50 ms", atMost(50e6)},
+		{"after a kill", []cell{fig(millis, "open/killed/bitcask/open"), fig(millis, "open/killed/db/open")}, "<= 400 ms", atMost(400e6)},
+	}},
+	{"merge, 75 % garbage", []string{"before", "after", "time"}, []row{
+		{"alone", []cell{fig(mega, "merge/alone/bitcask/before"), fig(mega, "merge/alone/bitcask/after"), fig(millis, "merge/alone/bitcask/took")}, "<= 1200 ms", atMost(1200e6)},
+	}},
+	{"bytes on disk after a merge, for 144 live", []string{"hints and manifest", "data"}, []row{
+		{"each", []cell{fig(octets, "merge/alone/bitcask/after-other-each"), fig(octets, "merge/alone/bitcask/after-each")}, "<= 184 B", atMost(184)},
+	}},
+	{"one client beside a merge", []string{"idle", "merging", "ratio"}, latencyRows()},
+	{"memory, each entry", []string{"heap", "RSS, after opening", "RSS, after loading"}, []row{
+		memoryRow("string, 16-byte key", "string", 24), memoryRow("set member, 10 bytes", "set", 28),
+		memoryRow("hash field, 10 bytes, one big hash", "hash", 28), memoryRow("hash field in 10-field hashes", "hash10", 40),
+		memoryRow("zset member, 10 bytes", "zset", 64), memoryRow("list element", "list", 14),
+	}},
+	{"one garbage collection", []string{"empty", "loaded"}, []row{
+		gcRow("strings", "string"), gcRow("one set", "set"), gcRow("one hash", "hash"),
+		gcRow("hashes of 10 fields", "hash10"), gcRow("one sorted set", "zset"), gcRow("one list", "list"),
+	}},
+	{"single calls while loading", []string{"p50", "p99", "p99.9", "slowest"}, []row{
+		pauseRow("write(2) of the same bytes", "write", "", nil),
+		pauseRow("put, no syncs, one segment", "index", "index growth < 1 ms", nil),
+		pauseRow("put, default options", "default", "", nil),
+	}},
+}
+
+func putRow(label, engine, part string) row {
+	at := "speed/put/" + engine + "/" + part
+	r := row{label + ", " + engine, []cell{fig(micros, at), fig(micros, at+"-write"), fig(times, at+"-ratio")}, "<= 1.6 x", atMost(1.6)}
+	return r
+}
+
+func both(label, group, part, target string, met func([]float64) bool) row {
+	r := row{label: label, target: target}
+	for _, engine := range []string{"bitcask", "db"} {
+		r.cells = append(r.cells, fig(micros, fmt.Sprintf("speed/%s/%s/%s", group, engine, part)))
+	}
+	if met != nil { // both must meet it
+		r.met = func(v []float64) bool { return met(v[:1]) && met(v[1:]) }
+	}
+	return r
+}
+
+func latencyRows() []row {
+	var rows []row
+	for _, op := range []string{"get", "put"} {
+		for _, q := range quantiles {
+			idle, merging := "merge/busy/bitcask/idle-"+op+"-"+q.name, "merge/busy/bitcask/merging-"+op+"-"+q.name
+			r := row{label: op + " " + q.name, cells: []cell{
+				fig(micros, idle), fig(micros, merging),
+				{[]string{merging, idle}, func(v []float64) float64 { return v[0] / max(v[1], 1) }, times},
+			}}
+			if q.name == "p99" {
+				r.target, r.met = "<= 2 x", atMost(2)
+			}
+			rows = append(rows, r)
+		}
+	}
+	return append(rows, row{label: "time of the merge meanwhile", cells: []cell{
+		{[]string{"merge/busy/bitcask/took"}, nil, func(float64) string { return "" }}, fig(millis, "merge/busy/bitcask/took"),
+		{[]string{"merge/busy/bitcask/took"}, nil, func(float64) string { return "" }},
+	}})
+}
+
+func memoryRow(label, name string, target float64) row {
+	at := "memory/" + name + "/"
+	each := func(full, base string) cell {
+		return cell{[]string{at + full, at + base, at + "entries"}, func(v []float64) float64 { return (v[0] - v[1]) / v[2] }, octets}
+	}
+	return row{label, []cell{each("full-heap", "base-heap"), each("full-opened-rss", "base-opened-rss"), each("full-rss", "base-rss")},
+		fmt.Sprintf("<= %.0f B", target), atMost(target)}
+}
+
+func gcRow(label, name string) row {
+	return row{label: label, cells: []cell{fig(millis, "memory/"+name+"/base-gc"), fig(millis, "memory/"+name+"/full-gc")}}
+}
+
+func pauseRow(label, name, target string, met func([]float64) bool) row {
+	r := row{label: label, target: target, met: met}
+	for _, q := range quantiles {
+		r.cells = append(r.cells, fig(micros, "pause/"+name+"/each-"+q.name))
+	}
+	return r
+}
