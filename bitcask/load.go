@@ -198,9 +198,6 @@ func (s *Store) replay(sg *segment, e *entry) error {
 		return s.replayNamespaces(sg, e)
 	}
 	sp := s.spaces.replaySpace(e.Namespace)
-	if sp == nil {
-		return nil // its namespace was flushed
-	}
 	h := s.man.seed.Hash(text(e.Key))
 	loc := keydir.MakeLoc(sg.id, e.at, e.size)
 	switch e.Kind {

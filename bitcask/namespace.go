@@ -116,6 +116,10 @@ func (n *namespaces) spaceLocked(m *spaceMap, id uint32) *space {
 func (n *namespaces) byRecord(id uint32) *space { return n.now.Load().byID[id] }
 
 // replaySpace is byRecord for loading: it creates the space on first sight.
+//
+// It may have no name yet: only the newest map is sure to be in the log, and
+// the keys of a space that an earlier map named come before it. What no map
+// names in the end is dropped when the newest is replayed.
 func (n *namespaces) replaySpace(id uint32) *space {
 	if sp := n.byRecord(id); sp != nil {
 		return sp
@@ -131,14 +135,13 @@ func (n *namespaces) replaySpace(id uint32) *space {
 			ns, named = name, true
 		}
 	}
-	if !named {
-		return nil
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m = n.copy()
 	sp := n.spaceLocked(m, id)
-	m.name(ns, sp)
+	if named {
+		m.name(ns, sp)
+	}
 	n.now.Store(m)
 	return sp
 }
