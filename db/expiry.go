@@ -16,8 +16,9 @@ func rand64() uint64 { return rand.Uint64() }
 
 // checkpoint says what a TTL file that was read covers.
 type checkpoint struct {
-	fits bool
-	upTo uint64 // complete up to this sequence
+	fits   bool
+	upTo   uint64          // complete up to this sequence
+	spaces map[uint32]bool // that it has deadlines of
 }
 
 // readCheckpoint reads the TTL file into the index. A file that is missing,
@@ -31,10 +32,12 @@ func (c *core) readCheckpoint(dir string, store [16]byte) checkpoint {
 		}
 		return checkpoint{}
 	}
+	cp := checkpoint{fits: true, upTo: upTo, spaces: map[uint32]bool{}}
 	for _, e := range entries {
 		c.deadlines.Set(e.Namespace, e.Key, e.Deadline)
+		cp.spaces[e.Namespace] = true
 	}
-	return checkpoint{fits: true, upTo: upTo}
+	return cp
 }
 
 // replayed takes a change of deadlines from the log, unless the checkpoint
@@ -52,7 +55,9 @@ func (c *core) replayed(cp checkpoint, ev bitcask.DeadlineEvent) {
 }
 
 // agrees reports whether index and log agree: a TTL file of a later time than
-// the log (a mixed-up restore) does not count.
+// the log (a mixed-up restore) does not count, nor does one of an earlier time
+// if a merge has since removed the tombstones of deadlines that it holds. The
+// index has every deadline of the log, so to compare the numbers is enough.
 func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
 	if !cp.fits {
 		return true
@@ -60,12 +65,21 @@ func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
 	if cp.upTo > log.Sequence() {
 		return false
 	}
-	want, have := 0, 0
-	for _, ns := range log.Namespaces() {
-		want += log.Deadlines(ns)
-		have += c.deadlines.Len(log.Space(ns))
+	for space := range cp.spaces {
+		ns, named := log.NamespaceOf(space)
+		switch {
+		case !named: // flushed, and perhaps nothing is left of that in the log
+			c.deadlines.DropNamespace(space)
+		case log.Deadlines(ns) != c.deadlines.Len(space):
+			return false
+		}
 	}
-	return want == have
+	for _, ns := range log.Namespaces() {
+		if log.Deadlines(ns) != c.deadlines.Len(log.Space(ns)) {
+			return false
+		}
+	}
+	return true
 }
 
 // writeCheckpoint writes the TTL file. Writers wait meanwhile, so that index,

@@ -1,0 +1,118 @@
+package db_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/merge"
+)
+
+// deadlineStore is a store in memory that is closed and opened again.
+type deadlineStore struct {
+	*db.Store
+	t  *testing.T
+	fs *vfs.Mem
+}
+
+func openDeadlines(t *testing.T) *deadlineStore {
+	d := &deadlineStore{t: t, fs: vfs.NewMem()}
+	d.open()
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
+}
+
+func (d *deadlineStore) open() {
+	s, err := db.Open("d", &db.Options{FS: d.fs})
+	must(d.t, err)
+	d.Store = s
+}
+
+// ttlFile is the bytes of the TTL file.
+func (d *deadlineStore) ttlFile() []byte {
+	f, err := d.fs.Open(filepath.Join("d", bitcask.TTLName), vfs.ReadOnly)
+	must(d.t, err)
+	n, err := f.Size()
+	must(d.t, err)
+	b := make([]byte, n)
+	_, err = f.ReadAt(b, 0)
+	must(d.t, err)
+	must(d.t, f.Close())
+	return b
+}
+
+func (d *deadlineStore) putTTLFile(b []byte) {
+	name := filepath.Join("d", bitcask.TTLName)
+	must(d.t, d.fs.Remove(name))
+	f, err := d.fs.Open(name, vfs.Create)
+	must(d.t, err)
+	_, err = f.WriteAt(b, 0)
+	must(d.t, err)
+	must(d.t, f.Close())
+}
+
+func (d *deadlineStore) mergeAll() {
+	_, err := d.Merge(context.Background(), merge.RunOptions{All: true})
+	must(d.t, err)
+}
+
+// TestOldTTLFileAfterMerge puts back a TTL file from before a key was deleted.
+// The merge has taken the key's tombstone, so nothing in the log says that the
+// deadline is gone; a new key of that name must not inherit it.
+func TestOldTTLFileAfterMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openDeadlines(t)
+		must(t, s.String("k").Put([]byte("v"), db.TTL(time.Hour)))
+		must(t, s.Close())
+		old := s.ttlFile()
+		s.open()
+		_, err := s.Key("k").Delete()
+		must(t, err)
+		s.mergeAll()
+		must(t, s.Close())
+		s.putTTLFile(old)
+		s.open()
+		_, err = s.Hash("k").Put("f", nil)
+		must(t, err)
+		at, err := s.Key("k").Deadline()
+		must(t, err)
+		if !at.IsZero() {
+			t.Errorf("a new key expires at %v", at)
+		}
+	})
+}
+
+// TestOldTTLFileAfterFlushes puts back a TTL file from before two flushes. Of
+// the first nothing is left in the log: its deadlines must not stay for ever.
+func TestOldTTLFileAfterFlushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openDeadlines(t)
+		for _, key := range []string{"a", "b", "c"} {
+			must(t, s.String(key).Put([]byte("v"), db.TTL(time.Second)))
+		}
+		must(t, s.Close())
+		old := s.ttlFile()
+		s.open()
+		must(t, s.Flush())
+		must(t, s.String("a").Put([]byte("v")))
+		s.mergeAll()
+		must(t, s.Flush())
+		must(t, s.String("a").Put([]byte("v")))
+		s.mergeAll()
+		must(t, s.Close())
+		s.putTTLFile(old)
+		s.open()
+		time.Sleep(time.Minute)
+		equal(t, "keys", s.Len(), 1)
+		// What is left in the index goes into the next checkpoint.
+		must(t, s.Close())
+		if now := s.ttlFile(); len(now) >= len(old) {
+			t.Errorf("the TTL file has %d bytes and no deadlines, with 3 it had %d", len(now), len(old))
+		}
+	})
+}
