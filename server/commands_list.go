@@ -185,7 +185,7 @@ func lremCommand(c *call) error {
 		return err
 	}
 	if count == math.MinInt64 {
-		return errorf("ERR value is out of range, value must between %d and %d", int64(-math.MaxInt64), int64(math.MaxInt64))
+		return errBetween(-math.MaxInt64, math.MaxInt64)
 	}
 	return c.int(c.tx.List(c.key(1)).Remove(count, c.arg(3)))
 }

@@ -141,7 +141,7 @@ func srandmemberCommand(c *call) error {
 		return err
 	}
 	if count == math.MinInt64 {
-		return errorf("ERR value is out of range, value must between %d and %d", int64(-math.MaxInt64), int64(math.MaxInt64))
+		return errBetween(-math.MaxInt64, math.MaxInt64)
 	}
 	// A negative count may be any number: the limit of a reply stops it long before memory does.
 	return set.VisitRandom(int(count), c.out.Array, func(member []byte) bool {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"strings"
 	"time"
 )
@@ -104,6 +105,9 @@ func selectCommand(c *call) error {
 	n, err := c.parseInt(1)
 	if err != nil {
 		return err
+	}
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		return errBetween(math.MinInt32, math.MaxInt32)
 	}
 	if n < 0 || n >= int64(c.session.server.databases()) {
 		return errDBIndex

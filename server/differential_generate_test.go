@@ -7,7 +7,10 @@ import (
 )
 
 // generator makes random commands over few keys, so that they collide.
-type generator struct{ r *rand.Rand }
+type generator struct {
+	r    *rand.Rand
+	wide bool // large collections instead of small ones that collide
+}
 
 func pick[T any](g *generator, from ...T) T { return from[g.r.IntN(len(from))] }
 
@@ -18,10 +21,16 @@ func (g *generator) chance(n int) bool { return g.r.IntN(n) == 0 }
 var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x"}
 
 func (g *generator) key() string {
+	if g.wide {
+		return pick(g, keyPool[:6]...)
+	}
 	return pick(g, keyPool...)
 }
 
 func (g *generator) element() string {
+	if g.wide && !g.chance(8) {
+		return "element:" + strconv.Itoa(g.r.IntN(700))
+	}
 	switch g.r.IntN(12) {
 	case 0:
 		return pick(g, "", "\x00", "\r\n", "\xff\xfe", "__len__", "s:x", "a:b", " ")
@@ -38,6 +47,9 @@ func (g *generator) integer() string {
 	if g.chance(8) {
 		return pick(g, "9223372036854775807", "-9223372036854775808", "-9223372036854775807", "9223372036854775808", "4611686018427387904",
 			"1e3", "01", "-0", "+1", " 1", "1 ", "", "x", "1.5", "0x10", "99999999999999999999999", "2147483648", "-2147483649")
+	}
+	if g.wide {
+		return strconv.Itoa(g.r.IntN(600) - 200)
 	}
 	return strconv.Itoa(g.r.IntN(24) - 8)
 }
@@ -85,6 +97,9 @@ func (g *generator) pattern() string {
 }
 
 func (g *generator) several(least, most int, one func() string) []string {
+	if g.wide && most > 2 {
+		most *= 15
+	}
 	list := make([]string, least+g.r.IntN(most-least+1))
 	for i := range list {
 		list[i] = one()
@@ -287,7 +302,11 @@ var commandNames, rareNames = names(commands), names(rare)
 
 func (g *generator) pairs(one func() string) []string {
 	var args []string
-	for range 1 + g.r.IntN(3) {
+	most := 3
+	if g.wide {
+		most = 40
+	}
+	for range 1 + g.r.IntN(most) {
 		args = append(args, one(), g.element())
 	}
 	return args
@@ -311,7 +330,11 @@ func (g *generator) set() []string {
 func (g *generator) zadd() []string {
 	words := join(g.maybe(5, "nx"), g.maybe(5, "XX"), g.maybe(5, "gt"), g.maybe(5, "LT"), g.maybe(4, "ch"), g.maybe(6, "incr"))
 	var members []string
-	for range 1 + g.r.IntN(4) {
+	most := 4
+	if g.wide {
+		most = 60
+	}
+	for range 1 + g.r.IntN(most) {
 		members = append(members, g.float(), g.element())
 	}
 	if g.chance(4) {

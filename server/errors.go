@@ -80,6 +80,11 @@ func clip(b []byte, limit int) string {
 	return s
 }
 
+// errBetween says what an integer has to be. The grammar is Redis's.
+func errBetween(least, most int64) replyError {
+	return errorf("ERR value is out of range, value must between %d and %d", least, most)
+}
+
 func errUnknownCommand(args [][]byte) replyError {
 	var quoted strings.Builder
 	for _, arg := range args[1:] {

@@ -126,7 +126,7 @@ func TestSessionEnds(t *testing.T) {
 
 // TestSessionAnySplit feeds the same bytes in different pieces.
 func TestSessionAnySplit(t *testing.T) {
-	g := &generator{newRand(t)}
+	g := &generator{r: newRand(t)}
 	var stream []byte
 	for range 300 {
 		args := g.command()
