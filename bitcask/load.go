@@ -103,10 +103,14 @@ func (s *Store) load() error {
 		}
 		list = append(list, src)
 	}
-	return inOrder(list, func(sg *segment, e *entry) error {
-		s.log.nextSeq = max(s.log.nextSeq, e.seq+1)
-		return s.replay(sg, e)
-	})
+	if err := inOrder(list, s.replay); err != nil {
+		return err
+	}
+	// Not from the entries: records that follow others have numbers too.
+	for _, src := range list {
+		s.log.nextSeq = max(s.log.nextSeq, src.sg.foot.maxSeq+1)
+	}
+	return nil
 }
 
 // sourceOf picks hint or data.
