@@ -142,24 +142,37 @@ func (w *hintWriter) flush(last bool) error {
 	return nil
 }
 
-// writeHint makes the hint of a sealed segment by reading the segment. The
-// file is written under its final name, synced, and only then is the name made
-// durable; a crash in between leaves a hint that does not verify.
-func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled func() bool) (err error) {
-	name := filepath.Join(dir, hintName(sg.id))
-	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// hintTemp is the name of a hint in the making; there is one at a time.
+const hintTemp = "HINT.new"
+
+// writeHint makes the hint of a sealed segment by reading the segment:
+// temporary file, sync, rename, directory sync, so that a hint never stands
+// there half done. A crash before the rename leaves a HINT.new that the next
+// Open removes.
+func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled func() bool) error {
+	temp, name := filepath.Join(dir, hintTemp), filepath.Join(dir, hintName(sg.id))
+	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := fsys.Open(name, vfs.Create)
+	f, err := fsys.Open(temp, vfs.Create)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", hintName(sg.id), err), fsys.Remove(name))
-		}
-	}()
+	err = writeHintTo(f, store, sg, cancelled)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = fsys.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", hintName(sg.id), err), fsys.Remove(temp))
+	}
+	return fsys.SyncDir(dir)
+}
+
+// writeHintTo writes the whole file.
+func writeHintTo(f vfs.File, store [16]byte, sg *segment, cancelled func() bool) error {
 	if _, err := f.WriteAt(encodeHintHeader(store, sg.info()), 0); err != nil {
 		return err
 	}
@@ -182,13 +195,7 @@ func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled f
 			return errCancelled
 		}
 	}
-	if err := w.flush(true); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return fsys.SyncDir(dir)
+	return w.flush(true)
 }
 
 var errCancelled = errors.New("cancelled")

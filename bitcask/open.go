@@ -158,7 +158,7 @@ func (s *Store) clearAway(names []string) error {
 		switch {
 		case name == manifestName || name == lockName || name == TTLName:
 			continue
-		case name == manifestTemp || name == TTLName+".new":
+		case name == manifestTemp || name == hintTemp || name == TTLName+".new":
 		case !ours:
 			s.recovery.Unknown = append(s.recovery.Unknown, name)
 			continue

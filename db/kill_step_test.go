@@ -1,0 +1,278 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/merge"
+)
+
+// stepWorkload is a fixed life of a store: every type, small segments, merges,
+// a clean close in the middle. It returns what the store held after each step,
+// and marks the steps in the record.
+type stepWorkload struct {
+	t      *testing.T
+	rec    *vfs.Recorder
+	store  *db.Store
+	states []string
+}
+
+func stepOptions(fsys vfs.FS) *db.Options {
+	return &db.Options{
+		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: db.SyncAlways, NoMerge: true, ExpireEvery: -1,
+		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
+	}
+}
+
+func (w *stepWorkload) open() {
+	s, err := db.Open("d", stepOptions(w.rec))
+	must(w.t, err)
+	w.store = s
+}
+
+// step does one thing that is to be atomic.
+func (w *stepWorkload) step(err error) {
+	must(w.t, err)
+	m, err := readModel(w.store)
+	must(w.t, err)
+	w.states = append(w.states, m.String())
+	w.rec.Mark(strconv.Itoa(len(w.states) - 1))
+}
+
+func (w *stepWorkload) run() {
+	w.open()
+	w.step(nil)
+	for i := range 3 {
+		w.writeRound(i)
+		_, err := w.store.Merge(context.Background(), merge.RunOptions{All: i == 1})
+		w.step(err)
+		other, err := w.store.Use(1)
+		must(w.t, err)
+		switch i {
+		case 0:
+			_, err = other.Set("members").Add("a", "b")
+			w.step(err)
+			w.step(w.store.Swap(0, 1))
+		case 1:
+			w.step(other.Flush())
+			must(w.t, w.store.Close())
+			w.open()
+			w.step(nil)
+		}
+	}
+	_, err := w.store.Merge(context.Background(), merge.RunOptions{All: true})
+	w.step(err)
+	must(w.t, w.store.Close())
+}
+
+func (w *stepWorkload) writeRound(i int) {
+	s := w.store
+	value := []byte(strings.Repeat("some text ", 10))
+	deadline := db.ExpireAt(time.UnixMilli(4e12 + int64(i)))
+	for j := range 4 {
+		key := "k" + strconv.Itoa(j)
+		w.step(s.String(key).Put(value, deadline))
+		_, err := s.Hash("hash").Put(key+strconv.Itoa(i), value)
+		w.step(err)
+		_, err = s.List("list").PushBack(value, []byte(key))
+		w.step(err)
+		_, err = s.SortedSet("zset").Add(db.Scored{Member: key, Score: float64(i * j)}, db.Scored{Member: "m"})
+		w.step(err)
+		_, err = s.Set("set").Add(key + strconv.Itoa(i))
+		w.step(err)
+	}
+	w.step(s.Update(func(tx *db.Tx) error {
+		if _, err := tx.List("list").PopFront(); err != nil {
+			return err
+		}
+		if _, err := tx.Key("k1").Persist(); err != nil {
+			return err
+		}
+		return tx.Key("hash").Rename("renamed")
+	}))
+	_, err := s.Keyspace().Delete("k0", "zset")
+	w.step(err)
+	_, err = s.Set("set").Remove("k0"+strconv.Itoa(i), "k1"+strconv.Itoa(i))
+	w.step(err)
+}
+
+// replayer rebuilds the file system as it was after each recorded operation.
+type replayer struct {
+	t     *testing.T
+	mem   *vfs.Mem
+	files map[int]vfs.File
+	names map[int]string
+}
+
+func newReplayer(t *testing.T, mem *vfs.Mem) *replayer {
+	return &replayer{t: t, mem: mem, files: map[int]vfs.File{}, names: map[int]string{}}
+}
+
+// apply does what an operation did, of a write the first n bytes.
+func (r *replayer) apply(e vfs.Event, n int) {
+	if e.Err != nil {
+		return
+	}
+	var err error
+	switch e.Op {
+	case vfs.OpCreate:
+		r.names[e.File] = e.Name
+		r.files[e.File], err = r.mem.Open(e.Name, vfs.Create)
+	case vfs.OpOpen:
+		r.names[e.File] = e.Name
+		if r.files[e.File] == nil {
+			r.files[e.File], err = r.mem.Open(e.Name, vfs.ReadWrite)
+		}
+	case vfs.OpWrite:
+		_, err = r.files[e.File].WriteAt(e.Data[:n], e.Off)
+	case vfs.OpTruncate:
+		err = r.files[e.File].Truncate(e.Off)
+	case vfs.OpRemove:
+		err = r.mem.Remove(e.Name)
+	case vfs.OpRename:
+		err = r.mem.Rename(e.Name, e.To)
+		r.names[e.File] = e.To
+	case vfs.OpLink:
+		err = r.mem.Link(e.Name, e.To)
+	case vfs.OpMkdir:
+		err = r.mem.MkdirAll(e.Name)
+	}
+	if err != nil {
+		r.t.Fatalf("replaying %v: %v", e, err)
+	}
+}
+
+var changingOps = []vfs.Op{
+	vfs.OpCreate, vfs.OpOpen, vfs.OpWrite, vfs.OpTruncate, vfs.OpRemove, vfs.OpRename, vfs.OpLink, vfs.OpMkdir, vfs.OpMark,
+}
+
+// TestKillAtEveryStep records a store's life and then, for each operation on
+// files in it, opens what a process that was killed there leaves (within a
+// write, also half of it): nothing is lost or half done, nothing lies around,
+// Check has nothing to say; and the same if the opening is killed in turn.
+func TestKillAtEveryStep(t *testing.T) {
+	rec := vfs.NewRecorder(vfs.NewMem(), changingOps...)
+	w := &stepWorkload{t: t, rec: rec}
+	w.run()
+	events := rec.Events()
+	r := newReplayer(t, vfs.NewMem())
+	k := &killed{t: t, states: w.states, at: -1}
+	for i, e := range events {
+		if e.Op == vfs.OpMark {
+			at, err := strconv.Atoi(e.Name)
+			must(t, err)
+			k.at = at
+			continue
+		}
+		k.what = "killed before event " + strconv.Itoa(i) + ", " + e.String()
+		if e.Op == vfs.OpWrite && e.N > 1 {
+			half := newReplayer(t, r.mem.Clone())
+			half.apply(vfs.Event{Op: vfs.OpOpen, File: e.File, Name: r.names[e.File]}, 0)
+			half.apply(e, e.N/2)
+			k.verify(half.mem.Clone(), false)
+		}
+		k.verify(r.mem.Clone(), i%8 == 0)
+		r.apply(e, e.N)
+		if t.Failed() {
+			return
+		}
+	}
+	k.what = "at the end"
+	k.verify(r.mem.Clone(), true)
+	t.Logf("%d events, %d states of the store, %d openings", len(events), len(w.states), k.opened)
+}
+
+// killed verifies what a kill leaves.
+type killed struct {
+	t      *testing.T
+	states []string
+	at     int // the last state that was acknowledged
+	what   string
+	opened int
+}
+
+// verify opens the store for reading, then for writing; with nested, also
+// what is left by a kill at any operation of that.
+func (k *killed) verify(mem *vfs.Mem, nested bool) {
+	k.t.Helper()
+	o := stepOptions(mem)
+	o.ReadOnly = true
+	s, err := db.Open("d", o)
+	if errors.Is(err, fs.ErrNotExist) && k.at < 0 {
+		return // not even a manifest yet
+	}
+	k.must("open read-only", err)
+	k.compare(s)
+	k.must("close", s.Close())
+
+	before := mem.Clone()
+	rec := vfs.NewRecorder(mem, changingOps...)
+	s, err = db.Open("d", stepOptions(rec))
+	k.must("open", err)
+	if unknown := s.Log().Recovery().Unknown; len(unknown) > 0 {
+		k.t.Errorf("%s: left over: %q", k.what, unknown)
+	}
+	k.compare(s)
+	k.must("close", s.Close())
+	if leaks := mem.Leaks(); len(leaks) > 0 {
+		k.t.Errorf("%s: left open: %q", k.what, leaks)
+	}
+	k.leftovers(mem)
+	if !nested {
+		return
+	}
+	r := newReplayer(k.t, before)
+	outer := k.what
+	for i, e := range rec.Events() {
+		k.what = outer + "; then before " + e.String() + " (" + strconv.Itoa(i) + ")"
+		k.verify(r.mem.Clone(), false)
+		r.apply(e, e.N)
+	}
+	k.what = outer
+}
+
+func (k *killed) must(what string, err error) {
+	k.t.Helper()
+	if err != nil {
+		k.t.Fatalf("%s: %s: %v", k.what, what, err)
+	}
+}
+
+// compare wants the last acknowledged state, or the one after it.
+func (k *killed) compare(s *db.Store) {
+	k.t.Helper()
+	k.opened++
+	_, err := s.Check(context.Background(), func(f bitcask.Finding) { k.t.Errorf("%s: check: %v", k.what, f) })
+	k.must("check", err)
+	m, err := readModel(s)
+	k.must("read", err)
+	got := m.String()
+	if !slices.Contains(k.states[max(k.at, 0):min(k.at+2, len(k.states))], got) {
+		k.t.Fatalf("%s: the store\n%s", k.what, differences(got, k.states[max(k.at, 0)]))
+	}
+}
+
+// leftovers wants no file beyond those that the store needs.
+func (k *killed) leftovers(mem *vfs.Mem) {
+	k.t.Helper()
+	names, err := mem.List("d")
+	k.must("list", err)
+	for _, name := range names {
+		data := strings.TrimSuffix(name, ".hint") + ".data"
+		switch {
+		case name == "MANIFEST", name == "LOCK", name == bitcask.TTLName, strings.HasSuffix(name, ".data"):
+		case strings.HasSuffix(name, ".hint") && slices.Contains(names, data):
+		default:
+			k.t.Errorf("%s: %s lies around", k.what, name)
+		}
+	}
+}
