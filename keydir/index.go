@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// pageLimit is how many bytes of entries a page takes. A search walks half
-	// a page on average, so smaller pages are faster and cost more index.
-	pageLimit = 1536
+	// pageLimit is how many bytes of entries a page takes at most; see limitOf. A search
+	// walks half a page on average, so smaller pages are faster and cost more index.
+	pageLimit = 2048
 
 	pageHead   = 16 // bytes: window base 8, bytes of entries 4, entries 2, window shift 1, strays 1
 	groupLimit = 128

@@ -34,10 +34,11 @@ func (x *index) makeRoom(at spot, key uint64, size int) spot {
 		g := &x.groups[at.group]
 		run := x.run(g.refs[at.page].page)
 		used := len(run.data)
-		if used+size <= pageLimit {
+		most := limitOf(g.refs[at.page].page)
+		if used+size <= most {
 			return at
 		}
-		alone := size > pageLimit/2 || run.n == 1
+		alone := size > most/2 || run.n == 1
 		first := x.shape == ranked && at.group == 0 && at.page == 0
 		last := x.shape == ranked && at.group == len(x.groups)-1 && at.page == len(g.refs)-1
 		if at.off == 0 && (alone || first) {
@@ -52,6 +53,13 @@ func (x *index) makeRoom(at spot, key uint64, size int) spot {
 		}
 		at = x.split(cut, at.off-cut.off, at.i-cut.i)
 	}
+}
+
+// limitOf returns how many bytes of entries a page takes: from half of pageLimit up. Names
+// are spread evenly by their hash, so pages with equal limits would all fill and split at
+// about the same time, and the memory would swing between much too much free and none.
+func limitOf(page uint32) int {
+	return pageLimit - int(page*0x9e3779b1>>16)%(pageLimit/2)
 }
 
 // newPage puts an empty page before the page-th of a group. It is about to
@@ -127,7 +135,7 @@ func (x *index) remove(at spot) {
 		run = x.run(page)
 		x.setKey(at.group, at.page, run.key(run.entryAt(0)))
 	}
-	if used < pageLimit/3 {
+	if used < pageLimit/4 {
 		x.merge(at.group, at.page)
 	}
 }
@@ -149,7 +157,7 @@ func (x *index) merge(group, page int) {
 		}
 		left, right := x.run(refs[p].page), x.run(refs[p+1].page)
 		used := len(left.data) + len(right.data)
-		if used > pageLimit*3/4 {
+		if used > limitOf(refs[p].page)*3/4 {
 			continue
 		}
 		b := x.arena.resize(refs[p].page, pageHead+used)
