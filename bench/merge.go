@@ -15,7 +15,7 @@ import (
 const passes = 4
 
 // mergeKeys makes it 570 MB long with the default of a million entries.
-func (c *child) mergeKeys() int { return max(c.n*4/5, 1000) }
+func (c *child) mergeKeys() int { return max(c.n*9/10, 1000) }
 
 func (c *child) withGarbage(fn func(s kv) error) error {
 	return c.with(openOptions{segmentSize: 64 << 20}, func(s kv) error {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// row is one line of a table. Figures named in cells that were not measured
-// leave the row out.
+// row is one line of a table. A row of which nothing was measured is left out.
 type row struct {
 	label  string
 	cells  []cell
 	target string
-	met    func(v []float64) bool // of the cells; nil: no target
+	met    func(v float64) bool // of the last cell; nil: no target
+	each   bool                 // every cell must meet it
 }
 
-// cell shows one figure, or a function of several.
+// cell shows one figure, or a function of several; without figures, nothing.
 type cell struct {
 	figures []string
 	value   func(v []float64) float64 // nil: the first figure
@@ -36,13 +36,9 @@ func times(v float64) string  { return fmt.Sprintf("%.2f x", v) }
 func octets(v float64) string { return fmt.Sprintf("%.1f B", v) }
 func mega(v float64) string   { return fmt.Sprintf("%.0f MB", v/1e6) }
 
-func atMost(limit float64) func([]float64) bool {
-	return func(v []float64) bool { return v[len(v)-1] <= limit }
-}
+func atMost(limit float64) func(float64) bool { return func(v float64) bool { return v <= limit } }
 
-func atLeast(limit float64) func([]float64) bool {
-	return func(v []float64) bool { return v[len(v)-1] >= limit }
-}
+func atLeast(limit float64) func(float64) bool { return func(v float64) bool { return v >= limit } }
 
 // printTables prints every table of which something was measured.
 func printTables(out io.Writer, f figures) error {
@@ -67,29 +63,47 @@ func printTables(out io.Writer, f figures) error {
 
 func (r *row) line(f figures) (string, bool) {
 	cells := []string{r.label}
-	var values []float64
-	for _, c := range r.cells {
-		var in []float64
-		for _, name := range c.figures {
-			v, ok := f.median(name)
-			if !ok {
-				return "", false
-			}
-			in = append(in, v)
+	var measured, judged, met int
+	for i, c := range r.cells {
+		v, ok := c.of(f)
+		if !ok {
+			cells = append(cells, "")
+			continue
 		}
-		v := in[0]
-		if c.value != nil {
-			v = c.value(in)
-		}
-		values = append(values, v)
+		measured++
 		cells = append(cells, c.format(v))
+		if r.met != nil && (r.each || i == len(r.cells)-1) {
+			judged++
+			if r.met(v) {
+				met++
+			}
+		}
 	}
 	verdict := ""
-	if r.met != nil {
+	if judged > 0 {
 		verdict = "no"
-		if r.met(values) {
+		if met == judged {
 			verdict = "yes"
 		}
 	}
-	return "| " + strings.Join(append(cells, r.target, verdict), " | ") + " |", true
+	return "| " + strings.Join(append(cells, r.target, verdict), " | ") + " |", measured > 0
+}
+
+// of returns the value of the cell, if its figures were measured.
+func (c *cell) of(f figures) (float64, bool) {
+	if len(c.figures) == 0 {
+		return 0, false
+	}
+	in := make([]float64, len(c.figures))
+	for i, name := range c.figures {
+		v, ok := f.median(name)
+		if !ok {
+			return 0, false
+		}
+		in[i] = v
+	}
+	if c.value != nil {
+		return c.value(in), true
+	}
+	return in[0], true
 }

@@ -52,7 +52,7 @@ type rawFile struct {
 }
 
 func newRawFile(name string) (*rawFile, error) {
-	f, err := os.Create(name)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +142,9 @@ func gets(c *child) error {
 				return err
 			}
 		}
+		if err := c.preads(); err != nil {
+			return err
+		}
 		return c.profiled("get", func() error {
 			for _, part := range []struct {
 				name  string
@@ -162,6 +165,35 @@ func gets(c *child) error {
 			return nil
 		})
 	})
+}
+
+// preads times what a store without a mapping would pay the kernel for a get:
+// pread(2) of a record at a random place of a file as long as the store.
+func (c *child) preads() error {
+	raw, err := newRawFile(c.path("raw"))
+	if err != nil {
+		return err
+	}
+	defer raw.file.Close()
+	for range c.n {
+		if err := raw.write(putFrame); err != nil {
+			return err
+		}
+	}
+	places := rand.New(rand.NewPCG(4, 1)).Perm(c.n)
+	var all []float64
+	err = blocks(c.n, func(i int) error {
+		_, err := syscall.Pread(raw.fd, raw.buf[:putFrame], int64(places[i]*putFrame))
+		return err
+	}, func(_ int, ns float64) error {
+		all = append(all, ns)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.record("pread", median(all))
+	return os.Remove(c.path("raw"))
 }
 
 // mixed lets two threads put and get alternately, at random, in a loaded

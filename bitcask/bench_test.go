@@ -138,6 +138,7 @@ func BenchmarkGetMiss(b *testing.B) {
 // BenchmarkMixedParallel is half puts, half gets, on all cores.
 func BenchmarkMixedParallel(b *testing.B) {
 	s, keys, value := benchStore(b, benchKeys)
+	b.ResetTimer() // b.Loop would; RunParallel does not
 	b.RunParallel(func(pb *testing.PB) {
 		r := rand.New(rand.NewPCG(rand.Uint64(), 1))
 		var dst []byte
