@@ -27,6 +27,24 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Family, error) {
 	return slot, fam, err
 }
 
+// Len is the number of keys of a namespace, without the collections that were
+// emptied in this transaction: those go at its commit.
+func (t *Tx) Len(ns int) int {
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return 0
+	}
+	n := sp.dir.Len()
+	for i := range t.touched {
+		if tf := &t.touched[i]; tf.sp == sp {
+			if fam, ok := sp.dir.FindFamily(tf.h, tf.key); ok && fam.Len() == 0 {
+				n--
+			}
+		}
+	}
+	return n
+}
+
 func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, error) {
 	for i := 0; ; i++ {
 		slot, ok := sp.dir.Find(h, i)

@@ -35,6 +35,11 @@ func (t *Tx) End(err error) (Ticket, error) { return t.finish(err) }
 // SyncAlways.
 func (s *Store) WaitDurable(t Ticket) error { return s.log.WaitDurable(uint64(t)) }
 
+// Len is the number of keys of the namespace as the transaction sees it, those
+// included that have expired and wait to be reaped. O(collections written in
+// this transaction).
+func (t *Tx) Len() int { return t.log.Len(t.ns) }
+
 // Now is the moment of the transaction in Unix milliseconds, by the store's
 // clock, which never goes backwards.
 func (t *Tx) Now() int64 { return t.clock }

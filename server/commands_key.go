@@ -252,7 +252,13 @@ func ttl(c *call, unit int64, relative bool) error {
 }
 
 func dbsizeCommand(c *call) error {
-	c.out.Int(int64(c.session.space.Len()))
+	n := 0
+	if c.tx != nil {
+		n = c.tx.Len()
+	} else {
+		n = c.session.space.Len()
+	}
+	c.out.Int(int64(n))
 	return nil
 }
 

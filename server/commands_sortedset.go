@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/stavedb/stave/db"
@@ -250,8 +251,10 @@ func zscanCommand(c *call) error {
 	return nil
 }
 
-// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis.
+// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis. Redis reads a C string, which
+// a NUL ends.
 func parseBound(b []byte) (score float64, open, ok bool) {
+	b, _, _ = bytes.Cut(b, []byte{0})
 	if len(b) > 0 && b[0] == '(' {
 		open = true
 		b = b[1:]

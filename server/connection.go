@@ -179,7 +179,7 @@ func helloCommand(c *call) error {
 			}
 			next++
 		default:
-			return errorf("ERR Syntax error in HELLO option '%s'", clip(c.arg(next), maxQuoted))
+			return errorf("ERR Syntax error in HELLO option '%s'", clip(c.arg(next), len(c.arg(next))))
 		}
 	}
 	if name != nil {

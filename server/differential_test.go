@@ -155,7 +155,7 @@ func (p *pair) run(args []string) string {
 	} else if name == "spop" || name == "srandmember" || strings.HasSuffix(name, "scan") {
 		return "" // chance cannot be taken back within a transaction
 	}
-	if unlike70(name, args) {
+	if unlike70(name, args) || timeToLive(args) > 0 && !expiresSoon(args) {
 		return ""
 	}
 	if isLex(name, args) {
@@ -182,6 +182,9 @@ func (p *pair) run(args []string) string {
 	}
 	queued := p.track(name, args, theirs)
 	if name == "exec" && theirs.Kind == resp.Array {
+		if slices.ContainsFunc(queued, expiresSoon) {
+			time.Sleep(3 * time.Millisecond)
+		}
 		return diffExec(queued, ours, theirs)
 	}
 	return diff(name, ours, theirs)
@@ -253,11 +256,26 @@ func (p *pair) reap() string {
 	return ""
 }
 
+// deadlineWords are the words that come with a time to live.
+var deadlineWords = []string{"px", "pexpire", "psetex", "ex", "expire", "setex"}
+
+// timeToLive returns the argument of a command with a relative deadline that is small: what would pass at some moment of the
+// test. It is 0 for all others.
+func timeToLive(args []string) int {
+	if !slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(deadlineWords, strings.ToLower(arg)) }) {
+		return 0
+	}
+	for _, arg := range args[1:] {
+		if n, err := strconv.Atoi(arg); err == nil && n > 0 && n < 1000 {
+			return n
+		}
+	}
+	return 0
+}
+
 // expiresSoon says whether the command sets a deadline that is about to pass: the next command must see it passed.
 func expiresSoon(args []string) bool {
-	return len(args) > 1 && slices.Contains(args, "1") && slices.ContainsFunc(args, func(arg string) bool {
-		return slices.Contains([]string{"px", "pexpire", "psetex"}, strings.ToLower(arg))
-	})
+	return timeToLive(args) == 1 && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(deadlineWords[:3], strings.ToLower(arg)) })
 }
 
 func diffExec(queued [][]string, ours, theirs resp.Reply) string {

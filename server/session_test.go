@@ -94,6 +94,8 @@ func TestSessionTransaction(t *testing.T) {
 			"*5\r\n+OK\r\n+OK\r\n$1\r\n9\r\n+OK\r\n$1\r\nx\r\n"},
 		{"MULTI\r\nSET c 1\r\nDBSIZE\r\nFLUSHDB\r\nDBSIZE\r\nSET d 2\r\nKEYS *\r\nEXEC\r\n", "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 6) +
 			"*6\r\n+OK\r\n:3\r\n+OK\r\n:0\r\n+OK\r\n*1\r\n$1\r\nd\r\n"},
+		{"SADD s m\r\nMULTI\r\nSREM s m\r\nDBSIZE\r\nSADD s n\r\nDBSIZE\r\nEXEC\r\n", ":1\r\n+OK\r\n" + strings.Repeat("+QUEUED\r\n", 4) +
+			"*4\r\n:1\r\n:1\r\n:1\r\n:2\r\n"},
 		{"MULTI\r\nPING\r\nRESET\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+RESET\r\n-ERR EXEC without MULTI\r\n"},
 	} {
 		if got := ask(s, tt.in); got != tt.out {
