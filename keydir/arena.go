@@ -36,13 +36,13 @@ const (
 // a chunk with little in it is emptied into the others and given back. Its memory is
 // left as it was, so a slice of a payload stays intact until its own block changes.
 //
-//	I3: addr[h] is the address of the block whose header says h.
-//	I4: a chunk's live is the sum of the sizes of its blocks with a handle.
-//	I5: the free blocks of all chunks are in bins, each once, and add up to free.
+//	K3: addr[h] is the address of the block whose header says h.
+//	K4: a chunk's live is the sum of the sizes of its blocks with a handle.
+//	K5: the free blocks of all chunks are in bins, each once, and add up to free.
 type arena struct {
-	chunks []chunk
+	chunks paged[chunk]
 	spare  []uint32         // indexes in chunks without memory
-	addr   []uint32         // by handle; addr[0] is not used
+	addr   paged[uint32]    // by handle; that of handle 0 is not used
 	unused uint32           // head of the list of free handles, linked through addr
 	open   int              // the chunk that new blocks are cut from, -1 for none
 	cursor int              // where the next search for a chunk to empty begins
@@ -66,7 +66,7 @@ type chunk struct {
 func (a *arena) init(bytes *atomic.Int64) {
 	a.bytes = bytes
 	a.open = -1
-	a.addr = make([]uint32, 1, 2)
+	a.addr.push(0)
 	for i := range a.bins {
 		a.bins[i] = noAddress
 	}
@@ -92,28 +92,34 @@ func wordsFor(payload int) int {
 
 func (a *arena) newHandle() uint32 {
 	if h := a.unused; h != 0 {
-		a.unused = a.addr[h]
-		a.addr[h] = 0
+		a.unused = a.address(h)
+		a.setAddress(h, 0)
 		return h
 	}
-	a.addr = append(a.addr, 0)
-	return uint32(len(a.addr) - 1)
+	a.account(4)
+	return uint32(a.addr.push(0))
 }
 
 func (a *arena) freeHandle(h uint32) {
-	a.addr[h] = a.unused
+	a.setAddress(h, a.unused)
 	a.unused = h
 }
 
+func (a *arena) address(h uint32) uint32 { return *a.addr.at(int(h)) }
+
+func (a *arena) setAddress(h, address uint32) { *a.addr.at(int(h)) = address }
+
+func (a *arena) chunkOf(address uint32) *chunk { return a.chunks.at(int(address >> offsetBits)) }
+
 // blockAt returns the block at an address, header included, with its capacity cut to it.
 func (a *arena) blockAt(address uint32) []byte {
-	mem := a.chunks[address>>offsetBits].mem[address&(1<<offsetBits-1)*wordBytes:]
+	mem := a.chunkOf(address).mem[address&(1<<offsetBits-1)*wordBytes:]
 	size := int(binary.LittleEndian.Uint16(mem[4:])) * wordBytes
 	return mem[:size:size]
 }
 
 // block returns the payload of a handle's block.
-func (a *arena) block(h uint32) []byte { return a.blockAt(a.addr[h])[headerBytes:] }
+func (a *arena) block(h uint32) []byte { return a.blockAt(a.address(h))[headerBytes:] }
 
 func setHeader(b []byte, handle uint32, words int) {
 	binary.LittleEndian.PutUint32(b, handle)
@@ -125,22 +131,22 @@ func handleOf(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 // alloc gives the handle a block with room for that many bytes of payload. The
 // payload's content is undefined.
 func (a *arena) alloc(h uint32, payload int) []byte {
-	a.addr[h] = a.place(h, wordsFor(payload))
+	a.setAddress(h, a.place(h, wordsFor(payload)))
 	a.tidy()
 	return a.block(h)
 }
 
 // release frees the block of a handle, not the handle.
 func (a *arena) release(h uint32) {
-	a.drop(a.addr[h])
-	a.addr[h] = 0
+	a.drop(a.address(h))
+	a.setAddress(h, 0)
 	a.tidy()
 }
 
 // resize sees to it that the handle's block has room for that many bytes of payload and
 // not for many more. The payload is kept as far as it fits.
 func (a *arena) resize(h uint32, payload int) []byte {
-	address := a.addr[h]
+	address := a.address(h)
 	b := a.blockAt(address)
 	have, want := len(b)/wordBytes, wordsFor(payload)
 	switch {
@@ -150,7 +156,7 @@ func (a *arena) resize(h uint32, payload int) []byte {
 		}
 		moved := a.place(h, want)
 		copy(a.blockAt(moved)[headerBytes:], b[headerBytes:])
-		a.addr[h] = moved
+		a.setAddress(h, moved)
 		a.drop(address)
 	case have-want >= max(minWords, have/8):
 		a.narrow(address, h, have, want)
@@ -167,7 +173,7 @@ func (a *arena) place(h uint32, words int) uint32 {
 	size := words * wordBytes
 	if size > maxShared {
 		c := a.newChunk(size)
-		a.chunks[c].private = true
+		a.chunks.at(c).private = true
 		return a.claim(c, 0, h, words)
 	}
 	if address := a.fit(words); address != noAddress {
@@ -178,24 +184,24 @@ func (a *arena) place(h uint32, words int) uint32 {
 			have = words
 		}
 		setHeader(a.blockAt(address), h, have)
-		a.chunks[address>>offsetBits].live += int32(have * wordBytes)
+		a.chunks.at(int(address >> offsetBits)).live += int32(have * wordBytes)
 		return address
 	}
 	if a.open >= 0 {
-		c := &a.chunks[a.open]
+		c := a.chunks.at(a.open)
 		if int(c.top)+size <= len(c.mem) {
 			return a.claim(a.open, int(c.top), h, words)
 		}
 		a.retire()
 	}
 	a.open = a.newChunk(a.chunkSize(size))
-	a.total += len(a.chunks[a.open].mem)
+	a.total += len(a.chunks.at(a.open).mem)
 	return a.claim(a.open, 0, h, words)
 }
 
 // claim makes a block at the end of a chunk.
 func (a *arena) claim(c, offset int, h uint32, words int) uint32 {
-	ch := &a.chunks[c]
+	ch := a.chunks.at(c)
 	setHeader(ch.mem[offset:], h, words)
 	ch.top += int32(words * wordBytes)
 	ch.live += int32(words * wordBytes)
@@ -204,7 +210,7 @@ func (a *arena) claim(c, offset int, h uint32, words int) uint32 {
 
 // retire makes a free block of what is left of the open chunk.
 func (a *arena) retire() {
-	c := &a.chunks[a.open]
+	c := a.chunks.at(a.open)
 	rest := (len(c.mem) - int(c.top)) / wordBytes
 	address := uint32(a.open)<<offsetBits | uint32(int(c.top)/wordBytes)
 	c.top = int32(len(c.mem))
@@ -245,7 +251,7 @@ func (a *arena) fit(words int) uint32 {
 // drop frees the block at an address, joined with the free block behind it.
 func (a *arena) drop(address uint32) {
 	n := address >> offsetBits
-	c := &a.chunks[n]
+	c := a.chunkOf(address)
 	size := len(a.blockAt(address))
 	c.live -= int32(size)
 	if c.live == 0 {
@@ -267,7 +273,7 @@ func (a *arena) drop(address uint32) {
 // chunk behind it.
 func (a *arena) widen(address uint32, have, want int) bool {
 	n := int(address >> offsetBits)
-	c := &a.chunks[n]
+	c := a.chunks.at(n)
 	offset := int(address & (1<<offsetBits - 1))
 	end, more := (offset+have)*wordBytes, (want-have)*wordBytes
 	switch {
@@ -299,12 +305,12 @@ func (a *arena) widen(address uint32, have, want int) bool {
 
 // narrow frees the end of a block.
 func (a *arena) narrow(address, h uint32, have, want int) {
-	c := &a.chunks[address>>offsetBits]
+	c := a.chunks.at(int(address >> offsetBits))
 	if c.private {
 		b := a.blockAt(address)
 		moved := a.place(h, want)
 		copy(a.blockAt(moved)[headerBytes:], b[headerBytes:])
-		a.addr[h] = moved
+		a.setAddress(h, moved)
 		a.drop(address)
 		return
 	}

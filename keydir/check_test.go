@@ -77,7 +77,7 @@ func (t *table) check(prefix uint64, keys, deadlines *int) error {
 			return fmt.Errorf("slot %d: out of order", pos)
 		}
 		last = word >> 3
-		if want := max(next, t.home(word)); pos != want { // I1
+		if want := max(next, t.home(word)); pos != want { // K1
 			return fmt.Errorf("slot at %d should be at %d", pos, want)
 		}
 		next = pos + 1
@@ -97,8 +97,8 @@ func (t *table) check(prefix uint64, keys, deadlines *int) error {
 func (a *arena) check() error {
 	free, total := 0, 0
 	blocks := 0
-	for n := range a.chunks {
-		c := &a.chunks[n]
+	for n := range a.chunks.n {
+		c := a.chunks.at(n)
 		if !c.private {
 			total += len(c.mem)
 		}
@@ -112,8 +112,8 @@ func (a *arena) check() error {
 			address := uint32(n)<<offsetBits | uint32(off/wordBytes)
 			if h := handleOf(b); h == 0 {
 				free += size
-			} else if live += size; a.addr[h] != address { // I3
-				return fmt.Errorf("block %d is at %x, not at %x", h, address, a.addr[h])
+			} else if live += size; a.address(h) != address { // K3
+				return fmt.Errorf("block %d is at %x, not at %x", h, address, a.address(h))
 			} else {
 				blocks++
 			}
@@ -121,7 +121,7 @@ func (a *arena) check() error {
 				return fmt.Errorf("chunk %d: block beyond the top", n)
 			}
 		}
-		if live != int(c.live) { // I4
+		if live != int(c.live) { // K4
 			return fmt.Errorf("chunk %d: %d live bytes counted as %d", n, live, c.live)
 		}
 	}
@@ -129,7 +129,7 @@ func (a *arena) check() error {
 		return fmt.Errorf("%d free of %d counted as %d of %d", free, total, a.free, a.total)
 	}
 	listed := 0
-	for i, address := range a.bins { // I5
+	for i, address := range a.bins { // K5
 		if (address != noAddress) != (a.filled>>i&1 == 1) {
 			return fmt.Errorf("bin %d is not as filled says", i)
 		}
@@ -183,7 +183,7 @@ func (x *index) check() error {
 		if len(g.refs) == 0 || len(g.refs) > groupLimit {
 			return fmt.Errorf("group of %d pages", len(g.refs))
 		}
-		if x.low[gi] != g.refs[0].key { // I7
+		if x.low[gi] != g.refs[0].key { // K7
 			return fmt.Errorf("low %x of group %x", x.low[gi], g.refs[0].key)
 		}
 		groupN := 0
@@ -219,7 +219,7 @@ func (x *index) check() error {
 			size += len(run.data)
 			groupN += count
 		}
-		if groupN != g.n || sum(x.sums, gi+1)-sum(x.sums, gi) != g.n { // I8
+		if groupN != g.n || sum(x.sums, gi+1)-sum(x.sums, gi) != g.n { // K8
 			return fmt.Errorf("group of %d counted as %d", groupN, g.n)
 		}
 	}

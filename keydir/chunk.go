@@ -3,11 +3,12 @@ package keydir
 import (
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 )
 
 // newChunk makes an empty chunk and returns its index.
 func (a *arena) newChunk(size int) int {
-	if len(a.chunks) == maxChunks {
+	if a.chunks.n == maxChunks {
 		panic("BUG: keydir: arena needs more than 16 GiB")
 	}
 	var c chunk
@@ -20,17 +21,17 @@ func (a *arena) newChunk(size int) int {
 	if n := len(a.spare); n > 0 {
 		i := a.spare[n-1]
 		a.spare = a.spare[:n-1]
-		a.chunks[i] = c
+		*a.chunks.at(int(i)) = c
 		return int(i)
 	}
-	a.chunks = append(a.chunks, c)
-	return len(a.chunks) - 1
+	a.account(int(unsafe.Sizeof(c)))
+	return a.chunks.push(c)
 }
 
 // discard gives back a chunk in which no block has a handle.
 func (a *arena) discard(n int) {
 	a.unlinkAll(n)
-	c := &a.chunks[n]
+	c := a.chunks.at(n)
 	if !c.private {
 		a.total -= len(c.mem)
 	}
@@ -67,9 +68,9 @@ func (a *arena) chunkSize(block int) int {
 // gives it back. That copies at most one chunk, some ten microseconds.
 func (a *arena) evacuate() {
 	victim, most := -1, 0
-	for range min(looks, len(a.chunks)) {
-		a.cursor = (a.cursor + 1) % len(a.chunks)
-		c := &a.chunks[a.cursor]
+	for range min(looks, a.chunks.n) {
+		a.cursor = (a.cursor + 1) % a.chunks.n
+		c := a.chunks.at(a.cursor)
 		if free := int(c.top - c.live); free > most && free*16 >= len(c.mem) && a.cursor != a.open {
 			victim, most = a.cursor, free
 		}
@@ -78,17 +79,17 @@ func (a *arena) evacuate() {
 		return
 	}
 	a.unlinkAll(victim) // or blocks would be moved from the chunk into itself
-	mem := a.chunks[victim].mem
-	for top := int(a.chunks[victim].top); len(mem) > 0 && top > 0; {
+	mem := a.chunks.at(victim).mem
+	for top := int(a.chunks.at(victim).top); len(mem) > 0 && top > 0; {
 		h, size := handleOf(mem), int(binary.LittleEndian.Uint16(mem[4:]))*wordBytes
 		if h != 0 {
 			address := a.place(h, size/wordBytes)
 			copy(a.blockAt(address)[headerBytes:], mem[headerBytes:size])
-			a.addr[h] = address
+			a.setAddress(h, address)
 		}
 		mem, top = mem[size:], top-size
 	}
-	a.chunks[victim].top = 0
+	a.chunks.at(victim).top = 0
 	a.discard(victim)
 }
 
@@ -105,7 +106,7 @@ func setLinks(b []byte, next, prev uint32) {
 // push makes a free block at an address. One too small for links is in no list; it
 // counts as free all the same, until its neighbour takes it in or its chunk goes.
 func (a *arena) push(address uint32, words int) {
-	setHeader(a.chunks[address>>offsetBits].mem[address&(1<<offsetBits-1)*wordBytes:], 0, words)
+	setHeader(a.chunks.at(int(address >> offsetBits)).mem[address&(1<<offsetBits-1)*wordBytes:], 0, words)
 	a.free += words * wordBytes
 	if words < minWords {
 		return
@@ -150,7 +151,7 @@ func (a *arena) unlink(address uint32) {
 
 // unlinkAll takes the free blocks of a chunk from their lists.
 func (a *arena) unlinkAll(n int) {
-	c := &a.chunks[n]
+	c := a.chunks.at(n)
 	for offset := 0; offset < int(c.top); {
 		b := c.mem[offset:]
 		if handleOf(b) == 0 {

@@ -18,7 +18,7 @@ type Slot struct {
 // hash's stripe: shared for methods that read, exclusive for the others.
 type Directory struct {
 	hash      hasher
-	regions   [Stripes]*region // I2: regions[s] is touched under the lock of stripe s only
+	regions   [Stripes]*region // K2: regions[s] is touched under the lock of stripe s only
 	keys      atomic.Int64
 	deadlines atomic.Int64
 	bytes     atomic.Int64

@@ -14,6 +14,8 @@
 // is made of pages of bytes. Tables, blocks and pages grow and shrink in place or reuse
 // memory, so that loading leaves little for the collector and deleting gives back.
 //
+// Invariants of the memory are numbered K1 to K8 where they hold; the tests verify them all.
+//
 // # Concurrency
 //
 // The package has no locks, no goroutines and no clock. A key, with all that is known of

@@ -115,16 +115,16 @@ func (s *families) setBig(id uint32, g *big) {
 		i := s.idle[n-1]
 		s.idle = s.idle[:n-1]
 		s.bigs[i] = g
-		s.arena.addr[id] = foreign | i
+		s.arena.setAddress(id, foreign|i)
 		return
 	}
 	s.bigs = append(s.bigs, g)
-	s.arena.addr[id] = foreign | uint32(len(s.bigs)-1)
+	s.arena.setAddress(id, foreign|uint32(len(s.bigs)-1))
 }
 
 // big returns the big family of an id, nil if it is small.
 func (s *families) big(id uint32) *big {
-	if a := s.arena.addr[id]; a&foreign != 0 {
+	if a := s.arena.address(id); a&foreign != 0 {
 		return s.bigs[a&^foreign]
 	}
 	return nil
@@ -134,7 +134,7 @@ func (s *families) small(id uint32) small { return small(s.arena.block(id)) }
 
 // clear takes a big family from its id.
 func (s *families) clear(id uint32) *big {
-	i := s.arena.addr[id] &^ foreign
+	i := s.arena.address(id) &^ foreign
 	g := s.bigs[i]
 	s.bigs[i] = nil
 	s.idle = append(s.idle, i)

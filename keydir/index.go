@@ -29,9 +29,9 @@ const (
 //
 // An ordered tree without counts, one of pages, would find keys as well but no numbers.
 //
-//	I6: no page and no group is empty; their order is the order of their entries.
-//	I7: ref.key is the key of the page's first entry; low[g] that of the group's first page.
-//	I8: ref.n, group.n, sums and n agree with the pages.
+//	K6: no page and no group is empty; their order is the order of their entries.
+//	K7: ref.key is the key of the page's first entry; low[g] that of the group's first page.
+//	K8: ref.n, group.n, sums and n agree with the pages.
 type index struct {
 	arena  *arena
 	hash   *hasher

@@ -22,7 +22,7 @@ const (
 // smaller hashes allow. The home is the hash scaled to the number of homes, so a
 // bigger table has the same order, and walking a table is walking the hash space.
 //
-//	I1: position(i) = max(position(i-1)+1, home(i)) for the i-th entry in hash order.
+//	K1: position(i) = max(position(i-1)+1, home(i)) for the i-th entry in hash order.
 //
 // What that buys: a cursor into the hash space survives growth, a search
 // stops at the first greater hash, and growing moves every entry to the right
