@@ -21,20 +21,39 @@ import (
 // and marks the steps in the record.
 type stepWorkload struct {
 	t      *testing.T
+	sync   db.SyncMode
 	rec    *vfs.Recorder
 	store  *db.Store
 	states []string
 }
 
-func stepOptions(fsys vfs.FS) *db.Options {
+// recordSteps runs the workload in memory and returns the operations on files,
+// with the marks "ack N" and "synced N" for the states that were acknowledged
+// and made durable.
+func recordSteps(t *testing.T, sync db.SyncMode, ops ...vfs.Op) (events []vfs.Event, states []string) {
+	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), ops...)}
+	w.run()
+	return w.rec.Events(), w.states
+}
+
+// parseMark returns the state that a mark is about.
+func parseMark(t *testing.T, e vfs.Event) (state int, synced bool) {
+	t.Helper()
+	what, number, _ := strings.Cut(e.Name, " ")
+	state, err := strconv.Atoi(number)
+	must(t, err)
+	return state, what == "synced"
+}
+
+func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
 	return &db.Options{
-		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: db.SyncAlways, NoMerge: true, ExpireEvery: -1,
+		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: sync, NoMerge: true, ExpireEvery: -1,
 		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
 	}
 }
 
 func (w *stepWorkload) open() {
-	s, err := db.Open("d", stepOptions(w.rec))
+	s, err := db.Open("d", stepOptions(w.rec, w.sync))
 	must(w.t, err)
 	w.store = s
 }
@@ -45,8 +64,13 @@ func (w *stepWorkload) step(err error) {
 	m, err := readModel(w.store)
 	must(w.t, err)
 	w.states = append(w.states, m.String())
-	w.rec.Mark(strconv.Itoa(len(w.states) - 1))
+	w.mark("ack")
+	if w.sync == db.SyncAlways {
+		w.mark("synced")
+	}
 }
+
+func (w *stepWorkload) mark(what string) { w.rec.Mark(what + " " + strconv.Itoa(len(w.states)-1)) }
 
 func (w *stepWorkload) run() {
 	w.open()
@@ -65,13 +89,21 @@ func (w *stepWorkload) run() {
 		case 1:
 			w.step(other.Flush())
 			must(w.t, w.store.Close())
+			w.mark("synced")
 			w.open()
 			w.step(nil)
 		}
 	}
-	_, err := w.store.Merge(context.Background(), merge.RunOptions{All: true})
-	w.step(err)
+	must(w.t, w.store.Sync())
+	w.mark("synced")
+	w.step(mergeEverything(w.store))
 	must(w.t, w.store.Close())
+	w.mark("synced")
+}
+
+func mergeEverything(s *db.Store) error {
+	_, err := s.Merge(context.Background(), merge.RunOptions{All: true})
+	return err
 }
 
 func (w *stepWorkload) writeRound(i int) {
@@ -160,17 +192,23 @@ var changingOps = []vfs.Op{
 // write, also half of it): nothing is lost or half done, nothing lies around,
 // Check has nothing to say; and the same if the opening is killed in turn.
 func TestKillAtEveryStep(t *testing.T) {
-	rec := vfs.NewRecorder(vfs.NewMem(), changingOps...)
-	w := &stepWorkload{t: t, rec: rec}
-	w.run()
-	events := rec.Events()
+	for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
+		t.Run(sync.String(), func(t *testing.T) { killAtEveryStep(t, sync) })
+	}
+}
+
+func killAtEveryStep(t *testing.T, sync db.SyncMode) {
+	events, states := recordSteps(t, sync, changingOps...)
 	r := newReplayer(t, vfs.NewMem())
-	k := &killed{t: t, states: w.states, at: -1}
+	k := &killed{t: t, states: states, low: -1, at: -1}
+	often := 12
+	if testing.Short() {
+		often = 50
+	}
 	for i, e := range events {
 		if e.Op == vfs.OpMark {
-			at, err := strconv.Atoi(e.Name)
-			must(t, err)
-			k.at = at
+			k.mark(e)
+			k.low = k.at // a kill loses nothing that was acknowledged, whatever the sync mode
 			continue
 		}
 		k.what = "killed before event " + strconv.Itoa(i) + ", " + e.String()
@@ -180,7 +218,7 @@ func TestKillAtEveryStep(t *testing.T) {
 			half.apply(e, e.N/2)
 			k.verify(half.mem.Clone(), false)
 		}
-		k.verify(r.mem.Clone(), i%8 == 0)
+		k.verify(r.mem.Clone(), i%often == 0)
 		r.apply(e, e.N)
 		if t.Failed() {
 			return
@@ -188,26 +226,35 @@ func TestKillAtEveryStep(t *testing.T) {
 	}
 	k.what = "at the end"
 	k.verify(r.mem.Clone(), true)
-	t.Logf("%d events, %d states of the store, %d openings", len(events), len(w.states), k.opened)
+	t.Logf("%d events, %d states of the store, %d openings", len(events), len(states), k.opened)
 }
 
-// killed verifies what a kill leaves.
+// killed verifies what a kill or a power cut leaves.
 type killed struct {
 	t      *testing.T
 	states []string
+	low    int // the last state that must not be lost; -1: there need be no store
 	at     int // the last state that was acknowledged
 	what   string
 	opened int
+}
+
+func (k *killed) mark(e vfs.Event) {
+	state, synced := parseMark(k.t, e)
+	k.at = state
+	if synced {
+		k.low = state
+	}
 }
 
 // verify opens the store for reading, then for writing; with nested, also
 // what is left by a kill at any operation of that.
 func (k *killed) verify(mem *vfs.Mem, nested bool) {
 	k.t.Helper()
-	o := stepOptions(mem)
+	o := stepOptions(mem, db.SyncAlways)
 	o.ReadOnly = true
 	s, err := db.Open("d", o)
-	if errors.Is(err, fs.ErrNotExist) && k.at < 0 {
+	if errors.Is(err, fs.ErrNotExist) && k.low < 0 {
 		return // not even a manifest yet
 	}
 	k.must("open read-only", err)
@@ -216,7 +263,7 @@ func (k *killed) verify(mem *vfs.Mem, nested bool) {
 
 	before := mem.Clone()
 	rec := vfs.NewRecorder(mem, changingOps...)
-	s, err = db.Open("d", stepOptions(rec))
+	s, err = db.Open("d", stepOptions(rec, db.SyncAlways))
 	k.must("open", err)
 	if unknown := s.Log().Recovery().Unknown; len(unknown) > 0 {
 		k.t.Errorf("%s: left over: %q", k.what, unknown)
@@ -247,8 +294,9 @@ func (k *killed) must(what string, err error) {
 	}
 }
 
-// compare wants the last acknowledged state, or the one after it.
-func (k *killed) compare(s *db.Store) {
+// compare wants a state that may be there: from the last durable one to the one
+// after the last acknowledged.
+func (k *killed) compare(s *db.Store) string {
 	k.t.Helper()
 	k.opened++
 	_, err := s.Check(context.Background(), func(f bitcask.Finding) { k.t.Errorf("%s: check: %v", k.what, f) })
@@ -256,9 +304,11 @@ func (k *killed) compare(s *db.Store) {
 	m, err := readModel(s)
 	k.must("read", err)
 	got := m.String()
-	if !slices.Contains(k.states[max(k.at, 0):min(k.at+2, len(k.states))], got) {
-		k.t.Fatalf("%s: the store\n%s", k.what, differences(got, k.states[max(k.at, 0)]))
+	if !slices.Contains(k.states[max(k.low, 0):min(k.at+2, len(k.states))], got) {
+		k.t.Fatalf("%s: it holds none of the states %d to %d; from the first it differs by\n%s",
+			k.what, k.low, k.at+1, differences(got, k.states[max(k.low, 0)]))
 	}
+	return got
 }
 
 // leftovers wants no file beyond those that the store needs.
