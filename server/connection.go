@@ -235,6 +235,7 @@ func clientSetInfo(c *call) error {
 }
 
 func clientInfo(c *call) error {
+	c.session.publish()
 	c.out.Verbatim("txt", c.session.line(time.Now())+"\n")
 	return nil
 }
@@ -265,6 +266,7 @@ func clientList(c *call) error {
 	default:
 		return errSyntax
 	}
+	c.session.publish()
 	now := time.Now()
 	var lines strings.Builder
 	for _, s := range c.session.server.sessions() {

@@ -71,6 +71,7 @@ func human(n uint64) string {
 }
 
 func infoCommand(c *call) error {
+	c.session.publish()
 	c.out.Verbatim("txt", c.session.server.Info(c.strings(1)...))
 	return nil
 }
@@ -177,7 +178,7 @@ func (v *Server) infoStats(w *infoWriter) {
 	c := &v.counters
 	store := v.store.Stats()
 	w.field("total_connections_received", c.connections.Load())
-	w.field("total_commands_processed", c.commands.Load())
+	w.field("total_commands_processed", v.executed())
 	w.field("instantaneous_ops_per_sec", v.rate())
 	w.field("total_net_input_bytes", c.in.Load())
 	w.field("total_net_output_bytes", c.out.Load())

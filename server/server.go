@@ -37,7 +37,6 @@ type Server struct {
 
 // counters are the sums that INFO shows.
 type counters struct {
-	commands    atomic.Int64 // executed
 	connections atomic.Int64 // accepted since the start
 	rejected    atomic.Int64 // refused because of MaxClients
 	evicted     atomic.Int64 // closed because of ClientMemory
@@ -116,24 +115,11 @@ func (v *Server) sessions() []*Session {
 	return list
 }
 
-// countRead counts a read as a hit or a miss by its reply: a null, a zero or an empty aggregate is a miss. Redis counts
-// keys that do not exist, which costs a second look at the key; for caches it comes to the same.
-func (v *Server) countRead(reply []byte) {
-	if len(reply) < 3 {
-		return
-	}
-	if reply[0] == '_' || reply[1] == '-' || reply[1] == '0' && reply[2] == '\r' {
-		v.counters.misses.Add(1)
-		return
-	}
-	v.counters.hits.Add(1)
-}
-
 // rate returns the commands executed a second, over the last interval of at least a second that ended with a call.
 func (v *Server) rate() int64 {
 	v.rateMu.Lock()
 	defer v.rateMu.Unlock()
-	now, count := time.Now(), v.counters.commands.Load()
+	now, count := time.Now(), v.executed()
 	if passed := now.Sub(v.rateFrom); passed >= time.Second {
 		v.rateLast = int64(float64(count-v.rateCount) / passed.Seconds())
 		v.rateFrom, v.rateCount = now, count
@@ -145,7 +131,7 @@ func (v *Server) rate() int64 {
 func (v *Server) resetStats() {
 	c := &v.counters
 	for _, n := range []*atomic.Int64{
-		&c.commands, &c.connections, &c.rejected, &c.evicted, &c.hits, &c.misses, &c.panics, &c.errors, &c.in, &c.out, &c.reads, &c.writes,
+		&c.connections, &c.rejected, &c.evicted, &c.hits, &c.misses, &c.panics, &c.errors, &c.in, &c.out, &c.reads, &c.writes,
 	} {
 		n.Store(0)
 	}

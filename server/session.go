@@ -38,7 +38,8 @@ type Session struct {
 	keys    []string // keys of that command
 	scratch []byte   // values on their way into a reply
 	inTx    func(*db.Tx) error
-	clock   time.Time // end of the previous command, so that timing one takes one reading
+	clock   time.Time // when the commands of the tally began
+	tally   tally
 }
 
 // call is one execution of one command: what a handler works with.
@@ -46,6 +47,7 @@ type call struct {
 	session *Session
 	command *Command
 	args    [][]byte // the name first; valid during the call only
+	first   string   // argument 1, if it is the first key and a string of it has been made already
 	tx      *db.Tx   // set for commands that name keys, and for all commands within EXEC
 	out     *resp.Writer
 }
@@ -101,6 +103,7 @@ func (s *Session) Feed(in []byte) (closed bool) {
 func (s *Session) work() {
 	s.clock = time.Now()
 	defer s.settle()
+	defer s.publish()
 	for !s.closed && s.out.Len() < s.server.options.PauseOutput {
 		args, err := s.parser.Next()
 		if err != nil {
@@ -150,6 +153,7 @@ func (s *Session) Do(args [][]byte) (reply []byte) {
 	}
 	s.clock = time.Now()
 	s.execute(args)
+	s.publish()
 	s.settle()
 	reply = slices.Clone(s.out.Bytes())
 	s.out.Discard(len(reply))
@@ -166,7 +170,6 @@ func (s *Session) execute(args [][]byte) {
 		s.reject(command, err)
 		return
 	}
-	s.client.seen(s, command)
 	if s.queue != nil && command.Flags&unqueued == 0 {
 		s.enqueue(command, args)
 		return
@@ -218,6 +221,7 @@ func (s *Session) replyError(text string) {
 
 // run executes one command outside of EXEC and counts it.
 func (s *Session) run(command *Command, args [][]byte) {
+	s.tallyFor(command)
 	from := s.out.Len()
 	s.call = call{session: s, command: command, args: args, out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
@@ -251,23 +255,19 @@ var errNoReply = errors.New("no reply")
 
 // finish replaces the reply that starts at from by an error if there was one, and counts the command.
 func (s *Session) finish(command *Command, from int, err error) {
-	stats := &s.server.commands[command.index]
 	s.out.SetLimit(0)
+	t := s.tallyFor(command)
+	t.calls++
 	switch {
 	case err == errNoReply:
 		s.out.Truncate(from)
 	case err != nil:
 		s.out.Truncate(from)
 		s.replyError(errorText(err))
-		stats.failed.Add(1)
+		t.failed++
 	case command.Flags&ReadOnly != 0 && len(command.Keys) > 0:
-		s.server.countRead(s.out.Bytes()[from:])
+		t.countRead(s.out.Bytes()[from:])
 	}
-	now := time.Now()
-	stats.calls.Add(1)
-	stats.nanoseconds.Add(int64(now.Sub(s.clock)))
-	s.clock = now
-	s.server.counters.commands.Add(1)
 	s.call = call{}
 }
 
@@ -275,7 +275,12 @@ func (s *Session) finish(command *Command, from int, err error) {
 func (c *call) arg(i int) []byte { return c.args[i] }
 
 // key returns argument i as the name of a key, a field or a member.
-func (c *call) key(i int) string { return string(c.args[i]) }
+func (c *call) key(i int) string {
+	if i == 1 && c.first != "" {
+		return c.first
+	}
+	return string(c.args[i])
+}
 
 // ok replies OK.
 func (c *call) ok() error {

@@ -128,7 +128,6 @@ func execCommand(c *call) error {
 func (s *Session) runQueued(tx *db.Tx, r request) error {
 	stats := &s.server.commands[r.command.index]
 	stats.calls.Add(1)
-	s.server.counters.commands.Add(1)
 	from := s.out.Len()
 	inner := call{session: s, command: r.command, args: r.args, out: &s.out}
 	if tx != nil {

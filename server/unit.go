@@ -10,6 +10,9 @@ import (
 // others, until the commit. Inside the unit the handler finds the transaction in call.tx.
 func (s *Session) begin(command *Command, args [][]byte) error {
 	s.keys = command.appendKeys(s.keys[:0], args)
+	if command.Keys[0].First == 1 && len(s.keys) > 0 {
+		s.call.first = s.keys[0]
+	}
 	return s.unit(command.isWrite(), s.keys, s.inTx)
 }
 
