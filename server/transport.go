@@ -49,6 +49,7 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
 	err := t.accept(ctx, ln)
+	_ = ln.Close() // closed already, unless accepting failed
 	t.shutdown()
 	if ctx.Err() != nil {
 		return nil
