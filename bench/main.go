@@ -12,12 +12,15 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -56,7 +59,10 @@ func main() {
 	case child != "":
 		err = runChild(s, child, step, os.Stdout)
 	default:
-		err = runAll(s, os.Stdout)
+		// A signal ends the child that runs, too, and removes the stores.
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = runAll(ctx, s, os.Stdout)
+		stop()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -65,7 +71,7 @@ func main() {
 }
 
 // runAll runs the chosen workloads and prints the tables as they fill.
-func runAll(s settings, out io.Writer) error {
+func runAll(ctx context.Context, s settings, out io.Writer) error {
 	chosen, err := choose(s.only)
 	if err != nil {
 		return err
@@ -80,7 +86,7 @@ func runAll(s settings, out io.Writer) error {
 	for i, w := range chosen {
 		for range max(s.runs, 1) {
 			fmt.Fprintf(os.Stderr, "[%d/%d] %s\n", i+1, len(chosen), w.name)
-			if err := runWorkload(s, w, root, figures); err != nil {
+			if err := runWorkload(ctx, s, w, root, figures); err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
 		}

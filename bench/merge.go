@@ -35,9 +35,10 @@ func mergeAlone(c *child) error {
 			return err
 		}
 		return c.profiled("merge", func() error {
-			begin := time.Now()
+			begin, cpu := time.Now(), cpuTime()
 			err := s.merge()
 			c.record("took", float64(time.Since(begin)))
+			c.record("cpu", float64(cpuTime()-cpu))
 			return err
 		})
 	})

@@ -34,9 +34,10 @@ func openKilled(c *child) error {
 func (c *child) timeOpen(then func(s kv) error) error {
 	var s kv
 	err := c.profiled("open", func() (err error) {
-		begin := time.Now()
+		begin, cpu := time.Now(), cpuTime()
 		s, err = c.engine.open(c.path("store"), openOptions{})
 		c.record("open", float64(time.Since(begin)))
+		c.record("cpu", float64(cpuTime()-cpu))
 		return err
 	})
 	if err != nil {

@@ -108,26 +108,26 @@ func runChild(s settings, name string, step int, out io.Writer) error {
 
 // runWorkload runs the steps of a workload in fresh processes and collects
 // what they measure.
-func runWorkload(s settings, w workload, root string, all figures) error {
+func runWorkload(ctx context.Context, s settings, w workload, root string, all figures) error {
 	dir, err := os.MkdirTemp(root, strings.ReplaceAll(w.name, "/", "-")+"-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	for step := range w.steps {
-		if err := runStep(s, w.name, step, dir, all); err != nil {
+		if err := runStep(ctx, s, w.name, step, dir, all); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 	}
 	return nil
 }
 
-func runStep(s settings, name string, step int, dir string, all figures) error {
+func runStep(ctx context.Context, s settings, name string, step int, dir string, all figures) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	args := []string{"-child", name, "-step", strconv.Itoa(step), "-n", strconv.Itoa(s.n), "-dir", dir}
 	if s.profile != "" {
@@ -147,8 +147,8 @@ func runStep(s settings, name string, step int, dir string, all figures) error {
 		}
 		return nil
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("not done after %s", time.Since(begin).Round(time.Second))
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("not done after %s: %w", time.Since(begin).Round(time.Second), cause)
 	}
 	if err == nil {
 		err = errors.New("no figures")
