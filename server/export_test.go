@@ -12,7 +12,7 @@ func AddPanics() (remove func()) {
 		panic("boom")
 	}
 	commandIndex["boom"] = &Command{Name: "boom", Arity: 1, run: boom}
-	commandIndex["boomkey"] = &Command{Name: "boomkey", Arity: 2, Flags: Write, Keys: one("RW"), run: boom}
+	commandIndex["boomkey"] = &Command{Name: "boomkey", Arity: 2, Flags: Write | Fast, Keys: one("RW"), run: boom}
 	return func() {
 		delete(commandIndex, "boom")
 		delete(commandIndex, "boomkey")

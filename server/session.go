@@ -37,9 +37,13 @@ type Session struct {
 	call    call     // the command being executed; reused, as are keys
 	keys    []string // keys of that command
 	scratch []byte   // values on their way into a reply
-	inTx    func(*db.Tx) error
-	clock   time.Time // when the commands of the tally began
-	tally   tally
+	batch   batch    // pipelined commands that are to run together
+
+	inTx, batchTx       func(*db.Tx) error
+	beginCall, batchRun func() error
+
+	clock time.Time // when the commands of the tally began
+	tally tally
 }
 
 // call is one execution of one command: what a handler works with.
@@ -75,6 +79,8 @@ func (v *Server) NewSession() *Session {
 		return err
 	}
 	s.namespace = v.store.Namespace()
+	// Kept, because making a method a func value allocates.
+	s.beginCall, s.batchTx, s.batchRun = s.begin, s.batchBody, s.batchUnit
 	s.client.init()
 	return s
 }
@@ -104,17 +110,19 @@ func (s *Session) work() {
 	s.clock = time.Now()
 	defer s.settle()
 	defer s.publish()
-	for !s.closed && s.out.Len() < s.server.options.PauseOutput {
+	for !s.closed && !s.Paused() {
 		args, err := s.parser.Next()
-		if err != nil {
-			s.replyError("ERR " + err.Error())
-			s.closed = true
+		switch {
+		case err != nil:
+			if s.runBatch() && !s.closed {
+				s.replyError("ERR " + err.Error())
+				s.closed = true
+			}
+		case args != nil:
+			s.execute(args)
+		case s.runBatch():
 			return
 		}
-		if args == nil {
-			return
-		}
-		s.execute(args)
 	}
 }
 
@@ -153,6 +161,7 @@ func (s *Session) Do(args [][]byte) (reply []byte) {
 	}
 	s.clock = time.Now()
 	s.execute(args)
+	s.runBatch()
 	s.publish()
 	s.settle()
 	reply = slices.Clone(s.out.Bytes())
@@ -160,11 +169,19 @@ func (s *Session) Do(args [][]byte) (reply []byte) {
 	return reply
 }
 
-// execute checks one request and runs it, or queues it for EXEC.
+// execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
 	command, err := resolve(args)
 	if err == nil && s.queue != nil && command.Flags&NoMulti != 0 {
 		err = errInMulti
+	}
+	if err == nil && s.queue == nil && s.gather(command, args) {
+		return
+	}
+	// Everything else takes its turn behind the batch. If there is no room for the replies of that, the parser has gone
+	// back and will find this request again.
+	if !s.runBatch() || s.closed {
+		return
 	}
 	if err != nil {
 		s.reject(command, err)
@@ -174,7 +191,9 @@ func (s *Session) execute(args [][]byte) {
 		s.enqueue(command, args)
 		return
 	}
-	s.run(command, args)
+	if s.queue != nil || !s.gather(command, args) {
+		s.run(command, args)
+	}
 }
 
 // resolve finds the command (or subcommand) of a request and checks the number of arguments. On an error the command is
@@ -225,29 +244,26 @@ func (s *Session) run(command *Command, args [][]byte) {
 	from := s.out.Len()
 	s.call = call{session: s, command: command, args: args, out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
-	err := s.guarded(command, args)
+	err := s.guarded(s.beginCall)
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}
 	s.finish(command, from, err)
 }
 
-// guarded runs the command in the transaction it needs. A panic is a bug of ours: it costs this connection, not the
+// guarded calls run, which executes s.call. A panic is a bug of ours: it costs this connection, not the
 // server. The store has rolled the transaction back and released its locks by then.
-func (s *Session) guarded(command *Command, args [][]byte) (err error) {
+func (s *Session) guarded(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.server.counters.panics.Add(1)
 			s.server.options.Logger.Error("command panicked; connection closed",
-				"command", command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				"command", s.call.command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.closed = true
 			err = replyError("ERR internal error; the connection is closed")
 		}
 	}()
-	if len(command.Keys) == 0 {
-		return command.run(&s.call)
-	}
-	return s.begin(command, args)
+	return run()
 }
 
 // errNoReply ends a command that must not be answered.

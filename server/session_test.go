@@ -126,11 +126,12 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestSessionAnySplit feeds the same bytes in different pieces.
+// TestSessionAnySplit feeds the same bytes in different pieces, which makes different batches of them, and takes the replies in
+// different pieces.
 func TestSessionAnySplit(t *testing.T) {
 	g := &generator{r: newRand(t)}
 	var stream []byte
-	for range 300 {
+	for range 2000 {
 		args := g.command()
 		name := strings.ToLower(args[0])
 		// Chance and the clock would make a difference.
@@ -138,8 +139,9 @@ func TestSessionAnySplit(t *testing.T) {
 			stream = resp.AppendCommandStrings(stream, args...)
 		}
 	}
-	v := server.New(openStore(t), nil)
-	run := func(largest int) []byte {
+	store := openStore(t)
+	run := func(largest int, o *server.Options) []byte {
+		v := server.New(store, o)
 		ask(v.NewSession(), "FLUSHALL\r\n")
 		s := v.NewSession()
 		var out []byte
@@ -147,15 +149,26 @@ func TestSessionAnySplit(t *testing.T) {
 			n := min(1+g.r.IntN(largest), len(rest))
 			s.Feed(rest[:n])
 			rest = rest[n:]
-			out = append(out, s.Output()...)
-			s.Flushed(len(s.Output()))
+			for len(s.Output()) > 0 {
+				n := 1 + g.r.IntN(len(s.Output()))
+				out = append(out, s.Output()[:n]...)
+				s.Flushed(n)
+			}
 		}
 		return out
 	}
-	want := run(len(stream))
-	for _, largest := range []int{1, 3, 50, 4000} {
-		if got := run(largest); !bytes.Equal(got, want) {
-			t.Errorf("in pieces up to %d:\n got %q\nwant %q", largest, got, want)
+	// A byte at a time nothing can be batched, and nothing waits.
+	want := run(1, nil)
+	for _, largest := range []int{3, 50, 4000, len(stream)} {
+		for _, pause := range []int{1, 100, 3000, 0} {
+			got := run(largest, &server.Options{PauseOutput: pause})
+			if !bytes.Equal(got, want) {
+				at := 0
+				for at < min(len(got), len(want)) && got[at] == want[at] {
+					at++
+				}
+				t.Errorf("in pieces up to %d, pausing at %d bytes, different from byte %d on:\n got %.200q\nwant %.200q", largest, pause, at, got[at:], want[at:])
+			}
 		}
 	}
 }

@@ -37,10 +37,12 @@ type queue struct {
 	spoiled  bool     // a request was refused: EXEC will be
 }
 
-// request is one queued command with a copy of its arguments.
+// request is one command that waits to be executed.
 type request struct {
 	command *Command
 	args    [][]byte
+	first   string // see call.first
+	mark    int    // where the parser found it
 }
 
 // requestOverhead is the memory of one argument beside its bytes.
@@ -62,7 +64,7 @@ func (s *Session) enqueue(command *Command, args [][]byte) {
 	for i, arg := range args {
 		copied[i] = bytes.Clone(arg)
 	}
-	q.requests = append(q.requests, request{command, copied})
+	q.requests = append(q.requests, request{command: command, args: copied})
 	q.keys = command.appendKeys(q.keys, copied)
 	q.writes = q.writes || command.isWrite()
 	q.whole = q.whole || command.Flags&keyspace != 0
@@ -98,10 +100,11 @@ func execCommand(c *call) error {
 		return errExecAbort
 	}
 	before, space := s.namespace, s.space
+	limit := s.out.Len() + s.server.options.MaxReply
 	body := func(tx *db.Tx) error {
 		c.out.Array(len(q.requests))
 		for _, r := range q.requests {
-			if err := s.runQueued(tx, r); err != nil {
+			if err := s.runQueued(tx, r, limit); err != nil {
 				return err
 			}
 		}
@@ -125,10 +128,7 @@ func execCommand(c *call) error {
 
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the store is returned: it ends
 // the transaction, and nothing of it is kept.
-func (s *Session) runQueued(tx *db.Tx, r request) error {
-	stats := &s.server.commands[r.command.index]
-	stats.calls.Add(1)
-	from := s.out.Len()
+func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 	inner := call{session: s, command: r.command, args: r.args, out: &s.out}
 	if tx != nil {
 		var err error
@@ -136,30 +136,11 @@ func (s *Session) runQueued(tx *db.Tx, r request) error {
 			return err
 		}
 	}
-	if !r.command.isWrite() {
-		return s.settleQueued(&inner, from, r.command.run(&inner))
+	stats := &s.server.commands[r.command.index]
+	stats.calls.Add(1)
+	failed, err := s.step(&inner, limit)
+	if failed {
+		stats.failed.Add(1)
 	}
-	mark := tx.Savepoint()
-	err := r.command.run(&inner)
-	if err != nil {
-		tx.RollbackTo(mark)
-	}
-	return s.settleQueued(&inner, from, err)
-}
-
-// settleQueued turns the refusal of one command of a transaction into its reply.
-func (s *Session) settleQueued(c *call, from int, err error) error {
-	if s.out.Exceeded() {
-		return errReplyTooLarge
-	}
-	if err == nil {
-		return nil
-	}
-	if !isRefusal(err) {
-		return err
-	}
-	s.server.commands[c.command.index].failed.Add(1)
-	s.out.Truncate(from)
-	s.replyError(errorText(err))
-	return nil
+	return err
 }

@@ -179,7 +179,7 @@ func TestServePanic(t *testing.T) {
 	defer server.AddPanics()()
 	v, address := serve(t, nil)
 	other := dial(t, address)
-	for _, command := range []string{"boom", "boomkey k"} {
+	for _, command := range []string{"boom", "boomkey k", "strlen x\r\nboomkey k\r\nstrlen x"} {
 		c := dial(t, address)
 		c.send("PING\r\n" + command + "\r\nPING\r\n")
 		c.expect("+PONG\r\n-ERR internal error; the connection is closed\r\n")
@@ -187,7 +187,7 @@ func TestServePanic(t *testing.T) {
 		other.send("GET k\r\n")
 		other.expect("$-1\r\n") // nothing of the panicked command is there, and its key is not locked
 	}
-	if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:2\r\n") {
+	if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:3\r\n") {
 		t.Error(info)
 	}
 }

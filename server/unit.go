@@ -6,9 +6,13 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// begin runs the command of s.call as one atomic unit of the store over the keys it names: their locks are held, and no
+// begin runs the command of s.call: if it names keys, as one atomic unit of the store over them. Their locks are held, and no
 // others, until the commit. Inside the unit the handler finds the transaction in call.tx.
-func (s *Session) begin(command *Command, args [][]byte) error {
+func (s *Session) begin() error {
+	command, args := s.call.command, s.call.args
+	if len(command.Keys) == 0 {
+		return command.run(&s.call)
+	}
 	s.keys = command.appendKeys(s.keys[:0], args)
 	if command.Keys[0].First == 1 && len(s.keys) > 0 {
 		s.call.first = s.keys[0]
@@ -40,6 +44,32 @@ func (s *Session) unit(write bool, keys []string, fn func(*db.Tx) error) (err er
 	}()
 	err = fn(tx)
 	return err
+}
+
+// step runs one of several commands of a unit. A refusal becomes the command's reply, and failed: what the command had
+// written is taken back, and the unit goes on. An error is a failure of the store, which ends the unit. limit is how long
+// the output may become.
+func (s *Session) step(c *call, limit int) (failed bool, err error) {
+	from := s.out.Len()
+	s.out.SetLimit(limit)
+	var mark db.Savepoint
+	write := c.command.isWrite()
+	if write {
+		mark = c.tx.Savepoint()
+	}
+	err = c.command.run(c)
+	if err == nil && s.out.Exceeded() {
+		err = errReplyTooLarge
+	}
+	if err == nil || !isRefusal(err) {
+		return false, err
+	}
+	if write {
+		c.tx.RollbackTo(mark)
+	}
+	s.out.Truncate(from)
+	s.replyError(errorText(err))
+	return true, nil
 }
 
 // settle waits until what the commands have committed is as durable as the store's sync mode promises: until then no reply

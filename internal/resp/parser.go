@@ -131,8 +131,8 @@ func (p *Parser) compact() {
 	}
 }
 
-// Next returns the next whole command, or nil when that needs more bytes. The slices are valid until the next call of
-// Feed or Next. After an error every call returns the same error: the stream has no known boundary any more.
+// Next returns the next whole command, or nil when that needs more bytes. The arguments are valid until the next call of
+// Feed, the slice of them until the next call of Next. After an error every call returns the same error: the stream has no known boundary any more.
 func (p *Parser) Next() ([][]byte, error) {
 	for p.err == nil {
 		if p.count == 0 {
@@ -162,6 +162,15 @@ func (p *Parser) Next() ([][]byte, error) {
 		return p.command(), nil
 	}
 	return nil, p.err
+}
+
+// Mark returns where the command begins that Next returned last. It is good for Rewind until the next call of Feed.
+func (p *Parser) Mark() int { return p.start }
+
+// Rewind goes back to a mark: Next returns that command again, and those behind it.
+func (p *Parser) Rewind(mark int) {
+	p.start, p.pos, p.look = mark, mark, mark
+	p.count, p.bulk, p.spans, p.err = 0, -1, p.spans[:0], nil
 }
 
 // lineEnd returns the offset of the next end byte at or after pos, or -1 when more bytes are needed; a line beyond the

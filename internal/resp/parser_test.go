@@ -169,6 +169,28 @@ func TestParserGivesMemoryBack(t *testing.T) {
 	}
 }
 
+func TestParserRewind(t *testing.T) {
+	p := resp.NewParser(resp.Limits{})
+	p.Feed([]byte("PING\r\n\r\n*1\r\n$1\r\na\r\n*2\r\n$1\r\nb\r\n$1\r\nc\r\n*1\r\n$x\r\n"))
+	var marks []int
+	for range 3 {
+		if args, err := p.Next(); args == nil || err != nil {
+			t.Fatal(args, err)
+		}
+		marks = append(marks, p.Mark())
+	}
+	if _, err := p.Next(); err == nil {
+		t.Fatal("the error is not seen")
+	}
+	for i, want := range [][][]string{{{"PING"}, {"a"}, {"b", "c"}}, {{"a"}, {"b", "c"}}, {{"b", "c"}}} {
+		p.Rewind(marks[i])
+		got, err := drain(p)
+		if !reflect.DeepEqual(got, want) || err == nil {
+			t.Errorf("rewound to command %d: %q, %v", i, got, err)
+		}
+	}
+}
+
 // randomStream builds a stream of commands and sometimes breaks it.
 func randomStream(r *rand.Rand) []byte {
 	var stream []byte

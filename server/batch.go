@@ -1,0 +1,121 @@
+package server
+
+import "github.com/stavedb/stave/db"
+
+// batch is a run of pipelined commands that have arrived together and are executed as one unit of the store: one set of
+// locks and one write to the log for all of them, which is what a write costs most. No reply leaves before all are
+// committed, so a client cannot tell, except by the speed; each command still fails alone. Only commands on keys that take
+// little time are batched, so that nobody waits long for the locks.
+type batch struct {
+	requests []request
+	args     [][]byte // backs the requests' arguments, whose bytes stay in the parser's buffer
+	keys     []string // of all requests
+	bytes    int      // of all arguments
+	writes   bool     // a request may write
+	done     int      // requests that have been executed
+}
+
+// Bounds of a batch.
+const (
+	maxBatch      = 64       // commands
+	maxBatchBytes = 64 << 10 // of arguments
+)
+
+// batches says whether a command may run in a batch with others.
+func (c *Command) batches() bool {
+	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString)
+}
+
+// gather puts a request into the batch, if it may be in one with those before it.
+func (s *Session) gather(command *Command, args [][]byte) bool {
+	b := &s.batch
+	size := 0
+	for _, arg := range args {
+		size += len(arg)
+	}
+	if !command.batches() || len(b.requests) == maxBatch || b.bytes+size > maxBatchBytes {
+		return false
+	}
+	from, firstKey := len(b.args), len(b.keys)
+	b.args = append(b.args, args...)
+	b.keys = command.appendKeys(b.keys, args)
+	r := request{command: command, args: b.args[from:len(b.args):len(b.args)], mark: s.parser.Mark()}
+	if command.Keys[0].First == 1 && len(b.keys) > firstKey {
+		r.first = b.keys[firstKey]
+	}
+	b.requests = append(b.requests, r)
+	b.bytes += size
+	b.writes = b.writes || command.isWrite()
+	return true
+}
+
+// runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for the client before that,
+// the parser goes back to the first command that was not executed.
+func (s *Session) runBatch() bool {
+	b := &s.batch
+	b.done = 0
+	switch len(b.requests) {
+	case 0:
+		return true
+	case 1:
+		s.run(b.requests[0].command, b.requests[0].args)
+		b.done = 1
+	default:
+		from := s.out.Len()
+		if err := s.guarded(s.batchRun); err != nil {
+			s.failBatch(from, err)
+			b.done = len(b.requests)
+		}
+		s.out.SetLimit(0)
+		s.call = call{}
+	}
+	complete := b.done == len(b.requests)
+	if !complete {
+		s.parser.Rewind(b.requests[b.done].mark)
+	}
+	clear(b.requests)
+	clear(b.args)
+	clear(b.keys)
+	b.requests, b.args, b.keys, b.bytes, b.writes = b.requests[:0], b.args[:0], b.keys[:0], 0, false
+	return complete
+}
+
+// batchUnit is the transaction of a batch.
+func (s *Session) batchUnit() error { return s.unit(s.batch.writes, s.batch.keys, s.batchTx) }
+
+// batchBody executes the requests in a transaction, until enough replies wait for the client.
+func (s *Session) batchBody(tx *db.Tx) error {
+	for i := range s.batch.requests {
+		r := &s.batch.requests[i]
+		t := s.tallyFor(r.command)
+		t.calls++
+		from := s.out.Len()
+		s.call = call{session: s, command: r.command, args: r.args, first: r.first, tx: tx, out: &s.out}
+		failed, err := s.step(&s.call, from+s.server.options.MaxReply)
+		switch {
+		case err != nil:
+			return err
+		case failed:
+			t.failed++
+		case r.command.Flags&ReadOnly != 0:
+			t.countRead(s.out.Bytes()[from:])
+		}
+		s.batch.done++
+		if s.Paused() {
+			break
+		}
+	}
+	return nil
+}
+
+// failBatch answers every command of a batch that the store could not carry out, or could not commit, with the error.
+func (s *Session) failBatch(from int, err error) {
+	s.out.Truncate(from)
+	text := errorText(err)
+	for range s.batch.requests {
+		s.replyError(text)
+		if s.closed {
+			return // after a panic: one error is enough for the log of a client that is cut off
+		}
+	}
+}
