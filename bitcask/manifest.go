@@ -290,9 +290,14 @@ func readManifest(fsys vfs.FS, dir string, mode vfs.Mode) (m *manifest, torn boo
 	m = &manifest{fs: fsys, dir: dir, file: f, sealed: map[uint32]sealedInfo{}, nextID: 1}
 	torn, err = m.replay()
 	if err == nil && torn && mode != vfs.ReadOnly {
-		// Made durable before anything is appended behind it.
-		if err = f.Truncate(m.size); err == nil {
-			err = f.Sync()
+		err = f.Truncate(m.size)
+	}
+	if err == nil && mode != vfs.ReadOnly {
+		// Made durable, bytes and name, before anything relies on it: the last
+		// edit of a killed process may be in the page cache only, and Open
+		// removes the files that it says are gone.
+		if err = f.Sync(); err == nil {
+			err = fsys.SyncDir(dir)
 		}
 	}
 	if err != nil {

@@ -27,11 +27,11 @@ type stepWorkload struct {
 	states []string
 }
 
-// recordSteps runs the workload in memory and returns the operations on files,
+// recordSteps runs the workload on mem and returns the operations on files,
 // with the marks "ack N" and "synced N" for the states that were acknowledged
 // and made durable.
-func recordSteps(t *testing.T, sync db.SyncMode, ops ...vfs.Op) (events []vfs.Event, states []string) {
-	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), ops...)}
+func recordSteps(t *testing.T, mem *vfs.Mem, sync db.SyncMode, ops ...vfs.Op) (events []vfs.Event, states []string) {
+	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(mem, ops...)}
 	w.run()
 	return w.rec.Events(), w.states
 }
@@ -198,7 +198,7 @@ func TestKillAtEveryStep(t *testing.T) {
 }
 
 func killAtEveryStep(t *testing.T, sync db.SyncMode) {
-	events, states := recordSteps(t, sync, changingOps...)
+	events, states := recordSteps(t, vfs.NewMem(), sync, changingOps...)
 	r := newReplayer(t, vfs.NewMem())
 	k := &killed{t: t, states: states, low: -1, at: -1}
 	often := 12
