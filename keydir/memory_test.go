@@ -82,6 +82,9 @@ func heap() float64 {
 }
 
 func TestMemoryPerEntry(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector has memory of its own")
+	}
 	const n = 200_000
 	for _, load := range loads {
 		t.Run(load.name, func(t *testing.T) {
@@ -104,7 +107,10 @@ func TestMemoryPerEntry(t *testing.T) {
 
 // What is deleted gives its memory back.
 func TestMemoryShrinks(t *testing.T) {
-	const n = 50_000
+	n := 50_000
+	if underRace {
+		n = 5_000
+	}
 	for _, typ := range []keydir.Type{keydir.Set, keydir.ZSet, keydir.List} {
 		t.Run(typ.String(), func(t *testing.T) {
 			seed := keydir.Seed{1, 2}
@@ -136,6 +142,9 @@ func TestMemoryShrinks(t *testing.T) {
 
 // The collector has a handful of objects to look at, however many families there are.
 func TestFewObjects(t *testing.T) {
+	if underRace {
+		t.Skip("needs many families, which takes long")
+	}
 	const families = 50_000
 	seed := keydir.Seed{3, 4}
 	objects := func() uint64 {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package keydir_test
+
+const underRace = false
