@@ -33,6 +33,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 func (t *Tx) forget() {
 	clear(t.undo)
 	clear(t.touched)
+	clear(t.known)
 	t.buf, t.recs = t.buf[:frameHeaderSize], t.recs[:0]
 	t.undo, t.touched = t.undo[:0], t.touched[:0]
 }

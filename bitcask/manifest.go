@@ -19,7 +19,7 @@ import (
 // it.
 //
 //	header:  magic "STAVEMAN" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 | crc u32
-//	edit:    crc u32 | length u16 | type u8 | body
+//	edit:    crc u32 | length u32 | type u8 | body
 //
 // The crc of an edit covers length, type and body and is seeded with the store
 // id and the offset of the edit. A tail that does not verify is an edit that
@@ -30,7 +30,7 @@ const (
 	manifestMagic      = "STAVEMAN"
 	manifestVersion    = 1
 	manifestHeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 4
-	editHeaderSize     = 4 + 2 + 1
+	editHeaderSize     = 4 + 4 + 1
 
 	// manifestRewriteAt is the length in bytes from which the manifest is
 	// written anew as one snapshot.
@@ -41,7 +41,7 @@ const (
 const (
 	editAdd    = 1 // id u32: segment id becomes the active one
 	editSeal   = 2 // sealedInfo, id u32: the active segment is sealed, segment id (0: none) becomes active
-	editSwap   = 3 // n u16, n ids u32 out; m u16, m sealedInfo in
+	editSwap   = 3 // n u32, n ids u32 out; m u32, m sealedInfo in
 	editClose  = 4 // id u32, length u64, nextSeq u64: everything before length is on disk
 	editNextID = 5 // id u32: ids below are taken (merge output about to be made)
 )
@@ -123,7 +123,7 @@ func (m *manifest) encodeHeader() []byte {
 func (m *manifest) appendEdit(b []byte, base int64, typ byte, body []byte) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(body)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(body)))
 	b = append(b, typ)
 	b = append(b, body...)
 	binary.LittleEndian.PutUint32(b[at:], m.editSum(base+int64(at), b[at+4:]))
@@ -141,15 +141,11 @@ func (m *manifest) rewrite() error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	const perEdit = 1024
-	for chunk := range slices.Chunk(ids, perEdit) {
-		body := binary.LittleEndian.AppendUint16(nil, 0)
-		body = binary.LittleEndian.AppendUint16(body, uint16(len(chunk)))
-		for _, id := range chunk {
-			body = m.sealed[id].append(body)
-		}
-		b = m.appendEdit(b, 0, editSwap, body)
+	infos := make([]sealedInfo, len(ids))
+	for i, id := range ids {
+		infos[i] = m.sealed[id]
 	}
+	b = m.appendEdit(b, 0, editSwap, swapBody(nil, infos))
 	if m.active != 0 {
 		b = m.appendEdit(b, 0, editAdd, binary.LittleEndian.AppendUint32(nil, m.active))
 	}
@@ -186,9 +182,6 @@ func (m *manifest) rewrite() error {
 // log appends one edit and makes it durable, then applies it to the state. A
 // crash during the sync leaves the old state or the new one.
 func (m *manifest) log(typ byte, body []byte) error {
-	if len(body) > 1<<16-1 {
-		return fmt.Errorf("manifest edit of %d bytes: %w", len(body), ErrTooLarge)
-	}
 	if m.size+int64(len(body))+editHeaderSize > manifestRewriteAt {
 		if err := m.apply(typ, body); err != nil {
 			return err
@@ -226,7 +219,7 @@ func (m *manifest) apply(typ byte, body []byte) error {
 		m.addSealed(parseSealedInfo(body))
 		m.active = binary.LittleEndian.Uint32(body[sealedInfoSize:])
 		m.nextID = max(m.nextID, m.active+1)
-	case typ == editSwap && len(body) >= 4:
+	case typ == editSwap && len(body) >= 8:
 		return m.applySwap(body)
 	case typ == editClose && len(body) == 20:
 		m.closedID = binary.LittleEndian.Uint32(body)
@@ -245,14 +238,13 @@ func (m *manifest) addSealed(si sealedInfo) {
 }
 
 func (m *manifest) applySwap(body []byte) error {
-	n := int(binary.LittleEndian.Uint16(body))
-	body = body[2:]
-	if len(body) < 4*n+2 {
+	n := int64(binary.LittleEndian.Uint32(body))
+	body = body[4:]
+	if int64(len(body)) < 4*n+4 {
 		return errEdit
 	}
-	out := body[:4*n]
-	in := body[4*n+2:]
-	if count := int(binary.LittleEndian.Uint16(body[4*n:])); len(in) != count*sealedInfoSize {
+	out, in := body[:4*n], body[4*n+4:]
+	if count := int64(binary.LittleEndian.Uint32(body[4*n:])); int64(len(in)) != count*sealedInfoSize {
 		return errEdit
 	}
 	for ; len(out) > 0; out = out[4:] {
@@ -269,11 +261,11 @@ func rotateBody(si sealedInfo, active uint32) []byte {
 }
 
 func swapBody(out []uint32, in []sealedInfo) []byte {
-	b := binary.LittleEndian.AppendUint16(nil, uint16(len(out)))
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(out)))
 	for _, id := range out {
 		b = binary.LittleEndian.AppendUint32(b, id)
 	}
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(in)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(in)))
 	for _, si := range in {
 		b = si.append(b)
 	}
@@ -368,15 +360,15 @@ func (m *manifest) editAt(b []byte, pos int) (typ byte, body []byte, ok bool) {
 	if len(b)-pos < editHeaderSize {
 		return 0, nil, false
 	}
-	n := int(binary.LittleEndian.Uint16(b[pos+4:]))
-	if len(b)-pos < editHeaderSize+n {
+	n := int64(binary.LittleEndian.Uint32(b[pos+4:]))
+	if int64(len(b)-pos) < editHeaderSize+n {
 		return 0, nil, false
 	}
-	edit := b[pos+4 : pos+editHeaderSize+n]
+	edit := b[pos+4 : pos+editHeaderSize+int(n)]
 	if binary.LittleEndian.Uint32(b[pos:]) != m.editSum(int64(pos), edit) {
 		return 0, nil, false
 	}
-	return edit[2], edit[3:], true
+	return edit[4], edit[5:], true
 }
 
 func (m *manifest) close() error { return m.file.Close() }

@@ -66,7 +66,18 @@ type Recovery struct {
 // Open opens the store in dir, creating both if need be. Errors: ErrLocked,
 // ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
 // the file), or the file system's.
-func Open(dir string, o *Options) (_ *Store, err error) {
+func Open(dir string, o *Options) (*Store, error) {
+	const tries = 10 // beside a live writer: a merge may take files away while we look
+	for i := 1; ; i++ {
+		s, err := open(dir, o)
+		moving := o != nil && o.ReadOnly && (errors.Is(err, ErrMissing) || isNotExist(err) && i > 1)
+		if err == nil || !moving || i == tries {
+			return s, err
+		}
+	}
+}
+
+func open(dir string, o *Options) (_ *Store, err error) {
 	begin := time.Now()
 	s := &Store{dir: dir, opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }

@@ -27,6 +27,7 @@ type Tx struct {
 	recs    []txRecord
 	undo    []undoOp
 	touched []touchedFamily
+	known   map[uint64]bool // hashes of the keys in touched, once they are many
 
 	// The string that find proved last: reading it costs no second checksum.
 	provedLoc keydir.Loc
@@ -152,7 +153,8 @@ func (t *Tx) End() {
 	}
 	clear(t.undo[:cap(t.undo)])
 	clear(t.touched[:cap(t.touched)])
-	*t = Tx{buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], positions: t.positions}
+	clear(t.known)
+	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], positions: t.positions}
 	s.txs.Put(t)
 }
 

@@ -78,11 +78,17 @@ func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) 
 	return fam, nil
 }
 
+// manyTouched is how many families a transaction touches before it keeps a set
+// of them beside the list.
+const manyTouched = 8
+
 // touch remembers how a family was when the transaction came to it.
 func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.Family) {
-	for i := len(t.touched) - 1; i >= 0; i-- {
-		if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
-			return
+	if len(t.touched) <= manyTouched || t.mayKnow(h) {
+		for i := len(t.touched) - 1; i >= 0; i-- {
+			if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
+				return
+			}
 		}
 	}
 	tf := touchedFamily{sp: sp, h: h, key: key, typ: typ}
@@ -93,6 +99,22 @@ func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.
 		}
 	}
 	t.touched = append(t.touched, tf)
+	if len(t.known) > 0 {
+		t.known[h] = true
+	}
+}
+
+// mayKnow reports whether some touched family has this hash.
+func (t *Tx) mayKnow(h uint64) bool {
+	if len(t.known) == 0 {
+		if t.known == nil {
+			t.known = make(map[uint64]bool)
+		}
+		for i := range t.touched {
+			t.known[t.touched[i].h] = true
+		}
+	}
+	return t.known[h]
 }
 
 // PutElem sets a hash field or adds a set member.

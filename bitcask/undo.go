@@ -87,4 +87,5 @@ func (t *Tx) RollbackTo(sp Savepoint) {
 	}
 	t.buf, t.recs = t.buf[:sp.buf], t.recs[:sp.recs]
 	t.undo, t.touched = t.undo[:sp.undo], t.touched[:sp.touched]
+	clear(t.known)
 }
