@@ -293,3 +293,18 @@ func TestNearIsUniform(t *testing.T) {
 		}
 	}
 }
+
+// Where hashes crowd, random positions find nothing but empty tables.
+func TestNearInACrowd(t *testing.T) {
+	r := random(t)
+	d := keydir.NewDirectory(keydir.Seed{})
+	for range 24000 {
+		d.Insert(200<<56|^uint64(0)>>8&^(r.Uint64()>>24), keydir.Slot{Type: keydir.String, Loc: 1})
+	}
+	check(t, d)
+	for range 100 {
+		if h, s, ok := d.Near(200, r.Uint64()); !ok || keydir.StripeOf(h) != 200 || s.Loc != 1 {
+			t.Fatalf("near returns %x, %v, %v", h, s, ok)
+		}
+	}
+}

@@ -461,3 +461,49 @@ func TestNamesStayWhileOthersChange(t *testing.T) {
 		t.Fatalf("each returned %d of %d", len(held), f.Len())
 	}
 }
+
+// Pages fill up at every place of a full group of pages, so that the group is cut before,
+// behind and between the halves of the page that is split.
+func TestGroupsAreCutAnywhere(t *testing.T) {
+	r := random(t)
+	for range 100 {
+		crowded := 61 + r.Uint64N(6)
+		d := keydir.NewDirectory(keydir.Seed{1, 2})
+		m := &members{d.NewFamily(1, keydir.ZSet, "k"), map[string]element{}}
+		for i := range uint64(128) {
+			if i != crowded { // one entry, one page
+				m.put(t, strings.Repeat("n", 2100)+fmt.Sprint(i), i<<32, 1)
+			} else {
+				m.put(t, "first", i<<32, 1)
+			}
+		}
+		for i := range 150 {
+			m.put(t, fmt.Sprint(i), crowded<<32+1+r.Uint64N(1<<20), 1)
+		}
+		check(t, d)
+		m.equal(t, r)
+	}
+}
+
+// A family with a long key is never small, not even empty.
+func TestEmptyBigFamilies(t *testing.T) {
+	d := keydir.NewDirectory(keydir.Seed{1, 2})
+	key := strings.Repeat("k", 3000)
+	zset, list := d.NewFamily(1, keydir.ZSet, key), d.NewFamily(1, keydir.List, key+"l")
+	for range 2 {
+		if zset.Rank(1, "a") != 0 || zset.Len() != 0 || list.Len() != 0 {
+			t.Error("not empty")
+		}
+		zset.AscendRank(0, func([]byte, uint64) bool { t.Error("an element of nothing"); return true })
+		zset.DescendRank(0, func([]byte, uint64) bool { t.Error("an element of nothing"); return true })
+		zset.Scan(0, func(uint64, []byte, keydir.Loc) bool { t.Error("an element of nothing"); return true })
+		if head, tail := list.Bounds(); head != 0 || tail != -1 {
+			t.Errorf("empty list from %d to %d", head, tail)
+		}
+		zset.PutScored("a", 1, 1)
+		list.PutAt(-7, 1)
+		zset.DeleteScored("a")
+		list.DeleteAt(-7)
+		check(t, d)
+	}
+}

@@ -45,7 +45,7 @@ func (r *region) span(i int) (int, int) {
 
 func (r *region) insert(word, loc uint64) {
 	t := r.table(word)
-	if t.n >= limit(t.slots) && t.slots >= maxTableSlots && t.skip < stripeBits+maxDepth {
+	if t.full() && t.slots >= maxTableSlots && t.skip < stripeBits+maxDepth {
 		r.split(r.index(word))
 		t = r.table(word)
 	}

@@ -118,9 +118,13 @@ func (t *table) find(word, loc uint64) int {
 	}
 }
 
+// full reports whether the table is to grow before it takes another entry. What hashes
+// that crowd made it extend behind its homes does not count as room.
+func (t *table) full() bool { return t.n >= limit(min(t.slots, int(t.homes)+overflow(t.slots))) }
+
 // insert adds a slot behind those of equal hash.
 func (t *table) insert(word, loc uint64) {
-	if t.n >= limit(t.slots) {
+	if t.full() {
 		t.resize(t.slots + max(t.slots/10, 1))
 	}
 	pos := t.seek(word)

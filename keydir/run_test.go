@@ -1,0 +1,204 @@
+package keydir
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+)
+
+// FuzzEntry writes an entry between two others and reads all three back.
+func FuzzEntry(f *testing.F) {
+	f.Add("", uint64(0), uint64(0), uint64(0))
+	f.Add("name", uint64(1)<<63, uint64(1)<<40|3, ^uint64(0))
+	f.Add(string(make([]byte, 127)), uint64(77), uint64(5), uint64(6))
+	f.Add(string(make([]byte, 128)), uint64(77), uint64(5), uint64(6))
+	f.Add(string(make([]byte, MaxName)), ^uint64(0), ^uint64(0), uint64(1))
+	f.Fuzz(func(t *testing.T, name string, key, loc, score uint64) {
+		if len(name) > MaxName {
+			t.Skip()
+		}
+		for _, shape := range []shape{plain, scored, ranked} {
+			names := []string{"before", name, "after"}
+			size := 0
+			for _, name := range names {
+				size += shape.entrySize(len(name))
+			}
+			r := run{data: make([]byte, size), n: 3, shape: shape, window: window{key / 2, uint8(key % 64)}, hash: &hasher{}}
+			off := 0
+			for _, name := range names {
+				r.write(off, key, name, Loc(loc), score)
+				off += shape.entrySize(len(name))
+			}
+			if off != size {
+				t.Fatalf("shape %d: entries end at %d, want %d", shape, off, size)
+			}
+			off = 0
+			for i, name := range names {
+				if r.at(i) != off {
+					t.Fatalf("shape %d: entry %d is at %d, want %d", shape, i, r.at(i), off)
+				}
+				e := r.entryAt(off)
+				if string(r.nameOf(e)) != name {
+					t.Fatalf("shape %d: name %q reads %q", shape, name, r.nameOf(e))
+				}
+				if shape == ranked && r.key(e) != key || shape != ranked && r.data[off] != r.window.tag(key) {
+					t.Fatalf("shape %d: key %x is lost", shape, key)
+				}
+				if shape != ranked && r.loc(e) != Loc(loc) || shape == scored && r.score(e) != score {
+					t.Fatalf("shape %d: values are lost", shape)
+				}
+				off = e.end
+			}
+			if cut, i := r.middle(); i < 1 || i > 2 || r.at(i) != cut {
+				t.Fatalf("shape %d: middle is %d at %d", shape, i, cut)
+			}
+		}
+	})
+}
+
+func TestTagsRiseWithHashes(t *testing.T) {
+	for _, w := range []window{whole, {1 << 40, 20}, {1 << 63, 0}, windowOf(5, 5), windowOf(0, ^uint64(0)), windowOf(100, 355)} {
+		last := uint8(0)
+		for _, hash := range []uint64{0, 1, 99, 100, 101, 200, 355, 356, 1 << 39, 1 << 40, 1<<40 + 1<<27, 1 << 41, 1 << 62, 1 << 63, 1<<63 + 7, ^uint64(0)} {
+			tag := w.tag(hash)
+			if tag < last {
+				t.Errorf("window %v: tag %d of %x after %d", w, tag, hash, last)
+			}
+			last = tag
+		}
+	}
+	w := windowOf(1000, 1255)
+	if w.tag(1000) != 0 || w.tag(1001) != 1 || w.tag(1255) != 255 || !w.holds(1255) || w.holds(1256) || w.holds(999) {
+		t.Errorf("window %v does not fit", w)
+	}
+}
+
+func TestFenwick(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 70 {
+		plain := make([]int, n)
+		for i := range plain {
+			plain[i] = r.IntN(5)
+		}
+		tree := append([]int(nil), plain...)
+		build(tree)
+		for range 20 {
+			if n > 0 {
+				i, delta := r.IntN(n), r.IntN(9)
+				plain[i] += delta
+				add(tree, i, delta)
+			}
+			before := 0
+			for i := range n {
+				if got := sum(tree, i); got != before {
+					t.Fatalf("sum of the first %d of %v is %d, want %d", i, plain, got, before)
+				}
+				for k := range plain[i] {
+					if at, rest := find(tree, before+k); at != i || rest != k {
+						t.Fatalf("%d of %v is at %d, %d, want %d, %d", before+k, plain, at, rest, i, k)
+					}
+				}
+				before += plain[i]
+			}
+			if at, rest := find(tree, before+3); at != n || rest != 3 {
+				t.Fatalf("%d of %v is at %d, %d", before+3, plain, at, rest)
+			}
+		}
+	}
+}
+
+func TestArenaAgainstMap(t *testing.T) {
+	for _, reuse := range []bool{false, true} {
+		for _, most := range []int{40, 400, 3000, 100_000} {
+			t.Run(fmt.Sprintf("up to %d bytes, reuse=%v", most, reuse), func(t *testing.T) {
+				var bytes atomic.Int64
+				a := &arena{reuse: reuse}
+				a.init(&bytes)
+				arenaChurn(t, a, rand.New(rand.NewPCG(uint64(most), 9)), most)
+				if a.total != 0 || a.free != 0 {
+					t.Errorf("emptied: %d of %d bytes free", a.free, a.total)
+				}
+			})
+		}
+	}
+}
+
+// arenaChurn fills an arena, changes it, and empties it again, and compares all blocks with
+// copies.
+func arenaChurn(t *testing.T, a *arena, r *rand.Rand, most int) {
+	blocks := map[uint32][]byte{}
+	var handles []uint32
+	live := 0
+	fill := func(b []byte) {
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+	}
+	size := func() int { return r.IntN(1 + r.IntN(most)) }
+	steps := 3_000_000 / (most + 300)
+	for step := range steps {
+		switch op := r.IntN(10); {
+		case len(handles) == 0 || op < 4 && step < steps/2 || op < 1:
+			h, n := a.newHandle(), size()
+			b := a.alloc(h, n)[:n]
+			fill(b)
+			blocks[h], handles = bytes.Clone(b), append(handles, h)
+			live += n
+		case op < 7:
+			h, n := handles[r.IntN(len(handles))], size()
+			old := blocks[h]
+			b := a.resize(h, n)[:n]
+			if kept := min(n, len(old)); !bytes.Equal(b[:kept], old[:kept]) {
+				t.Fatalf("block %d changed as it was resized", h)
+			}
+			fill(b)
+			live += n - len(old)
+			blocks[h] = bytes.Clone(b)
+		default:
+			i := r.IntN(len(handles))
+			h := handles[i]
+			handles[i] = handles[len(handles)-1]
+			handles = handles[:len(handles)-1]
+			live -= len(blocks[h])
+			delete(blocks, h)
+			a.release(h)
+			a.freeHandle(h)
+		}
+		if step%(steps/20) == 0 {
+			if err := a.check(); err != nil {
+				t.Fatal(err)
+			}
+			for h, want := range blocks {
+				if !bytes.Equal(a.block(h)[:len(want)], want) {
+					t.Fatalf("block %d is not what it was", h)
+				}
+			}
+			if a.total > 200_000 && a.free > a.total/6 {
+				t.Errorf("%d of %d bytes free for %d in use", a.free, a.total, live)
+			}
+		}
+	}
+	for h := range blocks {
+		a.release(h)
+		a.freeHandle(h)
+	}
+	if err := a.check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPaged(t *testing.T) {
+	var p paged[int]
+	for i := range 3*pagedSize + 5 {
+		if got := p.push(i); got != i {
+			t.Fatalf("pushed at %d, want %d", got, i)
+		}
+	}
+	for i := range p.n {
+		if *p.at(i) != i {
+			t.Fatalf("element %d is %d", i, *p.at(i))
+		}
+	}
+}
