@@ -1,0 +1,41 @@
+// Package db is Stave's embedded API: Redis's data types on an append-only log.
+//
+// Four types carry most of it. A [Store] is an open directory. Typed handles ([String], [Hash], [List], [Set],
+// [SortedSet], [Key], [Keyspace]) are small values that name a key; making one reads nothing. A [Tx] is what View and
+// Update give their closure; it has the same handles. [Options] say how to open.
+//
+//	store, err := db.Open("data", nil)
+//	err = store.Hash("user:1").Put("name", []byte("Ada"))      // a call on a store is atomic by itself
+//	err = store.Update(func(tx *db.Tx) error { ... })           // many calls, one commit; error or panic: nothing happened
+//	err = store.View(func(tx *db.Tx) error { ... })             // everything read is from one moment
+//
+// # Guarantees
+//
+// A commit is all there or not at all. Calls on different keys run side by side; a call on one key waits for another on
+// the same key, so no read-modify-write loses an update. Readers wait for no disk sync and no merge. Update runs alone;
+// View runs beside other readers while writers wait for it. When an acknowledged write is on disk is for [Options].Sync
+// to say; it survives a killed process in every mode. Using a store within its own View or Update fails with
+// [ErrNested].
+//
+// Names (keys, fields, members) are strings of any bytes, at most 65,535 of them; payloads are byte slices of at most
+// 512 MiB. Input may be used again after a call returns, output belongs to the caller. A key that has reached its
+// deadline is never seen again, whether or not the background cycle has reaped it yet.
+//
+// # Errors
+//
+// [ErrNotFound] and [ErrExists] are this package's. Refusals that Redis knows, such as [ErrWrongType], are values of
+// structures.Error whose text is Redis's; nothing was written. Errors of the log say which file and offset
+// (*bitcask.CorruptError) or which limit (bitcask.ErrTooLarge). After a failed sync every write fails with
+// bitcask.ErrFailed until the store is opened again.
+//
+// # Iterators
+//
+// Methods such as Hash.All and SortedSet.ByScore range over what a key holds. They read a page at a time and hold
+// nothing while the loop's body runs: the body may change what it ranges over, and on a store's handle writers come in
+// between. What is there from the start of the loop to its end is seen exactly once. A read error ends the loop. On a
+// transaction it comes back from View or Update; a handle of a store has nowhere to keep it and is given a place:
+//
+//	for f, v := range store.Hash("k").All(&err) { ... }
+//
+// To leave it out is a bug of the caller and panics at the first call.
+package db
