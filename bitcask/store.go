@@ -67,14 +67,21 @@ type Recovery struct {
 // ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
 // the file), or the file system's.
 func Open(dir string, o *Options) (*Store, error) {
-	const tries = 10 // beside a live writer: a merge may take files away while we look
+	const tries = 10
 	for i := 1; ; i++ {
 		s, err := open(dir, o)
-		moving := o != nil && o.ReadOnly && (errors.Is(err, ErrMissing) || isNotExist(err) && i > 1)
-		if err == nil || !moving || i == tries {
+		if err == nil || o == nil || !o.ReadOnly || !maybeMoved(err, i) || i == tries {
 			return s, err
 		}
 	}
+}
+
+// maybeMoved reports whether opening for reading may have failed because of a
+// live writer: a merge takes files away while we look, a rotation adds one that
+// the manifest which we have read does not list.
+func maybeMoved(err error, try int) bool {
+	var c *CorruptError
+	return errors.Is(err, ErrMissing) || isNotExist(err) && try > 1 || errors.As(err, &c) && c.File == manifestName
 }
 
 func open(dir string, o *Options) (_ *Store, err error) {

@@ -73,7 +73,7 @@ func (c *clock) now() int64 {
 // defaults. It fails with bitcask.ErrLocked if another process has the store,
 // and with an error that names file and offset if something in it is damaged.
 func Open(dir string, o *Options) (*Store, error) {
-	c := &core{opts: o.withDefaults(), deadlines: ttl.NewIndex()}
+	c := &core{opts: o.withDefaults()}
 	log, err := c.openLog(dir)
 	if err != nil {
 		return nil, err
@@ -101,6 +101,7 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	}
 	var cp checkpoint
 	o.Loading = func(store [16]byte) func(bitcask.DeadlineEvent) {
+		c.deadlines = ttl.NewIndex() // the log may begin again: see bitcask.Open
 		cp = c.readCheckpoint(dir, store)
 		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }
 	}
@@ -115,8 +116,8 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	if err := log.Close(); err != nil {
 		return nil, err
 	}
-	c.deadlines = ttl.NewIndex()
 	o.Loading = func([16]byte) func(bitcask.DeadlineEvent) {
+		c.deadlines = ttl.NewIndex()
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }
 	}
 	return bitcask.Open(dir, &o)
@@ -327,9 +328,9 @@ func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcas
 	return s.log.Check(ctx, report)
 }
 
-// Merge runs one merge to its end, picking segments as the policy says; force
-// picks all that hold any garbage. It fails with bitcask.ErrMergeBusy while
-// another runs.
+// Merge runs one merge to its end, picking segments as Options.Merge says, or
+// all of them with o.All. It fails with bitcask.ErrMergeBusy while another
+// runs.
 func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, error) {
 	return s.merger.Run(ctx, o)
 }
