@@ -68,21 +68,26 @@ func (f Family) Rank(score uint64, elem string) int {
 // maxSmallScored is the most entries that a small sorted set can have.
 const maxSmallScored = zsetLimit / 18
 
-// byScore sorts the entries of a small sorted set: it appends their offsets, in order of
-// score, then name.
-func (r *run) byScore(offsets []uint16) []uint16 {
+// scoredAt is an entry of a small sorted set.
+type scoredAt struct {
+	score uint64
+	off   int
+}
+
+// byScore appends the entries of a small sorted set in order of score, then name.
+func (r *run) byScore(all []scoredAt) []scoredAt {
 	for off := 0; off < len(r.data); {
-		offsets = append(offsets, uint16(off))
-		off = r.entryAt(off).end
+		e := r.entryAt(off)
+		all = append(all, scoredAt{r.score(e), off})
+		off = e.end
 	}
-	slices.SortFunc(offsets, func(i, j uint16) int {
-		a, b := r.entryAt(int(i)), r.entryAt(int(j))
-		if c := cmp.Compare(r.score(a), r.score(b)); c != 0 {
-			return c
+	slices.SortFunc(all, func(a, b scoredAt) int {
+		if a.score != b.score {
+			return cmp.Compare(a.score, b.score)
 		}
-		return bytes.Compare(r.nameOf(a), r.nameOf(b))
+		return bytes.Compare(r.nameOf(r.entryAt(a.off)), r.nameOf(r.entryAt(b.off)))
 	})
-	return offsets
+	return all
 }
 
 // AscendRank calls fn for the elements in order of score, then name, from the one of rank
@@ -104,12 +109,11 @@ func (f Family) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
 	}
 	s := f.fs.small(f.id)
 	must("AscendRank", s.typ(), s.typ() == ZSet)
-	var space [maxSmallScored]uint16
+	var space [maxSmallScored]scoredAt
 	r := s.run(f.fs.hash)
-	offsets := r.byScore(space[:0])
-	for ; from < len(offsets); from++ {
-		e := r.entryAt(int(offsets[from]))
-		if !fn(r.nameOf(e), r.score(e)) {
+	all := r.byScore(space[:0])
+	for ; from < len(all); from++ {
+		if !fn(r.nameOf(r.entryAt(all[from].off)), all[from].score) {
 			return
 		}
 	}
@@ -129,12 +133,11 @@ func (f Family) DescendRank(from int, fn func(elem []byte, score uint64) bool) {
 	}
 	s := f.fs.small(f.id)
 	must("DescendRank", s.typ(), s.typ() == ZSet)
-	var space [maxSmallScored]uint16
+	var space [maxSmallScored]scoredAt
 	r := s.run(f.fs.hash)
-	offsets := r.byScore(space[:0])
+	all := r.byScore(space[:0])
 	for ; from >= 0; from-- {
-		e := r.entryAt(int(offsets[from]))
-		if !fn(r.nameOf(e), r.score(e)) {
+		if !fn(r.nameOf(r.entryAt(all[from].off)), all[from].score) {
 			return
 		}
 	}
