@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 
 	"github.com/stavedb/stave/internal/vfs"
@@ -203,10 +204,27 @@ func (s *Store) checkLeftover(id uint32) error {
 	if err := sg.close(); err != nil {
 		return err
 	}
-	if held {
+	if held && !s.outdated() {
 		return &CorruptError{manifestName, s.man.size, fmt.Sprintf("%s holds commits but is not listed", dataName(id))}
 	}
 	return nil
+}
+
+// outdated reports whether a live writer beside us has gone on since we read
+// the manifest: merges take files away that it lists, rotations add files that
+// it does not list. An edit is written before the files of a merge go, and
+// before a new segment holds anything, so whoever looks for the edit after the
+// files finds it.
+func (s *Store) outdated() bool {
+	if !s.opts.ReadOnly || s.man == nil {
+		return false
+	}
+	now, _, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly)
+	if err != nil {
+		return false
+	}
+	same := now.nextID == s.man.nextID && now.active == s.man.active && maps.Equal(now.sealed, s.man.sealed)
+	return now.close() == nil && !same
 }
 
 // startActive makes the store ready for appends.

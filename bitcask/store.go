@@ -67,22 +67,18 @@ type Recovery struct {
 // ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
 // the file), or the file system's.
 func Open(dir string, o *Options) (*Store, error) {
-	const tries = 10
+	const tries = 1000 // a live writer would have to be faster than us so many times
 	for i := 1; ; i++ {
 		s, err := open(dir, o)
-		if err == nil || o == nil || !o.ReadOnly || !maybeMoved(err, i) || i == tries {
+		if !errors.Is(err, errOutdated) || i == tries {
 			return s, err
 		}
 	}
 }
 
-// maybeMoved reports whether opening for reading may have failed because of a
-// live writer: a merge takes files away while we look, a rotation adds one that
-// the manifest which we have read does not list.
-func maybeMoved(err error, try int) bool {
-	var c *CorruptError
-	return errors.Is(err, ErrMissing) || isNotExist(err) && try > 1 || errors.As(err, &c) && c.File == manifestName
-}
+// errOutdated is why opening for reading failed if a live writer has changed
+// the store meanwhile.
+var errOutdated = errors.New("the store has changed while it was opened")
 
 func open(dir string, o *Options) (_ *Store, err error) {
 	begin := time.Now()
@@ -94,6 +90,9 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	s.segments.Store(new(segmentSet))
 	defer func() {
 		if err != nil {
+			if s.opts.ReadOnly && (errors.Is(err, ErrMissing) || isNotExist(err)) && s.outdated() {
+				err = errors.Join(errOutdated, err)
+			}
 			err = errors.Join(fmt.Errorf("open %s: %w", dir, err), s.release())
 		}
 	}()
