@@ -124,6 +124,7 @@ func must(method string, t Type, ok bool) {
 // place is where an element of a family is, or would be.
 type place struct {
 	hash  uint64
+	typ   Type
 	found bool
 	big   *big // nil in a small family
 	at    spot // without group and page in a small family
@@ -135,7 +136,8 @@ type place struct {
 func (f Family) seek(elem string, p *place) {
 	p.hash = f.HashOf(elem)
 	if p.big = f.fs.big(f.id); p.big != nil {
-		must("element access", p.big.typ, p.big.typ != List)
+		p.typ = p.big.typ
+		must("element access", p.typ, p.typ != List)
 		x := &p.big.members
 		if p.at, p.found = x.seek(p.hash, elem); !p.found {
 			return
@@ -143,7 +145,8 @@ func (f Family) seek(elem string, p *place) {
 		p.run = x.run(x.groups[p.at.group].refs[p.at.page].page)
 	} else {
 		s := f.fs.small(f.id)
-		must("element access", s.typ(), s.typ() != List)
+		p.typ = s.typ()
+		must("element access", p.typ, p.typ != List)
 		p.run = s.run(f.fs.hash)
 		p.at.off, p.at.i, p.found = p.run.seek(p.hash, elem)
 	}
@@ -163,10 +166,10 @@ func (f Family) Get(elem string) (Loc, bool) {
 
 // Put sets the location of an element of a hash or set, and returns the one it had.
 func (f Family) Put(elem string, loc Loc) (old Loc, existed bool) {
-	t := f.Type()
-	must("Put", t, t == Hash || t == Set)
 	var p place
-	if f.seek(elem, &p); !p.found {
+	f.seek(elem, &p)
+	must("Put", p.typ, p.typ != ZSet)
+	if !p.found {
 		f.add(elem, &p, loc, 0)
 		return 0, false
 	}
@@ -195,15 +198,16 @@ func (f Family) add(elem string, p *place, loc Loc, score uint64) {
 
 // Delete removes an element of a hash or set and returns the location it had.
 func (f Family) Delete(elem string) (old Loc, existed bool) {
-	t := f.Type()
-	must("Delete", t, t == Hash || t == Set)
-	_, old, existed = f.remove(elem)
+	var p place
+	f.seek(elem, &p)
+	must("Delete", p.typ, p.typ != ZSet)
+	_, old, existed = f.remove(elem, &p)
 	return old, existed
 }
 
-func (f Family) remove(elem string) (score uint64, old Loc, existed bool) {
-	var p place
-	if f.seek(elem, &p); !p.found {
+// remove takes out the element that seek found, if it did.
+func (f Family) remove(elem string, p *place) (score uint64, old Loc, existed bool) {
+	if !p.found {
 		return 0, 0, false
 	}
 	old = p.run.loc(p.e)

@@ -9,20 +9,21 @@ import (
 // Score returns the score and the location of a sorted set's element.
 func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
 	var p place
-	if f.seek(elem, &p); !p.found {
+	f.seek(elem, &p)
+	must("Score", p.typ, p.typ == ZSet)
+	if !p.found {
 		return 0, 0, false
 	}
-	must("Score", f.Type(), p.run.shape == scored)
 	return p.run.score(p.e), p.run.loc(p.e), true
 }
 
 // PutScored sets the score and the location of a sorted set's element, and returns
 // those it had.
 func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, old Loc, existed bool) {
-	t := f.Type()
-	must("PutScored", t, t == ZSet)
 	var p place
-	if f.seek(elem, &p); !p.found {
+	f.seek(elem, &p)
+	must("PutScored", p.typ, p.typ == ZSet)
+	if !p.found {
 		f.add(elem, &p, loc, score)
 		return 0, 0, false
 	}
@@ -41,9 +42,10 @@ func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, 
 
 // DeleteScored removes a sorted set's element and returns the score and the location it had.
 func (f Family) DeleteScored(elem string) (oldScore uint64, old Loc, existed bool) {
-	t := f.Type()
-	must("DeleteScored", t, t == ZSet)
-	return f.remove(elem)
+	var p place
+	f.seek(elem, &p)
+	must("DeleteScored", p.typ, p.typ == ZSet)
+	return f.remove(elem, &p)
 }
 
 // Rank returns the number of elements below (score, elem), be that an element or not.
