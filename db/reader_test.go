@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
@@ -19,6 +20,7 @@ import (
 // is written, rotated and merged as fast as it goes. Each reader sees a state
 // that was, no older than what was there when it began to open.
 func TestReadersBesideAWriter(t *testing.T) {
+	const manySegments = 300
 	dir := t.TempDir()
 	o := &db.Options{SegmentSize: 4 << 10, Sync: db.SyncNone, NoMerge: true, Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2}}
 	s, err := db.Open(dir, o)
@@ -53,6 +55,10 @@ func TestReadersBesideAWriter(t *testing.T) {
 				done <- nil
 				return
 			default:
+			}
+			if s.Stats().Segments > manySegments {
+				time.Sleep(time.Millisecond) // the merge falls behind on a busy machine, and readers open every segment
+				continue
 			}
 			if err := step(); err != nil {
 				done <- err
