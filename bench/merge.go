@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -69,10 +71,14 @@ func (c *child) recordSize(part string) error {
 }
 
 // mergeBusy times single gets and puts, alternating, by one client: first while
-// nothing else runs, then while a merge does.
+// nothing else runs, then beside a thread that only computes (what that does to
+// a client is the machine's doing, not the merge's), then while a merge runs.
 func mergeBusy(c *child) error {
 	return c.withGarbage(func(s kv) error {
 		if err := c.profiled("idle", func() error { return c.client(s, "idle", after(2*time.Second)) }); err != nil {
+			return err
+		}
+		if err := c.besideComputing(s); err != nil {
 			return err
 		}
 		return c.profiled("merging", func() error {
@@ -89,6 +95,19 @@ func mergeBusy(c *child) error {
 			return errors.Join(err, cerr)
 		})
 	})
+}
+
+func (c *child) besideComputing(s kv) error {
+	var stop atomic.Bool
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for !stop.Load() {
+		}
+	})
+	err := c.client(s, "computing", after(2*time.Second))
+	stop.Store(true)
+	wait.Wait()
+	return err
 }
 
 func after(d time.Duration) <-chan struct{} {

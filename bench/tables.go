@@ -36,7 +36,7 @@ var tables = []table{
 	{"bytes on disk after a merge, for 144 live", []string{"hints and manifest", "data"}, []row{
 		{label: "each", cells: []cell{fig(octets, "merge/alone/bitcask/after-other-each"), fig(octets, "merge/alone/bitcask/after-each")}, target: "<= 184 B", met: atMost(184)},
 	}},
-	{"one client beside a merge", []string{"idle", "merging", "ratio"}, latencyRows()},
+	{"one client", []string{"idle", "beside a busy thread", "beside a merge", "merge / idle"}, latencyRows()},
 	{"memory, each entry", []string{"heap", "RSS, after opening", "RSS, after loading"}, []row{
 		memoryRow("string, 16-byte key", "string", 24), memoryRow("set member, 10 bytes", "set", 28),
 		memoryRow("hash field, 10 bytes, one big hash", "hash", 28), memoryRow("hash field in 10-field hashes", "hash10", 40),
@@ -79,9 +79,10 @@ func latencyRows() []row {
 	var rows []row
 	for _, op := range []string{"get", "put"} {
 		for _, q := range quantiles {
-			idle, merging := "merge/busy/bitcask/idle-"+op+"-"+q.name, "merge/busy/bitcask/merging-"+op+"-"+q.name
+			at := func(part string) string { return "merge/busy/bitcask/" + part + "-" + op + "-" + q.name }
+			idle, merging := at("idle"), at("merging")
 			r := row{label: op + " " + q.name, cells: []cell{
-				fig(micros, idle), fig(micros, merging),
+				fig(micros, idle), fig(micros, at("computing")), fig(micros, merging),
 				{[]string{merging, idle}, func(v []float64) float64 { return v[0] / max(v[1], 1) }, times},
 			}}
 			if q.name == "p99" {
@@ -91,7 +92,7 @@ func latencyRows() []row {
 		}
 	}
 	return append(rows, row{label: "time of the merge meanwhile", cells: []cell{
-		{}, fig(millis, "merge/busy/bitcask/took"), {},
+		{}, {}, fig(millis, "merge/busy/bitcask/took"), {},
 	}})
 }
 
