@@ -162,40 +162,6 @@ func (s *Store) removeHint(sg *segment) {
 	}
 }
 
-// judgeTail decides, where reading the active segment has ended at fr.pos,
-// between its three states: clean, a torn tail (to be cut off there), or
-// damage, which is an error.
-//
-// A bad frame is a torn tail only if nothing says that its bytes were ever on
-// disk: not the manifest of the last clean close, and no later valid frame.
-func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
-	sg, end := fr.sg, fr.pos
-	if s.man.closedID == sg.id && end < int64(s.man.closedLen) {
-		reason := "file ends before the end of the last clean close"
-		if bad != nil {
-			reason = bad.reason + ", before the end of the last clean close"
-		}
-		return &CorruptError{sg.name, end, reason}
-	}
-	if bad != nil {
-		synced, err := fr.resync(end + 1)
-		if err != nil {
-			return err
-		}
-		if synced > end {
-			return &CorruptError{sg.name, bad.at, bad.reason + ", before data written once this was on disk"}
-		}
-	}
-	s.tailEnd = end
-	sg.sealed = fr.footer
-	s.log.foot = footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}
-	if fr.records == 0 {
-		s.log.foot = footer{}
-	}
-	sg.foot = s.log.foot
-	return nil
-}
-
 // replay applies one entry to the keydir.
 func (s *Store) replay(sg *segment, e *entry) error {
 	if e.Kind == KindNamespaces {

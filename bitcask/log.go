@@ -84,26 +84,6 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 	return sg, at, seq, g.err
 }
 
-// makeRoomLocked rotates until a frame of n bytes fits the active segment.
-func (l *commitLog) makeRoomLocked(n int64) error {
-	for {
-		if l.failed != nil {
-			return l.failed
-		}
-		limit := l.store.opts.SegmentSize
-		if l.offset+n+footerSize <= limit || l.offset == segmentHeaderSize {
-			return nil
-		}
-		if l.writing || l.syncing || l.queue != nil {
-			l.changed.Wait()
-			continue
-		}
-		if err := l.rotateLocked(); err != nil {
-			return l.failLocked(err)
-		}
-	}
-}
-
 // writeLocked writes a group, unlocking meanwhile.
 func (l *commitLog) writeLocked(g *writeGroup, errp *error) {
 	l.writing = true
@@ -201,39 +181,6 @@ func (l *commitLog) syncLocked() error {
 	l.synced, l.syncSeq = end, max(l.syncSeq, seq)
 	l.changed.Broadcast()
 	return nil
-}
-
-// rotateLocked seals the active segment and starts the next. No write or sync
-// is going on. What a crash leaves:
-//
-//	after the footer:     an active segment with a footer; Open seals it
-//	after the new file:   also a file without frames that no manifest names; Open removes it
-//	after the manifest:   the new state
-func (l *commitLog) rotateLocked() error {
-	s, old := l.store, l.active
-	if err := old.writeFooter(l.foot); err != nil {
-		return err
-	}
-	l.syncSeq, l.syncs = max(l.syncSeq, l.writeSeq), l.syncs+2
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
-	if err != nil {
-		return fmt.Errorf("new segment: %w", err)
-	}
-	if err := s.man.log(editSeal, rotateBody(old.info(), sg.id)); err != nil {
-		return errors.Join(err, sg.close())
-	}
-	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
-	l.startLocked(sg, footer{}, segmentHeaderSize, segmentHeaderSize)
-	s.wakeHinter()
-	return nil
-}
-
-// startLocked makes sg the active segment.
-func (l *commitLog) startLocked(sg *segment, ft footer, size, synced int64) {
-	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
-	l.closeLen = 0
 }
 
 // sync makes everything written so far durable.

@@ -104,33 +104,6 @@ func (s *Store) openSegments() error {
 	return s.clearAway(names)
 }
 
-// cutTail cuts off a torn tail, durably, before anything can be appended
-// behind it or read from it.
-func (s *Store) cutTail() error {
-	sg := s.log.active
-	if sg == nil {
-		return nil
-	}
-	size, end := sg.size.Load(), s.tailEnd
-	s.recovery.TornBytes = size - end
-	sg.size.Store(end)
-	if s.opts.ReadOnly {
-		return nil
-	}
-	if end < size {
-		s.opts.Logger.Warn("torn tail cut off", "file", sg.name, "offset", end, "bytes", size-end)
-		if err := sg.file.Truncate(end); err != nil {
-			return fmt.Errorf("%s: cutting off torn tail: %w", sg.name, err)
-		}
-	}
-	// What recovery serves must not be lost by a power cut after it: a killed
-	// process leaves written but unsynced bytes in the page cache.
-	if err := sg.file.Sync(); err != nil {
-		return fmt.Errorf("%s: sync: %w", sg.name, err)
-	}
-	return nil
-}
-
 // mapLength is the length to map of a segment that will still grow.
 func (s *Store) mapLength() int {
 	if s.opts.NoMapping {
@@ -225,41 +198,4 @@ func (s *Store) outdated() bool {
 	}
 	same := now.nextID == s.man.nextID && now.active == s.man.active && maps.Equal(now.sealed, s.man.sealed)
 	return now.close() == nil && !same
-}
-
-// startActive makes the store ready for appends.
-func (s *Store) startActive() error {
-	l := &s.log
-	if sg := l.active; sg != nil && !sg.sealed {
-		end := sg.size.Load()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.startLocked(sg, l.foot, end, end)
-		l.syncSeq = l.writeSeq
-		if s.man.closedID == sg.id && int64(s.man.closedLen) == end {
-			l.closeLen = end
-		}
-		return nil
-	} else if sg != nil {
-		// Sealed, but the crash came before the manifest knew.
-		return s.addActive(editSeal, func(id uint32) []byte { return rotateBody(sg.info(), id) })
-	}
-	return s.addActive(editAdd, func(id uint32) []byte { return binary.LittleEndian.AppendUint32(nil, id) })
-}
-
-func (s *Store) addActive(edit byte, body func(id uint32) []byte) error {
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
-	if err != nil {
-		return err
-	}
-	if err := s.man.log(edit, body(sg.id)); err != nil {
-		return errors.Join(err, sg.close())
-	}
-	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
-	l := &s.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.startLocked(sg, footer{}, segmentHeaderSize, segmentHeaderSize)
-	l.syncSeq = l.writeSeq
-	return nil
 }

@@ -68,30 +68,6 @@ type RewriteResult struct {
 	Copied, Dropped   uint64 // records, followers not counted
 }
 
-// Rotate seals the active segment, so that a merge can take it. It does
-// nothing if the segment is empty.
-func (s *Store) Rotate() error {
-	if s.opts.ReadOnly {
-		return ErrReadOnly
-	}
-	l := &s.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.writing || l.syncing || l.queue != nil {
-		l.changed.Wait()
-	}
-	if l.failed != nil {
-		return l.failed
-	}
-	if l.offset == segmentHeaderSize {
-		return nil
-	}
-	if err := l.rotateLocked(); err != nil {
-		return l.failLocked(err)
-	}
-	return nil
-}
-
 // rewriter carries one rewrite.
 type rewriter struct {
 	s       *Store
