@@ -3,12 +3,8 @@ package bitcask
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
-
-	"github.com/klauspost/crc32"
 
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -35,39 +31,6 @@ const (
 	hintBlockMax   = hintBlockSize + 4*(MaxKey+maxElementPart)
 	hintLast       = 1 << 31
 )
-
-func encodeHintHeader(store [16]byte, si sealedInfo) []byte {
-	b := make([]byte, 0, hintHeaderSize)
-	b = append(b, hintMagic...)
-	b = binary.LittleEndian.AppendUint16(b, hintVersion)
-	b = binary.LittleEndian.AppendUint16(b, 0)
-	b = binary.LittleEndian.AppendUint32(b, si.id)
-	b = append(b, store[:]...)
-	b = binary.LittleEndian.AppendUint64(b, si.length)
-	b = binary.LittleEndian.AppendUint64(b, si.minSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.records)
-	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-}
-
-// appendHintEntry appends e; prev is the entry before it in the block.
-func appendHintEntry(b []byte, prev, e *entry) []byte {
-	b = append(b, byte(e.Kind)|byte(e.Type)<<4)
-	b = binary.AppendUvarint(b, e.seq-prev.seq)
-	b = binary.AppendUvarint(b, uint64(e.at-prev.at))
-	b = binary.AppendUvarint(b, uint64(e.size))
-	b = binary.AppendUvarint(b, uint64(e.Namespace))
-	b = binary.AppendUvarint(b, uint64(len(e.Key)))
-	if e.Kind.hasElement() {
-		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
-	}
-	if inlined(e.Kind, e.Type) {
-		b = binary.AppendUvarint(b, uint64(len(e.inline)))
-	}
-	b = append(b, e.Key...)
-	b = append(b, e.Elem...)
-	return append(b, e.inline...)
-}
 
 // parseHintEntry is the inverse of appendHintEntry.
 func parseHintEntry(b []byte, prev *entry) (e entry, n int, ok bool) {
@@ -99,106 +62,6 @@ func parseHintEntry(b []byte, prev *entry) (e entry, n int, ok bool) {
 	e.inline = b[r.n+key+elem : r.n+key+elem+inline]
 	return e, r.n + key + elem + inline, true
 }
-
-// hintWriter writes a hint file entry by entry.
-type hintWriter struct {
-	seal  seal
-	file  vfs.File
-	pos   int64
-	block []byte
-	prev  entry
-}
-
-func (w *hintWriter) add(e *entry) error {
-	if len(w.block) >= hintBlockSize {
-		if err := w.flush(false); err != nil {
-			return err
-		}
-	}
-	if len(w.block) == 0 {
-		w.block = append(w.block, make([]byte, 8)...)
-		w.prev = entry{}
-	}
-	w.block = appendHintEntry(w.block, &w.prev, e)
-	w.prev = entry{seq: e.seq, at: e.at}
-	return nil
-}
-
-func (w *hintWriter) flush(last bool) error {
-	if len(w.block) == 0 {
-		w.block = append(w.block, make([]byte, 8)...)
-	}
-	size := uint32(len(w.block))
-	if last {
-		size |= hintLast
-	}
-	binary.LittleEndian.PutUint32(w.block[4:], size)
-	binary.LittleEndian.PutUint32(w.block, w.seal.sum(uint32(w.pos), w.block[4:]))
-	if _, err := w.file.WriteAt(w.block, w.pos); err != nil {
-		return err
-	}
-	w.pos += int64(len(w.block))
-	w.block = w.block[:0]
-	return nil
-}
-
-// hintTemp is the name of a hint in the making; there is one at a time.
-const hintTemp = "HINT.new"
-
-// writeHint makes the hint of a sealed segment by reading the segment:
-// temporary file, sync, rename, directory sync, so that a hint never stands
-// there half done. A crash before the rename leaves a HINT.new that the next
-// Open removes.
-func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled func() bool) error {
-	temp, name := filepath.Join(dir, hintTemp), filepath.Join(dir, hintName(sg.id))
-	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := fsys.Open(temp, vfs.Create)
-	if err != nil {
-		return err
-	}
-	err = writeHintTo(f, store, sg, cancelled)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = fsys.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", hintName(sg.id), err), fsys.Remove(temp))
-	}
-	return fsys.SyncDir(dir)
-}
-
-// writeHintTo writes the whole file.
-func writeHintTo(f vfs.File, store [16]byte, sg *segment, cancelled func() bool) error {
-	if _, err := f.WriteAt(encodeHintHeader(store, sg.info()), 0); err != nil {
-		return err
-	}
-	w := &hintWriter{seal: sg.seal, file: f, pos: hintHeaderSize}
-	fr := newFrames(sg)
-	for {
-		entries, err := fr.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		for i := range entries {
-			if err := w.add(&entries[i]); err != nil {
-				return err
-			}
-		}
-		if cancelled != nil && cancelled() {
-			return errCancelled
-		}
-	}
-	return w.flush(true)
-}
-
-var errCancelled = errors.New("cancelled")
 
 // info is what the manifest says of a sealed segment.
 func (sg *segment) info() sealedInfo {

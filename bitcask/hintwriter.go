@@ -1,0 +1,169 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/klauspost/crc32"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// hintTemp is the name of a hint in the making; there is one at a time.
+const hintTemp = "HINT.new"
+
+// hintWriter writes a hint file entry by entry: under a temporary name, synced,
+// renamed, its directory synced, so that a hint never stands there half done.
+// A crash before the rename leaves a HINT.new that the next Open removes.
+type hintWriter struct {
+	fs    vfs.FS
+	dir   string
+	store [16]byte
+	sg    *segment
+	file  vfs.File
+	pos   int64
+	block []byte
+	prev  entry
+}
+
+// newHintWriter begins the hint of a segment, which need not be sealed yet.
+func newHintWriter(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hintWriter, error) {
+	temp := filepath.Join(dir, hintTemp)
+	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	f, err := fsys.Open(temp, vfs.Create)
+	if err != nil {
+		return nil, err
+	}
+	return &hintWriter{fs: fsys, dir: dir, store: store, sg: sg, file: f, pos: hintHeaderSize}, nil
+}
+
+// add appends an entry. Entries come in the order of the segment.
+func (w *hintWriter) add(e *entry) error {
+	if len(w.block) >= hintBlockSize {
+		if err := w.flush(false); err != nil {
+			return err
+		}
+	}
+	if len(w.block) == 0 {
+		w.block = append(w.block, make([]byte, 8)...)
+		w.prev = entry{}
+	}
+	w.block = appendHintEntry(w.block, &w.prev, e)
+	w.prev = entry{seq: e.seq, at: e.at}
+	return nil
+}
+
+func (w *hintWriter) flush(last bool) error {
+	if len(w.block) == 0 {
+		w.block = append(w.block, make([]byte, 8)...)
+	}
+	size := uint32(len(w.block))
+	if last {
+		size |= hintLast
+	}
+	binary.LittleEndian.PutUint32(w.block[4:], size)
+	binary.LittleEndian.PutUint32(w.block, w.sg.seal.sum(uint32(w.pos), w.block[4:]))
+	if _, err := w.file.WriteAt(w.block, w.pos); err != nil {
+		return err
+	}
+	w.pos += int64(len(w.block))
+	w.block = w.block[:0]
+	return nil
+}
+
+// finish publishes the hint. The segment is sealed by now.
+func (w *hintWriter) finish() error {
+	err := w.flush(true)
+	if err == nil {
+		_, err = w.file.WriteAt(encodeHintHeader(w.store, w.sg.info()), 0)
+	}
+	if err == nil {
+		err = w.file.Sync()
+	}
+	if err = errors.Join(err, w.file.Close()); err == nil {
+		err = w.fs.Rename(filepath.Join(w.dir, hintTemp), filepath.Join(w.dir, hintName(w.sg.id)))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", hintName(w.sg.id), err), w.fs.Remove(filepath.Join(w.dir, hintTemp)))
+	}
+	return w.fs.SyncDir(w.dir)
+}
+
+// abandon removes what has been written.
+func (w *hintWriter) abandon() error {
+	return errors.Join(w.file.Close(), w.fs.Remove(filepath.Join(w.dir, hintTemp)))
+}
+
+var errCancelled = errors.New("cancelled")
+
+// writeHint makes the hint of a sealed segment by reading the segment.
+func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled func() bool) error {
+	w, err := newHintWriter(fsys, dir, store, sg)
+	if err != nil {
+		return err
+	}
+	if err := w.addAll(newFrames(sg), cancelled); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", hintName(sg.id), err), w.abandon())
+	}
+	return w.finish()
+}
+
+// addAll adds the entries of all frames.
+func (w *hintWriter) addAll(fr *frames, cancelled func() bool) error {
+	for {
+		entries, err := fr.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			if err := w.add(&entries[i]); err != nil {
+				return err
+			}
+		}
+		if cancelled != nil && cancelled() {
+			return errCancelled
+		}
+	}
+}
+
+func encodeHintHeader(store [16]byte, si sealedInfo) []byte {
+	b := make([]byte, 0, hintHeaderSize)
+	b = append(b, hintMagic...)
+	b = binary.LittleEndian.AppendUint16(b, hintVersion)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, si.id)
+	b = append(b, store[:]...)
+	b = binary.LittleEndian.AppendUint64(b, si.length)
+	b = binary.LittleEndian.AppendUint64(b, si.minSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.records)
+	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// appendHintEntry appends e; prev is the entry before it in the block.
+func appendHintEntry(b []byte, prev, e *entry) []byte {
+	b = append(b, byte(e.Kind)|byte(e.Type)<<4)
+	b = binary.AppendUvarint(b, e.seq-prev.seq)
+	b = binary.AppendUvarint(b, uint64(e.at-prev.at))
+	b = binary.AppendUvarint(b, uint64(e.size))
+	b = binary.AppendUvarint(b, uint64(e.Namespace))
+	b = binary.AppendUvarint(b, uint64(len(e.Key)))
+	if e.Kind.hasElement() {
+		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
+	}
+	if inlined(e.Kind, e.Type) {
+		b = binary.AppendUvarint(b, uint64(len(e.inline)))
+	}
+	b = append(b, e.Key...)
+	b = append(b, e.Elem...)
+	return append(b, e.inline...)
+}
