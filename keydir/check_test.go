@@ -8,9 +8,13 @@ import (
 func (d *Directory) check() error {
 	keys, deadlines := 0, 0
 	bytes := 0
-	for s, r := range d.regions {
+	for s := range d.regions {
+		r := d.regions[s].Load()
 		if r == nil {
 			continue
+		}
+		if err := r.checkSeen(); err != nil {
+			return fmt.Errorf("stripe %d: %w", s, err)
 		}
 		for i := 0; i < len(r.tables); _, i = r.span(i) {
 			t := r.tables[i]
@@ -46,6 +50,29 @@ func (d *Directory) check() error {
 	}
 	if int64(bytes) != d.Bytes() {
 		return fmt.Errorf("%d bytes counted as %d", bytes, d.Bytes())
+	}
+	return nil
+}
+
+// checkSeen compares what readers without a lock see with what there is.
+func (r *region) checkSeen() error {
+	l := r.seen.Load()
+	if r.version.Load()&1 != 0 {
+		return fmt.Errorf("version %d between changes", r.version.Load())
+	}
+	if l.depth != r.depth || len(l.extents) != len(r.tables) {
+		return fmt.Errorf("depth %d seen as %d", r.depth, l.depth)
+	}
+	for i, t := range r.tables {
+		s := l.extents[i].Load()
+		if t.grown || s.homes != t.homes || s.slots != t.slots || s.skip != t.skip || len(s.pages) != len(t.pages) {
+			return fmt.Errorf("table %d is not published", i)
+		}
+		for p := range t.pages {
+			if &s.pages[p][0] != &t.pages[p][0] {
+				return fmt.Errorf("table %d: page %d is not published", i, p)
+			}
+		}
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ type Slot struct {
 // a slot is found by its hash, and the caller proves the identity of a key against
 // the record; families keep their key.
 //
-// For every call but Len, LenDeadlines and Bytes the caller holds the lock of the
-// hash's stripe: shared for methods that read, exclusive for the others.
+// For every call but Glimpse, Len, LenDeadlines and Bytes the caller holds the lock of
+// the hash's stripe: shared for methods that read, exclusive for the others.
 type Directory struct {
 	hash      hasher
-	regions   [Stripes]*region // K2: regions[s] is touched under the lock of stripe s only
+	regions   [Stripes]atomic.Pointer[region] // K2: regions[s] is touched under the lock of stripe s only, but for glimpses
 	keys      atomic.Int64
 	deadlines atomic.Int64
 	bytes     atomic.Int64
@@ -31,14 +31,14 @@ func NewDirectory(seed Seed) *Directory {
 
 func pack(h uint64, t Type) uint64       { return h&^typeMask | uint64(t) }
 func unpack(word, loc uint64) Slot       { return Slot{Type(word & typeMask), Loc(loc)} }
-func (d *Directory) at(h uint64) *region { return d.regions[StripeOf(h)] }
+func (d *Directory) at(h uint64) *region { return d.regions[StripeOf(h)].Load() }
 
 // grown returns the region of a hash, made if need be.
 func (d *Directory) grown(h uint64) *region {
 	r := d.at(h)
 	if r == nil {
 		r = newRegion(d)
-		d.regions[StripeOf(h)] = r
+		d.regions[StripeOf(h)].Store(r)
 	}
 	return r
 }
@@ -72,7 +72,10 @@ func (d *Directory) Insert(h uint64, s Slot) {
 	if s.Type == None || s.Type > Deadline {
 		panic("BUG: keydir: slot of type " + s.Type.String())
 	}
-	d.grown(h).insert(pack(h, s.Type), uint64(s.Loc))
+	r := d.grown(h)
+	r.begin()
+	r.insert(pack(h, s.Type), uint64(s.Loc))
+	r.end()
 	d.count(s.Type, 1)
 }
 
@@ -87,7 +90,13 @@ func (d *Directory) Swap(h uint64, old, new Slot) bool {
 	if pos < 0 {
 		return false
 	}
+	if old.Type == new.Type {
+		t.relocate(pos, uint64(new.Loc))
+		return true
+	}
+	r.begin()
 	t.set(pos, pack(h, new.Type), uint64(new.Loc))
+	r.end()
 	if (old.Type == Deadline) != (new.Type == Deadline) {
 		d.count(old.Type, -1)
 		d.count(new.Type, 1)
@@ -98,9 +107,17 @@ func (d *Directory) Swap(h uint64, old, new Slot) bool {
 // Delete removes the exact slot. It reports false if there is no such slot.
 func (d *Directory) Delete(h uint64, s Slot) bool {
 	r := d.at(h)
-	if r == nil || !r.delete(pack(h, s.Type), uint64(s.Loc)) {
+	if r == nil {
 		return false
 	}
+	word := pack(h, s.Type)
+	pos := r.table(word).find(word, uint64(s.Loc))
+	if pos < 0 {
+		return false
+	}
+	r.begin()
+	r.delete(word, pos)
+	r.end()
 	d.count(s.Type, -1)
 	return true
 }
@@ -117,7 +134,7 @@ func (d *Directory) Bytes() int64 { return d.bytes.Load() }
 
 // StripeLen returns the number of slots in a stripe, those of deadlines included.
 func (d *Directory) StripeLen(stripe int) int {
-	if r := d.regions[stripe]; r != nil {
+	if r := d.regions[stripe].Load(); r != nil {
 		return r.slots()
 	}
 	return 0
@@ -129,7 +146,7 @@ func (d *Directory) StripeLen(stripe int) int {
 // h|7 + 1 of the last hash: slots that were there all the while are all seen once,
 // whatever came and went and however the table grew meanwhile.
 func (d *Directory) Scan(stripe int, from uint64, fn func(h uint64, s Slot) bool) {
-	r := d.regions[stripe]
+	r := d.regions[stripe].Load()
 	if r == nil || StripeOf(from) > stripe {
 		return
 	}
@@ -144,7 +161,7 @@ func (d *Directory) Scan(stripe int, from uint64, fn func(h uint64, s Slot) bool
 // Near returns an almost uniformly random slot of a stripe, picked by the random number x.
 // It reports false only if the stripe is empty.
 func (d *Directory) Near(stripe int, x uint64) (h uint64, s Slot, ok bool) {
-	r := d.regions[stripe]
+	r := d.regions[stripe].Load()
 	if r == nil {
 		return 0, Slot{}, false
 	}

@@ -1,5 +1,7 @@
 package keydir
 
+import "sync/atomic"
+
 const (
 	stripeBits = 8
 
@@ -18,6 +20,8 @@ const (
 // shares fewer bits with its hashes stands there several times in a row, so the
 // array in order, without the repetitions, is the stripe in hash order.
 type region struct {
+	version  atomic.Uint64          // odd while slots come, go or move (glimpse.go)
+	seen     atomic.Pointer[layout] // depth and tables for readers without a lock
 	depth    uint8
 	tables   []*table
 	families families
@@ -26,8 +30,9 @@ type region struct {
 
 func newRegion(d *Directory) *region {
 	r := &region{dir: d}
-	r.tables = []*table{{skip: stripeBits, bytes: &d.bytes}}
+	r.tables = []*table{{extent: extent{skip: stripeBits}, bytes: &d.bytes}}
 	r.families.init(d)
+	r.publish()
 	return r
 }
 
@@ -50,21 +55,19 @@ func (r *region) insert(word, loc uint64) {
 		t = r.table(word)
 	}
 	t.insert(word, loc)
+	r.show(r.index(word))
 }
 
-// delete removes the exact slot and joins tables that became sparse.
-func (r *region) delete(word, loc uint64) bool {
+// delete removes the slot at pos of the table of word and joins tables that became
+// sparse.
+func (r *region) delete(word uint64, pos int) {
 	t := r.table(word)
-	pos := t.find(word, loc)
-	if pos < 0 {
-		return false
-	}
 	before := t.slots
 	t.delete(pos)
 	if t.slots < before && t.slots < maxTableSlots/4 && r.depth > 0 {
 		r.join(r.index(word))
 	}
-	return true
+	r.show(r.index(word))
 }
 
 // split cuts the table at index i in two by its next hash bit. With the homes an even
@@ -77,8 +80,9 @@ func (r *region) split(i int) {
 	slots = (slots + 2*pageSlots - 1) &^ (2*pageSlots - 1)
 	t.rehome(uint64(slots), slots)
 
-	right := &table{skip: t.skip + 1, homes: t.homes / 2, bytes: t.bytes}
-	left := &table{skip: t.skip + 1, homes: t.homes / 2, bytes: t.bytes}
+	half := extent{skip: t.skip + 1, homes: t.homes / 2}
+	right := &table{extent: half, bytes: t.bytes}
+	left := &table{extent: half, bytes: t.bytes}
 	mid := slots / 2
 	left.pages = t.pages[: mid>>pageShift : mid>>pageShift]
 	left.slots = mid
@@ -114,6 +118,7 @@ func (r *region) split(i int) {
 	}
 	left.fit()
 	right.fit()
+	r.publish()
 }
 
 // double gives the tables array one more bit.
@@ -137,7 +142,7 @@ func (r *region) join(i int) {
 		if left.skip != right.skip || left.n+right.n > maxTableSlots/2 {
 			break
 		}
-		both := &table{skip: left.skip - 1, bytes: left.bytes}
+		both := &table{extent: extent{skip: left.skip - 1}, bytes: left.bytes}
 		both.resize((left.n+right.n)*4/3 + 1)
 		both.load(right, both.load(left, 0))
 		left.truncate(0)
@@ -148,6 +153,7 @@ func (r *region) join(i int) {
 		i = low
 	}
 	r.halve()
+	r.publish()
 }
 
 // halve takes bits from the tables array that no table needs.

@@ -2,6 +2,7 @@ package keydir
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -32,12 +33,20 @@ const (
 // Slots lie in pages; only the last may be short. Entries that the homes have no
 // room for overflow into the slots behind the last home.
 type table struct {
+	extent
+	n     int  // slots taken
+	grown bool // the extent has changed since the region published it
+	bytes *atomic.Int64
+}
+
+// extent is where the slots of a table are. A search needs nothing else, so a copy of
+// it is what readers without a lock go by: the list of pages is never written in
+// place, only appended to or replaced.
+type extent struct {
 	pages [][]uint64
 	homes uint64
 	slots int   // in all pages
-	n     int   // taken
 	skip  uint8 // leading hash bits that all entries share: stripe and depth
-	bytes *atomic.Int64
 }
 
 // limit is how many entries a table of that many slots takes: nine tenths. There a
@@ -64,20 +73,21 @@ func quantum(slots int) int {
 // those are given more.
 func overflow(slots int) int { return min(slots/8+1, 32) }
 
-func (t *table) home(word uint64) int {
-	hi, _ := bits.Mul64((word&^typeMask)<<t.skip, t.homes)
+func (s *extent) home(word uint64) int {
+	hi, _ := bits.Mul64((word&^typeMask)<<s.skip, s.homes)
 	return int(hi)
 }
 
 // seek returns the position of the first entry whose hash is at least that of
 // word, or of the empty slot (perhaps behind the last) where the search ends.
-func (t *table) seek(word uint64) int {
-	pos := t.home(word)
+// Words are loaded atomically, here and in at, for the readers without a lock.
+func (s *extent) seek(word uint64) int {
+	pos := s.home(word)
 	want := word >> 3
-	for pos < t.slots {
-		page := t.pages[pos>>pageShift]
+	for pos < s.slots {
+		page := s.pages[pos>>pageShift]
 		for i := pos & pageMask * slotWords; i < len(page); i += slotWords {
-			if page[i]>>3 >= want || page[i] == 0 {
+			if w := atomic.LoadUint64(&page[i]); w>>3 >= want || w == 0 {
 				return pos
 			}
 			pos++
@@ -87,19 +97,25 @@ func (t *table) seek(word uint64) int {
 }
 
 // at returns the slot at pos; an empty one if pos lies behind the last.
-func (t *table) at(pos int) (word, loc uint64) {
-	if pos >= t.slots {
+func (s *extent) at(pos int) (word, loc uint64) {
+	if pos >= s.slots {
 		return 0, 0
 	}
-	page := t.pages[pos>>pageShift]
+	page := s.pages[pos>>pageShift]
 	i := pos & pageMask * slotWords
-	return page[i], page[i+1]
+	return atomic.LoadUint64(&page[i]), atomic.LoadUint64(&page[i+1])
 }
 
-func (t *table) set(pos int, word, loc uint64) {
-	page := t.pages[pos>>pageShift]
+func (s *extent) set(pos int, word, loc uint64) {
+	page := s.pages[pos>>pageShift]
 	i := pos & pageMask * slotWords
 	page[i], page[i+1] = word, loc
+}
+
+// relocate changes the location of the slot at pos, which is one word: a reader without
+// a lock sees the old one or the new one.
+func (s *extent) relocate(pos int, loc uint64) {
+	atomic.StoreUint64(&s.pages[pos>>pageShift][pos&pageMask*slotWords+1], loc)
 }
 
 // find returns the position of the exact slot, or -1.
@@ -214,6 +230,7 @@ func (t *table) delete(pos int) {
 
 // resize spreads the entries over that many slots or a few more.
 func (t *table) resize(slots int) {
+	t.grown = true
 	if t.n == 0 && slots <= 4 && t.slots > 0 {
 		t.truncate(0)
 		t.homes = 0
@@ -230,8 +247,8 @@ func (t *table) rehome(homes uint64, slots int) {
 		t.spread(homes, slots)
 		return
 	}
-	old := *t
-	t.homes = homes
+	old := t.extent
+	t.homes, t.grown = homes, true
 	next := 0
 	for pos := range old.slots { // positions only sink, so what is overwritten has been read
 		word, loc := old.at(pos)
@@ -252,18 +269,18 @@ func (t *table) rehome(homes uint64, slots int) {
 func (t *table) spread(homes uint64, slots int) {
 	var few [80]int
 	starts := few[:0]
-	grown := table{homes: homes, skip: t.skip}
+	wide := extent{homes: homes, skip: t.skip}
 	next := 0
 	for _, page := range t.pages {
 		starts = append(starts, next)
 		for i := 0; i < len(page); i += slotWords {
 			if page[i] != 0 {
-				next = max(next, grown.home(page[i])) + 1
+				next = max(next, wide.home(page[i])) + 1
 			}
 		}
 	}
 	old := len(t.pages)
-	t.homes = homes
+	t.homes, t.grown = homes, true
 	t.extend(max(slots, next))
 	var scratch [pageSlots * slotWords]uint64
 	for p := old - 1; p >= 0; p-- {
@@ -305,6 +322,7 @@ func (t *table) extend(slots int) {
 		return
 	}
 	before := t.slots
+	t.grown = true
 	slots = quantum(slots)
 	for t.slots < slots {
 		last := len(t.pages) - 1
@@ -312,7 +330,7 @@ func (t *table) extend(slots int) {
 			start := last * pageSlots
 			page := make([]uint64, min(slots-start, pageSlots)*slotWords)
 			copy(page, t.pages[last])
-			t.pages[last] = page
+			t.pages = append(slices.Clone(t.pages[:last]), page)
 			t.slots = start + len(page)/slotWords
 			continue
 		}
@@ -330,15 +348,15 @@ func (t *table) truncate(slots int) {
 		return
 	}
 	t.bytes.Add(int64(slots-t.slots) * slotBytes)
+	t.grown = true
 	full, rest := slots>>pageShift, slots&pageMask
+	pages := append([][]uint64(nil), t.pages[:full]...) // the longer list goes with its pages
 	if rest > 0 {
 		page := make([]uint64, rest*slotWords)
 		copy(page, t.pages[full])
-		t.pages[full] = page
-		full++
+		pages = append(pages, page)
 	}
-	t.pages = append([][]uint64(nil), t.pages[:full]...) // the longer list goes with its pages
-	t.slots = slots
+	t.pages, t.slots = pages, slots
 }
 
 // count counts the entries.

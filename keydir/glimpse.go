@@ -1,0 +1,117 @@
+package keydir
+
+import "sync/atomic"
+
+// Looking without the stripe's lock. A region counts its changes: the version is odd
+// while slots are inserted, removed or moved. A search that saw the same even version
+// before and after saw what a holder of the lock would have seen. Words cannot tear,
+// and pages that a region gives up are never written again, so a search that is
+// overtaken goes astray, finds that out and is made again.
+//
+// In terms of the Go memory model this is a race. It is not one for the machine where
+// a load of an aligned 64-bit word is one load, copy moves whole words (the garbage
+// collector relies on that for pointers), and the orders named below hold. bitcask
+// says on which platforms it relies on that.
+
+// layout is what readers without a lock know of a region's tables.
+type layout struct {
+	depth   uint8
+	extents []atomic.Pointer[extent] // of tables[i]
+}
+
+// begin starts a change. The load orders the version before the change's plain stores
+// on processors where a store alone would not (arm64).
+func (r *region) begin() {
+	r.version.Add(1)
+	r.version.Load()
+}
+
+func (r *region) end() { r.version.Add(1) }
+
+// publish shows readers the tables as they are.
+func (r *region) publish() {
+	l := &layout{depth: r.depth, extents: make([]atomic.Pointer[extent], len(r.tables))}
+	for i := 0; i < len(r.tables); {
+		first, end := r.span(i)
+		s := r.tables[i].extent
+		r.tables[i].grown = false
+		for k := first; k < end; k++ {
+			l.extents[k].Store(&s)
+		}
+		i = end
+	}
+	r.seen.Store(l)
+}
+
+// show publishes the extent of the table at index i if it has changed.
+func (r *region) show(i int) {
+	t := r.tables[i]
+	if !t.grown {
+		return
+	}
+	s := t.extent
+	t.grown = false
+	l := r.seen.Load()
+	first, end := r.span(i)
+	for k := first; k < end; k++ {
+		l.extents[k].Store(&s)
+	}
+}
+
+// Sight is the result of a Glimpse.
+type Sight uint8
+
+const (
+	Unsure    Sight = iota // take the lock and look again
+	Absent                 // no slot has the hash
+	OneString              // one slot has the hash, of a string
+)
+
+// RemovedBit is the bit of a hash in the word that Glimpse looks at.
+func RemovedBit(h uint64) uint64 { return 1 << (h >> 3 & 63) }
+
+// Glimpse is Find for callers that do not hold the lock of the hash's stripe. What is
+// not simple (collections, deadlines, hashes that collide) is Unsure, and so is what
+// may be taken back: whoever holds the lock and removes a slot that it may yet restore
+// sets RemovedBit of its hash in removed before, and clears it when the removal is
+// final or undone.
+func (d *Directory) Glimpse(h uint64, removed *atomic.Uint64) (Loc, Sight) {
+	const tries = 4 // a change takes less time than to wait for its writer
+	r := d.at(h)
+	if r == nil {
+		return 0, Absent
+	}
+	for range tries {
+		version := r.version.Load()
+		if version&1 != 0 {
+			continue
+		}
+		l := r.seen.Load()
+		s := l.extents[h<<stripeBits>>(64-l.depth)].Load()
+		loc, sight := s.glimpse(h)
+		doubt := removed.Load()&RemovedBit(h) != 0 // before the version: undoing a removal changes that first
+		if r.version.Load() != version {
+			continue
+		}
+		if doubt {
+			return 0, Unsure
+		}
+		return loc, sight
+	}
+	return 0, Unsure
+}
+
+func (s *extent) glimpse(h uint64) (Loc, Sight) {
+	pos := s.seek(h)
+	word, loc := s.at(pos)
+	if word == 0 || word>>3 != h>>3 {
+		return 0, Absent
+	}
+	if Type(word&typeMask) != String {
+		return 0, Unsure
+	}
+	if next, _ := s.at(pos + 1); next>>3 == h>>3 {
+		return 0, Unsure
+	}
+	return Loc(loc), OneString
+}

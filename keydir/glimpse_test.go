@@ -1,0 +1,145 @@
+package keydir_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+func TestGlimpseSeesWhatFindSees(t *testing.T) {
+	d := keydir.NewDirectory(keydir.Seed{1, 2})
+	var removed atomic.Uint64
+	expect := func(h uint64, loc keydir.Loc, sight keydir.Sight) {
+		t.Helper()
+		if gotLoc, got := d.Glimpse(h, &removed); got != sight || sight == keydir.OneString && gotLoc != loc {
+			t.Fatalf("hash %x: got %v %x, want %v %x", h, got, uint64(gotLoc), sight, uint64(loc))
+		}
+	}
+	h := uint64(5) << 56
+	str := func(loc keydir.Loc) keydir.Slot { return keydir.Slot{Type: keydir.String, Loc: loc} }
+	deadline := keydir.Slot{Type: keydir.Deadline, Loc: 9}
+
+	expect(h, 0, keydir.Absent)
+	d.Insert(h, str(1))
+	expect(h, 1, keydir.OneString)
+	expect(h+8, 0, keydir.Absent)
+	expect(h-8, 0, keydir.Absent)
+	d.Swap(h, str(1), str(2))
+	expect(h, 2, keydir.OneString)
+
+	d.Insert(h, deadline) // whoever reads through a deadline must know the time
+	expect(h, 0, keydir.Unsure)
+	d.Delete(h, deadline)
+	expect(h, 2, keydir.OneString)
+	d.Insert(h, str(3)) // another key of the same hash
+	expect(h, 0, keydir.Unsure)
+	d.Delete(h, str(2))
+	expect(h, 3, keydir.OneString)
+	d.NewFamily(h+8, keydir.Hash, "family")
+	expect(h+8, 0, keydir.Unsure)
+
+	removed.Store(keydir.RemovedBit(h)) // a removal that may be undone
+	d.Delete(h, str(3))
+	expect(h, 0, keydir.Unsure)
+	expect(h+16, 0, keydir.Absent)
+	removed.Store(0)
+	expect(h, 0, keydir.Absent)
+}
+
+// One goroutine changes a stripe in every way while others look at it without a
+// lock: at keys that stay, at keys that are never there, and at keys that come, go
+// and move. Nobody may see a state from before the look began.
+func TestGlimpseBesideChanges(t *testing.T) {
+	if underRace {
+		t.Skip("what glimpses do is a race by definition")
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	const stripe, keys = 3, 40_000
+	r := rand.New(rand.NewPCG(seed, 1))
+	hash := make([]uint64, 3*keys)
+	for i := range hash {
+		hash[i] = stripe<<56 | r.Uint64()>>8&^7
+	}
+	d := keydir.NewDirectory(keydir.Seed{1, 2})
+	// Of the keys, a third stays, a third is never there, a third comes and goes. The
+	// state of those is a number that only grows: odd is absent.
+	staying, never, moving := hash[:keys], hash[keys:2*keys], hash[2*keys:]
+	for i, h := range staying {
+		d.Insert(h, keydir.Slot{Type: keydir.String, Loc: keydir.Loc(i + 1)})
+	}
+	begun, done := make([]atomic.Uint64, keys), make([]atomic.Uint64, keys)
+	for i := range done {
+		begun[i].Store(1)
+		done[i].Store(1)
+	}
+	var removed atomic.Uint64
+	var stop atomic.Bool
+	var wait sync.WaitGroup
+	var sure, unsure atomic.Uint64
+	for reader := range 2 {
+		r := rand.New(rand.NewPCG(seed, uint64(reader)+2))
+		wait.Go(func() {
+			for !stop.Load() && !t.Failed() {
+				i := r.IntN(keys)
+				if loc, s := d.Glimpse(staying[i], &removed); s == keydir.Absent || s == keydir.OneString && loc != keydir.Loc(i+1) {
+					t.Errorf("key that stays: %v %x", s, uint64(loc))
+				}
+				if loc, s := d.Glimpse(never[i], &removed); s == keydir.OneString {
+					t.Errorf("key that is never there: %x", uint64(loc))
+				}
+				before := done[i].Load()
+				loc, s := d.Glimpse(moving[i], &removed)
+				after := begun[i].Load()
+				switch {
+				case s == keydir.Unsure:
+					unsure.Add(1)
+				case s == keydir.OneString && (uint64(loc) < before || uint64(loc) > after):
+					t.Errorf("saw state %d, it was %d to %d", uint64(loc), before, after)
+				case s == keydir.Absent && before == after && before&1 == 0:
+					t.Errorf("missed a key that was there: state %d", before)
+				default:
+					sure.Add(1)
+				}
+			}
+		})
+	}
+	// A table of some thousand slots grows, is cut in two, shrinks and is joined.
+	end := time.Now().Add(time.Second)
+	for wave := 0; time.Now().Before(end) && !t.Failed(); wave++ {
+		for i, k := range r.Perm(keys) {
+			state := done[k].Load()
+			h := moving[k]
+			slot := keydir.Slot{Type: keydir.String, Loc: keydir.Loc(state)}
+			next := func(n uint64, change func(now keydir.Slot)) {
+				begun[k].Store(state + n)
+				change(keydir.Slot{Type: keydir.String, Loc: keydir.Loc(state + n)})
+				done[k].Store(state + n)
+			}
+			switch {
+			case state&1 != 0 && wave&1 == 0:
+				next(1, func(now keydir.Slot) { d.Insert(h, now) })
+			case state&1 == 0 && wave&1 == 0:
+				next(2, func(now keydir.Slot) { d.Swap(h, slot, now) })
+			case state&1 == 0 && i%3 == 0: // removed, and put back
+				removed.Store(keydir.RemovedBit(h))
+				d.Delete(h, slot)
+				d.Insert(h, slot)
+				removed.Store(0)
+				fallthrough
+			case state&1 == 0:
+				next(1, func(keydir.Slot) { d.Delete(h, slot) })
+			}
+		}
+	}
+	stop.Store(true)
+	wait.Wait()
+	t.Logf("%d looks were sure, %d were not", sure.Load(), unsure.Load())
+	if sure.Load() == 0 {
+		t.Error("no look was ever sure")
+	}
+}
