@@ -23,14 +23,19 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		return 0, err
 	}
 	ticket = seq + uint64(len(t.recs))
-	t.settle()
-	t.place(sg, at)
+	if t.lone.put {
+		t.placeLone(sg, at)
+	} else {
+		t.settle()
+		t.place(sg, at)
+	}
 	t.forget()
 	return ticket, nil
 }
 
 // forget makes what was done final.
 func (t *Tx) forget() {
+	t.lone = loneString{}
 	clear(t.undo)
 	clear(t.touched)
 	clear(t.known)
@@ -149,18 +154,18 @@ func (t *Tx) settle() {
 func (t *Tx) place(sg *segment, at int64) {
 	for i := 0; i < len(t.recs); {
 		r := &t.recs[i]
-		rec, err := parseRecord(t.buf[r.pos:])
-		if err != nil {
-			panic("BUG: " + err.Error())
-		}
 		size := r.size
 		n := 1
-		for ; i+n < len(t.recs) && Kind(t.buf[t.recs[i+n].pos+recordCRCSize]&15).follows(); n++ {
+		for ; i+n < len(t.recs) && t.recs[i+n].kind.follows(); n++ {
 			size += t.recs[i+n].size
+		}
+		id := Identity{Kind: r.kind, Type: r.typ}
+		if r.kind == KindElement || r.kind == KindMeta {
+			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
 		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.pos-t.frameStart), uint32(size))
-		if moveLoc(r.sp.dir, r.h, &rec.Identity, pending, loc) {
+		if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
 			t.s.live(sg, loc)
 		}
 		i += n

@@ -21,6 +21,7 @@ func (s *Store) BeginStripe(write bool, stripe int) (*Tx, error) {
 // nothing. Since the order never changes, a scan that goes on later from where
 // it stopped misses no key that was there throughout.
 func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ keydir.Type) bool) (err error) {
+	t.applyLone()
 	if !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
 		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
 	}

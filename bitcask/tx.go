@@ -25,6 +25,7 @@ type Tx struct {
 
 	buf     []byte // room for a frame header, then records
 	recs    []txRecord
+	lone    loneString // the one record, not yet in the keydir
 	undo    []undoOp
 	touched []touchedFamily
 	known   map[uint64]bool // hashes of the keys in touched, once they are many
@@ -37,12 +38,26 @@ type Tx struct {
 	frameStart int   // where the frame begins in buf
 }
 
-// txRecord is a record waiting in buf.
+// txRecord is a record waiting in buf, with what it takes to find its place in
+// the keydir again without parsing it.
 type txRecord struct {
-	pos  int // of its crc in buf
-	size int // without the records that follow it
-	h    uint64
-	sp   *space
+	pos             int // of its crc in buf
+	size            int // without the records that follow it
+	name            int // of its name in buf
+	keyLen, elemLen int
+	kind            Kind
+	typ             keydir.Type
+	h               uint64
+	sp              *space
+}
+
+// key and elem are the parts of the record's name.
+func (r *txRecord) key(buf []byte) []byte {
+	return buf[r.name+len(typePrefix[r.typ]):][:r.keyLen]
+}
+
+func (r *txRecord) elem(buf []byte) []byte {
+	return buf[r.name+len(typePrefix[r.typ])+r.keyLen+1:][:r.elemLen]
 }
 
 // touchedFamily remembers a family as it was before the transaction, to know
@@ -151,15 +166,14 @@ func (t *Tx) End() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
-	clear(t.undo[:cap(t.undo)])
-	clear(t.touched[:cap(t.touched)])
-	clear(t.known)
 	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], positions: t.positions}
 	s.txs.Put(t)
 }
 
-// hash returns the hash of a key, which must be one the Tx has locked.
+// hash returns the hash of a key, which must be one the Tx has locked. Whatever
+// asks for it is about to look into the keydir, or to change it.
 func (t *Tx) hash(key string) (uint64, error) {
+	t.applyLone()
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
 	}

@@ -30,6 +30,7 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Family, error) {
 // Len is the number of keys of a namespace, without the collections that were
 // emptied in this transaction: those go at its commit.
 func (t *Tx) Len(ns int) int {
+	t.applyLone()
 	sp := t.s.spaces.of(ns)
 	if sp == nil {
 		return 0

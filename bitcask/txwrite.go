@@ -21,8 +21,12 @@ func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string,
 		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
 	}
 	pos := len(t.buf)
-	t.buf = appendRecord(t.buf, k, typ, -1, sp.id, key, elem, value)
-	t.recs = append(t.recs, txRecord{pos: pos, size: len(t.buf) - pos, h: h, sp: sp})
+	t.buf = appendRecordHeader(t.buf, k, typ, -1, sp.id, len(key), len(elem), len(value))
+	name := len(t.buf)
+	t.buf = append(appendName(t.buf, k, typ, key, elem), value...)
+	t.recs = append(t.recs, txRecord{
+		pos: pos, size: len(t.buf) - pos, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp,
+	})
 	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(len(t.buf)-pos)), nil
 }
 
@@ -32,13 +36,18 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	slot, fam, err := t.find(sp, h, key)
+	slot, fam, err := t.replaced(sp, h, key)
 	if err != nil && !damaged(err) {
 		return err
 	}
+	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !fam.Valid()
 	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
 	if err != nil {
 		return err
+	}
+	if fresh {
+		t.lone = loneString{put: true, old: slot}
+		return nil
 	}
 	now := keydir.Slot{Type: keydir.String, Loc: loc}
 	switch {

@@ -77,6 +77,7 @@ type Savepoint struct{ buf, recs, undo, touched int }
 
 // Savepoint marks this moment, to come back to with RollbackTo.
 func (t *Tx) Savepoint() Savepoint {
+	t.applyLone()
 	return Savepoint{len(t.buf), len(t.recs), len(t.undo), len(t.touched)}
 }
 
@@ -85,6 +86,9 @@ func (t *Tx) RollbackTo(sp Savepoint) {
 	for i := len(t.undo) - 1; i >= sp.undo; i-- {
 		t.undo[i].run()
 	}
+	t.lone = loneString{}
+	clear(t.undo[sp.undo:])
+	clear(t.touched[sp.touched:])
 	t.buf, t.recs = t.buf[:sp.buf], t.recs[:sp.recs]
 	t.undo, t.touched = t.undo[:sp.undo], t.touched[:sp.touched]
 	clear(t.known)
