@@ -71,15 +71,7 @@ func (x *list) at(index int64) Loc {
 
 func (x *list) put(index int64, loc Loc) (old Loc) {
 	slot := int(index & (listSlots - 1))
-	p, ok := x.pages.Get(listPage{no: index >> listShift})
-	if !ok {
-		p = listPage{no: index >> listShift, page: x.arena.newHandle()}
-		l := locs(x.arena.alloc(p.page, listHead))
-		l.setHead(slot&^(listStep-1), 0, 0)
-		x.pages.ReplaceOrInsert(p)
-		x.arena.account(listPageBytes)
-	}
-	l := x.cover(p.page, slot)
+	l := x.cover(x.pageFor(index), slot)
 	old = l.at(slot)
 	l.set(slot, loc)
 	if old == 0 {
@@ -91,6 +83,19 @@ func (x *list) put(index int64, loc Loc) (old Loc) {
 		x.n++
 	}
 	return old
+}
+
+// pageFor returns the page that stands for an index, made if need be.
+func (x *list) pageFor(index int64) uint32 {
+	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	if !ok {
+		p = listPage{no: index >> listShift, page: x.arena.newHandle()}
+		l := locs(x.arena.alloc(p.page, listHead))
+		l.setHead(int(index&(listSlots-1))&^(listStep-1), 0, 0)
+		x.pages.ReplaceOrInsert(p)
+		x.arena.account(listPageBytes)
+	}
+	return p.page
 }
 
 // cover widens a page until it has the slot.

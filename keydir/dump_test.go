@@ -1,0 +1,365 @@
+package keydir_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// dump returns the dump of a stripe, taken in pieces of about that many bytes.
+func dump(d *keydir.Directory, stripe, piece int) []byte {
+	var b []byte
+	for c := d.Dump(stripe); !c.Done(); {
+		b = c.Append(b, piece)
+	}
+	return b
+}
+
+// reload returns a directory loaded from the dumps of another.
+func reload(t testing.TB, d *keydir.Directory, seed keydir.Seed, weak, piece int) *keydir.Directory {
+	t.Helper()
+	n := keydir.NewDirectory(seed)
+	keydir.WeakHash(n, weak)
+	l := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+	for stripe := range keydir.Stripes {
+		if err := l.Load(n, stripe, dump(d, stripe, piece)); err != nil {
+			t.Fatalf("stripe %d: %v", stripe, err)
+		}
+	}
+	check(t, n)
+	return n
+}
+
+// contents lists everything in a directory.
+func contents(d *keydir.Directory) []string {
+	all := []string{fmt.Sprint(d.Len(), d.LenDeadlines())}
+	for stripe := range keydir.Stripes {
+		d.Scan(stripe, 0, func(h uint64, s keydir.Slot) bool {
+			if s.Type == keydir.String || s.Type == keydir.Deadline {
+				all = append(all, fmt.Sprint(h, s))
+				return true
+			}
+			f := d.FamilyOf(h, s)
+			all = append(all, fmt.Sprint(h, s.Type, f.Key(), f.Len(), f.Meta()))
+			all = append(all, elementsOf(f)...)
+			return true
+		})
+	}
+	slices.Sort(all) // slots of one hash are in no order
+	return all
+}
+
+func elementsOf(f keydir.Family) (all []string) {
+	if f.Type() == keydir.List {
+		head, tail := f.Bounds()
+		for i := head; i <= tail; i++ {
+			if loc, ok := f.LocAt(i); ok {
+				all = append(all, fmt.Sprint(f.Key(), i, loc))
+			}
+		}
+		return append(all, fmt.Sprint(f.Key(), head, tail))
+	}
+	f.Scan(0, func(hash uint64, elem []byte, loc keydir.Loc) bool {
+		all = append(all, fmt.Sprintf("%s %x %q %d", f.Key(), hash, elem, loc))
+		return true
+	})
+	if f.Type() == keydir.ZSet {
+		rank := 0
+		f.AscendRank(0, func(elem []byte, score uint64) bool {
+			all = append(all, fmt.Sprintf("%s #%d %q %d %d", f.Key(), rank, elem, score, f.Rank(score, string(elem))))
+			rank++
+			return true
+		})
+	}
+	return all
+}
+
+func equalDirectories(t *testing.T, got, want *keydir.Directory) {
+	t.Helper()
+	g, w := contents(got), contents(want)
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Fatalf("entry %d of %d: %s, want %s", i, len(w), g[i], w[i])
+		}
+	}
+	if len(g) != len(w) {
+		t.Fatalf("%d entries, want %d", len(g), len(w))
+	}
+}
+
+// populate fills a directory with everything there is.
+func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
+	loc := keydir.Loc(1)
+	next := func() keydir.Loc { loc += 256; return loc }
+	for i := range n {
+		key := fmt.Sprint("key", i)
+		h := seed.Hash(key)
+		if i%7 == 0 {
+			d.Insert(h, keydir.Slot{Type: keydir.Deadline, Loc: next()})
+		}
+		if i%3 != 0 {
+			d.Insert(h, keydir.Slot{Type: keydir.String, Loc: next()})
+			continue
+		}
+		typ := keydir.Type(2 + r.IntN(4))
+		f := d.NewFamily(h, typ, key)
+		f.SetMeta(next())
+		size := r.IntN(20)
+		if i%60 == 0 {
+			size = 100 + r.IntN(3000)
+		}
+		for j := range size {
+			name := fmt.Sprint("element", r.IntN(4*size))
+			if j == 0 && i%120 == 0 {
+				name = string(make([]byte, 100+r.IntN(5000)))
+			}
+			switch typ {
+			case keydir.List:
+				f.PutAt(int64(r.IntN(3*size))-50, next())
+			case keydir.ZSet:
+				f.PutScored(name, uint64(r.IntN(size)), next())
+			default:
+				f.Put(name, next())
+			}
+		}
+		for range size / 3 {
+			name := fmt.Sprint("element", r.IntN(4*size))
+			switch typ {
+			case keydir.List:
+				f.DeleteAt(int64(r.IntN(3*size)) - 50)
+			case keydir.ZSet:
+				f.DeleteScored(name)
+			default:
+				f.Delete(name)
+			}
+		}
+	}
+}
+
+func TestLoadEqualsDumped(t *testing.T) {
+	for _, c := range []struct{ n, weak, piece int }{{0, 64, 100}, {1, 64, 1}, {3000, 64, 1 << 30}, {3000, 64, 1}, {3000, 64, 700}, {1000, 3, 700}} {
+		t.Run(fmt.Sprintf("%d keys, %d bits, %d bytes", c.n, c.weak, c.piece), func(t *testing.T) {
+			seed := keydir.Seed{3, 4}
+			d := keydir.NewDirectory(seed)
+			keydir.WeakHash(d, c.weak)
+			populate(random(t), d, seed, c.n)
+			equalDirectories(t, reload(t, d, seed, c.weak, c.piece), d)
+		})
+	}
+}
+
+// TestLoadedGoesOn changes a directory and one loaded from it in the same way.
+func TestLoadedGoesOn(t *testing.T) {
+	r := random(t)
+	seed := keydir.Seed{5, 6}
+	d := keydir.NewDirectory(seed)
+	populate(r, d, seed, 1000)
+	n := reload(t, d, seed, 64, 1<<20)
+	for i := range 60_000 {
+		key := fmt.Sprint("key", r.IntN(1000))
+		h, name, loc, put := seed.Hash(key), fmt.Sprint("element", r.IntN(3000)), keydir.Loc(i+1), r.IntN(3) > 0
+		index, score := int64(r.IntN(4000)-100), r.Uint64N(50)
+		for _, x := range []*keydir.Directory{d, n} {
+			f, ok := x.FindFamily(h, key)
+			switch {
+			case !ok:
+			case f.Type() == keydir.List && put:
+				f.PutAt(index, loc)
+			case f.Type() == keydir.List:
+				f.DeleteAt(index)
+			case f.Type() == keydir.ZSet && put:
+				f.PutScored(name, score, loc)
+			case f.Type() == keydir.ZSet:
+				f.DeleteScored(name)
+			case put:
+				f.Put(name, loc)
+			default:
+				f.Delete(name)
+			}
+		}
+	}
+	check(t, n)
+	equalDirectories(t, n, d)
+}
+
+// TestLoadLarge has tables that are cut in several.
+func TestLoadLarge(t *testing.T) {
+	d := keydir.NewDirectory(keydir.Seed{})
+	r := random(t)
+	for range 60_000 {
+		d.Insert(r.Uint64()>>8, keydir.Slot{Type: keydir.String, Loc: keydir.Loc(r.Uint32())})
+	}
+	n := reload(t, d, keydir.Seed{}, 64, 1<<20)
+	equalDirectories(t, n, d)
+	if n.Bytes() > 60_000*20 {
+		t.Errorf("%d bytes for 60,000 slots", n.Bytes())
+	}
+	for range 60_000 {
+		n.Insert(r.Uint64()>>8, keydir.Slot{Type: keydir.String, Loc: 1})
+	}
+	check(t, n)
+}
+
+// TestDumpWhileChanging changes a directory between the pieces of its dump, and makes all the changes again on what was
+// loaded from that: both end up equal.
+func TestDumpWhileChanging(t *testing.T) {
+	r := random(t)
+	seed := keydir.Seed{7, 8}
+	for range 20 {
+		d := keydir.NewDirectory(seed)
+		key := func(i int) string { return fmt.Sprint("key", i) }
+		h := func(i int) uint64 { return seed.Hash(key(i)) >> 8 } // all in one stripe
+		for i := range 50 {
+			f := d.NewFamily(h(i), keydir.Type(2+i%4), key(i))
+			f.SetMeta(1)
+			for j := range 20 + i%3*500 {
+				set(f, j, keydir.Loc(j+1))
+			}
+		}
+		var b []byte
+		var changes []func(*keydir.Directory)
+		for c := d.Dump(0); !c.Done(); {
+			b = c.Append(b, 1000)
+			for range 20 {
+				fn := change(r, h, key, keydir.Loc(1<<20+len(b)))
+				fn(d)
+				changes = append(changes, fn)
+			}
+		}
+		n := keydir.NewDirectory(seed)
+		l := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+		if err := l.Load(n, 0, b); err != nil {
+			t.Fatal(err)
+		}
+		check(t, n)
+		for _, fn := range changes {
+			fn(n)
+		}
+		check(t, n)
+		equalDirectories(t, n, d)
+	}
+}
+
+func set(f keydir.Family, j int, loc keydir.Loc) {
+	switch f.Type() {
+	case keydir.List:
+		f.PutAt(int64(j), loc)
+	case keydir.ZSet:
+		f.PutScored(fmt.Sprint(j), uint64(loc)%7, loc)
+	default:
+		f.Put(fmt.Sprint(j), loc)
+	}
+}
+
+// change returns a change as a log has it: it says what is to be, whatever there was.
+func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.Loc) func(*keydir.Directory) {
+	i, j, op, typ := r.IntN(60), r.IntN(1200), r.IntN(100), keydir.Type(2+r.IntN(4))
+	return func(d *keydir.Directory) {
+		f, ok := d.FindFamily(h(i), key(i))
+		if ok && (op < 5 || f.Type() != typ && op < 60) {
+			d.DropFamily(h(i), f)
+			ok = false
+		}
+		switch {
+		case op < 5:
+		case op < 60:
+			if !ok {
+				f = d.NewFamily(h(i), typ, key(i))
+			}
+			f.SetMeta(loc)
+			set(f, j, loc)
+		case ok && f.Type() == typ:
+			switch typ {
+			case keydir.List:
+				f.DeleteAt(int64(j))
+			case keydir.ZSet:
+				f.DeleteScored(fmt.Sprint(j))
+			default:
+				f.Delete(fmt.Sprint(j))
+			}
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	seed := keydir.Seed{3, 4}
+	d := keydir.NewDirectory(seed)
+	populate(random(t), d, seed, 1000)
+	b := dump(d, 7, 1<<20)
+	load := func(stripe int, b []byte, see func(keydir.Loc) bool) error {
+		l := keydir.Loader{See: see}
+		return l.Load(keydir.NewDirectory(seed), stripe, b)
+	}
+	yes := func(keydir.Loc) bool { return true }
+	if err := load(7, b, yes); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for name, err := range map[string]error{
+		"another stripe":     load(8, b, yes),
+		"cut off":            load(7, b[:len(b)-1], yes),
+		"with more":          load(7, append(slices.Clone(b), 0), yes),
+		"a refused location": load(7, b, func(keydir.Loc) bool { n++; return n < 5 }),
+		"out of order":       load(7, append(slices.Clone(b), b...), yes),
+	} {
+		if !errors.Is(err, keydir.ErrDump) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzLoad loads arbitrary bytes: they are refused, or make a sound directory.
+func FuzzLoad(f *testing.F) {
+	seed := keydir.Seed{1, 2}
+	d := keydir.NewDirectory(seed)
+	populate(rand.New(rand.NewPCG(1, 2)), d, seed, 300)
+	f.Add(byte(0), []byte{})
+	for stripe := range 40 {
+		f.Add(byte(stripe), dump(d, stripe, 100))
+	}
+	f.Fuzz(func(t *testing.T, stripe byte, b []byte) {
+		d := keydir.NewDirectory(seed)
+		l := keydir.Loader{See: func(loc keydir.Loc) bool { return loc != 0 }}
+		if err := l.Load(d, int(stripe), b); err != nil {
+			if !errors.Is(err, keydir.ErrDump) {
+				t.Fatal(err)
+			}
+			return
+		}
+		check(t, d)
+		if d.Bytes() > int64(64<<10+20*len(b)) {
+			t.Fatalf("%d bytes in memory of %d", d.Bytes(), len(b))
+		}
+		equalDirectories(t, reload(t, d, seed, 64, 50), d)
+	})
+}
+
+func BenchmarkDumpAndLoad(b *testing.B) {
+	d := filled(hashes(benchKeys))
+	var dumps [keydir.Stripes][]byte
+	b.Run("dump", func(b *testing.B) {
+		for b.Loop() {
+			for i := range dumps {
+				c := d.Dump(i)
+				for dumps[i] = dumps[i][:0]; !c.Done(); {
+					dumps[i] = c.Append(dumps[i], 64<<10)
+				}
+			}
+		}
+	})
+	b.Run("load", func(b *testing.B) {
+		l := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+		for b.Loop() {
+			n := keydir.NewDirectory(keydir.Seed{})
+			for i := range dumps {
+				if err := l.Load(n, i, dumps[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+}
