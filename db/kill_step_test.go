@@ -23,6 +23,7 @@ type stepWorkload struct {
 	t      *testing.T
 	sync   db.SyncMode
 	rec    *vfs.Recorder
+	change func(*db.Options) // of stepOptions; nil: none
 	store  *db.Store
 	states []string
 }
@@ -53,9 +54,18 @@ func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
 }
 
 func (w *stepWorkload) open() {
-	s, err := db.Open("d", stepOptions(w.rec, w.sync))
+	o := stepOptions(w.rec, w.sync)
+	if w.change != nil {
+		w.change(o)
+	}
+	s, err := db.Open("d", o)
 	must(w.t, err)
 	w.store = s
+}
+
+func (w *stepWorkload) close() {
+	must(w.t, w.store.Close())
+	w.mark("synced")
 }
 
 // step does one thing that is to be atomic.
@@ -72,6 +82,7 @@ func (w *stepWorkload) step(err error) {
 
 func (w *stepWorkload) mark(what string) { w.rec.Mark(what + " " + strconv.Itoa(len(w.states)-1)) }
 
+// run is a whole life.
 func (w *stepWorkload) run() {
 	w.open()
 	w.step(nil)
@@ -88,8 +99,7 @@ func (w *stepWorkload) run() {
 			w.step(w.store.Swap(0, 1))
 		case 1:
 			w.step(other.Flush())
-			must(w.t, w.store.Close())
-			w.mark("synced")
+			w.close()
 			w.open()
 			w.step(nil)
 		}
@@ -97,8 +107,7 @@ func (w *stepWorkload) run() {
 	must(w.t, w.store.Sync())
 	w.mark("synced")
 	w.step(mergeEverything(w.store))
-	must(w.t, w.store.Close())
-	w.mark("synced")
+	w.close()
 }
 
 func mergeEverything(s *db.Store) error {
@@ -237,6 +246,15 @@ type killed struct {
 	at     int // the last state that was acknowledged
 	what   string
 	opened int
+	change func(*db.Options) // of stepOptions; nil: none
+}
+
+func (k *killed) options(fsys vfs.FS, sync db.SyncMode) *db.Options {
+	o := stepOptions(fsys, sync)
+	if k.change != nil {
+		k.change(o)
+	}
+	return o
 }
 
 func (k *killed) mark(e vfs.Event) {

@@ -1,0 +1,300 @@
+package db_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+var (
+	crashRandom = flag.Int("crash.random", 150, "random power cuts after each file operation, where there are too many for all of them")
+	crashSeed   = flag.Uint64("crash.seed", 0, "seed of the power cuts (0: a random one)")
+	crashReplay = flag.String("crash.replay", "", "a directory that a failure left: only the state in it is opened")
+)
+
+// TestPowerCut records what workloads do to their files and then opens what a
+// power cut after each operation may leave: what was synced, and of the rest any
+// sectors of any writes, files longer without their bytes, names that come and
+// go (internal/crash has the model).
+func TestPowerCut(t *testing.T) {
+	if *crashReplay != "" {
+		replayCut(t, *crashReplay)
+		return
+	}
+	seed := *crashSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-crash.seed %d -crash.random %d", seed, *crashRandom)
+	var total crashCount
+	t.Run("all", func(t *testing.T) {
+		for _, w := range crashWorkloads {
+			for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
+				for _, disk := range []crash.Profile{crash.Weak, crash.Ordered} {
+					t.Run(fmt.Sprintf("%s/%v/%v", w.name, sync, disk), func(t *testing.T) {
+						t.Parallel()
+						c := newPowerCuts(t, w, sync, disk, seed)
+						c.run()
+						total.add(c)
+					})
+				}
+			}
+		}
+	})
+	t.Logf("power cuts: %d distinct states of the disk, %d openings, %d of them after a second cut", total.distinct.Load(), total.opened.Load(), total.nested.Load())
+}
+
+type crashCount struct{ distinct, opened, nested atomic.Int64 }
+
+func (n *crashCount) add(c *powerCuts) {
+	n.distinct.Add(int64(len(c.seen)))
+	n.opened.Add(int64(c.opened))
+	n.nested.Add(int64(c.again))
+}
+
+// powerCuts cuts the power throughout one workload.
+type powerCuts struct {
+	*killed
+	workload string
+	profile  crash.Profile
+	events   []vfs.Event
+	before   crash.State // of the disk, before the events
+	first    int         // the state of the store that was promised before them; -1: none
+	seed     uint64
+	rng      *rand.Rand
+	sums     maphash.Seed
+	seen     map[uint64]int // state of the disk: what was promised when it was opened last
+	state    crash.State    // being opened
+	again    int            // openings after a second cut
+}
+
+func newPowerCuts(t *testing.T, w crashWorkload, sync db.SyncMode, disk crash.Profile, seed uint64) *powerCuts {
+	mem := vfs.NewMem()
+	c := &powerCuts{
+		workload: w.name, profile: disk, before: crash.State{}, first: -1, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)),
+		sums: maphash.MakeSeed(), seen: map[uint64]int{},
+	}
+	if w.prepare != nil {
+		w.prepare(t, mem)
+		c.first = 0
+		var err error
+		c.before, err = crash.ReadState(mem, "d")
+		must(t, err)
+	}
+	run := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(mem), change: w.change}
+	w.run(run)
+	c.events = run.rec.Events()
+	c.killed = &killed{t: t, states: run.states, change: w.change}
+	return c
+}
+
+// run opens what power cuts may leave; a sample of it with -short.
+func (c *powerCuts) run() {
+	defer c.saveFailure()
+	share := 1.0
+	if testing.Short() {
+		share = 0.02
+	}
+	n := 0
+	c.each(func(i int, d *crash.Disk, keep crash.Choice) {
+		n++
+		if c.rng.Float64() < share {
+			c.cut(i, d, keep)
+		}
+	})
+	c.t.Logf("%d operations, %d states of the store, %d power cuts, %d distinct states of the disk opened", len(c.events), len(c.states), n, len(c.seen))
+}
+
+// each calls fn for every cut: after each operation that added something to be
+// lost, and after each promise, with the disk as it is then.
+func (c *powerCuts) each(fn func(i int, d *crash.Disk, keep crash.Choice)) {
+	d := crash.NewDisk(c.before)
+	k := c.killed
+	k.low, k.at = c.first, c.first
+	for i, e := range c.events {
+		rng := rand.New(rand.NewPCG(c.seed, uint64(i)))
+		fresh := d.Apply(i, e)
+		if e.Op == vfs.OpMark {
+			low := k.low
+			if k.mark(e); k.low == low {
+				continue
+			}
+		} else if fresh == 0 {
+			continue
+		}
+		for keep := range crash.Choices(d.Units(), fresh, *crashRandom, rng) {
+			fn(i, d, keep)
+		}
+	}
+}
+
+// cut opens what a cut leaves, unless that has been done.
+func (c *powerCuts) cut(i int, d *crash.Disk, keep crash.Choice) {
+	state := d.Cut(c.profile, keep)
+	sum := state.Sum(c.sums)
+	if low, seen := c.seen[sum]; seen && low >= c.low {
+		return
+	}
+	c.seen[sum] = c.low
+	c.what = fmt.Sprintf("cut after event %d, %v, keeping %v", i, c.events[i], keep)
+	const often = 50
+	if len(c.seen)%often == 0 {
+		c.nested(state)
+		if c.low >= 0 {
+			c.readThenLose(d)
+		}
+	}
+	c.open(state, len(c.seen)%8 == 0)
+}
+
+func (c *powerCuts) open(state crash.State, thorough bool) {
+	c.t.Helper()
+	c.state = state
+	mem, err := state.Mem("d")
+	must(c.t, err)
+	c.afterCut(mem, thorough)
+}
+
+// afterCut opens the store, which must need no help. With thorough it opens it
+// twice and merges it: what was seen once does not go away.
+func (k *killed) afterCut(mem *vfs.Mem, thorough bool) {
+	k.t.Helper()
+	s, err := db.Open("d", k.options(mem, db.SyncAlways))
+	k.must("open", err)
+	seen := k.compare(s)
+	k.must("close", s.Close())
+	k.leftovers(mem)
+	if !thorough {
+		return
+	}
+	s, err = db.Open("d", k.options(mem, db.SyncAlways))
+	k.must("open again", err)
+	k.same(s, seen)
+	k.must("merge", mergeEverything(s))
+	k.same(s, seen)
+	k.must("close", s.Close())
+}
+
+func (k *killed) same(s *db.Store, seen string) {
+	k.t.Helper()
+	if got := k.compare(s); got != seen {
+		k.t.Fatalf("%s: what was seen is gone\n%s", k.what, differences(got, seen))
+	}
+}
+
+// nested cuts the power again while the store is opened after a cut.
+func (c *powerCuts) nested(state crash.State) {
+	mem, err := state.Mem("d")
+	must(c.t, err)
+	rec := vfs.NewRecorder(mem)
+	s, err := db.Open("d", c.options(rec, db.SyncAlways))
+	c.must("open", err)
+	c.must("close", s.Close())
+	d := crash.NewDisk(state)
+	what := c.what
+	const few = 4
+	for i, e := range rec.Events() {
+		fresh := d.Apply(i, e)
+		if fresh == 0 {
+			continue
+		}
+		n := 0
+		for range crash.Choices(d.Units(), fresh, 0, c.rng) {
+			n++
+		}
+		for keep := range crash.Choices(d.Units(), fresh, 0, c.rng) {
+			if c.rng.IntN(n) >= few {
+				continue
+			}
+			c.what = fmt.Sprintf("%s, opened, then cut after %d (%v) with %v", what, i, e, keep)
+			c.open(d.Cut(c.profile, keep), false)
+			c.again++
+		}
+	}
+	c.what = what
+}
+
+// readThenLose opens the store after a kill, which leaves everything to the
+// operating system, and then cuts the power: what the open store showed must
+// still be there.
+func (c *powerCuts) readThenLose(d *crash.Disk) {
+	c.state = d.Cut(c.profile, crash.All(d.Units()))
+	mem, err := c.state.Mem("d")
+	must(c.t, err)
+	rec := vfs.NewRecorder(mem)
+	s, err := db.Open("d", c.options(rec, db.SyncNone))
+	c.must("open after a kill", err)
+	seen := c.compare(s)
+	d = d.Clone()
+	for i, e := range rec.Events() {
+		d.Apply(i, e)
+	}
+	c.must("close", s.Close())
+	mem, err = d.Cut(c.profile, crash.Choice{}).Mem("d")
+	must(c.t, err)
+	s, err = db.Open("d", c.options(mem, db.SyncNone))
+	c.must("open after a kill, an opening and a cut", err)
+	c.same(s, seen)
+	c.must("close", s.Close())
+}
+
+// crashCase is what a saved state needs to be judged again.
+type crashCase struct {
+	Workload string
+	Low, At  int // of killed
+	What     string
+}
+
+const crashCaseName = "crash.json"
+
+// saveFailure keeps the state of the disk that was opened last, if the test failed there.
+func (c *powerCuts) saveFailure() {
+	if !c.t.Failed() || c.state == nil {
+		return
+	}
+	dir, err := os.MkdirTemp("", "stave-crash-")
+	must(c.t, err)
+	about, err := json.Marshal(crashCase{c.workload, c.low, c.at, c.what})
+	must(c.t, err)
+	must(c.t, os.WriteFile(filepath.Join(dir, crashCaseName), about, 0o600))
+	for name, b := range c.state {
+		must(c.t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+	}
+	c.t.Logf("the state of the disk is kept: go test ./db -run TestPowerCut -crash.replay %s", dir)
+}
+
+// replayCut opens a saved state.
+func replayCut(t *testing.T, dir string) {
+	about, err := os.ReadFile(filepath.Join(dir, crashCaseName))
+	must(t, err)
+	var saved crashCase
+	must(t, json.Unmarshal(about, &saved))
+	state := crash.State{}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		if e.Name() != crashCaseName {
+			state[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name()))
+			must(t, err)
+		}
+	}
+	for _, w := range crashWorkloads {
+		if w.name == saved.Workload {
+			c := newPowerCuts(t, w, db.SyncNone, crash.Weak, 1)
+			c.low, c.at, c.what = saved.Low, saved.At, saved.What
+			c.open(state, true)
+			return
+		}
+	}
+	t.Fatalf("no workload %q", saved.Workload)
+}

@@ -1,0 +1,210 @@
+package db_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// crashWorkload is one kind of work during which the power is cut.
+type crashWorkload struct {
+	name    string
+	change  func(*db.Options)              // of stepOptions
+	prepare func(t *testing.T, m *vfs.Mem) // a store from before; its first state is the workload's first step
+	run     func(w *stepWorkload)
+}
+
+func noHints(o *db.Options) { o.NoHints = true }
+
+// noRotation leaves, without syncs, everything to the power cut.
+func noRotation(o *db.Options) { o.NoHints, o.SegmentSize = true, 1<<20 }
+
+var crashWorkloads = []crashWorkload{
+	{name: "put", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 24 {
+			w.step(w.store.String("k" + strconv.Itoa(i)).Put(filler(i * 50)))
+		}
+	})},
+	{name: "overwrite", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 24 {
+			w.step(w.store.String("k" + strconv.Itoa(i%3)).Put(filler(40 * i)))
+		}
+	})},
+	{name: "delete", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 8 {
+			w.step(w.store.String("k" + strconv.Itoa(i)).Put(filler(150)))
+			_, err := w.store.Keyspace().Delete("k"+strconv.Itoa(i-1), "k"+strconv.Itoa(i-2))
+			w.step(err)
+		}
+	})},
+	{name: "batch", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 4 {
+			w.step(w.store.Update(func(tx *db.Tx) error {
+				for j := range 6 {
+					if err := tx.String("k" + strconv.Itoa(i+j)).Put(filler(i * 60)); err != nil {
+						return err
+					}
+				}
+				_, err := tx.Hash("h").Put("n", []byte(strconv.Itoa(i)))
+				return err
+			}))
+		}
+	})},
+	{name: "deadlines", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 8 {
+			key := "k" + strconv.Itoa(i%2)
+			w.step(w.store.String(key).Put(filler(60), db.ExpireAt(time.UnixMilli(4e12+int64(i)))))
+			_, err := w.store.Set("set").Add(key)
+			w.step(err)
+			_, err = w.store.Key("set").ExpireAt(time.UnixMilli(4e12 - int64(i)))
+			w.step(err)
+			_, err = w.store.Key(key).Persist()
+			w.step(err)
+		}
+	})},
+	{name: "rotate", change: noHints, run: life(func(w *stepWorkload) {
+		for i := range 12 {
+			w.step(w.store.String("k" + strconv.Itoa(i)).Put(filler(450)))
+		}
+	})},
+	{name: "merge", change: noHints, run: life(func(w *stepWorkload) {
+		for i := range 6 {
+			w.step(w.store.String("k" + strconv.Itoa(i%2)).Put(filler(400)))
+		}
+		w.step(mergeEverything(w.store))
+		w.step(w.store.String("k0").Put(nil))
+		w.step(mergeEverything(w.store))
+	})},
+	{name: "merge and write", change: noHints, run: life(func(w *stepWorkload) {
+		for i := range 6 {
+			w.step(w.store.String("k" + strconv.Itoa(i%3)).Put(filler(300)))
+		}
+		done := make(chan error)
+		go func() { done <- mergeEverything(w.store) }()
+		for i := range 6 {
+			w.step(w.store.String("k" + strconv.Itoa(i%4)).Put(filler(100)))
+			_, err := w.store.Keyspace().Delete("k" + strconv.Itoa((i+1)%4))
+			w.step(err)
+		}
+		w.step(<-done)
+	})},
+	{name: "hint", run: life(func(w *stepWorkload) {
+		for i := range 6 {
+			w.step(w.store.String("k" + strconv.Itoa(i)).Put(filler(500)))
+		}
+		w.step(mergeEverything(w.store))
+	})},
+	{name: "manifest", change: noHints, prepare: growManifest, run: life(func(w *stepWorkload) {
+		for i := range 4 {
+			w.step(w.store.String("k" + strconv.Itoa(i)).Put(filler(700)))
+		}
+		w.step(mergeEverything(w.store))
+	})},
+	{name: "reopen", run: func(w *stepWorkload) {
+		w.open()
+		w.step(nil)
+		for i := range 3 {
+			for j := range 3 {
+				w.step(w.store.String("k" + strconv.Itoa(j)).Put(filler(100 * i)))
+			}
+			w.close()
+			w.open()
+			w.step(nil)
+		}
+		w.close()
+	}},
+	{name: "hash and set", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 10 {
+			_, err := w.store.Hash("h").Put("f"+strconv.Itoa(i%3), filler(30*i))
+			w.step(err)
+			_, err = w.store.Set("s").Add(strconv.Itoa(i), strconv.Itoa(i+1))
+			w.step(err)
+			_, err = w.store.Set("s").Remove(strconv.Itoa(i))
+			w.step(err)
+		}
+		_, err := w.store.Hash("h").Delete("f0", "f1", "f2")
+		w.step(err)
+	})},
+	{name: "list", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 12 {
+			_, err := w.store.List("l").PushBack(filler(i*20), []byte("x"))
+			w.step(err)
+			_, err = w.store.List("l").PopFront()
+			w.step(err)
+		}
+	})},
+	{name: "sorted set", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 24 {
+			_, err := w.store.SortedSet("z").Add(db.Scored{Member: strconv.Itoa(i % 3), Score: float64(-i)}, db.Scored{Member: "m", Score: 1})
+			w.step(err)
+		}
+	})},
+	{name: "drop collections", run: life(func(w *stepWorkload) {
+		for i := range 4 {
+			_, err := w.store.List("x").PushBack(filler(100), filler(200))
+			w.step(err)
+			_, err = w.store.Key("x").Delete()
+			w.step(err)
+			_, err = w.store.Hash("x").Put("f", filler(100*i))
+			w.step(err)
+			w.step(w.store.String("x").Put(filler(50)))
+			_, err = w.store.Keyspace().Delete("x")
+			w.step(err)
+		}
+		w.step(mergeEverything(w.store))
+	})},
+	{name: "namespaces", change: noRotation, run: life(func(w *stepWorkload) {
+		other, err := w.store.Use(1)
+		must(w.t, err)
+		for range 2 {
+			w.step(w.store.String("k").Put(filler(200)))
+			_, err = other.Set("s").Add("a", "b")
+			w.step(err)
+			w.step(w.store.Swap(0, 1))
+			w.step(other.Flush())
+		}
+		w.step(mergeEverything(w.store))
+	})},
+	{name: "life", run: (*stepWorkload).run},
+}
+
+// life opens a store, does the work, and closes it.
+func life(work func(w *stepWorkload)) func(w *stepWorkload) {
+	return func(w *stepWorkload) {
+		w.open()
+		w.step(nil)
+		work(w)
+		w.close()
+	}
+}
+
+func filler(n int) []byte { return []byte(strings.Repeat("some text ", n/10)) }
+
+// growManifest makes a store whose manifest is about to be written anew.
+func growManifest(t *testing.T, mem *vfs.Mem) {
+	o := stepOptions(mem, db.SyncNone)
+	o.NoHints = true
+	s, err := db.Open("d", o)
+	must(t, err)
+	value := make([]byte, 1<<10)
+	for i := 0; manifestSize(t, mem) < 63<<10; i++ {
+		must(t, s.String("large").Put(value))
+		if i%100 == 0 {
+			must(t, mergeEverything(s))
+		}
+	}
+	_, err = s.Key("large").Delete()
+	must(t, errors.Join(err, mergeEverything(s), s.Close()))
+}
+
+func manifestSize(t *testing.T, mem *vfs.Mem) int {
+	state, err := crash.ReadState(mem, "d")
+	must(t, err)
+	return len(state["MANIFEST"])
+}

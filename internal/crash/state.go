@@ -1,0 +1,74 @@
+package crash
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Mem returns a file system that holds the state in directory dir.
+func (s State) Mem(dir string) (*vfs.Mem, error) {
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	for name, b := range s {
+		f, err := mem.Open(filepath.Join(dir, name), vfs.Create)
+		if err != nil {
+			return nil, err
+		}
+		_, err = f.WriteAt(b, 0)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return mem, nil
+}
+
+// ReadState reads all files of a directory.
+func ReadState(fsys vfs.FS, dir string) (State, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := State{}
+	for _, name := range names {
+		if s[name], err = readFile(fsys, filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name, vfs.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	n, err := f.Size()
+	b := make([]byte, max(n, 0))
+	if err == nil {
+		_, err = f.ReadAt(b, 0)
+	}
+	return b, errors.Join(err, f.Close())
+}
+
+// Sum is a hash of the state, to tell states apart.
+func (s State) Sum(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	var n [8]byte
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		for _, b := range [][]byte{[]byte(name), s[name]} {
+			binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+			h.Write(n[:])
+			h.Write(b)
+		}
+	}
+	return h.Sum64()
+}
