@@ -3,45 +3,71 @@ package bitcask
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
 // commitLog appends commits to the active segment and makes them durable.
 //
-// A lone writer encodes, writes and returns: no hand-off. Writers that come
-// while a write is going on queue their frames behind it; whoever wakes first
-// writes them all with one write. With SyncAlways the same holds for syncs:
-// one serves every writer that waits for it.
+// A lone writer encodes, writes and returns: no hand-off. A writer that finds
+// another one writing looks on for about the time of a write and then has its
+// turn; if that took longer it queues its frame behind and sleeps, and whoever
+// wrote last writes the whole queue with one write. Those who wait for a disk
+// wait in groups of their own (sync.go).
 type commitLog struct {
 	store *Store
+	spins int // how often a writer looks whether another is done; 0 on one processor
 
 	mu       sync.Mutex // guards all below; never held during a write or a commit's sync
-	changed  sync.Cond  // a write or sync has ended
+	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
+	waiting  int        // how many wait for changed
 	active   *segment
 	offset   int64 // where the next frame goes, behind the queued ones
 	synced   int64 // everything in active before this is on disk
 	nextSeq  uint64
-	foot     footer // of active, so far
-	writing  bool
-	syncing  bool
+	foot     footer      // of active, so far
+	writing  bool        // someone writes, or has been told to
+	busy     atomic.Bool // writing, to look at without mu
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
-	syncSeq  uint64 // all below are on disk
 	closeLen int64  // length of active that the manifest calls closed
 	failed   error
-	syncs    uint64 // number of syncs made, for Stats
+	syncing  syncState
 }
 
-// writeGroup is frames that one write will carry.
+// writeGroup is frames that one write will carry. The first of its writers
+// waits for turn, which is closed when the group has been written, or gets a
+// value: then that writer is to write it. The others wait for done.
 type writeGroup struct {
-	buf   []byte
-	at    int64
-	recs  uint64
-	first uint64 // sequence of the first record
-	next  uint64 // sequence after the last
-	done  bool
-	err   error
+	buf     []byte
+	at      int64
+	recs    uint64
+	first   uint64 // sequence of the first record
+	next    uint64 // sequence after the last
+	members int
+	turn    chan struct{}
+	done    chan struct{}
+	err     error // valid once done is closed
+}
+
+const (
+	// spinLooks is how often a writer looks at a flag before it sleeps: for one
+	// or two microseconds, about the time of a write(2). To sleep and to be
+	// woken costs several times that.
+	spinLooks = 2000
+	// maxCombined is how many groups a writer writes for others before one of
+	// them has to.
+	maxCombined = 4
+)
+
+func (l *commitLog) init(s *Store) {
+	l.store, l.nextSeq = s, 1
+	l.changed.L = &l.mu
+	if runtime.GOMAXPROCS(0) > 1 {
+		l.spins = spinLooks
+	}
 }
 
 // append writes the commit of t and returns where its frame lies. The
@@ -49,50 +75,96 @@ type writeGroup struct {
 func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	frame, positions := t.frame()
 	n := uint64(len(positions))
+	l.look()
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if err := l.makeRoomLocked(int64(len(frame))); err != nil {
+		l.mu.Unlock()
 		return nil, 0, 0, err
 	}
 	sg, at, seq = l.active, l.offset, l.nextSeq
 	l.offset += int64(len(frame))
 	l.nextSeq += n
 	h := frameHeader{many: n > 1, seq: seq, synced: uint32(l.synced)}
-	finishFrame(frame, h, sg.seal, uint32(at), positions)
 
 	// Never ahead of queued frames: a hole before an acknowledged commit would
 	// be taken for a torn tail.
 	if !l.writing && l.queue == nil {
-		l.writeLocked(&writeGroup{buf: frame, at: at, recs: n, first: seq, next: l.nextSeq}, &err)
+		l.setWritingLocked(true)
+		l.mu.Unlock()
+		finishFrame(frame, h, sg.seal, uint32(at), positions)
+		err := l.write(sg, &writeGroup{buf: frame, at: at, recs: n, first: seq, next: seq + n})
 		return sg, at, seq, err
 	}
-	if l.queue == nil {
-		l.queue = &writeGroup{at: at, first: seq}
-	}
+	finishFrame(frame, h, sg.seal, uint32(at), positions)
 	g := l.queue
+	if g == nil {
+		g = &writeGroup{at: at, first: seq, turn: make(chan struct{}, 1), done: make(chan struct{})}
+		l.queue = g
+	}
 	g.buf = append(g.buf, frame...)
 	g.recs += n
-	g.next = l.nextSeq
-	for !g.done {
-		if !l.writing && l.queue == g {
+	g.next = seq + n
+	g.members++
+	first := g.members == 1
+	l.mu.Unlock()
+	if !first {
+		<-g.done
+	} else if _, mine := <-g.turn; mine {
+		l.mu.Lock()
+		if l.queue == g {
 			l.queue = nil
-			l.writeLocked(g, &g.err)
-			continue
 		}
-		l.changed.Wait()
+		l.mu.Unlock()
+		return sg, at, seq, l.write(sg, g)
 	}
 	return sg, at, seq, g.err
 }
 
-// writeLocked writes a group, unlocking meanwhile.
-func (l *commitLog) writeLocked(g *writeGroup, errp *error) {
-	l.writing = true
-	sg := l.active
-	l.mu.Unlock()
+// look waits a moment for the end of a write that is going on.
+func (l *commitLog) look() {
+	for i := 0; i < l.spins && l.busy.Load(); i++ {
+	}
+}
+
+func (l *commitLog) setWritingLocked(writing bool) {
+	l.writing = writing
+	l.busy.Store(writing)
+}
+
+// write writes a group, of which the caller is the first, and then what has
+// queued up behind it.
+func (l *commitLog) write(sg *segment, g *writeGroup) error {
 	_, err := sg.file.WriteAt(g.buf, g.at)
 	l.mu.Lock()
-	l.writing = false
-	if err == nil {
+	defer l.mu.Unlock()
+	l.wroteLocked(sg, g, err)
+	for range maxCombined {
+		next := l.queue
+		if next == nil {
+			break
+		}
+		l.queue = nil
+		l.mu.Unlock()
+		_, err := sg.file.WriteAt(next.buf, next.at)
+		l.mu.Lock()
+		l.wroteLocked(sg, next, err)
+	}
+	if l.queue != nil {
+		l.queue.turn <- struct{}{}
+		return g.err
+	}
+	l.setWritingLocked(false)
+	if l.waiting > 0 {
+		l.changed.Broadcast()
+	}
+	return g.err
+}
+
+// wroteLocked notes the outcome of a write and wakes those it was for.
+func (l *commitLog) wroteLocked(sg *segment, g *writeGroup, err error) {
+	if err != nil {
+		g.err = l.writeFailedLocked(sg, g, err)
+	} else {
 		sg.size.Store(g.at + int64(len(g.buf)))
 		if l.foot.records == 0 {
 			l.foot.minSeq = g.first
@@ -100,26 +172,33 @@ func (l *commitLog) writeLocked(g *writeGroup, errp *error) {
 		l.foot.records += g.recs
 		l.foot.maxSeq = g.next - 1
 		l.writeSeq = g.next
-	} else {
-		*errp = l.writeFailedLocked(sg, g.at, err)
 	}
-	g.done = true
-	l.changed.Broadcast()
+	g.wake()
+}
+
+// wake ends the waiting of a group's writers.
+func (g *writeGroup) wake() {
+	if g.members > 0 {
+		close(g.turn)
+		close(g.done)
+	}
 }
 
 // writeFailedLocked cuts off what a failed write may have left. If that works
 // and the disk was merely full, the store goes on; else it refuses writes.
-// Frames queued behind the failed one carry offsets that no longer hold, so
-// they fail with it.
-func (l *commitLog) writeFailedLocked(sg *segment, at int64, cause error) error {
-	err := fmt.Errorf("%s: writing at %d: %w", sg.name, at, cause)
-	l.offset = at
-	if g := l.queue; g != nil {
-		g.err, g.done, l.queue = err, true, nil
-	}
-	cut := sg.file.Truncate(at)
+// Frames queued behind the failed one carry offsets and sequence numbers that
+// no longer hold, so they fail with it.
+func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) error {
+	err := fmt.Errorf("%s: writing at %d: %w", sg.name, g.at, cause)
+	l.offset, l.nextSeq = g.at, g.first
+	cut := sg.file.Truncate(g.at)
 	if cut != nil || !outOfSpace(cause) {
-		return l.failLocked(errors.Join(err, cut))
+		err = l.failLocked(errors.Join(err, cut))
+	}
+	if behind := l.queue; behind != nil {
+		l.queue = nil
+		behind.err = err
+		behind.wake()
 	}
 	return err
 }
@@ -143,50 +222,4 @@ func (l *commitLog) fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failLocked(cause)
-}
-
-// waitSynced returns once every record before next is on disk.
-func (l *commitLog) waitSynced(next uint64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.syncSeq < next {
-		if l.failed != nil {
-			return l.failed
-		}
-		if l.syncing {
-			l.changed.Wait()
-			continue
-		}
-		if err := l.syncLocked(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// syncLocked makes what is written durable, unlocking meanwhile. A sync that
-// failed is never tried again: the kernel may have dropped the pages, and a
-// second sync would succeed without them.
-func (l *commitLog) syncLocked() error {
-	l.syncing = true
-	sg, end, seq := l.active, l.active.size.Load(), l.writeSeq
-	l.mu.Unlock()
-	err := sg.file.Sync()
-	l.mu.Lock()
-	l.syncing = false
-	l.syncs++
-	if err != nil {
-		return l.failLocked(fmt.Errorf("%s: sync: %w", sg.name, err))
-	}
-	l.synced, l.syncSeq = end, max(l.syncSeq, seq)
-	l.changed.Broadcast()
-	return nil
-}
-
-// sync makes everything written so far durable.
-func (l *commitLog) sync() error {
-	l.mu.Lock()
-	next := l.writeSeq
-	l.mu.Unlock()
-	return l.waitSynced(next)
 }

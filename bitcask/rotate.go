@@ -18,14 +18,21 @@ func (l *commitLog) makeRoomLocked(n int64) error {
 		if l.offset+n+footerSize <= limit || l.offset == segmentHeaderSize {
 			return nil
 		}
-		if l.writing || l.syncing || l.queue != nil {
-			l.changed.Wait()
+		if l.writing || l.syncing.going || l.queue != nil {
+			l.waitLocked()
 			continue
 		}
 		if err := l.rotateLocked(); err != nil {
 			return l.failLocked(err)
 		}
 	}
+}
+
+// waitLocked waits until a write or a sync has ended.
+func (l *commitLog) waitLocked() {
+	l.waiting++
+	l.changed.Wait()
+	l.waiting--
 }
 
 // rotateLocked seals the active segment and starts the next. No write or sync
@@ -39,7 +46,7 @@ func (l *commitLog) rotateLocked() error {
 	if err := old.writeFooter(l.foot); err != nil {
 		return err
 	}
-	l.syncSeq, l.syncs = max(l.syncSeq, l.writeSeq), l.syncs+2
+	l.syncing.seq, l.syncing.count = max(l.syncing.seq, l.writeSeq), l.syncing.count+2
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
 	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
@@ -70,8 +77,8 @@ func (s *Store) Rotate() error {
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.writing || l.syncing || l.queue != nil {
-		l.changed.Wait()
+	for l.writing || l.syncing.going || l.queue != nil {
+		l.waitLocked()
 	}
 	if l.failed != nil {
 		return l.failed
@@ -93,7 +100,7 @@ func (s *Store) startActive() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.startLocked(sg, l.foot, end, end)
-		l.syncSeq = l.writeSeq
+		l.syncing.seq = l.writeSeq
 		if s.man.closedID == sg.id && int64(s.man.closedLen) == end {
 			l.closeLen = end
 		}
@@ -118,6 +125,6 @@ func (s *Store) addActive(edit byte, body func(id uint32) []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.startLocked(sg, footer{}, segmentHeaderSize, segmentHeaderSize)
-	l.syncSeq = l.writeSeq
+	l.syncing.seq = l.writeSeq
 	return nil
 }

@@ -28,7 +28,7 @@ func (s *Store) Stats() Stats {
 	}
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	st.Sequence, st.Syncs = s.log.writeSeq-1, s.log.syncs
+	st.Sequence, st.Syncs = s.log.writeSeq-1, s.log.syncing.count
 	if s.log.failed != nil {
 		st.Failed = s.log.failed.Error()
 	}

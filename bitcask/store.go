@@ -84,9 +84,7 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	begin := time.Now()
 	s := &Store{dir: dir, opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
-	s.log.store = s
-	s.log.changed.L = &s.log.mu
-	s.log.nextSeq = 1
+	s.log.init(s)
 	s.segments.Store(new(segmentSet))
 	defer func() {
 		if err != nil {

@@ -1,0 +1,106 @@
+package bitcask_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// slowly delays every operation of a kind on segments.
+func slowly(op vfs.Op, d time.Duration) vfs.Rule {
+	return vfs.Rule{Ops: []vfs.Op{op}, Path: "*.data", Sticky: true, Do: func(vfs.Event) { time.Sleep(d) }}
+}
+
+// TestOneSyncServesAllWaiting: writers that wait for a disk share its syncs.
+func TestOneSyncServesAllWaiting(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s := open(t, "d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways})
+	fault.Inject(slowly(vfs.OpSync, 2*time.Millisecond))
+	const writers, puts = 32, 8
+	before := s.Stats().Syncs
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range puts {
+				if err := s.Put(fmt.Sprint(w, "-", i), []byte("x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.Stats().Syncs - before; n > writers*puts/4 {
+		t.Errorf("%d syncs for %d puts", n, writers*puts)
+	}
+	if at := s.Sequence(); at != writers*puts {
+		t.Errorf("sequence %d after %d puts", at, writers*puts)
+	}
+}
+
+// TestFailedSyncFailsEveryWaiter: of the writers that share a sync none is
+// told that it worked when it has not.
+func TestFailedSyncFailsEveryWaiter(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s, err := bitcask.Open("d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO, Do: func(vfs.Event) { time.Sleep(20 * time.Millisecond) }})
+	var wg sync.WaitGroup
+	for w := range 32 {
+		wg.Go(func() {
+			if err := s.Put(fmt.Sprint(w), []byte("x")); !errors.Is(err, bitcask.ErrFailed) {
+				t.Errorf("put %d: %v", w, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.Close(); !errors.Is(err, bitcask.ErrFailed) {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// TestFullDiskBesideWriters: when a write does not fit, the frames queued
+// behind it fail too, everyone is told the truth, and the log goes on without
+// a gap in offsets or sequence numbers.
+func TestFullDiskBesideWriters(t *testing.T) {
+	mem := vfs.NewMem()
+	fault := vfs.NewFault(mem)
+	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true})
+	for i := range 5 {
+		fault.Inject(vfs.Rule{
+			Ops: []vfs.Op{vfs.OpWrite}, Skip: 10 * i, Err: syscall.ENOSPC, Partial: 13,
+			Do: func(vfs.Event) { time.Sleep(5 * time.Millisecond) },
+		})
+	}
+	const writers, puts = 16, 20
+	var done atomic.Uint64
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			key, last := fmt.Sprint(w), ""
+			for i := range puts {
+				switch err := s.Put(key, fmt.Append(nil, i)); {
+				case err == nil:
+					last = fmt.Sprint(i)
+					done.Add(1)
+				case !errors.Is(err, syscall.ENOSPC):
+					t.Error(err)
+				}
+			}
+			want(t, s, key, last)
+		})
+	}
+	wg.Wait()
+	if at := s.Sequence(); at != done.Load() {
+		t.Errorf("sequence %d after %d puts that worked", at, done.Load())
+	}
+	check(t, s)
+}
