@@ -199,4 +199,51 @@ func (l List) Remove(count int64, value []byte) (int, error) {
 	return n, l.done(t, err)
 }
 
+// End is an end of a list.
+type End = structures.End
+
+// The ends of a list.
+const (
+	Front = structures.Front
+	Back  = structures.Back
+)
+
+// Move takes an element off one end of the list and puts it to an end of the list at another key, which may be the same: that
+// rotates the list. It returns the element, or ErrNotFound if the key does not exist, and ErrWrongType if either key holds
+// anything but a list. O(1).
+func (l List) Move(to string, from, into End) ([]byte, error) {
+	t, err := l.writeKeys([]string{l.key, to})
+	if err != nil {
+		return nil, err
+	}
+	value, ok, err := l.on(t).Move(to, from, into)
+	return owned(value, found(ok, l.done(t, err)))
+}
+
+// PositionOptions narrow List.Positions.
+type PositionOptions = structures.PositionOptions
+
+// Positions returns the positions of the elements that equal value, all of them or those that the options choose, in the
+// order in which they are found. It returns none if the key does not exist. O(n).
+func (l List) Positions(value []byte, o PositionOptions) ([]int64, error) {
+	t, err := l.read()
+	if err != nil {
+		return nil, err
+	}
+	positions, err := l.on(t).Positions(value, o)
+	return positions, l.done(t, err)
+}
+
+// PopFirst removes up to n elements from one end of the first of several lists that exists, and returns its key and them, the
+// outermost first. It returns ErrNotFound if none exists, ErrWrongType if a key before that holds anything else, and
+// structures.ErrNegative for a negative n. O(number of keys), and O(1) an element.
+func (k Keyspace) PopFirst(end End, n int, keys ...string) (key string, values [][]byte, err error) {
+	t, err := k.writeKeys(keys)
+	if err != nil {
+		return "", nil, err
+	}
+	key, values, ok, err := structures.PopFirst(t.txn(), keys, end, n)
+	return key, values, found(ok, k.done(t, err))
+}
+
 func (l List) on(t *Tx) structures.List { return structures.List{Txn: t.txn(), Key: l.key} }

@@ -99,6 +99,7 @@ var modelWrites = []func(*modelOp){
 	opPush, opPush, opPush, opPushIfPresent, opPop, opPop, opListSet, opListSet, opTrim, opInsert, opInsert, opRemove, opRemove,
 	opSetAdd, opSetAdd, opSetAdd, opSetRemove, opSetRemove, opSetPop,
 	opZAdd, opZAdd, opZAdd, opZAdd, opZIncr, opZRemove, opZRemove, opZRemoveRange, opZPop,
+	opListMove, opListMove, opSetMove, opZCombine, opZPutRange,
 }
 
 func opGet(x *modelOp) {

@@ -166,6 +166,41 @@ func (s Set) VisitCombined(op SetOp, others []string, visit func(member []byte) 
 	return s.done(t, structures.Combine(t.txn(), op, keys, visit))
 }
 
+// Move takes a member out of the set and adds it to the one at another key; it says false if this set does not have it.
+// O(log n).
+func (s Set) Move(to, member string) (bool, error) {
+	t, err := s.writeKeys([]string{s.key, to})
+	if err != nil {
+		return false, err
+	}
+	ok, err := s.on(t).Move(to, member)
+	return ok, s.done(t, err)
+}
+
+// PutCombined makes the key the union, the intersection or the difference of the sets at keys, whatever it held before, and
+// returns how many members it has; none deletes the key. The key may be one of the sets, and has no deadline afterwards. The
+// result is held in memory until it is written. Costs are those of Union, Inter and Diff, and O(log n) a member of the result.
+func (s Set) PutCombined(op SetOp, keys ...string) (int, error) {
+	t, err := s.writeKeys(append([]string{s.key}, keys...))
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.on(t).PutCombined(op, keys)
+	return n, s.done(t, err)
+}
+
+// InterLen returns how many members this set and all sets at the other keys have; it stops at limit if that is not 0.
+// O(smallest * keys * log n).
+func (s Set) InterLen(limit int, others ...string) (int, error) {
+	keys := append([]string{s.key}, others...)
+	t, err := s.readKeys(keys)
+	if err != nil {
+		return 0, err
+	}
+	n, err := structures.CountInter(t.txn(), keys, limit, true)
+	return n, s.done(t, err)
+}
+
 func (s Set) on(t *Tx) structures.Set { return structures.Set{Txn: t.txn(), Key: s.key} }
 
 // collect returns a visitor that copies what it sees to the end of a slice.

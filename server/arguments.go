@@ -30,6 +30,44 @@ func (c *call) parsePositive(i int) (int, error) {
 	return int(n), nil
 }
 
+// parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the text, which says what is wrong.
+func (c *call) parseLeast(i int, least int64, text replyError) (int64, error) {
+	n, ok := parseInt(c.args[i])
+	if !ok || n < least {
+		return 0, text
+	}
+	return n, nil
+}
+
+// The refusals of counts.
+const (
+	errNumkeys       replyError = "ERR numkeys should be greater than 0"
+	errCount         replyError = "ERR count should be greater than 0"
+	errLimitNegative replyError = "ERR LIMIT can't be negative"
+)
+
+// parseKeys reads the number of keys in argument i and returns them and where the next argument is. It fails with
+// errSyntax if there are fewer.
+func (c *call) parseKeys(i int) (keys []string, next int, err error) {
+	n, err := c.parseLeast(i, 1, errNumkeys)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n > int64(len(c.args)-i-1) {
+		return nil, 0, errSyntax
+	}
+	next = i + 1 + int(n)
+	return stringsOf(c.args[i+1 : next]), next, nil
+}
+
+func stringsOf(args [][]byte) []string {
+	list := make([]string, 0, len(args))
+	for _, arg := range args {
+		list = append(list, string(arg))
+	}
+	return list
+}
+
 // parseFloat returns argument i as a double that is not NaN.
 func (c *call) parseFloat(i int) (float64, error) {
 	f, ok := number.ParseFloat(c.args[i])
@@ -43,13 +81,7 @@ func (c *call) parseFloat(i int) (float64, error) {
 func (c *call) is(i int, keyword string) bool { return equalFold(c.args[i], keyword) }
 
 // strings returns the arguments from i on as strings.
-func (c *call) strings(i int) []string {
-	list := make([]string, 0, len(c.args)-i)
-	for _, arg := range c.args[i:] {
-		list = append(list, string(arg))
-	}
-	return list
-}
+func (c *call) strings(i int) []string { return stringsOf(c.args[i:]) }
 
 // scanOptions are the words behind the cursor of a scan.
 type scanOptions struct {

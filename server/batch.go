@@ -40,7 +40,7 @@ func (s *Session) gather(command *Command, args [][]byte) bool {
 	b.args = append(b.args, args...)
 	b.keys = command.appendKeys(b.keys, args)
 	r := request{command: command, args: b.args[from:len(b.args):len(b.args)], mark: s.parser.Mark()}
-	if command.Keys[0].First == 1 && len(b.keys) > firstKey {
+	if command.startsWithKey() && len(b.keys) > firstKey {
 		r.first = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)

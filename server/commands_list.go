@@ -69,6 +69,27 @@ var listCommands = []*Command{
 		Complexity: "O(n), n being the length of the list", Summary: "Removes elements that equal a value and returns how many.",
 		Syntax: "key count element", run: lremCommand,
 	},
+	{
+		Name: "lpos", Arity: -3, Flags: ReadOnly, Group: GroupList, Keys: one("RO access"), Since: "6.0.6",
+		Complexity: "O(n), n being the length of the list", Summary: "Returns the positions of elements that equal a value.",
+		Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", run: lposCommand,
+	},
+	{
+		Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: fromTo(), Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Moves an element from an end of one list to an end of another, and returns it.",
+		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", run: lmoveCommand,
+	},
+	{
+		Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Group: GroupList, Keys: fromTo(), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Moves the last element of a list to the front of another, and returns it.", Syntax: "source destination",
+		run: func(c *call) error { return c.move(db.Back, db.Front) },
+	},
+	{
+		Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupList, Keys: counted("RW access delete"), Since: "7.0.0",
+		Complexity: "O(n+m), n being the number of keys and m that of the elements returned",
+		Summary:    "Removes and returns elements of the first list that exists.",
+		Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", run: lmpopCommand,
+	},
 }
 
 // pop is LPOP and RPOP: one element, or with a count an array of them.
@@ -93,10 +114,7 @@ func pop(c *call, single func(db.List) ([]byte, error), several func(db.List, in
 	if err != nil {
 		return err
 	}
-	c.out.Array(len(values))
-	for _, value := range values {
-		c.out.Bulk(value)
-	}
+	c.bulks(values)
 	return nil
 }
 
@@ -188,4 +206,162 @@ func lremCommand(c *call) error {
 		return errBetween(-math.MaxInt64, math.MaxInt64)
 	}
 	return c.int(c.tx.List(c.key(1)).Remove(count, c.arg(3)))
+}
+
+// lposCommand is LPOS. Without COUNT it replies with one position or a null, with COUNT with an array.
+func lposCommand(c *call) error {
+	o := db.PositionOptions{Rank: 1}
+	single := true
+	for i := 3; i < len(c.args); i += 2 {
+		if i+1 == len(c.args) {
+			return errSyntax
+		}
+		var err error
+		switch {
+		case c.is(i, "rank"):
+			o.Rank, err = c.parseRank(i + 1)
+		case c.is(i, "count"):
+			single = false
+			o.Count, err = c.parseLeast(i+1, 0, "ERR COUNT can't be negative")
+		case c.is(i, "maxlen"):
+			o.MaxLen, err = c.parseLeast(i+1, 0, "ERR MAXLEN can't be negative")
+		default:
+			return errSyntax
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if single {
+		o.Count = 1
+	}
+	positions, err := c.tx.List(c.key(1)).Positions(c.arg(2), o)
+	switch {
+	case err != nil:
+		return err
+	case !single:
+		c.out.Array(len(positions))
+		for _, position := range positions {
+			c.out.Int(position)
+		}
+	case len(positions) == 0:
+		c.out.Null()
+	default:
+		c.out.Int(positions[0])
+	}
+	return nil
+}
+
+func (c *call) parseRank(i int) (int64, error) {
+	rank, err := c.parseInt(i)
+	switch {
+	case err != nil:
+		return 0, err
+	case rank == math.MinInt64:
+		return 0, errBetween(-math.MaxInt64, math.MaxInt64)
+	case rank == 0:
+		return 0, replyError("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +
+			"or use negative to start from the end of the list")
+	}
+	return rank, nil
+}
+
+// parseEnd reads LEFT or RIGHT.
+func (c *call) parseEnd(i int) (db.End, error) {
+	switch {
+	case c.is(i, "left"):
+		return db.Front, nil
+	case c.is(i, "right"):
+		return db.Back, nil
+	}
+	return 0, errSyntax
+}
+
+// parseEnds reads the two words of LMOVE and BLMOVE.
+func (c *call) parseEnds(i int) (from, into db.End, err error) {
+	if from, err = c.parseEnd(i); err == nil {
+		into, err = c.parseEnd(i + 1)
+	}
+	return from, into, err
+}
+
+func lmoveCommand(c *call) error {
+	from, into, err := c.parseEnds(3)
+	if err != nil {
+		return err
+	}
+	return c.move(from, into)
+}
+
+func (c *call) move(from, into db.End) error {
+	return c.bulk(c.tx.List(c.key(1)).Move(c.key(2), from, into))
+}
+
+// multiPop is what LMPOP, ZMPOP and their blocking forms have in common: keys, an end and a count.
+type multiPop struct {
+	keys  []string
+	back  bool // RIGHT, MAX
+	count int
+}
+
+// parseMultiPop reads the arguments from the number of keys on; front and back are the words for the two ends.
+func (c *call) parseMultiPop(i int, front, back string) (p multiPop, err error) {
+	var next int
+	if p.keys, next, err = c.parseKeys(i); err != nil {
+		return p, err
+	}
+	switch {
+	case next == len(c.args) || !c.is(next, front) && !c.is(next, back):
+		return p, errSyntax
+	case len(c.args) == next+1:
+		p.count = 1
+	case len(c.args) >= next+3 && c.is(next+1, "count"):
+		n, err := c.parseLeast(next+2, 1, errCount)
+		if err != nil {
+			return p, err
+		}
+		if len(c.args) > next+3 {
+			return p, errSyntax
+		}
+		p.count = int(min(n, math.MaxInt32))
+	default:
+		return p, errSyntax
+	}
+	p.back = c.is(next, back)
+	return p, nil
+}
+
+// end is the end of a list that the pop is about.
+func (p *multiPop) end() db.End {
+	if p.back {
+		return db.Back
+	}
+	return db.Front
+}
+
+func lmpopCommand(c *call) error {
+	p, err := c.parseMultiPop(1, "left", "right")
+	if err != nil {
+		return err
+	}
+	key, values, err := c.tx.Keyspace().PopFirst(p.end(), p.count, p.keys...)
+	if errors.Is(err, db.ErrNotFound) {
+		c.out.NullArray()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.out.Array(2)
+	c.out.BulkString(key)
+	c.bulks(values)
+	return nil
+}
+
+// bulks replies with an array of strings.
+func (c *call) bulks(values [][]byte) {
+	c.out.Array(len(values))
+	for _, value := range values {
+		c.out.Bulk(value)
+	}
 }

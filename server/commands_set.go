@@ -53,6 +53,11 @@ var setCommands = []*Command{
 		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and where to go on.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count]", run: sscanCommand,
 	},
+	{
+		Name: "smove", Arity: 4, Flags: Write | Fast, Group: GroupSet, Keys: fromTo(), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Moves a member from one set to another and says whether it was there.", Syntax: "source destination member",
+		run: func(c *call) error { return c.flag(c.tx.Set(c.key(1)).Move(c.key(2), c.key(3))) },
+	},
 }
 
 var setAlgebraCommands = []*Command{
@@ -70,6 +75,29 @@ var setAlgebraCommands = []*Command{
 		Name: "sdiff", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of the first set that no other set has.",
 		Syntax: "key [key ...]", run: func(c *call) error { return combine(c, db.DiffOf) },
+	},
+	{
+		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: into(restOf("RO access")), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets", Summary: "Stores the members of any of several sets and returns how many they are.",
+		Syntax: "destination key [key ...]", run: func(c *call) error { return combineStore(c, db.UnionOf) },
+	},
+	{
+		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Since: "1.0.0",
+		Keys:       []Keys{{Use: "RW update", First: 1, Step: 1}, restOf("RO access")}, // as Redis has it
+		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
+		Summary:    "Stores the members that all of several sets have and returns how many they are.",
+		Syntax:     "destination key [key ...]", run: func(c *call) error { return combineStore(c, db.InterOf) },
+	},
+	{
+		Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: into(restOf("RO access")), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets",
+		Summary:    "Stores the members of the first set that no other set has and returns how many they are.",
+		Syntax:     "destination key [key ...]", run: func(c *call) error { return combineStore(c, db.DiffOf) },
+	},
+	{
+		Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSet, Keys: counted("RO access"), Since: "7.0.0",
+		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
+		Summary:    "Returns how many members all of several sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", run: sintercardCommand,
 	},
 }
 
@@ -176,4 +204,38 @@ func combine(c *call, op db.SetOp) error {
 	})
 	c.out.EndSet(mark, n)
 	return err
+}
+
+func combineStore(c *call, op db.SetOp) error {
+	return c.int(c.tx.Set(c.key(1)).PutCombined(op, c.strings(2)...))
+}
+
+func sintercardCommand(c *call) error {
+	n, err := c.parseLeast(1, 1, errNumkeys)
+	if err != nil {
+		return err
+	}
+	if n > int64(len(c.args)-2) {
+		return replyError("ERR Number of keys can't be greater than number of args")
+	}
+	limit, err := c.parseLimit(2 + int(n))
+	if err != nil {
+		return err
+	}
+	return c.int(c.tx.Set(c.key(2)).InterLen(limit, stringsOf(c.args[3:2+n])...))
+}
+
+// parseLimit reads the LIMIT of SINTERCARD and ZINTERCARD from argument i on, 0 if there is none.
+func (c *call) parseLimit(i int) (limit int, err error) {
+	for ; i < len(c.args); i += 2 {
+		if !c.is(i, "limit") || i+1 == len(c.args) {
+			return 0, errSyntax
+		}
+		n, err := c.parseLeast(i+1, 0, errLimitNegative)
+		if err != nil {
+			return 0, err
+		}
+		limit = int(min(n, math.MaxInt32))
+	}
+	return limit, nil
 }

@@ -76,6 +76,7 @@ const (
 // rangeQuery is a range command taken apart.
 type rangeQuery struct {
 	old           bool // one of the commands that have order and direction in their name
+	store         bool // ZRANGESTORE, which has no scores to show
 	by            order
 	reverse       bool
 	withScores    bool
@@ -103,7 +104,7 @@ func (q *rangeQuery) options(c *call, i int) (err error) {
 	for ; i < len(c.args); i++ {
 		more := len(c.args) - i - 1
 		switch {
-		case c.is(i, "withscores"):
+		case !q.store && c.is(i, "withscores"):
 			q.withScores = true
 		case c.is(i, "limit") && more >= 2:
 			q.limited = true
@@ -188,23 +189,38 @@ func zrange(c *call, q rangeQuery) error {
 	if err != nil {
 		return err
 	}
-	pairs := q.withScores && c.out.Version() == 3
-	start := func(n int) {
-		if q.withScores && !pairs {
-			n *= 2
-		}
-		c.out.Array(n)
+	reply := c.scoredReply(q.withScores)
+	return c.tx.SortedSet(c.key(1)).Visit(r, reply.start, reply.add)
+}
+
+// scoredReply replies with members, alone or with their scores: those stand behind the members in RESP2, and in pairs with
+// them in RESP3.
+type scoredReply struct {
+	out           *resp.Writer
+	scores, pairs bool
+}
+
+func (c *call) scoredReply(scores bool) scoredReply {
+	return scoredReply{out: c.out, scores: scores, pairs: scores && c.out.Version() == 3}
+}
+
+func (r scoredReply) start(n int) {
+	if r.scores && !r.pairs {
+		n *= 2
 	}
-	return c.tx.SortedSet(c.key(1)).Visit(r, start, func(member []byte, score float64) bool {
-		if pairs {
-			c.out.Array(2)
-		}
-		c.out.Bulk(member)
-		if q.withScores {
-			c.out.Double(score)
-		}
-		return !c.out.Exceeded()
-	})
+	r.out.Array(n)
+}
+
+// add adds a member and says whether there is room for more.
+func (r scoredReply) add(member []byte, score float64) bool {
+	if r.pairs {
+		r.out.Array(2)
+	}
+	r.out.Bulk(member)
+	if r.scores {
+		r.out.Double(score)
+	}
+	return !r.out.Exceeded()
 }
 
 func zcount(c *call, by order) error {

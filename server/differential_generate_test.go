@@ -202,6 +202,16 @@ var commands = map[string]func(g *generator) []string{
 	},
 	"lrem": func(g *generator) []string { return g.keyAnd(g.integer(), g.element()) },
 
+	"lpos": func(g *generator) []string {
+		return g.keyAnd(g.element(), g.maybe(3, "rank", g.integer()), g.maybe(3, "COUNT", g.count()), g.maybe(4, "maxlen", g.count()),
+			g.maybe(30, pick(g, "rank", "nope")))
+	},
+	"lmove": func(g *generator) []string {
+		return g.keyAnd(g.key(), pick(g, "left", "RIGHT", "right", "x"), pick(g, "LEFT", "right"))
+	},
+	"rpoplpush": func(g *generator) []string { return g.keyAnd(g.key()) },
+	"lmpop":     func(g *generator) []string { return g.multiPop("left", "RIGHT") },
+
 	"sadd":       func(g *generator) []string { return g.keyAnd(g.several(1, 6, g.element)) },
 	"srem":       func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
 	"scard":      func(g *generator) []string { return g.keyAnd() },
@@ -216,6 +226,12 @@ var commands = map[string]func(g *generator) []string{
 	"sinter": func(g *generator) []string { return g.several(1, 3, g.key) },
 	"sdiff":  func(g *generator) []string { return g.several(1, 3, g.key) },
 	"sscan":  func(g *generator) []string { return g.keyAnd(g.scan()) },
+	"smove":  func(g *generator) []string { return g.keyAnd(g.key(), g.element()) },
+
+	"sunionstore": func(g *generator) []string { return g.several(1, 4, g.key) },
+	"sinterstore": func(g *generator) []string { return g.several(2, 3, g.key) },
+	"sdiffstore":  func(g *generator) []string { return g.several(2, 3, g.key) },
+	"sintercard":  func(g *generator) []string { return join(g.counted(), g.maybe(2, "LIMIT", g.count())) },
 
 	"zadd":     (*generator).zadd,
 	"zincrby":  func(g *generator) []string { return g.keyAnd(g.float(), g.element()) },
@@ -245,6 +261,22 @@ var commands = map[string]func(g *generator) []string{
 	"zremrangebyrank":  func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
 	"zremrangebyscore": func(g *generator) []string { return g.keyAnd(g.scoreBound(), g.scoreBound()) },
 	"zremrangebylex":   func(g *generator) []string { return g.keyAnd(g.lexBound(), g.lexBound()) },
+
+	"zunion": func(g *generator) []string { return join(g.counted(), g.combination(), g.maybe(2, "withscores")) },
+	"zinter": func(g *generator) []string { return join(g.counted(), g.combination(), g.maybe(2, "WITHSCORES")) },
+	"zdiff": func(g *generator) []string {
+		return join(g.counted(), g.maybe(2, "withscores"), g.maybe(20, g.combination()...))
+	},
+	"zunionstore": func(g *generator) []string { return g.keyAnd(g.counted(), g.combination(), g.maybe(30, "withscores")) },
+	"zinterstore": func(g *generator) []string { return g.keyAnd(g.counted(), g.combination()) },
+	"zdiffstore":  func(g *generator) []string { return g.keyAnd(g.counted()) },
+	"zintercard":  func(g *generator) []string { return join(g.counted(), g.maybe(2, "limit", g.count())) },
+	"zrangestore": func(g *generator) []string { return g.keyAnd(g.zrange()) },
+	"zmpop":       func(g *generator) []string { return g.multiPop("min", "MAX") },
+	"zrandmember": func(g *generator) []string {
+		return g.keyAnd(g.maybe(2, join(pick(g, "0", "1", "3", "-5", "100", "x", "-9223372036854775808", "9223372036854775807"),
+			g.maybe(2, pick(g, "withscores", "withscores", "x")))...))
+	},
 
 	"del":    func(g *generator) []string { return g.several(1, 2, g.key) },
 	"unlink": func(g *generator) []string { return g.several(1, 2, g.key) },

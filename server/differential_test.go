@@ -150,17 +150,23 @@ func (p *pair) run(args []string) string {
 			return p.spop(args)
 		case "srandmember":
 			return p.srandmember(args)
+		case "zrandmember":
+			return p.zrandmember(args)
 		case "scan", "sscan", "hscan", "zscan":
 			return p.scan(name, args)
 		}
-	} else if name == "spop" || name == "srandmember" || strings.HasSuffix(name, "scan") {
+	} else if name == "spop" || strings.HasSuffix(name, "randmember") || strings.HasSuffix(name, "scan") {
 		return "" // chance cannot be taken back within a transaction
 	}
 	if unlike70(name, args) || timeToLive(args) > 0 && !expiresSoon(args) {
 		return ""
 	}
 	if isLex(name, args) {
-		if p.multi || !p.equalScores(args[1]) {
+		source := args[1]
+		if name == "zrangestore" && len(args) > 2 {
+			source = args[2]
+		}
+		if p.multi || !p.equalScores(source) {
 			return "" // without equal scores a range of names has no meaning
 		}
 	}
@@ -216,6 +222,8 @@ func unlike70(name string, args []string) bool {
 		return len(args) == 4 // WITHSCORE since 7.2
 	case "lrem":
 		return len(args) == 4 && args[2] == "-9223372036854775808" // refused since 7.2: it has no positive counterpart
+	case "lpos":
+		return slices.Contains(args, "-9223372036854775808") // the same
 	}
 	return false
 }
@@ -311,7 +319,8 @@ var anyOrder = []string{"smembers", "sunion", "sinter", "sdiff", "keys", "hkeys"
 
 // doubles are the commands whose replies hold doubles. Redis 7.0 prints them with 17 digits, later ones as Stave does, with
 // as few as needed.
-var doubles = []string{"zscore", "zmscore", "zadd", "zincrby", "zrange", "zrevrange", "zrangebyscore", "zrevrangebyscore", "zpopmin", "zpopmax", "zscan"}
+var doubles = []string{"zscore", "zmscore", "zadd", "zincrby", "zrange", "zrevrange", "zrangebyscore", "zrevrangebyscore", "zpopmin", "zpopmax", "zscan",
+	"zunion", "zinter", "zdiff", "zmpop"}
 
 // diff compares two replies to one command.
 func diff(name string, ours, theirs resp.Reply) string {

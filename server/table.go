@@ -106,7 +106,7 @@ var commandIndex map[string]*Command
 func init() {
 	for _, group := range [][]*Command{
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
-		sortedSetCommands, sortedSetRangeCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
+		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 	} {
 		Commands = append(Commands, group...)
 	}
@@ -235,6 +235,9 @@ func (c *Command) appendKeys(keys []string, args [][]byte) []string {
 	return keys
 }
 
+// startsWithKey says whether argument 1 is the first of the keys.
+func (c *Command) startsWithKey() bool { return c.Keys[0].First == 1 && !c.Keys[0].Counted }
+
 // Categories returns the ACL categories, "@" first: those that follow from the flags and the one of the group.
 func (c *Command) Categories() []string {
 	var names []string
@@ -269,6 +272,20 @@ func one(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
 
 // many is that of commands whose arguments are all keys.
 func many(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }
+
+// restOf is the run of keys from argument 2 on.
+func restOf(use string) Keys { return Keys{Use: use, First: 2, Last: -1, Step: 1} }
+
+// counted is that of commands that say how many keys follow.
+func counted(use string) []Keys { return []Keys{{Use: use, First: 1, Counted: true}} }
+
+// fromTo is that of commands that take from one key and give to the next.
+func fromTo() []Keys {
+	return []Keys{{Use: "RW access delete", First: 1, Step: 1}, {Use: "RW insert", First: 2, Step: 1}}
+}
+
+// into is that of commands whose first key takes what is made of the others.
+func into(others Keys) []Keys { return []Keys{{Use: "OW update", First: 1, Step: 1}, others} }
 
 // isWrite says whether the command needs a writing transaction.
 func (c *Command) isWrite() bool { return c.Flags&Write != 0 }

@@ -14,7 +14,7 @@ func (s *Session) begin() error {
 		return command.run(&s.call)
 	}
 	s.keys = command.appendKeys(s.keys[:0], args)
-	if command.Keys[0].First == 1 && len(s.keys) > 0 {
+	if command.startsWithKey() && len(s.keys) > 0 {
 		s.call.first = s.keys[0]
 	}
 	return s.unit(command.isWrite(), s.keys, s.inTx)

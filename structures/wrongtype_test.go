@@ -53,6 +53,19 @@ func (m *memory) listCalls() []call {
 		func(k string) error { return m.list(k).Trim(0, -1) },
 		func(k string) error { _, err := m.list(k).Insert(true, nil, nil); return err },
 		func(k string) error { _, err := m.list(k).Remove(0, nil); return err },
+		func(k string) error { _, err := m.list(k).Positions(nil, structures.PositionOptions{}); return err },
+		func(k string) error {
+			_, _, err := m.list(k).Move("none", structures.Front, structures.Back)
+			return err
+		},
+		func(k string) error {
+			_, _, err := m.list("list").Move(k, structures.Front, structures.Back)
+			return err
+		},
+		func(k string) error {
+			_, _, _, err := structures.PopFirst(m, []string{"none", k}, structures.Front, 1)
+			return err
+		},
 	}
 }
 
@@ -71,6 +84,10 @@ func (m *memory) setCalls() []call {
 			_, err := m.set(k).Scan(0, structures.ScanOptions{}, func([]byte) {})
 			return err
 		},
+		func(k string) error { _, err := m.set(k).Move("none", "m"); return err },
+		func(k string) error { _, err := m.set("set").Move(k, "m"); return err },
+		func(k string) error { _, err := m.set("to").PutCombined(structures.Union, []string{k}); return err },
+		func(k string) error { _, err := structures.CountInter(m, []string{"none", k}, 0, true); return err },
 		func(k string) error { return structures.Combine(m, structures.Union, []string{k}, nil) },
 		func(k string) error { return structures.Combine(m, structures.Inter, []string{"none", k}, nil) },
 		func(k string) error { return structures.Combine(m, structures.Diff, []string{"none", k}, nil) },
@@ -94,6 +111,12 @@ func (m *memory) zsetCalls() []call {
 		},
 		func(k string) error { _, err := m.zset(k).Pop(1, false); return err },
 		func(k string) error { _, err := m.zset(k).RemoveRange(structures.RankRange{}); return err },
+		func(k string) error { _, err := m.zset("to").PutRange(k, structures.RankRange{}); return err },
+		func(k string) error {
+			_, _, _, err := structures.PopFirstScored(m, []string{"none", k}, 1, true)
+			return err
+		},
+		func(k string) error { return m.zset(k).VisitRandom(1, rand.Uint64, nil, nil) },
 		func(k string) error {
 			_, _, err := m.zset(k).Page(nil, structures.RankRange{}, structures.Position{}, 1)
 			return err

@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// The grammar and the comparison of commands on several collections at once.
+
+// counted is a number of keys and the keys; now and then the number is wrong.
+func (g *generator) counted() []string {
+	keys := g.several(1, 3, g.key)
+	n := strconv.Itoa(len(keys))
+	if g.chance(20) {
+		n = pick(g, "0", "-1", "x", "1", "2", "4", "100", "1.5", "")
+	}
+	return join(n, keys)
+}
+
+// multiPop are the arguments of LMPOP and its like.
+func (g *generator) multiPop(front, back string) []string {
+	return join(g.counted(), pick(g, front, back, back, front, front, "x"), g.maybe(2, "COUNT", g.count()), g.maybe(30, pick(g, "count", "nope")))
+}
+
+// combination are the words behind the keys of ZUNION and its like.
+func (g *generator) combination() []string {
+	var weights []string
+	for range 1 + g.r.IntN(3) {
+		weights = append(weights, g.float())
+	}
+	return join(g.maybe(3, join("weights", weights)...), g.maybe(3, "AGGREGATE", pick(g, "sum", "MIN", "max", "x")), g.maybe(30, pick(g, "weights", "aggregate", "nope")))
+}
+
+// zrandmember compares errors and sizes, and looks each member up.
+func (p *pair) zrandmember(args []string) string {
+	ours, err := p.stave.do(args)
+	if err != nil {
+		return err.Error()
+	}
+	theirs, err := p.redis.do(args)
+	if err != nil {
+		return err.Error()
+	}
+	if ours.IsError() || ours.Null || ours.Kind != theirs.Kind || len(ours.Items) != len(theirs.Items) || ours.Kind == resp.Array && len(ours.Items) == 0 {
+		return diff("zrandmember", ours, theirs)
+	}
+	width := 1
+	items := ours.Items
+	if len(args) == 4 {
+		width = 2
+		if items[0].Kind == resp.Array {
+			items = nil
+			for _, pair := range ours.Items {
+				items = append(items, pair.Items...)
+			}
+		}
+	}
+	if ours.Kind == resp.BulkString {
+		items = []resp.Reply{ours}
+	}
+	var chosen []string
+	for i := 0; i < len(items); i += width {
+		member := string(items[i].Text)
+		score, err := p.redis.do([]string{"zscore", args[1], member})
+		if err != nil || score.Null || width == 2 && !same(items[i+1], score, 0, true) {
+			return fmt.Sprintf("stave chose %q: %s, %v", member, show(score), err)
+		}
+		chosen = append(chosen, member)
+	}
+	if slices.Sort(chosen); len(args) > 2 && !strings.HasPrefix(args[2], "-") && len(slices.Compact(chosen)) != len(chosen) {
+		return fmt.Sprintf("stave chose a member twice: %q", chosen)
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package structures
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Move takes a member out of the set and adds it to the one at another key. It
+// says false if the set does not have it. O(log n).
+func (s Set) Move(to, member string) (bool, error) {
+	f, err := s.open()
+	if err != nil || !f.Valid() {
+		return false, err
+	}
+	target := Set{Txn: s.Txn, Key: to}
+	// The type is proved before anything is written.
+	if _, err := target.open(); err != nil {
+		return false, err
+	}
+	if s.Key == to {
+		_, ok := f.Get(member)
+		return ok, nil
+	}
+	if n, err := s.Remove([]string{member}); err != nil || n == 0 {
+		return false, err
+	}
+	_, err = target.Add([]string{member})
+	return true, err
+}
+
+// PutCombined makes the key the combination of the sets at keys, whatever it
+// held before, and returns how many members it has; none deletes the key. The
+// key may be one of the sets. The result is held in memory until it is written.
+// Costs are those of Combine, and O(1) a member of the result.
+func (s Set) PutCombined(op SetOp, keys []string) (int, error) {
+	var members []string
+	err := Combine(s.Txn, op, keys, func(member []byte) bool {
+		members = append(members, string(member))
+		return true
+	})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.Txn.Drop(s.Key); err != nil {
+		return 0, err
+	}
+	return s.Add(members)
+}
+
+// CountInter returns how many members all of the sets and sorted sets at keys
+// have, or only sets if that is asked for; it stops at limit if that is not 0.
+// O(smallest size * keys * log n).
+func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
+	all := make([]keydir.Family, len(keys))
+	missing := false
+	for i, key := range keys {
+		var err error
+		if onlySets {
+			all[i], err = open(t, key, keydir.Set)
+		} else {
+			all[i], err = openMembers(t, key)
+		}
+		if err != nil {
+			return 0, err
+		}
+		missing = missing || !all[i].Valid()
+	}
+	if missing || len(all) == 0 {
+		return 0, nil
+	}
+	slices.SortStableFunc(all, func(a, b keydir.Family) int { return cmp.Compare(a.Len(), b.Len()) })
+	n := 0
+	all[0].Each(func(member []byte, _ keydir.Loc) bool {
+		if inAll(all[1:], member) {
+			n++
+		}
+		return n != limit || limit == 0
+	})
+	return n, nil
+}
+
+// openMembers finds the set or the sorted set at key.
+func openMembers(t Txn, key string) (keydir.Family, error) {
+	slot, f, err := t.Find(key)
+	switch {
+	case err != nil || slot.Type == keydir.None:
+		return keydir.Family{}, err
+	case slot.Type != keydir.Set && slot.Type != keydir.ZSet:
+		return keydir.Family{}, ErrWrongType
+	}
+	return f, nil
+}

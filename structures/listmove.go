@@ -1,0 +1,111 @@
+package structures
+
+import (
+	"bytes"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Move takes an element off one end of the list and puts it to an end of the
+// list at another key, which may be the same: that rotates it. It returns the
+// element, and false if the key does not exist. O(1).
+func (l List) Move(to string, from, into End) ([]byte, bool, error) {
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return nil, false, err
+	}
+	target := List{Txn: l.Txn, Key: to}
+	// The type is proved before anything is written.
+	if _, err := target.open(); err != nil {
+		return nil, true, err
+	}
+	if to == l.Key && f.Len() == 1 {
+		// To pop the only element would delete the key, with its deadline.
+		value, _, err := l.At([]byte{}, 0)
+		if err != nil {
+			return nil, true, err
+		}
+		_, err = l.Set(0, value)
+		return value, true, err
+	}
+	values, _, err := l.Pop(from, 1)
+	if err != nil {
+		return nil, true, err
+	}
+	if _, err := target.Push(into, values); err != nil {
+		return nil, true, err
+	}
+	return values[0], true, nil
+}
+
+// PopFirst is Pop on the first of several lists that exists, and returns its
+// key. It says false if none does. O(number of keys), and O(1) an element.
+func PopFirst(t Txn, keys []string, end End, n int) (key string, values [][]byte, ok bool, err error) {
+	for _, key := range keys {
+		values, ok, err := List{Txn: t, Key: key}.Pop(end, n)
+		if err != nil || ok {
+			return key, values, ok, err
+		}
+	}
+	return "", nil, false, nil
+}
+
+// PositionOptions narrow a search for elements.
+type PositionOptions struct {
+	// Rank is which match is the first that counts; a negative one searches
+	// from the back, -1 being the last match. Default: 1.
+	Rank int64
+	// Count is how many matches to return. Default: all of them.
+	Count int64
+	// MaxLen bounds how many elements are compared. Default: all of them.
+	MaxLen int64
+}
+
+// Positions returns the positions, counted from the front, of elements that
+// equal value, in the order in which they are found. O(n).
+func (l List) Positions(value []byte, o PositionOptions) ([]int64, error) {
+	f, err := l.open()
+	if err != nil || !f.Valid() {
+		return nil, err
+	}
+	return l.positions(f, value, o)
+}
+
+func (l List) positions(f keydir.Family, value []byte, o PositionOptions) ([]int64, error) {
+	n := int64(f.Len())
+	skip, backwards := o.Rank-1, false
+	if o.Rank < 0 {
+		// Not -o.Rank - 1, which overflows for the lowest rank.
+		skip, backwards = -(o.Rank + 1), true
+	}
+	skip = max(skip, 0)
+	most := n
+	if o.MaxLen > 0 {
+		most = min(most, o.MaxLen)
+	}
+	r := l.reader(f)
+	defer r.release()
+	head, _ := f.Bounds()
+	var found []int64
+	for i := range most {
+		position := i
+		if backwards {
+			position = n - 1 - i
+		}
+		elem, err := r.at(head + position)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(elem, value) {
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if found = append(found, position); int64(len(found)) == o.Count {
+			break
+		}
+	}
+	return found, nil
+}
