@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/stavedb/stave/internal/ordered"
@@ -81,12 +82,84 @@ func inOrder(list []*source, fn func(sg *segment, e *entry) error) error {
 	return nil
 }
 
-// load builds the keydir.
+// load builds the keydir: from the INDEX and what the log has after it, or from
+// all of the log.
 func (s *Store) load() error {
-	s.replayed = func(DeadlineEvent) {}
-	if s.opts.Loading != nil {
-		s.replayed = s.opts.Loading(s.man.store)
+	var ix *indexContents
+	if !s.opts.NoIndex {
+		var err error
+		if ix, err = s.loadIndex(); err != nil && !isNotExist(err) {
+			s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+		}
 	}
+	if ix != nil && !s.startReplay(ix.upTo) {
+		if err := s.tellDeadlines(max(ix.upTo, 1)); err != nil {
+			s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+			s.unload()
+			ix = nil
+		}
+	}
+	if ix == nil {
+		s.startReplay(0)
+		return s.replayLog(new(indexContents))
+	}
+	s.recovery.Indexed = true
+	s.noteIndex(ix)
+	return s.replayLog(ix)
+}
+
+// startReplay tells who listens for deadlines from where on he will hear of
+// changes. It reports false if he does not know those before.
+func (s *Store) startReplay(after uint64) (known bool) {
+	s.replayed = func(DeadlineEvent) {}
+	if s.opts.Loading == nil {
+		return true
+	}
+	s.replayed, known = s.opts.Loading(s.man.store, after)
+	return known || after == 0
+}
+
+// tellDeadlines tells of all the deadlines there are, from their records.
+func (s *Store) tellDeadlines(seq uint64) error {
+	for _, sp := range s.spaces.now.Load().byID {
+		var locs []keydir.Loc
+		for stripe := range keydir.Stripes {
+			sp.dir.Scan(stripe, 0, func(_ uint64, slot keydir.Slot) bool {
+				if slot.Type == keydir.Deadline {
+					locs = append(locs, slot.Loc)
+				}
+				return true
+			})
+		}
+		slices.Sort(locs) // in the order in which they lie on disk
+		for _, loc := range locs {
+			if err := s.tellDeadline(sp, loc, seq); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) tellDeadline(sp *space, loc keydir.Loc, seq uint64) error {
+	sg, err := s.segmentOf(loc)
+	if err != nil {
+		return err
+	}
+	ms, perr := int64(0), error(nil)
+	err = sg.identify(loc, func(rec *record) {
+		if ms, perr = strconv.ParseInt(text(rec.value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.id {
+			perr = errIndex
+		}
+		if perr == nil {
+			s.replayed(DeadlineEvent{Space: sp.id, Key: text(rec.Key), Deadline: ms, Sequence: seq})
+		}
+	})
+	return errors.Join(err, perr)
+}
+
+// replayLog applies what the log has after ix.
+func (s *Store) replayLog(ix *indexContents) error {
 	var list []*source
 	defer func() {
 		for _, h := range s.openHints {
@@ -97,31 +170,45 @@ func (s *Store) load() error {
 		s.openHints = nil
 	}()
 	for _, sg := range s.segments.Load().all() {
-		src, err := s.sourceOf(sg)
+		// Not from the entries: records that follow others have numbers too.
+		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
+		src, err := s.sourceOf(sg, ix.segment(sg.id))
 		if err != nil {
 			return err
 		}
-		list = append(list, src)
+		if src != nil {
+			list = append(list, src)
+		}
 	}
-	if err := inOrder(list, s.replay); err != nil {
-		return err
+	err := inOrder(list, func(sg *segment, e *entry) error { return s.replay(ix, sg, e) })
+	if err == nil && s.log.active != nil {
+		s.log.nextSeq = max(s.log.nextSeq, s.log.active.foot.maxSeq+1)
 	}
-	// Not from the entries: records that follow others have numbers too.
-	for _, src := range list {
-		s.log.nextSeq = max(s.log.nextSeq, src.sg.foot.maxSeq+1)
-	}
-	return nil
+	return err
 }
 
-// sourceOf picks hint or data.
-func (s *Store) sourceOf(sg *segment) (*source, error) {
+// sourceOf picks hint or data of what comes after the part of a segment that
+// was replayed before. It is nil if that is all.
+func (s *Store) sourceOf(sg *segment, before indexSegment) (*source, error) {
 	src := &source{sg: sg}
+	if sg.sealed && int64(before.length) >= sg.size.Load()-footerSize {
+		if !s.opts.NoHints && !s.present[hintName(sg.id)] {
+			s.hintless = append(s.hintless, sg.id)
+		}
+		return nil, nil
+	}
 	if sg.sealed && !s.opts.NoHints {
 		hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
 		if err == nil {
 			s.openHints = append(s.openHints, hs)
 			if err = hs.check(); err == nil {
-				src.next = hs.next
+				src.next = func() ([]entry, error) {
+					entries, err := hs.next()
+					for len(entries) > 0 && uint64(entries[0].at) < before.length {
+						entries = entries[1:]
+					}
+					return entries, err
+				}
 				return src, nil
 			}
 		}
@@ -131,7 +218,10 @@ func (s *Store) sourceOf(sg *segment) (*source, error) {
 		}
 		s.hintless = append(s.hintless, sg.id)
 	}
-	fr := newFrames(sg)
+	if sg.sealed {
+		s.recovery.Scanned++
+	}
+	fr := newFramesAfter(sg, before)
 	src.next = func() ([]entry, error) {
 		entries, err := fr.next()
 		var bad *badFrame
@@ -162,13 +252,20 @@ func (s *Store) removeHint(sg *segment) {
 	}
 }
 
-// replay applies one entry to the keydir.
-func (s *Store) replay(sg *segment, e *entry) error {
+// replay applies one entry to the keydir, if what was loaded before lacks it.
+func (s *Store) replay(ix *indexContents, sg *segment, e *entry) error {
+	if e.seq <= ix.upTo {
+		return nil
+	}
+	s.recovery.Replayed++
 	if e.Kind == KindNamespaces {
 		return s.replayNamespaces(sg, e)
 	}
-	sp := s.spaces.replaySpace(e.Namespace)
 	h := s.man.seed.Hash(text(e.Key))
+	if e.seq <= ix.stripes[keydir.StripeOf(h)] {
+		return s.retellDeadline(sg, e)
+	}
+	sp := s.spaces.replaySpace(e.Namespace)
 	loc := keydir.MakeLoc(sg.id, e.at, e.size)
 	switch e.Kind {
 	case KindString:
@@ -188,9 +285,9 @@ func (s *Store) replay(sg *segment, e *entry) error {
 		s.replayGone(sp, h, e.Key)
 		s.replayDeadline(sp, h, e, 0)
 	case KindDeadline:
-		ms, err := strconv.ParseInt(text(e.inline), 10, 64)
+		ms, err := e.deadline(sg)
 		if err != nil {
-			return &CorruptError{sg.name, int64(e.at), "deadline is not a number"}
+			return err
 		}
 		s.replayDeadline(sp, h, e, ms)
 		sp.dir.Insert(h, keydir.Slot{Type: keydir.Deadline, Loc: loc})
@@ -198,6 +295,32 @@ func (s *Store) replay(sg *segment, e *entry) error {
 	case KindDeadlineTombstone:
 		s.replayDeadline(sp, h, e, 0)
 	}
+	return nil
+}
+
+// deadline is what an entry of KindDeadline says.
+func (e *entry) deadline(sg *segment) (int64, error) {
+	ms, err := strconv.ParseInt(text(e.inline), 10, 64)
+	if err != nil {
+		return 0, &CorruptError{sg.name, int64(e.at), "deadline is not a number"}
+	}
+	return ms, nil
+}
+
+// retellDeadline tells of a change of deadlines that the keydir has already:
+// he who keeps the deadlines was asked about an earlier moment.
+func (s *Store) retellDeadline(sg *segment, e *entry) (err error) {
+	ev := DeadlineEvent{Space: e.Namespace, Key: text(e.Key), Sequence: e.seq}
+	switch e.Kind {
+	case KindDeadline:
+		if ev.Deadline, err = e.deadline(sg); err != nil {
+			return err
+		}
+	case KindTombstone, KindDeadlineTombstone:
+	default:
+		return nil
+	}
+	s.replayed(ev)
 	return nil
 }
 

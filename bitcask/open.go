@@ -64,13 +64,13 @@ func (s *Store) openSegments() error {
 	if err != nil {
 		return err
 	}
-	present := make(map[string]bool, len(names))
+	s.present = make(map[string]bool, len(names))
 	for _, name := range names {
-		present[name] = true
+		s.present[name] = true
 	}
 	var list []*segment
 	open := func(id uint32) (*segment, error) {
-		if !present[dataName(id)] {
+		if !s.present[dataName(id)] {
 			return nil, fmt.Errorf("%s: %w", dataName(id), ErrMissing)
 		}
 		sg, err := openSegment(s.opts.FS, s.dir, s.man.store, id, s.mode())
@@ -130,9 +130,9 @@ func (s *Store) clearAway(names []string) error {
 		id, suffix, ours := parseName(name)
 		_, sealed := s.man.sealed[id]
 		switch {
-		case name == manifestName || name == lockName || name == TTLName:
+		case name == manifestName || name == lockName || name == TTLName || name == IndexFile:
 			continue
-		case name == manifestTemp || name == hintTemp || name == TTLName+".new":
+		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new":
 		case !ours:
 			s.recovery.Unknown = append(s.recovery.Unknown, name)
 			continue

@@ -50,12 +50,17 @@ type Options struct {
 	NoMapping bool
 	// NoHints neither reads nor writes hint files. Default: false.
 	NoHints bool
+	// NoIndex neither reads nor writes the file INDEX: Open replays the log from
+	// its beginning. Default: false.
+	NoIndex bool
 	// Logger hears of recoveries and background failures. Default: silent.
 	Logger *slog.Logger
-	// Loading is called by Open once it knows which store this is. What it
-	// returns is called for every change of a deadline found in the log, in
-	// sequence order. Default: nobody.
-	Loading func(store [16]byte) (replayed func(DeadlineEvent))
+	// Loading is called by Open once it knows which store this is and that it
+	// will replay the changes after a sequence number. replayed is called for
+	// every change of a deadline among them, those of one key in sequence
+	// order; before that, if known is false, once for every deadline there was.
+	// Loading may be called again, with 0: then all begins anew. Default: nobody.
+	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
 	// FS is the file system. Default: the operating system's.
 	FS vfs.FS
 }

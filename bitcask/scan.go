@@ -44,6 +44,16 @@ func newFrames(sg *segment) *frames {
 	return &frames{sg: sg, pos: segmentHeaderSize, end: sg.size.Load(), minSeq: 1<<64 - 1}
 }
 
+// newFramesAfter reads on where a segment was read up to before.
+func newFramesAfter(sg *segment, before indexSegment) *frames {
+	fr := newFrames(sg)
+	fr.pos = int64(before.length)
+	if before.foot.records > 0 {
+		fr.records, fr.minSeq, fr.maxSeq = before.foot.records, before.foot.minSeq, before.foot.maxSeq
+	}
+	return fr
+}
+
 // badFrame says that no whole valid frame stands at an offset.
 type badFrame struct {
 	at     int64

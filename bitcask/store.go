@@ -42,9 +42,12 @@ type Store struct {
 	left       []keydir.Dropped
 	leftSpaces []*space
 
+	index indexState
+
 	recovery  Recovery
-	tailEnd   int64    // where the valid frames of the active segment end, during Open
-	openHints []*hints // during load
+	present   map[string]bool // names in the directory, during Open
+	tailEnd   int64           // where the valid frames of the active segment end, during Open
+	openHints []*hints        // during load
 	replayed  func(DeadlineEvent)
 	hintless  []uint32 // sealed segments that need a hint
 
@@ -59,6 +62,8 @@ type Recovery struct {
 	TornManifest bool     // the manifest ended in an edit nothing relied on
 	Removed      []string // files that an interrupted rotation or merge left
 	Unknown      []string // files that are not ours; untouched
+	Indexed      bool     // the file INDEX spared replaying the log from its beginning
+	Replayed     uint64   // records replayed
 	Scanned      int      // sealed segments read in full for want of a good hint
 	Took         time.Duration
 }
@@ -109,7 +114,7 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	}
 	s.log.nextSeq = max(s.log.nextSeq, s.man.maxSeq+1)
 	s.log.writeSeq = s.log.nextSeq
-	s.recovery.Scanned = len(s.hintless)
+	s.present = nil
 	if !s.opts.ReadOnly {
 		if err := s.startActive(); err != nil {
 			return nil, err
@@ -134,6 +139,9 @@ func (s *Store) mode() vfs.Mode {
 func (s *Store) startWork() {
 	if s.opts.Sync == SyncInterval {
 		s.work.Go(s.syncLoop)
+	}
+	if !s.opts.NoIndex {
+		s.work.Go(s.indexLoop)
 	}
 	if !s.opts.NoHints {
 		done := make(map[uint32]bool)
@@ -247,7 +255,9 @@ func (s *Store) Close() error {
 	defer s.upkeep.Unlock()
 	var err error
 	if !s.opts.ReadOnly {
-		err = s.closeLog()
+		if err = s.closeLog(); err == nil {
+			s.closeIndex()
+		}
 	}
 	return errors.Join(err, s.release())
 }

@@ -97,13 +97,13 @@ func Open(dir string, o *Options) (*Store, error) {
 func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	o := bitcask.Options{
 		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly,
-		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, Logger: c.opts.Logger, FS: c.opts.FS,
+		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, NoIndex: c.opts.NoIndex, Logger: c.opts.Logger, FS: c.opts.FS,
 	}
 	var cp checkpoint
-	o.Loading = func(store [16]byte) func(bitcask.DeadlineEvent) {
+	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
 		c.deadlines = ttl.NewIndex() // the log may begin again: see bitcask.Open
-		cp = c.readCheckpoint(dir, store)
-		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }
+		cp = c.readCheckpoint(dir, store, after)
+		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }, cp.fits
 	}
 	log, err := bitcask.Open(dir, &o)
 	if err != nil {
@@ -116,9 +116,9 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	if err := log.Close(); err != nil {
 		return nil, err
 	}
-	o.Loading = func([16]byte) func(bitcask.DeadlineEvent) {
+	o.Loading = func([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) {
 		c.deadlines = ttl.NewIndex()
-		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }
+		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
 	return bitcask.Open(dir, &o)
 }

@@ -23,9 +23,13 @@ type checkpoint struct {
 
 // readCheckpoint reads the TTL file into the index. A file that is missing,
 // damaged or another store's costs a rescan, never a deadline: the zero
-// checkpoint means that the log says it all.
-func (c *core) readCheckpoint(dir string, store [16]byte) checkpoint {
+// checkpoint means that the log says it all. So does one that is not complete
+// up to after, from where on the log will be replayed.
+func (c *core) readCheckpoint(dir string, store [16]byte, after uint64) checkpoint {
 	upTo, entries, err := ttl.Read(c.opts.FS, dir, store)
+	if err == nil && upTo < after {
+		return checkpoint{}
+	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			c.opts.Logger.Warn("TTL file not used", "dir", dir, "err", err)

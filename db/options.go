@@ -38,6 +38,9 @@ type Options struct {
 	NoMapping bool
 	// NoHints neither reads nor writes hint files. Default: false.
 	NoHints bool
+	// NoIndex neither reads nor writes the file INDEX, a snapshot of the index in
+	// memory: Open replays the log from its beginning. Default: false.
+	NoIndex bool
 	// Merge steers the background merge. Default: merge.Policy's defaults.
 	Merge merge.Policy
 	// NoMerge turns the background merge off; Store.Merge still works.

@@ -1,0 +1,237 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/klauspost/crc32"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// The file INDEX is the keydir as of some moment, written at Close and now and
+// then, so that opening need not replay the log from its beginning. It is
+// optional: one that is missing, damaged, of another store, or that refers to
+// segments that merges have taken away is passed over, and the log says it all.
+//
+//	header:   magic "STAVEIDX" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 |
+//	          contents offset u64 | contents length u64 | contents crc u32 | crc u32
+//	section:  the dump of one stripe of one space, see keydir.Dump
+//	contents: complete up to u64 | complete up to u64, for each stripe |
+//	          fresh space u32 | location of the namespaces record u64 |
+//	          n u32 | n times: namespace u32, space u32 |
+//	          n u32 | n times: segment id u32, length u64, records u64, min seq u64, max seq u64, end crc u32 |
+//	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32
+//
+// The checksums of sections and contents are seeded with the store id and the
+// offset. A segment's length is how far it had been replayed; end crc is the
+// checksum of its last bytes before there, up to 64. A stripe is complete up
+// to its own sequence, or later: what the log has after it is replayed.
+const (
+	indexTemp       = IndexFile + ".new"
+	indexMagic      = "STAVEIDX"
+	indexVersion    = 1
+	indexHeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 8 + 8 + 4 + 4
+	indexEndBytes   = 64
+)
+
+// IndexFile is the name of the snapshot of the keydir in a store's directory.
+const IndexFile = "INDEX"
+
+// indexContents is what an INDEX says besides its sections.
+type indexContents struct {
+	upTo      uint64                 // in every stripe nothing before it is missing
+	stripes   [keydir.Stripes]uint64 // nor in this one
+	fresh     uint32
+	record    keydir.Loc
+	moved     map[uint32]uint32
+	segments  []indexSegment
+	sections  []indexSection
+	dataBytes int64 // of the file; not written
+}
+
+// indexSegment is a segment as far as it was replayed.
+type indexSegment struct {
+	id     uint32
+	length uint64
+	foot   footer
+	end    uint32
+}
+
+// indexSection is one stripe of one space.
+type indexSection struct {
+	space, stripe  uint32
+	offset, length uint64
+	crc            uint32
+}
+
+// before is the order of the sections in the file.
+func (s *indexSection) before(t *indexSection) bool {
+	return s.stripe < t.stripe || s.stripe == t.stripe && s.space < t.space
+}
+
+const (
+	indexMovedSize   = 4 + 4
+	indexSegmentSize = 4 + 4*8 + 4
+	indexSectionSize = 4 + 4 + 8 + 8 + 4
+)
+
+func encodeIndexHeader(store [16]byte, seed keydir.Seed, offset, length uint64, sum uint32) []byte {
+	b := make([]byte, 0, indexHeaderSize)
+	b = append(b, indexMagic...)
+	b = binary.LittleEndian.AppendUint16(b, indexVersion)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = append(b, store[:]...)
+	b = binary.LittleEndian.AppendUint64(b, seed[0])
+	b = binary.LittleEndian.AppendUint64(b, seed[1])
+	b = binary.LittleEndian.AppendUint64(b, offset)
+	b = binary.LittleEndian.AppendUint64(b, length)
+	b = binary.LittleEndian.AppendUint32(b, sum)
+	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// parseIndexHeader is the inverse of encodeIndexHeader. A header of another
+// store, seed or version is as good as none.
+func parseIndexHeader(b []byte, store [16]byte, seed keydir.Seed) (offset, length uint64, sum uint32, ok bool) {
+	if len(b) != indexHeaderSize {
+		return 0, 0, 0, false
+	}
+	offset, length = binary.LittleEndian.Uint64(b[48:]), binary.LittleEndian.Uint64(b[56:])
+	sum = binary.LittleEndian.Uint32(b[64:])
+	return offset, length, sum, slices.Equal(b, encodeIndexHeader(store, seed, offset, length, sum))
+}
+
+func (c *indexContents) encode() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, c.upTo)
+	for _, seq := range c.stripes {
+		b = binary.LittleEndian.AppendUint64(b, seq)
+	}
+	b = binary.LittleEndian.AppendUint32(b, c.fresh)
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.record))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.moved)))
+	for _, ns := range slices.Sorted(maps.Keys(c.moved)) {
+		b = binary.LittleEndian.AppendUint32(b, ns)
+		b = binary.LittleEndian.AppendUint32(b, c.moved[ns])
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.segments)))
+	for _, sg := range c.segments {
+		b = binary.LittleEndian.AppendUint32(b, sg.id)
+		b = binary.LittleEndian.AppendUint64(b, sg.length)
+		b = binary.LittleEndian.AppendUint64(b, sg.foot.records)
+		b = binary.LittleEndian.AppendUint64(b, sg.foot.minSeq)
+		b = binary.LittleEndian.AppendUint64(b, sg.foot.maxSeq)
+		b = binary.LittleEndian.AppendUint32(b, sg.end)
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.sections)))
+	for _, s := range c.sections {
+		b = binary.LittleEndian.AppendUint32(b, s.space)
+		b = binary.LittleEndian.AppendUint32(b, s.stripe)
+		b = binary.LittleEndian.AppendUint64(b, s.offset)
+		b = binary.LittleEndian.AppendUint64(b, s.length)
+		b = binary.LittleEndian.AppendUint32(b, s.crc)
+	}
+	return b
+}
+
+// decodeIndex is the inverse of encode. It takes no more memory than in
+// proportion to b, whatever b says.
+func decodeIndex(b []byte) (*indexContents, bool) {
+	f := fields{b: b}
+	c := &indexContents{upTo: f.u64(), moved: map[uint32]uint32{}}
+	for i := range c.stripes {
+		c.stripes[i] = f.u64()
+		f.bad = f.bad || c.stripes[i] < c.upTo
+	}
+	c.fresh, c.record = f.u32(), keydir.Loc(f.u64())
+	f.bad = f.bad || c.fresh < firstFreshSpace
+	for range f.count(indexMovedSize) {
+		ns, space := f.u32(), f.u32()
+		c.moved[ns] = space
+		f.bad = f.bad || ns >= MaxNamespaces
+	}
+	for range f.count(indexSegmentSize) {
+		c.segments = append(c.segments, indexSegment{
+			id: f.u32(), length: f.u64(), foot: footer{records: f.u64(), minSeq: f.u64(), maxSeq: f.u64()}, end: f.u32(),
+		})
+	}
+	for i := range f.count(indexSectionSize) {
+		s := indexSection{space: f.u32(), stripe: f.u32(), offset: f.u64(), length: f.u64(), crc: f.u32()}
+		f.bad = f.bad || s.stripe >= keydir.Stripes || i > 0 && !c.sections[i-1].before(&s)
+		c.sections = append(c.sections, s)
+	}
+	return c, !f.bad && len(f.b) == 0
+}
+
+// fields reads numbers of fixed width; after the end, zeros.
+type fields struct {
+	b   []byte
+	bad bool
+}
+
+func (f *fields) u32() uint32 {
+	if len(f.b) < 4 {
+		f.bad = true
+		return 0
+	}
+	v := binary.LittleEndian.Uint32(f.b)
+	f.b = f.b[4:]
+	return v
+}
+
+func (f *fields) u64() uint64 {
+	low := f.u32()
+	return uint64(f.u32())<<32 | uint64(low)
+}
+
+// count reads the number of items of that size that follow; zero if so many
+// do not.
+func (f *fields) count(size int) int {
+	n := f.u32()
+	if f.bad || uint64(n) > uint64(len(f.b)/size) {
+		f.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+// segment is how far a segment was replayed; no further than its header if it
+// is not listed.
+func (c *indexContents) segment(id uint32) indexSegment {
+	for _, is := range c.segments {
+		if is.id == id {
+			return is
+		}
+	}
+	return indexSegment{id: id, length: segmentHeaderSize}
+}
+
+// fits reports whether the contents agree with the files there are: every
+// segment is still listed, and holds what it held.
+func (c *indexContents) fits(ss *segmentSet) bool {
+	for _, is := range c.segments {
+		sg := ss.find(is.id)
+		if sg == nil || is.length < segmentHeaderSize || int64(is.length) > sg.size.Load() {
+			return false
+		}
+		if sg.sealed && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
+			return false
+		}
+		if end, err := sg.endSum(int64(is.length)); err != nil || end != is.end {
+			return false
+		}
+	}
+	return true
+}
+
+// endSum is the checksum of the last bytes before length.
+func (sg *segment) endSum(length int64) (uint32, error) {
+	var buf [indexEndBytes]byte
+	b := buf[:min(length, indexEndBytes)]
+	// Not through the mapping: nothing here stops a page fault.
+	if _, err := sg.file.ReadAt(b, length-int64(len(b))); err != nil {
+		return 0, err
+	}
+	return crc32.ChecksumIEEE(b), nil
+}
