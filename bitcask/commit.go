@@ -66,7 +66,7 @@ func (t *Tx) addMeta() error {
 			if _, err := t.add(KindTombstone, fam.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
 				return err
 			}
-			t.undo = append(t.undo, undoOp{op: undoDrop, dir: tf.sp.dir, h: tf.h, dropped: tf.sp.dir.DropFamily(tf.h, fam)})
+			t.dropFamily(tf.sp, tf.h, fam)
 			if err := t.dropDeadline(tf); err != nil {
 				return err
 			}

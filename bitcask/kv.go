@@ -22,6 +22,14 @@ func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 		return dst, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
 	}
 	h := s.man.seed.Hash(key)
+	if lockless {
+		switch out, sight := s.glimpse(dst, 0, h, key, true); sight {
+		case keydir.OneString:
+			return out, nil
+		case keydir.Absent:
+			return dst, ErrNotFound
+		}
+	}
 	lock := &s.stripes[keydir.StripeOf(h)]
 	lock.RLock()
 	defer lock.RUnlock()
@@ -59,6 +67,11 @@ func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, err
 
 // Has reports whether key exists.
 func (s *Store) Has(key string) (bool, error) {
+	if lockless && len(key) <= MaxKey {
+		if _, sight := s.glimpse(nil, 0, s.man.seed.Hash(key), key, false); sight != keydir.Unsure {
+			return sight == keydir.OneString, nil
+		}
+	}
 	t, err := s.Begin(false, key)
 	if err != nil {
 		return false, err

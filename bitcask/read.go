@@ -13,7 +13,8 @@ import (
 // segment's mapping, and nothing is believed before the checksum and the name
 // agree. Callers hold the stripe lock of the key, which also keeps the segment
 // from being removed under them: merge passes through every stripe lock
-// between moving the last location and unlinking a file.
+// between moving the last location and unlinking a file. Reading without a lock
+// is in glimpse.go.
 
 // query says which record a location is expected to lead to.
 type query struct {

@@ -83,7 +83,7 @@ type segment struct {
 	seal      seal
 	file      vfs.File
 	name      string
-	data      []byte       // shared mapping, or nil; may reach past the end of the file
+	data      []byte       // shared mapping, or nil; may reach past the end of the file; does not change while listed
 	size      atomic.Int64 // bytes that hold frames (and footer, once sealed)
 	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	merged    bool
@@ -192,8 +192,7 @@ func (sg *segment) mapTo(length int) {
 func (sg *segment) close() error {
 	var err error
 	if sg.data != nil {
-		err = sg.file.(vfs.Mapper).Unmap(sg.data)
-		sg.data = nil
+		err = sg.file.(vfs.Mapper).Unmap(sg.data) // data stays: a reader without a lock may yet ask for its length
 	}
 	return errors.Join(err, sg.file.Close())
 }

@@ -27,7 +27,7 @@ type Store struct {
 	lock   io.Closer
 	closed atomic.Bool
 
-	stripes  [keydir.Stripes]sync.RWMutex
+	stripes  [keydir.Stripes]stripe
 	spaces   namespaces
 	segments atomic.Pointer[segmentSet]
 	log      commitLog
@@ -286,7 +286,7 @@ func (s *Store) closeLog() error {
 // release closes files and lets go of the lock.
 func (s *Store) release() error {
 	var errs []error
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Swap(new(segmentSet)).all() { // unlisted before they are unmapped: glimpse.go
 		errs = append(errs, sg.close())
 	}
 	if s.man != nil {

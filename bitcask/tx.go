@@ -141,6 +141,9 @@ func (t *Tx) lockStripe(i int) {
 
 func (t *Tx) unlockStripe(i int) {
 	if t.write {
+		if removed := &t.s.stripes[i].removed; removed.Load() != 0 {
+			removed.Store(0)
+		}
 		t.s.stripes[i].Unlock()
 	} else {
 		t.s.stripes[i].RUnlock()

@@ -52,7 +52,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	now := keydir.Slot{Type: keydir.String, Loc: loc}
 	switch {
 	case fam.Valid():
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
+		t.dropFamily(sp, h, fam)
 		fallthrough
 	case slot.Type == keydir.None:
 		sp.dir.Insert(h, now)
@@ -268,7 +268,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 		return false, err
 	}
 	if fam.Valid() {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
+		t.dropFamily(sp, h, fam)
 	} else {
 		t.deleteSlot(sp, h, slot)
 	}
@@ -280,9 +280,17 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 	return existed, nil
 }
 
+// deleteSlot and dropFamily are the only ways by which a transaction removes what it
+// did not make: they warn readers without a lock that it may come back.
 func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
+	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	sp.dir.Delete(h, slot)
 	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
+}
+
+func (t *Tx) dropFamily(sp *space, h uint64, fam keydir.Family) {
+	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
+	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.

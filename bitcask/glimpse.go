@@ -1,0 +1,120 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Reading a string without a lock. Nothing here waits for anyone: not for a writer of
+// the same stripe, a rotation or a merge. What a glimpse cannot prove it leaves to the
+// locked path, which is the authority for everything.
+//
+// A value is right if all of this holds:
+//
+//   - The keydir had one slot for the hash, of a string, and no removal that may yet
+//     be undone (keydir.Glimpse). A put that may yet be undone has a pending location,
+//     which leads to no segment.
+//   - The record there verifies and has the name of the key.
+//   - The segment was still listed after the value had been copied. Whoever removes a
+//     segment unlists it first and unmaps it then, so the copy is of the segment and
+//     not of what the kernel put in its place.
+//   - The namespace still has the space that was looked at.
+//
+// So at some moment of the call the committed value was this one, or there was none.
+
+// stripe guards everything in RAM about the keys whose hash begins with its number.
+type stripe struct {
+	sync.RWMutex
+
+	// removed has keydir.RemovedBit of every slot that the transaction holding the
+	// lock has removed: until its end a missing slot may come back.
+	removed atomic.Uint64
+
+	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8)%64]byte // a cache line each
+}
+
+// glimpse appends the value of a string to dst, if keep is set, and says what it saw.
+func (s *Store) glimpse(dst []byte, ns int, h uint64, key string, keep bool) ([]byte, keydir.Sight) {
+	spaces := s.spaces.now.Load()
+	if ns >= len(spaces.names) || spaces.names[ns] == nil {
+		return dst, keydir.Unsure
+	}
+	sp := spaces.names[ns]
+	loc, sight := sp.dir.Glimpse(h, &s.stripes[keydir.StripeOf(h)].removed)
+	switch sight {
+	case keydir.Unsure:
+		return dst, keydir.Unsure
+	case keydir.OneString:
+		sg := s.segments.Load().find(loc.Segment())
+		if sg == nil {
+			return dst, keydir.Unsure
+		}
+		out, ok := sg.glimpse(dst, loc, sp.id, key, keep)
+		if !ok || s.segments.Load().find(loc.Segment()) != sg {
+			return dst, keydir.Unsure
+		}
+		dst = out
+	}
+	if s.spaces.now.Load() != spaces || s.closed.Load() {
+		return dst, keydir.Unsure
+	}
+	return dst, sight
+}
+
+// glimpse appends to dst, if keep is set, the value of the string record at loc. It
+// reports false unless the record is mapped, verifies and is that of the key. The
+// mapping may go at any time: what was copied counts only if the segment is listed
+// afterwards.
+func (sg *segment) glimpse(dst []byte, loc keydir.Loc, ns uint32, key string, keep bool) (out []byte, ok bool) {
+	at := int(loc.Offset())
+	end := min(at+int(loc.Size()), int(sg.size.Load()))
+	if end > len(sg.data) || at > end {
+		return dst, false
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			_ = sg.fault(r, loc) // goes on with anything but a page fault
+			out, ok = dst, false
+		}
+	}()
+	b := sg.data[at:end]
+	value, size, ok := stringOf(b, ns, key)
+	if !ok || binary.LittleEndian.Uint32(b) != sg.seal.sum(uint32(at), b[recordCRCSize:size]) {
+		return dst, false
+	}
+	if keep {
+		dst = append(dst, value...)
+	}
+	return dst, true
+}
+
+// stringOf returns the value and the size of the record at the start of b if it is
+// that of a string key. It does not check the crc.
+func stringOf(b []byte, ns uint32, key string) (value []byte, size int, ok bool) {
+	h, err := parseHeader(b)
+	if err != nil || h.kind != KindString || h.ns != ns || h.keyLen != len(key) || h.total() > len(b) {
+		return nil, 0, false
+	}
+	const prefix = "string:"
+	name := b[h.size : h.size+h.nameLen]
+	if string(name[:len(prefix)]) != prefix || string(name[len(prefix):]) != key {
+		return nil, 0, false
+	}
+	return b[h.size+h.nameLen : h.total()], h.total(), true
+}
+
+// Glimpse reads a string like GetInto, of any namespace, without taking a lock or
+// waiting for anyone. It says Unsure if it cannot tell what the key holds: then, and
+// if the key has a deadline or may be a collection, only a transaction can.
+func (s *Store) Glimpse(dst []byte, ns int, key string) ([]byte, keydir.Sight) {
+	if !lockless || len(key) > MaxKey {
+		return dst, keydir.Unsure
+	}
+	return s.glimpse(dst, ns, s.man.seed.Hash(key), key, true)
+}
