@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"unsafe"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
@@ -12,29 +13,62 @@ import (
 // kv is a key-value store under measurement.
 type kv interface {
 	put(key string, value []byte) error
-	// get appends the value to dst; false if there is none.
+	// get returns the value, which is the caller's; false if there is none. Where
+	// the engine can, it appends to dst.
 	get(dst []byte, key string) ([]byte, bool, error)
 	// batch puts all the keys in one commit.
 	batch(keys []string, value func(i int) []byte) error
+	// merge gives back the space of what was overwritten.
 	merge() error
 	close() error
 }
 
-// engine is a way to open one.
+// engine is a way to open one, and says what was chosen to make a comparison
+// fair.
 type engine struct {
 	name string
 	open func(dir string, o openOptions) (kv, error)
+	fair fairness
+}
+
+// fairness is an engine's row in the table of settings.
+type fairness struct {
+	version string
+	put     string // where a put has arrived when it returns, without syncs
+	sync    string // how synced puts of many writers share a sync
+	memory  string // what is held in memory
+	merge   string // what merge calls
 }
 
 type openOptions struct {
 	sync        bitcask.SyncMode
-	segmentSize int64 // 0: the default
+	segmentSize int64 // 0: the default; Stave only
 }
 
-var (
-	bitcaskEngine = &engine{"bitcask", openBitcask}
-	dbEngine      = &engine{"db", openDB}
-)
+// engines are Stave's two layers and the peers, in the order of the tables.
+var engines = []*engine{
+	{"bitcask", openBitcask, fairness{"", "kernel, write(2)", "group commit", "index; values in the page cache", "merge, all segments"}},
+	{"db", openDB, fairness{"", "kernel, write(2)", "group commit", "index; values in the page cache", "merge, all segments"}},
+	{"pogreb", openPogreb, fairness{"v0.10.2", "kernel, write(2)", "one sync each", "nothing: index in mapped files", "Compact"}},
+	{"pebble", openPebble, fairness{"v2.1.7", "user space: a background flush writes the log", "group commit", "memtables of 64 MB, block cache of 256 MB", "Compact of everything"}},
+	{"bbolt", openBbolt, fairness{"v1.5.0", "kernel, pages", "DB.Batch, 64 at most or 1 ms", "page cache", "bbolt.Compact into a new file"}},
+	{"badger", openBadger, fairness{"v4.9.6", "kernel, mapped log", "group commit", "memtables of 64 MB, block cache of 256 MB", "Flatten, 2 workers"}},
+	{"buntdb", openBuntdb, fairness{"v1.3.0", "kernel, write(2)", "one sync each", "keys and values", "Shrink"}},
+	{"rosedb", openRosedb, fairness{"v2.4.0", "kernel, write(2)", "one sync each", "keys and places", "Merge, with reopening"}},
+	{"nutsdb", openNutsdb, fairness{"v1.0.4", "kernel, write(2)", "one sync each", "keys and places", "Merge"}},
+}
+
+// isPeer tells the engines that Stave is compared with from its own.
+func (e *engine) isPeer() bool { return e.fair.version != "" }
+
+func engineNamed(name string) *engine {
+	for _, e := range engines {
+		if e.name == name {
+			return e
+		}
+	}
+	return nil
+}
 
 func withEngine(e *engine, run func(c *child) error) func(c *child) error {
 	return func(c *child) error {
@@ -51,6 +85,10 @@ func (c *child) with(o openOptions, fn func(s kv) error) error {
 	}
 	return errors.Join(fn(s), s.close())
 }
+
+// octetsOf is the key as bytes, without the copy that no engine should be
+// charged with. Nothing may write to it.
+func octetsOf(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
 
 type bitcaskKV struct{ s *bitcask.Store }
 

@@ -18,7 +18,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -39,7 +38,7 @@ func main() {
 	var child string
 	var step int
 	flag.IntVar(&s.n, "n", 1_000_000, "entries of a workload")
-	flag.StringVar(&s.only, "only", "", "workloads to run, by name or group, comma-separated (default all; see -list)")
+	flag.StringVar(&s.only, "only", "", "workloads to run, by name, group or pattern (speed/*/pebble), comma-separated (default all; see -list)")
 	flag.IntVar(&s.runs, "runs", 1, "times to run each workload; the figures are medians")
 	flag.StringVar(&s.dir, "dir", "", "directory to make the stores in (default a temporary one)")
 	flag.StringVar(&s.profile, "profile", "", "directory to write CPU and allocation profiles of the measured parts to")
@@ -94,8 +93,8 @@ func runAll(ctx context.Context, s settings, out io.Writer) error {
 	return printTables(out, figures)
 }
 
-// choose finds the workloads that -only names: a name, or the first part of
-// one.
+// choose finds the workloads that -only names: a name, the first parts of one,
+// or a pattern of a name.
 func choose(only string) ([]workload, error) {
 	if only == "" {
 		return workloads, nil
@@ -106,7 +105,9 @@ func choose(only string) ([]workload, error) {
 	for _, w := range workloads {
 		take := false
 		for i, want := range wanted {
-			if w.name == want || strings.HasPrefix(w.name, path.Clean(want)+"/") {
+			if match, err := w.matches(want); err != nil {
+				return nil, fmt.Errorf("-only %s: %w", want, err)
+			} else if match {
 				take, used[i] = true, true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 )
 
@@ -43,6 +44,26 @@ func memory(fill loader) func(c *child) error {
 		}
 		return errors.Join(err, s.Close())
 	}
+}
+
+// memoryOfKeys does the same with keys and values of any engine. Steps: load
+// nothing, load everything, open everything.
+func memoryOfKeys(c *child) error {
+	dir, part := c.path("store"), []string{"base", "full", "full-opened"}[c.step]
+	if c.step == 0 {
+		dir = c.path("empty")
+	}
+	s, err := c.engine.open(dir, openOptions{sync: bitcask.SyncNone})
+	if err != nil {
+		return err
+	}
+	if c.step == 1 {
+		err = load(s, shuffledKeys(1, 0, c.n))
+	}
+	if err == nil {
+		err = c.recordMemory(part)
+	}
+	return errors.Join(err, s.close())
 }
 
 // recordMemory records what the process holds after garbage has been collected

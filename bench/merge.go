@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/stavedb/stave/bitcask"
 )
 
 // The store to be merged has its keys written four times over in random order:
@@ -19,8 +22,8 @@ const passes = 4
 // mergeKeys makes it 570 MB long with the default of a million entries.
 func (c *child) mergeKeys() int { return max(c.n*9/10, 1000) }
 
-func (c *child) withGarbage(fn func(s kv) error) error {
-	return c.with(openOptions{segmentSize: 64 << 20}, func(s kv) error {
+func (c *child) withGarbage(sync bitcask.SyncMode, fn func(s kv) error) error {
+	return c.with(openOptions{sync: sync, segmentSize: 64 << 20}, func(s kv) error {
 		for pass := range passes {
 			if err := load(s, shuffledKeys(uint64(pass), 0, c.mergeKeys())); err != nil {
 				return err
@@ -32,7 +35,7 @@ func (c *child) withGarbage(fn func(s kv) error) error {
 }
 
 func mergeAlone(c *child) error {
-	err := c.withGarbage(func(s kv) error {
+	err := c.withGarbage(bitcask.SyncNone, func(s kv) error {
 		if err := c.recordSize("before"); err != nil {
 			return err
 		}
@@ -47,26 +50,34 @@ func mergeAlone(c *child) error {
 	return errors.Join(err, c.recordSize("after"))
 }
 
-// recordSize records the bytes in data files and in hints.
+// recordSize records the bytes in Stave's data files and in its others, and what
+// all files occupy, which for files made longer in advance is less than their
+// length.
 func (c *child) recordSize(part string) error {
-	var data, hints int64
+	var data, other, occupied int64
 	err := filepath.WalkDir(c.path("store"), func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		info, err := d.Info()
-		switch {
-		case err != nil:
-		case strings.HasSuffix(name, ".data"):
-			data += info.Size()
-		default:
-			hints += info.Size()
+		if err != nil {
+			return err
 		}
-		return err
+		if strings.HasSuffix(name, ".data") {
+			data += info.Size()
+		} else {
+			other += info.Size()
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			occupied += min(st.Blocks*512, info.Size())
+		}
+		return nil
 	})
 	c.record(part, float64(data))
 	c.record(part+"-each", float64(data)/float64(c.mergeKeys()))
-	c.record(part+"-other-each", float64(hints)/float64(c.mergeKeys()))
+	c.record(part+"-other-each", float64(other)/float64(c.mergeKeys()))
+	c.record(part+"-total", float64(occupied))
+	c.record(part+"-total-each", float64(occupied)/float64(c.mergeKeys()))
 	return err
 }
 
@@ -74,7 +85,7 @@ func (c *child) recordSize(part string) error {
 // nothing else runs, then beside a thread that only computes (what that does to
 // a client is the machine's doing, not the merge's), then while a merge runs.
 func mergeBusy(c *child) error {
-	return c.withGarbage(func(s kv) error {
+	return c.withGarbage(bitcask.SyncInterval, func(s kv) error {
 		if err := c.profiled("idle", func() error { return c.client(s, "idle", after(2*time.Second)) }); err != nil {
 			return err
 		}

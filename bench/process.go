@@ -38,6 +38,14 @@ func median(list []float64) float64 {
 	return sorted[m]
 }
 
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, v := range list {
+		sum += v
+	}
+	return sum / float64(len(list))
+}
+
 // child is one step of one workload, in its own process.
 type child struct {
 	settings

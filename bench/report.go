@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -17,9 +18,9 @@ type row struct {
 
 // cell shows one figure, or a function of several; without figures, nothing.
 type cell struct {
-	figures []string
-	value   func(v []float64) float64 // nil: the first figure
-	format  func(v float64) string
+	of       func(f figures) (float64, bool) // nil: nothing
+	format   func(v float64) string
+	unjudged bool // has no part in the verdict
 }
 
 type table struct {
@@ -28,12 +29,37 @@ type table struct {
 	rows    []row
 }
 
-func fig(format func(float64) string, name string) cell { return cell{[]string{name}, nil, format} }
+// fig shows one figure.
+func fig(format func(float64) string, name string) cell {
+	return cell{of: func(f figures) (float64, bool) { return f.median(name) }, format: format}
+}
+
+// calc shows a function of figures all of which are there.
+func calc(format func(float64) string, value func(v []float64) float64, names ...string) cell {
+	return cell{format: format, of: func(f figures) (float64, bool) {
+		in := make([]float64, len(names))
+		for i, name := range names {
+			v, ok := f.median(name)
+			if !ok {
+				return 0, false
+			}
+			in[i] = v
+		}
+		return value(in), true
+	}}
+}
+
+// each shows what one entry takes: the difference of two figures over the
+// number of entries.
+func each(full, base, entries string) cell {
+	return calc(octets, func(v []float64) float64 { return (v[0] - v[1]) / v[2] }, full, base, entries)
+}
 
 func micros(v float64) string { return fmt.Sprintf("%.2f us", v/1e3) }
 func millis(v float64) string { return fmt.Sprintf("%.1f ms", v/1e6) }
 func times(v float64) string  { return fmt.Sprintf("%.2f x", v) }
 func octets(v float64) string { return fmt.Sprintf("%.1f B", v) }
+func count(v float64) string  { return fmt.Sprintf("%.0f", v) }
 func mega(v float64) string   { return fmt.Sprintf("%.0f MB", v/1e6) }
 
 func atMost(limit float64) func(float64) bool { return func(v float64) bool { return v <= limit } }
@@ -45,14 +71,17 @@ func printTables(out io.Writer, f figures) error {
 	for _, t := range tables {
 		var lines []string
 		for _, r := range t.rows {
-			if line, ok := r.line(f); ok {
+			if line, ok := r.line(f, t.targeted()); ok {
 				lines = append(lines, line)
 			}
 		}
 		if len(lines) == 0 {
 			continue
 		}
-		head := append(append([]string{t.title}, t.columns...), "target", "met")
+		head := append([]string{t.title}, t.columns...)
+		if t.targeted() {
+			head = append(head, "target", "met")
+		}
 		_, err := fmt.Fprintf(out, "\n| %s |\n|%s\n%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)), strings.Join(lines, "\n"))
 		if err != nil {
 			return err
@@ -61,10 +90,19 @@ func printTables(out io.Writer, f figures) error {
 	return nil
 }
 
-func (r *row) line(f figures) (string, bool) {
+// targeted says whether any row has something to be met.
+func (t *table) targeted() bool {
+	return slices.ContainsFunc(t.rows, func(r row) bool { return r.target != "" })
+}
+
+func (r *row) line(f figures, targeted bool) (string, bool) {
 	cells := []string{r.label}
 	var measured, judged, met int
 	for i, c := range r.cells {
+		if c.of == nil {
+			cells = append(cells, "")
+			continue
+		}
 		v, ok := c.of(f)
 		if !ok {
 			cells = append(cells, "")
@@ -72,38 +110,22 @@ func (r *row) line(f figures) (string, bool) {
 		}
 		measured++
 		cells = append(cells, c.format(v))
-		if r.met != nil && (r.each || i == len(r.cells)-1) {
+		if r.met != nil && !c.unjudged && (r.each || i == len(r.cells)-1) {
 			judged++
 			if r.met(v) {
 				met++
 			}
 		}
 	}
-	verdict := ""
-	if judged > 0 {
-		verdict = "no"
-		if met == judged {
-			verdict = "yes"
+	if targeted {
+		verdict := ""
+		if judged > 0 {
+			verdict = "no"
+			if met == judged {
+				verdict = "yes"
+			}
 		}
+		cells = append(cells, r.target, verdict)
 	}
-	return "| " + strings.Join(append(cells, r.target, verdict), " | ") + " |", measured > 0
-}
-
-// of returns the value of the cell, if its figures were measured.
-func (c *cell) of(f figures) (float64, bool) {
-	if len(c.figures) == 0 {
-		return 0, false
-	}
-	in := make([]float64, len(c.figures))
-	for i, name := range c.figures {
-		v, ok := f.median(name)
-		if !ok {
-			return 0, false
-		}
-		in[i] = v
-	}
-	if c.value != nil {
-		return c.value(in), true
-	}
-	return in[0], true
+	return "| " + strings.Join(cells, " | ") + " |", measured > 0
 }

@@ -44,7 +44,7 @@ func TestEveryWorkload(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	for only, want := range map[string]int{"": len(workloads), "memory": 6, "memory/set": 1, "memory/set,open": 5} {
+	for only, want := range map[string]int{"": len(workloads), "memory": 6 + len(engines), "memory/set": 1, "memory/set,open": 1 + 2*len(engines), "speed/*/pebble": 5} {
 		got, err := choose(only)
 		if err != nil || len(got) != want {
 			t.Errorf("-only %q: %d workloads, %v; want %d", only, len(got), err, want)

@@ -93,6 +93,7 @@ func puts(c *child) error {
 		})
 		if err == nil {
 			c.record(part, median(put))
+			c.record(part+"-mean", mean(put))
 			c.record(part+"-write", median(write))
 			c.record(part+"-ratio", median(ratio))
 		}
@@ -123,7 +124,7 @@ func load(s kv, keys []string) error {
 var errLost = errors.New("a key that was put is not there")
 
 func gets(c *child) error {
-	return c.with(openOptions{}, func(s kv) error {
+	return c.with(openOptions{sync: bitcask.SyncNone}, func(s kv) error {
 		if err := load(s, shuffledKeys(1, 0, c.n)); err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func (c *child) preads() error {
 // store. The figure is how long one operation takes its thread.
 func mixed(c *child) error {
 	const threads = 2
-	return c.with(openOptions{}, func(s kv) error {
+	return c.with(openOptions{sync: bitcask.SyncNone}, func(s kv) error {
 		if err := load(s, shuffledKeys(1, 0, c.n)); err != nil {
 			return err
 		}
