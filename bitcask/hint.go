@@ -107,6 +107,16 @@ func openHint(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hints, err
 
 // next returns the entries of the next block, io.EOF at the end.
 func (hs *hints) next() ([]entry, error) {
+	block, err := hs.nextBlock()
+	if err != nil {
+		return nil, err
+	}
+	return hs.parse(block)
+}
+
+// nextBlock returns the bytes of the entries of the next block, io.EOF at the
+// end. They are valid until it is called again.
+func (hs *hints) nextBlock() ([]byte, error) {
 	if hs.last {
 		return nil, io.EOF
 	}
@@ -137,7 +147,7 @@ func (hs *hints) next() ([]entry, error) {
 	if hs.last && hs.pos != hs.size {
 		return nil, errHint
 	}
-	return hs.parse(hs.buf[8:])
+	return hs.buf[8:], nil
 }
 
 func (hs *hints) parse(b []byte) ([]entry, error) {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -19,6 +21,12 @@ import (
 // it is met, and its location moves only if the keydir still points to the
 // original at the end: whatever was written, deleted or expired meanwhile has
 // a higher sequence and wins, now and at the next Open.
+//
+// An output is published as soon as it is full, and the inputs that lie wholly
+// before its end are removed then: a merge of any size needs the space of one
+// output more, or a little more where the sequences of its inputs overlap. An
+// input that is left half copied says the same as before; records that stand in
+// two segments have the same sequence in both, and loading takes either.
 
 // SegmentInfo describes a segment, for planning a merge and for statistics.
 type SegmentInfo struct {
@@ -54,18 +62,20 @@ func (s *Store) Segments() []SegmentInfo {
 
 // RewriteOptions steer a rewrite.
 type RewriteOptions struct {
-	// Throttle is called with the number of bytes just read; it may sleep, and
-	// its error ends the rewrite. Default: no limit.
+	// Throttle is called with the number of bytes just read or written, a few
+	// thousand at a time mostly; it may sleep, and its error ends the rewrite.
+	// Default: no limit.
 	Throttle func(bytes int) error
-	// Progress is called now and then with the bytes read since the last call. Default: nobody.
+	// Progress is called now and then with how many more bytes of the inputs
+	// have been dealt with. Default: nobody.
 	Progress func(bytes int64)
 }
 
 // RewriteResult is what a rewrite did.
 type RewriteResult struct {
-	In, Out           []uint32 // segment ids
-	BytesIn, BytesOut int64
-	Copied, Dropped   uint64 // records, followers not counted
+	In, Out           []uint32 // ids of segments removed and written
+	BytesIn, BytesOut int64    // of them
+	Copied, Dropped   uint64   // records, followers not counted
 }
 
 // rewriter carries one rewrite.
@@ -73,18 +83,28 @@ type rewriter struct {
 	s       *Store
 	ctx     context.Context
 	o       RewriteOptions
-	in      []*segment
+	in      *inputs
 	outside uint64 // lowest sequence of any segment that is not rewritten
+	done    bool   // nothing more is to be read
+	sweep   sweep
+	hidden  uint64 // sequence of the last tombstone kept
 	out     *segmentWriter
-	outs    []*segment
-	moved   [][]keydir.Loc // per output: where each of its entries was; 0 for tombstones
+	from    []keydir.Loc // where each entry of out was; 0 for tombstones
+	moves   sweep        // entries of out
+	spent   int          // bytes read and written since the last look around
+	passed  int64        // bytes of the inputs dealt with since then
 	result  RewriteResult
-	sinceIO int
 }
 
-// Rewrite copies the live records of the given sealed segments and replaces
-// them. One runs at a time. After an error or a cancelled context the store is
-// as it was.
+// maxMoves is how many entries an output takes at most: 32 MB are needed to
+// remember where so many were.
+const maxMoves = 4 << 20
+
+// Rewrite copies the live records of the given sealed segments and removes
+// them. One runs at a time. If it fails, or the context is cancelled, what has
+// been published stays so, the result says how much that is, and all else is
+// as it was. A live record that does not verify is never left out: it ends the
+// rewrite with a *CorruptError, and its segment stays.
 func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (RewriteResult, error) {
 	if s.opts.ReadOnly {
 		return RewriteResult{}, ErrReadOnly
@@ -98,13 +118,11 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if err := rw.choose(ids); err != nil {
 		return RewriteResult{}, err
 	}
-	if err := rw.copyAll(); err != nil {
-		return RewriteResult{}, errors.Join(err, rw.abandon())
+	err := rw.run()
+	if rw.out != nil {
+		err = errors.Join(err, rw.out.abandon())
 	}
-	if err := rw.publish(); err != nil {
-		return RewriteResult{}, err
-	}
-	return rw.result, rw.removeInputs()
+	return rw.result, errors.Join(err, rw.in.close())
 }
 
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
@@ -116,6 +134,7 @@ func (rw *rewriter) choose(ids []uint32) error {
 	if s.log.failed != nil {
 		return s.log.failed
 	}
+	var in []*segment
 	active := s.log.active
 	rw.outside = s.log.nextSeq
 	if s.log.foot.records > 0 {
@@ -125,91 +144,130 @@ func (rw *rewriter) choose(ids []uint32) error {
 		switch {
 		case sg == active:
 		case slices.Contains(ids, sg.id):
-			rw.in = append(rw.in, sg)
-			rw.result.In = append(rw.result.In, sg.id)
-			rw.result.BytesIn += sg.size.Load()
+			in = append(in, sg)
 		case sg.foot.records > 0:
 			rw.outside = min(rw.outside, sg.foot.minSeq)
 		}
 	}
-	if len(rw.in) != len(ids) {
+	if len(in) != len(ids) {
 		return fmt.Errorf("segments %v: not all of them are sealed and there", ids)
+	}
+	rw.in = newInputs(s, in, rw.spend)
+	return nil
+}
+
+// run copies every live record, in order of sequence, so that outputs are
+// ordered like any segment.
+func (rw *rewriter) run() error {
+	for !rw.done {
+		if err := rw.fill(); err != nil {
+			return err
+		}
+		if err := rw.sweep.visit(rw.s, false, rw.judge, rw.visited); err != nil {
+			return err
+		}
+		for i := range rw.sweep.entries {
+			x := &rw.sweep.entries[i]
+			if !x.keep {
+				rw.result.Dropped++
+				continue
+			}
+			if err := rw.copy(x); err != nil {
+				return err
+			}
+		}
+	}
+	return rw.publish(math.MaxUint64)
+}
+
+// fill takes the next entries into the sweep, but for tombstones that have
+// nothing left to hide.
+func (rw *rewriter) fill() error {
+	rw.sweep.reset()
+	for !rw.sweep.full() {
+		in, err := rw.in.next()
+		if err == io.EOF {
+			rw.done = true
+			return rw.look()
+		}
+		if err != nil {
+			return err
+		}
+		e := &in.entry
+		rw.passed += int64(e.size)
+		if e.Kind.tombstone() {
+			// I6: a tombstone goes only when nothing older is left outside. It
+			// may stand in two inputs if a merge was interrupted.
+			if e.seq < rw.outside || e.seq == rw.hidden || rw.s.spaces.byRecord(e.Namespace) == nil {
+				rw.result.Dropped++
+				continue
+			}
+			rw.hidden = e.seq
+		}
+		rw.sweep.add(e, rw.s.man.seed.Hash(text(e.Key)), in.number)
 	}
 	return nil
 }
 
-// copyAll copies every live record, in order of sequence, so that outputs are
-// ordered like any segment.
-func (rw *rewriter) copyAll() error {
-	var list []*source
-	raws := make(map[*segment]*frames)
-	for _, sg := range rw.in {
-		fr := newFrames(sg)
-		raws[sg] = fr
-		list = append(list, &source{sg: sg, next: func() ([]entry, error) {
-			at := fr.pos
-			entries, err := fr.next()
-			var bad *badFrame
-			if errors.As(err, &bad) {
-				err = &CorruptError{sg.name, bad.at, bad.reason}
-			}
-			if terr := rw.tick(int(fr.pos - at)); terr != nil {
-				return nil, terr
-			}
-			return entries, err
-		}})
+// judge decides, under the stripe's lock, whether an entry still says something.
+func (rw *rewriter) judge(sp *space, x *swept) {
+	loc := rw.in.all[x.from].loc(x)
+	switch {
+	case x.kind.tombstone():
+		x.keep = true // fill has decided
+	case x.kind == KindNamespaces:
+		rw.s.spaces.mu.Lock()
+		defer rw.s.spaces.mu.Unlock()
+		x.keep = rw.s.spaces.record == loc
+	default:
+		id := rw.sweep.identity(x)
+		x.keep = sp != nil && pointsTo(sp.dir, x.hash, &id, loc)
 	}
-	err := inOrder(list, func(sg *segment, e *entry) error {
-		return rw.copy(sg, raws[sg], e)
-	})
-	if err != nil {
-		return err
-	}
-	return rw.finishOutput()
 }
 
-// tick counts bytes read, throttles, reports, and notices cancellation.
-func (rw *rewriter) tick(n int) error {
-	rw.sinceIO += n
-	if rw.sinceIO < scanWindow {
+// visited counts entries of which no more than the hint was looked at.
+func (rw *rewriter) visited(n int) error { return rw.spend(n * sweptCost) }
+
+// sweptCost is what looking an entry up counts as, in bytes read.
+const sweptCost = 32
+
+// spend counts bytes read or written, and looks around now and then.
+func (rw *rewriter) spend(bytes int) error {
+	const lookAfter = 64 << 10
+	if rw.spent += bytes; rw.spent < lookAfter {
 		return nil
 	}
-	n, rw.sinceIO = rw.sinceIO, 0
+	return rw.look()
+}
+
+// look reports, throttles, and notices cancellation.
+func (rw *rewriter) look() error {
+	spent, passed := rw.spent, rw.passed
+	rw.spent, rw.passed = 0, 0
 	if rw.s.stopping() {
 		return ErrClosed
 	}
 	if err := rw.ctx.Err(); err != nil {
 		return err
 	}
-	if rw.o.Progress != nil {
-		rw.o.Progress(int64(n))
+	if rw.o.Progress != nil && passed > 0 {
+		rw.o.Progress(passed)
 	}
 	if rw.o.Throttle != nil {
-		return rw.o.Throttle(n)
+		return rw.o.Throttle(spent)
 	}
 	return nil
 }
 
-// copy writes one entry, with the records that follow it, to the output if it
-// still says something.
-func (rw *rewriter) copy(sg *segment, fr *frames, e *entry) error {
-	loc := keydir.MakeLoc(sg.id, e.at, e.size)
-	old := loc
-	switch {
-	case e.Kind.tombstone():
-		// I6: a tombstone goes only when nothing older is left outside.
-		if e.seq < rw.outside || rw.s.spaces.byRecord(e.Namespace) == nil {
-			rw.result.Dropped++
-			return nil
-		}
-		old = 0
-	case !rw.s.isLive(&e.Identity, loc):
-		rw.result.Dropped++
-		return nil
+// copy writes one entry, with the records that follow it, to the output.
+func (rw *rewriter) copy(x *swept) error {
+	in := rw.in.all[x.from]
+	records, err := in.verified(&rw.sweep, x)
+	if err != nil {
+		return err
 	}
-	raw := fr.buf[int64(e.at)-fr.bufAt:][:e.size]
-	if rw.out != nil && rw.out.full(len(raw)) {
-		if err := rw.finishOutput(); err != nil {
+	if rw.out != nil && (rw.out.full(int(x.size)) || len(rw.from) == maxMoves) {
+		if err := rw.publish(x.seq); err != nil {
 			return err
 		}
 	}
@@ -218,25 +276,23 @@ func (rw *rewriter) copy(sg *segment, fr *frames, e *entry) error {
 			return err
 		}
 	}
-	rw.result.Copied++
-	i := len(rw.moved) - 1
-	rw.moved[i] = append(rw.moved[i], old)
-	return rw.out.add(raw, e.seq)
-}
-
-// isLive reports whether the keydir points to the record at loc.
-func (s *Store) isLive(id *Identity, loc keydir.Loc) bool {
-	if id.Kind == KindNamespaces {
-		s.spaces.mu.Lock()
-		defer s.spaces.mu.Unlock()
-		return s.spaces.record == loc
+	at, err := rw.out.begin(int(x.size), x.seq)
+	if err != nil {
+		return err
 	}
-	h := s.man.seed.Hash(text(id.Key))
-	lock := &s.stripes[keydir.StripeOf(h)]
-	lock.RLock()
-	defer lock.RUnlock()
-	sp := s.spaces.byRecord(id.Namespace)
-	return sp != nil && pointsTo(sp.dir, h, id, loc)
+	for i := range records {
+		rw.out.add(&records[i], x.seq+uint64(i))
+	}
+	from := in.loc(x)
+	if x.kind.tombstone() {
+		from = 0
+	}
+	rw.from = append(rw.from, from)
+	rw.result.Copied++
+	if err := rw.out.note(&records[0], x.seq, at); err != nil {
+		return err
+	}
+	return rw.spend(int(x.size))
 }
 
 // startOutput makes the next output segment. Its id is taken in the manifest
@@ -250,130 +306,129 @@ func (rw *rewriter) startOutput() error {
 	if err != nil {
 		return s.log.fail(err)
 	}
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, id, true, 0)
-	if err != nil {
-		return err
-	}
-	rw.out = newSegmentWriter(sg, s.opts.SegmentSize)
-	rw.outs = append(rw.outs, sg)
-	rw.moved = append(rw.moved, nil)
-	return nil
+	rw.out, err = newSegmentWriter(s, id)
+	return err
 }
 
-// finishOutput seals the output and writes its hint. Both are on disk before
-// the manifest may name it.
-func (rw *rewriter) finishOutput() error {
-	if rw.out == nil {
-		return nil
-	}
-	sg := rw.out.sg
-	if err := rw.out.finish(); err != nil {
-		return err
-	}
-	rw.out = nil
-	rw.result.Out = append(rw.result.Out, sg.id)
-	rw.result.BytesOut += sg.size.Load()
-	sg.mapTo(rw.s.mapFor(sg))
-	if rw.s.opts.NoHints {
-		return nil
-	}
-	return writeHint(rw.s.opts.FS, rw.s.dir, rw.s.man.store, sg, nil)
-}
-
-// abandon removes the outputs of a rewrite that did not get to publish.
-func (rw *rewriter) abandon() error {
-	var errs []error
-	for _, sg := range rw.outs {
-		errs = append(errs, sg.close(), rw.s.removeSegment(sg))
-	}
-	return errors.Join(errs...)
-}
-
-// publish swaps the sets of segments (I9). A crash before the manifest record
-// leaves the old set and files that the next Open removes; after it the new
-// set, and input files that the next Open removes.
-func (rw *rewriter) publish() error {
+// publish replaces the inputs that hold nothing from sequence seq on, and have
+// been dealt with before it, by the output (I9). A crash before the manifest
+// edit leaves the inputs and files that the next Open removes; after it the
+// output, and files of inputs that the next Open removes.
+func (rw *rewriter) publish(seq uint64) error {
 	s := rw.s
+	var outs []*segment
+	var infos []sealedInfo
+	if rw.out != nil {
+		if err := rw.out.finish(); err != nil {
+			return err
+		}
+		outs = []*segment{rw.out.sg}
+		infos = []sealedInfo{rw.out.sg.info()}
+		rw.out.sg.mapTo(s.mapFor(rw.out.sg))
+	}
 	// What made a record dead must be on disk before the record goes: else a
 	// power cut would take the new version, and the merge has the old one.
 	if err := s.log.sync(); err != nil {
-		return errors.Join(err, rw.abandon())
+		return err
 	}
-	infos := make([]sealedInfo, len(rw.outs))
-	for i, sg := range rw.outs {
-		infos[i] = sg.info()
+	var gone []*segment
+	var ids []uint32
+	for _, in := range rw.in.spent(seq) {
+		gone, ids = append(gone, in.sg), append(ids, in.sg.id)
+		if err := in.close(); err != nil {
+			return err
+		}
+	}
+	if len(outs)+len(gone) == 0 {
+		return nil
 	}
 	s.manifestMu.Lock()
-	err := s.man.log(editSwap, swapBody(rw.result.In, infos))
+	err := s.man.log(editSwap, swapBody(ids, infos))
 	if err == nil {
-		s.segments.Store(s.segments.Load().with(rw.outs, nil))
+		s.segments.Store(s.segments.Load().with(outs, nil))
 	}
 	s.manifestMu.Unlock()
 	if err != nil {
-		// Whether the record is on disk is unknown: neither set may go.
-		return errors.Join(s.log.fail(err), rw.closeOutputs())
+		// Whether the edit is on disk is unknown: neither set may go.
+		err = s.log.fail(err)
+		for _, sg := range outs {
+			err = errors.Join(err, sg.close())
+		}
+		rw.out = nil
+		return err
 	}
-	for i, sg := range rw.outs {
-		if err := rw.moveAll(sg, rw.moved[i]); err != nil {
+	rw.out = nil
+	for _, sg := range outs {
+		rw.result.Out = append(rw.result.Out, sg.id)
+		rw.result.BytesOut += sg.size.Load()
+		if err := rw.move(sg); err != nil {
 			return s.log.fail(err)
 		}
 	}
-	return nil
+	return rw.remove(gone)
 }
 
-func (rw *rewriter) closeOutputs() error {
-	var errs []error
-	for _, sg := range rw.outs {
-		errs = append(errs, sg.close())
-	}
-	return errors.Join(errs...)
-}
-
-// moveAll points the keydir to the copies. Reading the output back also proves
-// that it can be read.
-func (rw *rewriter) moveAll(sg *segment, from []keydir.Loc) error {
-	s := rw.s
-	fr := newFrames(sg)
-	for len(from) > 0 {
-		entries, err := fr.next()
-		if err != nil {
-			return fmt.Errorf("%s: reading back: %w", sg.name, err)
-		}
-		for i := range entries {
-			e := &entries[i]
-			if old := from[i]; old != 0 {
-				s.move(sg, &e.Identity, old, keydir.MakeLoc(sg.id, e.at, e.size))
+// move points the keydir to the copies. Reading the names back from the
+// output's hint costs less than to keep them all until here, and proves that
+// it can be read.
+func (rw *rewriter) move(sg *segment) error {
+	in := &input{s: rw.s, sg: sg, read: rw.pace}
+	for i, done := 0, false; !done; {
+		rw.moves.reset()
+		for ; !rw.moves.full(); i++ {
+			err := in.next()
+			if done = err == io.EOF; done {
+				break
+			}
+			if err != nil {
+				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.name, err), in.close())
+			}
+			if rw.from[i] != 0 {
+				rw.moves.add(&in.entry, rw.s.man.seed.Hash(text(in.entry.Key)), uint32(i))
 			}
 		}
-		from = from[len(entries):]
+		err := rw.moves.visit(rw.s, true, func(sp *space, x *swept) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * sweptCost) })
+		if err != nil {
+			return err
+		}
 	}
+	rw.from = rw.from[:0]
+	return in.close()
+}
+
+// pace is spend for what cannot be given up any more.
+func (rw *rewriter) pace(bytes int) error {
+	_ = rw.spend(bytes) // whoever cancels waits for the end of this output
 	return nil
 }
 
-// move is the compare-and-swap of one location, under the lock of its key.
-func (s *Store) move(sg *segment, id *Identity, old, new keydir.Loc) {
-	if id.Kind == KindNamespaces {
+// moveOne is the compare-and-swap of a location, under the lock of its key.
+func (rw *rewriter) moveOne(sg *segment, sp *space, x *swept) {
+	s, old, loc := rw.s, rw.from[x.from], keydir.MakeLoc(sg.id, x.at, x.size)
+	moved := false
+	if x.kind == KindNamespaces {
 		s.spaces.mu.Lock()
 		defer s.spaces.mu.Unlock()
-		if s.spaces.record == old {
-			s.spaces.record = new
-			s.live(sg, new)
+		if moved = s.spaces.record == old; moved {
+			s.spaces.record = loc
 		}
-		return
+	} else if sp != nil {
+		id := rw.moves.identity(x)
+		moved = moveLoc(sp.dir, x.hash, &id, old, loc)
 	}
-	h := s.man.seed.Hash(text(id.Key))
-	lock := &s.stripes[keydir.StripeOf(h)]
-	lock.Lock()
-	defer lock.Unlock()
-	if sp := s.spaces.byRecord(id.Namespace); sp != nil && moveLoc(sp.dir, h, id, old, new) {
-		s.live(sg, new)
+	if moved {
+		s.live(sg, loc)
+		s.unlive(old) // its segment may stay
 	}
 }
 
-// removeInputs unlinks the old files once nobody can be reading them: every
-// reader holds a stripe lock while it follows a location, no location leads to
-// them any more, so passing through every lock once is enough.
-func (rw *rewriter) removeInputs() error {
+// remove unlinks inputs once nobody can be reading them: every reader with a
+// lock holds that of a stripe while it follows a location, no location leads
+// to them any more, so passing through every lock once is enough.
+func (rw *rewriter) remove(gone []*segment) error {
+	if len(gone) == 0 {
+		return nil
+	}
 	s := rw.s
 	for i := range s.stripes {
 		s.stripes[i].Lock()
@@ -381,10 +436,12 @@ func (rw *rewriter) removeInputs() error {
 		s.stripes[i].Unlock()
 	}
 	s.manifestMu.Lock()
-	s.segments.Store(s.segments.Load().with(nil, rw.in))
+	s.segments.Store(s.segments.Load().with(nil, gone))
 	s.manifestMu.Unlock()
 	var errs []error
-	for _, sg := range rw.in {
+	for _, sg := range gone {
+		rw.result.In = append(rw.result.In, sg.id)
+		rw.result.BytesIn += sg.size.Load()
 		errs = append(errs, sg.close(), s.removeSegment(sg))
 	}
 	errs = append(errs, s.opts.FS.SyncDir(s.dir))

@@ -225,18 +225,24 @@ func (sg *segment) readFooter() error {
 	return nil
 }
 
-// writeFooter appends the footer and makes the whole segment durable. A crash
-// before the sync leaves an unsealed segment, which Open scans as one.
-func (sg *segment) writeFooter(ft footer) error {
-	at := sg.size.Load()
+// encodeFooter returns the footer frame that is to stand at offset at.
+func (sg *segment) encodeFooter(ft footer, at, synced uint32) []byte {
 	b := make([]byte, footerSize)
 	body := b[frameHeaderSize:]
 	binary.LittleEndian.PutUint64(body, ft.records)
 	binary.LittleEndian.PutUint64(body[8:], ft.minSeq)
 	binary.LittleEndian.PutUint64(body[16:], ft.maxSeq)
-	h := frameHeader{size: footerSize, footer: true, seq: ft.maxSeq, synced: uint32(at)}
-	h.sum = sg.seal.sum(uint32(at)+frameHeaderSize, body)
-	h.put(b, sg.seal, uint32(at))
+	h := frameHeader{size: footerSize, footer: true, seq: ft.maxSeq, synced: synced}
+	h.sum = sg.seal.sum(at+frameHeaderSize, body)
+	h.put(b, sg.seal, at)
+	return b
+}
+
+// writeFooter appends the footer and makes the whole segment durable. A crash
+// before the sync leaves an unsealed segment, which Open scans as one.
+func (sg *segment) writeFooter(ft footer) error {
+	at := sg.size.Load()
+	b := sg.encodeFooter(ft, uint32(at), uint32(at))
 	// The data first: the footer says "synced up to here".
 	if err := sg.file.Sync(); err != nil {
 		return fmt.Errorf("%s: sync before footer: %w", sg.name, err)

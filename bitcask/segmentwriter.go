@@ -1,80 +1,174 @@
 package bitcask
 
-import "fmt"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
 
-// segmentWriter writes an output segment in frames of many records.
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// segmentWriter writes the output segment of a merge, in frames of many
+// records, and its hint beside it. Nothing of either counts before finish, and
+// nothing relies on them before the manifest names the segment: what a crash
+// leaves, the next Open removes.
 type segmentWriter struct {
+	fs    vfs.FS
+	dir   string
 	sg    *segment
+	hint  *hintWriter // nil: without
 	limit int64
-	pos   int64
-	frame []byte
-	at    []int
-	base  uint64
+	pos   int64  // where frame will stand
+	begun int64  // the kernel has been asked to write what lies before this offset
+	frame []byte // header and records
+	sums  []byte // the checksums of the records in frame
+	base  uint64 // sequence of its first record
 	foot  footer
 }
 
-// rewriteFrame is the length in bytes from which an output frame is written.
-const rewriteFrame = 256 << 10
+const (
+	// rewriteFrame is the length in bytes from which an output frame is written.
+	rewriteFrame = 256 << 10
+	// writeBackStep is how many bytes are written before the kernel is asked to
+	// begin with the disk's part: the sync at the end then has little left to
+	// do, and what else is written meanwhile does not queue behind all of it.
+	writeBackStep = 4 << 20
+	// recordGrowth is how much longer a copied entry may get at most: each of its
+	// three records by a sequence.
+	recordGrowth = 3 * binary.MaxVarintLen64
+)
 
-func newSegmentWriter(sg *segment, limit int64) *segmentWriter {
-	w := &segmentWriter{sg: sg, limit: limit, pos: segmentHeaderSize}
-	w.frame = make([]byte, frameHeaderSize, rewriteFrame+64<<10)
-	return w
+// newSegmentWriter makes the file of segment id. Neither its header nor its
+// name are durable yet.
+func newSegmentWriter(s *Store, id uint32) (_ *segmentWriter, err error) {
+	fs, name, store := s.opts.FS, dataName(id), s.man.store
+	f, err := fs.Open(filepath.Join(s.dir, name), vfs.Create)
+	if err != nil {
+		return nil, err
+	}
+	w := &segmentWriter{
+		fs: fs, dir: s.dir, limit: s.opts.SegmentSize, pos: segmentHeaderSize,
+		sg:    &segment{id: id, seal: makeSeal(store, id), file: f, name: name, merged: true},
+		frame: make([]byte, frameHeaderSize, rewriteFrame+64<<10),
+	}
+	_, err = f.WriteAt(encodeSegmentHeader(store, id, true), 0)
+	if err == nil && !s.opts.NoHints {
+		w.hint, err = newHintWriter(fs, s.dir, store, w.sg)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	w.sg.size.Store(segmentHeaderSize)
+	return w, nil
 }
 
-// full reports whether n more bytes would not fit.
+// full reports whether an entry of n bytes would not fit.
 func (w *segmentWriter) full(n int) bool {
-	const slack = 16 // a copied record may grow by its sequence
-	return w.foot.records > 0 && w.pos+int64(len(w.frame)+n+slack)+footerSize > w.limit
+	return w.foot.records > 0 && w.pos+int64(len(w.frame)+n+recordGrowth)+footerSize > w.limit
 }
 
-// add copies a record and its followers. Their sequences count up from seq.
-func (w *segmentWriter) add(raw []byte, seq uint64) error {
-	if len(w.frame)+len(raw) > MaxCommit || len(w.frame) > rewriteFrame {
+// begin makes room for an entry of n bytes whose first record has the number
+// seq, and returns the offset at which it will stand.
+func (w *segmentWriter) begin(n int, seq uint64) (at uint32, err error) {
+	if len(w.frame)+n+recordGrowth > MaxCommit || len(w.frame) > rewriteFrame {
 		if err := w.flush(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if len(w.at) == 0 {
+	if len(w.sums) == 0 {
 		w.base = seq
 	}
-	for len(raw) > 0 {
-		h, err := parseHeader(raw)
-		if err != nil {
-			return fmt.Errorf("%s: copying: %w", w.sg.name, err)
-		}
-		w.at = append(w.at, len(w.frame))
-		w.frame = appendRecordHeader(w.frame, h.kind, h.typ, int64(seq-w.base), h.ns, h.keyLen, h.elemLen, h.valueLen)
-		w.frame = append(w.frame, raw[h.size:h.total()]...)
-		raw = raw[h.total():]
-		if w.foot.records == 0 {
-			w.foot.minSeq = seq
-		}
-		w.foot.maxSeq = max(w.foot.maxSeq, seq)
-		w.foot.records++
-		seq++
-	}
-	return nil
+	return uint32(w.pos) + uint32(len(w.frame)), nil
 }
 
-func (w *segmentWriter) flush() error {
-	if len(w.at) == 0 {
+// add copies a record.
+func (w *segmentWriter) add(r *record, seq uint64) {
+	at := len(w.frame)
+	w.frame = appendRecord(w.frame, r.Kind, r.Type, int64(seq-w.base), r.Namespace, r.Key, r.Elem, r.value)
+	rec := w.frame[at:]
+	binary.LittleEndian.PutUint32(rec, w.sg.seal.sum(uint32(w.pos)+uint32(at), rec[recordCRCSize:]))
+	w.sums = append(w.sums, rec[:recordCRCSize]...)
+	if w.foot.records == 0 {
+		w.foot.minSeq = seq
+	}
+	w.foot.maxSeq = seq
+	w.foot.records++
+}
+
+// note adds the entry that has been copied to at, its first record being r, to
+// the hint.
+func (w *segmentWriter) note(r *record, seq uint64, at uint32) error {
+	if w.hint == nil {
 		return nil
 	}
-	h := frameHeader{many: true, seq: w.base, synced: segmentHeaderSize}
-	finishFrame(w.frame, h, w.sg.seal, uint32(w.pos), w.at)
-	if _, err := w.sg.file.WriteAt(w.frame, w.pos); err != nil {
-		return fmt.Errorf("%s: writing at %d: %w", w.sg.name, w.pos, err)
+	e := entry{Identity: r.Identity, seq: seq, at: at, size: uint32(w.pos) + uint32(len(w.frame)) - at}
+	if inlined(r.Kind, r.Type) {
+		e.inline = r.value
 	}
-	w.pos += int64(len(w.frame))
-	w.sg.size.Store(w.pos)
-	w.frame, w.at = w.frame[:frameHeaderSize], w.at[:0]
+	if err := w.hint.add(&e); err != nil {
+		return fmt.Errorf("%s: %w", hintName(w.sg.id), err)
+	}
 	return nil
 }
 
+// flush writes the frame. Its "synced through" claims nothing: that is of use
+// only in a segment that a crash can leave unsealed and listed.
+func (w *segmentWriter) flush() error {
+	if len(w.sums) == 0 {
+		return nil
+	}
+	h := frameHeader{size: uint32(len(w.frame)), many: true, seq: w.base}
+	h.sum = extend(w.sg.seal.start(uint32(w.pos)), w.sums)
+	h.put(w.frame, w.sg.seal, uint32(w.pos))
+	if err := w.write(w.frame); err != nil {
+		return err
+	}
+	w.frame, w.sums = w.frame[:frameHeaderSize], w.sums[:0]
+	return nil
+}
+
+func (w *segmentWriter) write(b []byte) error {
+	if _, err := w.sg.file.WriteAt(b, w.pos); err != nil {
+		return fmt.Errorf("%s: writing at %d: %w", w.sg.name, w.pos, err)
+	}
+	w.pos += int64(len(b))
+	w.sg.size.Store(w.pos)
+	if wb, ok := w.sg.file.(vfs.WriteBacker); ok && w.pos-w.begun >= writeBackStep {
+		wb.WriteBack(w.begun, w.pos-w.begun)
+		w.begun = w.pos
+	}
+	return nil
+}
+
+// finish seals the segment and publishes its hint; all of both is on disk
+// then. One sync is enough: whoever finds the footer without what is before it
+// finds it in a file that no manifest names.
 func (w *segmentWriter) finish() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	return w.sg.writeFooter(w.foot)
+	if err := w.write(w.sg.encodeFooter(w.foot, uint32(w.pos), 0)); err != nil {
+		return err
+	}
+	if err := w.sg.file.Sync(); err != nil {
+		return fmt.Errorf("%s: sync: %w", w.sg.name, err)
+	}
+	w.sg.foot, w.sg.sealed = w.foot, true
+	if w.hint == nil {
+		return w.fs.SyncDir(w.dir)
+	}
+	hint := w.hint
+	w.hint = nil
+	return hint.finish() // which syncs the directory
+}
+
+// abandon closes and removes what has been written.
+func (w *segmentWriter) abandon() error {
+	var errs []error
+	if w.hint != nil {
+		errs = append(errs, w.hint.abandon())
+	}
+	errs = append(errs, w.sg.close(), w.fs.Remove(filepath.Join(w.dir, w.sg.name)))
+	return errors.Join(errs...)
 }

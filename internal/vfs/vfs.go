@@ -57,6 +57,14 @@ type Mapper interface {
 	Unmap(mapping []byte) error
 }
 
+// WriteBacker is what a [File] is as well if the operating system can be asked to begin writing to the disk. Ask with a
+// type assertion.
+type WriteBacker interface {
+	// WriteBack asks that n bytes from off be written to the disk soon, so that a Sync later has less to wait for. It
+	// promises nothing, which is why it returns nothing.
+	WriteBack(off, n int64)
+}
+
 // Mode says how [FS.Open] opens a file.
 type Mode int
 

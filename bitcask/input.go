@@ -1,0 +1,292 @@
+package bitcask
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// input is a segment that a merge reads: its entries from its hint, so that
+// dead records cost a look at 24 bytes and no more, and the records worth
+// copying from the data. Without a good hint the entries come from the data too.
+type input struct {
+	s       *Store
+	sg      *segment
+	number  uint32
+	hint    *hints
+	block   []byte // of the hint, not yet parsed
+	prev    entry
+	frames  *frames // in place of the hint
+	found   []entry // of the frames, not yet taken
+	entry   entry   // the one at hand
+	maxSeq  uint64  // of the entries taken so far
+	buf     []byte  // a piece of the data
+	bufAt   int64
+	ahead   int64 // how much to read at once
+	records []record
+	read    func(bytes int) error // told what has been read
+}
+
+// open begins with the hint if there is one that fits.
+func (in *input) open() {
+	if !in.s.opts.NoHints {
+		if hs, err := openHint(in.s.opts.FS, in.s.dir, in.s.man.store, in.sg); err == nil {
+			in.hint = hs
+			return
+		}
+	}
+	in.frames = newFrames(in.sg)
+}
+
+// next makes the next entry the one at hand; io.EOF at the end.
+func (in *input) next() error {
+	if in.hint == nil && in.frames == nil {
+		in.open()
+	}
+	if in.hint != nil {
+		err := in.nextHinted()
+		if err == nil || err == io.EOF {
+			return err
+		}
+		// Damaged: the data says it all, from the next entry on.
+		in.s.opts.Logger.Warn("hint not used", "file", hintName(in.sg.id), "err", err)
+		in.s.removeHint(in.sg)
+		if err := in.close(); err != nil {
+			return err
+		}
+		in.frames = newFrames(in.sg)
+	}
+	for {
+		if err := in.nextScanned(); err != nil {
+			return err
+		}
+		if in.entry.seq > in.maxSeq {
+			in.maxSeq = in.entry.seq
+			return nil
+		}
+	}
+}
+
+func (in *input) nextHinted() error {
+	for len(in.block) == 0 {
+		var err error
+		if in.block, err = in.hint.nextBlock(); err != nil {
+			return err
+		}
+		in.prev = entry{}
+		if err := in.read(len(in.block)); err != nil {
+			return err
+		}
+	}
+	e, n, ok := parseHintEntry(in.block, &in.prev)
+	if !ok || e.seq <= in.maxSeq || int64(e.at)+int64(e.size) > in.sg.size.Load() {
+		return errHint
+	}
+	in.entry, in.maxSeq = e, e.seq
+	in.prev.seq, in.prev.at = e.seq, e.at
+	in.block = in.block[n:]
+	return nil
+}
+
+func (in *input) nextScanned() error {
+	for len(in.found) == 0 {
+		from := in.frames.pos
+		found, err := in.frames.next()
+		var bad *badFrame
+		if errors.As(err, &bad) {
+			return &CorruptError{in.sg.name, bad.at, bad.reason}
+		}
+		if err != nil {
+			return err
+		}
+		if err := in.read(int(in.frames.pos - from)); err != nil {
+			return err
+		}
+		in.found = found
+	}
+	in.entry = in.found[0]
+	in.found = in.found[1:]
+	return nil
+}
+
+// close lets go of the hint and of all memory.
+func (in *input) close() error {
+	var err error
+	if in.hint != nil {
+		err = in.hint.close()
+	}
+	in.hint, in.block, in.frames, in.found, in.buf, in.records = nil, nil, nil, nil, nil, nil
+	return err
+}
+
+const (
+	inputAheadMin = 16 << 10
+	inputAheadMax = 512 << 10
+)
+
+// bytes returns n bytes of the data. Calls go forward mostly: it reads ahead,
+// the more the closer together the calls are.
+func (in *input) bytes(at int64, n int) ([]byte, error) {
+	if from := at - in.bufAt; from >= 0 && from+int64(n) <= int64(len(in.buf)) {
+		return in.buf[from:][:n], nil
+	}
+	if gap := at - (in.bufAt + int64(len(in.buf))); gap < in.ahead {
+		in.ahead = min(2*in.ahead, inputAheadMax)
+	} else {
+		in.ahead /= 2
+	}
+	in.ahead = max(in.ahead, inputAheadMin)
+	want := int(min(max(in.ahead, int64(n)), in.sg.size.Load()-at))
+	if want < n {
+		return nil, &CorruptError{in.sg.name, at, "record reaches past the end"}
+	}
+	if cap(in.buf) < want {
+		in.buf = make([]byte, max(want, inputAheadMin))
+	}
+	in.buf, in.bufAt = in.buf[:want], at
+	if got, err := in.sg.file.ReadAt(in.buf, at); err != nil {
+		in.buf = in.buf[:0]
+		if errors.Is(err, io.EOF) {
+			return nil, &CorruptError{in.sg.name, at + int64(got), "file is shorter than it was"}
+		}
+		return nil, fmt.Errorf("%s: reading at %d: %w", in.sg.name, at, err)
+	}
+	return in.buf[:n], in.read(want)
+}
+
+// verified returns the record of an entry, and those that follow it. Each has
+// been checked, and the first is the one that the entry is about.
+func (in *input) verified(sw *sweep, x *swept) ([]record, error) {
+	raw, err := in.bytes(int64(x.at), int(x.size))
+	if err != nil {
+		return nil, err
+	}
+	in.records = in.records[:0]
+	for at := x.at; len(raw) > 0; {
+		rec, err := parseRecord(raw)
+		if err != nil || binary.LittleEndian.Uint32(raw) != in.sg.seal.sum(at, raw[recordCRCSize:rec.size]) {
+			return nil, &CorruptError{in.sg.name, int64(at), "record checksum"}
+		}
+		if len(in.records) > 0 != rec.Kind.follows() {
+			return nil, &CorruptError{in.sg.name, int64(at), "not the record that the hint says"}
+		}
+		in.records = append(in.records, rec)
+		at += uint32(rec.size)
+		raw = raw[rec.size:]
+	}
+	rec, id := &in.records[0], sw.identity(x)
+	same := rec.Kind == id.Kind && rec.Type == id.Type && rec.Namespace == id.Namespace
+	if same && x.keyLen > 0 {
+		same = string(rec.Key) == string(id.Key) && string(rec.Elem) == string(id.Elem)
+	}
+	if !same || in.s.man.seed.Hash(text(rec.Key)) != x.hash {
+		return nil, &CorruptError{in.sg.name, int64(x.at), "not the record that the hint says"}
+	}
+	return in.records, nil
+}
+
+// inputs gives out the entries of many segments in order of sequence, with as
+// few of them open at a time as the order allows.
+type inputs struct {
+	all     []*input // by lowest sequence; an input's number is its place here
+	waiting []*input // the end of all: not yet open
+	stay    []*input // the end of all: not yet spent
+	open    inputHeap
+	given   bool // the entry at hand of open[0] has been given out
+}
+
+func newInputs(s *Store, list []*segment, read func(bytes int) error) *inputs {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b *segment) int {
+		if a.foot.minSeq < b.foot.minSeq {
+			return -1
+		}
+		return 1
+	})
+	q := new(inputs)
+	for i, sg := range list {
+		q.all = append(q.all, &input{s: s, sg: sg, number: uint32(i), ahead: inputAheadMin, read: read})
+	}
+	q.waiting, q.stay = q.all, q.all
+	return q
+}
+
+// next returns the entry with the lowest sequence that has not been given out
+// yet, valid until it is called again, and the input it is from; io.EOF at the
+// end.
+func (q *inputs) next() (*input, error) {
+	if q.given {
+		q.given = false
+		if err := q.open[0].next(); err == io.EOF {
+			heap.Pop(&q.open)
+		} else if err != nil {
+			return nil, err
+		} else if len(q.open) > 1 {
+			heap.Fix(&q.open, 0)
+		}
+	}
+	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.foot.minSeq <= q.open[0].entry.seq) {
+		in := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		if err := in.next(); err == nil {
+			heap.Push(&q.open, in)
+		} else if err != io.EOF {
+			return nil, err
+		}
+	}
+	if len(q.open) == 0 {
+		return nil, io.EOF
+	}
+	q.given = true
+	return q.open[0], nil
+}
+
+// spent takes out and returns the segments that nothing is to be read of any
+// more once all entries below seq have been dealt with. A tombstone may have
+// been dropped because what it hides is in an input too: so whatever stays has
+// only higher sequences than what goes.
+func (q *inputs) spent(seq uint64) (gone []*input) {
+	n := 0
+	var highest uint64
+	for i, in := range q.stay {
+		if highest = max(highest, in.sg.foot.maxSeq); highest >= seq {
+			break
+		}
+		if i+1 == len(q.stay) || highest < q.stay[i+1].sg.foot.minSeq {
+			n = i + 1
+		}
+	}
+	gone, q.stay = q.stay[:n], q.stay[n:]
+	return gone
+}
+
+// close closes what is open.
+func (q *inputs) close() error {
+	var errs []error
+	for _, in := range q.all {
+		errs = append(errs, in.close())
+	}
+	return errors.Join(errs...)
+}
+
+// inputHeap orders inputs by the sequence of the entry at hand.
+type inputHeap []*input
+
+func (h inputHeap) Len() int           { return len(h) }
+func (h inputHeap) Less(i, j int) bool { return h[i].entry.seq < h[j].entry.seq }
+func (h inputHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *inputHeap) Push(x any)        { *h = append(*h, x.(*input)) }
+func (h *inputHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// loc is where the keydir has an entry if it is live.
+func (in *input) loc(x *swept) keydir.Loc { return keydir.MakeLoc(in.sg.id, x.at, x.size) }

@@ -1,0 +1,126 @@
+package bitcask
+
+import (
+	"github.com/stavedb/stave/keydir"
+)
+
+// A sweep takes some ten thousand entries of segments and visits them grouped
+// by stripe: a stripe's lock is taken once for many of them, and its part of
+// the index is in the processor's cache meanwhile. Taken one by one, in the
+// order of the log, every look at the index would miss the cache and every
+// lock would be a cold one.
+type sweep struct {
+	entries []swept
+	names   []byte // keys and elements of those in a collection
+	order   []uint32
+	starts  [keydir.Stripes + 1]uint32
+}
+
+// swept is an entry in a sweep. Strings need no name: hash and location are
+// proof of identity.
+type swept struct {
+	hash            uint64
+	seq             uint64
+	at, size        uint32
+	ns              uint32
+	from            uint32 // whatever the owner of the sweep wants to know
+	name            uint32 // where key and element stand in names
+	keyLen, elemLen uint32
+	kind            Kind
+	typ             keydir.Type
+	keep            bool
+}
+
+const (
+	// sweepEntries and sweepNames, in bytes, bound a sweep.
+	sweepEntries = 64 << 10
+	sweepNames   = 4 << 20
+	// sweepHold is how many entries are looked at while a stripe is locked:
+	// some 10 us' worth.
+	sweepHold = 64
+)
+
+func (sw *sweep) reset() { sw.entries, sw.names = sw.entries[:0], sw.names[:0] }
+
+func (sw *sweep) full() bool { return len(sw.entries) >= sweepEntries || len(sw.names) >= sweepNames }
+
+// add takes an entry.
+func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
+	sw.entries = append(sw.entries, swept{
+		hash: hash, seq: e.seq, at: e.at, size: e.size, ns: e.Namespace, from: from,
+		name: uint32(len(sw.names)), kind: e.Kind, typ: e.Type,
+	})
+	x := &sw.entries[len(sw.entries)-1]
+	if e.Kind == KindElement || e.Kind == KindMeta {
+		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
+		sw.names = append(append(sw.names, e.Key...), e.Elem...)
+	}
+	return x
+}
+
+// identity is what the entry is about; without names for strings and deadlines.
+func (sw *sweep) identity(x *swept) Identity {
+	key := sw.names[x.name : x.name+x.keyLen]
+	return Identity{Namespace: x.ns, Kind: x.kind, Type: x.typ, Key: key, Elem: sw.names[x.name+x.keyLen:][:x.elemLen]}
+}
+
+// visit calls fn for every entry under the lock of its stripe, shared or
+// exclusive, with the space it belongs to: nil if no namespace uses it. between
+// is called with no lock held, after every few entries; its error ends it.
+func (sw *sweep) visit(s *Store, write bool, fn func(sp *space, x *swept), between func(n int) error) error {
+	sw.group()
+	for stripe := range keydir.Stripes {
+		group := sw.order[sw.starts[stripe]:sw.starts[stripe+1]]
+		for len(group) > 0 {
+			n := min(len(group), sweepHold)
+			sw.hold(s, stripe, write, group[:n], fn)
+			group = group[n:]
+			if err := between(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hold visits the entries of one stripe with its lock held.
+func (sw *sweep) hold(s *Store, stripe int, write bool, group []uint32, fn func(sp *space, x *swept)) {
+	if lock := &s.stripes[stripe]; write {
+		lock.Lock()
+		defer lock.Unlock()
+	} else {
+		lock.RLock()
+		defer lock.RUnlock()
+	}
+	// Spaces lose their names under every stripe's lock only.
+	var sp *space
+	var ns uint32
+	for i, at := range group {
+		x := &sw.entries[at]
+		if i == 0 || x.ns != ns {
+			sp, ns = s.spaces.byRecord(x.ns), x.ns
+		}
+		fn(sp, x)
+	}
+}
+
+// group sorts the numbers of the entries by stripe.
+func (sw *sweep) group() {
+	clear(sw.starts[:])
+	for i := range sw.entries {
+		sw.starts[keydir.StripeOf(sw.entries[i].hash)+1]++
+	}
+	for i := range keydir.Stripes {
+		sw.starts[i+1] += sw.starts[i]
+	}
+	if cap(sw.order) < len(sw.entries) {
+		sw.order = make([]uint32, max(len(sw.entries), min(sweepEntries, 2*cap(sw.order))))
+	}
+	sw.order = sw.order[:len(sw.entries)]
+	next := sw.starts
+	for i := range sw.entries {
+		stripe := keydir.StripeOf(sw.entries[i].hash)
+		sw.order[next[stripe]] = uint32(i)
+		next[stripe]++
+	}
+}
