@@ -20,7 +20,7 @@ func mergeCommand(t *terminal) *cli.Command {
 		UsageText: "stave merge [DIR] [--dry-run] [--all] [--json]",
 		Description: `Copies what is live out of the segments with the most garbage and removes those
 segments. A running server does this by itself; this is for a store that no
-process has open. Interrupting it is safe: the store is then as it was.
+process has open. Interrupting it is safe: what has been merged by then stays so.
 
 Without --all it takes the segments for which the copying pays: those with 40 %
 or 128 MiB of garbage, and short ones. --all takes every segment, also the one
@@ -151,7 +151,7 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.update(read, read, -1) }})
 	bar.clear()
 	if ctx.Err() != nil {
-		t.complain(errors.New("interrupted; the store is as it was"))
+		t.complain(errors.New("interrupted; what has been merged by then stays so"))
 		return ctx.Err()
 	}
 	if err != nil {
