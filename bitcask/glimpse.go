@@ -41,7 +41,7 @@ type stripe struct {
 // glimpse appends the value of a string to dst, if keep is set, and says what it saw.
 func (s *Store) glimpse(dst []byte, ns int, h uint64, key string, keep bool) ([]byte, keydir.Sight) {
 	spaces := s.spaces.now.Load()
-	if ns >= len(spaces.names) || spaces.names[ns] == nil {
+	if ns < 0 || ns >= len(spaces.names) || spaces.names[ns] == nil {
 		return dst, keydir.Unsure
 	}
 	sp := spaces.names[ns]
@@ -109,12 +109,21 @@ func stringOf(b []byte, ns uint32, key string) (value []byte, size int, ok bool)
 	return b[h.size+h.nameLen : h.total()], h.total(), true
 }
 
-// Glimpse reads a string like GetInto, of any namespace, without taking a lock or
-// waiting for anyone. It says Unsure if it cannot tell what the key holds: then, and
-// if the key has a deadline or may be a collection, only a transaction can.
+// Glimpse appends the value of a string of any namespace to dst, without a lock and
+// without waiting for anyone. If it is Unsure, only a transaction can tell what the key
+// holds; so it is with collections and with whatever has a deadline.
 func (s *Store) Glimpse(dst []byte, ns int, key string) ([]byte, keydir.Sight) {
 	if !lockless || len(key) > MaxKey {
 		return dst, keydir.Unsure
 	}
 	return s.glimpse(dst, ns, s.man.seed.Hash(key), key, true)
+}
+
+// GlimpseKey is Glimpse for those who do not want the value.
+func (s *Store) GlimpseKey(ns int, key string) keydir.Sight {
+	if !lockless || len(key) > MaxKey {
+		return keydir.Unsure
+	}
+	_, sight := s.glimpse(nil, ns, s.man.seed.Hash(key), key, false)
+	return sight
 }

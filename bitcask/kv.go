@@ -67,10 +67,8 @@ func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, err
 
 // Has reports whether key exists.
 func (s *Store) Has(key string) (bool, error) {
-	if lockless && len(key) <= MaxKey {
-		if _, sight := s.glimpse(nil, 0, s.man.seed.Hash(key), key, false); sight != keydir.Unsure {
-			return sight == keydir.OneString, nil
-		}
+	if sight := s.GlimpseKey(0, key); sight != keydir.Unsure {
+		return sight == keydir.OneString, nil
 	}
 	t, err := s.Begin(false, key)
 	if err != nil {

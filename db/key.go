@@ -62,6 +62,17 @@ func (k Key) Exists() (bool, error) {
 
 // Type says what the key holds, TypeNone if it does not exist. O(1).
 func (k Key) Type() (Type, error) {
+	if k.store != nil {
+		if err := k.store.guard.check(); err != nil {
+			return TypeNone, err
+		}
+		switch k.store.log.GlimpseKey(k.ns, k.key) {
+		case keydir.OneString:
+			return TypeString, nil
+		case keydir.Absent:
+			return TypeNone, nil
+		}
+	}
 	t, err := k.read()
 	if err != nil {
 		return TypeNone, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -64,6 +65,17 @@ func (s String) Get() ([]byte, error) { return owned(s.AppendTo([]byte{})) }
 // AppendTo appends the value to dst and returns the extended buffer: Get without an allocation if dst has room. It
 // returns dst unchanged and ErrNotFound if the key does not exist. O(length).
 func (s String) AppendTo(dst []byte) ([]byte, error) {
+	if s.store != nil {
+		if err := s.store.guard.check(); err != nil {
+			return dst, err
+		}
+		switch value, sight := s.store.log.Glimpse(dst, s.ns, s.key); sight {
+		case keydir.OneString:
+			return value, nil
+		case keydir.Absent:
+			return dst, ErrNotFound
+		}
+	}
 	t, err := s.read()
 	if err != nil {
 		return dst, err
