@@ -23,7 +23,7 @@ const (
 
 // batches says whether a command may run in a batch with others.
 func (c *Command) batches() bool {
-	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString)
+	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs")
 }
 
 // gather puts a request into the batch, if it may be in one with those before it.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // generator makes random commands over few keys, so that they collide.
@@ -330,7 +331,10 @@ var rare = map[string]func(g *generator) []string{
 	},
 }
 
-var commandNames, rareNames = names(commands), names(rare)
+// commandNames are known once every file has added its commands.
+var commandNames = sync.OnceValue(func() []string { return names(commands) })
+
+var rareNames = names(rare)
 
 func (g *generator) pairs(one func() string) []string {
 	var args []string
@@ -399,7 +403,7 @@ func (g *generator) zrange() []string {
 
 // command is the next random command.
 func (g *generator) command() []string {
-	name, args := pick(g, commandNames...), []string(nil)
+	name, args := pick(g, commandNames()...), []string(nil)
 	if g.chance(40) {
 		name = pick(g, rareNames...)
 		args = rare[name](g)

@@ -153,33 +153,6 @@ func deleteElems(t Txn, key string, f keydir.Family, elems []string) (int, error
 	return n, settle(t, key, f)
 }
 
-// Incr adds delta to the integer that the field holds, 0 if it does not exist,
-// and returns the sum. O(log n).
-func (h Hash) Incr(field string, delta int64) (int64, error) {
-	if err := checkElem(field, nil); err != nil {
-		return 0, err
-	}
-	f, err := h.open()
-	if err != nil {
-		return 0, err
-	}
-	var loc keydir.Loc
-	exists := false
-	if f.Valid() {
-		loc, exists = f.Get(field)
-	}
-	sum, text, err := increment(h.Txn, record{h.Key, field, keydir.Hash, loc}, exists, delta, ErrHashNotInteger)
-	if err != nil {
-		return 0, err
-	}
-	if !f.Valid() {
-		if f, err = h.Txn.Family(h.Key, keydir.Hash); err != nil {
-			return 0, err
-		}
-	}
-	return sum, h.Txn.PutElem(f, field, text)
-}
-
 // Visit calls start, unless it is nil, with the number of fields, then visit
 // for each until it returns false. The slices are valid during the call only,
 // and neither function may change the hash. O(n).

@@ -1,11 +1,6 @@
 package structures
 
-import (
-	"strconv"
-
-	"github.com/stavedb/stave/internal/number"
-	"github.com/stavedb/stave/keydir"
-)
+import "github.com/stavedb/stave/keydir"
 
 // String is a key that holds a byte string. Unlike Redis's, a value has one
 // encoding on disk, its bytes; what is a number is decided when it is used as
@@ -187,59 +182,6 @@ func (s String) Append(value []byte) (int, error) {
 	}
 	whole = append(whole, value...)
 	return len(whole), s.Txn.PutString(s.Key, whole)
-}
-
-// Incr adds delta to the integer that the key holds, 0 if it does not exist, and
-// returns the sum; the deadline stays. O(1).
-func (s String) Incr(delta int64) (int64, error) {
-	loc, ok, err := s.find()
-	if err != nil {
-		return 0, err
-	}
-	sum, text, err := increment(s.Txn, record{s.Key, "", keydir.String, loc}, ok, delta, ErrNotInteger)
-	if err != nil {
-		return 0, err
-	}
-	return sum, s.Txn.PutString(s.Key, text)
-}
-
-// longestInt is the length of the longest decimal int64.
-const longestInt = 20
-
-// record is what it takes to read a value.
-type record struct {
-	key, elem string
-	typ       keydir.Type
-	loc       keydir.Loc
-}
-
-// increment adds delta to the integer in a record, 0 if there is none, and
-// returns the sum also as text. notInteger is the refusal of anything else.
-func increment(t Txn, r record, exists bool, delta int64, notInteger Error) (int64, []byte, error) {
-	text := make([]byte, 0, longestInt)
-	var old int64
-	if exists {
-		// A long value is no integer, and need not be read to see that.
-		n, err := t.ValueLen(r.key, r.elem, r.typ, r.loc)
-		if err != nil {
-			return 0, nil, err
-		}
-		if n > longestInt {
-			return 0, nil, notInteger
-		}
-		if text, err = t.Value(text, r.key, r.elem, r.typ, r.loc); err != nil {
-			return 0, nil, err
-		}
-		var ok bool
-		if old, ok = number.ParseInt(text); !ok {
-			return 0, nil, notInteger
-		}
-	}
-	sum, ok := add(old, delta)
-	if !ok {
-		return 0, nil, ErrOverflow
-	}
-	return sum, strconv.AppendInt(text[:0], sum, 10), nil
 }
 
 // GetMany calls visit with the value of each of several strings, in the order of

@@ -18,6 +18,11 @@ func (m *memory) stringCalls() []call {
 		func(k string) error { _, err := m.string(k).Range(nil, 0, -1); return err },
 		func(k string) error { _, err := m.string(k).Append([]byte("x")); return err },
 		func(k string) error { _, err := m.string(k).Incr(1); return err },
+		func(k string) error { _, err := m.string(k).IncrFloat([]byte("1")); return err },
+		func(k string) error { _, _, err := m.string(k).GetAndDelete(); return err },
+		func(k string) error { _, _, err := m.string(k).GetAndExpire(nil, 2, 1); return err },
+		func(k string) error { _, _, err := m.string(k).GetAndPersist(nil); return err },
+		func(k string) error { _, err := m.string(k).SetRange(1, []byte("x")); return err },
 	}
 }
 
@@ -32,6 +37,7 @@ func (m *memory) hashCalls() []call {
 		func(k string) error { _, err := m.hash(k).PutIfAbsent("f", nil); return err },
 		func(k string) error { _, err := m.hash(k).Delete([]string{"f"}); return err },
 		func(k string) error { _, err := m.hash(k).Incr("f", 1); return err },
+		func(k string) error { _, err := m.hash(k).IncrFloat("f", []byte("1")); return err },
 		func(k string) error { return m.hash(k).Visit(nil, func(_, _ []byte) bool { return true }) },
 		func(k string) error { return m.hash(k).VisitFields(nil, func([]byte) bool { return true }) },
 		func(k string) error {
