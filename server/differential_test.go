@@ -152,10 +152,12 @@ func (p *pair) run(args []string) string {
 			return p.srandmember(args)
 		case "zrandmember":
 			return p.zrandmember(args)
+		case "hrandfield":
+			return p.hrandfield(args)
 		case "scan", "sscan", "hscan", "zscan":
 			return p.scan(name, args)
 		}
-	} else if name == "spop" || strings.HasSuffix(name, "randmember") || strings.HasSuffix(name, "scan") {
+	} else if name == "spop" || strings.HasSuffix(name, "randmember") || name == "hrandfield" || strings.HasSuffix(name, "scan") {
 		return "" // chance cannot be taken back within a transaction
 	}
 	if unlike70(name, args) || timeToLive(args) > 0 && !expiresSoon(args) {

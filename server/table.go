@@ -107,7 +107,7 @@ func init() {
 	for _, group := range [][]*Command{
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
-		stringEditCommands,
+		stringEditCommands, hashEditCommands,
 	} {
 		Commands = append(Commands, group...)
 	}
