@@ -329,6 +329,8 @@ func diff(name string, ours, theirs resp.Reply) string {
 	switch {
 	case name == "hello" && ours.Kind == theirs.Kind && !ours.IsError():
 		return "" // versions and numbers differ, of course
+	case refusedSince72(name, ours, theirs):
+		return ""
 	case slices.Contains(anyOrder, name):
 		sortItems(ours.Items)
 		sortItems(theirs.Items)

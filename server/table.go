@@ -55,6 +55,7 @@ type Group string
 const (
 	GroupGeneric      Group = "generic"
 	GroupString       Group = "string"
+	GroupBitmap       Group = "bitmap"
 	GroupHash         Group = "hash"
 	GroupList         Group = "list"
 	GroupSet          Group = "set"
@@ -107,7 +108,7 @@ func init() {
 	for _, group := range [][]*Command{
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
-		stringEditCommands, hashEditCommands,
+		stringEditCommands, hashEditCommands, bitmapCommands,
 	} {
 		Commands = append(Commands, group...)
 	}

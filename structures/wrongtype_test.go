@@ -23,6 +23,19 @@ func (m *memory) stringCalls() []call {
 		func(k string) error { _, _, err := m.string(k).GetAndExpire(nil, 2, 1); return err },
 		func(k string) error { _, _, err := m.string(k).GetAndPersist(nil); return err },
 		func(k string) error { _, err := m.string(k).SetRange(1, []byte("x")); return err },
+		func(k string) error { _, err := m.bitmap(k).Get(1); return err },
+		func(k string) error { _, err := m.bitmap(k).Set(1, true); return err },
+		func(k string) error { _, err := m.bitmap(k).Count(structures.AllBits); return err },
+		func(k string) error { _, err := m.bitmap(k).Position(true, structures.AllBits); return err },
+		func(k string) error { _, err := m.bitmap(k).Field(nil); return err },
+		func(k string) error {
+			_, err := m.bitmap(k).Field([]structures.BitfieldOp{{Action: structures.BitfieldSet, Bits: 1}})
+			return err
+		},
+		func(k string) error {
+			_, err := structures.CombineBits(m, structures.BitOr, "dest", []string{"none", k})
+			return err
+		},
 	}
 }
 

@@ -1,0 +1,138 @@
+package db
+
+import "github.com/stavedb/stave/structures"
+
+// Bitmap is a handle on a key that holds a byte string, seen as bits: bit 0 is the highest of the first byte, and beyond the
+// end there are only zeros. Its methods return ErrWrongType if the key holds anything else. The string is one record, so
+// every change writes it whole, and every look at it reads it whole: O(length). Many changes are cheapest in one Update or
+// in one Field, and on many small bitmaps instead of a large one.
+type Bitmap struct{ handle }
+
+// Bitmap returns a handle on the bitmap at key. It reads nothing.
+func (s *Store) Bitmap(key string) Bitmap { return Bitmap{s.handle(key)} }
+
+// Bitmap returns a handle on the bitmap at key, inside the transaction. It reads nothing.
+func (t *Tx) Bitmap(key string) Bitmap { return Bitmap{t.handle(key)} }
+
+// BitRange is a part of a bitmap, both ends inclusive.
+type BitRange = structures.BitRange
+
+// AllBits is the range of a whole bitmap.
+var AllBits = structures.AllBits
+
+// BitfieldOp is one step of Bitmap.Field, on the integer at an offset in bits.
+type BitfieldOp = structures.BitfieldOp
+
+// BitfieldResult is what a BitfieldOp returns.
+type BitfieldResult = structures.BitfieldResult
+
+// BitfieldAction is what a BitfieldOp does.
+type BitfieldAction = structures.BitfieldAction
+
+// The actions of a BitfieldOp.
+const (
+	BitfieldGet  = structures.BitfieldGet  // returns the integer
+	BitfieldSet  = structures.BitfieldSet  // writes Value and returns what was there
+	BitfieldIncr = structures.BitfieldIncr // adds Value and returns the sum
+)
+
+// Overflow says what happens to a value that does not fit the integer of a BitfieldOp.
+type Overflow = structures.Overflow
+
+// The modes of overflow.
+const (
+	OverflowWrap = structures.OverflowWrap // the bits that do not fit are cut off
+	OverflowSat  = structures.OverflowSat  // the nearest value that fits is taken
+	OverflowFail = structures.OverflowFail // nothing is written, and the result is not OK
+)
+
+// BitOp is an operation on bitmaps.
+type BitOp = structures.BitOp
+
+// The operations of Keyspace.CombineBits. BitNot takes one source, the others one or more.
+const (
+	BitAnd = structures.BitAnd
+	BitOr  = structures.BitOr
+	BitXor = structures.BitXor
+	BitNot = structures.BitNot
+)
+
+// Get returns the bit at a position. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB.
+// O(length).
+func (b Bitmap) Get(offset int64) (bool, error) {
+	t, err := b.read()
+	if err != nil {
+		return false, err
+	}
+	on, err := b.on(t).Get(offset)
+	return on, b.done(t, err)
+}
+
+// Set changes the bit at a position and returns what it was. The bitmap grows as far as needed, and its deadline stays. It
+// fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. O(length of the new bitmap), which is
+// written whole unless nothing changes.
+func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
+	t, err := b.write()
+	if err != nil {
+		return false, err
+	}
+	was, err = b.on(t).Set(offset, on)
+	return was, b.done(t, err)
+}
+
+// Count returns the number of bits that are set in a range, 0 if the key does not exist. O(length).
+func (b Bitmap) Count(r BitRange) (int64, error) {
+	t, err := b.read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := b.on(t).Count(r)
+	return n, b.done(t, err)
+}
+
+// Position returns the position of the first bit in a range that is on, or off, and -1 if there is none. A key that does
+// not exist has no bit on, and bit 0 off. O(length).
+func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
+	t, err := b.read()
+	if err != nil {
+		return 0, err
+	}
+	pos, err := b.on(t).Position(on, r)
+	return pos, b.done(t, err)
+}
+
+// Field executes operations on integers within the bitmap, in their order, and returns their results. If one may write, the
+// bitmap grows to where all of them fit; its deadline stays. It fails with structures.ErrBitfieldType if an integer has an
+// impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. O(length of the new
+// bitmap), which is written whole, once, unless nothing changes.
+func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
+	begin := b.read
+	for i := range ops {
+		if ops[i].Action != BitfieldGet {
+			begin = b.write
+		}
+	}
+	t, err := begin()
+	if err != nil {
+		return nil, err
+	}
+	results, err := b.on(t).Field(ops)
+	if err = b.done(t, err); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// CombineBits makes dest hold the result of an operation on the bitmaps at the keys, all seen as long as the longest of
+// them, and returns that length in bytes. dest has no deadline afterwards, and does not exist if the length is 0. It fails
+// with structures.ErrBitNot if BitNot is given other than one source. O(sum of the lengths).
+func (k Keyspace) CombineBits(op BitOp, dest string, keys ...string) (int, error) {
+	t, err := k.writeKeys(append([]string{dest}, keys...))
+	if err != nil {
+		return 0, err
+	}
+	n, err := structures.CombineBits(t.txn(), op, dest, keys)
+	return n, k.done(t, err)
+}
+
+func (b Bitmap) on(t *Tx) structures.Bitmap { return structures.Bitmap{Txn: t.txn(), Key: b.key} }

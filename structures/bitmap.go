@@ -1,0 +1,270 @@
+package structures
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Bitmap is a string seen as bits: bit 0 is the highest of the first byte, and
+// beyond the end there are only zeros. It is stored as what it is, one record, so
+// that a change writes the whole string again and a look at one bit verifies the
+// checksum of all of it. Both are O(length): for large bitmaps with many changes
+// a set of positions, or many small bitmaps, is cheaper.
+type Bitmap struct {
+	Txn Txn
+	Key string
+}
+
+// maxBit is the highest position of a bit.
+const maxBit = MaxString*8 - 1
+
+func (b Bitmap) string() String { return String(b) }
+
+// read returns the bytes; ok says whether the key exists.
+func (b Bitmap) read() (data []byte, ok bool, err error) { return b.string().Get(nil) }
+
+// Get returns the bit at a position. O(length).
+func (b Bitmap) Get(offset int64) (bool, error) {
+	if offset < 0 || offset > maxBit {
+		return false, ErrBitOffset
+	}
+	data, _, err := b.read()
+	if err != nil || offset/8 >= int64(len(data)) {
+		return false, err
+	}
+	return data[offset/8]&(0x80>>(offset%8)) != 0, nil
+}
+
+// Set changes the bit at a position and returns what it was. The string grows as
+// far as needed; its deadline stays. O(length of the string), which is written
+// whole unless nothing changes.
+func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
+	if offset < 0 || offset > maxBit {
+		return false, ErrBitOffset
+	}
+	data, grown, err := b.grown(offset)
+	if err != nil {
+		return false, err
+	}
+	at, mask := offset/8, byte(0x80>>(offset%8))
+	was = data[at]&mask != 0
+	if was == on && !grown {
+		return was, nil
+	}
+	if data[at] &^= mask; on {
+		data[at] |= mask
+	}
+	return was, b.Txn.PutString(b.Key, data)
+}
+
+// grown returns a copy of the bytes that reaches to a bit at least, and whether
+// it is longer than the string.
+func (b Bitmap) grown(last int64) (data []byte, grown bool, err error) {
+	s := b.string()
+	loc, ok, err := s.find()
+	if err != nil {
+		return nil, false, err
+	}
+	n := 0
+	if ok {
+		if n, err = b.Txn.ValueLen(b.Key, "", keydir.String, loc); err != nil {
+			return nil, false, err
+		}
+	}
+	need := int(last/8) + 1
+	if need > MaxString {
+		return nil, false, ErrTooLong
+	}
+	data, err = s.grown(need, loc, ok, n)
+	return data, need > n, err
+}
+
+// BitRange is a part of a bitmap, both ends inclusive. Negative positions count
+// from the end; positions beyond the string are cut to it.
+type BitRange struct {
+	Start, End int64
+	// Bits makes Start and End positions of bits. Default: of bytes.
+	Bits bool
+	// Open lets Position go on into the zeros behind the string, if the range
+	// reaches to its end.
+	Open bool
+}
+
+// AllBits is the range of a whole bitmap.
+var AllBits = BitRange{End: -1, Open: true}
+
+// cut returns the first bit of the range and the one behind its last.
+func (r BitRange) cut(length int) (from, to int64) {
+	total, unit := int64(length), int64(8)
+	if r.Bits {
+		total, unit = total*8, 1
+	}
+	start, end := r.Start, r.End
+	if start < 0 {
+		start = max(start+total, 0)
+	}
+	if end < 0 {
+		end = max(end+total, 0)
+	}
+	end = min(end, total-1)
+	if start > end {
+		return 0, 0
+	}
+	return start * unit, (end + 1) * unit
+}
+
+// Count returns the number of bits that are set in a range. O(length).
+func (b Bitmap) Count(r BitRange) (int64, error) {
+	data, _, err := b.read()
+	if err != nil || r.Start < 0 && r.End < 0 && r.Start > r.End {
+		return 0, err
+	}
+	from, to := r.cut(len(data))
+	if from == to {
+		return 0, nil
+	}
+	data = data[from/8 : (to+7)/8]
+	n := countBits(data)
+	n -= bits.OnesCount8(data[0] &^ (0xff >> (from % 8)))
+	if rest := to % 8; rest != 0 {
+		n -= bits.OnesCount8(data[len(data)-1] & (0xff >> rest))
+	}
+	return int64(n), nil
+}
+
+func countBits(data []byte) int {
+	n := 0
+	for ; len(data) >= 8; data = data[8:] {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(data))
+	}
+	for _, x := range data {
+		n += bits.OnesCount8(x)
+	}
+	return n
+}
+
+// Position returns the position of the first bit of a range that is on, or off,
+// and -1 if there is none. A key that does not exist has bit 0 off. O(length).
+func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
+	data, ok, err := b.read()
+	switch {
+	case err != nil:
+		return 0, err
+	case !ok && on:
+		return -1, nil
+	case !ok:
+		return 0, nil
+	}
+	from, to := r.cut(len(data))
+	if from == to {
+		return -1, nil
+	}
+	skip := byte(0)
+	if !on {
+		skip = 0xff
+	}
+	for at := from / 8; at*8 < to; at++ {
+		// The bytes that cannot hold the bit are passed over at once.
+		if at*8 >= from {
+			for rest := data[at:]; len(rest) >= 8 && at*8+64 <= to && binary.LittleEndian.Uint64(rest) == -uint64(skip&1); rest = data[at:] {
+				at += 8
+			}
+			if at*8 >= to {
+				break
+			}
+		}
+		found := data[at] ^ skip
+		if at*8 < from {
+			found &= 0xff >> (from % 8)
+		}
+		if found != 0 {
+			if pos := at*8 + int64(bits.LeadingZeros8(found)); pos < to {
+				return pos, nil
+			}
+			break
+		}
+	}
+	if !on && r.Open && to == int64(len(data))*8 {
+		return to, nil
+	}
+	return -1, nil
+}
+
+// BitOp is an operation on bitmaps.
+type BitOp uint8
+
+// The operations of CombineBits. BitNot takes one source, the others one or
+// more.
+const (
+	BitAnd BitOp = iota
+	BitOr
+	BitXor
+	BitNot
+)
+
+// CombineBits makes dest hold the result of an operation on the bitmaps at the
+// keys, all seen as long as the longest of them, and returns that length in
+// bytes. dest has no deadline afterwards; it does not exist if the length is 0.
+// O(sum of the lengths).
+func CombineBits(t Txn, op BitOp, dest string, keys []string) (int, error) {
+	if op == BitNot && len(keys) != 1 {
+		return 0, ErrBitNot
+	}
+	sources := make([][]byte, len(keys))
+	length := 0
+	for i, key := range keys {
+		var err error
+		if sources[i], _, err = (Bitmap{Txn: t, Key: key}).read(); err != nil {
+			return 0, err
+		}
+		length = max(length, len(sources[i]))
+	}
+	if length == 0 {
+		_, err := t.Drop(dest)
+		return 0, err
+	}
+	result := make([]byte, length)
+	copy(result, sources[0])
+	if op == BitNot {
+		for i := range result {
+			result[i] = ^result[i]
+		}
+	}
+	for _, source := range sources[1:] {
+		combineBytes(op, result, source)
+	}
+	_, err := String{Txn: t, Key: dest}.Set(result, SetOptions{})
+	return length, err
+}
+
+// combineBytes applies the operation to result, as if source went on with zeros.
+func combineBytes(op BitOp, result, source []byte) {
+	n := 0
+	for ; n+8 <= len(source); n += 8 {
+		x, y := binary.LittleEndian.Uint64(result[n:]), binary.LittleEndian.Uint64(source[n:])
+		switch op {
+		case BitAnd:
+			x &= y
+		case BitOr:
+			x |= y
+		case BitXor:
+			x ^= y
+		}
+		binary.LittleEndian.PutUint64(result[n:], x)
+	}
+	for ; n < len(source); n++ {
+		switch op {
+		case BitAnd:
+			result[n] &= source[n]
+		case BitOr:
+			result[n] |= source[n]
+		case BitXor:
+			result[n] ^= source[n]
+		}
+	}
+	if op == BitAnd {
+		clear(result[len(source):])
+	}
+}
