@@ -154,10 +154,12 @@ func (p *pair) run(args []string) string {
 			return p.zrandmember(args)
 		case "hrandfield":
 			return p.hrandfield(args)
+		case "pfcount":
+			return p.pfcount(args)
 		case "scan", "sscan", "hscan", "zscan":
 			return p.scan(name, args)
 		}
-	} else if name == "spop" || strings.HasSuffix(name, "randmember") || name == "hrandfield" || strings.HasSuffix(name, "scan") {
+	} else if name == "spop" || strings.HasSuffix(name, "randmember") || name == "hrandfield" || name == "pfcount" || strings.HasSuffix(name, "scan") {
 		return "" // chance cannot be taken back within a transaction
 	}
 	if unlike70(name, args) || timeToLive(args) > 0 && !expiresSoon(args) {

@@ -149,7 +149,7 @@ func isToken(word string) bool {
 // valueType says what a value is, by its name.
 func valueType(name string) string {
 	switch name {
-	case "key", "key1", "key2", "newkey", "destination", "destkey":
+	case "key", "key1", "key2", "newkey", "destination", "destkey", "sourcekey":
 		return "key"
 	case "pattern":
 		return "pattern"

@@ -54,6 +54,7 @@ type Group string
 // The groups, by the names of the ACL categories of Redis.
 const (
 	GroupGeneric      Group = "generic"
+	GroupHyperLogLog  Group = "hyperloglog"
 	GroupString       Group = "string"
 	GroupBitmap       Group = "bitmap"
 	GroupHash         Group = "hash"
@@ -108,7 +109,7 @@ func init() {
 	for _, group := range [][]*Command{
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
-		stringEditCommands, hashEditCommands, bitmapCommands,
+		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
 	} {
 		Commands = append(Commands, group...)
 	}

@@ -29,6 +29,8 @@ const (
 	ErrBitOffset      Error = "ERR bit offset is not an integer or out of range"
 	ErrBitfieldType   Error = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
 	ErrBitNot         Error = "ERR BITOP NOT must be called with a single source key."
+	ErrNotSketch      Error = "WRONGTYPE Key is not a valid HyperLogLog string value."
+	ErrSketchDamaged  Error = "INVALIDOBJ Corrupted HLL object detected"
 	ErrLCSType        Error = "ERR The specified keys must contain string values"
 	ErrLCSTooLong     Error = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
 	ErrTooLong        Error = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"

@@ -1,0 +1,105 @@
+package server_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/server"
+)
+
+// The grammar of HyperLogLogs, for the differential test. They live on keys of their own and, now and then, on the others:
+// any command of strings may then do to them what it likes.
+func init() {
+	maps.Copy(commands, map[string]func(g *generator) []string{
+		"pfadd":   func(g *generator) []string { return join(g.sketchKey(), g.several(0, 6, g.sketchElement)) },
+		"pfcount": func(g *generator) []string { return g.several(1, 3, g.sketchKey) },
+		"pfmerge": func(g *generator) []string { return g.several(1, 4, g.sketchKey) },
+	})
+}
+
+func (g *generator) sketchKey() string {
+	if g.chance(4) {
+		return g.key()
+	}
+	return pick(g, "pf1", "pf2", "pf3")
+}
+
+func (g *generator) sketchElement() string {
+	if g.wide {
+		return strconv.Itoa(g.r.IntN(100000))
+	}
+	return g.element()
+}
+
+// pfcount compares counts, and takes away the count that Redis keeps within the string: Stave does not write when it reads.
+// What the strings hold is compared with everything else in the end.
+func (p *pair) pfcount(args []string) string {
+	const at = "8" // of the count, to 15
+	before := map[string]string{}
+	for _, key := range args[1:] {
+		head, err := p.redis.do([]string{"getrange", key, "0", "15"})
+		if err != nil {
+			return err.Error()
+		}
+		if text := string(head.Text); len(text) == 16 && text[:4] == "HYLL" {
+			before[key] = text[8:]
+		}
+	}
+	ours, err := p.stave.do(args)
+	if err != nil {
+		return err.Error()
+	}
+	theirs, err := p.redis.do(args)
+	if err != nil {
+		return err.Error()
+	}
+	for key, count := range before {
+		if reply, err := p.redis.do([]string{"setrange", key, at, count}); err != nil || reply.IsError() {
+			return "setrange: " + show(reply)
+		}
+	}
+	return diff("pfcount", ours, theirs)
+}
+
+// TestHyperLogLogBytes adds elements until the sketches have become dense, and compares the strings byte by byte.
+func TestHyperLogLogBytes(t *testing.T) {
+	p := &pair{t: t, redis: startRedis(t), stave: &stavePeer{server.NewSession(openStore(t), nil)}}
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	same := func(args ...string) {
+		t.Helper()
+		if d := p.run(args); d != "" {
+			t.Fatalf("%.80q: %s", args, d)
+		}
+	}
+	size := 1
+	for round := range 150 {
+		key := "pf" + strconv.Itoa(round%3)
+		args := []string{"pfadd", key}
+		for range r.IntN(size) + 1 {
+			args = append(args, strconv.FormatUint(r.Uint64(), 36))
+		}
+		same(args...)
+		same("get", key)
+		same("pfcount", key)
+		if round%10 == 9 {
+			same("pfcount", "pf0", "pf1", "none", "pf2")
+			same("pfmerge", "merged", key, "none")
+			same("get", "merged")
+		}
+		if round%40 == 39 {
+			same("del", "merged", key)
+		}
+		size += 1 + size/40
+	}
+	if held, err := p.stave.do([]string{"strlen", "pf0"}); err != nil || held.Int != 12304 {
+		t.Errorf("a sketch of many elements has %d bytes, %v", held.Int, err)
+	}
+}

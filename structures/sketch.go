@@ -1,0 +1,353 @@
+package structures
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// sketch is the representation of a HyperLogLog: Redis's own, byte for byte, so
+// that the string can be carried from one to the other. 16384 registers of six
+// bits follow a header of 16 bytes:
+//
+//	"HYLL" | encoding, 1 | unused, 3 | count, 8, little-endian; highest bit: stale
+//
+// The dense encoding is the registers, lowest bit first. The sparse one is a
+// sequence of runs of equal registers:
+//
+//	00xxxxxx           x+1 registers that are 0
+//	01xxxxxx xxxxxxxx  x+1 registers that are 0
+//	1vvvvvxx           x+1 registers that are v+1
+//
+// A sketch starts sparse and becomes dense when it outgrows sparseMax, or when a
+// register has a value that no run can tell.
+type sketch []byte
+
+const (
+	sketchHeader  = 16
+	registers     = 1 << registerBits
+	registerBits  = 14                // of a hash, which choose the register
+	rankBits      = 64 - registerBits // of a hash, whose zeros are counted
+	denseSize     = sketchHeader + registers*6/8
+	sparseMax     = 3000 // bytes, with the header: hll-sparse-max-bytes
+	encodingDense = 0
+	encodingRuns  = 1
+
+	longestZero = 64 // registers of a run of one byte
+	longestVal  = 4
+	largestVal  = 32
+)
+
+// newSketch is an empty sketch: one run of zeros.
+func newSketch() sketch {
+	s := make(sketch, sketchHeader, sketchHeader+2)
+	copy(s, "HYLL")
+	s[4] = encodingRuns
+	return appendZeros(s, registers)
+}
+
+// checkSketch says whether a string is one, as far as can be told without
+// reading it.
+func checkSketch(b []byte) error {
+	if len(b) < sketchHeader || string(b[:4]) != "HYLL" || b[4] > encodingRuns || b[4] == encodingDense && len(b) != denseSize {
+		return ErrNotSketch
+	}
+	return nil
+}
+
+func (s sketch) isDense() bool { return s[4] == encodingDense }
+
+// cached returns the count that the header holds, unless it is stale.
+func (s sketch) cached() (uint64, bool) {
+	return binary.LittleEndian.Uint64(s[8:]), s[15]&0x80 == 0
+}
+
+// invalidate marks the count as stale. PFCOUNT computes it again.
+func (s sketch) invalidate() { s[15] |= 0x80 }
+
+// A run is one instruction of the sparse encoding.
+type run struct {
+	size   int // bytes
+	length int // registers
+	value  int // of each register
+}
+
+// runAt decodes the run at p. As in Redis the second byte of a run that is cut
+// short counts as 0.
+func (s sketch) runAt(p int) run {
+	b := s[p]
+	switch {
+	case b&0x80 != 0:
+		return run{1, int(b&3) + 1, int(b>>2&0x1f) + 1}
+	case b&0x40 == 0:
+		return run{1, int(b&0x3f) + 1, 0}
+	}
+	low := 0
+	if p+1 < len(s) {
+		low = int(s[p+1])
+	}
+	return run{2, int(b&0x3f)<<8 | low + 1, 0}
+}
+
+func appendZeros(b []byte, n int) []byte {
+	switch {
+	case n <= 0:
+		return b
+	case n > longestZero:
+		n--
+		return append(b, 0x40|byte(n>>8), byte(n))
+	}
+	return append(b, byte(n-1))
+}
+
+func valueRun(value, length int) byte { return 0x80 | byte(value-1)<<2 | byte(length-1) }
+
+// eachRun calls fn for the runs of a sparse sketch, until it returns false. It is
+// an error if they are not all the registers there are.
+func (s sketch) eachRun(fn func(first int, r run) bool) error {
+	first := 0
+	for p := sketchHeader; p < len(s); {
+		r := s.runAt(p)
+		if !fn(first, r) {
+			break
+		}
+		first += r.length
+		p += r.size
+	}
+	if first != registers {
+		return ErrSketchDamaged
+	}
+	return nil
+}
+
+// eachValue calls fn for the registers of a sparse sketch that are not 0. As in
+// Redis a run beyond the last register is left out.
+func (s sketch) eachValue(fn func(i, value int)) error {
+	return s.eachRun(func(first int, r run) bool {
+		switch {
+		case r.value == 0:
+			return true
+		case first+r.length > registers:
+			return false
+		}
+		for i := range r.length {
+			fn(first+i, r.value)
+		}
+		return true
+	})
+}
+
+// register reads a register of a dense sketch.
+func (s sketch) register(i int) int {
+	at, shift := sketchHeader+i*6/8, i*6%8
+	v := int(s[at]) >> shift
+	if shift > 2 {
+		v |= int(s[at+1]) << (8 - shift)
+	}
+	return v & 63
+}
+
+func (s sketch) setRegister(i, value int) {
+	at, shift := sketchHeader+i*6/8, i*6%8
+	s[at] = s[at]&^(63<<shift) | byte(value<<shift)
+	if shift > 2 {
+		s[at+1] = s[at+1]&^(63>>(8-shift)) | byte(value>>(8-shift))
+	}
+}
+
+// dense returns the sketch in the dense encoding.
+func (s sketch) dense() (sketch, error) {
+	if s.isDense() {
+		return s, nil
+	}
+	d := make(sketch, denseSize)
+	copy(d, s[:sketchHeader])
+	d[4] = encodingDense
+	return d, s.eachValue(d.setRegister)
+}
+
+// raise makes a register at least a value, and says whether that changed it.
+func (s sketch) raise(index, value int) (sketch, bool, error) {
+	if s.isDense() {
+		if s.register(index) >= value {
+			return s, false, nil
+		}
+		s.setRegister(index, value)
+		return s, true, nil
+	}
+	if value > largestVal {
+		return s.promote(index, value)
+	}
+	previous, p, first := -1, sketchHeader, 0
+	var r run
+	for ; p < len(s); p += r.size {
+		if r = s.runAt(p); index < first+r.length {
+			break
+		}
+		previous, first = p, first+r.length
+	}
+	if p >= len(s) {
+		return s, false, ErrSketchDamaged
+	}
+	if r.value >= value {
+		return s, false, nil
+	}
+	// The run is split around the register: what is before, itself, what is behind.
+	var parts [5]byte
+	split := parts[:0]
+	before, behind := index-first, first+r.length-1-index
+	if r.value == 0 {
+		split = appendZeros(split, before)
+		split = append(split, valueRun(value, 1))
+		split = appendZeros(split, behind)
+	} else {
+		if before > 0 {
+			split = append(split, valueRun(r.value, before))
+		}
+		split = append(split, valueRun(value, 1))
+		if behind > 0 {
+			split = append(split, valueRun(r.value, behind))
+		}
+	}
+	end := min(p+r.size, len(s))
+	if grow := len(split) - (end - p); grow > 0 && len(s)+grow > sparseMax {
+		return s.promote(index, value)
+	}
+	s = append(s[:p], append(split, s[end:]...)...)
+	if previous < 0 {
+		previous = sketchHeader
+	}
+	s = s.join(previous)
+	s.invalidate()
+	return s, true, nil
+}
+
+// promote is raise for a value or a length beyond the sparse encoding.
+func (s sketch) promote(index, value int) (sketch, bool, error) {
+	d, err := s.dense()
+	if err != nil {
+		return s, false, err
+	}
+	return d.raise(index, value)
+}
+
+// join makes one run of neighbours with the same value, where one can hold both.
+// It looks at five runs from p on, which are all that a change can have touched.
+func (s sketch) join(p int) sketch {
+	for scan := 5; p < len(s) && scan > 0; scan-- {
+		r := s.runAt(p)
+		if r.value > 0 && p+1 < len(s) {
+			if next := s.runAt(p + 1); next.value == r.value && r.length+next.length <= longestVal {
+				s[p+1] = valueRun(r.value, r.length+next.length)
+				s = append(s[:p], s[p+1:]...)
+				continue
+			}
+		}
+		p += r.size
+	}
+	return s
+}
+
+// maxInto raises registers to those of the sketch.
+func (s sketch) maxInto(largest *[registers]uint8) error {
+	if s.isDense() {
+		for i := range largest {
+			largest[i] = max(largest[i], uint8(s.register(i)))
+		}
+		return nil
+	}
+	return s.eachValue(func(i, value int) { largest[i] = max(largest[i], uint8(value)) })
+}
+
+// histogram says how many registers have each value.
+type histogram [64]int
+
+func (s sketch) histogram() (h histogram, err error) {
+	if !s.isDense() {
+		err = s.eachRun(func(_ int, r run) bool {
+			h[r.value] += r.length
+			return true
+		})
+		return h, err
+	}
+	for i := range registers {
+		h[s.register(i)]++
+	}
+	return h, nil
+}
+
+// estimate is the number of different elements behind a histogram, by Otmar
+// Ertl's "New cardinality estimation algorithms for HyperLogLog sketches"
+// (arXiv:1702.01284). The conversions keep a compiler from fusing operations,
+// which would round differently from Redis.
+func (h *histogram) estimate() uint64 {
+	const m = float64(registers)
+	z := m * tau((m-float64(h[rankBits+1]))/m)
+	for j := rankBits; j >= 1; j-- {
+		z += float64(h[j])
+		z *= 0.5
+	}
+	z += float64(m * sigma(float64(h[0])/m))
+	const alpha = 0.721347520444481703680 // 0.5 / ln 2
+	return uint64(math.Round(float64(alpha*m*m) / z))
+}
+
+func sigma(x float64) float64 {
+	if x == 1 {
+		return math.Inf(1)
+	}
+	for y, z := 1.0, x; ; {
+		x = float64(x * x)
+		before := z
+		z += float64(x * y)
+		y += y
+		if z == before {
+			return z
+		}
+	}
+}
+
+func tau(x float64) float64 {
+	if x == 0 || x == 1 {
+		return 0
+	}
+	for y, z := 1.0, 1-x; ; {
+		x = math.Sqrt(x)
+		before := z
+		y *= 0.5
+		z -= float64(float64((1-x)*(1-x)) * y)
+		if z == before {
+			return z / 3
+		}
+	}
+}
+
+// registerOf hashes an element: the register it falls into, and the value it has
+// there, which is the length of the run of zeros in the rest of the hash and one.
+func registerOf(element []byte) (index, value int) {
+	h := murmur64(element)
+	rest := h>>registerBits | 1<<rankBits // at most rankBits zeros
+	return int(h & (registers - 1)), bits.TrailingZeros64(rest) + 1
+}
+
+// murmur64 is MurmurHash64A with Redis's seed.
+func murmur64(b []byte) uint64 {
+	const m, r = 0xc6a4a7935bd1e995, 47
+	h := 0xadc83b19 ^ uint64(len(b))*m
+	for ; len(b) >= 8; b = b[8:] {
+		k := binary.LittleEndian.Uint64(b) * m
+		k ^= k >> r
+		h ^= k * m
+		h *= m
+	}
+	if len(b) > 0 {
+		var tail [8]byte
+		copy(tail[:], b)
+		h ^= binary.LittleEndian.Uint64(tail[:])
+		h *= m
+	}
+	h ^= h >> r
+	h *= m
+	h ^= h >> r
+	return h
+}
