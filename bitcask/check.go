@@ -85,7 +85,7 @@ func (c *checker) segment(sg *segment) error {
 	c.result.Segments++
 	c.result.Bytes += sg.size.Load()
 	var hint func() (*entry, error)
-	if sg != c.s.activeSegment() && sg.sealed {
+	if sg.sealed() {
 		hs, err := openHint(c.s.opts.FS, c.s.dir, c.s.man.store, sg)
 		switch {
 		case err == nil:

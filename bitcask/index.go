@@ -215,7 +215,7 @@ func (c *indexContents) fits(ss *segmentSet) bool {
 		if sg == nil || is.length < segmentHeaderSize || int64(is.length) > sg.size.Load() {
 			return false
 		}
-		if sg.sealed && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
+		if sg.sealed() && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
 			return false
 		}
 		if end, err := sg.endSum(int64(is.length)); err != nil || end != is.end {

@@ -59,7 +59,7 @@ func (s *Store) behind() int64 {
 		length, known := lengths[sg.id]
 		if !known {
 			length = segmentHeaderSize
-		} else if sg.sealed {
+		} else if sg.sealed() {
 			length += footerSize // perhaps sealed since
 		}
 		n += max(sg.size.Load()-length, 0)
@@ -236,9 +236,13 @@ func (w *indexWriter) begin() error {
 	defer l.mu.Unlock()
 	w.contents.upTo = l.writeSeq - 1
 	for _, sg := range s.segments.Load().all() {
-		is := indexSegment{id: sg.id, length: uint64(sg.size.Load()), foot: sg.foot}
-		if sg == l.active {
+		is := indexSegment{id: sg.id, length: uint64(sg.size.Load())}
+		if sl := l.rotation.sealing; sg == l.active {
 			is.foot = l.foot
+		} else if sl != nil && sg == sl.sg {
+			is.length, is.foot = uint64(sl.end), sl.foot // its footer may be under way
+		} else {
+			is.foot = sg.foot
 		}
 		var err error
 		if is.end, err = sg.endSum(int64(is.length)); err != nil {

@@ -181,8 +181,8 @@ func (s *Store) replayLog(ix *indexContents) error {
 		}
 	}
 	err := inOrder(list, func(sg *segment, e *entry) error { return s.replay(ix, sg, e) })
-	if err == nil && s.log.active != nil {
-		s.log.nextSeq = max(s.log.nextSeq, s.log.active.foot.maxSeq+1)
+	for _, sg := range s.tail {
+		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
 	}
 	return err
 }
@@ -191,13 +191,13 @@ func (s *Store) replayLog(ix *indexContents) error {
 // was replayed before. It is nil if that is all.
 func (s *Store) sourceOf(sg *segment, before indexSegment) (*source, error) {
 	src := &source{sg: sg}
-	if sg.sealed && int64(before.length) >= sg.size.Load()-footerSize {
+	if sg.sealed() && int64(before.length) >= sg.size.Load()-footerSize {
 		if !s.opts.NoHints && !s.present[hintName(sg.id)] {
 			s.hintless = append(s.hintless, sg.id)
 		}
 		return nil, nil
 	}
-	if sg.sealed && !s.opts.NoHints {
+	if sg.sealed() && !s.opts.NoHints {
 		hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
 		if err == nil {
 			s.openHints = append(s.openHints, hs)
@@ -218,17 +218,20 @@ func (s *Store) sourceOf(sg *segment, before indexSegment) (*source, error) {
 		}
 		s.hintless = append(s.hintless, sg.id)
 	}
-	if sg.sealed {
+	if sg.sealed() {
 		s.recovery.Scanned++
 	}
 	fr := newFramesAfter(sg, before)
 	src.next = func() ([]entry, error) {
+		if sg.dropped {
+			return nil, io.EOF
+		}
 		entries, err := fr.next()
 		var bad *badFrame
 		switch {
 		case err == nil, err != io.EOF && !errors.As(err, &bad):
 			return entries, err
-		case sg == s.log.active:
+		case !sg.sealed():
 			if err := s.judgeTail(fr, bad); err != nil {
 				return nil, err
 			}
@@ -254,7 +257,7 @@ func (s *Store) removeHint(sg *segment) {
 
 // replay applies one entry to the keydir, if what was loaded before lacks it.
 func (s *Store) replay(ix *indexContents, sg *segment, e *entry) error {
-	if e.seq <= ix.upTo {
+	if e.seq <= ix.upTo || sg.dropped { // dropped: read ahead, before the end of the segment before it was judged
 		return nil
 	}
 	s.recovery.Replayed++

@@ -35,6 +35,7 @@ type commitLog struct {
 	closeLen int64  // length of active that the manifest calls closed
 	failed   error
 	syncing  syncState
+	rotation rotation
 }
 
 // writeGroup is frames that one write will carry. The first of its writers
@@ -65,6 +66,7 @@ const (
 func (l *commitLog) init(s *Store) {
 	l.store, l.nextSeq = s, 1
 	l.changed.L = &l.mu
+	l.rotation.wake = make(chan struct{}, 1)
 	if runtime.GOMAXPROCS(0) > 1 {
 		l.spins = spinLooks
 	}
@@ -172,6 +174,7 @@ func (l *commitLog) wroteLocked(sg *segment, g *writeGroup, err error) {
 		l.foot.records += g.recs
 		l.foot.maxSeq = g.next - 1
 		l.writeSeq = g.next
+		l.prepareLocked()
 	}
 	g.wake()
 }

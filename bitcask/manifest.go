@@ -39,8 +39,8 @@ const (
 
 // Types of edits.
 const (
-	editAdd    = 1 // id u32: segment id becomes the active one
-	editSeal   = 2 // sealedInfo, id u32: the active segment is sealed, segment id (0: none) becomes active
+	editAdd    = 1 // id u32: segment id joins the unsealed ones, as the last in log order
+	editSeal   = 2 // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
 	editSwap   = 3 // n u32, n ids u32 out; m u32, m sealedInfo in
 	editClose  = 4 // id u32, length u64, nextSeq u64: everything before length is on disk
 	editNextID = 5 // id u32: ids below are taken (merge output about to be made)
@@ -84,7 +84,7 @@ type manifest struct {
 	store  [16]byte
 	seed   keydir.Seed
 	sealed map[uint32]sealedInfo
-	active uint32 // 0: none yet
+	tail   []uint32 // the unsealed segments in log order: being sealed, active, ready to be the next
 	nextID uint32
 	maxSeq uint64 // highest sequence ever sealed, swapped or closed
 
@@ -106,7 +106,7 @@ func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*m
 	return m, nil
 }
 
-// encodeManifestHeader is the inverse of the first part of readManifest.
+// encodeHeader is the inverse of the first part of readManifest.
 func (m *manifest) encodeHeader() []byte {
 	b := make([]byte, 0, manifestHeaderSize)
 	b = append(b, manifestMagic...)
@@ -146,8 +146,8 @@ func (m *manifest) rewrite() error {
 		infos[i] = m.sealed[id]
 	}
 	b = m.appendEdit(b, 0, editSwap, swapBody(nil, infos))
-	if m.active != 0 {
-		b = m.appendEdit(b, 0, editAdd, binary.LittleEndian.AppendUint32(nil, m.active))
+	for _, id := range m.tail {
+		b = m.appendEdit(b, 0, editAdd, binary.LittleEndian.AppendUint32(nil, id))
 	}
 	if m.closedID != 0 {
 		b = m.appendEdit(b, 0, editClose, m.closeBody(m.closedID, m.closedLen, m.maxSeq))
@@ -211,14 +211,12 @@ var errEdit = errors.New("malformed manifest edit")
 func (m *manifest) apply(typ byte, body []byte) error {
 	switch {
 	case typ == editAdd && len(body) == 4:
-		m.active = binary.LittleEndian.Uint32(body)
-		m.nextID = max(m.nextID, m.active+1)
+		m.addUnsealed(binary.LittleEndian.Uint32(body))
 	case typ == editNextID && len(body) == 4:
 		m.nextID = max(m.nextID, binary.LittleEndian.Uint32(body))
 	case typ == editSeal && len(body) == sealedInfoSize+4:
 		m.addSealed(parseSealedInfo(body))
-		m.active = binary.LittleEndian.Uint32(body[sealedInfoSize:])
-		m.nextID = max(m.nextID, m.active+1)
+		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))
 	case typ == editSwap && len(body) >= 8:
 		return m.applySwap(body)
 	case typ == editClose && len(body) == 20:
@@ -231,7 +229,17 @@ func (m *manifest) apply(typ byte, body []byte) error {
 	return nil
 }
 
+// addUnsealed puts a segment behind the unsealed ones, if it is not there yet.
+func (m *manifest) addUnsealed(id uint32) {
+	if id == 0 || slices.Contains(m.tail, id) {
+		return
+	}
+	m.tail = append(m.tail, id)
+	m.nextID = max(m.nextID, id+1)
+}
+
 func (m *manifest) addSealed(si sealedInfo) {
+	m.tail = slices.DeleteFunc(m.tail, func(id uint32) bool { return id == si.id })
 	m.sealed[si.id] = si
 	m.nextID = max(m.nextID, si.id+1)
 	m.maxSeq = max(m.maxSeq, si.maxSeq)
@@ -256,8 +264,8 @@ func (m *manifest) applySwap(body []byte) error {
 	return nil
 }
 
-func rotateBody(si sealedInfo, active uint32) []byte {
-	return binary.LittleEndian.AppendUint32(si.append(nil), active)
+func sealBody(si sealedInfo, next uint32) []byte {
+	return binary.LittleEndian.AppendUint32(si.append(nil), next)
 }
 
 func swapBody(out []uint32, in []sealedInfo) []byte {

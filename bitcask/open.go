@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -93,12 +94,14 @@ func (s *Store) openSegments() error {
 		}
 		sg.mapTo(s.mapFor(sg))
 	}
-	if s.man.active != 0 {
-		sg, err := open(s.man.active)
+	// The newest first: beside a live writer each then is as long as it was
+	// before anything that we see in the next was written, or longer.
+	for _, id := range slices.Backward(s.man.tail) {
+		sg, err := open(id)
 		if err != nil {
 			return err
 		}
-		s.log.active = sg
+		s.tail = slices.Insert(s.tail, 0, sg)
 		sg.mapTo(s.mapFor(sg))
 	}
 	return s.clearAway(names)
@@ -116,7 +119,7 @@ func (s *Store) mapFor(sg *segment) int {
 	if s.opts.NoMapping {
 		return 0
 	}
-	if sg.sealed {
+	if sg.sealed() {
 		return int(sg.size.Load())
 	}
 	return max(s.mapLength(), int(sg.size.Load()))
@@ -136,7 +139,7 @@ func (s *Store) clearAway(names []string) error {
 		case !ours:
 			s.recovery.Unknown = append(s.recovery.Unknown, name)
 			continue
-		case sealed || id == s.man.active && suffix == dataSuffix:
+		case sealed || slices.Contains(s.man.tail, id) && suffix == dataSuffix:
 			continue
 		case suffix == dataSuffix:
 			if err := s.checkLeftover(id); err != nil {
@@ -196,6 +199,6 @@ func (s *Store) outdated() bool {
 	if err != nil {
 		return false
 	}
-	same := now.nextID == s.man.nextID && now.active == s.man.active && maps.Equal(now.sealed, s.man.sealed)
+	same := now.nextID == s.man.nextID && slices.Equal(now.tail, s.man.tail) && maps.Equal(now.sealed, s.man.sealed)
 	return now.close() == nil && !same
 }

@@ -42,18 +42,14 @@ type SegmentInfo struct {
 // Segments lists the segments by id.
 func (s *Store) Segments() []SegmentInfo {
 	s.Settle()
-	active := s.activeSegment()
 	var list []SegmentInfo
 	for _, sg := range s.segments.Load().all() {
-		info := SegmentInfo{ID: sg.id, Bytes: sg.size.Load(), Merged: sg.merged}
-		if sg == active {
-			s.log.mu.Lock()
-			info.Records, info.MinSeq, info.MaxSeq = s.log.foot.records, s.log.foot.minSeq, s.log.foot.maxSeq
-			s.log.mu.Unlock()
-		} else {
-			info.Sealed = true
-			info.Records, info.MinSeq, info.MaxSeq = sg.foot.records, sg.foot.minSeq, sg.foot.maxSeq
+		foot, sealed, listed := s.log.footOf(sg)
+		if !listed {
+			continue
 		}
+		info := SegmentInfo{ID: sg.id, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
+		info.Records, info.MinSeq, info.MaxSeq = foot.records, foot.minSeq, foot.maxSeq
 		info.LiveBytes = min(max(sg.liveBytes.Load(), 0), info.Bytes)
 		list = append(list, info)
 	}
@@ -135,14 +131,10 @@ func (rw *rewriter) choose(ids []uint32) error {
 		return s.log.failed
 	}
 	var in []*segment
-	active := s.log.active
-	rw.outside = s.log.nextSeq
-	if s.log.foot.records > 0 {
-		rw.outside = s.log.foot.minSeq
-	}
+	rw.outside = s.log.oldestLocked()
 	for _, sg := range s.segments.Load().all() {
 		switch {
-		case sg == active:
+		case !sg.sealed():
 		case slices.Contains(ids, sg.id):
 			in = append(in, sg)
 		case sg.foot.records > 0:

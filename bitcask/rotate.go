@@ -7,58 +7,79 @@ import (
 )
 
 // Rotation: the active segment is sealed and another one takes its place.
+//
+// A writer that fills the active segment only switches to the next, which has
+// been made ahead: file, header and name are durable, and the manifest lists it
+// as the last of the unsealed segments. One goroutine does the rest: it syncs
+// the old segment, writes and syncs its footer, has the manifest call it
+// sealed, and makes another segment when the active one is half full. At most
+// two unsealed segments hold frames: a switch waits until the one before the
+// active is sealed.
+//
+// I11: syncs happen in log order. Nothing in the active segment counts as synced
+// before every frame of the segment before it is on disk: no writer is
+// told so, and no frame says so in its "synced". What a crash leaves:
+//
+//	after the switch:            two segments with frames; if the older does not reach
+//	                             the newer's first sequence number, what the newer holds
+//	                             was never acknowledged as durable, and is dropped (tail.go)
+//	after the first sync:        the same, the older one whole
+//	after the footer:            the same, with a footer, perhaps a torn one
+//	after the edit "seal":       the new state
+//	after making the next file:  also a file without frames that no manifest names; Open removes it
+//	after the edit "add":        an unsealed segment without frames; Open keeps it as the next
+type rotation struct {
+	ready   []*segment // empty, listed in the manifest, in log order
+	sealing *sealing   // nil: none
+	wanted  int        // how many wait for a segment to be ready
+	stopped bool       // the goroutine has ended
+	wake    chan struct{}
+}
 
-// makeRoomLocked rotates until a frame of n bytes fits the active segment.
+// sealing is a segment that is full and not yet sealed.
+type sealing struct {
+	sg     *segment
+	foot   footer
+	end    int64         // of its frames
+	next   uint64        // sequence after its last
+	synced bool          // all its frames are on disk
+	onDisk chan struct{} // closed when synced, or when that has failed
+}
+
+// makeRoomLocked switches segments until a frame of n bytes fits.
 func (l *commitLog) makeRoomLocked(n int64) error {
 	for {
 		if l.failed != nil {
 			return l.failed
 		}
-		limit := l.store.opts.SegmentSize
-		if l.offset+n+footerSize <= limit || l.offset == segmentHeaderSize {
+		if l.offset+n+footerSize <= l.store.opts.SegmentSize || l.offset == segmentHeaderSize {
 			return nil
 		}
-		if l.writing || l.syncing.going || l.queue != nil {
-			l.waitLocked()
-			continue
-		}
-		if err := l.rotateLocked(); err != nil {
-			return l.failLocked(err)
+		if err := l.switchLocked(); err != nil {
+			return err
 		}
 	}
 }
 
-// waitLocked waits until a write or a sync has ended.
-func (l *commitLog) waitLocked() {
-	l.waiting++
-	l.changed.Wait()
-	l.waiting--
-}
-
-// rotateLocked seals the active segment and starts the next. No write or sync
-// is going on. What a crash leaves:
-//
-//	after the footer:     an active segment with a footer; Open seals it
-//	after the new file:   also a file without frames that no manifest names; Open removes it
-//	after the manifest:   the new state
-func (l *commitLog) rotateLocked() error {
-	s, old := l.store, l.active
-	if err := old.writeFooter(l.foot); err != nil {
-		return err
+// switchLocked makes the next segment the active one, or waits for what that
+// has to wait for: then nothing has changed yet, and the caller looks again.
+func (l *commitLog) switchLocked() error {
+	r := &l.rotation
+	if r.stopped {
+		return ErrClosed
 	}
-	l.syncing.seq, l.syncing.count = max(l.syncing.seq, l.writeSeq), l.syncing.count+2
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
-	if err != nil {
-		return fmt.Errorf("new segment: %w", err)
+	if l.writing || l.queue != nil || r.sealing != nil || len(r.ready) == 0 {
+		r.wanted++
+		l.wakeRotator()
+		l.waitLocked()
+		r.wanted--
+		return nil
 	}
-	if err := s.man.log(editSeal, rotateBody(old.info(), sg.id)); err != nil {
-		return errors.Join(err, sg.close())
-	}
-	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
-	l.startLocked(sg, footer{}, segmentHeaderSize, segmentHeaderSize)
-	s.wakeHinter()
+	r.sealing = &sealing{sg: l.active, foot: l.foot, end: l.offset, next: l.writeSeq, onDisk: make(chan struct{})}
+	next := r.ready[0]
+	r.ready = r.ready[1:]
+	l.startLocked(next, footer{}, segmentHeaderSize, segmentHeaderSize)
+	l.wakeRotator()
 	return nil
 }
 
@@ -68,8 +89,167 @@ func (l *commitLog) startLocked(sg *segment, ft footer, size, synced int64) {
 	l.closeLen = 0
 }
 
-// Rotate seals the active segment, so that a merge can take it. It does
-// nothing if the segment is empty.
+// waitLocked waits until a write, a sync or a step of the rotation has ended.
+func (l *commitLog) waitLocked() {
+	l.waiting++
+	l.changed.Wait()
+	l.waiting--
+}
+
+// prepareLocked has the next segment made in time.
+func (l *commitLog) prepareLocked() {
+	if l.needsReadyLocked() {
+		l.wakeRotator()
+	}
+}
+
+func (l *commitLog) needsReadyLocked() bool {
+	r := &l.rotation
+	return len(r.ready) == 0 && (r.wanted > 0 || l.offset > l.store.opts.SegmentSize/2)
+}
+
+func (l *commitLog) wakeRotator() {
+	select {
+	case l.rotation.wake <- struct{}{}:
+	default:
+	}
+}
+
+// rotateLoop is the goroutine that seals and makes segments. What is being
+// sealed when the store closes is sealed still.
+func (l *commitLog) rotateLoop() {
+	for !l.stopRotator() {
+		select {
+		case <-l.rotation.wake:
+		case <-l.store.stop:
+		}
+		for l.rotateStep() {
+		}
+	}
+}
+
+// stopRotator reports whether the goroutine may end; if so nothing is switched
+// any more.
+func (l *commitLog) stopRotator() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rotation.stopped = l.store.stopping() && l.rotation.sealing == nil
+	if l.rotation.stopped {
+		l.changed.Broadcast()
+	}
+	return l.rotation.stopped
+}
+
+// rotateStep does one piece of work and reports whether there may be more. A
+// failure is kept: every later write returns it.
+func (l *commitLog) rotateStep() bool {
+	l.mu.Lock()
+	sl, wanted, failed := l.rotation.sealing, l.needsReadyLocked(), l.failed != nil
+	l.mu.Unlock()
+	var err error
+	switch {
+	case failed:
+		l.abandonSealing()
+		return false
+	case sl != nil:
+		err = l.seal(sl)
+	case wanted && !l.store.stopping():
+		err = l.makeReady()
+	default:
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failLocked(err)
+	}
+	l.changed.Broadcast()
+	return true
+}
+
+// abandonSealing lets go those who wait for a sealing that will not be: the
+// store has failed.
+func (l *commitLog) abandonSealing() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sl := l.rotation.sealing; sl != nil {
+		l.rotation.sealing = nil
+		if !sl.synced {
+			close(sl.onDisk)
+		}
+	}
+}
+
+// seal makes a full segment a sealed one.
+func (l *commitLog) seal(sl *sealing) error {
+	// Not beside another sync of the file: the kernel tells a failure to one of
+	// the two only.
+	l.mu.Lock()
+	for l.syncing.going {
+		l.waitLocked()
+	}
+	failed := l.failed
+	l.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	if err := sl.sg.file.Sync(); err != nil {
+		return fmt.Errorf("%s: sync before footer: %w", sl.sg.name, err)
+	}
+	l.mu.Lock()
+	l.syncing.seq = max(l.syncing.seq, sl.next)
+	l.syncing.count += 2
+	sl.synced = true
+	close(sl.onDisk)
+	active := l.active.id
+	l.mu.Unlock()
+	if err := sl.sg.appendFooter(sl.foot); err != nil {
+		return err
+	}
+	s := l.store
+	s.manifestMu.Lock()
+	err := s.man.log(editSeal, sealBody(sl.sg.info(), active))
+	s.manifestMu.Unlock()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sl.sg.setSealed()
+	l.rotation.sealing = nil
+	s.wakeHinter()
+	return nil
+}
+
+// makeReady makes the segment that will be the next active one.
+func (l *commitLog) makeReady() error {
+	sg, err := l.store.addSegment()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rotation.ready = append(l.rotation.ready, sg)
+	return nil
+}
+
+// addSegment makes an empty segment and lists it in the manifest as the last.
+func (s *Store) addSegment() (*segment, error) {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
+	if err != nil {
+		return nil, fmt.Errorf("new segment: %w", err)
+	}
+	if err := s.man.log(editAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
+		return nil, errors.Join(err, sg.close())
+	}
+	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
+	return sg, nil
+}
+
+// Rotate seals the active segment, so that a merge can take it, and returns
+// when that is done. It does nothing if the segment is empty.
 func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
@@ -77,54 +257,40 @@ func (s *Store) Rotate() error {
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.writing || l.syncing.going || l.queue != nil {
+	for sg := l.active; l.failed == nil && l.active == sg && l.offset > segmentHeaderSize; {
+		if err := l.switchLocked(); err != nil {
+			return err
+		}
+	}
+	for sl := l.rotation.sealing; sl != nil && l.rotation.sealing == sl && l.failed == nil; {
 		l.waitLocked()
 	}
-	if l.failed != nil {
-		return l.failed
-	}
-	if l.offset == segmentHeaderSize {
-		return nil
-	}
-	if err := l.rotateLocked(); err != nil {
-		return l.failLocked(err)
-	}
-	return nil
+	return l.failed
 }
 
-// startActive makes the store ready for appends.
-func (s *Store) startActive() error {
-	l := &s.log
-	if sg := l.active; sg != nil && !sg.sealed {
-		end := sg.size.Load()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.startLocked(sg, l.foot, end, end)
-		l.syncing.seq = l.writeSeq
-		if s.man.closedID == sg.id && int64(s.man.closedLen) == end {
-			l.closeLen = end
-		}
-		return nil
-	} else if sg != nil {
-		// Sealed, but the crash came before the manifest knew.
-		return s.addActive(editSeal, func(id uint32) []byte { return rotateBody(sg.info(), id) })
-	}
-	return s.addActive(editAdd, func(id uint32) []byte { return binary.LittleEndian.AppendUint32(nil, id) })
-}
-
-func (s *Store) addActive(edit byte, body func(id uint32) []byte) error {
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
-	if err != nil {
-		return err
-	}
-	if err := s.man.log(edit, body(sg.id)); err != nil {
-		return errors.Join(err, sg.close())
-	}
-	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
-	l := &s.log
+// footOf returns what a footer of the segment says or would say now, whether
+// it is sealed, and whether it counts at all: one that waits to be used does
+// not.
+func (l *commitLog) footOf(sg *segment) (ft footer, sealed, listed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.startLocked(sg, footer{}, segmentHeaderSize, segmentHeaderSize)
-	l.syncing.seq = l.writeSeq
-	return nil
+	sl := l.rotation.sealing
+	switch {
+	case sg == l.active:
+		return l.foot, false, true
+	case sl != nil && sg == sl.sg:
+		return sl.foot, false, true
+	}
+	return sg.foot, sg.sealed(), sg.size.Load() > segmentHeaderSize
+}
+
+// oldestLocked is the lowest sequence number in any unsealed segment.
+func (l *commitLog) oldestLocked() uint64 {
+	if sl := l.rotation.sealing; sl != nil {
+		return sl.foot.minSeq
+	}
+	if l.foot.records > 0 {
+		return l.foot.minSeq
+	}
+	return l.nextSeq
 }

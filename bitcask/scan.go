@@ -98,11 +98,13 @@ func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err e
 		fr.pos += int64(h.size)
 		return raw, h, nil, nil
 	}
+	records, maxSeq := fr.records, fr.maxSeq
 	bad, ok, err := eachRecord(raw, &h, fr.sg.seal, at, fr.collect)
 	if err != nil {
 		return nil, h, nil, err
 	}
 	if !ok {
+		fr.records, fr.maxSeq = records, maxSeq // the records before the bad one do not count
 		return nil, h, nil, &badFrame{int64(bad), "record checksum"}
 	}
 	for i := range fr.entries {

@@ -88,10 +88,20 @@ type segment struct {
 	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	merged    bool
 
-	// Set when sealed.
-	sealed bool
-	foot   footer
+	foot footer // valid when sealed, and during Open
+	done atomic.Bool
+
+	// During Open, of an unsealed segment.
+	end     int64 // where its valid frames end
+	footed  bool  // with a footer
+	dropped bool  // what it holds was never on disk as far as the log is concerned
 }
+
+// sealed reports whether the segment has its footer and the manifest says so.
+func (sg *segment) sealed() bool { return sg.done.Load() }
+
+// setSealed makes it so.
+func (sg *segment) setSealed() { sg.done.Store(true) }
 
 func encodeSegmentHeader(store [16]byte, id uint32, merged bool) []byte {
 	b := make([]byte, segmentHeaderSize)
@@ -221,7 +231,7 @@ func (sg *segment) readFooter() error {
 		minSeq:  binary.LittleEndian.Uint64(body[8:]),
 		maxSeq:  binary.LittleEndian.Uint64(body[16:]),
 	}
-	sg.sealed = true
+	sg.setSealed()
 	return nil
 }
 
@@ -238,23 +248,20 @@ func (sg *segment) encodeFooter(ft footer, at, synced uint32) []byte {
 	return b
 }
 
-// writeFooter appends the footer and makes the whole segment durable. A crash
-// before the sync leaves an unsealed segment, which Open scans as one.
-func (sg *segment) writeFooter(ft footer) error {
+// appendFooter appends the footer to a segment whose frames are on disk, and
+// makes it durable. A crash before that leaves an unsealed segment, perhaps with
+// a torn footer.
+func (sg *segment) appendFooter(ft footer) error {
 	at := sg.size.Load()
 	b := sg.encodeFooter(ft, uint32(at), uint32(at))
-	// The data first: the footer says "synced up to here".
-	if err := sg.file.Sync(); err != nil {
-		return fmt.Errorf("%s: sync before footer: %w", sg.name, err)
-	}
 	if _, err := sg.file.WriteAt(b, at); err != nil {
 		return fmt.Errorf("%s: writing footer: %w", sg.name, err)
 	}
 	if err := sg.file.Sync(); err != nil {
 		return fmt.Errorf("%s: sync of footer: %w", sg.name, err)
 	}
+	sg.foot = ft // before size: whoever sees the footer may look at it
 	sg.size.Store(at + footerSize)
-	sg.foot, sg.sealed = ft, true
 	return nil
 }
 

@@ -154,7 +154,8 @@ func (w *segmentWriter) finish() error {
 	if err := w.sg.file.Sync(); err != nil {
 		return fmt.Errorf("%s: sync: %w", w.sg.name, err)
 	}
-	w.sg.foot, w.sg.sealed = w.foot, true
+	w.sg.foot = w.foot
+	w.sg.setSealed()
 	if w.hint == nil {
 		return w.fs.SyncDir(w.dir)
 	}

@@ -46,7 +46,7 @@ type Store struct {
 
 	recovery  Recovery
 	present   map[string]bool // names in the directory, during Open
-	tailEnd   int64           // where the valid frames of the active segment end, during Open
+	tail      []*segment      // the unsealed segments in log order, during Open
 	openHints []*hints        // during load
 	replayed  func(DeadlineEvent)
 	hintless  []uint32 // sealed segments that need a hint
@@ -121,6 +121,7 @@ func open(dir string, o *Options) (_ *Store, err error) {
 		}
 		s.startWork()
 	}
+	s.tail = nil
 	s.recovery.Took = time.Since(begin)
 	return s, nil
 }
@@ -137,6 +138,7 @@ func (s *Store) mode() vfs.Mode {
 
 // startWork starts the background goroutines; Close stops them.
 func (s *Store) startWork() {
+	s.work.Go(s.log.rotateLoop)
 	if s.opts.Sync == SyncInterval {
 		s.work.Go(s.syncLoop)
 	}
@@ -190,7 +192,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 		}
 		s.upkeep.Lock()
 		for _, sg := range s.segments.Load().all() {
-			if done[sg.id] || sg == s.activeSegment() || s.stopping() {
+			if done[sg.id] || !sg.sealed() || s.stopping() {
 				continue
 			}
 			done[sg.id] = true
@@ -217,12 +219,6 @@ func (s *Store) stopping() bool {
 	default:
 		return false
 	}
-}
-
-func (s *Store) activeSegment() *segment {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.active
 }
 
 // Sync makes every write so far durable.

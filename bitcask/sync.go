@@ -76,7 +76,7 @@ func (l *commitLog) syncAndUnlock(next uint64, alone int) error {
 	}
 	var err error
 	if ss.seq < next {
-		err = l.syncLocked()
+		err = l.syncLocked(next)
 	}
 	if g != nil {
 		g.err = err
@@ -126,12 +126,22 @@ const gatherPart = 4
 // syncLocked makes what is written durable, unlocking meanwhile. A sync that
 // failed is never tried again: the kernel may have dropped the pages, and a
 // second sync would succeed without them.
-func (l *commitLog) syncLocked() error {
+func (l *commitLog) syncLocked(next uint64) error {
+	// I11: nothing in the active segment counts as synced
+	// before all of the one before it is on disk (rotate.go).
+	for sl := l.rotation.sealing; sl != nil && !sl.synced && l.failed == nil; sl = l.rotation.sealing {
+		l.mu.Unlock()
+		<-sl.onDisk
+		l.mu.Lock()
+	}
+	ss := &l.syncing
 	if l.failed != nil {
 		return l.failed
 	}
+	if ss.seq >= next {
+		return nil
+	}
 	sg, end, seq := l.active, l.active.size.Load(), l.writeSeq
-	ss := &l.syncing
 	ss.going = true
 	l.mu.Unlock()
 	begin := time.Now()
@@ -147,7 +157,10 @@ func (l *commitLog) syncLocked() error {
 	if err != nil {
 		return l.failLocked(fmt.Errorf("%s: sync: %w", sg.name, err))
 	}
-	l.synced, ss.seq = end, max(ss.seq, seq)
+	if l.active == sg {
+		l.synced = end
+	}
+	ss.seq = max(ss.seq, seq)
 	return nil
 }
 
