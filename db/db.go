@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,6 +73,7 @@ func (c *clock) now() int64 {
 // and with an error that names file and offset if something in it is damaged.
 func Open(dir string, o *Options) (*Store, error) {
 	c := &core{opts: o.withDefaults()}
+	c.guard.init()
 	log, err := c.openLog(dir)
 	if err != nil {
 		return nil, err
@@ -186,74 +186,15 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 		return err
 	}
 	t := s.newTx(log, write)
-	leave := s.guard.enter()
 	finished := false
 	defer func() {
-		leave()
 		if !finished { // fn has panicked
 			t.cancel()
 		}
 	}()
-	err = fn(t)
+	err = s.guard.call(fn, t)
 	finished = true
 	return t.end(err)
-}
-
-// guard notices a store used within its own closure.
-type guard struct {
-	inside  atomic.Int32
-	mu      sync.Mutex
-	callers map[int64]int
-}
-
-// enter notes that this goroutine runs a closure.
-func (g *guard) enter() (leave func()) {
-	id := goroutine()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.callers == nil {
-		g.callers = make(map[int64]int)
-	}
-	g.callers[id]++
-	g.inside.Add(1)
-	return func() {
-		g.inside.Add(-1)
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.callers[id]--; g.callers[id] == 0 {
-			delete(g.callers, id)
-		}
-	}
-}
-
-// check fails if this goroutine is within a closure. It costs next to nothing
-// while none runs.
-func (g *guard) check() error {
-	if g.inside.Load() == 0 {
-		return nil
-	}
-	id := goroutine()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.callers[id] > 0 {
-		return ErrNested
-	}
-	return nil
-}
-
-// goroutine is the number of the calling goroutine, from the first line of its
-// stack: "goroutine 18 [running]:".
-func goroutine() int64 {
-	var b [32]byte
-	text := b[len("goroutine "):runtime.Stack(b[:], false)]
-	var id int64
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			break
-		}
-		id = id*10 + int64(c-'0')
-	}
-	return id
 }
 
 // Len is the number of keys of the namespace, those included that have expired
