@@ -34,6 +34,10 @@ type Tx struct {
 	provedLoc keydir.Loc
 	proved    []byte
 
+	// The family that was found or made last, and its key.
+	lastFamily keydir.Family
+	lastKey    string
+
 	positions  []int // scratch of frame
 	frameStart int   // where the frame begins in buf
 }
@@ -171,6 +175,14 @@ func (t *Tx) End() {
 	}
 	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], positions: t.positions}
 	s.txs.Put(t)
+}
+
+// KeyOf is the key of a family that Find or Family returned.
+func (t *Tx) KeyOf(fam keydir.Family) string {
+	if fam == t.lastFamily {
+		return t.lastKey
+	}
+	return fam.Key()
 }
 
 // hash returns the hash of a key, which must be one the Tx has locked. Whatever

@@ -24,6 +24,7 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Family, error) {
 	if fam.Valid() && fam.Len() == 0 {
 		return keydir.Slot{}, keydir.Family{}, err // emptied in this transaction
 	}
+	t.lastFamily, t.lastKey = fam, key
 	return slot, fam, err
 }
 

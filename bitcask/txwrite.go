@@ -79,10 +79,12 @@ func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) 
 		return keydir.Family{}, err
 	}
 	if fam, ok := sp.dir.FindFamily(h, key); ok {
+		t.lastFamily, t.lastKey = fam, key
 		return fam, nil
 	}
 	t.touch(sp, h, key, typ, keydir.Family{})
 	fam := sp.dir.NewFamily(h, typ, key)
+	t.lastFamily, t.lastKey = fam, key
 	t.undo = append(t.undo, undoOp{op: undoNewFamily, dir: sp.dir, h: h, key: key})
 	return fam, nil
 }

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
@@ -24,6 +25,8 @@ type unit struct {
 	write bool
 	clock int64 // Unix milliseconds: one moment for the whole transaction
 	err   error // first read error of an iterator
+
+	own *firstTx // it, if it goes back to the pool
 
 	// Changes of the deadline index, to be taken back with the transaction.
 	deadlines []deadlineChange
@@ -89,7 +92,13 @@ func (h handle) done(t *Tx, err error) error {
 	if h.tx != nil {
 		return err
 	}
-	return t.end(err)
+	ticket, err := t.finish(err)
+	log := t.store.log
+	t.recycle()
+	if err != nil {
+		return err
+	}
+	return log.WaitDurable(uint64(ticket))
 }
 
 func (s *Store) beginKey(write bool, key string) (*Tx, error) {
@@ -100,7 +109,7 @@ func (s *Store) beginKey(write bool, key string) (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.newTx(log, write), nil
+	return s.ownTx(log, write), nil
 }
 
 func (s *Store) beginKeys(write bool, keys ...string) (*Tx, error) {
@@ -111,7 +120,7 @@ func (s *Store) beginKeys(write bool, keys ...string) (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.newTx(log, write), nil
+	return s.ownTx(log, write), nil
 }
 
 func (s *Store) beginStripe(stripe int) (*Tx, error) {
@@ -122,13 +131,38 @@ func (s *Store) beginStripe(stripe int) (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.newTx(log, false), nil
+	return s.ownTx(log, false), nil
 }
 
 func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
 	first := &firstTx{unit: unit{store: s, log: log, write: write, clock: s.clock.now()}}
 	first.Tx = Tx{unit: &first.unit, ns: s.ns}
 	return &first.Tx
+}
+
+// pool keeps the transactions of single calls for the next one. A closure's own
+// is never used again: who knows who kept it.
+var pool = sync.Pool{New: func() any { return new(firstTx) }}
+
+// ownTx is newTx for a transaction that no caller gets to see.
+func (s *Store) ownTx(log *bitcask.Tx, write bool) *Tx {
+	first := pool.Get().(*firstTx)
+	first.unit = unit{store: s, log: log, write: write, clock: s.clock.now(), deadlines: first.unit.deadlines, own: first}
+	first.Tx = Tx{unit: &first.unit, ns: s.ns}
+	return &first.Tx
+}
+
+// recycle gives back a transaction that ownTx made. It is used no more.
+func (t *Tx) recycle() {
+	const keep = 16 // changes of deadlines
+	first := t.own
+	clear(first.unit.deadlines)
+	first.unit.deadlines = first.unit.deadlines[:0]
+	if cap(first.unit.deadlines) > keep {
+		first.unit.deadlines = nil
+	}
+	first.unit.store, first.unit.log, first.unit.err = nil, nil, nil
+	pool.Put(first)
 }
 
 // end is finish and the wait that the sync mode wants.
@@ -281,23 +315,23 @@ func (t *txn) Family(key string, typ keydir.Type) (keydir.Family, error) {
 }
 
 func (t *txn) PutElem(f keydir.Family, elem string, value []byte) error {
-	return t.log.PutElem(t.ns, f.Key(), f, elem, value)
+	return t.log.PutElem(t.ns, t.log.KeyOf(f), f, elem, value)
 }
 
 func (t *txn) PutScored(f keydir.Family, elem string, score uint64) error {
-	return t.log.PutScored(t.ns, f.Key(), f, elem, score)
+	return t.log.PutScored(t.ns, t.log.KeyOf(f), f, elem, score)
 }
 
 func (t *txn) PutIndex(f keydir.Family, index int64, value []byte) error {
-	return t.log.PutIndex(t.ns, f.Key(), f, index, value)
+	return t.log.PutIndex(t.ns, t.log.KeyOf(f), f, index, value)
 }
 
 func (t *txn) DeleteElem(f keydir.Family, elem string) (bool, error) {
-	return t.log.DeleteElem(t.ns, f.Key(), f, elem)
+	return t.log.DeleteElem(t.ns, t.log.KeyOf(f), f, elem)
 }
 
 func (t *txn) DeleteIndex(f keydir.Family, index int64) (bool, error) {
-	return t.log.DeleteIndex(t.ns, f.Key(), f, index)
+	return t.log.DeleteIndex(t.ns, t.log.KeyOf(f), f, index)
 }
 
 func (t *txn) Drop(key string) (bool, error) {
