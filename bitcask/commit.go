@@ -39,7 +39,8 @@ func (t *Tx) forget() {
 	clear(t.undo)
 	clear(t.touched)
 	clear(t.known)
-	t.buf, t.recs = t.buf[:frameHeaderSize], t.recs[:0]
+	clear(t.recs)
+	t.buf, t.apart, t.recs = t.buf[:frameHeaderSize], 0, t.recs[:0]
 	t.undo, t.touched = t.undo[:0], t.touched[:0]
 }
 
@@ -120,7 +121,7 @@ func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
 }
 
 // frame returns the bytes of the commit, all but header and checksums done,
-// and where each record stands in it.
+// without the values that are apart, and where each record begins in them.
 func (t *Tx) frame() (frame []byte, positions []int) {
 	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
 	// frame, its checksum being the last field of the header.
@@ -135,6 +136,30 @@ func (t *Tx) frame() (frame []byte, positions []int) {
 	t.positions = positions
 	t.frameStart = start
 	return t.buf[start:], positions
+}
+
+// finish fills in header and checksums of the frame, for its place in the log,
+// and cuts it in pieces if it has values that are apart.
+func (t *Tx) finish(frame []byte, h frameHeader, s seal, at uint32, positions []int) (whole []byte, pieces [][]byte) {
+	if t.apart == 0 {
+		finishFrame(frame, h, s, at, positions, nil)
+		return frame, nil
+	}
+	finishFrame(frame, h, s, at, positions, func(i int) []byte { return t.recs[i].value })
+	from := 0
+	for i := range t.recs {
+		r := &t.recs[i]
+		if r.value == nil {
+			continue
+		}
+		end := r.pos - t.frameStart + r.size - len(r.value)
+		pieces = append(pieces, frame[from:end], r.value)
+		from = end
+	}
+	if from < len(frame) {
+		pieces = append(pieces, frame[from:])
+	}
+	return nil, pieces
 }
 
 // settle turns what the transaction replaced into dead bytes.
@@ -164,7 +189,7 @@ func (t *Tx) place(sg *segment, at int64) {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
-		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.pos-t.frameStart), uint32(size))
+		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
 		if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
 			t.s.live(sg, loc)
 		}

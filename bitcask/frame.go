@@ -119,16 +119,23 @@ func eachRecord(frame []byte, h *frameHeader, s seal, offset uint32, fn func(at 
 }
 
 // finishFrame fills in the checksums of a frame whose records stand at the
-// given offsets within it.
-func finishFrame(frame []byte, h frameHeader, s seal, offset uint32, records []int) {
+// given offsets within it. If apart is given, it returns for each record the
+// value that goes behind what frame has of it.
+func finishFrame(frame []byte, h frameHeader, s seal, offset uint32, records []int, apart func(i int) []byte) {
 	h.size = uint32(len(frame))
 	sum := s.start(offset)
+	at := offset
 	for i, pos := range records {
 		end := len(frame)
 		if i+1 < len(records) {
 			end = records[i+1]
 		}
-		crc := s.sum(offset+uint32(pos), frame[pos+recordCRCSize:end])
+		crc := s.sum(at+uint32(pos), frame[pos+recordCRCSize:end])
+		if apart != nil {
+			value := apart(i)
+			crc = extend(crc, value)
+			at += uint32(len(value))
+		}
 		binary.LittleEndian.PutUint32(frame[pos:], crc)
 		sum = extend(sum, frame[pos:pos+recordCRCSize])
 		h.sum = crc
@@ -136,5 +143,6 @@ func finishFrame(frame []byte, h frameHeader, s seal, offset uint32, records []i
 	if h.many {
 		h.sum = sum
 	}
+	h.size += at - offset
 	h.put(frame, s, offset)
 }

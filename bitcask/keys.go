@@ -50,11 +50,8 @@ func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte))
 		return nil
 	}
 	if slot.Loc.Pending() {
-		rec, err := parseRecord(t.buf[t.recs[slot.Loc.Offset()].pos:])
-		if err == nil {
-			fn(rec.Key)
-		}
-		return err
+		fn(t.recs[slot.Loc.Offset()].key(t.buf))
+		return nil
 	}
 	sg, err := t.s.segmentOf(slot.Loc)
 	if err != nil {

@@ -85,6 +85,7 @@ func (s *Store) Put(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
+	t.Borrow()
 	if err := t.PutString(0, key, value); err != nil {
 		t.End()
 		return err
@@ -155,6 +156,7 @@ func (b *Batch) Commit() error {
 	if err != nil {
 		return err
 	}
+	t.Borrow()
 	for _, op := range b.ops {
 		if op.delete {
 			_, err = t.Drop(0, op.key)

@@ -42,8 +42,10 @@ type commitLog struct {
 // waits for turn, which is closed when the group has been written, or gets a
 // value: then that writer is to write it. The others wait for done.
 type writeGroup struct {
-	buf     []byte
+	pieces  [][]byte // of commits with long values, and what goes before them
+	buf     []byte   // what goes behind them
 	at      int64
+	size    int64
 	recs    uint64
 	first   uint64 // sequence of the first record
 	next    uint64 // sequence after the last
@@ -76,15 +78,15 @@ func (l *commitLog) init(s *Store) {
 // sequence numbers of its records begin at seq.
 func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	frame, positions := t.frame()
-	n := uint64(len(positions))
+	n, size := uint64(len(positions)), int64(len(frame)+t.apart)
 	l.look()
 	l.mu.Lock()
-	if err := l.makeRoomLocked(int64(len(frame))); err != nil {
+	if err := l.makeRoomLocked(size); err != nil {
 		l.mu.Unlock()
 		return nil, 0, 0, err
 	}
 	sg, at, seq = l.active, l.offset, l.nextSeq
-	l.offset += int64(len(frame))
+	l.offset += size
 	l.nextSeq += n
 	h := frameHeader{many: n > 1, seq: seq, synced: uint32(l.synced)}
 
@@ -93,17 +95,18 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 	if !l.writing && l.queue == nil {
 		l.setWritingLocked(true)
 		l.mu.Unlock()
-		finishFrame(frame, h, sg.seal, uint32(at), positions)
-		err := l.write(sg, &writeGroup{buf: frame, at: at, recs: n, first: seq, next: seq + n})
-		return sg, at, seq, err
+		g := writeGroup{at: at, first: seq}
+		g.add(t.finish(frame, h, sg.seal, uint32(at), positions))
+		g.size, g.recs, g.next = size, n, seq+n
+		return sg, at, seq, l.write(sg, &g)
 	}
-	finishFrame(frame, h, sg.seal, uint32(at), positions)
 	g := l.queue
 	if g == nil {
 		g = &writeGroup{at: at, first: seq, turn: make(chan struct{}, 1), done: make(chan struct{})}
 		l.queue = g
 	}
-	g.buf = append(g.buf, frame...)
+	g.add(t.finish(frame, h, sg.seal, uint32(at), positions))
+	g.size += size
 	g.recs += n
 	g.next = seq + n
 	g.members++
@@ -136,7 +139,7 @@ func (l *commitLog) setWritingLocked(writing bool) {
 // write writes a group, of which the caller is the first, and then what has
 // queued up behind it.
 func (l *commitLog) write(sg *segment, g *writeGroup) error {
-	_, err := sg.file.WriteAt(g.buf, g.at)
+	err := g.writeTo(sg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wroteLocked(sg, g, err)
@@ -147,7 +150,7 @@ func (l *commitLog) write(sg *segment, g *writeGroup) error {
 		}
 		l.queue = nil
 		l.mu.Unlock()
-		_, err := sg.file.WriteAt(next.buf, next.at)
+		err := next.writeTo(sg)
 		l.mu.Lock()
 		l.wroteLocked(sg, next, err)
 	}
@@ -162,12 +165,45 @@ func (l *commitLog) write(sg *segment, g *writeGroup) error {
 	return g.err
 }
 
+// add puts a frame, whole or in pieces, behind those of the group. The frame of
+// a writer alone is not copied.
+func (g *writeGroup) add(frame []byte, pieces [][]byte) {
+	switch {
+	case pieces != nil:
+		if len(g.buf) > 0 {
+			g.pieces = append(g.pieces, g.buf)
+		}
+		g.pieces, g.buf = append(g.pieces, pieces...), nil
+	case g.members == 0 && g.turn == nil:
+		g.buf = frame
+	default:
+		g.buf = append(g.buf, frame...)
+	}
+}
+
+// writeTo writes the frames of a group, with one write unless there are long
+// values among them.
+func (g *writeGroup) writeTo(sg *segment) error {
+	at := g.at
+	for _, piece := range g.pieces {
+		if _, err := sg.file.WriteAt(piece, at); err != nil {
+			return err
+		}
+		at += int64(len(piece))
+	}
+	if len(g.buf) == 0 {
+		return nil
+	}
+	_, err := sg.file.WriteAt(g.buf, at)
+	return err
+}
+
 // wroteLocked notes the outcome of a write and wakes those it was for.
 func (l *commitLog) wroteLocked(sg *segment, g *writeGroup, err error) {
 	if err != nil {
 		g.err = l.writeFailedLocked(sg, g, err)
 	} else {
-		sg.size.Store(g.at + int64(len(g.buf)))
+		sg.size.Store(g.at + g.size)
 		if l.foot.records == 0 {
 			l.foot.minSeq = g.first
 		}

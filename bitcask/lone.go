@@ -38,7 +38,7 @@ func (t *Tx) applyLone() {
 // the log.
 func (t *Tx) placeLone(sg *segment, at int64) {
 	r, old := &t.recs[0], t.lone.old
-	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.id, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))}
+	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
 	if old.Type == keydir.None {
 		r.sp.dir.Insert(r.h, now)
 	} else {

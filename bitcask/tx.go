@@ -25,6 +25,8 @@ type Tx struct {
 
 	buf     []byte // room for a frame header, then records
 	recs    []txRecord
+	apart   int        // bytes of values that are not in buf
+	borrow  bool       // see Borrow
 	lone    loneString // the one record, not yet in the keydir
 	undo    []undoOp
 	touched []touchedFamily
@@ -45,15 +47,32 @@ type Tx struct {
 // txRecord is a record waiting in buf, with what it takes to find its place in
 // the keydir again without parsing it.
 type txRecord struct {
-	pos             int // of its crc in buf
-	size            int // without the records that follow it
-	name            int // of its name in buf
+	pos             int    // of its crc in buf
+	apart           int    // bytes of the values before it that are not in buf
+	value           []byte // if that is not in buf
+	size            int    // without the records that follow it
+	name            int    // of its name in buf
 	keyLen, elemLen int
 	kind            Kind
 	typ             keydir.Type
 	h               uint64
 	sp              *space
 }
+
+// record is the record as it would be parsed.
+func (r *txRecord) record(buf []byte) record {
+	rec := record{Identity: Identity{Namespace: r.sp.id, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, size: r.size, value: r.value}
+	if r.kind.hasElement() {
+		rec.Elem = r.elem(buf)
+	}
+	if end := r.pos + r.size; rec.value == nil {
+		rec.value = buf[r.name+nameLen(r.kind, r.typ, r.keyLen, r.elemLen) : end : end]
+	}
+	return rec
+}
+
+// offset is where the record stands in a frame that begins at start in buf.
+func (r *txRecord) offset(start int) int { return r.pos - start + r.apart }
 
 // key and elem are the parts of the record's name.
 func (r *txRecord) key(buf []byte) []byte {

@@ -1,8 +1,6 @@
 package bitcask
 
 import (
-	"fmt"
-
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -103,10 +101,7 @@ func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
 // transaction.
 func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, bool, error) {
 	if loc.Pending() {
-		rec, err := parseRecord(t.buf[t.recs[loc.Offset()].pos:])
-		if err != nil {
-			return dst, 0, false, fmt.Errorf("BUG: pending record: %w", err)
-		}
+		rec := t.recs[loc.Offset()].record(t.buf)
 		if !q.matches(&rec) {
 			return dst, 0, false, nil
 		}

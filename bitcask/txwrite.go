@@ -12,22 +12,36 @@ import (
 // Writing within a transaction: each call changes the keydir at once, notes how
 // to take that back, and adds a record to be committed.
 
+// bigValue is the length in bytes from which a borrowed value is not copied into
+// the transaction.
+const bigValue = 1 << 20
+
+// Borrow lets the transaction use the bytes of a long value where they lie when
+// it commits. The caller of PutString leaves them alone until then.
+func (t *Tx) Borrow() { t.borrow = true }
+
 // add appends a record to the transaction and returns its pending location.
 func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
 	if len(value) > MaxValue {
 		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
 	}
-	if len(t.buf)+recordHeaderMax+nameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
+	if len(t.buf)+t.apart+recordHeaderMax+nameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
 		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
 	}
 	pos := len(t.buf)
 	t.buf = appendRecordHeader(t.buf, k, typ, -1, sp.id, len(key), len(elem), len(value))
 	name := len(t.buf)
-	t.buf = append(appendName(t.buf, k, typ, key, elem), value...)
-	t.recs = append(t.recs, txRecord{
-		pos: pos, size: len(t.buf) - pos, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp,
-	})
-	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(len(t.buf)-pos)), nil
+	t.buf = appendName(t.buf, k, typ, key, elem)
+	r := txRecord{pos: pos, apart: t.apart, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
+	r.size = len(t.buf) - pos + len(value)
+	if t.borrow && k == KindString && len(value) >= bigValue {
+		r.value = value
+		t.apart += len(value)
+	} else {
+		t.buf = append(t.buf, value...)
+	}
+	t.recs = append(t.recs, r)
+	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(r.size)), nil
 }
 
 // PutString sets key to a string, whatever it held. Its deadline stays.

@@ -73,12 +73,12 @@ func (u *undoOp) run() {
 }
 
 // Savepoint is a moment within a transaction.
-type Savepoint struct{ buf, recs, undo, touched int }
+type Savepoint struct{ buf, apart, recs, undo, touched int }
 
 // Savepoint marks this moment, to come back to with RollbackTo.
 func (t *Tx) Savepoint() Savepoint {
 	t.applyLone()
-	return Savepoint{len(t.buf), len(t.recs), len(t.undo), len(t.touched)}
+	return Savepoint{len(t.buf), t.apart, len(t.recs), len(t.undo), len(t.touched)}
 }
 
 // RollbackTo takes back everything done since sp.
@@ -87,9 +87,10 @@ func (t *Tx) RollbackTo(sp Savepoint) {
 		t.undo[i].run()
 	}
 	t.lone = loneString{}
+	clear(t.recs[sp.recs:])
 	clear(t.undo[sp.undo:])
 	clear(t.touched[sp.touched:])
-	t.buf, t.recs = t.buf[:sp.buf], t.recs[:sp.recs]
+	t.buf, t.apart, t.recs = t.buf[:sp.buf], sp.apart, t.recs[:sp.recs]
 	t.undo, t.touched = t.undo[:sp.undo], t.touched[:sp.touched]
 	clear(t.known)
 }

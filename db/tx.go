@@ -149,6 +149,7 @@ func (s *Store) ownTx(log *bitcask.Tx, write bool) *Tx {
 	first := pool.Get().(*firstTx)
 	first.unit = unit{store: s, log: log, write: write, clock: s.clock.now(), deadlines: first.unit.deadlines, own: first}
 	first.Tx = Tx{unit: &first.unit, ns: s.ns}
+	log.Borrow() // the caller waits for the commit with what it gave
 	return &first.Tx
 }
 
