@@ -29,7 +29,8 @@ type input struct {
 	bufAt   int64
 	ahead   int64 // how much to read at once
 	records []record
-	read    func(bytes int) error // told what has been read
+	unpaid  int                   // bytes read of which read has not been told yet
+	read    func(bytes int) error // is told what has been read; its error ends it all
 }
 
 // open begins with the hint if there is one that fits.
@@ -47,6 +48,12 @@ func (in *input) open() {
 func (in *input) next() error {
 	if in.hint == nil && in.frames == nil {
 		in.open()
+	}
+	if n := in.unpaid; n > 0 {
+		in.unpaid = 0
+		if err := in.read(n); err != nil {
+			return err
+		}
 	}
 	if in.hint != nil {
 		err := in.nextHinted()
@@ -79,9 +86,7 @@ func (in *input) nextHinted() error {
 			return err
 		}
 		in.prev = entry{}
-		if err := in.read(len(in.block)); err != nil {
-			return err
-		}
+		in.unpaid += len(in.block)
 	}
 	e, n, ok := parseHintEntry(in.block, &in.prev)
 	if !ok || e.seq <= in.maxSeq || int64(e.at)+int64(e.size) > in.sg.size.Load() {
@@ -104,9 +109,7 @@ func (in *input) nextScanned() error {
 		if err != nil {
 			return err
 		}
-		if err := in.read(int(in.frames.pos - from)); err != nil {
-			return err
-		}
+		in.unpaid += int(in.frames.pos - from)
 		in.found = found
 	}
 	in.entry = in.found[0]
