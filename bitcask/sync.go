@@ -102,7 +102,7 @@ func (l *commitLog) gatherLocked(alone int) {
 	}
 	begin := time.Now()
 	came, last := 0, begin
-	for {
+	for range gatherLooks { // time alone is no bound: it may stand still (testing/synctest)
 		here, now := alone, time.Now()
 		if ss.next != nil {
 			here += ss.next.members
@@ -119,9 +119,14 @@ func (l *commitLog) gatherLocked(alone int) {
 	}
 }
 
-// gatherPart is the part of the time of a sync after which a writer that has
-// not come yet is not waited for.
-const gatherPart = 4
+const (
+	// gatherPart is the part of the time of a sync after which a writer that has
+	// not come yet is not waited for.
+	gatherPart = 4
+	// gatherLooks is how often it is looked for writers at most: for a fraction of
+	// a millisecond, lest a slow disk costs a processor.
+	gatherLooks = 1000
+)
 
 // syncLocked makes what is written durable, unlocking meanwhile. A sync that
 // failed is never tried again: the kernel may have dropped the pages, and a
