@@ -25,6 +25,18 @@ const (
 	KindNamespaces        Kind = 10 // stave:namespaces -> which directory each namespace uses
 )
 
+// String returns what a record of the kind is about, such as "element".
+func (k Kind) String() string {
+	names := [...]string{
+		KindString: "string", KindElement: "element", KindMeta: "count", KindBound: "bound", KindOrder: "order", KindDeadline: "deadline",
+		KindTombstone: "tombstone", KindElementTombstone: "element tombstone", KindDeadlineTombstone: "deadline tombstone", KindNamespaces: "namespaces",
+	}
+	if int(k) < len(names) && names[k] != "" {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
 // hasElement reports whether names of this kind carry a part after the key.
 func (k Kind) hasElement() bool {
 	switch k {

@@ -1,18 +1,14 @@
 package bitcask
 
 import (
-	crand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/stavedb/stave/internal/vfs"
-	"github.com/stavedb/stave/keydir"
 )
 
 // The steps of Open around loading: manifest, files, the active segment.
@@ -46,13 +42,10 @@ func (s *Store) openManifest() (err error) {
 			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
 		}
 	}
-	var random [32]byte
-	if _, err := io.ReadFull(crand.Reader, random[:]); err != nil {
+	id, seed, err := newIdentity()
+	if err != nil {
 		return err
 	}
-	var id [16]byte
-	copy(id[:], random[:])
-	seed := keydir.Seed{binary.LittleEndian.Uint64(random[16:]), binary.LittleEndian.Uint64(random[24:])}
 	s.man, err = createManifest(s.opts.FS, s.dir, id, seed)
 	return err
 }

@@ -298,7 +298,7 @@ func (rw *rewriter) startOutput() error {
 	if err != nil {
 		return s.log.fail(err)
 	}
-	rw.out, err = newSegmentWriter(s, id)
+	rw.out, err = newSegmentWriter(&s.opts, s.dir, s.man.store, id)
 	return err
 }
 

@@ -41,20 +41,20 @@ const (
 
 // newSegmentWriter makes the file of segment id. Neither its header nor its
 // name are durable yet.
-func newSegmentWriter(s *Store, id uint32) (_ *segmentWriter, err error) {
-	fs, name, store := s.opts.FS, dataName(id), s.man.store
-	f, err := fs.Open(filepath.Join(s.dir, name), vfs.Create)
+func newSegmentWriter(o *Options, dir string, store [16]byte, id uint32) (_ *segmentWriter, err error) {
+	fs, name := o.FS, dataName(id)
+	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
 	w := &segmentWriter{
-		fs: fs, dir: s.dir, limit: s.opts.SegmentSize, pos: segmentHeaderSize,
+		fs: fs, dir: dir, limit: o.SegmentSize, pos: segmentHeaderSize,
 		sg:    &segment{id: id, seal: makeSeal(store, id), file: f, name: name, merged: true},
 		frame: make([]byte, frameHeaderSize, rewriteFrame+64<<10),
 	}
 	_, err = f.WriteAt(encodeSegmentHeader(store, id, true), 0)
-	if err == nil && !s.opts.NoHints {
-		w.hint, err = newHintWriter(fs, s.dir, store, w.sg)
+	if err == nil && !o.NoHints {
+		w.hint, err = newHintWriter(fs, dir, store, w.sg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.abandon())

@@ -82,7 +82,12 @@ func (s *Store) syncedIn(sg *segment) (int64, error) {
 	if s.man.closedID == sg.id {
 		return int64(s.man.closedLen), nil
 	}
-	fr := newFrames(sg)
+	return newFrames(sg).lastSynced()
+}
+
+// lastSynced is the highest "synced through" of all frames from here on, those
+// behind a bad place included.
+func (fr *frames) lastSynced() (int64, error) {
 	for {
 		_, err := fr.next()
 		bad := (*badFrame)(nil)
@@ -90,9 +95,8 @@ func (s *Store) syncedIn(sg *segment) (int64, error) {
 		case err == io.EOF:
 			return fr.synced, nil
 		case errors.As(err, &bad):
-			synced := fr.synced
 			later, err := fr.resync(fr.pos + 1)
-			return max(synced, later), err
+			return max(fr.synced, later), err
 		case err != nil:
 			return 0, err
 		}

@@ -1,5 +1,5 @@
 // Package cli is the stave program: the shell, one-shot commands, the server's
-// start, and the offline tools (merge, check, stats, import, export).
+// start, and the offline tools (merge, check, repair, stats, import, export).
 //
 // [Run] is the whole of it: arguments and three streams in, an exit status out,
 // so that tests run the program without a process. Nothing here is of use to a
@@ -13,7 +13,7 @@
 //	2    wrong usage
 //	3    a store could not be opened (it is locked, damaged or not there), or a
 //	     server not reached
-//	4    check found damage
+//	4    check found damage, or repair lost something
 //	5    an import left lines out
 //	130  interrupted
 //
@@ -165,8 +165,8 @@ and exec reach it with --addr.
 
 The exit status is 0 if all went well, 1 after an error reply, 2 for wrong usage,
 3 if a store could not be opened or a server not reached, 4 if check found
-damage, 5 if import skipped lines, and 130 when interrupted. Errors go to the
-standard error, one line each.`,
+damage or repair lost something, 5 if import skipped lines, and 130 when
+interrupted. Errors go to the standard error, one line each.`,
 		Version:        versionText(),
 		Reader:         t.in,
 		Writer:         t.out,
@@ -176,7 +176,7 @@ standard error, one line each.`,
 		Commands: []*cli.Command{
 			shellCommand(t), execCommand(t), serveCommand(t),
 			importCommand(t), exportCommand(t),
-			mergeCommand(t), checkCommand(t), statsCommand(t),
+			mergeCommand(t), checkCommand(t), repairCommand(t), statsCommand(t),
 			versionCommand(t),
 		},
 	}

@@ -1,0 +1,64 @@
+package bitcask
+
+import (
+	"encoding/binary"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// losses is the records that salvage could not copy and nothing newer has
+// replaced so far, by key.
+type losses map[string][]loss
+
+type loss struct {
+	kind Kind
+	typ  keydir.Type
+	Lost
+}
+
+func keyOf(ns uint32, key []byte) string {
+	return string(binary.AppendUvarint(nil, uint64(ns))) + string(key)
+}
+
+func (l losses) add(id *Identity, lost Lost) {
+	at := keyOf(id.Namespace, id.Key)
+	l[at] = append(l[at], loss{id.Kind, id.Type, lost})
+}
+
+// replace forgets what a newer record makes of no use, and counts it.
+func (l losses) replace(id *Identity) (n uint64) {
+	if len(l) == 0 {
+		return 0
+	}
+	at := keyOf(id.Namespace, id.Key)
+	var left []loss
+	for _, x := range l[at] {
+		if x.replacedBy(id) {
+			n++
+		} else {
+			left = append(left, x)
+		}
+	}
+	if left == nil {
+		delete(l, at)
+	} else {
+		l[at] = left
+	}
+	return n
+}
+
+// replacedBy reports whether a newer record of the same key says all that the
+// lost one could have said.
+func (x *loss) replacedBy(id *Identity) bool {
+	switch id.Kind {
+	case KindTombstone: // takes the deadline with it
+		return true
+	case KindString: // replaces a value of any type, and leaves the deadline
+		return x.typ != keydir.Deadline
+	case KindElement, KindElementTombstone:
+		return (x.kind == KindElement || x.kind == KindElementTombstone) && x.typ == id.Type && x.Element == string(id.Elem)
+	case KindDeadline, KindDeadlineTombstone:
+		return x.typ == keydir.Deadline
+	}
+	return x.kind == id.Kind && x.typ == id.Type // counts and the map of namespaces
+}

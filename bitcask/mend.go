@@ -1,0 +1,188 @@
+package bitcask
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// mend opens the new store, makes every collection agree with itself again, and
+// tells which losses show.
+func (v *salvager) mend(out string) error {
+	o := v.opts
+	o.ReadOnly, o.Sync, o.Loading = false, SyncNone, nil
+	s, err := Open(out, &o)
+	if err != nil {
+		return err
+	}
+	for _, ns := range s.Namespaces() {
+		for stripe := range keydir.Stripes {
+			n, err := s.mendStripe(ns, stripe)
+			if err != nil {
+				return errors.Join(err, s.Close())
+			}
+			v.result.Mended += n
+		}
+	}
+	return errors.Join(v.report(s), s.Close())
+}
+
+// mendStripe mends the collections of one stripe that Check would complain
+// about, and takes away deadlines of keys that are lost: the next key of that
+// name would inherit them.
+func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
+	t, err := s.BeginStripe(true, stripe)
+	if err != nil {
+		return 0, err
+	}
+	sp := s.spaces.of(ns)
+	var broken []keydir.Family
+	var orphans []string // keys with deadlines, at first
+	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+		switch slot.Type {
+		case keydir.String:
+		case keydir.Deadline:
+			sg, missing := s.segmentOf(slot.Loc)
+			if err = missing; err == nil {
+				err = sg.identify(slot.Loc, func(rec *record) { orphans = append(orphans, string(rec.Key)) })
+			}
+			return err == nil
+		default:
+			c := &checker{s: s, report: func(Finding) {}}
+			fam := sp.dir.FamilyOf(h, slot)
+			if c.family(sp, fam); c.result.Findings > 0 {
+				broken = append(broken, fam)
+			}
+		}
+		return true
+	})
+	for _, key := range orphans {
+		var slot keydir.Slot
+		if err == nil {
+			slot, _, err = t.Find(ns, key)
+		}
+		if err == nil && slot.Type == keydir.None {
+			_, err = t.ClearDeadline(ns, key)
+			mended++
+		}
+	}
+	for _, fam := range broken {
+		if err == nil {
+			err = t.mend(ns, sp, fam)
+			mended++
+		}
+	}
+	if err != nil {
+		t.End()
+		return 0, err
+	}
+	return mended, s.finish(t)
+}
+
+// mend writes the count of a collection anew; a list with holes is closed up.
+func (t *Tx) mend(ns int, sp *space, fam keydir.Family) error {
+	key, typ := fam.Key(), fam.Type()
+	if typ == keydir.List {
+		if head, tail := fam.Bounds(); int64(fam.Len()) != tail-head+1 {
+			return t.closeUp(ns, key, fam)
+		}
+	}
+	h, err := t.hash(key)
+	if err != nil {
+		return err
+	}
+	t.touch(sp, h, key, typ, fam)
+	t.s.unlive(fam.Meta())
+	fam.SetMeta(0) // so that Commit writes it, whatever the count was
+	return nil
+}
+
+// closeUp moves the elements behind the holes of a list to the front.
+func (t *Tx) closeUp(ns int, key string, fam keydir.Family) error {
+	head, tail := fam.Bounds()
+	next := head
+	for i := head; i <= tail; i++ {
+		loc, ok := fam.LocAt(i)
+		if !ok {
+			continue
+		}
+		if next < i {
+			value, err := t.Value(nil, ns, key, indexName(i), keydir.List, loc)
+			if err != nil {
+				return err
+			}
+			if err := t.PutIndex(ns, key, fam, next, value); err != nil {
+				return err
+			}
+			if _, err := t.DeleteIndex(ns, key, fam, i); err != nil {
+				return err
+			}
+		}
+		next++
+	}
+	return nil
+}
+
+// report lists the losses that nothing newer has made good.
+func (v *salvager) report(s *Store) error {
+	for _, l := range v.unnamed {
+		v.result.Lost = append(v.result.Lost, *l)
+	}
+	for _, list := range v.named {
+		for _, x := range list {
+			ns, ok := s.NamespaceOf(x.Namespace)
+			if !ok && x.kind != KindNamespaces {
+				v.result.Replaced++ // its namespace has been flushed
+				continue
+			}
+			stale, err := s.shows(ns, &x)
+			if err != nil {
+				return err
+			}
+			x.Lost.Stale = stale
+			v.result.Lost = append(v.result.Lost, x.Lost)
+		}
+	}
+	slices.SortFunc(v.result.Lost, func(a, b Lost) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset))
+	})
+	return nil
+}
+
+// shows reports whether the new store holds something that the lost record
+// would have replaced or taken away.
+func (s *Store) shows(ns int, x *loss) (bool, error) {
+	if x.kind == KindMeta || x.kind == KindNamespaces {
+		return x.kind == KindNamespaces, nil // counts have been mended
+	}
+	t, err := s.Begin(false, x.Key)
+	if err != nil {
+		return false, err
+	}
+	defer t.End()
+	slot, fam, err := t.Find(ns, x.Key)
+	if err != nil || slot.Type == keydir.None {
+		return false, err
+	}
+	if x.kind != KindElement && x.kind != KindElementTombstone {
+		return true, nil
+	}
+	if !fam.Valid() || fam.Type() != x.typ {
+		return false, nil
+	}
+	ok := false
+	switch x.typ {
+	case keydir.ZSet:
+		_, _, ok = fam.Score(x.Element)
+	case keydir.List:
+		if index, valid := parseIndex([]byte(x.Element)); valid {
+			_, ok = fam.LocAt(index)
+		}
+	default:
+		_, ok = fam.Get(x.Element)
+	}
+	return ok, nil
+}

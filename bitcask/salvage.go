@@ -1,0 +1,324 @@
+package bitcask
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Salvaging copies every record of a damaged store that still verifies into a
+// new store, in order of sequence, and says what it could not copy. The damaged
+// store is only read.
+//
+// Where a segment's hint is good, its records are found through the hint, so
+// that one bad record costs one record, whatever else is broken, and its key is
+// known. Elsewhere the frames are walked, and behind a bad place the next frame
+// is looked for.
+
+// ErrNotEmpty is returned by Salvage if the directory for the new store has files in it.
+var ErrNotEmpty = errors.New("directory is not empty")
+
+// Lost is a stretch of a file that could not be copied.
+type Lost struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"`
+	Reason string `json:"reason"`
+
+	// What stood there, if a hint tells. Stale: the new store holds an older
+	// version of it, or something that this record had deleted.
+	Named     bool   `json:"named"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace uint32 `json:"namespace,omitempty"`
+	Key       string `json:"key,omitempty"`
+	Element   string `json:"element,omitempty"`
+	Stale     bool   `json:"stale,omitempty"`
+
+	// The next record that could be copied. Without a name, anything written
+	// before it may be stale.
+	Before uint64 `json:"before_sequence,omitempty"`
+}
+
+func (l Lost) String() string {
+	s := fmt.Sprintf("%s at %d, %d bytes: %s", l.File, l.Offset, l.Bytes, l.Reason)
+	if !l.Named {
+		if l.Before > 0 {
+			s += fmt.Sprintf("; anything written before sequence %d may be stale", l.Before)
+		}
+		return s
+	}
+	s += fmt.Sprintf("; %s of key %q", l.Kind, l.Key)
+	if l.Element != "" {
+		s += fmt.Sprintf(", %q", l.Element)
+	}
+	if l.Stale {
+		s += "; something older is there in its place"
+	}
+	return s
+}
+
+// SalvageResult says what Salvage did.
+type SalvageResult struct {
+	Segments   int    `json:"segments"`
+	Records    uint64 `json:"records"` // copied, without those that follow another one
+	Lost       []Lost `json:"lost"`
+	Replaced   uint64 `json:"replaced"`    // damaged, but of no use any more: something newer is there
+	Torn       int64  `json:"torn_bytes"`  // behind the last commit: never acknowledged as durable
+	NoManifest bool   `json:"no_manifest"` // all segments found were taken: what a merge had left out may be back
+	Mended     int    `json:"mended"`      // collections whose count was wrong, or lists with holes
+}
+
+// Salvage makes a new store in out from what can be read of the one in dir. It
+// does not look at locks: nothing may be writing to dir. Errors: ErrNotEmpty,
+// ErrNotFound if there is no segment in dir, ErrVersion, or the file system's;
+// what is lost is no error. o is for the new store; of it FS, SegmentSize,
+// NoHints and Logger count.
+func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, error) {
+	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment]*salvageSource{}, named: losses{}}
+	v.result.Lost = []Lost{}
+	err := v.run(out)
+	for _, src := range v.sources {
+		err = errors.Join(err, src.close())
+	}
+	if err != nil {
+		return v.result, fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	return v.result, nil
+}
+
+type salvager struct {
+	ctx     context.Context
+	dir     string
+	opts    Options
+	store   [16]byte
+	man     *manifest // nil: none that can be read
+	sources map[*segment]*salvageSource
+	result  SalvageResult
+	named   losses
+	unnamed []*Lost
+	bounded int    // so many of unnamed have a Before
+	last    uint64 // sequence of the record copied last
+}
+
+func (v *salvager) run(out string) error {
+	ids, err := v.list()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := v.open(id); err != nil {
+			return err
+		}
+	}
+	if err := v.judgeTail(); err != nil {
+		return err
+	}
+	var list []*source
+	for _, src := range v.sources {
+		if !src.dropped {
+			list = append(list, &source{sg: src.sg, next: src.next})
+		}
+	}
+	w, err := newSalvageWriter(v.opts, out)
+	if err != nil {
+		return err
+	}
+	err = inOrder(list, func(sg *segment, e *entry) error { return v.copy(w, v.sources[sg], e) })
+	if err == nil {
+		err = w.publish()
+	}
+	if err := errors.Join(err, w.close()); err != nil {
+		return err
+	}
+	return v.mend(out)
+}
+
+// list finds the segments: those that the manifest names, or all there are.
+func (v *salvager) list() (ids []uint32, err error) {
+	m, _, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly)
+	if err == nil {
+		v.store, v.man = m.store, m
+		return m.listed(), m.close()
+	}
+	if errors.Is(err, ErrVersion) {
+		return nil, err
+	}
+	v.result.NoManifest = true
+	names, err := v.opts.FS.List(v.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		id, suffix, ok := parseName(name)
+		if !ok || suffix != dataSuffix {
+			continue
+		}
+		ids = append(ids, id)
+		if v.store == [16]byte{} {
+			v.store, err = storeOf(v.opts.FS, filepath.Join(v.dir, name))
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	if v.store == [16]byte{} {
+		return nil, fmt.Errorf("a segment with a header: %w", ErrNotFound)
+	}
+	return ids, nil
+}
+
+// listed is the ids of all segments of the store, in order.
+func (m *manifest) listed() []uint32 {
+	ids := append(slices.Collect(maps.Keys(m.sealed)), m.tail...)
+	slices.Sort(ids)
+	return ids
+}
+
+// storeOf reads which store a segment belongs to; zero if its header does not verify.
+func storeOf(fsys vfs.FS, path string) (store [16]byte, err error) {
+	f, err := fsys.Open(path, vfs.ReadOnly)
+	if err != nil {
+		return store, err
+	}
+	b := make([]byte, segmentHeaderSize)
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		if err == io.EOF {
+			err = nil
+		}
+		return store, errors.Join(err, f.Close())
+	}
+	copy(store[:], b[16:])
+	if _, err := checkSegmentHeader(b, filepath.Base(path), store, binary.LittleEndian.Uint32(b[12:])); err != nil {
+		store = [16]byte{}
+	}
+	return store, f.Close()
+}
+
+// open opens a segment. The header need not be good: every frame says itself
+// which store, segment and offset it is for.
+func (v *salvager) open(id uint32) error {
+	name := dataName(id)
+	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
+	if isNotExist(err) {
+		v.lose(Lost{File: name, Reason: "the file is missing"})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sg := &segment{id: id, seal: makeSeal(v.store, id), file: f, name: name}
+	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: v.man != nil}
+	v.sources[sg] = src
+	v.result.Segments++
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	sg.size.Store(size)
+	src.fr.end = size
+	if v.man == nil {
+		// Without a manifest the footer alone says whether, and how, it was sealed.
+		if err := sg.readFooter(); err != nil && !damaged(err) {
+			return err
+		}
+	} else if si, ok := v.man.sealed[id]; ok {
+		src.active = false
+		sg.foot = footer{records: si.records, minSeq: si.minSeq, maxSeq: si.maxSeq}
+		sg.setSealed()
+		if size < int64(si.length) {
+			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.length) - size, Reason: "the file is shorter than it was"})
+		}
+		sg.size.Store(int64(si.length)) // as the hint has it
+	} else if v.man.closedID == id {
+		src.closed = int64(v.man.closedLen)
+		if size < src.closed {
+			v.lose(Lost{File: name, Offset: size, Bytes: src.closed - size, Reason: "the file is shorter than it was"})
+		}
+	}
+	return src.useHint()
+}
+
+// judgeTail decides which of the segments that were not sealed may have a torn
+// tail, as Open does: none that a later one proves to have been on disk. Behind
+// a torn one nothing counts.
+func (v *salvager) judgeTail() error {
+	if v.man == nil {
+		return nil
+	}
+	var tail []*salvageSource
+	for _, id := range v.man.tail {
+		for sg, src := range v.sources {
+			if sg.id == id {
+				tail = append(tail, src)
+			}
+		}
+	}
+	for i, src := range slices.Backward(tail) {
+		synced, err := newFrames(src.sg).lastSynced()
+		if err != nil {
+			return err
+		}
+		if max(synced, src.closed) > segmentHeaderSize {
+			for _, earlier := range tail[:i] {
+				earlier.active = false
+			}
+			break
+		}
+	}
+	for i, src := range tail {
+		if !src.active || i+1 == len(tail) {
+			continue
+		}
+		whole, err := src.endsBefore(tail[i+1].sg)
+		if err != nil {
+			return err
+		}
+		if whole {
+			continue
+		}
+		for _, later := range tail[i+1:] {
+			later.dropped = true
+			v.result.Torn += later.fr.end - min(later.fr.end, segmentHeaderSize)
+		}
+		return nil
+	}
+	return nil
+}
+
+func (v *salvager) lose(l Lost) { v.unnamed = append(v.unnamed, &l) }
+
+// copy adds an entry to the new store, or notes that it is lost.
+func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *entry) error {
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	for _, l := range v.unnamed[v.bounded:] {
+		l.Before = e.seq
+	}
+	v.bounded = len(v.unnamed)
+	if e.seq <= v.last {
+		return nil // the same record in two segments: a merge had made one from the other
+	}
+	records, reason, err := src.read(e)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		v.named.add(&e.Identity, Lost{
+			File: src.sg.name, Offset: int64(e.at), Bytes: int64(e.size), Reason: reason, Named: true, Kind: e.Kind.String(),
+			Namespace: e.Namespace, Key: string(e.Key), Element: string(e.Elem), Before: e.seq + 1,
+		})
+		return nil
+	}
+	v.last = e.seq
+	v.result.Replaced += v.named.replace(&e.Identity)
+	v.result.Records++
+	return w.add(records, e)
+}

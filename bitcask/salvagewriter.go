@@ -1,0 +1,108 @@
+package bitcask
+
+import (
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// salvageWriter writes the segments of a new store. The manifest names them
+// only when all are on disk: a crash before leaves an empty store.
+type salvageWriter struct {
+	opts Options
+	dir  string
+	lock io.Closer
+	man  *manifest
+	out  *segmentWriter
+	done []sealedInfo
+}
+
+func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
+	if err := o.FS.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	names, err := o.FS.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotEmpty)
+	}
+	w = &salvageWriter{opts: o, dir: dir}
+	if w.lock, err = o.FS.Lock(filepath.Join(dir, lockName)); err != nil {
+		return nil, err
+	}
+	store, seed, err := newIdentity()
+	if err == nil {
+		w.man, err = createManifest(o.FS, dir, store, seed)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.lock.Close())
+	}
+	return w, nil
+}
+
+// newIdentity makes the id and the hash seed of a new store.
+func newIdentity() (store [16]byte, seed keydir.Seed, err error) {
+	var random [32]byte
+	_, err = io.ReadFull(crand.Reader, random[:])
+	copy(store[:], random[:])
+	return store, keydir.Seed{binary.LittleEndian.Uint64(random[16:]), binary.LittleEndian.Uint64(random[24:])}, err
+}
+
+// add writes an entry: a record and its followers.
+func (w *salvageWriter) add(records []record, e *entry) error {
+	if w.out != nil && w.out.full(int(e.size)) {
+		if err := w.seal(); err != nil {
+			return err
+		}
+	}
+	if w.out == nil {
+		var err error
+		if w.out, err = newSegmentWriter(&w.opts, w.dir, w.man.store, uint32(len(w.done)+1)); err != nil {
+			return err
+		}
+	}
+	at, err := w.out.begin(int(e.size), e.seq)
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		w.out.add(&records[i], e.seq+uint64(i))
+	}
+	return w.out.note(&records[0], e.seq, at)
+}
+
+// seal finishes the segment being written.
+func (w *salvageWriter) seal() error {
+	if w.out == nil {
+		return nil
+	}
+	if err := w.out.finish(); err != nil {
+		return err
+	}
+	sg := w.out.sg
+	w.out = nil
+	w.done = append(w.done, sg.info())
+	return sg.close()
+}
+
+func (w *salvageWriter) publish() error {
+	if err := w.seal(); err != nil {
+		return err
+	}
+	return w.man.log(editSwap, swapBody(nil, w.done))
+}
+
+func (w *salvageWriter) close() error {
+	var err error
+	if w.out != nil {
+		err = w.out.abandon()
+	}
+	return errors.Join(err, w.man.close(), w.lock.Close())
+}

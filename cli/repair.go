@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/urfave/cli/v2"
+)
+
+// maxLosses is how many losses are printed; --json has them all.
+const maxLosses = 1000
+
+func repairCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "repair",
+		Usage:     "Copies what is left of a damaged store into a new one",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave repair [DIR] --out NEW [--json]",
+		Description: `Reads every segment of a store that no process has open, copies each record that
+verifies into a new store in the directory NEW, and lists what it could not copy.
+The damaged store is not changed.
+
+A loss of which a hint file tells is one line with its key; it says whether an
+older value is in the new store in its place. Of another loss only the place is
+known: anything written before it may then be older than it was. What had been
+replaced or deleted since is not counted as lost. Counts of collections are made
+right, and lists with missing elements are closed up.
+
+The status is 0 if nothing was lost, 4 if something was, and 3 if there was
+nothing to read.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Usage: "the directory of the new store, which must be new or empty", Required: true},
+			&cli.BoolFlag{Name: "json", Usage: "print one object with everything that was lost"},
+			quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			dir, err := dirArgument(c)
+			if err != nil {
+				return err
+			}
+			return runRepair(t, dir, c.String("out"), c.Bool("json"), c.Bool("quiet"))
+		},
+	}
+}
+
+func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
+	ctx, stop := t.interruptible()
+	defer stop()
+	started := time.Now()
+	if _, err := os.Stat(dir); err != nil {
+		return failed(exitOpen, fmt.Errorf("repair %s: %w", dir, errors.Unwrap(err)))
+	}
+	result, err := bitcask.Salvage(ctx, dir, out, nil)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, bitcask.ErrNotFound) || errors.Is(err, bitcask.ErrVersion):
+		return failed(exitOpen, err)
+	case err != nil:
+		return failed(exitCommand, err)
+	}
+	if err := printRepair(t, result, asJSON, quiet, time.Since(started)); err != nil {
+		return failed(exitCommand, err)
+	}
+	if len(result.Lost) > 0 || result.NoManifest {
+		return &exitError{status: exitDamage}
+	}
+	return nil
+}
+
+func printRepair(t *terminal, r bitcask.SalvageResult, asJSON, quiet bool, took time.Duration) error {
+	if asJSON {
+		return json.NewEncoder(t.out).Encode(r)
+	}
+	for i, l := range r.Lost {
+		if i == maxLosses {
+			if _, err := fmt.Fprintf(t.out, "and %s more\n", countText(int64(len(r.Lost)-i))); err != nil {
+				return err
+			}
+			break
+		}
+		if _, err := fmt.Fprintf(t.out, "%s\n", safeText([]byte(l.String()))); err != nil {
+			return err
+		}
+	}
+	if quiet {
+		return nil
+	}
+	text := fmt.Sprintf("copied %s records of %d segments in %s, lost %s", countText(int64(r.Records)), r.Segments, durationText(took),
+		countText(int64(len(r.Lost))))
+	if r.Replaced > 0 {
+		text += fmt.Sprintf("; %s damaged ones had been replaced since", countText(int64(r.Replaced)))
+	}
+	if r.Mended > 0 {
+		text += fmt.Sprintf("; made %s collections right", countText(int64(r.Mended)))
+	}
+	if r.Torn > 0 {
+		text += fmt.Sprintf("; %s of an unfinished write left out", sizeText(r.Torn))
+	}
+	if r.NoManifest {
+		text += "; without a manifest, deleted data may be back"
+	}
+	_, err := fmt.Fprintln(t.out, text)
+	return err
+}
