@@ -95,18 +95,50 @@ func (sg *segment) glimpse(dst []byte, loc keydir.Loc, ns uint32, key string, ke
 }
 
 // stringOf returns the value and the size of the record at the start of b if it is
-// that of a string key. It does not check the crc.
+// that of a string key. It does not check the crc, and of the header only what tells
+// one string's record from another's: parseRecord for whoever asks one question only.
 func stringOf(b []byte, ns uint32, key string) (value []byte, size int, ok bool) {
-	h, err := parseHeader(b)
-	if err != nil || h.kind != KindString || h.ns != ns || h.keyLen != len(key) || h.total() > len(b) {
-		return nil, 0, false
-	}
 	const prefix = "string:"
-	name := b[h.size : h.size+h.nameLen]
-	if string(name[:len(prefix)]) != prefix || string(name[len(prefix):]) != key {
+	if len(b) < recordCRCSize+1+3+len(prefix)+len(key) {
 		return nil, 0, false
 	}
-	return b[h.size+h.nameLen : h.total()], h.total(), true
+	tag, at := b[recordCRCSize], recordCRCSize+1
+	if tag&tagSequence != 0 {
+		_, at = uvarint(b, at)
+	}
+	if tag&^tagSequence != byte(KindString)|byte(keydir.String)<<4 {
+		return nil, 0, false
+	}
+	space, at := uvarint(b, at)
+	keyLen, at := uvarint(b, at)
+	valueLen, at := uvarint(b, at)
+	start := at + len(prefix) + len(key)
+	if space != uint64(ns) || keyLen != uint64(len(key)) || start > len(b) || valueLen > uint64(len(b)-start) {
+		return nil, 0, false
+	}
+	if string(b[at:at+len(prefix)]) != prefix || string(b[at+len(prefix):start]) != key {
+		return nil, 0, false
+	}
+	size = start + int(valueLen)
+	return b[start:size], size, true
+}
+
+// uvarint reads a uvarint at an offset and returns the offset behind it, which is
+// behind the end of b if there is none.
+func uvarint(b []byte, at int) (v uint64, next int) {
+	if at < len(b) && b[at] < 0x80 {
+		return uint64(b[at]), at + 1
+	}
+	return longUvarint(b, at)
+}
+
+func longUvarint(b []byte, at int) (v uint64, next int) {
+	if at < len(b) {
+		if v, n := binary.Uvarint(b[at:]); n > 0 {
+			return v, at + n
+		}
+	}
+	return 0, len(b) + 1
 }
 
 // Glimpse appends the value of a string of any namespace to dst, without a lock and
