@@ -3,6 +3,7 @@ package bitcask
 import (
 	"encoding/binary"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -67,14 +68,22 @@ func (s *Store) glimpse(dst []byte, ns int, h uint64, key string, keep bool) ([]
 }
 
 // glimpse appends to dst, if keep is set, the value of the string record at loc. It
-// reports false unless the record is mapped, verifies and is that of the key. The
-// mapping may go at any time: what was copied counts only if the segment is listed
+// reports false unless the record is mapped, verifies and is that of the key. Mapping and file
+// may be closed at any time: what was copied counts only if the segment is listed
 // afterwards.
 func (sg *segment) glimpse(dst []byte, loc keydir.Loc, ns uint32, key string, keep bool) (out []byte, ok bool) {
 	at := int(loc.Offset())
 	end := min(at+int(loc.Size()), int(sg.size.Load()))
-	if end > len(sg.data) || at > end {
+	if at > end || end > len(sg.data) {
 		return dst, false
+	}
+	if !sg.resident(at, end) {
+		// Into what room dst has, or a buffer of its own.
+		b := slices.Grow(dst[len(dst):], end-at)[:end-at]
+		if _, err := sg.file.ReadAt(b, int64(at)); err != nil {
+			return dst, false
+		}
+		return sg.valueAt(dst, at, b, ns, key, keep)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -83,7 +92,12 @@ func (sg *segment) glimpse(dst []byte, loc keydir.Loc, ns uint32, key string, ke
 			out, ok = dst, false
 		}
 	}()
-	b := sg.data[at:end]
+	return sg.valueAt(dst, at, sg.data[at:end], ns, key, keep)
+}
+
+// valueAt is glimpse of the bytes of the segment from at on. They may lie in dst, behind
+// its length.
+func (sg *segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, keep bool) ([]byte, bool) {
 	value, size, ok := stringOf(b, ns, key)
 	if !ok || binary.LittleEndian.Uint32(b) != sg.seal.sum(uint32(at), b[recordCRCSize:size]) {
 		return dst, false

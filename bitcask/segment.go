@@ -84,6 +84,7 @@ type segment struct {
 	file      vfs.File
 	name      string
 	data      []byte       // shared mapping, or nil; may reach past the end of the file; does not change while listed
+	looks     residency    // what of data is in memory
 	size      atomic.Int64 // bytes that hold frames (and footer, once sealed)
 	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	merged    bool
@@ -196,6 +197,7 @@ func (sg *segment) mapTo(length int) {
 	}
 	if data, err := m.Map(length); err == nil {
 		sg.data = data
+		sg.looks.init(length)
 	}
 }
 
@@ -265,12 +267,12 @@ func (sg *segment) appendFooter(ft footer) error {
 	return nil
 }
 
-// bytesAt returns n bytes at offset, from the mapping or into buf.
+// bytesAt returns n bytes at offset, from the mapping if they are in memory, else into buf.
 func (sg *segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
 	if end := sg.size.Load(); offset < 0 || offset+int64(n) > end {
 		return nil, &CorruptError{sg.name, offset, "record reaches past the end"}
 	}
-	if int64(len(sg.data)) >= offset+int64(n) {
+	if sg.resident(int(offset), int(offset)+n) {
 		return sg.data[offset : offset+int64(n)], nil
 	}
 	if cap(buf) < n {

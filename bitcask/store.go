@@ -122,6 +122,9 @@ func open(dir string, o *Options) (_ *Store, err error) {
 		s.startWork()
 	}
 	s.tail = nil
+	if s.mapped() {
+		s.work.Go(s.lookLoop)
+	}
 	s.recovery.Took = time.Since(begin)
 	return s, nil
 }

@@ -308,3 +308,5 @@ func (f *faultMapper) Map(length int) (mapping []byte, err error) {
 }
 
 func (f *faultMapper) Unmap(mapping []byte) error { return f.mapper.Unmap(mapping) }
+
+func (f *faultMapper) Resident(part []byte) bool { return f.mapper.Resident(part) }

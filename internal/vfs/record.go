@@ -270,3 +270,5 @@ func (f *recordedMapper) Map(length int) (mapping []byte, err error) {
 }
 
 func (f *recordedMapper) Unmap(mapping []byte) error { return f.mapper.Unmap(mapping) }
+
+func (f *recordedMapper) Resident(part []byte) bool { return f.mapper.Resident(part) }

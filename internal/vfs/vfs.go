@@ -55,6 +55,9 @@ type Mapper interface {
 	Map(length int) ([]byte, error)
 	// Unmap releases a mapping made by Map of the same file, also after Close. The slice must not be touched again.
 	Unmap(mapping []byte) error
+	// Resident reports whether a part of a mapping is in memory, so that touching it waits for no disk. What is may be gone a
+	// moment later. Systems that cannot tell say true.
+	Resident(part []byte) bool
 }
 
 // WriteBacker is what a [File] is as well if the operating system can be asked to begin writing to the disk. Ask with a

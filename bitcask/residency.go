@@ -1,0 +1,92 @@
+package bitcask
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Reading a mapped page that is not in memory stops the thread, and with it a share
+// of the scheduler, until the disk has answered. A read of the file stops only its
+// goroutine. So mappings are used for what is in memory, and files for the rest.
+//
+// To ask the kernel costs more than to read, so it is asked about chunks, and the
+// answer is believed for a while: pages that are being read are the last to be
+// evicted. Only where a chunk is not wholly in memory is it asked each time. That a
+// page goes in between costs what it always did, a wait.
+
+const (
+	chunkShift = 20
+	chunkSize  = 1 << chunkShift
+
+	// lookEvery is how long a look at a chunk holds. Each costs some microseconds, so a
+	// thousand chunks in use take about a thousandth of one processor.
+	lookEvery = 5 * time.Second
+)
+
+// residency remembers looks at the chunks of one mapping.
+type residency struct {
+	round  atomic.Uint32   // looks of earlier rounds do not hold
+	chunks []atomic.Uint32 // round of the last look, times two; plus one if all of the chunk was in memory
+}
+
+func (r *residency) init(length int) {
+	r.round.Store(1)
+	r.chunks = make([]atomic.Uint32, (length+chunkSize-1)>>chunkShift)
+}
+
+// resident reports whether the bytes from at to end are mapped and, as far as is
+// known, in memory.
+func (sg *segment) resident(at, end int) bool {
+	if end > len(sg.data) {
+		return false
+	}
+	round := sg.looks.round.Load()
+	for c := at >> chunkShift; c<<chunkShift < end; c++ {
+		if sg.looks.chunks[c].Load() != round<<1|1 && !sg.look(c, round, at, end) {
+			return false
+		}
+	}
+	return true
+}
+
+// look looks at a chunk, and if not all of it is in memory at the bytes from at to end.
+func (sg *segment) look(c int, round uint32, at, end int) bool {
+	m := sg.file.(vfs.Mapper)
+	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.size.Load()), len(sg.data))
+	if chunk := &sg.looks.chunks[c]; chunk.Load() != round<<1 && from < to {
+		if m.Resident(sg.data[from:to]) {
+			chunk.Store(round<<1 | 1)
+			return true
+		}
+		chunk.Store(round << 1)
+	}
+	return m.Resident(sg.data[max(at, from):min(end, (c+1)<<chunkShift)])
+}
+
+// mapped reports whether any segment is.
+func (s *Store) mapped() bool {
+	for _, sg := range s.segments.Load().all() {
+		if sg.data != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// lookLoop lets looks at chunks expire until the store closes.
+func (s *Store) lookLoop() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			for _, sg := range s.segments.Load().all() {
+				sg.looks.round.Add(1)
+			}
+		}
+	}
+}
