@@ -1,0 +1,180 @@
+package bitcask_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// pagedFS is the operating system's, but decides itself what of the data files is in
+// memory, and counts what is asked of them.
+type pagedFS struct {
+	vfs.FS
+	cold         atomic.Bool
+	asked, reads atomic.Int64
+}
+
+func (p *pagedFS) Open(name string, mode vfs.Mode) (vfs.File, error) {
+	f, err := p.FS.Open(name, mode)
+	if err != nil || filepath.Ext(name) != ".data" {
+		return f, err
+	}
+	m, ok := f.(vfs.Mapper)
+	if !ok {
+		return f, nil
+	}
+	return &pagedFile{f, m, p}, nil
+}
+
+type pagedFile struct {
+	vfs.File
+	mapper vfs.Mapper
+	fs     *pagedFS
+}
+
+func (f *pagedFile) Map(length int) ([]byte, error) { return f.mapper.Map(length) }
+func (f *pagedFile) Unmap(mapping []byte) error     { return f.mapper.Unmap(mapping) }
+
+func (f *pagedFile) Resident([]byte) bool {
+	f.fs.asked.Add(1)
+	return !f.fs.cold.Load()
+}
+
+func (f *pagedFile) ReadAt(b []byte, off int64) (int, error) {
+	f.fs.reads.Add(1)
+	return f.File.ReadAt(b, off)
+}
+
+// counts returns how often the kernel was asked and the file read since the last call.
+func (p *pagedFS) counts() (asked, reads int64) { return p.asked.Swap(0), p.reads.Swap(0) }
+
+// pagedStore is a store of some megabytes, and reads of it.
+type pagedStore struct {
+	t    *testing.T
+	fs   *pagedFS
+	s    *bitcask.Store
+	keys int
+}
+
+func newPagedStore(t *testing.T) *pagedStore {
+	p := &pagedStore{t: t, fs: &pagedFS{FS: vfs.OS()}, keys: 3000}
+	s, err := bitcask.Open(t.TempDir(), &bitcask.Options{FS: p.fs, Sync: bitcask.SyncNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.s = s
+	for i := range p.keys {
+		put(t, s, keyName(i), p.value(i))
+	}
+	tx, err := s.Begin(true, "hash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fam, err := tx.Family(0, "hash", keydir.Hash)
+	if err == nil {
+		err = tx.PutElem(0, "hash", fam, "field", []byte("of the hash"))
+	}
+	if err == nil {
+		_, err = tx.Commit()
+	}
+	tx.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.fs.counts()
+	return p
+}
+
+func (p *pagedStore) value(i int) string {
+	return fmt.Sprint(i, " ", strings.Repeat("v", 1000))
+}
+
+// readAll gets every string and the field.
+func (p *pagedStore) readAll() {
+	p.t.Helper()
+	for i := range p.keys {
+		want(p.t, p.s, keyName(i), p.value(i))
+	}
+	tx, err := p.s.Begin(false, "hash")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer tx.End()
+	_, fam, err := tx.Find(0, "hash")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	loc, _ := fam.Get("field")
+	if got, err := tx.Value(nil, 0, "hash", "field", keydir.Hash, loc); err != nil || string(got) != "of the hash" {
+		p.t.Fatalf("field: %q, %v", got, err)
+	}
+}
+
+func TestColdRecordsAreReadFromTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPagedStore(t)
+		defer func() {
+			if err := p.s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		p.readAll()
+		p.readAll()
+		if asked, reads := p.fs.counts(); asked > 4 || reads != 0 {
+			t.Errorf("in memory: asked %d times about 3 or 4 chunks, read the file %d times", asked, reads)
+		}
+		p.fs.cold.Store(true)
+		p.readAll()
+		if asked, reads := p.fs.counts(); asked != 0 || reads != 0 {
+			t.Errorf("just looked at: asked %d times, read the file %d times", asked, reads)
+		}
+		time.Sleep(time.Minute) // what was in memory then need not be now
+		p.readAll()
+		if _, reads := p.fs.counts(); reads != int64(p.keys)+1 {
+			t.Errorf("not in memory: read the file %d times for %d records", reads, p.keys+1)
+		}
+		p.fs.cold.Store(false)
+		p.readAll()
+		if asked, reads := p.fs.counts(); asked <= int64(p.keys) || reads != 0 {
+			t.Errorf("in memory, in chunks that were not: asked %d times, read the file %d times", asked, reads)
+		}
+		time.Sleep(time.Minute)
+		p.readAll()
+		if asked, reads := p.fs.counts(); asked > 4 || reads != 0 {
+			t.Errorf("in memory again: asked %d times, read the file %d times", asked, reads)
+		}
+	})
+}
+
+// Into a buffer with room for the record, a cold read allocates nothing either.
+func TestColdReadsAllocateNothing(t *testing.T) {
+	if !bitcask.Lockless {
+		t.Skip("the locked path has no buffer of the caller's to read into")
+	}
+	p := newPagedStore(t)
+	defer p.s.Close()
+	p.fs.cold.Store(true)
+	dst := append(make([]byte, 0, 4000), "before "...)
+	p.fs.counts()
+	key, value := keyName(7), "before "+p.value(7)
+	allocs := testing.AllocsPerRun(100, func() {
+		if got, err := p.s.GetInto(dst, key); err != nil || string(got) != value {
+			t.Fatal(got, err)
+		}
+	})
+	if _, reads := p.fs.counts(); allocs != 0 || reads == 0 {
+		t.Errorf("%v allocations, %d reads of the file", allocs, reads)
+	}
+	small := make([]byte, 0, 4) // without room
+	if got, err := p.s.GetInto(small, keyName(7)); err != nil || string(got) != p.value(7) {
+		t.Error(got, err)
+	}
+}
