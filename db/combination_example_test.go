@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/stavedb/stave/db"
@@ -37,4 +38,48 @@ func ExampleSortedSet_PutCombined() {
 	fmt.Println(n, best)
 	// Output:
 	// 2 [{Ada 7} {Mary 5}]
+}
+
+// A worker that waits for jobs, and one that leaves some.
+func ExampleList_PopFrontWait() {
+	store := example()
+	defer store.Close()
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		job, err := store.List("jobs").PopFrontWait(context.Background())
+		check(err)
+		fmt.Printf("got %s\n", job)
+	}()
+	_, err := store.List("jobs").PushBack([]byte("wash"))
+	check(err)
+	<-done
+	// Output:
+	// got wash
+}
+
+// What was computed outside of a transaction is written only if nothing that it was computed from has changed.
+func ExampleStore_Watch() {
+	store := example()
+	defer store.Close()
+
+	check(store.String("price").Put([]byte("10")))
+	watch, err := store.Watch("price")
+	check(err)
+	defer watch.Close()
+	price, err := store.String("price").Get()
+	check(err)
+	check(store.String("price").Put([]byte("12"))) // by somebody else
+	err = store.UpdateKeys([]string{"price", "bill"}, func(tx *db.Tx) error {
+		changed, err := watch.Changed(tx)
+		if err != nil || changed {
+			fmt.Println("begin again")
+			return err
+		}
+		return tx.String("bill").Put(price)
+	})
+	check(err)
+	// Output:
+	// begin again
 }

@@ -38,6 +38,7 @@ type core struct {
 	clock     clock
 	guard     guard
 	counters  counters
+	watchers  watchers
 
 	merger *merge.Merger
 
@@ -129,6 +130,7 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		s.stop()
+		s.watchers.shut()
 		s.work.Wait()
 		var err error
 		if !s.opts.ReadOnly && s.log.Err() == nil {
@@ -223,7 +225,15 @@ func (s *Store) Swap(a, b int) error {
 	if max(a, b) >= s.opts.Namespaces || min(a, b) < 0 {
 		return ErrNamespace
 	}
-	return s.withAll(func(t *bitcask.Tx) (uint64, error) { return t.Swap(a, b) })
+	var noticed []place
+	err := s.withAll(func(t *bitcask.Tx) (uint64, error) {
+		noticed = s.swapNoticed(t, a, b)
+		return t.Swap(a, b)
+	})
+	if err != nil {
+		return err
+	}
+	return s.serveAll(noticed)
 }
 
 func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {

@@ -31,6 +31,8 @@ type unit struct {
 	// Changes of the deadline index, to be taken back with the transaction.
 	deadlines []deadlineChange
 	expired   int // keys dropped because their time had come
+
+	changes *changes // for watchers; nil while nothing was written that one may want to know
 }
 
 // firstTx is a unit and the first view of it, in one allocation.
@@ -180,6 +182,9 @@ func (t *Tx) finish(err error) (Ticket, error) {
 	if err == nil {
 		err = t.err
 	}
+	if err == nil {
+		t.HandOver()
+	}
 	var ticket uint64
 	if err == nil && t.write {
 		ticket, err = t.log.Commit()
@@ -191,6 +196,9 @@ func (t *Tx) finish(err error) (Ticket, error) {
 	if err == nil {
 		t.store.counters.expired.Add(uint64(t.expired))
 	}
+	if t.changes != nil {
+		t.tell(Ticket(ticket), err)
+	}
 	return Ticket(ticket), err
 }
 
@@ -198,6 +206,9 @@ func (t *Tx) finish(err error) (Ticket, error) {
 func (t *Tx) cancel() {
 	t.undoDeadlines(0)
 	t.log.End()
+	if t.changes != nil {
+		t.tell(0, errUnserved)
+	}
 }
 
 func (t *Tx) undoDeadlines(to int) {
@@ -267,7 +278,13 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 // hidden from readers and dropped for writers.
 type txn Tx
 
-func (t *Tx) txn() structures.Txn { return (*txn)(t) }
+// Every write goes through it, so that watchers miss none.
+func (t *Tx) txn() structures.Txn {
+	if t.store.watchers.active.Load() != 0 {
+		return observed{(*txn)(t)}
+	}
+	return (*txn)(t)
+}
 
 func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 

@@ -1,0 +1,82 @@
+package db
+
+import "context"
+
+// The methods of this file wait for something to take. Those who wait for the same key are served in the order in which they
+// came. They end with the error of their context, and with ErrWrongType if a key holds another type when they are called. On
+// a handle of a transaction they do not wait but return ErrNotFound, for nothing can come while it runs.
+
+// PopFrontWait is PopFront that waits for an element while the list does not exist.
+func (l List) PopFrontWait(ctx context.Context) ([]byte, error) { return l.popWait(ctx, Front) }
+
+// PopBackWait is PopBack that waits for an element while the list does not exist.
+func (l List) PopBackWait(ctx context.Context) ([]byte, error) { return l.popWait(ctx, Back) }
+
+func (l List) popWait(ctx context.Context, end End) (value []byte, err error) {
+	err = l.await(ctx, Wait{Keys: []string{l.key}, Type: TypeList, Do: func(tx *Tx, key string) (err error) {
+		value, err = tx.List(key).pop(end)
+		return err
+	}})
+	return owned(value, err)
+}
+
+// MoveWait is Move that waits for an element while the list does not exist.
+func (l List) MoveWait(ctx context.Context, to string, from, into End) (value []byte, err error) {
+	w := Wait{Keys: []string{l.key}, Type: TypeList, Others: []string{to}}
+	w.Do = func(tx *Tx, key string) (err error) {
+		value, err = tx.List(key).Move(to, from, into)
+		return err
+	}
+	err = l.await(ctx, w)
+	return owned(value, err)
+}
+
+// PopFirstWait is PopFirst that waits while none of the lists exists.
+func (k Keyspace) PopFirstWait(ctx context.Context, end End, n int, keys ...string) (key string, values [][]byte, err error) {
+	err = k.await(ctx, Wait{Keys: keys, Type: TypeList, Do: func(tx *Tx, from string) (err error) {
+		key, values, err = tx.Keyspace().PopFirst(end, n, from)
+		return err
+	}})
+	if err != nil {
+		return "", nil, err
+	}
+	return key, values, nil
+}
+
+// PopMinWait removes and returns the member with the lowest score, and waits for one while the sorted set does not exist.
+func (z SortedSet) PopMinWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, false) }
+
+// PopMaxWait removes and returns the member with the highest score, and waits for one while the sorted set does not exist.
+func (z SortedSet) PopMaxWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, true) }
+
+func (z SortedSet) popWait(ctx context.Context, highest bool) (Scored, error) {
+	_, members, err := Keyspace{z.handle}.PopFirstScoredWait(ctx, highest, 1, z.key)
+	if err != nil {
+		return Scored{}, err
+	}
+	return members[0], nil
+}
+
+// PopFirstScoredWait is PopFirstScored that waits while none of the sorted sets exists.
+func (k Keyspace) PopFirstScoredWait(ctx context.Context, highest bool, n int, keys ...string) (key string, members []Scored, err error) {
+	err = k.await(ctx, Wait{Keys: keys, Type: TypeSortedSet, Do: func(tx *Tx, from string) (err error) {
+		key, members, err = tx.Keyspace().PopFirstScored(highest, n, from)
+		return err
+	}})
+	if err != nil {
+		return "", nil, err
+	}
+	return key, members, nil
+}
+
+// await is Await with the handle's store, or Try with its transaction.
+func (h handle) await(ctx context.Context, w Wait) error {
+	if h.tx == nil {
+		view := &Store{core: h.store.core, ns: h.ns}
+		return view.Await(ctx, w)
+	}
+	if !h.tx.write {
+		return ErrReadOnly
+	}
+	return h.tx.Try(w)
+}

@@ -1,0 +1,284 @@
+package db
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"slices"
+)
+
+// Wait says what is to be done as soon as one of several keys holds something, such as to take an element off a list.
+type Wait struct {
+	// Keys are tried in this order; the first that exists is taken.
+	Keys []string
+	// Type is what it must hold.
+	Type Type
+	// Others are further keys that Do touches.
+	Others []string
+	// Do is called with a key that holds Type, once; after an error nothing of it is kept. It may run on another goroutine,
+	// within the transaction that has just written the key, so it must neither use the store nor wait.
+	Do func(tx *Tx, key string) error
+}
+
+// awaited is a key and what it is to hold.
+type awaited struct {
+	place
+	typ Type
+}
+
+// Waiter is a Wait in the queues of its keys. Who came first is served first.
+type Waiter struct {
+	core    *core
+	wait    Wait
+	ns      int
+	spots   []*list.Element // in the queues of the keys
+	claimed bool            // somebody serves it, or it has left
+	wake    func()
+
+	done   chan struct{} // closed when the two below are set
+	ticket Ticket
+	err    error
+}
+
+// deferral is a waiter that its transaction could not serve, because Do touches keys that it has not locked.
+type deferral struct {
+	place
+	others []string
+}
+
+// errUnserved ends waiters that were to be served by a transaction that was taken back.
+var errUnserved = errors.New("db: the transaction that served a waiter was taken back")
+
+// Try does what w says with the first of its keys that exists. It returns ErrNotFound if none does, and ErrWrongType if that
+// key holds something else.
+func (t *Tx) Try(w Wait) error {
+	for _, key := range w.Keys {
+		switch typ, err := t.Key(key).Type(); {
+		case err != nil:
+			return err
+		case typ == TypeNone:
+			continue
+		case typ != w.Type:
+			return ErrWrongType
+		}
+		return w.Do(t, key)
+	}
+	return ErrNotFound
+}
+
+// Enqueue lets w be done by the next transaction after which one of its keys holds something. The transaction must have
+// locked the keys for writing and found that there is nothing to be had. wake, unless it is nil, is called once when the waiter
+// has been served; like Do it must not wait.
+func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
+	w.Keys, w.Others = slices.Clone(w.Keys), slices.Clone(w.Others)
+	waiter := &Waiter{core: t.store.core, wait: w, ns: t.ns, wake: wake, done: make(chan struct{})}
+	t.store.watchers.enqueue(waiter)
+	return waiter
+}
+
+// Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the sync
+// mode promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds something else now; one that
+// comes to hold something else later is passed over. Those who wait for one key are served in the order in which they came,
+// within the transaction that writes it: nobody can take away what it was written for.
+func (s *Store) Await(ctx context.Context, w Wait) error {
+	tx, err := s.beginKeys(true, slices.Concat(w.Keys, w.Others)...)
+	if err != nil {
+		return err
+	}
+	err = tx.Try(w)
+	if !errors.Is(err, ErrNotFound) || len(w.Keys) == 0 {
+		return tx.end(err)
+	}
+	waiter := tx.Enqueue(w, nil)
+	if err := tx.end(nil); err != nil {
+		waiter.Cancel()
+		return err
+	}
+	select {
+	case <-waiter.Done():
+	case <-ctx.Done():
+		if waiter.Cancel() {
+			return ctx.Err()
+		}
+		<-waiter.Done() // it was being served
+	}
+	ticket, err := waiter.Result()
+	if err != nil {
+		return err
+	}
+	return s.WaitDurable(ticket)
+}
+
+// Done is closed when the waiter has been served.
+func (w *Waiter) Done() <-chan struct{} { return w.done }
+
+// Result is the error of Do, or the ticket of the commit that it is part of, once Done is closed.
+func (w *Waiter) Result() (Ticket, error) { return w.ticket, w.err }
+
+// Cancel takes the waiter out of the queues, and says whether that came in time: otherwise it has been served, or is just
+// being, and Done tells when.
+func (w *Waiter) Cancel() bool {
+	o := &w.core.watchers
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w.claimed {
+		return false
+	}
+	o.claim(w)
+	return true
+}
+
+// enqueue is called with the keys locked, so whoever writes one next sees the waiter.
+func (o *watchers) enqueue(w *Waiter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		w.claimed = true
+		w.finish(0, ErrClosed)
+		return
+	}
+	if o.queues == nil {
+		o.queues = make(map[awaited]*list.List)
+	}
+	for _, key := range w.wait.Keys {
+		at := w.at(key)
+		if o.queues[at] == nil {
+			o.queues[at] = list.New()
+		}
+		w.spots = append(w.spots, o.queues[at].PushBack(w))
+	}
+	o.active.Add(int64(len(w.wait.Keys)))
+}
+
+func (w *Waiter) at(key string) awaited { return awaited{place{w.ns, key}, w.wait.Type} }
+
+// claim takes a waiter out of the queues for good. The mutex is held.
+func (o *watchers) claim(w *Waiter) {
+	w.claimed = true
+	for i, key := range w.wait.Keys {
+		at := w.at(key)
+		if o.queues[at].Remove(w.spots[i]); o.queues[at].Len() == 0 {
+			delete(o.queues, at)
+		}
+	}
+	o.active.Add(-int64(len(w.wait.Keys)))
+}
+
+// next claims the first waiter for a key, unless it needs keys that the transaction has not locked: then it is returned
+// unclaimed.
+func (o *watchers) next(at awaited, t *Tx) (w *Waiter, claimed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	q := o.queues[at]
+	if q == nil {
+		return nil, false
+	}
+	w = q.Front().Value.(*Waiter)
+	if !t.holds(w.wait.Others) {
+		return w, false
+	}
+	o.claim(w)
+	return w, true
+}
+
+// finish tells a waiter what became of it.
+func (w *Waiter) finish(ticket Ticket, err error) {
+	if w.err == nil {
+		w.ticket, w.err = ticket, err
+	}
+	close(w.done)
+	if w.wake != nil {
+		w.wake()
+	}
+}
+
+// shut ends all waiters when the store closes.
+func (o *watchers) shut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	for _, q := range o.queues {
+		for q.Len() > 0 {
+			w := q.Front().Value.(*Waiter)
+			o.claim(w)
+			w.finish(0, ErrClosed)
+		}
+	}
+}
+
+// holds says whether the transaction has locked the keys: to look one up that it has not is an error.
+func (t *Tx) holds(keys []string) bool {
+	if slices.Equal(keys, t.changes.locked) {
+		return true
+	}
+	return !slices.ContainsFunc(keys, func(key string) bool {
+		_, _, err := t.log.Find(t.ns, key)
+		return err != nil
+	})
+}
+
+// HandOver gives what the transaction has written so far to those who wait for it, as its end does by itself. It is for a
+// transaction that runs several commands which were not asked for as one.
+func (t *Tx) HandOver() {
+	c := t.changes
+	if c == nil {
+		return
+	}
+	for ; c.offered < len(c.touched); c.offered++ {
+		p := c.touched[c.offered]
+		t.store.watchers.note(p)
+		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
+	}
+}
+
+// offer serves those who wait for a key, as long as it holds what they want. What they do may touch other keys.
+func (t *Tx) offer(in *Tx, p place) {
+	for {
+		typ, err := in.Key(p.key).Type()
+		if err != nil || typ == TypeNone {
+			return // a read error is for those who read
+		}
+		w, claimed := t.store.watchers.next(awaited{p, typ}, in)
+		switch {
+		case w == nil:
+			return
+		case !claimed:
+			t.changes.deferred = append(t.changes.deferred, deferral{p, w.wait.Others})
+			return
+		}
+		sp := in.Savepoint()
+		if w.err = w.wait.Do(in, p.key); w.err != nil {
+			in.RollbackTo(sp)
+		}
+		t.changes.served = append(t.changes.served, w)
+	}
+}
+
+// tell is the end of a transaction that has been noticed: those it served are told, and those it could not serve are served
+// by transactions of their own. Nothing is locked any more.
+func (t *Tx) tell(ticket Ticket, err error) {
+	c := t.changes
+	t.changes = nil
+	for _, w := range c.served {
+		w.finish(ticket, err)
+	}
+	if err != nil {
+		return
+	}
+	for _, d := range c.deferred {
+		if err := t.store.serve(d.place, d.others); err != nil {
+			t.store.opts.Logger.Error("waiters not served", "key", d.key, "err", err)
+		}
+	}
+}
+
+// serve offers a key to those who wait for it.
+func (s *Store) serve(p place, others []string) error {
+	tx, err := s.Begin(true, append([]string{p.key}, others...)...)
+	if err != nil {
+		return err
+	}
+	tx.changes = &changes{touched: []place{p}, locked: others}
+	_, err = tx.End(nil)
+	return err
+}

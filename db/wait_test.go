@@ -1,0 +1,277 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+func openMemory(t *testing.T) *db.Store {
+	t.Helper()
+	s, err := db.Open("store", &db.Options{FS: vfs.NewMem(), NoMerge: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+// popper waits for one element and puts what it got, or why it got none, into a channel.
+func popper(ctx context.Context, l db.List) <-chan string {
+	got := make(chan string, 1)
+	go func() {
+		value, err := l.PopFrontWait(ctx)
+		if err != nil {
+			value = []byte(err.Error())
+		}
+		got <- string(value)
+	}()
+	synctest.Wait()
+	return got
+}
+
+func TestWaitersAreServedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		l := s.List("jobs")
+		first, second, third := popper(t.Context(), l), popper(t.Context(), l), popper(t.Context(), l)
+		_, err := l.PushBack([]byte("a"), []byte("b"))
+		must(t, err)
+		synctest.Wait()
+		if a, b := <-first, <-second; a != "a" || b != "b" {
+			t.Errorf("the first got %q, the second %q", a, b)
+		}
+		// What was handed over was never there for anybody else.
+		if n, err := l.Len(); err != nil || n != 0 {
+			t.Errorf("left: %d, %v", n, err)
+		}
+		_, err = l.PushBack([]byte("c"), []byte("d"))
+		must(t, err)
+		if c := <-third; c != "c" {
+			t.Errorf("the third got %q", c)
+		}
+		if rest, err := l.Range(0, -1); err != nil || fmt.Sprintf("%s", rest) != "[d]" {
+			t.Errorf("left: %s, %v", rest, err)
+		}
+		if d, err := l.PopFrontWait(t.Context()); err != nil || string(d) != "d" {
+			t.Errorf("without waiting: %q, %v", d, err)
+		}
+	})
+}
+
+func TestWaitersSeeWholeTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		got := popper(t.Context(), s.List("jobs"))
+		must(t, s.Update(func(tx *db.Tx) error {
+			if _, err := tx.List("jobs").PushBack([]byte("passes by")); err != nil {
+				return err
+			}
+			if _, err := tx.List("jobs").PopBack(); err != nil {
+				return err
+			}
+			return tx.String("jobs").Put([]byte("not a list"))
+		}))
+		synctest.Wait()
+		select {
+		case value := <-got:
+			t.Fatalf("served with %q", value)
+		default:
+		}
+		boom := errors.New("boom")
+		if err := s.Update(func(tx *db.Tx) error {
+			if _, err := tx.Key("jobs").Delete(); err != nil {
+				return err
+			}
+			if _, err := tx.List("jobs").PushBack([]byte("taken back")); err != nil {
+				return err
+			}
+			return boom
+		}); !errors.Is(err, boom) {
+			t.Fatal(err)
+		}
+		if _, err := s.List("other").PushBack([]byte("renamed")); err != nil {
+			t.Fatal(err)
+		}
+		must(t, s.Key("other").Rename("jobs"))
+		if value := <-got; value != "renamed" {
+			t.Errorf("served with %q", value)
+		}
+	})
+}
+
+func TestWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.List("jobs").PopBackWait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after the time: %v", err)
+		}
+		must(t, s.String("text").Put(nil))
+		if _, err := s.List("text").PopBackWait(t.Context()); !errors.Is(err, db.ErrWrongType) {
+			t.Errorf("a string: %v", err)
+		}
+		must(t, s.Update(func(tx *db.Tx) error {
+			if _, err := tx.List("jobs").PopFrontWait(t.Context()); !errors.Is(err, db.ErrNotFound) {
+				t.Errorf("in a transaction: %v", err)
+			}
+			return nil
+		}))
+		// Nobody is left in the queue to take this.
+		n, err := s.List("jobs").PushBack([]byte("a"))
+		must(t, err)
+		if left, err := s.List("jobs").Len(); n != 1 || left != 1 || err != nil {
+			t.Errorf("pushed %d, left %d, %v", n, left, err)
+		}
+	})
+}
+
+func TestCloseEndsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		got := popper(t.Context(), s.List("jobs"))
+		must(t, s.Close())
+		if text := <-got; text != db.ErrClosed.Error() {
+			t.Errorf("got %q", text)
+		}
+	})
+}
+
+// A chain of moves runs from end to end, although no transaction on the first list has locked the last.
+func TestChainOfMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		const links = 5
+		got := make(chan string, links)
+		for i := range links {
+			go func() {
+				value, err := s.List(fmt.Sprint(i)).MoveWait(t.Context(), fmt.Sprint(i+1), db.Front, db.Back)
+				got <- fmt.Sprintf("%s %v", value, err)
+			}()
+			synctest.Wait()
+		}
+		_, err := s.List("0").PushBack([]byte("x"))
+		must(t, err)
+		for range links {
+			if text := <-got; text != "x <nil>" {
+				t.Errorf("moved %s", text)
+			}
+		}
+		if value, err := s.List(fmt.Sprint(links)).PopFront(); err != nil || string(value) != "x" {
+			t.Errorf("at the end of the chain: %q, %v", value, err)
+		}
+	})
+}
+
+// A move to a key of the wrong type fails for the one who waited, and leaves the element.
+func TestMoveWaitToWrongType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		must(t, s.String("to").Put(nil))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := s.List("from").MoveWait(t.Context(), "to", db.Front, db.Back)
+			failed <- err
+		}()
+		synctest.Wait()
+		_, err := s.List("from").PushBack([]byte("x"))
+		must(t, err)
+		if err := <-failed; !errors.Is(err, db.ErrWrongType) {
+			t.Errorf("moved: %v", err)
+		}
+		if value, err := s.List("from").PopFront(); err != nil || string(value) != "x" {
+			t.Errorf("left: %q, %v", value, err)
+		}
+	})
+}
+
+func TestSortedSetsAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		other, err := s.Use(3)
+		must(t, err)
+		got := make(chan string, 2)
+		go func() {
+			m, err := s.SortedSet("due").PopMinWait(t.Context())
+			got <- fmt.Sprint(m, err)
+		}()
+		go func() {
+			key, members, err := other.Keyspace().PopFirstScoredWait(t.Context(), true, 5, "none", "due")
+			got <- fmt.Sprint(key, members, err)
+		}()
+		synctest.Wait()
+		_, err = s.SortedSet("due").Add(db.Scored{Member: "b", Score: 2}, db.Scored{Member: "a", Score: 1})
+		must(t, err)
+		if text := <-got; text != "{a 1} <nil>" {
+			t.Errorf("lowest: %s", text)
+		}
+		// To swap the namespaces brings the key to those who wait in the other.
+		must(t, s.Swap(0, 3))
+		if text := <-got; text != "due[{b 2}] <nil>" {
+			t.Errorf("after the swap: %s", text)
+		}
+	})
+}
+
+// Every element that is pushed is popped once, whoever waits, pushes, gives up or takes it away meanwhile.
+func TestWaitersRace(t *testing.T) {
+	s := openMemory(t)
+	const workers, each = 8, 200
+	keys := []string{"a", "b", "c"}
+	var popped sync.Map
+	var work, push sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range workers {
+		work.Go(func() {
+			for ctx.Err() == nil {
+				short, stop := context.WithTimeout(ctx, time.Millisecond)
+				_, values, err := s.Keyspace().PopFirstWait(short, db.Front, 2, keys...)
+				stop()
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				for _, value := range values {
+					if _, twice := popped.LoadOrStore(string(value), true); twice {
+						t.Errorf("%s popped twice", value)
+					}
+				}
+			}
+		})
+	}
+	for p := range 4 {
+		push.Go(func() {
+			for i := range each {
+				value := []byte(fmt.Sprintf("%d-%d", p, i))
+				if _, err := s.List(keys[i%len(keys)]).PushBack(value); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	push.Wait()
+	for {
+		n := 0
+		for _, key := range keys {
+			left, err := s.List(key).Len()
+			must(t, err)
+			n += left
+		}
+		if n == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	work.Wait()
+	n := 0
+	popped.Range(func(any, any) bool { n++; return true })
+	if n != 4*each {
+		t.Errorf("%d popped of %d", n, 4*each)
+	}
+}

@@ -1,0 +1,173 @@
+package db
+
+import (
+	"container/list"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/keydir"
+)
+
+// place is a key of a namespace.
+type place struct {
+	ns  int
+	key string
+}
+
+// watchers are those who want to know of changes, and those who wait for something to take. While there are none, a write
+// costs them one look at a number.
+type watchers struct {
+	active atomic.Int64 // how many watched and awaited keys there are
+
+	mu      sync.Mutex // guards the rest, and Waiter.claimed
+	closed  bool
+	watches map[place]map[*Watch]struct{}
+	queues  map[awaited]*list.List // of *Waiter, first come first
+}
+
+// Watch tells whether keys have changed since they were added to it: whether they have been written, deleted, or have
+// expired. It is how a client computes something from several reads and writes it only if what it read still holds, without
+// keeping anyone waiting meanwhile. Its methods are not safe for concurrent use.
+type Watch struct {
+	core    *core
+	changed atomic.Bool
+	existed map[place]bool
+}
+
+// Watch starts to watch keys. Close ends it.
+func (s *Store) Watch(keys ...string) (*Watch, error) {
+	w := s.NewWatch()
+	if err := s.ViewKeys(keys, func(tx *Tx) error { return w.Add(tx, keys...) }); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// NewWatch returns a watch of no keys.
+func (s *Store) NewWatch() *Watch { return &Watch{core: s.core, existed: make(map[place]bool)} }
+
+// Add watches further keys, of the transaction's namespace, which the transaction must have locked. A key that is watched
+// already stays so from the first time on.
+func (w *Watch) Add(tx *Tx, keys ...string) error {
+	for _, key := range keys {
+		p := place{tx.ns, key}
+		if _, watched := w.existed[p]; watched {
+			continue
+		}
+		exists, err := tx.Key(key).Exists()
+		if err != nil {
+			return err
+		}
+		w.existed[p] = exists
+		w.core.watchers.watch(p, w)
+	}
+	return nil
+}
+
+// Keys are the keys that are watched, of all namespaces: those that Changed needs to be locked.
+func (w *Watch) Keys() []string {
+	keys := make([]string, 0, len(w.existed))
+	for p := range w.existed {
+		keys = append(keys, p.key)
+	}
+	return keys
+}
+
+// Changed says whether any of the keys has changed, at the moment of a transaction that has locked Keys. Only keys that
+// existed can expire: one that had expired before is merely gone.
+func (w *Watch) Changed(tx *Tx) (bool, error) {
+	if w.changed.Load() {
+		return true, nil
+	}
+	for p, existed := range w.existed {
+		if !existed {
+			continue // had it been made since, that would have been noticed
+		}
+		in, err := tx.Use(p.ns)
+		if err != nil {
+			return false, err
+		}
+		if exists, err := in.Key(p.key).Exists(); err != nil || !exists {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// Close ends the watch. It may be called twice.
+func (w *Watch) Close() {
+	for p := range w.existed {
+		w.core.watchers.unwatch(p, w)
+	}
+	clear(w.existed)
+}
+
+// watch is called with the key locked, so whoever writes it next sees that the number of watchers has grown.
+func (o *watchers) watch(p place, w *Watch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.active.Add(1)
+	if o.watches == nil {
+		o.watches = make(map[place]map[*Watch]struct{})
+	}
+	if o.watches[p] == nil {
+		o.watches[p] = make(map[*Watch]struct{})
+	}
+	o.watches[p][w] = struct{}{}
+}
+
+func (o *watchers) unwatch(p place, w *Watch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.active.Add(-1)
+	if delete(o.watches[p], w); len(o.watches[p]) == 0 {
+		delete(o.watches, p)
+	}
+}
+
+// note tells the watches of a key that it changes.
+func (o *watchers) note(p place) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for w := range o.watches[p] {
+		w.changed.Store(true)
+	}
+}
+
+// swapNoticed tells the watches of two namespaces that are about to be swapped, as far as either has the key, and returns the
+// keys that somebody waits for.
+func (s *Store) swapNoticed(t *bitcask.Tx, a, b int) (awaited []place) {
+	o := &s.watchers
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for p, watches := range o.watches {
+		if p.ns != a && p.ns != b {
+			continue
+		}
+		inA, _, errA := t.Find(a, p.key)
+		inB, _, errB := t.Find(b, p.key)
+		if errA != nil || errB != nil || inA.Type != keydir.None || inB.Type != keydir.None {
+			for w := range watches {
+				w.changed.Store(true)
+			}
+		}
+	}
+	for at := range o.queues {
+		if at.ns == a || at.ns == b {
+			awaited = append(awaited, at.place)
+		}
+	}
+	return awaited
+}
+
+// serveAll offers keys to those who wait for them.
+func (s *Store) serveAll(keys []place) error {
+	for _, p := range keys {
+		if err := s.serve(p, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
