@@ -66,6 +66,9 @@ func (w *Watch) Add(tx *Tx, keys ...string) error {
 	return nil
 }
 
+// Len is how many keys are watched.
+func (w *Watch) Len() int { return len(w.existed) }
+
 // Keys are the keys that are watched, of all namespaces: those that Changed needs to be locked.
 func (w *Watch) Keys() []string {
 	keys := make([]string, 0, len(w.existed))

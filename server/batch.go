@@ -23,7 +23,7 @@ const (
 
 // batches says whether a command may run in a batch with others.
 func (c *Command) batches() bool {
-	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs")
+	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|unqueued) == 0
 }
 
 // gather puts a request into the batch, if it may be in one with those before it.
@@ -99,6 +99,9 @@ func (s *Session) batchBody(tx *db.Tx) error {
 			t.failed++
 		case r.command.Flags&ReadOnly != 0:
 			t.countRead(s.out.Bytes()[from:])
+		default:
+			// Who waits comes before the next command, as if each were alone.
+			tx.HandOver()
 		}
 		s.batch.done++
 		if s.Paused() {

@@ -19,6 +19,9 @@ type client struct {
 	version3               atomic.Bool
 	held                   atomic.Int64 // bytes behind the buffers, as last accounted for
 	kill                   func()       // ends the connection from any goroutine; nil without one
+	wake                   func()       // makes the driver call Resume, from any goroutine; nil without one
+	blocked                atomic.Pointer[blocked]
+	watched                atomic.Int64 // keys
 }
 
 var noText = ""
@@ -56,19 +59,27 @@ func (s *Session) line(now time.Time) string {
 	if c.version3.Load() {
 		protocol = 3
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d watch=0 "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d watch=%d "+
 		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default "+
 		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
-		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(), c.queued.Load(),
+		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(), c.queued.Load(), c.watched.Load(),
 		c.held.Load(), command, protocol, *c.library.Load(), *c.version.Load())
 }
 
+// flags are Redis's letters for what the session is at.
 func (c *client) flags() string {
-	if c.queued.Load() >= 0 {
-		return "x"
+	flags := ""
+	if c.blocked.Load() != nil {
+		flags += "b"
 	}
-	return "N"
+	if c.queued.Load() >= 0 {
+		flags += "x"
+	}
+	if flags == "" {
+		flags = "N"
+	}
+	return flags
 }
 
 func sortSessions(list []*Session) {

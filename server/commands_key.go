@@ -53,6 +53,10 @@ var keyCommands = []*Command{
 		Complexity: "O(n), n being the number of databases", Summary: "Deletes all keys of all databases.", Syntax: "[ASYNC | SYNC]", run: flushallCommand,
 	},
 	{
+		Name: "swapdb", Arity: 3, Flags: Write | Fast | keyspace | dangerous, Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
+		Summary: "Exchanges what two databases hold.", Syntax: "index1 index2", run: swapdbCommand,
+	},
+	{
 		Name: "rename", Arity: 3, Flags: Write, Group: GroupGeneric, Keys: renameKeys("OW update"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Gives a key another name, replacing what has it.",
 		Syntax: "key newkey", run: renameCommand,
@@ -348,4 +352,26 @@ func containerHelp(c *call) error {
 		c.out.Simple(line)
 	}
 	return nil
+}
+
+// swapdbCommand is SWAPDB. It is one record of its own in the log, so it cannot be part of a transaction.
+func swapdbCommand(c *call) error {
+	if c.queued {
+		return replyError("ERR SWAPDB is not possible inside MULTI")
+	}
+	var index [2]int
+	for i, which := range []string{"first", "second"} {
+		n, ok := parseInt(c.arg(i + 1))
+		if !ok || n < math.MinInt32 || n > math.MaxInt32 {
+			return errorf("ERR invalid %s DB index", which)
+		}
+		index[i] = int(n)
+	}
+	if min(index[0], index[1]) < 0 || max(index[0], index[1]) >= c.session.server.databases() {
+		return errDBIndex
+	}
+	if err := c.session.server.store.Swap(index[0], index[1]); err != nil {
+		return err
+	}
+	return c.ok()
 }

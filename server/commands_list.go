@@ -352,10 +352,15 @@ func lmpopCommand(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.poppedElements(key, values)
+	return nil
+}
+
+// poppedElements is the reply of LMPOP: the key and an array of elements.
+func (c *call) poppedElements(key string, values [][]byte) {
 	c.out.Array(2)
 	c.out.BulkString(key)
 	c.bulks(values)
-	return nil
 }
 
 // bulks replies with an array of strings.

@@ -36,7 +36,7 @@ var connectionCommands = []*Command{
 	},
 	{
 		Name: "client", Arity: -2, Group: GroupConnection, Since: "2.4.0", Complexity: "Depends on the subcommand",
-		Summary: "A container for commands about connections.", Subcommands: clientCommands,
+		Summary: "A container for commands about connections.", Subcommands: append(clientCommands, clientControlCommands...),
 	},
 	// A browser that is tricked into talking to this port starts with one of these lines: the connection ends before it
 	// can smuggle a command in behind them.
@@ -121,6 +121,7 @@ func selectCommand(c *call) error {
 func resetCommand(c *call) error {
 	s := c.session
 	s.queue = nil
+	s.unwatch()
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}

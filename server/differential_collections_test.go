@@ -21,6 +21,27 @@ func (g *generator) counted() []string {
 	return join(n, keys)
 }
 
+// timeout is one that passes soon, or none.
+func (g *generator) timeout() string {
+	return pick(g, "0.001", "0.002", "1e-3", "0.001", "0.001", "0x1p-9", "-1", "x", "-0.01", "nan", "-inf", "")
+}
+
+// waitsLong says whether the command may wait for longer than a test can: for ever, that is with a timeout of 0, or for long.
+func waitsLong(name string, args []string) bool {
+	if !slices.Contains([]string{"blpop", "brpop", "brpoplpush", "blmove", "blmpop", "bzpopmin", "bzpopmax", "bzmpop"}, name) || len(args) < 2 {
+		return false
+	}
+	text := args[len(args)-1]
+	if strings.HasSuffix(name, "mpop") {
+		text = args[1]
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if seconds > 1e15 {
+		return true // Redis before 7.2 overflows
+	}
+	return err != nil && slices.Contains([]string{"0x", "0X"}, text[:min(2, len(text))]) || err == nil && seconds > -0.005 && (seconds <= 0 || seconds > 0.01)
+}
+
 // multiPop are the arguments of LMPOP and its like.
 func (g *generator) multiPop(front, back string) []string {
 	return join(g.counted(), pick(g, front, back, back, front, front, "x"), g.maybe(2, "COUNT", g.count()), g.maybe(30, pick(g, "count", "nope")))

@@ -213,6 +213,14 @@ var commands = map[string]func(g *generator) []string{
 	"rpoplpush": func(g *generator) []string { return g.keyAnd(g.key()) },
 	"lmpop":     func(g *generator) []string { return g.multiPop("left", "RIGHT") },
 
+	"blpop":      func(g *generator) []string { return join(g.several(1, 3, g.key), g.timeout()) },
+	"brpop":      func(g *generator) []string { return join(g.several(1, 3, g.key), g.timeout()) },
+	"brpoplpush": func(g *generator) []string { return g.keyAnd(g.key(), g.timeout()) },
+	"blmove": func(g *generator) []string {
+		return g.keyAnd(g.key(), pick(g, "left", "RIGHT", "right", "x"), pick(g, "LEFT", "right"), g.timeout())
+	},
+	"blmpop": func(g *generator) []string { return join(g.timeout(), g.multiPop("left", "RIGHT")) },
+
 	"sadd":       func(g *generator) []string { return g.keyAnd(g.several(1, 6, g.element)) },
 	"srem":       func(g *generator) []string { return g.keyAnd(g.several(1, 3, g.element)) },
 	"scard":      func(g *generator) []string { return g.keyAnd() },
@@ -279,6 +287,10 @@ var commands = map[string]func(g *generator) []string{
 			g.maybe(2, pick(g, "withscores", "withscores", "x")))...))
 	},
 
+	"bzpopmin": func(g *generator) []string { return join(g.several(1, 3, g.key), g.timeout()) },
+	"bzpopmax": func(g *generator) []string { return join(g.several(1, 3, g.key), g.timeout()) },
+	"bzmpop":   func(g *generator) []string { return join(g.timeout(), g.multiPop("min", "MAX")) },
+
 	"del":    func(g *generator) []string { return g.several(1, 2, g.key) },
 	"unlink": func(g *generator) []string { return g.several(1, 2, g.key) },
 	"exists": func(g *generator) []string { return g.several(1, 4, g.key) },
@@ -315,6 +327,8 @@ var rare = map[string]func(g *generator) []string{
 	"multi":    func(*generator) []string { return nil },
 	"exec":     func(*generator) []string { return nil },
 	"discard":  func(*generator) []string { return nil },
+	"watch":    func(g *generator) []string { return g.several(1, 3, g.key) },
+	"unwatch":  func(*generator) []string { return nil },
 	"reset":    func(*generator) []string { return nil },
 	"hello": func(g *generator) []string {
 		return pick(g, []string{"3"}, []string{"2"}, []string{"4"}, []string{"x"}, []string{"3", "x"})

@@ -134,7 +134,7 @@ func (v *Server) infoClients(w *infoWriter) {
 	w.field("cluster_connections", 0)
 	w.field("maxclients", v.options.MaxClients)
 	w.field("client_memory", v.counters.held.Load())
-	w.field("blocked_clients", 0)
+	w.field("blocked_clients", v.counters.blocked.Load())
 	w.field("tracking_clients", 0)
 }
 

@@ -48,6 +48,7 @@ type counters struct {
 	reads       atomic.Int64 // read(2) calls that brought something
 	writes      atomic.Int64 // write(2) calls
 	held        atomic.Int64 // bytes behind the buffers of all clients
+	blocked     atomic.Int64 // clients that wait in a command
 }
 
 // commandStats counts one command.
@@ -101,6 +102,13 @@ func (v *Server) unregister(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.clients, s.id)
+}
+
+// session returns the connected session of that id, nil if there is none.
+func (v *Server) session(id int64) *Session {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.clients[id]
 }
 
 // sessions returns the connected sessions by ascending id.

@@ -33,6 +33,8 @@ type Session struct {
 	queue     *queue          // commands since MULTI; nil outside
 	context   context.Context // ends with the server: for commands that take long
 	client    client          // what CLIENT LIST shows of it
+	watch     *db.Watch       // keys that the next EXEC depends on; nil for none
+	blocked   *blocked        // the command that waits; nil without one
 
 	call    call     // the command being executed; reused, as are keys
 	keys    []string // keys of that command
@@ -54,6 +56,7 @@ type call struct {
 	first   string   // argument 1, if it is the first key and a string of it has been made already
 	tx      *db.Tx   // set for commands that name keys, and for all commands within EXEC
 	out     *resp.Writer
+	queued  bool // runs within EXEC: it must not wait
 }
 
 // NewSession returns a session of its own on store, with counters that no other session shares: what an embedded shell
@@ -110,7 +113,7 @@ func (s *Session) work() {
 	s.clock = time.Now()
 	defer s.settle()
 	defer s.publish()
-	for !s.closed && !s.Paused() {
+	for !s.closed && !s.Paused() && s.blocked == nil {
 		args, err := s.parser.Next()
 		switch {
 		case err != nil:
@@ -162,6 +165,7 @@ func (s *Session) Do(args [][]byte) (reply []byte) {
 	s.clock = time.Now()
 	s.execute(args)
 	s.runBatch()
+	s.Wait(s.context)
 	s.publish()
 	s.settle()
 	reply = slices.Clone(s.out.Bytes())
@@ -275,6 +279,9 @@ func (s *Session) finish(command *Command, from int, err error) {
 	t := s.tallyFor(command)
 	t.calls++
 	switch {
+	case err == errBlocked:
+		s.out.Truncate(from)
+		t.calls-- // it is counted when its wait is over
 	case err == errNoReply:
 		s.out.Truncate(from)
 	case err != nil:

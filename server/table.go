@@ -110,6 +110,7 @@ func init() {
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
+		blockingCommands, watchCommands,
 	} {
 		Commands = append(Commands, group...)
 	}

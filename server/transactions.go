@@ -84,6 +84,7 @@ func discardCommand(c *call) error {
 		return errDiscardNoMulti
 	}
 	c.session.queue = nil
+	c.session.unwatch()
 	return c.ok()
 }
 
@@ -96,12 +97,20 @@ func execCommand(c *call) error {
 		return errExecNoMulti
 	}
 	s.queue = nil
+	watch := s.watch
+	defer s.unwatch()
 	if q.spoiled {
 		return errExecAbort
 	}
 	before, space := s.namespace, s.space
 	limit := s.out.Len() + s.server.options.MaxReply
 	body := func(tx *db.Tx) error {
+		if watch != nil {
+			if changed, err := watch.Changed(tx); err != nil || changed {
+				c.out.NullArray()
+				return err
+			}
+		}
 		c.out.Array(len(q.requests))
 		for _, r := range q.requests {
 			if err := s.runQueued(tx, r, limit); err != nil {
@@ -110,12 +119,16 @@ func execCommand(c *call) error {
 		}
 		return nil
 	}
+	keys := q.keys
+	if watch != nil {
+		keys = append(keys, watch.Keys()...)
+	}
 	var err error
 	switch {
 	case q.whole:
 		err = s.unit(q.writes, nil, body)
-	case len(q.keys) > 0:
-		err = s.unit(q.writes, q.keys, body)
+	case len(keys) > 0:
+		err = s.unit(q.writes, keys, body)
 	default:
 		err = body(nil)
 	}
@@ -129,7 +142,7 @@ func execCommand(c *call) error {
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the store is returned: it ends
 // the transaction, and nothing of it is kept.
 func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
-	inner := call{session: s, command: r.command, args: r.args, out: &s.out}
+	inner := call{session: s, command: r.command, args: r.args, out: &s.out, queued: true}
 	if tx != nil {
 		var err error
 		if inner.tx, err = tx.Use(s.namespace); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,6 +91,7 @@ type conn struct {
 	partial   time.Time // when the command began that has not ended; zero without one
 	readBy    time.Time // the read deadline that is set; zero for none
 	writeBy   time.Time // the write deadline that is set
+	woken     bool      // the session has to Resume; guarded by transport.mu
 }
 
 func (t *transport) accept(ctx context.Context, ln net.Listener) error {
@@ -132,7 +134,11 @@ func (t *transport) start(nc net.Conn) {
 	c.session = v.NewSession()
 	c.session.context = t.context
 	c.session.client.remote, c.session.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	c.session.client.kill = func() { _ = nc.Close() }
+	c.session.client.kill = func() {
+		_ = nc.Close()
+		c.session.client.endWait(timedOut)
+	}
+	c.session.client.wake = c.wake
 	v.register(c.session)
 	t.work.Add(1)
 	go func() {
@@ -161,10 +167,14 @@ func (c *conn) serve() {
 	c.buf = make([]byte, readSize)
 	for {
 		n, err := c.read()
+		interrupted := err != nil && c.interrupted(err)
 		if n > 0 {
 			c.transport.server.counters.in.Add(int64(n))
 			c.transport.server.counters.reads.Add(1)
+		}
+		if n > 0 || interrupted || err == nil {
 			c.session.Feed(c.buf[:n])
+			c.session.Resume()
 			c.account() // while the replies are there, and again when they are not
 			if !c.flush() || c.session.Closed() {
 				return
@@ -172,7 +182,7 @@ func (c *conn) serve() {
 			c.account()
 			c.resize(n)
 		}
-		if err != nil || c.transport.done.Load() {
+		if err != nil && !interrupted || c.transport.done.Load() {
 			return
 		}
 	}
@@ -183,6 +193,9 @@ func (c *conn) serve() {
 func (c *conn) read() (int, error) {
 	o := &c.transport.server.options
 	var by time.Time
+	if c.session.Blocked() {
+		return c.readBlocked()
+	}
 	if c.session.Partial() {
 		now := time.Now()
 		if c.partial.IsZero() {
@@ -212,7 +225,47 @@ func (c *conn) setReadDeadline(by time.Time) error {
 		return net.ErrClosed
 	}
 	c.readBy = by
+	if c.woken {
+		by = past
+	}
 	return c.SetReadDeadline(by)
+}
+
+// past is a read deadline that ends a read at once.
+var past = time.Unix(1, 0)
+
+// readBlocked reads while the session waits in a command, to notice that the client leaves; what it sends is kept. The read
+// ends when the wait does.
+func (c *conn) readBlocked() (int, error) {
+	c.partial = time.Time{}
+	if c.session.parser.Buffered() >= c.transport.server.options.PauseOutput {
+		c.session.Wait(c.transport.context)
+		return 0, nil
+	}
+	if err := c.setReadDeadline(c.session.blocked.deadline); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(c.buf)
+}
+
+// wake makes a read end, for the session may go on. It may be called from any goroutine, and too late.
+func (c *conn) wake() {
+	c.transport.mu.Lock()
+	defer c.transport.mu.Unlock()
+	c.woken = true
+	_ = c.SetReadDeadline(past) // it fails on a closed connection only, whose read ends as well
+}
+
+// interrupted says whether a read has failed because the session may go on, or because the time of its wait is over.
+func (c *conn) interrupted(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	c.transport.mu.Lock()
+	defer c.transport.mu.Unlock()
+	woken := c.woken
+	c.woken, c.readBy = false, past // the next read sets its deadline anew
+	return woken || c.session.Blocked()
 }
 
 // flush sends the output, piece by piece, until the session has no more; it reports whether the client took it all.
@@ -278,6 +331,7 @@ func (v *Server) evictLargest() {
 // end closes the connection and forgets it.
 func (c *conn) end() {
 	_ = c.Close() // nothing is left to be sent
+	c.session.Close()
 	v := c.transport.server
 	v.counters.held.Add(-c.session.client.held.Swap(0))
 	v.unregister(c.session)
@@ -292,7 +346,7 @@ func (t *transport) shutdown() {
 	t.mu.Lock()
 	t.done.Store(true)
 	for c := range t.conns {
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes its read; a closed connection needs no waking
+		_ = c.SetReadDeadline(past) // wakes its read; a closed connection needs no waking
 	}
 	t.mu.Unlock()
 	force := time.AfterFunc(t.server.options.ShutdownGrace, func() {

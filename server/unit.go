@@ -35,15 +35,20 @@ func (s *Session) unit(write bool, keys []string, fn func(*db.Tx) error) (err er
 	defer func() {
 		ticket, failed := tx.End(err)
 		if write && failed == nil {
-			if s.ticket == 0 {
-				s.unsettled = before
-			}
-			s.ticket = max(s.ticket, ticket)
+			s.owe(ticket, before)
 		}
 		err = failed
 	}()
 	err = fn(tx)
 	return err
+}
+
+// owe notes a commit that the reply which starts at from must not leave before.
+func (s *Session) owe(ticket db.Ticket, from int) {
+	if s.ticket == 0 {
+		s.unsettled = from
+	}
+	s.ticket = max(s.ticket, ticket)
 }
 
 // step runs one of several commands of a unit. A refusal becomes the command's reply, and failed: what the command had

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/stavedb/stave/db"
+)
+
+// blocked is a command that waits, such as BLPOP, while its session executes nothing else.
+type blocked struct {
+	command  *Command
+	waiter   *db.Waiter
+	deadline time.Time     // zero: none
+	reply    func(*call)   // replies with what the waiter was given
+	nudge    chan struct{} // for Session.Wait: CLIENT UNBLOCK has ended it
+
+	mu  sync.Mutex // guards end, and that only one gives up the waiter
+	end waitEnd
+}
+
+// waitEnd is how a wait has ended.
+type waitEnd int
+
+const (
+	notEnded waitEnd = iota
+	served
+	timedOut // or CLIENT UNBLOCK has ended it as if it were
+	unblockedError
+)
+
+// check ends the wait if there is something, or its time is over, and says how it has ended.
+func (b *blocked) check() waitEnd {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.end != notEnded {
+		return b.end
+	}
+	select {
+	case <-b.waiter.Done():
+		b.end = served
+	default:
+		if b.deadline.IsZero() || time.Now().Before(b.deadline) {
+			break
+		}
+		if b.waiter.Cancel() {
+			b.end = timedOut
+		} else {
+			<-b.waiter.Done() // it is just being served
+			b.end = served
+		}
+	}
+	return b.end
+}
+
+// giveUp ends the wait unless there is something, and says whether it did.
+func (b *blocked) giveUp(how waitEnd) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.end != notEnded || !b.waiter.Cancel() {
+		return false
+	}
+	b.end = how
+	return true
+}
+
+// errBlocked ends a handler whose command waits. It has neither replied nor changed anything.
+var errBlocked = errors.New("the command waits")
+
+// await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing waits: nothing replies
+// that there was nothing.
+func (c *call) await(w db.Wait, timeout time.Duration, reply, nothing func(*call)) error {
+	err := c.tx.Try(w)
+	switch {
+	case err == nil:
+		reply(c)
+		return nil
+	case !errors.Is(err, db.ErrNotFound):
+		return err
+	case c.queued:
+		nothing(c)
+		return nil
+	}
+	s := c.session
+	b := &blocked{command: c.command, reply: reply, nudge: make(chan struct{}, 1)}
+	if timeout > 0 {
+		b.deadline = s.clock.Add(timeout)
+	}
+	b.waiter = c.tx.Enqueue(w, s.client.wake)
+	s.blocked = b
+	s.client.blocked.Store(b)
+	s.server.counters.blocked.Add(1)
+	return errBlocked
+}
+
+// Blocked reports whether the session waits in a command: it executes nothing until Resume finds that over. What is fed
+// meanwhile is kept.
+func (s *Session) Blocked() bool { return s.blocked != nil }
+
+// Resume ends the wait of a blocked session if there is something, its time is over, or another client has ended it, and
+// executes what waited behind it.
+func (s *Session) Resume() {
+	b := s.blocked
+	if b == nil {
+		return
+	}
+	end := b.check()
+	if end == notEnded {
+		return
+	}
+	s.unblock()
+	s.clock = time.Now()
+	s.conclude(b, end)
+	s.publish()
+	s.work()
+}
+
+// unblock takes the session out of its wait.
+func (s *Session) unblock() {
+	s.blocked = nil
+	s.client.blocked.Store(nil)
+	s.server.counters.blocked.Add(-1)
+}
+
+// conclude replies to a command that has waited.
+func (s *Session) conclude(b *blocked, end waitEnd) {
+	from := s.out.Len()
+	s.call = call{session: s, command: b.command, out: &s.out}
+	var err error
+	switch end {
+	case timedOut:
+		s.out.NullArray()
+	case unblockedError:
+		err = replyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+	default:
+		var ticket db.Ticket
+		if ticket, err = b.waiter.Result(); err == nil {
+			s.owe(ticket, from)
+			b.reply(&s.call)
+		}
+	}
+	s.finish(b.command, from, err)
+}
+
+// Wait waits until a blocked session goes on, or ctx ends. It is for drivers that have nothing else to do.
+func (s *Session) Wait(ctx context.Context) {
+	for s.blocked != nil {
+		b := s.blocked
+		var timer <-chan time.Time
+		if !b.deadline.IsZero() {
+			timer = time.After(time.Until(b.deadline))
+		}
+		select {
+		case <-b.waiter.Done():
+		case <-timer:
+		case <-b.nudge:
+		case <-ctx.Done():
+			s.Close()
+			return
+		}
+		s.Resume()
+	}
+}
+
+// Close ends the session: it gives up what it waits for and what it watches. A session that Serve drives is closed by it.
+func (s *Session) Close() {
+	s.closed = true
+	if b := s.blocked; b != nil {
+		b.giveUp(timedOut) // what it may have been given is lost with the connection, like any reply on its way
+		s.unblock()
+	}
+	s.unwatch()
+}
+
+// endWait ends the wait of another session for CLIENT UNBLOCK, and says whether it waited.
+func (c *client) endWait(how waitEnd) bool {
+	b := c.blocked.Load()
+	if b == nil || !b.giveUp(how) {
+		return false
+	}
+	b.nudge <- struct{}{} // never full: only who gives it up comes here
+	if c.wake != nil {
+		c.wake()
+	}
+	return true
+}
+
+// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold, 292 years, is no end either.
+func (c *call) parseTimeout(i int) (time.Duration, error) {
+	seconds, err := c.parseFloat(i)
+	if err != nil {
+		return 0, replyError("ERR timeout is not a float or out of range")
+	}
+	ms := math.Ceil(seconds * 1000)
+	switch {
+	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
+		return 0, replyError("ERR timeout is out of range")
+	case ms < 0:
+		return 0, replyError("ERR timeout is negative")
+	case ms > float64(math.MaxInt64/int64(time.Millisecond)):
+		return 0, nil
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"strings"
+	"time"
+)
+
+var clientControlCommands = []*Command{
+	{
+		Name: "client|kill", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
+		Summary: "Closes the connections that ID, TYPE, USER, ADDR, LADDR, SKIPME and MAXAGE select, or that of an address.",
+		Syntax:  "filter [value ...]",
+		run:     clientKill,
+	},
+	{
+		Name: "client|unblock", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]", run: clientUnblock,
+	},
+}
+
+// clientTypes are the types of connections; Stave has normal ones only.
+var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
+
+// clientFilter says which connections CLIENT KILL means.
+type clientFilter struct {
+	id          int64
+	kind        string
+	remote      string
+	local       string
+	skipMe      bool
+	maxAge      time.Duration
+	hasID, aged bool
+	old         bool // CLIENT KILL address: an error if there is none
+}
+
+// parse reads the words of CLIENT KILL.
+func (f *clientFilter) parse(c *call) error {
+	if len(c.args) == 3 {
+		*f = clientFilter{remote: c.key(2), old: true}
+		return nil
+	}
+	f.skipMe = true
+	for i := 2; i < len(c.args); i += 2 {
+		if i+1 == len(c.args) {
+			return errSyntax
+		}
+		if err := f.word(c, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *clientFilter) word(c *call, i int) error {
+	value := c.key(i + 1)
+	switch {
+	case c.is(i, "id"):
+		id, ok := parseInt(c.arg(i + 1))
+		if !ok || id < 1 {
+			return replyError("ERR client-id should be greater than 0")
+		}
+		f.id, f.hasID = id, true
+	case c.is(i, "maxage"):
+		age, ok := parseInt(c.arg(i + 1))
+		if !ok || age < 1 {
+			return replyError("ERR maxage is not an integer or out of range")
+		}
+		f.maxAge, f.aged = time.Duration(min(age, int64(1<<33)))*time.Second, true
+	case c.is(i, "type"):
+		f.kind = strings.ToLower(value)
+		if !isClientType(f.kind) {
+			return errorf("ERR Unknown client type '%s'", clip(c.arg(i+1), maxQuoted))
+		}
+	case c.is(i, "addr"):
+		f.remote = value
+	case c.is(i, "laddr"):
+		f.local = value
+	case c.is(i, "user"):
+		if value != "default" {
+			return errorf("ERR No such user '%s'", clip(c.arg(i+1), maxQuoted))
+		}
+	case c.is(i, "skipme") && c.is(i+1, "yes"):
+		f.skipMe = true
+	case c.is(i, "skipme") && c.is(i+1, "no"):
+		f.skipMe = false
+	default:
+		return errSyntax
+	}
+	return nil
+}
+
+func isClientType(kind string) bool {
+	for _, known := range clientTypes {
+		if kind == known {
+			return true
+		}
+	}
+	return false
+}
+
+// matches says whether the filter means a session.
+func (f *clientFilter) matches(s, me *Session) bool {
+	switch {
+	case f.remote != "" && f.remote != s.client.remote,
+		f.local != "" && f.local != s.client.local,
+		f.hasID && f.id != s.id,
+		f.kind != "" && f.kind != "normal",
+		f.aged && time.Since(s.client.born) < f.maxAge,
+		f.skipMe && s == me:
+		return false
+	}
+	return true
+}
+
+func clientKill(c *call) error {
+	var f clientFilter
+	if err := f.parse(c); err != nil {
+		return err
+	}
+	killed := 0
+	for _, s := range c.session.server.sessions() {
+		if !f.matches(s, c.session) {
+			continue
+		}
+		killed++
+		switch {
+		case s == c.session:
+			s.closed = true // once the reply is sent
+		case s.client.kill != nil:
+			s.client.kill()
+		}
+	}
+	if !f.old {
+		return c.int(killed, nil)
+	}
+	if killed == 0 {
+		return replyError("ERR No such client")
+	}
+	return c.ok()
+}
+
+func clientUnblock(c *call) error {
+	how := timedOut
+	switch {
+	case len(c.args) == 3:
+	case len(c.args) == 4 && c.is(3, "timeout"):
+	case len(c.args) == 4 && c.is(3, "error"):
+		how = unblockedError
+	case len(c.args) > 4:
+		return errArity(c.command.Name)
+	default:
+		return replyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	}
+	id, err := c.parseInt(2)
+	if err != nil {
+		return err
+	}
+	s := c.session.server.session(id)
+	return c.flag(s != nil && s.client.endWait(how), nil)
+}
