@@ -50,7 +50,7 @@ func (z SortedSet) PopMinWait(ctx context.Context) (Scored, error) { return z.po
 func (z SortedSet) PopMaxWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, true) }
 
 func (z SortedSet) popWait(ctx context.Context, highest bool) (Scored, error) {
-	_, members, err := Keyspace{z.handle}.PopFirstScoredWait(ctx, highest, 1, z.key)
+	_, members, err := Keyspace(z).PopFirstScoredWait(ctx, highest, 1, z.key)
 	if err != nil {
 		return Scored{}, err
 	}
