@@ -83,3 +83,27 @@ func ExampleStore_Watch() {
 	// Output:
 	// begin again
 }
+
+func ExampleGeo() {
+	store := example()
+	defer store.Close()
+
+	cities := store.Geo("cities")
+	_, err := cities.Add(
+		db.GeoMember{Member: "Palermo", Point: db.GeoPoint{Longitude: 13.361389, Latitude: 38.115556}},
+		db.GeoMember{Member: "Catania", Point: db.GeoPoint{Longitude: 15.087269, Latitude: 37.502669}},
+	)
+	check(err)
+	near, err := cities.Search(db.GeoSearch{
+		Centre: db.GeoPoint{Longitude: 15, Latitude: 37},
+		Shape:  db.GeoShape{Radius: 200_000},
+		Order:  db.NearestFirst,
+	})
+	check(err)
+	for _, city := range near {
+		fmt.Printf("%s, %.0f km\n", city.Member, city.Distance/1000)
+	}
+	// Output:
+	// Catania, 56 km
+	// Palermo, 190 km
+}

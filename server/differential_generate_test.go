@@ -291,6 +291,23 @@ var commands = map[string]func(g *generator) []string{
 	"bzpopmax": func(g *generator) []string { return join(g.several(1, 3, g.key), g.timeout()) },
 	"bzmpop":   func(g *generator) []string { return join(g.timeout(), g.multiPop("min", "MAX")) },
 
+	"geoadd":    (*generator).geoadd,
+	"geopos":    func(g *generator) []string { return g.keyAnd(g.several(0, 3, g.element)) },
+	"geohash":   func(g *generator) []string { return g.keyAnd(g.several(0, 3, g.element)) },
+	"geodist":   func(g *generator) []string { return g.keyAnd(g.element(), g.element(), g.maybe(2, g.unit())) },
+	"geosearch": func(g *generator) []string { return g.keyAnd(g.geoShape(), g.geoWords()) },
+	"geosearchstore": func(g *generator) []string {
+		return g.keyAnd(g.key(), g.geoShape(), g.geoWords(), g.maybe(3, "STOREDIST"))
+	},
+	"georadius": func(g *generator) []string {
+		return g.keyAnd(g.point(), g.length(), g.unit(), g.geoWords(), g.geoStore())
+	},
+	"georadius_ro": func(g *generator) []string { return g.keyAnd(g.point(), g.length(), g.unit(), g.geoWords()) },
+	"georadiusbymember": func(g *generator) []string {
+		return g.keyAnd(g.element(), g.length(), g.unit(), g.geoWords(), g.geoStore())
+	},
+	"georadiusbymember_ro": func(g *generator) []string { return g.keyAnd(g.element(), g.length(), g.unit(), g.geoWords()) },
+
 	"del":    func(g *generator) []string { return g.several(1, 2, g.key) },
 	"unlink": func(g *generator) []string { return g.several(1, 2, g.key) },
 	"exists": func(g *generator) []string { return g.several(1, 4, g.key) },

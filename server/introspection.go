@@ -114,10 +114,19 @@ func (c *call) describeKeys(k Keys) {
 	out.BulkString("begin_search")
 	out.Map(2)
 	out.BulkString("type")
-	out.BulkString("index")
-	out.BulkString("spec")
-	out.Map(1)
-	out.BulkString("index")
+	if k.Keyword != "" {
+		out.BulkString("keyword")
+		out.BulkString("spec")
+		out.Map(2)
+		out.BulkString("keyword")
+		out.BulkString(k.Keyword)
+		out.BulkString("startfrom")
+	} else {
+		out.BulkString("index")
+		out.BulkString("spec")
+		out.Map(1)
+		out.BulkString("index")
+	}
 	out.Int(int64(k.First))
 	out.BulkString("find_keys")
 	out.Map(2)

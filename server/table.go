@@ -61,6 +61,7 @@ const (
 	GroupList         Group = "list"
 	GroupSet          Group = "set"
 	GroupSortedSet    Group = "sorted-set"
+	GroupGeo          Group = "geo"
 	GroupConnection   Group = "connection"
 	GroupServer       Group = "server"
 	GroupTransactions Group = "transactions"
@@ -73,6 +74,7 @@ type Keys struct {
 	Last    int    // index of the last key relative to First; negative counts from the end, -1 being the last argument
 	Step    int    // distance between keys
 	Counted bool   // argument First is the number of keys, which follow it
+	Keyword string // upper case: the key follows this word, which is at argument First or later, if it is there at all
 }
 
 // Command is one row of the command table.
@@ -110,7 +112,7 @@ func init() {
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
-		blockingCommands, watchCommands,
+		blockingCommands, watchCommands, geoCommands,
 	} {
 		Commands = append(Commands, group...)
 	}
@@ -201,7 +203,7 @@ func (c *Command) arityFits(n int) bool {
 // the runs that follow it.
 func (c *Command) keySpan() (first, last, step int) {
 	for i, k := range c.Keys {
-		if k.Counted {
+		if k.Counted || k.Keyword != "" {
 			continue
 		}
 		end := k.Last
@@ -223,6 +225,9 @@ func (c *Command) appendKeys(keys []string, args [][]byte) []string {
 	for _, k := range c.Keys {
 		first, last, step := k.First, k.First+k.Last, k.Step
 		switch {
+		case k.Keyword != "":
+			keys = k.appendBehind(keys, args)
+			continue
 		case k.Counted:
 			n, ok := parseInt(args[k.First])
 			if !ok || n <= 0 || n > int64(len(args)-k.First-1) {
@@ -234,6 +239,17 @@ func (c *Command) appendKeys(keys []string, args [][]byte) []string {
 		}
 		for i := first; i <= last && i < len(args); i += step {
 			keys = append(keys, string(args[i]))
+		}
+	}
+	return keys
+}
+
+// appendBehind appends the arguments behind a keyword. Wherever it stands more than once, all are taken: to lock too many keys
+// does no harm.
+func (k *Keys) appendBehind(keys []string, args [][]byte) []string {
+	for i := k.First; i+1 < len(args); i++ {
+		if strings.EqualFold(string(args[i]), k.Keyword) {
+			keys = append(keys, string(args[i+1]))
 		}
 	}
 	return keys

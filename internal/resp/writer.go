@@ -217,6 +217,17 @@ func (w *Writer) Double(f float64) {
 	w.crlf()
 }
 
+// DoubleText writes a double that is text already.
+func (w *Writer) DoubleText(text string) {
+	if !w.resp3 {
+		w.BulkString(text)
+		return
+	}
+	w.buf = append(w.buf, byte(Double))
+	w.buf = append(w.buf, text...)
+	w.crlf()
+}
+
 // Bool writes a boolean.
 func (w *Writer) Bool(b bool) {
 	switch {

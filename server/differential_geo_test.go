@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"strconv"
+	"testing"
+)
+
+// The grammar of the commands on places.
+
+// degrees are within limit, near a place or anywhere.
+func (g *generator) degrees(near, limit float64) string {
+	switch g.r.IntN(12) {
+	case 0:
+		return g.float()
+	case 1:
+		return pick(g, "180", "-180", "85.05112878", "-85.05112878", "85.06", "180.1", "0", "90", "-0.0", "66.1", "80.5", "-80.5")
+	case 2, 3:
+		return strconv.FormatFloat((g.r.Float64()*2-1)*limit, 'f', 6, 64)
+	}
+	return strconv.FormatFloat(near+g.r.NormFloat64()*pick(g, 0.001, 0.1, 3), 'f', -1, 64)
+}
+
+func (g *generator) point() []string {
+	return []string{g.degrees(15.08, 180), g.degrees(37.5, 85.05112878)}
+}
+
+func (g *generator) length() string {
+	if g.chance(12) {
+		return pick(g, "0", "-1", "x", "nan", "inf", "1e300", "1e-300", "")
+	}
+	return strconv.FormatFloat(pick(g, 1.0, 10, 100, 1000, 5000)*g.r.Float64()*pick(g, 1.0, 10, 1000), 'f', 3, 64)
+}
+
+func (g *generator) unit() string { return pick(g, "m", "km", "KM", "ft", "mi", "M", "km", "x") }
+
+func (g *generator) geoadd() []string {
+	args := join(g.key(), g.maybe(6, "nx"), g.maybe(6, "XX"), g.maybe(4, "ch"))
+	most := 4
+	if g.wide {
+		most = 60
+	}
+	for range 1 + g.r.IntN(most) {
+		args = append(args, g.point()...)
+		args = append(args, g.element())
+	}
+	return args
+}
+
+func (g *generator) geoShape() []string {
+	centre := join("FROMLONLAT", g.point())
+	if g.chance(3) {
+		centre = []string{"frommember", g.element()}
+	}
+	shape := []string{"BYRADIUS", g.length(), g.unit()}
+	if g.chance(2) {
+		shape = []string{"bybox", g.length(), g.length(), g.unit()}
+	}
+	if g.chance(30) {
+		return pick(g, centre, shape, join(centre, shape, shape), join(centre, centre, shape), join(centre, "frommember", "a", shape))
+	}
+	if g.chance(2) {
+		return join(shape, centre)
+	}
+	return join(centre, shape)
+}
+
+func (g *generator) geoWords() []string {
+	count := g.maybe(3, "COUNT", pick(g, "1", "2", "5", "100", "0", "-1", "x"))
+	return join(g.maybe(3, "withdist"), g.maybe(3, "WITHHASH"), g.maybe(3, "withcoord"), count, g.maybe(6, "any"),
+		g.maybe(2, pick(g, "asc", "DESC")), g.maybe(40, pick(g, "nope", "count", "store")))
+}
+
+func (g *generator) geoStore() []string {
+	return join(g.maybe(8, "store", g.key()), g.maybe(8, "STOREDIST", g.key()))
+}
+
+// TestPlaces compares searches among many places, where most of them find something.
+func TestPlaces(t *testing.T) {
+	p := &pair{t: t, redis: startRedis(t), dir: t.TempDir()}
+	p.open()
+	defer func() {
+		if err := p.store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	g := &generator{r: newRand(t), wide: true}
+	run := func(args ...string) {
+		t.Helper()
+		if d := p.run(args); d != "" {
+			t.Errorf("%q: %s", args, d)
+		}
+	}
+	for i := range 400 {
+		run(join("geoadd", "places", g.point(), "m"+strconv.Itoa(i))...)
+	}
+	rounds := 400
+	if testing.Short() {
+		rounds = 40
+	}
+	for range rounds {
+		a, b := "m"+strconv.Itoa(g.r.IntN(410)), "m"+strconv.Itoa(g.r.IntN(410))
+		run("geodist", "places", a, b, g.unit())
+		run("geohash", "places", a, b)
+		run("geopos", "places", a, b)
+		run(join("geosearch", "places", g.geoShape(), g.geoWords())...)
+		run(join("geosearch", "places", "frommember", a, "byradius", g.length(), g.unit(), g.geoWords())...)
+		run(join("georadius", "places", g.point(), g.length(), g.unit(), g.geoWords(), "store", "found")...)
+		run("zrange", "found", "0", "-1")
+		run(join("geosearchstore", "found", "places", g.geoShape(), "storedist")...)
+		run("zcard", "found")
+	}
+}
