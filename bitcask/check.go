@@ -35,13 +35,14 @@ type CheckResult struct {
 	Bytes    int64  `json:"bytes"`
 	Records  uint64 `json:"records"`
 	Hints    int    `json:"hints"`
+	Index    bool   `json:"index"` // there is an INDEX that fits the log
 	Keys     int    `json:"keys"`
 	Findings int    `json:"findings"`
 }
 
 // Check reads the whole store and reports everything that is not as the
 // format promises: every frame, record and footer verifies (I2), sequences
-// ascend within a segment (I3), hints say what the data says (I8), every
+// ascend within a segment (I3), hints and the INDEX say what the data says (I8), every
 // location leads to its record (I4), counts and bounds in meta records are
 // right (I5), order records repeat the score of their member (I5). It writes
 // nothing and holds one lock at a time. The error is about not being able to
@@ -57,6 +58,9 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 		if err := c.segment(sg); err != nil {
 			return c.result, err
 		}
+	}
+	if err := c.index(); err != nil {
+		return c.result, err
 	}
 	for _, ns := range s.Namespaces() {
 		for stripe := range keydir.Stripes {

@@ -59,10 +59,8 @@ func (s *Store) behind() int64 {
 		length, known := lengths[sg.id]
 		if !known {
 			length = segmentHeaderSize
-		} else if sg.sealed() {
-			length += footerSize // perhaps sealed since
 		}
-		n += max(sg.size.Load()-length, 0)
+		n += max(sg.size.Load()-length-footerSize, 0) // it may have been sealed since
 	}
 	return n
 }

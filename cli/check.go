@@ -66,7 +66,8 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
 	started := time.Now()
-	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	// What is in memory comes from the log, so that the INDEX can be compared with it.
+	store, err := openExisting(dir, &db.Options{ReadOnly: true, NoIndex: true})
 	if err != nil {
 		return damage(t, err, asJSON)
 	}
@@ -130,7 +131,11 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	if n := r.Result.Findings; n > 0 {
 		verdict = fmt.Sprintf("DAMAGED: %s findings", countText(int64(n)))
 	}
-	text := fmt.Sprintf("%s: %d segments, %d hints, %s, %s records, %s keys checked in %s", verdict, r.Result.Segments, r.Result.Hints,
+	index := ""
+	if r.Result.Index {
+		index = "index, "
+	}
+	text := fmt.Sprintf("%s: %d segments, %d hints, %s%s, %s records, %s keys checked in %s", verdict, r.Result.Segments, r.Result.Hints, index,
 		sizeText(r.Result.Bytes), countText(int64(r.Result.Records)), countText(int64(r.Result.Keys)),
 		durationText(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Torn > 0 {

@@ -288,7 +288,7 @@ func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.L
 func TestLoadRefuses(t *testing.T) {
 	seed := keydir.Seed{3, 4}
 	d := keydir.NewDirectory(seed)
-	populate(random(t), d, seed, 1000)
+	populate(random(t), d, seed, 5000)
 	b := dump(d, 7, 1<<20)
 	load := func(stripe int, b []byte, see func(keydir.Loc) bool) error {
 		l := keydir.Loader{See: see}

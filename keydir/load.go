@@ -61,11 +61,10 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		if StripeOf(word) != stripe || word>>3 < last>>3 {
 			return ErrDump
 		}
-		if word>>3 != last>>3 && len(l.families) > 0 {
-			if !l.finish(r, last) {
-				return ErrDump
-			}
+		if word>>3 != last>>3 && !l.finish(r, last) {
+			return ErrDump
 		}
+		same := len(l.slots) > 0 && word>>3 == last>>3
 		last = word
 		t := Type(word & typeMask)
 		switch {
@@ -79,6 +78,9 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		default:
 			l.slots = append(l.slots, word, uint64(loc))
 			d.count(t, 1)
+			if same {
+				l.sink()
+			}
 		}
 	}
 	if !l.finish(r, last) {
@@ -88,6 +90,18 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	r.publish()
 	d.regions[stripe].Store(r)
 	return nil
+}
+
+// sink moves the last slot before greater ones of the same hash: what is loaded does not depend on the order in
+// which they came to be. Those of collections are behind them.
+func (l *Loader) sink() {
+	for i := len(l.slots) - slotWords; i > 0; i -= slotWords {
+		a, b := l.slots[i-slotWords:i], l.slots[i:i+slotWords]
+		if a[0]>>3 != b[0]>>3 || slices.Compare(a, b) <= 0 {
+			return
+		}
+		a[0], a[1], b[0], b[1] = b[0], b[1], a[0], a[1]
+	}
 }
 
 // state takes one item of a collection.
@@ -171,6 +185,9 @@ func readElement(b []byte, shape shape) (e dumped, ok bool) {
 
 // finish makes the families of one hash.
 func (l *Loader) finish(r *region, word uint64) bool {
+	if len(l.families) == 0 {
+		return true
+	}
 	for i := range l.families {
 		s := &l.families[i]
 		id, ok := l.family(&r.families, s)
