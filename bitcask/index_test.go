@@ -40,7 +40,7 @@ func wantReplayed(t *testing.T, s *bitcask.Store, indexed bool, replayed uint64)
 	}
 }
 
-func rewriteSealed(t *testing.T, s *bitcask.Store) {
+func mergeSealed(t *testing.T, s *bitcask.Store) {
 	t.Helper()
 	var ids []uint32
 	for _, sg := range s.Segments() {
@@ -70,7 +70,7 @@ func TestIndexSparesReplay(t *testing.T) {
 		put(t, s, fmt.Sprint("key", i), "after")
 	}
 	killed := mem.Clone()
-	rewriteSealed(t, s)
+	mergeSealed(t, s)
 	merged := mem.Clone()
 	closeStore(t, s)
 

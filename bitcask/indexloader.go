@@ -38,6 +38,7 @@ func (s *Store) loadIndex() (*indexContents, error) {
 func (s *Store) unload() {
 	s.spaces.init(s.man.seed)
 	s.spaces.record = 0
+	s.hintless, s.recovery.Replayed, s.recovery.Scanned = nil, 0, 0
 	for _, sg := range s.segments.Load().all() {
 		sg.liveBytes.Store(0)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -39,11 +40,12 @@ const (
 
 // Types of edits.
 const (
-	editAdd    = 1 // id u32: segment id joins the unsealed ones, as the last in log order
-	editSeal   = 2 // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
-	editSwap   = 3 // n u32, n ids u32 out; m u32, m sealedInfo in
-	editClose  = 4 // id u32, length u64, nextSeq u64: everything before length is on disk
-	editNextID = 5 // id u32: ids below are taken (merge output about to be made)
+	editAdd       = 1 // id u32: segment id joins the unsealed ones, as the last in log order
+	editSeal      = 2 // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
+	editSwap      = 3 // n u32, n ids u32 out; m u32, m sealedInfo in
+	editClose     = 4 // id u32, length u64, nextSeq u64: everything before length is on disk
+	editNextID    = 5 // id u32: ids below are taken (merge output about to be made)
+	editCollision = 6 // hash u64: two keys have it
 )
 
 // sealedInfo binds a manifest entry to the bytes of a sealed segment.
@@ -88,6 +90,8 @@ type manifest struct {
 	nextID uint32
 	maxSeq uint64 // highest sequence ever sealed, swapped or closed
 
+	collided map[uint64]bool // hashes, without the spare bits, that two keys have
+
 	closedID  uint32 // active segment at the last clean close ...
 	closedLen uint64 // ... everything before this offset of it is on disk
 }
@@ -99,7 +103,7 @@ func (m *manifest) editSum(offset int64, edit []byte) uint32 {
 
 // createManifest makes the manifest of a new store.
 func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*manifest, error) {
-	m := &manifest{fs: fs, dir: dir, store: store, seed: seed, sealed: map[uint32]sealedInfo{}, nextID: 1}
+	m := &manifest{fs: fs, dir: dir, store: store, seed: seed, sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1}
 	if err := m.rewrite(); err != nil {
 		return nil, err
 	}
@@ -148,6 +152,9 @@ func (m *manifest) rewrite() error {
 	b = m.appendEdit(b, 0, editSwap, swapBody(nil, infos))
 	for _, id := range m.tail {
 		b = m.appendEdit(b, 0, editAdd, binary.LittleEndian.AppendUint32(nil, id))
+	}
+	for _, h := range slices.Sorted(maps.Keys(m.collided)) {
+		b = m.appendEdit(b, 0, editCollision, binary.LittleEndian.AppendUint64(nil, h<<hashSpare))
 	}
 	if m.closedID != 0 {
 		b = m.appendEdit(b, 0, editClose, m.closeBody(m.closedID, m.closedLen, m.maxSeq))
@@ -214,6 +221,8 @@ func (m *manifest) apply(typ byte, body []byte) error {
 		m.addUnsealed(binary.LittleEndian.Uint32(body))
 	case typ == editNextID && len(body) == 4:
 		m.nextID = max(m.nextID, binary.LittleEndian.Uint32(body))
+	case typ == editCollision && len(body) == 8:
+		m.collided[binary.LittleEndian.Uint64(body)>>hashSpare] = true
 	case typ == editSeal && len(body) == sealedInfoSize+4:
 		m.addSealed(parseSealedInfo(body))
 		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))
@@ -287,7 +296,7 @@ func readManifest(fsys vfs.FS, dir string, mode vfs.Mode) (m *manifest, torn boo
 	if err != nil {
 		return nil, false, err
 	}
-	m = &manifest{fs: fsys, dir: dir, file: f, sealed: map[uint32]sealedInfo{}, nextID: 1}
+	m = &manifest{fs: fsys, dir: dir, file: f, sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1}
 	torn, err = m.replay()
 	if err == nil && torn && mode != vfs.ReadOnly {
 		err = f.Truncate(m.size)

@@ -57,8 +57,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Loading is called by Open once it knows which store this is and that it
 	// will replay the changes after a sequence number. replayed is called for
-	// every change of a deadline among them, those of one key in sequence
-	// order; before that, if known is false, once for every deadline there was.
+	// every change of a deadline among them, by several goroutines at a time,
+	// those of one key in sequence order; before that, if known is false, once
+	// for every deadline there was.
 	// Loading may be called again, with 0: then all begins anew. Default: nobody.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
 	// FS is the file system. Default: the operating system's.

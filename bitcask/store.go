@@ -44,12 +44,11 @@ type Store struct {
 
 	index indexState
 
-	recovery  Recovery
-	present   map[string]bool // names in the directory, during Open
-	tail      []*segment      // the unsealed segments in log order, during Open
-	openHints []*hints        // during load
-	replayed  func(DeadlineEvent)
-	hintless  []uint32 // sealed segments that need a hint
+	recovery Recovery
+	present  map[string]bool // names in the directory, during Open
+	tail     []*segment      // the unsealed segments in log order, during Open
+	replayed func(DeadlineEvent)
+	hintless []uint32 // sealed segments that need a hint
 
 	stop   chan struct{}
 	hinter chan struct{}

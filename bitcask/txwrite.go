@@ -54,6 +54,11 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	if err != nil && !damaged(err) {
 		return err
 	}
+	if slot.Type == keydir.None {
+		if err := t.noteCollision(sp, h, false); err != nil {
+			return err
+		}
+	}
 	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !fam.Valid()
 	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
 	if err != nil {
@@ -95,6 +100,9 @@ func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) 
 	if fam, ok := sp.dir.FindFamily(h, key); ok {
 		t.lastFamily, t.lastKey = fam, key
 		return fam, nil
+	}
+	if err := t.noteCollision(sp, h, false); err != nil {
+		return keydir.Family{}, err
 	}
 	t.touch(sp, h, key, typ, keydir.Family{})
 	fam := sp.dir.NewFamily(h, typ, key)
@@ -325,6 +333,11 @@ func (t *Tx) SetDeadline(ns int, key string, ms int64) error {
 		return err
 	}
 	now := keydir.Slot{Type: keydir.Deadline, Loc: loc}
+	if !had {
+		if err := t.noteCollision(sp, h, true); err != nil {
+			return err
+		}
+	}
 	if had {
 		sp.dir.Swap(h, old, now)
 		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: old, new: now})

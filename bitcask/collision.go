@@ -1,0 +1,44 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Collisions of hashes. A slot has 61 bits of the hash of its key, and a billion
+// keys hold a pair that agrees in them with a chance of one in nine. While the
+// store is open the record decides which key a slot is about. Replaying the log
+// cannot afford that: the record that a put replaces is anywhere in the log. So
+// the manifest remembers every hash that two keys had at a time, before the
+// second of them is written, and only for those does replaying read the record.
+
+// hashSpare is how many low bits of a hash do not count.
+const hashSpare = 3
+
+// noteCollision is called before a slot of a key that has none is inserted. If
+// there is one of that hash it is another key's.
+func (t *Tx) noteCollision(sp *space, h uint64, deadline bool) error {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return nil
+		}
+		if (slot.Type == keydir.Deadline) == deadline {
+			return t.s.recordCollision(h)
+		}
+	}
+}
+
+func (s *Store) recordCollision(h uint64) error {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	if s.man.collided[h>>hashSpare] {
+		return nil
+	}
+	if err := s.man.log(editCollision, binary.LittleEndian.AppendUint64(nil, h)); err != nil {
+		return s.log.fail(fmt.Errorf("noting two keys of one hash: %w", err))
+	}
+	return nil
+}

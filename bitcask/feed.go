@@ -1,0 +1,449 @@
+package bitcask
+
+import (
+	"cmp"
+	"container/heap"
+	"errors"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Replaying takes three kinds of goroutines. Readers decode segments, each one
+// from beginning to end, into batches with the hashes of the keys. One merger
+// brings the batches in order of sequence: it passes on runs of entries that no
+// other segment comes between. Appliers take every run and apply the entries of
+// their own stripes: all records of a key are in one stripe, so the order within
+// stripes is all that matters. Records about namespaces wait for everybody.
+
+const (
+	batchEntries = 4096
+	batchBytes   = 256 << 10
+	readAhead    = 2 // batches of a reader that nobody has taken yet
+)
+
+// batch is a piece of a segment, decoded.
+type batch struct {
+	sg      *segment
+	buf     []byte // what entries point into
+	entries []entry
+	hashes  []uint64
+	stops   []int // entries about namespaces
+	users   atomic.Int32
+}
+
+// run is the entries from..to of a batch.
+type run struct {
+	b        *batch
+	from, to int
+}
+
+// feed is one replay of the log.
+type feed struct {
+	s       *Store
+	after   *indexContents
+	free    sync.Pool
+	stop    chan struct{} // closed at the end: readers give up
+	readers sync.WaitGroup
+
+	appliers []*applier
+	runs     []chan run // one for each applier
+	busy     sync.WaitGroup
+	failed   atomic.Bool // an applier has an error
+
+	mu       sync.Mutex // guards what readers note about segments
+	hintless []uint32
+	scanned  int
+}
+
+// reader reads one sealed segment, or all the unsealed ones: where one of those
+// ends decides whether the next one counts.
+type reader struct {
+	segments []*segment
+	minSeq   uint64 // no entry is older
+	out      chan *batch
+	err      error // once out is closed
+
+	b   *batch
+	pos int
+}
+
+func newReader(minSeq uint64, segments ...*segment) *reader {
+	return &reader{segments: segments, minSeq: minSeq, out: make(chan *batch, readAhead)}
+}
+
+func (r *reader) seq() uint64 { return r.b.entries[r.pos].seq }
+
+// readers is a heap by the sequence of the entry at hand.
+type readers []*reader
+
+func (h readers) Len() int           { return len(h) }
+func (h readers) Less(i, j int) bool { return h[i].seq() < h[j].seq() }
+func (h readers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *readers) Push(x any)        { *h = append(*h, x.(*reader)) }
+func (h *readers) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// replayLog applies what the log has after ix.
+func (s *Store) replayLog(ix *indexContents) error {
+	f := &feed{s: s, after: ix, stop: make(chan struct{})}
+	f.free.New = func() any { return new(batch) }
+	list := f.segments()
+	err := f.run(list)
+	s.hintless = append(s.hintless, f.hintless...)
+	s.recovery.Scanned = f.scanned
+	for _, sg := range s.tail {
+		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
+		if err == nil && sg.end < int64(ix.segment(sg.id).length) {
+			err = errIndex // what it knows has been dropped: the disk has lost what was synced
+		}
+	}
+	return err
+}
+
+// segments lists what is to be read, oldest first.
+func (f *feed) segments() []*reader {
+	s := f.s
+	var list []*reader
+	for _, sg := range s.segments.Load().all() {
+		if !sg.sealed() {
+			continue
+		}
+		// Not from the entries: records that follow others have numbers too.
+		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
+		if int64(f.after.segment(sg.id).length) < sg.size.Load()-footerSize {
+			list = append(list, newReader(sg.foot.minSeq, sg))
+		} else if !s.opts.NoHints && !s.present[hintName(sg.id)] {
+			f.hintless = append(f.hintless, sg.id)
+		}
+	}
+	if len(s.tail) > 0 {
+		list = append(list, newReader(0, s.tail...))
+	}
+	slices.SortStableFunc(list, func(a, b *reader) int { return cmp.Compare(a.minSeq, b.minSeq) })
+	return list
+}
+
+// run replays the segments.
+func (f *feed) run(list []*reader) error {
+	for range runtime.GOMAXPROCS(0) {
+		a, runs := newApplier(f.s, f.after), make(chan run, 4)
+		f.appliers, f.runs = append(f.appliers, a), append(f.runs, runs)
+	}
+	var work sync.WaitGroup
+	for i := range f.appliers {
+		work.Go(func() { f.apply(i) })
+	}
+	err := f.merge(list)
+	for _, runs := range f.runs {
+		close(runs)
+	}
+	work.Wait()
+	close(f.stop)
+	f.readers.Wait()
+	errs := []error{err}
+	for _, a := range f.appliers {
+		a.settle()
+		errs = append(errs, a.err)
+	}
+	return errors.Join(errs...)
+}
+
+// apply is an applier: it takes every run.
+func (f *feed) apply(i int) {
+	a, n := f.appliers[i], len(f.appliers)
+	for r := range f.runs[i] {
+		hashes := r.b.hashes[:r.to]
+		for k := r.from; k < r.to && a.err == nil; k++ {
+			if h := hashes[k]; keydir.StripeOf(h)%n == i {
+				a.err = a.apply(r.b.sg, &r.b.entries[k], h)
+			}
+		}
+		if a.err != nil {
+			f.failed.Store(true)
+		}
+		f.release(r.b)
+		f.busy.Done()
+	}
+}
+
+func (f *feed) release(b *batch) {
+	if b.users.Add(-1) == 0 {
+		f.free.Put(b)
+	}
+}
+
+// merge passes on the runs in order.
+func (f *feed) merge(waiting []*reader) error {
+	var h readers
+	started := 0
+	for !f.failed.Load() {
+		// A segment takes part from its lowest sequence on; the next ones are
+		// being read already.
+		for ; started < len(waiting) && started < len(f.appliers)+1; started++ {
+			f.start(waiting[started])
+		}
+		if len(waiting) > 0 && (len(h) == 0 || waiting[0].minSeq <= h[0].seq()) {
+			r := waiting[0]
+			waiting, started = waiting[1:], started-1
+			if more, err := f.next(r); err != nil {
+				return err
+			} else if more {
+				heap.Push(&h, r)
+			}
+			continue
+		}
+		if len(h) == 0 {
+			f.busy.Wait()
+			return nil
+		}
+		more, err := f.pass(h[0], f.limit(h, waiting))
+		if err != nil {
+			return err
+		}
+		if more {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+	return nil // the applier knows why
+}
+
+// limit is the lowest sequence that anybody but the first may have.
+func (f *feed) limit(h readers, waiting []*reader) uint64 {
+	limit := uint64(math.MaxUint64)
+	for i := 1; i < min(len(h), 3); i++ {
+		limit = min(limit, h[i].seq())
+	}
+	if len(waiting) > 0 {
+		limit = min(limit, waiting[0].minSeq)
+	}
+	return limit
+}
+
+// pass passes on the entries at hand below limit, at least one. It reports
+// whether the reader has more.
+func (f *feed) pass(r *reader, limit uint64) (more bool, err error) {
+	b, to := r.b, len(r.b.entries)
+	if b.entries[to-1].seq >= limit {
+		to = r.pos + max(sort.Search(to-r.pos, func(i int) bool { return b.entries[r.pos+i].seq >= limit }), 1)
+	}
+	if len(b.stops) > 0 && b.stops[0] < to {
+		to = b.stops[0]
+	}
+	if r.pos < to {
+		b.users.Add(int32(len(f.runs)))
+		f.busy.Add(len(f.runs))
+		for _, runs := range f.runs {
+			runs <- run{b, r.pos, to}
+		}
+	} else { // about namespaces
+		f.busy.Wait()
+		if f.failed.Load() {
+			return false, nil
+		}
+		if err := f.appliers[0].namespaces(b.sg, &b.entries[to]); err != nil {
+			return false, err
+		}
+		b.stops = b.stops[1:]
+		to++
+	}
+	if r.pos = to; to < len(b.entries) {
+		return true, nil
+	}
+	f.release(b)
+	return f.next(r)
+}
+
+// next waits for the next batch of a reader.
+func (f *feed) next(r *reader) (more bool, err error) {
+	r.pos = 0
+	if r.b = <-r.out; r.b == nil {
+		return false, r.err
+	}
+	return true, nil
+}
+
+// start starts a reader.
+func (f *feed) start(r *reader) {
+	f.readers.Go(func() {
+		defer close(r.out)
+		for _, sg := range r.segments {
+			if sg.dropped {
+				break
+			}
+			if r.err = f.read(r, sg); r.err != nil {
+				break
+			}
+		}
+	})
+}
+
+// read sends the entries of a segment, from its hint where there is a good one
+// and from its data otherwise.
+func (f *feed) read(r *reader, sg *segment) error {
+	if sg.sealed() {
+		if !f.s.opts.NoHints {
+			done, err := f.readHint(r, sg)
+			if done {
+				return err
+			}
+			f.noteHintless(sg.id)
+		}
+		f.mu.Lock()
+		f.scanned++
+		f.mu.Unlock()
+	}
+	err := f.readData(r, newFramesAfter(sg, f.after.segment(sg.id)))
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func (f *feed) noteHintless(id uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hintless = append(f.hintless, id)
+}
+
+// errStopped ends a reader that nobody listens to any more.
+var errStopped = errors.New("stopped")
+
+// send passes a batch on, unless it is empty.
+func (f *feed) send(r *reader, b *batch) error {
+	if len(b.entries) == 0 {
+		f.free.Put(b)
+		return nil
+	}
+	b.users.Store(1)
+	select {
+	case r.out <- b:
+		return nil
+	case <-f.stop:
+		return errStopped
+	}
+}
+
+// batch returns an empty batch.
+func (f *feed) batch(sg *segment) *batch {
+	b := f.free.Get().(*batch)
+	b.sg, b.buf, b.entries, b.hashes, b.stops = sg, b.buf[:0], b.entries[:0], b.hashes[:0], b.stops[:0]
+	return b
+}
+
+// add adds an entry whose bytes stay as they are.
+func (b *batch) add(seed keydir.Seed, e *entry) {
+	if e.Kind == KindNamespaces {
+		b.stops = append(b.stops, len(b.entries))
+	}
+	b.entries = append(b.entries, *e)
+	b.hashes = append(b.hashes, seed.Hash(text(e.Key)))
+}
+
+// readHint is read from the hint; done is false if there is no good one.
+func (f *feed) readHint(r *reader, sg *segment) (done bool, err error) {
+	s, before := f.s, f.after.segment(sg.id).length
+	hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
+	if err == nil {
+		defer func() {
+			if err := hs.close(); err != nil {
+				s.opts.Logger.Warn("closing hint", "file", hintName(sg.id), "err", err)
+			}
+		}()
+		err = hs.check()
+	}
+	if err != nil {
+		if !isNotExist(err) {
+			s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
+			s.removeHint(sg)
+		}
+		return false, nil
+	}
+	for {
+		b := f.batch(sg)
+		hs.buf = b.buf
+		entries, err := hs.next()
+		b.buf = hs.buf
+		if err == io.EOF {
+			return true, nil
+		} else if err != nil {
+			return true, err
+		}
+		for i := range entries {
+			if e := &entries[i]; e.seq > f.after.upTo && uint64(e.at) >= before {
+				b.add(s.man.seed, e)
+			}
+		}
+		if err := f.send(r, b); err != nil {
+			return true, err
+		}
+	}
+}
+
+// readData is read from the frames. io.EOF is the end.
+func (f *feed) readData(r *reader, fr *frames) error {
+	b := f.batch(fr.sg)
+	for {
+		entries, err := f.frame(fr)
+		if err != nil {
+			if serr := f.send(r, b); serr != nil {
+				return serr
+			}
+			return err
+		}
+		for i := range entries {
+			e := &entries[i]
+			if e.seq <= f.after.upTo {
+				continue
+			}
+			n := len(e.Key) + len(e.Elem) + len(e.inline)
+			if len(b.entries) == batchEntries || len(b.entries) > 0 && len(b.buf)+n > cap(b.buf) {
+				if err := f.send(r, b); err != nil {
+					return err
+				}
+				b = f.batch(fr.sg)
+			}
+			b.buf = slices.Grow(b.buf, max(n, batchBytes-len(b.buf)))
+			copied := *e // the frame's bytes go when the next one is read
+			copied.Key, copied.Elem, copied.inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.inline)
+			b.add(f.s.man.seed, &copied)
+		}
+	}
+}
+
+// keep copies bytes into the batch, which has room for them.
+func (b *batch) keep(bytes []byte) []byte {
+	n := len(b.buf)
+	b.buf = append(b.buf, bytes...)
+	return b.buf[n:len(b.buf):len(b.buf)]
+}
+
+// frame reads one frame and judges the end.
+func (f *feed) frame(fr *frames) ([]entry, error) {
+	entries, err := fr.next()
+	var bad *badFrame
+	switch {
+	case err == nil, err != io.EOF && !errors.As(err, &bad):
+		return entries, err
+	case !fr.sg.sealed():
+		if err := f.s.judgeTail(fr, bad); err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	case bad != nil:
+		return nil, &CorruptError{fr.sg.name, bad.at, bad.reason}
+	}
+	return nil, err
+}

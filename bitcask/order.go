@@ -1,0 +1,71 @@
+package bitcask
+
+import (
+	"container/heap"
+	"io"
+)
+
+// Segments are merged by sequence number, like sorted files.
+
+// source yields the entries of one segment in order.
+type source struct {
+	sg      *segment
+	next    func() ([]entry, error)
+	entries []entry
+}
+
+// fill makes sure that an entry is at hand.
+func (src *source) fill() error {
+	for len(src.entries) == 0 {
+		var err error
+		if src.entries, err = src.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sources is a heap by the sequence of the entry at hand.
+type sources []*source
+
+func (h sources) Len() int           { return len(h) }
+func (h sources) Less(i, j int) bool { return h[i].entries[0].seq < h[j].entries[0].seq }
+func (h sources) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *sources) Push(x any)        { *h = append(*h, x.(*source)) }
+func (h *sources) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// inOrder calls fn for every entry of all sources, lowest sequence first.
+func inOrder(list []*source, fn func(sg *segment, e *entry) error) error {
+	var h sources
+	for _, src := range list {
+		if err := src.fill(); err == nil {
+			h = append(h, src)
+		} else if err != io.EOF {
+			return err
+		}
+	}
+	heap.Init(&h)
+	for len(h) > 0 {
+		src := h[0]
+		if err := fn(src.sg, &src.entries[0]); err != nil {
+			return err
+		}
+		src.entries = src.entries[1:]
+		if err := src.fill(); err == io.EOF {
+			heap.Pop(&h)
+			continue
+		} else if err != nil {
+			return err
+		}
+		// Segments mostly follow one another: look before re-sorting.
+		if len(h) > 1 {
+			heap.Fix(&h, 0)
+		}
+	}
+	return nil
+}
