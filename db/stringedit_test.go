@@ -34,7 +34,7 @@ func TestStringEdits(t *testing.T) {
 			case "GetAndPersist":
 				equal(t, "TTL", ttl, db.NoTTL)
 			default:
-				equal(t, "TTL of about an hour", ttl > 59*time.Minute && ttl <= time.Hour, true)
+				equal(t, "TTL of about an hour", ttl > 59*time.Minute && ttl < 61*time.Minute, true)
 			}
 			_, err = k.Key("s").Delete()
 			must(t, err)
