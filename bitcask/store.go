@@ -36,7 +36,7 @@ type Store struct {
 	manifestMu sync.Mutex // guards man once the store is open
 	man        *manifest
 
-	upkeep sync.Mutex // held by whoever reads whole segments or removes files: merge, hint builder, check
+	upkeep turn // held by whoever reads whole segments or removes files: merge, hint builder, check
 
 	leftMu     sync.Mutex // guards left and leftSpaces: dropped, not yet counted as dead
 	left       []keydir.Dropped
@@ -86,7 +86,7 @@ var errOutdated = errors.New("the store has changed while it was opened")
 
 func open(dir string, o *Options) (_ *Store, err error) {
 	begin := time.Now()
-	s := &Store{dir: dir, opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s := &Store{dir: dir, upkeep: newTurn(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
 	s.segments.Store(new(segmentSet))
