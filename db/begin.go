@@ -42,4 +42,4 @@ func (t *Tx) Len() int { return t.log.Len(t.ns) }
 
 // Now is the moment of the transaction in Unix milliseconds, by the store's
 // clock, which never goes backwards.
-func (t *Tx) Now() int64 { return t.clock }
+func (t *Tx) Now() int64 { return t.now() }

@@ -168,7 +168,7 @@ func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
 		return false, err
 	}
 	now, had := s.deadlines.Get(space, key)
-	if !had || now != deadline || now > t.clock {
+	if !had || now != deadline || now > t.now() {
 		return false, t.end(nil)
 	}
 	t.expired++

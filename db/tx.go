@@ -23,7 +23,7 @@ type unit struct {
 	store *Store
 	log   *bitcask.Tx
 	write bool
-	clock int64 // Unix milliseconds: one moment for the whole transaction
+	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 if nobody has asked
 	err   error // first read error of an iterator
 
 	own *firstTx // it, if it goes back to the pool
@@ -149,7 +149,7 @@ var pool = sync.Pool{New: func() any { return new(firstTx) }}
 // ownTx is newTx for a transaction that no caller gets to see.
 func (s *Store) ownTx(log *bitcask.Tx, write bool) *Tx {
 	first := pool.Get().(*firstTx)
-	first.unit = unit{store: s, log: log, write: write, clock: s.clock.now(), deadlines: first.unit.deadlines, own: first}
+	first.unit = unit{store: s, log: log, write: write, deadlines: first.unit.deadlines, own: first}
 	first.Tx = Tx{unit: &first.unit, ns: s.ns}
 	log.Borrow() // the caller waits for the commit with what it gave
 	return &first.Tx
@@ -258,7 +258,14 @@ func (t *Tx) fail(err error) {
 	}
 }
 
-func (t *Tx) now() int64 { return t.clock }
+// now is the moment of the transaction. A call on a handle looks at the clock when it
+// first needs it, which most do not; a closure has the moment of its begin.
+func (t *unit) now() int64 {
+	if t.clock == 0 {
+		t.clock = t.store.clock.now()
+	}
+	return t.clock
+}
 
 // rand is the source of chance of commands that pick at random.
 func (t *Tx) rand() uint64 { return rand.Uint64() }
@@ -267,7 +274,7 @@ func (t *Tx) rand() uint64 { return rand.Uint64() }
 func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ Type) bool) error {
 	space := t.store.log.Space(ns)
 	return t.log.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
-		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.clock {
+		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.now() {
 			return true
 		}
 		return fn(h, key, typ)
@@ -292,7 +299,7 @@ func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 // so that what it does next starts from nothing.
 func (t *txn) hideExpired(key string) (bool, error) {
 	ms, ok := t.store.deadlines.Get(t.space(), key)
-	if !ok || ms > t.clock {
+	if !ok || ms > t.now() {
 		return false, nil
 	}
 	if !t.write {
