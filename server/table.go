@@ -113,6 +113,7 @@ func init() {
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, watchCommands, geoCommands,
+		transferCommands, objectCommands,
 	} {
 		Commands = append(Commands, group...)
 	}

@@ -1,0 +1,154 @@
+package db
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stavedb/stave/internal/rdb"
+	"github.com/stavedb/stave/structures"
+)
+
+var (
+	// ErrPayload is returned by Key.Restore for a payload of a newer Redis, and for one whose checksum does not fit.
+	ErrPayload = rdb.ErrPayload
+	// ErrBadPayload is returned by Key.Restore for a payload that holds no value, or one of a type that a store has not.
+	ErrBadPayload = rdb.ErrFormat
+)
+
+// Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10 (Redis 7.0). It
+// returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
+func (k Key) Dump() ([]byte, error) {
+	t, err := k.read()
+	if err != nil {
+		return nil, err
+	}
+	payload, err := k.dump(t)
+	return owned(payload, k.done(t, err))
+}
+
+func (k Key) dump(t *Tx) ([]byte, error) {
+	typ, err := k.on(t).Type()
+	if err != nil {
+		return nil, err
+	}
+	var w rdb.Writer
+	fits := func() bool { return w.Len() <= structures.MaxString }
+	part := func(b []byte) bool {
+		w.Bytes(b)
+		return fits()
+	}
+	start := func(kind rdb.Kind) func(int) { return func(n int) { w.Begin(kind, n) } }
+	txn := t.txn()
+	switch typ {
+	case TypeNone:
+		return nil, ErrNotFound
+	case TypeString:
+		var value []byte
+		value, _, err = structures.String{Txn: txn, Key: k.key}.Get(nil)
+		w.Begin(rdb.String, 0)
+		w.Bytes(value)
+	case TypeList:
+		err = structures.List{Txn: txn, Key: k.key}.Visit(0, -1, start(rdb.List), part)
+	case TypeSet:
+		err = structures.Set{Txn: txn, Key: k.key}.Visit(start(rdb.Set), part)
+	case TypeHash:
+		err = structures.Hash{Txn: txn, Key: k.key}.Visit(start(rdb.Hash), func(name, value []byte) bool { return part(name) && part(value) })
+	case TypeSortedSet:
+		all := structures.RankRange{Start: 0, Stop: -1}
+		err = structures.SortedSet{Txn: txn, Key: k.key}.Visit(all, start(rdb.SortedSet), func(member []byte, score float64) bool {
+			w.Bytes(member)
+			w.Score(score)
+			return fits()
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !fits() {
+		return nil, structures.ErrTooLong
+	}
+	return w.Seal(), nil
+}
+
+// RestoreOptions are the conditions and the deadline of Key.Restore.
+type RestoreOptions struct {
+	// Replace takes the place of what the key holds. Default: Restore fails with ErrExists.
+	Replace bool
+	// Deadline is the moment from which the key is gone; one that has passed leaves no key. Default: none.
+	Deadline time.Time
+}
+
+// Restore makes the key hold what a payload of Dump, or of DUMP of any Redis up to 7.4, holds. It fails with ErrExists if
+// the key exists and may not be replaced, with ErrPayload or ErrBadPayload if the payload is not good, and with an error of
+// package structures if a name or a value in it is too long. Nothing has changed then. O(n).
+func (k Key) Restore(payload []byte, o RestoreOptions) error {
+	t, err := k.write()
+	if err != nil {
+		return err
+	}
+	mark := t.Savepoint()
+	if err = k.restore(t, payload, o); err != nil {
+		t.RollbackTo(mark)
+	}
+	return k.done(t, err)
+}
+
+func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
+	typ, err := k.on(t).Type()
+	if err != nil {
+		return err
+	}
+	if typ != TypeNone && !o.Replace {
+		return ErrExists
+	}
+	value, err := rdb.Decode(payload)
+	if err != nil {
+		return err
+	}
+	if _, err := k.on(t).Delete(); err != nil {
+		return err
+	}
+	ms := int64(0)
+	if !o.Deadline.IsZero() {
+		if ms = o.Deadline.UnixMilli(); ms <= t.now() {
+			return nil
+		}
+	}
+	if err := k.put(t, value); err != nil || ms == 0 {
+		return err
+	}
+	_, err = k.on(t).Expire(ms, t.now(), 0)
+	return err
+}
+
+// put writes a decoded value to a key that does not exist.
+func (k Key) put(t *Tx, v rdb.Value) (err error) {
+	txn := t.txn()
+	switch v.Kind {
+	case rdb.String:
+		_, err = structures.String{Txn: txn, Key: k.key}.Set(v.Elements[0], SetOptions{})
+	case rdb.List:
+		_, err = structures.List{Txn: txn, Key: k.key}.Push(structures.Back, v.Elements)
+	case rdb.Set:
+		members := make([]string, len(v.Elements))
+		for i, member := range v.Elements {
+			members[i] = string(member)
+		}
+		_, err = structures.Set{Txn: txn, Key: k.key}.Add(members)
+	case rdb.Hash:
+		fields := make([]Field, 0, len(v.Elements)/2)
+		for i := 0; i < len(v.Elements); i += 2 {
+			fields = append(fields, Field{Name: string(v.Elements[i]), Value: v.Elements[i+1]})
+		}
+		_, err = structures.Hash{Txn: txn, Key: k.key}.PutAll(fields)
+	case rdb.SortedSet:
+		members := make([]Scored, len(v.Elements))
+		for i, member := range v.Elements {
+			members[i] = Scored{Member: string(member), Score: v.Scores[i]}
+		}
+		_, err = structures.SortedSet{Txn: txn, Key: k.key}.Add(structures.AddOptions{}, members)
+	default:
+		err = errors.New("BUG: db: a decoded value of no kind")
+	}
+	return err
+}

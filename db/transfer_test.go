@@ -1,0 +1,180 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/rdb"
+	"github.com/stavedb/stave/structures"
+)
+
+// oneOfEach makes a key of every type, called as the type is.
+func oneOfEach(t *testing.T, k keys) []string {
+	t.Helper()
+	must(t, k.String("string").Put([]byte("value")))
+	_, err := k.Hash("hash").PutAll(db.Field{Name: "f", Value: []byte("v")}, db.Field{Name: "", Value: []byte{}})
+	must(t, err)
+	_, err = k.List("list").PushBack([]byte("a"), []byte(""), []byte("c"))
+	must(t, err)
+	_, err = k.List("list").PushFront([]byte("front"))
+	must(t, err)
+	_, err = k.Set("set").Add("a", "b", "")
+	must(t, err)
+	_, err = k.SortedSet("zset").Add(db.Scored{Member: "m", Score: -1.5}, db.Scored{Member: "", Score: 2})
+	must(t, err)
+	return []string{"string", "hash", "list", "set", "zset"}
+}
+
+// content is what a key holds, on one line.
+func content(t *testing.T, k keys, key string) string {
+	t.Helper()
+	typ, err := k.Key(key).Type()
+	must(t, err)
+	switch typ {
+	case db.TypeString:
+		value, err := k.String(key).Get()
+		must(t, err)
+		return fmt.Sprintf("%q", value)
+	case db.TypeHash:
+		fields := ok[[]db.Field](t)(k.Hash(key).Entries())
+		slices.SortFunc(fields, func(a, b db.Field) int { return len(a.Name) - len(b.Name) })
+		return fmt.Sprintf("%q", fields)
+	case db.TypeList:
+		return fmt.Sprintf("%q", ok[[][]byte](t)(k.List(key).Range(0, -1)))
+	case db.TypeSet:
+		members := ok[[]string](t)(k.Set(key).Members())
+		slices.Sort(members)
+		return fmt.Sprintf("%q", members)
+	case db.TypeSortedSet:
+		return fmt.Sprint(ok[[]db.Scored](t)(k.SortedSet(key).Range(db.RankRange{Stop: -1})))
+	}
+	return "nothing"
+}
+
+func TestCopyTo(t *testing.T) {
+	both(t, func(t *testing.T, k keys) {
+		for _, key := range oneOfEach(t, k) {
+			want := content(t, k, key)
+			ok[bool](t)(k.Key(key).Expire(time.Hour))
+			equal(t, "copied", ok[bool](t)(k.Key(key).CopyTo(0, "copy", true)), true)
+			equal(t, "the copy of a "+key, content(t, k, "copy"), want)
+			ttl, err := k.Key("copy").TTL()
+			must(t, err)
+			equal(t, "the deadline is copied", ttl > 59*time.Minute, true)
+			ok[bool](t)(k.Key(key).Persist())
+			equal(t, "the source of a "+key, content(t, k, key), want)
+			equal(t, "copied over a key", ok[bool](t)(k.Key(key).CopyTo(0, "copy", false)), false)
+			equal(t, "moved", ok[bool](t)(k.Key(key).MoveTo(3)), true)
+			equal(t, "left behind", content(t, k, key), "nothing")
+			equal(t, "moved again", ok[bool](t)(k.Key(key).MoveTo(3)), false)
+		}
+		if _, err := k.Key("copy").CopyTo(0, "copy", true); err != db.ErrSameKey {
+			t.Errorf("a copy over itself: %v", err)
+		}
+		if _, err := k.Key("copy").MoveTo(0); err != db.ErrSameKey {
+			t.Errorf("a move to where it is: %v", err)
+		}
+		if _, err := k.Key("copy").MoveTo(99); err != db.ErrNamespace {
+			t.Errorf("a move out of the store: %v", err)
+		}
+	})
+	s := open(t)
+	want := content(t, s, oneOfEach(t, s)[2])
+	ok[bool](t)(s.Key("list").MoveTo(3))
+	other := ok[*db.Store](t)(s.Use(3))
+	equal(t, "in the other namespace", content(t, other, "list"), want)
+}
+
+func TestDumpAndRestore(t *testing.T) {
+	both(t, func(t *testing.T, k keys) {
+		for _, key := range oneOfEach(t, k) {
+			payload := ok[[]byte](t)(k.Key(key).Dump())
+			must(t, k.Key("copy").Restore(payload, db.RestoreOptions{Replace: true, Deadline: time.Now().Add(time.Hour)}))
+			equal(t, "the copy of a "+key, content(t, k, "copy"), content(t, k, key))
+			ttl, err := k.Key("copy").TTL()
+			must(t, err)
+			equal(t, "has the deadline", ttl > 59*time.Minute, true)
+			if err := k.Key("copy").Restore(payload, db.RestoreOptions{}); !errors.Is(err, db.ErrExists) {
+				t.Errorf("over a key: %v", err)
+			}
+			payload[len(payload)-1]++
+			if err := k.Key("copy").Restore(payload, db.RestoreOptions{Replace: true}); !errors.Is(err, db.ErrPayload) {
+				t.Errorf("damaged: %v", err)
+			}
+			equal(t, "after a refusal", content(t, k, "copy"), content(t, k, key))
+		}
+		payload := ok[[]byte](t)(k.Key("set").Dump())
+		must(t, k.Key("copy").Restore(payload, db.RestoreOptions{Replace: true, Deadline: time.UnixMilli(1)}))
+		equal(t, "with a deadline that has passed", content(t, k, "copy"), "nothing")
+		if _, err := k.Key("none").Dump(); !errors.Is(err, db.ErrNotFound) {
+			t.Errorf("a dump of nothing: %v", err)
+		}
+	})
+}
+
+// A name that is too long for a record is only met when something was written: that is taken back.
+func TestRestoreTakesBack(t *testing.T) {
+	s := open(t)
+	must(t, s.String("k").Put([]byte("old")))
+	must(t, s.Update(func(tx *db.Tx) error {
+		payload := rdbHash("short", string(make([]byte, 1<<16)))
+		if err := tx.Key("k").Restore(payload, db.RestoreOptions{Replace: true}); err != structures.ErrNameTooLong {
+			t.Errorf("a name of 64 KiB: %v", err)
+		}
+		return nil
+	}))
+	equal(t, "value", content(t, s, "k"), `"old"`)
+}
+
+func TestRandomKey(t *testing.T) {
+	both(t, func(t *testing.T, k keys) {
+		if _, err := k.Keyspace().RandomKey(); !errors.Is(err, db.ErrNotFound) {
+			t.Errorf("of nothing: %v", err)
+		}
+		for n := range 200 {
+			must(t, k.String(fmt.Sprint("key", n)).Put(nil))
+			if n == 4 {
+				seen := map[string]bool{}
+				for range 1000 {
+					seen[ok[string](t)(k.Keyspace().RandomKey())] = true
+				}
+				equal(t, "keys met in 1000 draws of five", len(seen), 5)
+			}
+		}
+		seen := map[string]bool{}
+		for range 100 {
+			seen[ok[string](t)(k.Keyspace().RandomKey())] = true
+		}
+		equal(t, "more than a few keys are met", len(seen) > 10, true)
+	})
+}
+
+func ExampleKey_Dump() {
+	store := example()
+	defer store.Close()
+
+	_, err := store.Set("tags").Add("a", "b")
+	check(err)
+	payload, err := store.Key("tags").Dump()
+	check(err)
+	check(store.Key("copy").Restore(payload, db.RestoreOptions{Deadline: time.Now().Add(time.Hour)}))
+	n, err := store.Set("copy").Len()
+	check(err)
+	fmt.Println(n)
+	// Output: 2
+}
+
+// rdbHash is the payload of a hash whose fields are empty.
+func rdbHash(names ...string) []byte {
+	var w rdb.Writer
+	w.Begin(rdb.Hash, len(names))
+	for _, name := range names {
+		w.Bytes([]byte(name))
+		w.Bytes(nil)
+	}
+	return w.Seal()
+}

@@ -1,0 +1,71 @@
+// Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version of
+// the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server reads, and
+// reads all encodings of strings, lists, sets, hashes and sorted sets up to version 12 (Redis 7.4), those of the days of
+// ziplists among them. Hashes with deadlines of fields, streams and modules' types are refused.
+//
+// The format is described in the sources of Redis: rdb.c, listpack.c, ziplist.c, zipmap.c, intset.c and lzf_d.c.
+//
+// A payload is not trusted. Lengths are checked against what is left, counts are not believed at all, and what compressed
+// strings inflate to is bounded. All functions are pure.
+package rdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc64"
+)
+
+// Version is the version of the format that is written, Newest the latest that is read.
+const (
+	Version = 10
+	Newest  = 12
+)
+
+var (
+	// ErrPayload says that the version is too new or that the checksum does not fit: the payload was not made by DUMP, or
+	// did not arrive whole.
+	ErrPayload = errors.New("rdb: payload version or checksum are wrong")
+	// ErrFormat says that the payload holds no value, or one of a type that is not read.
+	ErrFormat = errors.New("rdb: bad data format")
+)
+
+// footer is the length of what follows the value: the version, two bytes, and the checksum, eight, both little-endian.
+const footer = 10
+
+// table is of the polynomial of Jones, as Redis uses it, in the bit order of hash/crc64.
+var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
+
+// checksum is the CRC without the inversions at both ends that hash/crc64 has.
+func checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), table, b) }
+
+// Kind is what a value is.
+type Kind uint8
+
+// The kinds of values.
+const (
+	String Kind = iota
+	List
+	Set
+	SortedSet
+	Hash
+)
+
+// Value is a decoded value. Its slices may be parts of the payload.
+type Value struct {
+	Kind     Kind
+	Elements [][]byte  // the string alone; elements; members; names and values of fields in turns
+	Scores   []float64 // of a sorted set's members
+}
+
+// open verifies the footer and returns the value before it.
+func open(payload []byte) ([]byte, error) {
+	if len(payload) < footer {
+		return nil, ErrPayload
+	}
+	body := payload[:len(payload)-footer]
+	end := payload[len(body):]
+	if binary.LittleEndian.Uint16(end) > Newest || binary.LittleEndian.Uint64(end[2:]) != checksum(payload[:len(body)+2]) {
+		return nil, ErrPayload
+	}
+	return body, nil
+}

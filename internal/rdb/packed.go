@@ -1,0 +1,193 @@
+package rdb
+
+import "encoding/binary"
+
+// The formats of small collections, each one string: listpacks, and from the time before them ziplists, zipmaps and
+// intsets. A reader is on the inside of that string. The functions append elements to a list.
+
+const packEnd = 0xff
+
+// listpack reads a header of six bytes (all bytes, elements), and the elements: an encoding, the data, and the length of
+// both once more, by which a listpack is walked backwards.
+func (r *reader) listpack(list [][]byte) [][]byte {
+	r.header(6)
+	for !r.failed {
+		before := len(r.rest)
+		b := r.byte()
+		if b == packEnd {
+			break
+		}
+		list = append(list, r.listpackElement(b))
+		r.take(backLength(uint64(before - len(r.rest))))
+	}
+	return r.ended(list)
+}
+
+// header passes over a header that begins with the size of all.
+func (r *reader) header(n uint64) {
+	size := len(r.rest)
+	if b := r.take(n); b != nil && uint64(binary.LittleEndian.Uint32(b)) != uint64(size) {
+		r.fail()
+	}
+}
+
+// ended returns the list, unless bytes follow its end.
+func (r *reader) ended(list [][]byte) [][]byte {
+	if len(r.rest) > 0 {
+		r.fail()
+	}
+	return list
+}
+
+// backLength is how many bytes it takes to write the length of an element, seven bits in each. The limits are Redis's: from
+// the second on they are one less than what would fit.
+func backLength(n uint64) uint64 {
+	switch {
+	case n <= 1<<7-1:
+		return 1
+	case n < 1<<14-1:
+		return 2
+	case n < 1<<21-1:
+		return 3
+	case n < 1<<28-1:
+		return 4
+	}
+	return 5
+}
+
+func (r *reader) listpackElement(b byte) []byte {
+	switch {
+	case b&0x80 == 0:
+		return decimal(int64(b))
+	case b&0xc0 == 0x80:
+		return r.take(uint64(b & 0x3f))
+	case b&0xe0 == 0xc0:
+		n := int64(b&0x1f)<<8 | int64(r.byte())
+		return decimal(n << 51 >> 51) // 13 bits, signed
+	case b&0xf0 == 0xe0:
+		return r.take(uint64(b&0x0f)<<8 | uint64(r.byte()))
+	}
+	switch b {
+	case 0xf0:
+		if b := r.take(4); b != nil {
+			return r.take(uint64(binary.LittleEndian.Uint32(b)))
+		}
+		return nil
+	case 0xf1:
+		return r.integer(2)
+	case 0xf2:
+		return r.integer(3)
+	case 0xf3:
+		return r.integer(4)
+	case 0xf4:
+		return r.integer(8)
+	}
+	r.fail()
+	return nil
+}
+
+// integer reads a signed little-endian integer.
+func (r *reader) integer(size uint64) []byte {
+	var u uint64
+	for i, b := range r.take(size) {
+		u |= uint64(b) << (8 * i)
+	}
+	shift := 64 - 8*size
+	return decimal(int64(u<<shift) >> shift)
+}
+
+// ziplist reads a header of ten bytes (all bytes, where the last element is, elements), and the elements: the length of
+// the one before, an encoding, the data.
+func (r *reader) ziplist(list [][]byte) [][]byte {
+	r.header(10)
+	for !r.failed {
+		before := r.byte()
+		if before == packEnd {
+			break
+		}
+		if before == 0xfe {
+			r.take(4)
+		}
+		list = append(list, r.ziplistElement(r.byte()))
+	}
+	return r.ended(list)
+}
+
+func (r *reader) ziplistElement(b byte) []byte {
+	switch b >> 6 {
+	case 0:
+		return r.take(uint64(b & 0x3f))
+	case 1:
+		return r.take(uint64(b&0x3f)<<8 | uint64(r.byte()))
+	case 2:
+		if b := r.take(4); b != nil {
+			return r.take(uint64(binary.BigEndian.Uint32(b)))
+		}
+		return nil
+	}
+	switch b {
+	case 0xc0:
+		return r.integer(2)
+	case 0xd0:
+		return r.integer(4)
+	case 0xe0:
+		return r.integer(8)
+	case 0xf0:
+		return r.integer(3)
+	case 0xfe:
+		return r.integer(1)
+	}
+	if b >= 0xf1 && b <= 0xfd {
+		return decimal(int64(b) - 0xf1)
+	}
+	r.fail()
+	return nil
+}
+
+// zipmap reads the number of fields, which counts only up to 253, and the fields: a length and the name, a length, how many
+// bytes are unused behind the value, the value, and those bytes.
+func (r *reader) zipmap(list [][]byte) [][]byte {
+	r.byte()
+	for !r.failed {
+		b := r.byte()
+		if b == packEnd {
+			break
+		}
+		name := r.take(r.zipmapLength(b))
+		size := r.zipmapLength(r.byte())
+		unused := r.byte()
+		list = append(list, name, r.take(size))
+		r.take(uint64(unused))
+	}
+	return r.ended(list)
+}
+
+func (r *reader) zipmapLength(b byte) uint64 {
+	switch {
+	case b < 0xfe:
+		return uint64(b)
+	case b == 0xfe:
+		if b := r.take(4); b != nil {
+			return uint64(binary.LittleEndian.Uint32(b))
+		}
+	}
+	r.fail()
+	return 0
+}
+
+// intset reads the size of an integer, how many there are, and them.
+func (r *reader) intset(list [][]byte) [][]byte {
+	head := r.take(8)
+	if head == nil {
+		return nil
+	}
+	size, n := uint64(binary.LittleEndian.Uint32(head)), uint64(binary.LittleEndian.Uint32(head[4:]))
+	if size != 2 && size != 4 && size != 8 || n*size != uint64(len(r.rest)) {
+		r.fail()
+		return nil
+	}
+	for range n {
+		list = append(list, r.integer(size))
+	}
+	return list
+}

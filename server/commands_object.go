@@ -1,0 +1,159 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/stavedb/stave/db"
+)
+
+var objectCommands = []*Command{{
+	Name: "object", Arity: -2, Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on the subcommand",
+	Summary: "Describes how a key is kept.", Syntax: "subcommand", run: func(c *call) error { return errArity("object") },
+	Subcommands: []*Command{
+		{
+			Name: "object|encoding", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "2.2.3",
+			Complexity: "O(1): up to 512 elements are looked at", Syntax: "key", run: objectEncoding,
+			Summary: "Returns the encoding that Redis would have for a value of this kind and size.",
+		},
+		{
+			Name: "object|freq", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "4.0.0", Complexity: "O(1)", Syntax: "key",
+			Summary: "Is refused: how often keys are used is not kept.", run: objectFreq,
+		},
+		{
+			Name: "object|help", Arity: 2, Flags: Loading | Stale | keyspace, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			run: containerHelp,
+		},
+		{
+			Name: "object|idletime", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
+			Summary: "Returns 0: access times are not kept.", run: func(c *call) error { return c.ofKey(func() error { c.out.Int(0); return nil }) },
+		},
+		{
+			Name: "object|refcount", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
+			Summary: "Returns 1: values are not shared.", run: func(c *call) error { return c.ofKey(func() error { c.out.Int(1); return nil }) },
+		},
+	},
+}}
+
+var objectKey = []Keys{{Use: "RO", First: 2, Step: 1}}
+
+// ofKey replies a null if the key does not exist, and otherwise what reply does.
+func (c *call) ofKey(reply func() error) error {
+	exists, err := c.tx.Key(c.key(2)).Exists()
+	switch {
+	case err != nil:
+		return err
+	case !exists:
+		c.out.Null()
+		return nil
+	}
+	return reply()
+}
+
+func objectFreq(c *call) error {
+	return c.ofKey(func() error {
+		return replyError("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
+			"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+	})
+}
+
+// Limits of the encodings of Redis 7.4, as it is configured by default.
+const (
+	longestInt      = 20   // bytes of a string that is an integer
+	longestEmbedded = 44   // bytes of a string within its object
+	longestPacked   = 64   // bytes of an element of a listpack
+	mostPacked      = 128  // elements of a listpack; fields have a limit of their own
+	mostFields      = 512  // fields
+	mostIntegers    = 512  // members of a set of integers
+	listpackBytes   = 8192 // of a list
+)
+
+// objectEncoding is OBJECT ENCODING. The store has one encoding a type; clients and tests want to see one of Redis's names,
+// so it says what a value of this size would have there if it was just made.
+func objectEncoding(c *call) error {
+	typ, err := c.tx.Key(c.key(2)).Type()
+	if err != nil {
+		return err
+	}
+	encoding := ""
+	switch typ {
+	case db.TypeNone:
+		c.out.Null()
+		return nil
+	case db.TypeString:
+		encoding, err = stringEncoding(c.tx.String(c.key(2)))
+	case db.TypeList:
+		encoding, err = listEncoding(c.tx.List(c.key(2)))
+	case db.TypeSet:
+		encoding, err = setEncoding(c.tx.Set(c.key(2)))
+	case db.TypeHash:
+		encoding, err = packedEncoding(mostFields, "hashtable", c.tx.Hash(c.key(2)).Visit)
+	case db.TypeSortedSet:
+		encoding, err = sortedSetEncoding(c.tx.SortedSet(c.key(2)))
+	}
+	return c.text(encoding, err)
+}
+
+func stringEncoding(s db.String) (string, error) {
+	n, err := s.Len()
+	switch {
+	case err != nil:
+		return "", err
+	case n > longestEmbedded:
+		return "raw", nil
+	case n <= longestInt:
+		value, err := s.Get()
+		if err != nil && !errors.Is(err, db.ErrNotFound) {
+			return "", err
+		}
+		if _, ok := parseInt(value); ok {
+			return "int", nil
+		}
+	}
+	return "embstr", nil
+}
+
+// packedEncoding is listpack for a collection with few small elements, otherwise large.
+func packedEncoding(most int, large string, visit func(start func(int), visit func(name, value []byte) bool) error) (string, error) {
+	n, encoding := 0, "listpack"
+	err := visit(func(size int) { n = size }, func(name, value []byte) bool {
+		if n > most || len(name) > longestPacked || len(value) > longestPacked {
+			encoding = large
+		}
+		return encoding != large
+	})
+	return encoding, err
+}
+
+func setEncoding(s db.Set) (string, error) {
+	n, integers, packed := 0, true, true
+	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
+		_, isInt := parseInt(member)
+		integers = integers && isInt && n <= mostIntegers
+		packed = packed && len(member) <= longestPacked && n <= mostPacked
+		return integers || packed
+	})
+	switch {
+	case integers:
+		return "intset", err
+	case packed:
+		return "listpack", err
+	}
+	return "hashtable", err
+}
+
+func sortedSetEncoding(z db.SortedSet) (string, error) {
+	return packedEncoding(mostPacked, "skiplist", func(start func(int), visit func(name, value []byte) bool) error {
+		return z.Visit(db.RankRange{Stop: -1}, start, func(member []byte, _ float64) bool { return visit(member, nil) })
+	})
+}
+
+func listEncoding(l db.List) (string, error) {
+	size, encoding := 6+1, "listpack" // the header and the end
+	err := l.Visit(0, -1, nil, func(value []byte) bool {
+		if size += len(value) + 2; size > listpackBytes {
+			encoding = "quicklist"
+		}
+		return encoding == "listpack"
+	})
+	return encoding, err
+}

@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/server"
+)
+
+// The encodings are Redis 7.4's for a value that was just made.
+func TestObject(t *testing.T) {
+	s := server.NewSession(openStore(t), nil)
+	many := func(command string, n int, one string) string {
+		var text strings.Builder
+		text.WriteString(command)
+		for i := range n {
+			text.WriteString(" " + strings.ReplaceAll(one, "#", fmt.Sprint(i)))
+		}
+		return text.String()
+	}
+	long := strings.Repeat("x", 65)
+	for _, tt := range []struct{ make, want string }{
+		{"SET k 9223372036854775807", "int"}, {"SET k 01", "embstr"}, {"SET k " + long[:44], "embstr"}, {"SET k " + long[:45], "raw"},
+		{"RPUSH k a", "listpack"}, {many("RPUSH k", 2000, "elem#"), "quicklist"},
+		{many("SADD k", 512, "#"), "intset"}, {many("SADD k", 513, "#"), "hashtable"}, {"SADD k 1 a", "listpack"}, {"SADD k " + long, "hashtable"},
+		{many("SADD k", 129, "m#"), "hashtable"}, {many("HSET k", 512, "f# v"), "listpack"}, {many("HSET k", 513, "f# v"), "hashtable"},
+		{"HSET k f " + long, "hashtable"}, {many("ZADD k", 128, "# m#"), "listpack"}, {many("ZADD k", 129, "# m#"), "skiplist"},
+		{"ZADD k 1 " + long, "skiplist"},
+	} {
+		ask(s, "DEL k\r\n")
+		if reply, err := (&stavePeer{s}).do(strings.Fields(tt.make)); err != nil || reply.IsError() {
+			t.Fatalf("%.40s: %s, %v", tt.make, show(reply), err)
+		}
+		if got := ask(s, "OBJECT ENCODING k\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(tt.want), tt.want) {
+			t.Errorf("%.40s: %q, want %s", tt.make, got, tt.want)
+		}
+	}
+	for in, want := range map[string]string{
+		"OBJECT REFCOUNT k":    ":1\r\n",
+		"OBJECT IDLETIME k":    ":0\r\n",
+		"OBJECT ENCODING none": "$-1\r\n",
+		"OBJECT REFCOUNT none": "$-1\r\n",
+		"OBJECT FREQ none":     "$-1\r\n",
+		"OBJECT IDLETIME none": "$-1\r\n",
+		"OBJECT":               "-ERR wrong number of arguments for 'object' command\r\n",
+		"OBJECT nope k":        "-ERR unknown subcommand 'nope'. Try OBJECT HELP.\r\n",
+	} {
+		if got := ask(s, in+"\r\n"); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+	if got := ask(s, "OBJECT FREQ k\r\n"); !strings.HasPrefix(got, "-ERR An LFU maxmemory policy is not selected") {
+		t.Errorf("OBJECT FREQ: %q", got)
+	}
+	if got := ask(s, "OBJECT HELP\r\n"); !strings.HasPrefix(got, "*11\r\n+OBJECT <subcommand>") {
+		t.Errorf("OBJECT HELP: %q", got)
+	}
+}

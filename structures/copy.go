@@ -1,0 +1,117 @@
+package structures
+
+import "github.com/stavedb/stave/keydir"
+
+// Copy makes another key, of dst, hold what the key holds, with its deadline. It
+// says false, and does nothing, if the key does not exist, or if the other does
+// and replace is not set. dst is a view on another namespace of the same atomic
+// unit, or k.Txn; the two are not the same key. O(n).
+func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
+	slot, _, err := k.Txn.Find(k.Key)
+	if err != nil || slot.Type == keydir.None {
+		return false, err
+	}
+	taken, err := Key{Txn: dst, Key: to}.exists()
+	if err != nil || taken && !replace {
+		return false, err
+	}
+	if taken {
+		if _, err := dst.Drop(to); err != nil {
+			return false, err
+		}
+	}
+	if slot.Type == keydir.String {
+		err = k.copyString(dst, to)
+	} else {
+		err = k.copyFamily(dst, to, slot.Type)
+	}
+	if err != nil {
+		return false, err
+	}
+	if ms, set := k.Txn.Deadline(k.Key); set {
+		return true, dst.SetDeadline(to, ms)
+	}
+	return true, nil
+}
+
+// Move is Copy of a key that is deleted then.
+func (k Key) Move(dst Txn, to string) (bool, error) {
+	copied, err := k.Copy(dst, to, false)
+	if err != nil || !copied {
+		return false, err
+	}
+	_, err = k.Txn.Drop(k.Key)
+	return true, err
+}
+
+func (k Key) copyString(dst Txn, to string) error {
+	value, _, err := String(k).Get(nil)
+	if err != nil {
+		return err
+	}
+	return dst.PutString(to, value)
+}
+
+// copyFamily copies a collection. Putting into one family while another is
+// walked may move memory that both share, so names are listed first, and the
+// source is looked up once the target is there.
+func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
+	target, err := dst.Family(to, typ)
+	if err != nil {
+		return err
+	}
+	source, err := open(k.Txn, k.Key, typ)
+	if err != nil {
+		return err
+	}
+	if typ == keydir.List {
+		return k.copyList(dst, source, target)
+	}
+	type element struct {
+		name string
+		loc  keydir.Loc
+	}
+	elements := make([]element, 0, source.Len())
+	source.Each(func(elem []byte, loc keydir.Loc) bool {
+		elements = append(elements, element{string(elem), loc})
+		return true
+	})
+	var value []byte
+	for _, e := range elements {
+		switch typ {
+		case keydir.ZSet:
+			score, _, _ := source.Score(e.name)
+			err = dst.PutScored(target, e.name, score)
+		case keydir.Set:
+			err = dst.PutElem(target, e.name, nil)
+		default:
+			if value, err = k.Txn.Value(value[:0], k.Key, e.name, typ, e.loc); err == nil {
+				err = dst.PutElem(target, e.name, value)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k Key) copyList(dst Txn, source, target keydir.Family) error {
+	head, tail := source.Bounds()
+	var value, name []byte
+	for i := head; i <= tail; i++ {
+		loc, ok := source.LocAt(i)
+		if !ok {
+			return &HoleError{Key: k.Key, Index: i}
+		}
+		name = AppendIndex(name[:0], i)
+		var err error
+		if value, err = k.Txn.Value(value[:0], k.Key, string(name), keydir.List, loc); err != nil {
+			return err
+		}
+		if err := dst.PutIndex(target, i, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
