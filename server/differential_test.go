@@ -162,10 +162,12 @@ func (p *pair) run(args []string) string {
 			return p.randomkey(args)
 		case "dump":
 			return p.dump(args)
+		case "sort", "sort_ro":
+			return p.sort(name, args)
 		case "scan", "sscan", "hscan", "zscan":
 			return p.scan(name, args)
 		}
-	} else if name == "spop" || strings.HasSuffix(name, "randmember") || name == "hrandfield" || name == "pfcount" || name == "randomkey" || name == "dump" || strings.HasSuffix(name, "scan") {
+	} else if name == "spop" || strings.HasSuffix(name, "randmember") || name == "hrandfield" || name == "pfcount" || name == "randomkey" || name == "dump" || strings.HasPrefix(name, "sort") || strings.HasSuffix(name, "scan") {
 		return "" // chance cannot be taken back within a transaction
 	}
 	if waitsLong(name, args) || unlike70(name, args) || timeToLive(args) > 0 && !expiresSoon(args) {

@@ -111,6 +111,17 @@ func (c *call) describeKeys(k Keys) {
 	out.Map(3)
 	out.BulkString("flags")
 	c.simpleSet(strings.Fields(k.Use))
+	if k.Unknown {
+		for _, part := range []string{"begin_search", "find_keys"} {
+			out.BulkString(part)
+			out.Map(2)
+			out.BulkString("type")
+			out.BulkString("unknown")
+			out.BulkString("spec")
+			out.Map(0)
+		}
+		return
+	}
 	out.BulkString("begin_search")
 	out.Map(2)
 	out.BulkString("type")

@@ -75,6 +75,9 @@ type Keys struct {
 	Step    int    // distance between keys
 	Counted bool   // argument First is the number of keys, which follow it
 	Keyword string // upper case: the key follows this word, which is at argument First or later, if it is there at all
+
+	Unknown bool                         // no position tells the keys
+	find    func(args [][]byte) []string // keys of an Unknown run that the arguments tell; nil: none
 }
 
 // Command is one row of the command table.
@@ -113,7 +116,7 @@ func init() {
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, watchCommands, geoCommands,
-		transferCommands, objectCommands,
+		transferCommands, objectCommands, sortCommands,
 	} {
 		Commands = append(Commands, group...)
 	}
@@ -204,7 +207,7 @@ func (c *Command) arityFits(n int) bool {
 // the runs that follow it.
 func (c *Command) keySpan() (first, last, step int) {
 	for i, k := range c.Keys {
-		if k.Counted || k.Keyword != "" {
+		if k.Counted || k.Unknown || k.Keyword != "" {
 			continue
 		}
 		end := k.Last
@@ -224,6 +227,12 @@ func (c *Command) keySpan() (first, last, step int) {
 // beyond the arguments gives none, for the handler to refuse.
 func (c *Command) appendKeys(keys []string, args [][]byte) []string {
 	for _, k := range c.Keys {
+		if k.Unknown {
+			if k.find != nil {
+				keys = append(keys, k.find(args)...)
+			}
+			continue
+		}
 		first, last, step := k.First, k.First+k.Last, k.Step
 		switch {
 		case k.Keyword != "":
@@ -267,7 +276,10 @@ func (c *Command) Categories() []string {
 			names = append(names, "@"+name)
 		}
 	}
-	add("keyspace", c.Group == GroupGeneric && len(c.Keys) > 0 || c.Flags&keyspace != 0)
+	add("keyspace", c.Group == GroupGeneric && len(c.Keys) > 0 && c.Flags&collections == 0 || c.Flags&keyspace != 0)
+	add("set", c.Flags&collections != 0)
+	add("sortedset", c.Flags&collections != 0)
+	add("list", c.Flags&collections != 0)
 	add("write", c.Flags&Write != 0)
 	add("read", c.Flags&ReadOnly != 0)
 	add("connection", c.Flags&connectionCategory != 0)

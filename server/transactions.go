@@ -67,7 +67,7 @@ func (s *Session) enqueue(command *Command, args [][]byte) {
 	q.requests = append(q.requests, request{command: command, args: copied})
 	q.keys = command.appendKeys(q.keys, copied)
 	q.writes = q.writes || command.isWrite()
-	q.whole = q.whole || command.Flags&keyspace != 0
+	q.whole = q.whole || command.Flags&keyspace != 0 || command.readsBeyond(copied)
 	s.out.Simple("QUEUED")
 }
 

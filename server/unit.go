@@ -14,6 +14,9 @@ func (s *Session) begin() error {
 		return command.run(&s.call)
 	}
 	s.keys = command.appendKeys(s.keys[:0], args)
+	if command.readsBeyond(args) {
+		return s.unit(command.isWrite(), nil, s.inTx)
+	}
 	if command.startsWithKey() && len(s.keys) > 0 {
 		s.call.first = s.keys[0]
 	}

@@ -31,6 +31,7 @@ const (
 	ErrBitNot         Error = "ERR BITOP NOT must be called with a single source key."
 	ErrNotSketch      Error = "WRONGTYPE Key is not a valid HyperLogLog string value."
 	ErrSketchDamaged  Error = "INVALIDOBJ Corrupted HLL object detected"
+	ErrSortScore      Error = "ERR One or more scores can't be converted into double"
 	ErrLCSType        Error = "ERR The specified keys must contain string values"
 	ErrLCSTooLong     Error = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
 	ErrTooLong        Error = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"

@@ -101,3 +101,14 @@ func isZero(text string) bool {
 	}
 	return !strings.ContainsAny(text, "123456789abcdefABCDEF")
 }
+
+// ParseWeight parses a double the way Redis reads what SORT compares: leading spaces are skipped, the empty text is 0, a NUL
+// ends it, and NaN and numbers too large or too small for a double are refused.
+func ParseWeight[T string | []byte](text T) (f float64, ok bool) {
+	s, _, _ := strings.Cut(string(text), "\x00")
+	if s == "" {
+		return 0, true
+	}
+	f, ranged, ok := strtod(strings.TrimLeft(s, " \t\n\v\f\r"))
+	return f, ok && ranged
+}

@@ -79,3 +79,17 @@ func TestParseBound(t *testing.T) {
 		}
 	}
 }
+
+func TestParseWeight(t *testing.T) {
+	good := map[string]float64{"": 0, "1.5": 1.5, " \t-2": -2, "inf": math.Inf(1), "3\x00x": 3, "\x00": 0, "0x10": 16}
+	for text, want := range good {
+		if got, ok := number.ParseWeight(text); !ok || got != want {
+			t.Errorf("ParseWeight(%q) = %v, %v; want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{" ", "1 ", "x", "nan", "1e999", "1e-999"} {
+		if got, ok := number.ParseWeight([]byte(text)); ok {
+			t.Errorf("ParseWeight(%q) = %v; want a refusal", text, got)
+		}
+	}
+}

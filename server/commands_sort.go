@@ -1,0 +1,118 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stavedb/stave/db"
+)
+
+// collections is the flag of commands of the categories "set", "sortedset" and "list", instead of "keyspace".
+const collections Flag = 1 << 29
+
+const (
+	sortCost   = "O(n log n), n being the size of the collection; a lookup for each pattern and element"
+	sortSyntax = "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]"
+)
+
+var sortCommands = []*Command{
+	{
+		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | dangerous | collections, Group: GroupGeneric, Since: "1.0.0",
+		Keys: append(sortKeys(), Keys{Use: "OW update", Unknown: true, find: sortDestination}), Complexity: sortCost,
+		Summary: "Sorts the elements of a list, a set or a sorted set, and returns or stores them.",
+		Syntax:  sortSyntax + " [STORE destination]", run: func(c *call) error { return sortElements(c, true) },
+	},
+	{
+		Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | dangerous | collections, Group: GroupGeneric, Since: "7.0.0",
+		Keys: sortKeys(), Complexity: sortCost, Summary: "Sorts the elements of a list, a set or a sorted set, and returns them.",
+		Syntax: sortSyntax, run: func(c *call) error { return sortElements(c, false) },
+	},
+}
+
+// sortKeys are the keys of SORT_RO: the one that is sorted, and those that the patterns of BY and GET name.
+func sortKeys() []Keys {
+	return []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "RO access", Unknown: true}}
+}
+
+// sortDestination finds the key of SORT's STORE; of several the last one counts.
+func sortDestination(args [][]byte) (keys []string) {
+	for i := 2; i+1 < len(args); i++ {
+		switch {
+		case equalFold(args[i], "limit"):
+			i += 2
+		case equalFold(args[i], "get"), equalFold(args[i], "by"):
+			i++
+		case equalFold(args[i], "store"):
+			i++
+			keys = []string{string(args[i])}
+		}
+	}
+	return keys
+}
+
+// readsBeyond says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
+func (c *Command) readsBeyond(args [][]byte) bool {
+	if !slices.ContainsFunc(c.Keys, func(k Keys) bool { return k.Unknown }) {
+		return false
+	}
+	return slices.ContainsFunc(args, func(arg []byte) bool { return equalFold(arg, "by") || equalFold(arg, "get") })
+}
+
+// sortElements is SORT and SORT_RO. The words are checked before the key, as in Redis.
+func sortElements(c *call, stores bool) error {
+	var o db.SortOptions
+	destination := -1
+	for i := 2; i < len(c.args); i++ {
+		more := len(c.args) - i - 1
+		switch {
+		case c.is(i, "asc"):
+			o.Descending = false
+		case c.is(i, "desc"):
+			o.Descending = true
+		case c.is(i, "alpha"):
+			o.Alpha = true
+		case c.is(i, "limit") && more >= 2:
+			var err error
+			if o.Offset, err = c.parseInt(i + 1); err != nil {
+				return err
+			}
+			if o.Count, err = c.parseInt(i + 2); err != nil {
+				return err
+			}
+			o.Limited = true
+			i += 2
+		case stores && c.is(i, "store") && more >= 1:
+			i++
+			destination = i
+		case c.is(i, "by") && more >= 1:
+			i++
+			o.By = c.key(i)
+			if stars := clip(c.arg(i), math.MaxInt); !strings.Contains(stars, "*") {
+				o.Unsorted = true // for the whole command, whatever another BY says
+			}
+		case c.is(i, "get") && more >= 1:
+			i++
+			o.Get = append(o.Get, c.key(i))
+		default:
+			return errSyntax
+		}
+	}
+	key := c.tx.Key(c.key(1))
+	if destination >= 0 {
+		return c.int(key.SortInto(c.key(destination), o))
+	}
+	values, err := key.Sort(o)
+	if err != nil {
+		return err
+	}
+	c.out.Array(len(values))
+	for _, value := range values {
+		if value == nil {
+			c.out.Null()
+		} else {
+			c.out.Bulk(value)
+		}
+	}
+	return nil
+}
