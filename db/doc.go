@@ -1,8 +1,9 @@
 // Package db is Stave's embedded API: Redis's data types on an append-only log.
 //
 // Four types carry most of it. A [Store] is an open directory. Typed handles ([String], [Hash], [List], [Set],
-// [SortedSet], [Key], [Keyspace]) are small values that name a key; making one reads nothing. A [Tx] is what View and
-// Update give their closure; it has the same handles. [Options] say how to open.
+// [SortedSet], [Key], [Keyspace]; and [Bitmap] and [HyperLogLog], which are views of a string) are small values that name
+// a key; making one reads nothing. A [Tx] is what View and Update give their closure; it has the same handles. [Options]
+// say how to open.
 //
 //	store, err := db.Open("data", nil)
 //	err = store.Hash("user:1").Put("name", []byte("Ada"))      // a call on a store is atomic by itself

@@ -5,8 +5,9 @@
 //
 //	n, err := structures.Hash{Txn: t, Key: "user:1"}.Put([]structures.Field{{Name: "name", Value: v}})
 //
-// String, Hash, List, Set and SortedSet are the five types; Key holds what is
-// true of a key whatever it holds (existence, deadline, name). Besides them the
+// String, Hash, List, Set and SortedSet are the five types; Bitmap and
+// HyperLogLog are views of a string. Key holds what is true of a key whatever it
+// holds (existence, deadline, name, copies, sorting). Besides them the
 // package has what the types share: Redis's number syntax (ParseInt,
 // ParseFloat, AppendFloat) and its glob patterns (Match).
 //
