@@ -1,0 +1,139 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/server"
+)
+
+// What Redis 7.4 says where 7.0, which other tests compare with, does not.
+func TestLikeRedis74(t *testing.T) {
+	s := server.NewSession(openStore(t), nil)
+	for _, tt := range []struct{ in, out string }{
+		{"BLPOP k inf", "-ERR timeout is out of range\r\n"},
+		{"BLPOP k 1e30", "-ERR timeout is out of range\r\n"},
+		{"BLPOP k 9223372036854775807", "-ERR timeout is out of range\r\n"},
+		{"BLPOP k -inf", "-ERR timeout is negative\r\n"},
+		{"BLPOP k nan", "-ERR timeout is not a float or out of range\r\n"},
+		{"LPOS k x RANK -9223372036854775808", "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n"},
+		{"LMPOP 9223372036854775807 k LEFT", "-ERR syntax error\r\n"},
+		{"CLIENT KILL MAXAGE x", "-ERR maxage is not an integer or out of range\r\n"},
+		{"CLIENT KILL MAXAGE 1000", ":0\r\n"},
+		{"CLIENT KILL ID 0", "-ERR client-id should be greater than 0\r\n"},
+		{"CLIENT KILL TYPE nope", "-ERR Unknown client type 'nope'\r\n"},
+		{"CLIENT KILL USER nobody", "-ERR No such user 'nobody'\r\n"},
+		{"CLIENT KILL ID 1 ADDR", "-ERR syntax error\r\n"},
+		{"CLIENT KILL 1.2.3.4:5", "-ERR No such client\r\n"},
+	} {
+		if got := ask(s, tt.in+"\r\n"); got != tt.out {
+			t.Errorf("%s: %q, want %q", tt.in, got, tt.out)
+		}
+	}
+}
+
+// A session without a connection waits as well, and what it was fed behind the command runs after it.
+func TestSessionWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := db.Open("store", &db.Options{FS: vfs.NewMem(), NoMerge: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		s := server.NewSession(store, nil)
+		start := time.Now()
+		if got := ask(s, "PING\r\nBLPOP k 60\r\nPING\r\n"); got != "+PONG\r\n" || !s.Blocked() {
+			t.Fatalf("%q, blocked: %v", got, s.Blocked())
+		}
+		s.Feed([]byte("ECHO x\r\n"))
+		s.Wait(context.Background())
+		if got := string(s.Output()); got != "*-1\r\n+PONG\r\n$1\r\nx\r\n" || time.Since(start) != time.Minute {
+			t.Fatalf("after %v: %q", time.Since(start), got)
+		}
+		s.Flushed(len(s.Output()))
+		if got := string(s.Do([][]byte{[]byte("BLPOP"), []byte("k"), []byte("1.5")})); got != "*-1\r\n" {
+			t.Errorf("Do: %q", got)
+		}
+		// Closed, it takes nothing any more.
+		ask(s, "BLPOP k 0\r\n")
+		s.Close()
+		if n, err := store.List("k").PushBack([]byte("x")); err != nil || n != 1 || s.Blocked() {
+			t.Errorf("pushed: %d, %v", n, err)
+		}
+		if left, err := store.List("k").Len(); err != nil || left != 1 {
+			t.Errorf("left: %d, %v", left, err)
+		}
+	})
+}
+
+func TestClientKill(t *testing.T) {
+	_, address := serve(t, nil)
+	me, idle, waiting := dial(t, address), dial(t, address), dial(t, address)
+	idle.send("PING\r\n")
+	idle.expect("+PONG\r\n")
+	waiting.send("BLPOP k 0\r\n")
+	for listed := ""; !strings.Contains(listed, "flags=b"); {
+		me.send("CLIENT LIST\r\n")
+		header, err := me.in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = header
+		for range 3 {
+			line, err := me.in.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed += line
+		}
+		me.expect("\r\n")
+	}
+	me.send("CLIENT KILL ADDR " + idle.LocalAddr().String() + "\r\n")
+	me.expect(":1\r\n")
+	idle.expectEnd()
+	me.send("CLIENT KILL TYPE normal\r\n")
+	me.expect(":1\r\n")
+	waiting.expectEnd()
+	me.send("RPUSH k x\r\nLLEN k\r\n")
+	me.expect(":1\r\n:1\r\n")
+	me.send("CLIENT KILL SKIPME no TYPE normal\r\n")
+	me.expect(":1\r\n")
+	me.expectEnd()
+}
+
+// A client that sends much while it waits is not read on for ever, and is answered all the same.
+func TestMuchBehindAWaitingCommand(t *testing.T) {
+	_, address := serve(t, &server.Options{PauseOutput: 4 << 10})
+	waiting, other := dial(t, address), dial(t, address)
+	const pings = 5000
+	sent := make(chan error, 1)
+	go func() {
+		_, err := waiting.Write([]byte("BLPOP k 0\r\n" + strings.Repeat("PING\r\n", pings)))
+		sent <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	other.send("RPUSH k x\r\n")
+	other.expect(":1\r\n")
+	waiting.expect("*2\r\n$1\r\nk\r\n$1\r\nx\r\n" + strings.Repeat("+PONG\r\n", pings))
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that shuts down does not wait for those who wait: the cleanup of serve would take an hour.
+func TestShutdownEndsWaiting(t *testing.T) {
+	_, address := serve(t, &server.Options{ShutdownGrace: time.Hour})
+	waiting := dial(t, address)
+	waiting.send("PING\r\nBLPOP k 0\r\n")
+	waiting.expect("+PONG\r\n")
+	time.Sleep(20 * time.Millisecond)
+}
