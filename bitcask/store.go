@@ -114,10 +114,11 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	s.log.nextSeq = max(s.log.nextSeq, s.man.maxSeq+1)
 	s.log.writeSeq = s.log.nextSeq
 	s.present = nil
-	if !s.opts.ReadOnly {
-		if err := s.startActive(); err != nil {
-			return nil, err
-		}
+	if s.opts.ReadOnly {
+		s.showActive()
+	} else if err := s.startActive(); err != nil {
+		return nil, err
+	} else {
 		s.startWork()
 	}
 	s.tail = nil

@@ -24,7 +24,7 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 		at, reason = bad.at, bad.reason
 	}
 	if s.man.closedID == sg.id && end < int64(s.man.closedLen) {
-		return &CorruptError{sg.name, at, reason + ", before the end of the last clean close"}
+		return &CorruptError{sg.name, end, reason + ", before the end of the last clean close"}
 	}
 	sg.end, sg.footed = end, fr.footer
 	sg.foot = footer{}
@@ -127,6 +127,15 @@ func (s *Store) cutTail() error {
 		}
 	}
 	return nil
+}
+
+// showActive tells a store that is open for reading which segment is the
+// active one.
+func (s *Store) showActive() {
+	if len(s.tail) > 0 {
+		sg := s.tail[s.newest()]
+		s.log.active, s.log.foot = sg, sg.foot
+	}
 }
 
 // newest is the index in tail of the last segment that holds frames; 0 if none
