@@ -3,6 +3,7 @@ package bitcask_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -274,4 +275,24 @@ func TestTornBatch(t *testing.T) {
 		t.Errorf("%+v, want one record with sequence 1", sg)
 	}
 	check(t, torn)
+}
+
+// TestSegmentSealedAtOpenGetsHint: as any sealed segment does.
+func TestSegmentSealedAtOpenGetsHint(t *testing.T) {
+	h := hold(t, 0)
+	h.put()
+	fs := h.crash("", 0)
+	open(t, "d", &bitcask.Options{FS: fs, SegmentSize: heldSegment, NoMapping: true, NoIndex: true})
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		names, err := fs.List("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(names, "000000001.hint") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no hint among %v", names)
+		}
+	}
 }

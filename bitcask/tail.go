@@ -194,5 +194,6 @@ func (s *Store) sealAtOpen(sg *segment) error {
 		return err
 	}
 	sg.setSealed()
+	s.hintless = append(s.hintless, sg.id)
 	return nil
 }
