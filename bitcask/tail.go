@@ -24,7 +24,7 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 		at, reason = bad.at, bad.reason
 	}
 	if s.man.closedID == sg.id && end < int64(s.man.closedLen) {
-		return &CorruptError{sg.name, end, reason + ", before the end of the last clean close"}
+		return &CorruptError{sg.name, at, reason + ", before the end of the last clean close"}
 	}
 	sg.end, sg.footed = end, fr.footer
 	sg.foot = footer{}

@@ -81,8 +81,19 @@ func (d *realDisk) path() string { return d.dir }
 func (d *realDisk) kill() {
 	d.generation++
 	to := filepath.Join(d.parent, fmt.Sprint(d.generation))
-	must(d.t, os.CopyFS(to, os.DirFS(d.dir)))
+	copyAsKilled(d.t, to, d.dir)
 	d.dir = to
+}
+
+// copyAsKilled copies a store that nobody writes to, but that may be sealing a
+// segment. A manifest older than the segments is what a kill can leave, a newer
+// one is not: so it goes first.
+func copyAsKilled(t *testing.T, to, from string) {
+	t.Helper()
+	manifest, err := os.ReadFile(filepath.Join(from, "MANIFEST"))
+	must(t, err)
+	must(t, os.CopyFS(to, os.DirFS(from)))
+	must(t, os.WriteFile(filepath.Join(to, "MANIFEST"), manifest, 0o600))
 }
 
 // modelTest is one run.
