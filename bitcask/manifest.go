@@ -34,7 +34,7 @@ const (
 	editHeaderSize     = 4 + 4 + 1
 
 	// manifestRewriteAt is the length in bytes from which the manifest is
-	// written anew as one snapshot.
+	// written anew as one snapshot; see full.
 	manifestRewriteAt = 64 << 10
 )
 
@@ -189,7 +189,7 @@ func (m *manifest) rewrite() error {
 // log appends one edit and makes it durable, then applies it to the state. A
 // crash during the sync leaves the old state or the new one.
 func (m *manifest) log(typ byte, body []byte) error {
-	if m.size+int64(len(body))+editHeaderSize > manifestRewriteAt {
+	if m.full(len(body)) {
 		if err := m.apply(typ, body); err != nil {
 			return err
 		}
@@ -204,6 +204,14 @@ func (m *manifest) log(typ byte, body []byte) error {
 	}
 	m.size += int64(len(b))
 	return m.apply(typ, body)
+}
+
+// full reports whether the manifest is written anew rather than get another
+// edit: once it is long, and twice as long as its snapshot. That of a store of
+// thousands of segments is long itself, and each edit would be a new one.
+func (m *manifest) full(body int) bool {
+	snapshot := int64(len(m.sealed)) * sealedInfoSize
+	return m.size+int64(body)+editHeaderSize > max(manifestRewriteAt, 2*snapshot)
 }
 
 func (m *manifest) closeBody(id uint32, length, maxSeq uint64) []byte {
