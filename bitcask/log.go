@@ -25,6 +25,7 @@ type commitLog struct {
 	waiting  int        // how many wait for changed
 	active   *segment
 	offset   int64 // where the next frame goes, behind the queued ones
+	appended int64 // bytes of commits since Open
 	synced   int64 // everything in active before this is on disk
 	nextSeq  uint64
 	foot     footer      // of active, so far
@@ -87,6 +88,7 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 	}
 	sg, at, seq = l.active, l.offset, l.nextSeq
 	l.offset += size
+	l.appended += size
 	l.nextSeq += n
 	h := frameHeader{many: n > 1, seq: seq, synced: uint32(l.synced)}
 

@@ -31,8 +31,9 @@ import (
 // SegmentInfo describes a segment, for planning a merge and for statistics.
 type SegmentInfo struct {
 	ID             uint32
-	Bytes          int64 // length of the file
-	LiveBytes      int64 // estimate of what a merge would keep
+	File           string // its name
+	Bytes          int64  // length of the file
+	LiveBytes      int64  // estimate of what a merge would keep
 	Records        uint64
 	MinSeq, MaxSeq uint64
 	Sealed         bool
@@ -43,17 +44,45 @@ type SegmentInfo struct {
 func (s *Store) Segments() []SegmentInfo {
 	s.Settle()
 	var list []SegmentInfo
+	var of []*segment
+	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
 	for _, sg := range s.segments.Load().all() {
 		foot, sealed, listed := s.log.footOf(sg)
 		if !listed {
 			continue
 		}
-		info := SegmentInfo{ID: sg.id, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
+		info := SegmentInfo{ID: sg.id, File: sg.name, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
 		info.Records, info.MinSeq, info.MaxSeq = foot.records, foot.minSeq, foot.maxSeq
-		info.LiveBytes = min(max(sg.liveBytes.Load(), 0), info.Bytes)
-		list = append(list, info)
+		list, of = append(list, info), append(of, sg)
+		if lowest := info.MinSeq; foot.records > 0 && lowest < first {
+			first, second = lowest, first
+		} else if foot.records > 0 {
+			second = min(second, lowest)
+		}
+	}
+	for i := range list {
+		others := first
+		if list[i].MinSeq == first {
+			others = second
+		}
+		list[i].LiveBytes = of[i].kept(others, list[i].Sealed)
 	}
 	return list
+}
+
+// kept estimates how many bytes a merge of this segment alone would write;
+// others is the lowest sequence in all others. What cannot be got rid of must
+// not look like garbage, or merges would go on for ever: header and footer, and
+// the tombstones that a merge had to keep as long as it would have to again.
+func (sg *segment) kept(others uint64, sealed bool) int64 {
+	live := max(sg.liveBytes.Load(), 0)
+	if sg.hiding.bytes > 0 && sg.hiding.last >= others {
+		live += sg.hiding.bytes
+	}
+	if live > 0 && sealed {
+		live += segmentHeaderSize + frameHeaderSize + footerSize
+	}
+	return min(live, sg.size.Load())
 }
 
 // RewriteOptions steer a rewrite.
@@ -278,6 +307,8 @@ func (rw *rewriter) copy(x *swept) error {
 	from := in.loc(x)
 	if x.kind.tombstone() {
 		from = 0
+		rw.out.sg.hiding.bytes += int64(x.size)
+		rw.out.sg.hiding.last = x.seq
 	}
 	rw.from = append(rw.from, from)
 	rw.result.Copied++

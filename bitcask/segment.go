@@ -89,6 +89,14 @@ type segment struct {
 	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	merged    bool
 
+	// hiding is the tombstones that a merge had to copy here: their bytes, and the
+	// sequence of the last. It is set before the segment is listed and not known
+	// of one that was there at Open.
+	hiding struct {
+		bytes int64
+		last  uint64
+	}
+
 	foot footer // valid when sealed, and during Open
 	done atomic.Bool
 

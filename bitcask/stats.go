@@ -48,6 +48,13 @@ func (s *Store) Sequence() uint64 {
 	return s.log.writeSeq - 1
 }
 
+// Appended is the length in bytes of all commits since Open.
+func (s *Store) Appended() int64 {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.appended
+}
+
 // Err is why the store refuses writes, or nil.
 func (s *Store) Err() error {
 	s.log.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,10 +19,12 @@ type Merger struct {
 	logger *slog.Logger
 
 	running sync.Mutex // held by the one merge that runs
-	mu      sync.Mutex // guards status and last
+	mu      sync.Mutex // guards all below
 	status  Status
 	cancel  context.CancelFunc
+	byTick  bool // the one that runs was started by Tick
 	paused  bool
+	damaged map[string]bool // files in which a merge found damage
 }
 
 // Status is a look at the merge.
@@ -72,14 +75,27 @@ type RunOptions struct {
 }
 
 // Plan says what a merge would do now. It changes nothing.
-func (m *Merger) Plan(all bool) Plan {
-	return m.policy.Pick(m.store.Segments(), m.store.SegmentSize(), all)
+func (m *Merger) Plan(all bool) Plan { return m.plan(all, false) }
+
+// plan leaves out, for Tick, what is known to be damaged: trying again every
+// second would change nothing. A merge by hand tries, and says what is wrong.
+func (m *Merger) plan(all, byTick bool) Plan {
+	segments := m.store.Segments()
+	if byTick {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		segments = slices.DeleteFunc(segments, func(sg bitcask.SegmentInfo) bool { return m.damaged[sg.File] })
+	}
+	return m.policy.Pick(segments, m.store.SegmentSize(), all)
 }
 
 // Run merges once. It does nothing if the plan takes no segment. It fails with
-// bitcask.ErrMergeBusy while another merge runs, and with the context's error
-// when cancelled; the store is then as it was.
-func (m *Merger) Run(ctx context.Context, o RunOptions) (Result, error) {
+// bitcask.ErrMergeBusy while another merge runs, with the context's error when
+// cancelled, and with a *bitcask.CorruptError if a live record does not verify:
+// its segment stays. What has been merged by then stays merged.
+func (m *Merger) Run(ctx context.Context, o RunOptions) (Result, error) { return m.run(ctx, o, false) }
+
+func (m *Merger) run(ctx context.Context, o RunOptions, byTick bool) (Result, error) {
 	if !m.running.TryLock() {
 		return Result{}, bitcask.ErrMergeBusy
 	}
@@ -89,16 +105,16 @@ func (m *Merger) Run(ctx context.Context, o RunOptions) (Result, error) {
 			return Result{}, err
 		}
 	}
-	plan := m.Plan(o.All)
+	plan := m.plan(o.All, byTick)
 	ids := plan.IDs()
 	if len(ids) == 0 {
 		return Result{SegmentsNow: len(plan.Choices)}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m.begin(plan.Reads, cancel)
+	m.begin(plan.Reads, cancel, byTick)
 	start := time.Now()
-	limit := newBucket(m.policy.BytesPerSecond)
+	limit := newBucket(m.policy.withDefaults(m.store.SegmentSize()).BytesPerSecond, m.store.Appended)
 	r, err := m.store.Rewrite(ctx, ids, bitcask.RewriteOptions{
 		Throttle: func(n int) error {
 			if o.Unlimited {
@@ -121,9 +137,13 @@ func (m *Merger) Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, err
 }
 
-func (m *Merger) begin(total int64, cancel context.CancelFunc) {
+func (m *Merger) begin(total int64, cancel context.CancelFunc, byTick bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.byTick = byTick
+	if byTick && m.paused { // since Tick looked
+		cancel()
+	}
 	m.status.Running, m.status.Read, m.status.ToRead = true, 0, total
 	m.cancel = cancel
 }
@@ -142,6 +162,13 @@ func (m *Merger) end(r Result, err error) {
 	if err != nil {
 		m.status.Failures++
 		m.status.LastErr = err.Error()
+		var bad *bitcask.CorruptError
+		if errors.As(err, &bad) {
+			if m.damaged == nil {
+				m.damaged = make(map[string]bool)
+			}
+			m.damaged[bad.File] = true
+		}
 		return
 	}
 	m.status.Merges++
@@ -157,11 +184,11 @@ func (m *Merger) Tick(ctx context.Context) {
 	if paused {
 		return
 	}
-	plan := m.Plan(false)
+	plan := m.plan(false, true)
 	if !plan.Triggered || len(plan.IDs()) == 0 || plan.Reclaims <= 0 && len(plan.IDs()) < 2 {
 		return
 	}
-	r, err := m.Run(ctx, RunOptions{})
+	r, err := m.run(ctx, RunOptions{}, true)
 	switch {
 	case err == nil:
 		m.logger.Info("merged", "segments", r.Segments, "written", r.Written, "reclaimed", r.Reclaimed(), "took", r.Took)
@@ -180,7 +207,8 @@ func (m *Merger) Stop() {
 	}
 }
 
-// Pause keeps Tick from starting merges until Resume.
+// Pause ends a merge that Tick has started, which keeps what it has done, and
+// keeps Tick from starting others until Resume.
 func (m *Merger) Pause() { m.setPaused(true) }
 
 // Resume ends Pause.
@@ -190,6 +218,9 @@ func (m *Merger) setPaused(p bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.paused = p
+	if p && m.byTick && m.cancel != nil {
+		m.cancel()
+	}
 }
 
 // Status is a look at the merge.

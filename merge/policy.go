@@ -28,8 +28,9 @@ type Policy struct {
 	// SmallCount starts a merge when there are this many short segments.
 	// Default: 8.
 	SmallCount int
-	// BytesPerSecond limits how fast a background merge reads. Default: no
-	// limit.
+	// BytesPerSecond limits how much a merge reads and writes in a second; what
+	// the log grows by meanwhile is added four times over, so that a merge keeps
+	// up with any writer. Default: 64 MiB. Negative: no limit.
 	BytesPerSecond int64
 }
 
@@ -51,6 +52,9 @@ func (p Policy) withDefaults(segmentSize int64) Policy {
 	setInt(&p.SmallBytes, segmentSize/16)
 	if p.SmallCount <= 0 {
 		p.SmallCount = 8
+	}
+	if p.BytesPerSecond == 0 {
+		p.BytesPerSecond = 64 << 20
 	}
 	return p
 }

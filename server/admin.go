@@ -58,7 +58,7 @@ func (c *call) pairsOf(list []fact) {
 }
 
 // mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP, from another connection,
-// ends it early, and so does the end of the server; the store is then as it was.
+// ends it early, and so does the end of the server; what has been merged by then stays so.
 func mergeCommand(c *call) error {
 	if len(c.args) > 2 {
 		return errSyntax
