@@ -35,7 +35,8 @@ func (b *bucket) take(ctx context.Context, n int) error {
 	b.have -= float64(n)
 	for b.have < 0 {
 		const longest = 20 * time.Millisecond // then the log may have grown
-		wait := time.NewTimer(min(time.Duration(-b.have/b.rate*float64(time.Second)), longest))
+		// Rounded up: what is missing may be worth less than a nanosecond.
+		wait := time.NewTimer(min(time.Duration(-b.have/b.rate*float64(time.Second))+time.Microsecond, longest))
 		select {
 		case <-ctx.Done():
 			wait.Stop()

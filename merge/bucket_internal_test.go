@@ -43,6 +43,17 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// A rest too small for the clock is waited for as well.
+func TestBucketWaitsForRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBucket(64<<20, func() int64 { return 0 })
+		b.have = 58303 - 1e-3
+		if err := b.take(t.Context(), 58303); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestBucketEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
