@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/histogram"
 )
 
 // The store to be merged has its keys written four times over in random order:
@@ -129,7 +130,7 @@ func after(d time.Duration) <-chan struct{} {
 
 // client gets and puts random keys until done and records the quantiles.
 func (c *child) client(s kv, part string, done <-chan struct{}) error {
-	var gets, puts histogram
+	var gets, puts histogram.Histogram
 	vals := newValues()
 	r := rand.New(rand.NewPCG(7, 7))
 	keys := shuffledKeys(9, 0, c.mergeKeys())
@@ -145,7 +146,7 @@ func (c *child) client(s kv, part string, done <-chan struct{}) error {
 		key := keys[r.IntN(len(keys))]
 		begin := time.Now()
 		out, ok, err := s.get(dst[:0], key)
-		gets.add(time.Since(begin))
+		gets.Add(time.Since(begin))
 		dst = out
 		if err != nil || !ok {
 			return errors.Join(errLost, err)
@@ -153,7 +154,7 @@ func (c *child) client(s kv, part string, done <-chan struct{}) error {
 		key = keys[r.IntN(len(keys))]
 		begin = time.Now()
 		err = s.put(key, vals.at(i))
-		puts.add(time.Since(begin))
+		puts.Add(time.Since(begin))
 		if err != nil {
 			return err
 		}
@@ -165,9 +166,9 @@ var quantiles = []struct {
 	q    float64
 }{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}}
 
-func (c *child) recordQuantiles(part string, h *histogram) {
+func (c *child) recordQuantiles(part string, h *histogram.Histogram) {
 	for _, q := range quantiles {
-		c.record(part+"-"+q.name, float64(h.quantile(q.q)))
+		c.record(part+"-"+q.name, float64(h.Quantile(q.q)))
 	}
-	c.record(part+"-count", float64(h.total))
+	c.record(part+"-count", float64(h.Count()))
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/histogram"
 )
 
 // slowestWrite is how long the kernel alone can take: single writes of as many
@@ -40,13 +41,13 @@ func (c *child) slowest(o openOptions) error {
 }
 
 func (c *child) timeEach(fn func(key string, i int) error) error {
-	var h histogram
+	var h histogram.Histogram
 	for i, key := range shuffledKeys(1, 0, c.n) {
 		begin := time.Now()
 		if err := fn(key, i); err != nil {
 			return err
 		}
-		h.add(time.Since(begin))
+		h.Add(time.Since(begin))
 	}
 	c.recordQuantiles("each", &h)
 	return nil

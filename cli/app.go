@@ -176,7 +176,7 @@ interrupted. Errors go to the standard error, one line each.`,
 		Commands: []*cli.Command{
 			shellCommand(t), execCommand(t), serveCommand(t),
 			importCommand(t), exportCommand(t),
-			mergeCommand(t), checkCommand(t), repairCommand(t), statsCommand(t),
+			mergeCommand(t), checkCommand(t), repairCommand(t), statsCommand(t), benchCommand(t),
 			versionCommand(t),
 		},
 	}

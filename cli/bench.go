@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/histogram"
+	"github.com/urfave/cli/v2"
+)
+
+func benchCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "bench",
+		Usage:     "Measures a store on this machine's disk",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave bench [DIR] [-n N] [--size BYTES] [--threads T] [--sync MODE] [--only LIST] [--json]",
+		Description: `Makes a store in a new directory inside DIR (the system's directory for temporary
+files if none is named: that may be memory, and not the disk to be measured),
+measures it through the embedded interface, and removes it.
+
+Every workload is N operations, shared among the threads. What a get or a rank
+needs is loaded before, unmeasured. For each there are the operations a second,
+the times that 50, 90, 99 and 99.9 % of the operations did not exceed, the
+longest, and how many took how long: the bar of 1.02 us holds those of 1024 to
+2047 ns. --only chooses, by name, from
+
+` + workloadHelp(),
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "n", Value: 100_000, Usage: "`N` operations a workload"},
+			&cli.IntFlag{Name: "size", Value: 128, Usage: "values of `BYTES`"},
+			&cli.IntFlag{Name: "threads", Aliases: []string{"t"}, Value: 1, Usage: "`T` operations at a time"},
+			syncFlag("interval"),
+			&cli.StringFlag{Name: "only", Usage: "run the workloads in `LIST`, names with commas between", DefaultText: "all"},
+			&cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object, times in nanoseconds"},
+			quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return usagef("bench takes one directory")
+			}
+			b := &bench{
+				entries: c.Int("n"), threads: c.Int("threads"), sync: c.String("sync"),
+				bars: t.bars(c.Bool("quiet") || c.Bool("json") && t.outTTY),
+			}
+			if err := b.prepare(c.String("only"), c.Int("size")); err != nil {
+				return err
+			}
+			return runBench(t, b, c.Args().First(), c.Bool("json"))
+		},
+	}
+}
+
+// The largest that can be asked for: what is beyond is a slip of the keyboard.
+const (
+	maxBenchEntries = 1_000_000_000
+	maxBenchThreads = 1024
+)
+
+// prepare checks what was asked for.
+func (b *bench) prepare(only string, size int) error {
+	var err error
+	if b.mode, err = syncMode(b.sync); err != nil {
+		return err
+	}
+	switch {
+	case b.entries < 1 || b.entries > maxBenchEntries:
+		return usagef("-n must be from 1 to %d", maxBenchEntries)
+	case b.threads < 1 || b.threads > maxBenchThreads:
+		return usagef("--threads must be from 1 to %d", maxBenchThreads)
+	case size < 0 || size > bitcask.MaxValue:
+		return usagef("--size must be from 0 to %d", bitcask.MaxValue)
+	}
+	b.value = make([]byte, size)
+	for i := range b.value {
+		b.value[i] = byte(scatter(uint64(i)))
+	}
+	if only == "" {
+		b.chosen = benchWorkloads
+		return nil
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		w, ok := benchWorkload(strings.TrimSpace(name))
+		if !ok {
+			return usagef("no workload %q (see stave help bench)", name)
+		}
+		b.chosen = append(b.chosen, w)
+	}
+	return nil
+}
+
+// runBench makes the store, runs the workloads, and leaves nothing behind.
+func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
+	ctx, stop := t.interruptible()
+	defer stop()
+	b.dir, err = os.MkdirTemp(parent, "stave-bench-")
+	if err != nil {
+		return openError(orDefault(parent, os.TempDir()), err)
+	}
+	defer func() { err = errors.Join(err, failed(exitCommand, os.RemoveAll(b.dir))) }()
+	report := newBenchReport(b)
+	if !asJSON {
+		if err := report.writeHead(t.out); err != nil {
+			return failed(exitCommand, err)
+		}
+	}
+	for i, w := range b.chosen {
+		r, err := b.run(ctx, w, filepath.Join(b.dir, fmt.Sprint(i)))
+		if ctx.Err() != nil {
+			t.complain(errors.New("interrupted"))
+			return ctx.Err()
+		}
+		if err != nil {
+			return failed(exitCommand, fmt.Errorf("bench %s: %w", w.name, err))
+		}
+		report.Workloads = append(report.Workloads, r)
+		if !asJSON {
+			if err := r.write(t.out); err != nil {
+				return failed(exitCommand, err)
+			}
+		}
+	}
+	if asJSON {
+		return failed(exitCommand, report.writeJSON(t.out))
+	}
+	return nil
+}
+
+// run measures one workload on a store of its own.
+func (b *bench) run(ctx context.Context, w workload, dir string) (r benchResult, err error) {
+	// Without merges in the background: one would begin in the middle of some
+	// workload and not of others.
+	b.store, err = db.Open(dir, &db.Options{Sync: b.mode, NoMerge: true})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, b.store.Close(), os.RemoveAll(dir)) }()
+	if w.load != nil {
+		bar := newProgress(b.bars, w.name+": loading", int64(b.entries))
+		err := inBatches(ctx, b.entries, func(from, to int) error {
+			bar.update(int64(from), int64(from)*int64(len(b.value)), int64(from))
+			return w.load(b, from, to)
+		})
+		bar.clear()
+		if err != nil {
+			return r, err
+		}
+	}
+	runtime.GC() // of what loading left, or the first operations would pay for it
+	var h histogram.Histogram
+	began := time.Now()
+	err = b.measure(ctx, w, &h)
+	return newBenchResult(w, &h, time.Since(began)), err
+}
+
+// measure runs the operations of a workload on all threads.
+func (b *bench) measure(ctx context.Context, w workload, h *histogram.Histogram) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n := b.operations(w)
+	var done atomic.Int64
+	errs := make([]error, b.threads)
+	parts := make([]histogram.Histogram, b.threads)
+	finished := make(chan struct{})
+	var wait sync.WaitGroup
+	for thread := range b.threads {
+		wait.Go(func() {
+			from, to := n*thread/b.threads, n*(thread+1)/b.threads
+			if errs[thread] = b.operate(ctx, w, from, to, &parts[thread], &done); errs[thread] != nil {
+				cancel() // of no use without the others
+			}
+		})
+	}
+	go func() {
+		wait.Wait()
+		close(finished)
+	}()
+	b.watch(w.name, n, &done, finished)
+	for thread := range parts {
+		h.Merge(&parts[thread])
+	}
+	// The thread that failed is the one whose error is not that it was told to end.
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// operate runs the operations from to to-1 and counts how long each took.
+func (b *bench) operate(ctx context.Context, w workload, from, to int, h *histogram.Histogram, done *atomic.Int64) error {
+	const between = 256 // operations between two looks at the context
+	op := w.operation(b)
+	for i := from; i < to; i++ {
+		if (i-from)%between == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			done.Add(int64(min(between, to-i)))
+		}
+		began := time.Now()
+		if err := op(i); err != nil {
+			return err
+		}
+		h.Add(time.Since(began))
+	}
+	return nil
+}
+
+// watch draws the bar until the workload is finished.
+func (b *bench) watch(name string, total int, done *atomic.Int64, finished <-chan struct{}) {
+	bar := newProgress(b.bars, name, int64(total))
+	defer bar.clear()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-finished:
+			return
+		case <-tick.C:
+			n := done.Load()
+			bar.update(n, n*int64(len(b.value)), n)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/stavedb/stave/db"
+)
+
+// A bench is what stave bench was asked for, and the store at work.
+type bench struct {
+	entries int
+	threads int
+	sync    string // as given
+	mode    db.SyncMode
+	value   []byte
+	bars    io.Writer // where progress goes; nil: nowhere
+	chosen  []workload
+	dir     string
+	store   *db.Store
+}
+
+// A workload is one kind of operation, measured alone.
+type workload struct {
+	name  string
+	about string
+	// load makes the entries from to to-1 before anything is measured; nil: an
+	// empty store.
+	load func(b *bench, from, to int) error
+	// operation makes the function that one thread calls with the numbers of
+	// its operations.
+	operation func(b *bench) func(i int) error
+}
+
+// benchWorkloads are in the order in which they run.
+var benchWorkloads = []workload{
+	{"put", "SET of a new key", nil, opPut},
+	{"overwrite", "SET of a key that is there", loadStrings, opOverwrite},
+	{"get", "GET of a key that is there", loadStrings, opGet},
+	{"miss", "GET of a key that is not", loadStrings, opMiss},
+	{"mixed", "SET and GET in turn, of keys that are there", loadStrings, opMixed},
+	{"batch", "MSET of 100 new keys, N / 100 times", nil, opBatch},
+	{"hash", "HSET of a new field, hashes of 10", nil, opHash},
+	{"set", "SADD of a new member to one set", nil, opSet},
+	{"zset", "ZADD of a new member to one sorted set", nil, opSortedSet},
+	{"rank", "ZRANK in a sorted set of N members", loadSortedSet, opRank},
+	{"list", "RPUSH and LPOP in turn", nil, opList},
+}
+
+// operations is how often a workload's operation runs.
+func (b *bench) operations(w workload) int {
+	if w.name == "batch" {
+		return max(b.entries/batchSize, 1)
+	}
+	return b.entries
+}
+
+func benchWorkload(name string) (workload, bool) {
+	for _, w := range benchWorkloads {
+		if w.name == name {
+			return w, true
+		}
+	}
+	return workload{}, false
+}
+
+// workloadHelp lists the workloads for the help text.
+func workloadHelp() string {
+	var b strings.Builder
+	for _, w := range benchWorkloads {
+		fmt.Fprintf(&b, "    %-10s %s\n", w.name, w.about)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// loadBatch is how many entries are loaded in one commit.
+const loadBatch = 1000
+
+// inBatches calls fn with ranges that cover 0 to n-1.
+func inBatches(ctx context.Context, n int, fn func(from, to int) error) error {
+	for from := 0; from < n; from += loadBatch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := fn(from, min(from+loadBatch, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scatter is a one-to-one map of 64-bit numbers that leaves no order
+// (SplitMix64's).
+func scatter(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// benchKey is the key of a number: 16 bytes.
+func benchKey(i int) string { return hexName("", scatter(uint64(i))) }
+
+// missingKey is 16 bytes long too, and never one of benchKey's.
+func missingKey(i int) string { return hexName("-", scatter(uint64(i))>>4) }
+
+// benchName is the name of a field or a member: 10 bytes. Below 2^32 they all
+// differ.
+func benchName(i int) string { return hexName("m:", uint64(uint32(i)*0x9E3779B1)) }
+
+// hexName writes a number behind a prefix, 16 bytes in all or 10 if the prefix
+// is "m:". It is written out because what takes longer than the store would be
+// measured instead of it.
+func hexName(prefix string, x uint64) string {
+	const digits = "0123456789abcdef"
+	var buf [16]byte
+	n := len(buf)
+	if prefix == "m:" {
+		n = 10
+	}
+	for at := n - 1; at >= len(prefix); at-- {
+		buf[at] = digits[x&15]
+		x >>= 4
+	}
+	copy(buf[:], prefix)
+	return string(buf[:n])
+}
+
+func loadStrings(b *bench, from, to int) error {
+	pairs := make([]db.Pair, 0, to-from)
+	for i := from; i < to; i++ {
+		pairs = append(pairs, db.Pair{Key: benchKey(i), Value: b.value})
+	}
+	return b.store.Keyspace().Put(pairs...)
+}
+
+func loadSortedSet(b *bench, from, to int) error {
+	members := make([]db.Scored, 0, to-from)
+	for i := from; i < to; i++ {
+		members = append(members, benchScored(i))
+	}
+	_, err := b.store.SortedSet("zset").Add(members...)
+	return err
+}
+
+func benchScored(i int) db.Scored {
+	return db.Scored{Member: benchName(i), Score: float64(scatter(uint64(i)) >> 12)}
+}
+
+// random is the number of some entry that is there.
+func (b *bench) random(i int) int { return int(scatter(uint64(i)+1<<40) % uint64(b.entries)) }
+
+func opPut(b *bench) func(i int) error {
+	return func(i int) error { return b.store.String(benchKey(i)).Put(b.value) }
+}
+
+func opOverwrite(b *bench) func(i int) error {
+	return func(i int) error { return b.store.String(benchKey(b.random(i))).Put(b.value) }
+}
+
+func opGet(b *bench) func(i int) error {
+	var dst []byte
+	return func(i int) (err error) {
+		dst, err = b.store.String(benchKey(b.random(i))).AppendTo(dst[:0])
+		if err == nil && len(dst) != len(b.value) {
+			err = fmt.Errorf("a value of %d bytes came back with %d", len(b.value), len(dst))
+		}
+		return err
+	}
+}
+
+func opMiss(b *bench) func(i int) error {
+	return func(i int) error {
+		_, err := b.store.String(missingKey(i)).AppendTo(nil)
+		if err == db.ErrNotFound {
+			return nil
+		}
+		return fmt.Errorf("a key that was never put: %w", err)
+	}
+}
+
+func opMixed(b *bench) func(i int) error {
+	put, get := opOverwrite(b), opGet(b)
+	return func(i int) error {
+		if i%2 == 0 {
+			return put(i)
+		}
+		return get(i)
+	}
+}
+
+// batchSize is how many keys opBatch puts at once.
+const batchSize = 100
+
+func opBatch(b *bench) func(i int) error {
+	pairs := make([]db.Pair, batchSize)
+	return func(i int) error {
+		for j := range pairs {
+			pairs[j] = db.Pair{Key: benchKey(i*batchSize + j), Value: b.value}
+		}
+		return b.store.Keyspace().Put(pairs...)
+	}
+}
+
+func opHash(b *bench) func(i int) error {
+	return func(i int) error {
+		_, err := b.store.Hash(benchKey(i/10)).Put(benchName(i%10), b.value)
+		return err
+	}
+}
+
+func opSet(b *bench) func(i int) error {
+	return func(i int) error {
+		_, err := b.store.Set("set").Add(benchName(i))
+		return err
+	}
+}
+
+func opSortedSet(b *bench) func(i int) error {
+	return func(i int) error {
+		_, err := b.store.SortedSet("zset").Add(benchScored(i))
+		return err
+	}
+}
+
+func opRank(b *bench) func(i int) error {
+	return func(i int) error {
+		_, err := b.store.SortedSet("zset").Rank(benchName(b.random(i)))
+		return err
+	}
+}
+
+// opList pushes numbers, so that an element is 8 bytes long, whatever --size.
+func opList(b *bench) func(i int) error {
+	list := b.store.List("list")
+	return func(i int) error {
+		if i%2 == 0 {
+			_, err := list.PushBack(binary.LittleEndian.AppendUint64(nil, uint64(i)))
+			return err
+		}
+		_, err := list.PopFront()
+		if err == db.ErrNotFound { // another thread was faster
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/internal/histogram"
+)
+
+// A benchReport is what stave bench --json prints.
+type benchReport struct {
+	Version   string        `json:"version"`
+	System    string        `json:"system"`
+	CPUs      int           `json:"cpus"`
+	Entries   int           `json:"n"`
+	Size      int           `json:"value_bytes"`
+	Threads   int           `json:"threads"`
+	Sync      string        `json:"sync"`
+	Workloads []benchResult `json:"workloads"`
+}
+
+func newBenchReport(b *bench) *benchReport {
+	return &benchReport{
+		Version: versionText(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Entries: b.entries, Size: len(b.value), Threads: b.threads, Sync: b.sync, Workloads: []benchResult{},
+	}
+}
+
+func (r *benchReport) writeHead(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s operations each, values of %d B, %d thread(s), sync %s; %s, %d CPUs\n",
+		countText(int64(r.Entries)), r.Size, r.Threads, r.Sync, r.System, r.CPUs)
+	return err
+}
+
+func (r *benchReport) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
+
+// A benchResult is the figures of one workload. Times are nanoseconds.
+type benchResult struct {
+	Name      string        `json:"name"`
+	Count     uint64        `json:"operations"`
+	Seconds   float64       `json:"seconds"`
+	PerSecond float64       `json:"per_second"`
+	P50       time.Duration `json:"p50_ns"`
+	P90       time.Duration `json:"p90_ns"`
+	P99       time.Duration `json:"p99_ns"`
+	P999      time.Duration `json:"p999_ns"`
+	Max       time.Duration `json:"max_ns"`
+	Octaves   []benchOctave `json:"histogram"`
+}
+
+// A benchOctave is how many operations took at least From and less than twice
+// that.
+type benchOctave struct {
+	From  time.Duration `json:"from_ns"`
+	Count uint64        `json:"count"`
+}
+
+func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benchResult {
+	r := benchResult{
+		Name: w.name, Count: h.Count(), Seconds: took.Seconds(), PerSecond: float64(h.Count()) / max(took.Seconds(), 1e-9),
+		P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+	}
+	for from, n := range h.Octaves() {
+		r.Octaves = append(r.Octaves, benchOctave{from, n})
+	}
+	return r
+}
+
+// write prints the figures in two lines and the histogram below them.
+func (r *benchResult) write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s: %s operations in %.2f s, %s a second\n", r.Name, countText(int64(r.Count)), r.Seconds, countText(int64(r.PerSecond)))
+	fmt.Fprintf(&b, "p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n", latencyText(r.P50), latencyText(r.P90), latencyText(r.P99), latencyText(r.P999), latencyText(r.Max))
+	const width = 40
+	for _, o := range r.Octaves {
+		share := float64(o.Count) / float64(max(r.Count, 1))
+		bar := strings.Repeat("#", int(share*width+0.5))
+		if bar == "" && o.Count > 0 {
+			bar = "."
+		}
+		line := fmt.Sprintf("%9s  %-*s  %s", latencyText(o.From), width, bar, shareText(share))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shareText writes a share in per cent, to as many digits as tell a rare one
+// from none.
+func shareText(share float64) string {
+	switch {
+	case share == 0:
+		return ""
+	case share < 0.001:
+		return fmt.Sprintf("%.4f %%", share*100)
+	}
+	return fmt.Sprintf("%.1f %%", share*100)
+}
+
+// latencyText writes a duration to three digits or so: 512 ns, 2.05 us, 1.3 ms.
+func latencyText(d time.Duration) string {
+	v, unit := float64(d), "ns"
+	for _, larger := range []string{"us", "ms", "s"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, larger
+	}
+	switch {
+	case unit == "ns" || v >= 100:
+		return fmt.Sprintf("%.0f %s", v, unit)
+	case v >= 10:
+		return fmt.Sprintf("%.1f %s", v, unit)
+	}
+	return fmt.Sprintf("%.2f %s", v, unit)
+}
