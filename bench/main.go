@@ -84,10 +84,12 @@ func runAll(ctx context.Context, s settings, out io.Writer) error {
 	figures := make(figures)
 	for i, w := range chosen {
 		for range max(s.runs, 1) {
-			fmt.Fprintf(os.Stderr, "[%d/%d] %s\n", i+1, len(chosen), w.name)
+			begin := time.Now()
+			fmt.Fprintf(os.Stderr, "[%d/%d] %s", i+1, len(chosen), w.name)
 			if err := runWorkload(ctx, s, w, root, figures); err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
+			fmt.Fprintf(os.Stderr, " (%.1f s)\n", time.Since(begin).Seconds())
 		}
 	}
 	return printTables(out, figures)

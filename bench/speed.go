@@ -102,10 +102,11 @@ func puts(c *child) error {
 	// Without syncs: a bare write(2) has none either.
 	return c.with(openOptions{sync: bitcask.SyncNone}, func(s kv) error {
 		return c.profiled("put", func() error {
-			if err := pass(s, "new", shuffledKeys(1, 0, c.n)); err != nil {
+			n := c.engine.portion(c.n)
+			if err := pass(s, "new", shuffledKeys(1, 0, n)); err != nil {
 				return err
 			}
-			return pass(s, "over", shuffledKeys(2, 0, c.n))
+			return pass(s, "over", shuffledKeys(2, 0, n))
 		})
 	})
 }
@@ -206,7 +207,7 @@ func mixed(c *child) error {
 			return err
 		}
 		vals := newValues()
-		keys := shuffledKeys(2, 0, c.n)
+		keys := shuffledKeys(2, 0, c.n)[:c.engine.portion(c.n)]
 		return c.profiled("mixed", func() error {
 			var wait sync.WaitGroup
 			errs := make([]error, threads)
@@ -244,7 +245,8 @@ func batches(c *child) error {
 	const size = 1000
 	return c.with(openOptions{sync: bitcask.SyncNone}, func(s kv) error {
 		vals := newValues()
-		singles, batched := shuffledKeys(1, 0, c.n/2), shuffledKeys(2, c.n, c.n/2)
+		n := c.engine.portion(c.n / 2)
+		singles, batched := shuffledKeys(1, 0, n), shuffledKeys(2, c.n, n)
 		return c.profiled("batch", func() error {
 			var one, many, ratio []float64
 			err := blocks(len(singles), func(i int) error { return s.put(singles[i], vals.at(i)) }, func(block int, ns float64) error {

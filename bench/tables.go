@@ -49,6 +49,7 @@ var ownTables = []table{
 		gcRow("strings", "string"), gcRow("one set", "set"), gcRow("one hash", "hash"),
 		gcRow("hashes of 10 fields", "hash10"), gcRow("one sorted set", "zset"), gcRow("one list", "list"),
 	}},
+	rankTable,
 	{"single calls while loading", []string{"p50", "p99", "p99.9", "slowest"}, []row{
 		pauseRow("write(2) of the same bytes", "write", ""),
 		pauseRow("put, no syncs, one segment", "index", "index growth < 1 ms"),

@@ -43,16 +43,25 @@ var workloads = slices.Concat(
 		{"memory/hash10", "field of 10 bytes of hashes of 10 fields", 4, memory(loadSmallHashes)},
 		{"memory/zset", "member of 10 bytes of one sorted set", 4, memory(loadSortedSet)},
 		{"memory/list", "element of one list", 4, memory(loadList)},
+		{"ranks/zset", "calls by rank on one sorted set of 1000, n/10 and n members", rankSteps, ranks(loadSortedSet, sortedSetCalls)},
+		{"ranks/list", "calls by index on one list", rankSteps, ranks(loadList, listCalls)},
+		{"ranks/set", "random members of one set", rankSteps, ranks(loadSet, setCalls)},
+		{"ranks/keys", "random keys", rankSteps, ranks(loadStrings, keyCalls)},
 		{"pause/write", "slowest single write(2)", 1, slowestWrite},
 		{"pause/index", "slowest single put while loading, the disk kept out of it", 1, slowestPutNoSync},
 		{"pause/default", "slowest single put while loading, default options", 1, slowestPut},
 	},
 )
 
-// eachEngine is one workload for every engine: name/engine.
+// eachEngine is one workload for every engine: name/engine. Peers do less of
+// what is repeated: theirs take seconds.
 func eachEngine(name, about string, steps int, run func(c *child) error) []workload {
 	var list []workload
 	for _, e := range engines {
+		steps := steps
+		if e.isPeer() {
+			steps = min(steps, 1+peerOpenings)
+		}
 		list = append(list, workload{name + "/" + e.name, about, steps, withEngine(e, run)})
 	}
 	return list
