@@ -31,6 +31,7 @@ type settings struct {
 	dir     string        // where the stores are made
 	profile string        // where profiles go
 	timeout time.Duration // of one process
+	large   int64         // bytes in the large store
 }
 
 func main() {
@@ -43,6 +44,7 @@ func main() {
 	flag.StringVar(&s.dir, "dir", "", "directory to make the stores in (default a temporary one)")
 	flag.StringVar(&s.profile, "profile", "", "directory to write CPU and allocation profiles of the measured parts to")
 	flag.DurationVar(&s.timeout, "timeout", 10*time.Minute, "longest time of one process")
+	flag.Int64Var(&s.large, "large", 2<<30, "bytes of the large store, and four times the largest value")
 	list := flag.Bool("list", false, "list the workloads and end")
 	flag.StringVar(&child, "child", "", "run one workload in this process (the command calls itself so)")
 	flag.IntVar(&step, "step", 0, "step of that workload")

@@ -90,15 +90,18 @@ func (c *child) recordMemory(part string) error {
 // anonymousRSS is the resident memory of the process that no file backs. The
 // segments are mapped, shared and read-only: their pages are the kernel's page
 // cache, which it takes back when it needs them, so they do not count.
-func anonymousRSS() (int64, error) {
+func anonymousRSS() (int64, error) { return memoryStatus("RssAnon:") }
+
+// memoryStatus reads a line of the process's status, in bytes.
+func memoryStatus(line string) (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, ok := bytes.Cut(status, []byte("RssAnon:"))
+	_, rest, ok := bytes.Cut(status, []byte(line))
 	fields := bytes.Fields(rest)
 	if !ok || len(fields) < 2 || string(fields[1]) != "kB" {
-		return 0, errors.New("/proc/self/status has no RssAnon")
+		return 0, errors.New("/proc/self/status has no " + line)
 	}
 	n, err := strconv.ParseInt(string(fields[0]), 10, 64)
 	return n << 10, err

@@ -1,9 +1,12 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // tables are what is printed, beside the targets of the design.
-var tables = append(ownTables, peerTables()...)
+var tables = slices.Concat(ownTables, largeTables(), peerTables())
 
 // ownTables are of Stave alone.
 var ownTables = []table{
