@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -71,7 +72,7 @@ func main() {
 	}
 }
 
-// runAll runs the chosen workloads and prints the tables as they fill.
+// runAll runs the chosen workloads and prints the tables.
 func runAll(ctx context.Context, s settings, out io.Writer) error {
 	chosen, err := choose(s.only)
 	if err != nil {
@@ -84,6 +85,11 @@ func runAll(ctx context.Context, s settings, out io.Writer) error {
 	defer os.RemoveAll(root)
 	fmt.Fprintf(out, "%s\n%d entries, %d run(s) each, %s\n", describeMachine(root), s.n, max(s.runs, 1), time.Now().UTC().Format("2006-01-02"))
 	figures := make(figures)
+	// What was measured is printed even if something later fails or is interrupted.
+	return errors.Join(measureAll(ctx, s, chosen, root, figures), printTables(out, figures))
+}
+
+func measureAll(ctx context.Context, s settings, chosen []workload, root string, figures figures) error {
 	for i, w := range chosen {
 		for range max(s.runs, 1) {
 			begin := time.Now()
@@ -94,7 +100,7 @@ func runAll(ctx context.Context, s settings, out io.Writer) error {
 			fmt.Fprintf(os.Stderr, " (%.1f s)\n", time.Since(begin).Seconds())
 		}
 	}
-	return printTables(out, figures)
+	return nil
 }
 
 // choose finds the workloads that -only names: a name, the first parts of one,
