@@ -56,7 +56,7 @@ var engines = []*engine{
 	{"pogreb", openPogreb, fairness{"v0.10.2", "kernel, write(2)", "one sync each", "nothing: index in mapped files", "Compact"}, 0},
 	{"pebble", openPebble, fairness{"v2.1.7", "user space: a background flush writes the log", "group commit", "memtables of 64 MB, block cache of 256 MB", "Compact of everything"}, 0},
 	{"bbolt", openBbolt, fairness{"v1.5.0", "kernel, whole pages; lone puts are a tenth of n", "DB.Batch, 64 at most or 1 ms", "page cache", "bbolt.Compact into a new file"}, 10},
-	{"badger", openBadger, fairness{"v4.9.6", "kernel, mapped log", "group commit", "memtables of 64 MB, block cache of 256 MB", "Flatten, 2 workers"}, 0},
+	{"badger", openBadger, fairness{"v4.9.6", "kernel, mapped log", "one sync each", "memtables of 64 MB, block cache of 256 MB", "Flatten, 2 workers"}, 0},
 	{"buntdb", openBuntdb, fairness{"v1.3.0", "kernel, write(2)", "one sync each", "keys and values", "Shrink"}, 0},
 	{"rosedb", openRosedb, fairness{"v2.4.0", "kernel, write(2)", "one sync each", "keys and places", "Merge, with reopening"}, 0},
 	{"nutsdb", openNutsdb, fairness{"v1.0.4", "kernel, write(2)", "one sync each", "keys and places", "Merge"}, 0},
