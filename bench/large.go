@@ -220,6 +220,7 @@ func (l *largeRun) fill() error {
 		return err
 	}
 	l.record("merge", float64(time.Since(began)))
+	l.reached("merge", began)
 	return errors.Join(l.recordLength("after"), l.read("read-merged"))
 }
 
@@ -247,6 +248,7 @@ func (l *largeRun) write(part string, n int, pick func(i int) int) error {
 		}
 	}
 	l.record(part+"-rate", float64(n)*largeEach/time.Since(began).Seconds())
+	l.reached(part, began)
 	return nil
 }
 
@@ -267,7 +269,13 @@ func (l *largeRun) read(part string) error {
 		}
 	}
 	l.record(part, float64(time.Since(began))/float64(reads))
+	l.reached(part, began)
 	return nil
+}
+
+// reached says how far the run has come: with 20 GB each part takes minutes.
+func (l *largeRun) reached(part string, began time.Time) {
+	fmt.Fprintf(os.Stderr, " %s %.1f s;", part, time.Since(began).Seconds())
 }
 
 // watchAnonymous samples the memory of the process that no file backs until
