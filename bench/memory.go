@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
-	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
@@ -67,14 +66,14 @@ func memoryOfKeys(c *child) error {
 }
 
 // recordMemory records what the process holds after garbage has been collected
-// and freed pages have gone back, and how long a collection takes.
+// and freed pages have gone back, and the CPU time of a collection.
 func (c *child) recordMemory(part string) error {
 	runtime.GC()
 	var took []float64
 	for range 5 {
-		begin := time.Now()
+		begin := cpuTime()
 		runtime.GC()
-		took = append(took, float64(time.Since(begin)))
+		took = append(took, float64(cpuTime()-begin))
 	}
 	debug.FreeOSMemory()
 	var m runtime.MemStats

@@ -48,7 +48,7 @@ var ownTables = []table{
 		memoryRow("hash field, 10 bytes, one big hash", "hash", 28), memoryRow("hash field in 10-field hashes", "hash10", 40),
 		memoryRow("zset member, 10 bytes", "zset", 64), memoryRow("list element", "list", 14),
 	}},
-	{"one garbage collection", []string{"empty", "loaded"}, []row{
+	{"one garbage collection, CPU time", []string{"empty", "loaded"}, []row{
 		gcRow("strings", "string"), gcRow("one set", "set"), gcRow("one hash", "hash"),
 		gcRow("hashes of 10 fields", "hash10"), gcRow("one sorted set", "zset"), gcRow("one list", "list"),
 	}},
