@@ -99,7 +99,8 @@ func (s *Store) indexSize() int64 {
 // SaveIndex writes the file INDEX now, so that the next Open need not replay
 // what is in the log. Close does so by itself, and so does the background when
 // it is worth it. It does nothing in a store that is read-only or has
-// Options.NoIndex.
+// Options.NoIndex, and gives up, without an error, while namespaces are flushed
+// or swapped all the time.
 func (s *Store) SaveIndex() error {
 	if s.opts.ReadOnly || s.opts.NoIndex {
 		return nil
@@ -109,14 +110,22 @@ func (s *Store) SaveIndex() error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return s.saveIndex(s.stopping)
+	for range indexTries {
+		if err := s.saveIndex(s.stopping); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return nil
 }
+
+// indexTries is how often SaveIndex begins again because namespaces moved.
+const indexTries = 5
 
 // saveIndex writes the INDEX with upkeep held. It only saves time, so that a
 // failure is logged, and left to the caller to make more of.
 func (s *Store) saveIndex(cancelled func() bool) error {
 	err := s.writeIndex(cancelled)
-	if err != nil && !errors.Is(err, errCancelled) {
+	if err != nil && !errors.Is(err, errCancelled) && !errors.Is(err, errMoved) {
 		s.index.failed = true
 		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
 	}

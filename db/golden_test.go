@@ -5,6 +5,7 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"math"
 	"math/rand/v2"
@@ -41,11 +42,15 @@ func TestGolden(t *testing.T) {
 	dump, err := os.ReadFile(filepath.Join(goldenDir, "dump.txt"))
 	must(t, err)
 	for name, prepare := range map[string]func(dir string, o *db.Options) error{
-		"as it is":       func(string, *db.Options) error { return nil },
-		"read-only":      func(_ string, o *db.Options) error { o.ReadOnly = true; return nil },
-		"no mapping":     func(_ string, o *db.Options) error { o.NoMapping = true; return nil },
-		"no hints":       func(dir string, _ *db.Options) error { return removeAll(dir, "*.hint") },
-		"no TTL file":    func(dir string, _ *db.Options) error { return removeAll(dir, bitcask.TTLName) },
+		"as it is":    func(string, *db.Options) error { return nil },
+		"read-only":   func(_ string, o *db.Options) error { o.ReadOnly = true; return nil },
+		"no mapping":  func(_ string, o *db.Options) error { o.NoMapping = true; return nil },
+		"no hints":    func(dir string, _ *db.Options) error { return removeAll(dir, "*.hint") },
+		"no TTL file": func(dir string, _ *db.Options) error { return removeAll(dir, bitcask.TTLName) },
+		"NoIndex":     func(_ string, o *db.Options) error { o.NoIndex = true; return nil },
+		"only the log": func(dir string, o *db.Options) error {
+			return errors.Join(removeAll(dir, bitcask.IndexFile), removeAll(dir, bitcask.TTLName), removeAll(dir, "*.hint"))
+		},
 		"other defaults": func(_ string, o *db.Options) error { *o = db.Options{Namespaces: modelNamespaces}; return nil },
 	} {
 		t.Run(name, func(t *testing.T) {

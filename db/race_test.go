@@ -62,7 +62,9 @@ func TestRace(t *testing.T) {
 			}
 			r.run(steps)
 			r.verify()
+			must(t, r.s.Log().SaveIndex()) // beside the expiry cycle
 			must(t, r.s.Close())
+			r.verifyIndex(dir, *o)
 			s, err := db.Open(dir, o)
 			must(t, err)
 			r.s = s
@@ -132,6 +134,7 @@ func (r *raceTest) run(steps int) {
 	r.other(r.merge)
 	r.other(r.flip)
 	r.other(r.look)
+	r.other(func(*rand.Rand) error { return r.s.Log().SaveIndex() })
 	r.writers.Wait()
 	r.stop()
 	r.others.Wait()
@@ -349,6 +352,21 @@ func (r *raceTest) verify() {
 	for _, key := range ok[[]string](t)(r.s.Keyspace().Keys("expiring:*")) {
 		t.Errorf("%s is still there", key)
 	}
+}
+
+// verifyIndex compares the last INDEX, and what the log has after it, with the
+// log alone. The store is closed.
+func (r *raceTest) verifyIndex(dir string, o db.Options) {
+	t := r.t
+	o.ReadOnly, o.NoIndex = true, true
+	s, err := db.Open(dir, &o)
+	must(t, err)
+	result, err := s.Check(context.Background(), func(f bitcask.Finding) { t.Error(f) })
+	must(t, err)
+	if !result.Index {
+		t.Error("there is no INDEX that fits")
+	}
+	must(t, s.Close())
 }
 
 // TestReadersKeepTheirSegments reads in a View what a merge has replaced
