@@ -219,10 +219,11 @@ func (l *optionalLife) reopen() {
 // files reads all the files, as a kill would leave them.
 func (l *optionalLife) files() map[string]string {
 	files := map[string]string{}
-	names, err := l.mem.List("d")
+	mem := l.mem.Clone() // a segment may be being sealed
+	names, err := mem.List("d")
 	must(l.t, err)
 	for _, name := range names {
-		f, err := l.mem.Open(filepath.Join("d", name), vfs.ReadOnly)
+		f, err := mem.Open(filepath.Join("d", name), vfs.ReadOnly)
 		must(l.t, err)
 		n, err := f.Size()
 		must(l.t, err)

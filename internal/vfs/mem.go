@@ -63,11 +63,16 @@ func (m *Mem) Clone() *Mem {
 	c := NewMem()
 	c.dirs = maps.Clone(m.dirs)
 	copies := map[*memInode]*memInode{}
-	for name, inode := range m.files {
+	for _, inode := range m.files { // All of them before any is copied: the copy is of one moment.
 		if copies[inode] == nil {
 			inode.mu.RLock()
-			copies[inode] = &memInode{data: slices.Clone(inode.data)}
-			inode.mu.RUnlock()
+			defer inode.mu.RUnlock()
+			copies[inode] = &memInode{}
+		}
+	}
+	for name, inode := range m.files {
+		if copies[inode].data == nil {
+			copies[inode].data = slices.Clone(inode.data)
 		}
 		c.files[name] = copies[inode] // Names that share bytes go on sharing them.
 	}
