@@ -69,9 +69,24 @@ func (p GeoPoint) encode(step int, limit float64) geohash {
 // Score is the score by which a sorted set holds the point.
 func (p GeoPoint) Score() float64 { return float64(p.encode(geoStep, maxLatitude).bits) }
 
+// scoreBits is a score as a whole number. Scores that no place has are converted as Redis does on x86-64, on any machine.
+func scoreBits(score float64) uint64 {
+	const half = 1 << 63
+	switch {
+	case score >= 2*half || score < -half:
+		if score > 0 {
+			return 0
+		}
+		return half
+	case score >= half:
+		return uint64(int64(score-half)) | half
+	}
+	return uint64(int64(score))
+}
+
 // geoPoint is the middle of the cell that a score stands for.
 func geoPoint(score float64) GeoPoint {
-	area := geohash{bits: uint64(score), step: geoStep}.area()
+	area := geohash{bits: scoreBits(score), step: geoStep}.area()
 	return GeoPoint{
 		Longitude: max(-maxLongitude, min(maxLongitude, (area.west+area.east)/2)),
 		Latitude:  max(-maxLatitude, min(maxLatitude, (area.south+area.north)/2)),
