@@ -122,18 +122,7 @@ func hgetCommand(c *call) error {
 
 func hmgetCommand(c *call) error {
 	values, err := c.tx.Hash(c.key(1)).GetMany(c.strings(2)...)
-	if err != nil {
-		return err
-	}
-	c.out.Array(len(values))
-	for _, value := range values {
-		if value == nil {
-			c.out.Null()
-		} else {
-			c.out.Bulk(value)
-		}
-	}
-	return nil
+	return c.bulksOrNulls(values, err)
 }
 
 func hgetallCommand(c *call) error {

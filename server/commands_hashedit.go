@@ -99,16 +99,5 @@ func hgetdelCommand(c *call) error {
 		return err
 	}
 	values, err := h.GetAndDelete(fields...)
-	if err != nil {
-		return err
-	}
-	c.out.Array(len(values))
-	for _, value := range values {
-		if value == nil {
-			c.out.Null()
-		} else {
-			c.out.Bulk(value)
-		}
-	}
-	return nil
+	return c.bulksOrNulls(values, err)
 }

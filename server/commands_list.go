@@ -370,3 +370,19 @@ func (c *call) bulks(values [][]byte) {
 		c.out.Bulk(value)
 	}
 }
+
+// bulksOrNulls replies with an array of strings, those that are nil being nulls.
+func (c *call) bulksOrNulls(values [][]byte, err error) error {
+	if err != nil {
+		return err
+	}
+	c.out.Array(len(values))
+	for _, value := range values {
+		if value == nil {
+			c.out.Null()
+		} else {
+			c.out.Bulk(value)
+		}
+	}
+	return nil
+}

@@ -103,16 +103,5 @@ func sortElements(c *call, stores bool) error {
 		return c.int(key.SortInto(c.key(destination), o))
 	}
 	values, err := key.Sort(o)
-	if err != nil {
-		return err
-	}
-	c.out.Array(len(values))
-	for _, value := range values {
-		if value == nil {
-			c.out.Null()
-		} else {
-			c.out.Bulk(value)
-		}
-	}
-	return nil
+	return c.bulksOrNulls(values, err)
 }
