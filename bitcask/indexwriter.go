@@ -65,26 +65,17 @@ func (s *Store) behind() int64 {
 	return n
 }
 
-// indexLoop writes an INDEX whenever one is due. It is due when the log has
-// grown by four times what it would take: so it adds at most a quarter to what
-// is written.
-func (s *Store) indexLoop() {
-	tick := time.NewTicker(indexEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-		}
-		if !s.upkeep.TryLock() { // a merge, which may take long
-			continue
-		}
-		if !s.index.failed && s.behind() >= max(indexMinBehind, 4*s.indexSize()) {
-			s.saveIndex(s.stopping)
-		}
-		s.upkeep.Unlock()
+// indexIfDue writes an INDEX if one is due: when the log has grown by four
+// times what it would take. So it adds at most a quarter to what is written.
+func (s *Store) indexIfDue() (more bool) {
+	if !s.upkeep.TryLock() { // a merge, which may take long
+		return true
 	}
+	defer s.upkeep.Unlock()
+	if !s.index.failed && s.behind() >= max(indexMinBehind, 4*s.indexSize()) {
+		_ = s.saveIndex(s.stopping) // logged, and it only saves time
+	}
+	return true
 }
 
 // indexSize estimates the length of an INDEX written now.

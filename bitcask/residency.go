@@ -75,18 +75,10 @@ func (s *Store) mapped() bool {
 	return false
 }
 
-// lookLoop lets looks at chunks expire until the store closes.
-func (s *Store) lookLoop() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-			for _, sg := range s.segments.Load().all() {
-				sg.looks.round.Add(1)
-			}
-		}
+// expireLooks lets looks at chunks expire.
+func (s *Store) expireLooks() (more bool) {
+	for _, sg := range s.segments.Load().all() {
+		sg.looks.round.Add(1)
 	}
+	return true
 }

@@ -237,7 +237,7 @@ func (l *commitLog) makeReady() error {
 func (s *Store) addSegment() (*segment, error) {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, false, s.mapLength())
+	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, s.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}

@@ -153,14 +153,14 @@ func checkSegmentHeader(b []byte, name string, store [16]byte, id uint32) (merge
 // createSegment makes a new segment file whose header and name are durable
 // when it returns. A crash before that leaves a file without frames that no
 // manifest names; the next Open removes it.
-func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, merged bool, mapLen int) (*segment, error) {
+func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int) (*segment, error) {
 	name := dataName(id)
 	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
-	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name, merged: merged}
-	_, err = f.WriteAt(encodeSegmentHeader(store, id, merged), 0)
+	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name}
+	_, err = f.WriteAt(encodeSegmentHeader(store, id, false), 0)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -123,7 +123,7 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	}
 	s.tail = nil
 	if s.mapped() {
-		s.work.Go(s.lookLoop)
+		s.work.Go(func() { s.every(lookEvery, s.expireLooks) })
 	}
 	s.recovery.Took = time.Since(begin)
 	return s, nil
@@ -143,10 +143,10 @@ func (s *Store) mode() vfs.Mode {
 func (s *Store) startWork() {
 	s.work.Go(s.log.rotateLoop)
 	if s.opts.Sync == SyncInterval {
-		s.work.Go(s.syncLoop)
+		s.work.Go(func() { s.every(s.opts.SyncEvery, s.syncLog) })
 	}
 	if !s.opts.NoIndex {
-		s.work.Go(s.indexLoop)
+		s.work.Go(func() { s.every(indexEvery, s.indexIfDue) })
 	}
 	if !s.opts.NoHints {
 		done := make(map[uint32]bool)
@@ -160,21 +160,30 @@ func (s *Store) startWork() {
 	}
 }
 
-func (s *Store) syncLoop() {
-	tick := time.NewTicker(s.opts.SyncEvery)
+// every calls fn now and then until the store closes or fn returns false.
+func (s *Store) every(d time.Duration, fn func() bool) {
+	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-tick.C:
-			// A failure is kept: every later write returns it.
-			if err := s.log.sync(); err != nil {
-				s.opts.Logger.Error("background sync", "err", err)
+			if !fn() {
 				return
 			}
 		}
 	}
+}
+
+// syncLog is the sync of SyncInterval. A failure is kept: every later write
+// returns it.
+func (s *Store) syncLog() (more bool) {
+	err := s.log.sync()
+	if err != nil {
+		s.opts.Logger.Error("background sync", "err", err)
+	}
+	return err == nil
 }
 
 func (s *Store) wakeHinter() {
