@@ -191,6 +191,8 @@ func (t *Tx) finish(err error) (Ticket, error) {
 	}
 	if err != nil {
 		t.undoDeadlines(0)
+	} else if t.changes != nil {
+		t.store.listeners.tell(Ticket(ticket), t.changes.events)
 	}
 	t.log.End()
 	if err == nil {
@@ -226,15 +228,25 @@ func (t *Tx) undoDeadlines(to int) {
 type Savepoint struct {
 	log       bitcask.Savepoint
 	deadlines int
+	events    int
 }
 
 // Savepoint marks this moment.
-func (t *Tx) Savepoint() Savepoint { return Savepoint{t.log.Savepoint(), len(t.deadlines)} }
+func (t *Tx) Savepoint() Savepoint {
+	sp := Savepoint{log: t.log.Savepoint(), deadlines: len(t.deadlines)}
+	if t.changes != nil {
+		sp.events = len(t.changes.events)
+	}
+	return sp
+}
 
 // RollbackTo takes back everything done since sp.
 func (t *Tx) RollbackTo(sp Savepoint) {
 	t.undoDeadlines(sp.deadlines)
 	t.log.RollbackTo(sp.log)
+	if c := t.changes; c != nil {
+		c.events, c.dropped = c.events[:sp.events], c.dropped[:0]
+	}
 }
 
 // Use returns the same transaction on another namespace.
@@ -293,6 +305,9 @@ func (t *Tx) txn() structures.Txn {
 	return (*txn)(t)
 }
 
+// Notify is for those who listen: there are none.
+func (t *txn) Notify(EventKind, string) {}
+
 func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 
 // hideExpired reports whether key has expired. A writer drops it on the spot,
@@ -305,9 +320,18 @@ func (t *txn) hideExpired(key string) (bool, error) {
 	if !t.write {
 		return true, nil
 	}
-	t.expired++
-	_, err := t.drop(key)
+	_, err := t.expire(key)
 	return true, err
+}
+
+// expire drops a key whose time has come, and says whether it was there.
+func (t *txn) expire(key string) (bool, error) {
+	existed, err := t.drop(key)
+	if existed && err == nil {
+		t.expired++
+		t.note(structures.EventExpired, key)
+	}
+	return existed, err
 }
 
 func (t *txn) Find(key string) (keydir.Slot, keydir.Family, error) {

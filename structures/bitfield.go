@@ -81,7 +81,7 @@ func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 		changed = changed || wrote
 	}
 	if changed {
-		err = b.Txn.PutString(b.Key, data)
+		err = told(b.Txn, EventSetBit, b.Key, b.Txn.PutString(b.Key, data))
 	}
 	return results, err
 }

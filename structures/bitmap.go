@@ -56,7 +56,7 @@ func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	if data[at] &^= mask; on {
 		data[at] |= mask
 	}
-	return was, b.Txn.PutString(b.Key, data)
+	return was, told(b.Txn, EventSetBit, b.Key, b.Txn.PutString(b.Key, data))
 }
 
 // grown returns a copy of the bytes that reaches to a bit at least, and whether
@@ -222,7 +222,7 @@ func CombineBits(t Txn, op BitOp, dest string, keys []string) (int, error) {
 		length = max(length, len(sources[i]))
 	}
 	if length == 0 {
-		_, err := t.Drop(dest)
+		_, err := Key{Txn: t, Key: dest}.Delete()
 		return 0, err
 	}
 	result := make([]byte, length)

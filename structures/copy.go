@@ -7,6 +7,14 @@ import "github.com/stavedb/stave/keydir"
 // and replace is not set. dst is a view on another namespace of the same atomic
 // unit, or k.Txn; the two are not the same key. O(n).
 func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
+	done, err := k.copy(dst, to, replace)
+	if done && err == nil {
+		dst.Notify(EventCopyTo, to)
+	}
+	return done, err
+}
+
+func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
 	slot, _, err := k.Txn.Find(k.Key)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
@@ -19,6 +27,7 @@ func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
 		if _, err := dst.Drop(to); err != nil {
 			return false, err
 		}
+		dst.Notify(EventNew, to)
 	}
 	if slot.Type == keydir.String {
 		err = k.copyString(dst, to)
@@ -36,11 +45,15 @@ func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
 
 // Move is Copy of a key that is deleted then.
 func (k Key) Move(dst Txn, to string) (bool, error) {
-	copied, err := k.Copy(dst, to, false)
+	copied, err := k.copy(dst, to, false)
 	if err != nil || !copied {
 		return false, err
 	}
 	_, err = k.Txn.Drop(k.Key)
+	if err == nil {
+		k.Txn.Notify(EventMoveFrom, k.Key)
+		dst.Notify(EventMoveTo, to)
+	}
 	return true, err
 }
 

@@ -42,7 +42,7 @@ func (l HyperLogLog) Add(elements [][]byte) (bool, error) {
 		return false, nil
 	}
 	s.invalidate()
-	return true, l.Txn.PutString(l.Key, s)
+	return true, told(l.Txn, EventPFAdd, l.Key, l.Txn.PutString(l.Key, s))
 }
 
 // CountHyperLogLogs estimates how many different elements the sketches at the
@@ -124,5 +124,5 @@ func MergeHyperLogLogs(t Txn, dest string, keys []string) error {
 		}
 	}
 	s.invalidate()
-	return t.PutString(dest, s)
+	return told(t, EventPFAdd, dest, t.PutString(dest, s))
 }

@@ -19,7 +19,7 @@ func (s String) Incr(delta int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sum, s.Txn.PutString(s.Key, text)
+	return sum, told(s.Txn, EventIncrBy, s.Key, s.Txn.PutString(s.Key, text))
 }
 
 // IncrFloat adds delta, a float in decimal, to the float that the key holds, 0 if
@@ -43,7 +43,7 @@ func (s String) IncrFloat(delta []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text, s.Txn.PutString(s.Key, text)
+	return text, told(s.Txn, EventIncrByFloat, s.Key, s.Txn.PutString(s.Key, text))
 }
 
 // Incr adds delta to the integer that the field holds, 0 if it does not exist,
@@ -70,7 +70,7 @@ func (h Hash) Incr(field string, delta int64) (int64, error) {
 			return 0, err
 		}
 	}
-	return sum, h.Txn.PutElem(f, field, text)
+	return sum, told(h.Txn, EventHIncrBy, h.Key, h.Txn.PutElem(f, field, text))
 }
 
 // IncrFloat adds delta, a float in decimal, to the float that the field holds, 0
@@ -109,7 +109,7 @@ func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return text, h.Txn.PutElem(f, field, text)
+	return text, told(h.Txn, EventHIncrByFloat, h.Key, h.Txn.PutElem(f, field, text))
 }
 
 // longestInt is the length of the longest decimal int64.

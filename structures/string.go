@@ -104,9 +104,10 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 	if err := s.Txn.PutString(s.Key, value); err != nil {
 		return res, err
 	}
+	s.Txn.Notify(EventSet, s.Key)
 	switch {
 	case o.Deadline != 0:
-		return res, s.Txn.SetDeadline(s.Key, o.Deadline)
+		return res, told(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, o.Deadline))
 	case !o.KeepTTL:
 		_, err := s.Txn.ClearDeadline(s.Key)
 		return res, err
@@ -164,7 +165,7 @@ func (s String) Append(value []byte) (int, error) {
 		if len(value) > MaxString {
 			return 0, ErrTooLong
 		}
-		return len(value), s.Txn.PutString(s.Key, value)
+		return len(value), told(s.Txn, EventAppend, s.Key, s.Txn.PutString(s.Key, value))
 	}
 	n, err := s.Txn.ValueLen(s.Key, "", keydir.String, loc)
 	if err != nil {
@@ -174,6 +175,7 @@ func (s String) Append(value []byte) (int, error) {
 		return 0, ErrTooLong
 	}
 	if len(value) == 0 {
+		s.Txn.Notify(EventAppend, s.Key) // as Redis does, though there is nothing new
 		return n, nil
 	}
 	whole, err := s.Txn.Value(make([]byte, 0, n+len(value)), s.Key, "", keydir.String, loc)
@@ -181,7 +183,7 @@ func (s String) Append(value []byte) (int, error) {
 		return 0, err
 	}
 	whole = append(whole, value...)
-	return len(whole), s.Txn.PutString(s.Key, whole)
+	return len(whole), told(s.Txn, EventAppend, s.Key, s.Txn.PutString(s.Key, whole))
 }
 
 // GetMany calls visit with the value of each of several strings, in the order of

@@ -8,7 +8,7 @@ func (s String) GetAndDelete() (value []byte, ok bool, err error) {
 	if value, ok, err = s.Get(nil); err != nil || !ok {
 		return nil, false, err
 	}
-	_, err = s.Txn.Drop(s.Key)
+	_, err = Key(s).Delete()
 	return value, true, err
 }
 
@@ -24,9 +24,9 @@ func (s String) GetAndExpire(dst []byte, deadline, now int64) ([]byte, bool, err
 		return dst, false, err
 	}
 	if deadline <= now {
-		_, err = s.Txn.Drop(s.Key)
+		_, err = Key(s).Delete()
 	} else {
-		err = s.Txn.SetDeadline(s.Key, deadline)
+		err = told(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, deadline))
 	}
 	return value, true, err
 }
@@ -38,7 +38,7 @@ func (s String) GetAndPersist(dst []byte) ([]byte, bool, error) {
 	if err != nil || !ok {
 		return dst, false, err
 	}
-	_, err = s.Txn.ClearDeadline(s.Key)
+	_, err = persist(s.Txn, s.Key)
 	return value, true, err
 }
 
@@ -71,7 +71,7 @@ func (s String) SetRange(offset int64, part []byte) (int, error) {
 		return 0, err
 	}
 	copy(whole[offset:], part)
-	return len(whole), s.Txn.PutString(s.Key, whole)
+	return len(whole), told(s.Txn, EventSetRange, s.Key, s.Txn.PutString(s.Key, whole))
 }
 
 // grown returns a copy of the value, n bytes at loc if it exists, extended with

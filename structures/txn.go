@@ -67,6 +67,10 @@ type Txn interface {
 	SetDeadline(key string, ms int64) error
 	// ClearDeadline takes the deadline away and says whether there was one.
 	ClearDeadline(key string) (bool, error)
+
+	// Notify tells what a call has done to key, for those who listen. It is
+	// called once the call cannot fail any more but for the store.
+	Notify(e EventKind, key string)
 }
 
 // open finds the collection at key and proves its type. A key that is absent
@@ -92,12 +96,24 @@ func create(t Txn, key string, want keydir.Type) (keydir.Family, error) {
 	return t.Family(key, want)
 }
 
-// settle is called after elements were deleted. The last one takes the key with
-// it, and a key that is made again must not inherit the deadline.
-func settle(t Txn, key string, f keydir.Family) error {
+// settle is called after elements were deleted, by which event. The last one
+// takes the key with it, and a key that is made again must not inherit the
+// deadline.
+func settle(t Txn, key string, f keydir.Family, e EventKind) error {
+	t.Notify(e, key)
 	if f.Len() > 0 {
 		return nil
 	}
 	_, err := t.ClearDeadline(key)
+	return told(t, EventDel, key, err)
+}
+
+// dropAll is for calls that delete all elements at once, by which event.
+func dropAll(t Txn, key string, e EventKind) error {
+	_, err := t.Drop(key)
+	if err == nil {
+		t.Notify(e, key)
+		t.Notify(EventDel, key)
+	}
 	return err
 }

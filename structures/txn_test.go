@@ -35,6 +35,11 @@ type memory struct {
 	deletes   int
 	drops     int
 	reads     int
+	events    []string
+}
+
+func (m *memory) Notify(e structures.EventKind, key string) {
+	m.events = append(m.events, e.String()+" "+key)
 }
 
 type memoryRecord struct {
