@@ -76,7 +76,7 @@ func (c *Dump) appendSlots(b []byte, limit int) []byte {
 		}
 		last, first = h, false
 		s := unpack(word, loc)
-		if s.Type.collection() {
+		if s.Type.family() {
 			b = c.appendFamily(b, h, Family{fs: &r.families, id: uint32(loc)})
 			return true
 		}
@@ -137,8 +137,8 @@ func appendElements(b []byte, c cursor, limit int) (_ []byte, n int, last []byte
 // type, is left as it is: a change that is to be made again drops it.
 func (c *Dump) appendBig(b []byte, limit int) []byte {
 	p := &c.big[0]
-	f, ok := c.dir.FindFamily(p.h, p.key)
-	if !ok || f.Type() != p.typ {
+	f, ok := c.dir.findFamily(p.h, p.key, setOf(p.typ))
+	if !ok {
 		c.big = c.big[1:]
 		return b
 	}

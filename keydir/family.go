@@ -24,8 +24,8 @@ type families struct {
 const (
 	smallHead = 15 // bytes before the key
 
-	// smallLimit bounds the bytes of a small family; zsetLimit those of a sorted
-	// set, which is sorted by score anew whenever that order is asked for.
+	// smallLimit bounds the bytes of a small family; zsetLimit those of one with
+	// scores, which is sorted by score anew whenever that order is asked for.
 	smallLimit = 2048 - headerBytes
 	zsetLimit  = 1024 - headerBytes
 )
@@ -38,21 +38,21 @@ type big struct {
 	key     string
 	arena   arena
 	members index  // by hash; of all but lists
-	scores  *index // by score, of sorted sets
+	scores  *index // by score, of families with scores
 	list    *list
 }
 
 func (s *families) init(d *Directory) { s.hash, s.bytes = &d.hash, &d.bytes }
 
 func sizeLimit(t Type) int {
-	if t == ZSet {
+	if t.scored() {
 		return zsetLimit
 	}
 	return smallLimit
 }
 
 func shapeOf(t Type) shape {
-	if t == ZSet {
+	if t.scored() {
 		return scored
 	}
 	return plain
@@ -100,7 +100,7 @@ func (s *families) newBig(t Type, key string) *big {
 	switch t {
 	case List:
 		g.list = newList(&g.arena)
-	case ZSet:
+	case ZSet, FieldDeadlines:
 		g.scores = &index{arena: &g.arena, hash: s.hash, shape: ranked}
 		fallthrough
 	default:
@@ -159,7 +159,7 @@ func (s *families) promote(id uint32) *big {
 		for e, ok := c.next(); ok; e, ok = c.next() {
 			name := view(c.run.nameOf(e))
 			var score uint64
-			if g.typ == ZSet {
+			if g.typ.scored() {
 				score = c.run.score(e)
 			}
 			hash := c.run.key(e)

@@ -21,7 +21,7 @@ type Family struct {
 // Valid reports whether f is a family at all.
 func (f Family) Valid() bool { return f.fs != nil }
 
-// Type returns Hash, List, Set or ZSet.
+// Type returns Hash, List, Set, ZSet or FieldDeadlines.
 func (f Family) Type() Type {
 	if g := f.fs.big(f.id); g != nil {
 		return g.typ
@@ -168,7 +168,7 @@ func (f Family) Get(elem string) (Loc, bool) {
 func (f Family) Put(elem string, loc Loc) (old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
-	must("Put", p.typ, p.typ != ZSet)
+	must("Put", p.typ, !p.typ.scored())
 	if !p.found {
 		f.add(elem, &p, loc, 0)
 		return 0, false
@@ -200,7 +200,7 @@ func (f Family) add(elem string, p *place, loc Loc, score uint64) {
 func (f Family) Delete(elem string) (old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
-	must("Delete", p.typ, p.typ != ZSet)
+	must("Delete", p.typ, !p.typ.scored())
 	_, old, existed = f.remove(elem, &p)
 	return old, existed
 }

@@ -68,7 +68,7 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		last = word
 		t := Type(word & typeMask)
 		switch {
-		case t.collection():
+		case t.family():
 			var ok bool
 			if b, ok = l.state(t, loc, b); !ok {
 				return ErrDump
@@ -183,11 +183,12 @@ func readElement(b []byte, shape shape) (e dumped, ok bool) {
 	return e, true
 }
 
-// finish makes the families of one hash.
+// finish makes the families of one hash, in an order that does not depend on the one in which they came to be.
 func (l *Loader) finish(r *region, word uint64) bool {
 	if len(l.families) == 0 {
 		return true
 	}
+	slices.SortFunc(l.families, func(a, b stated) int { return cmp.Or(cmp.Compare(a.typ, b.typ), bytes.Compare(a.key, b.key)) })
 	for i := range l.families {
 		s := &l.families[i]
 		id, ok := l.family(&r.families, s)

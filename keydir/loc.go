@@ -10,8 +10,10 @@ import (
 type Type uint8
 
 // The types of a logical key. A key has exactly one of String, Hash, List, Set
-// and ZSet; Deadline is a pseudo type, the slot of a key's deadline record,
-// which lives beside the slot of the key itself.
+// and ZSet. The others are pseudo types, of slots that live beside the slot of
+// the key itself: Deadline is that of a key's deadline record, and
+// FieldDeadlines a family of its own, of the fields of a hash that have a
+// deadline, with the deadlines as scores.
 const (
 	None Type = iota
 	String
@@ -20,9 +22,10 @@ const (
 	Set
 	ZSet
 	Deadline
+	FieldDeadlines
 )
 
-var typeNames = [...]string{"none", "string", "hash", "list", "set", "zset", "ttl"}
+var typeNames = [...]string{"none", "string", "hash", "list", "set", "zset", "ttl", "fieldttl"}
 
 // String returns the name users know the type by.
 func (t Type) String() string {
@@ -32,8 +35,20 @@ func (t Type) String() string {
 	return fmt.Sprintf("type(%d)", uint8(t))
 }
 
-// collection reports whether keys of this type are families.
-func (t Type) collection() bool { return t >= Hash && t <= ZSet }
+// typeSet has a bit for each of some types.
+type typeSet uint8
+
+func setOf(t Type) typeSet        { return 1 << t }
+func (s typeSet) has(t Type) bool { return s>>t&1 != 0 }
+
+// collections are the types whose keys are families.
+const collections typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet
+
+// family reports whether slots of this type lead to families.
+func (t Type) family() bool { return (collections | setOf(FieldDeadlines)).has(t) }
+
+// scored reports whether the elements of families of this type have scores.
+func (t Type) scored() bool { return t == ZSet || t == FieldDeadlines }
 
 // Loc says where a record starts: segment, byte offset, and a class that bounds
 // the record's size from above, at most one eighth over, so that one read of
