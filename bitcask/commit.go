@@ -67,7 +67,7 @@ func (t *Tx) addMeta() error {
 			if _, err := t.add(KindTombstone, fam.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
 				return err
 			}
-			t.dropFamily(tf.sp, tf.h, fam)
+			t.dropFamily(tf.sp, tf.h, tf.key, fam)
 			if err := t.dropDeadline(tf); err != nil {
 				return err
 			}
@@ -185,7 +185,7 @@ func (t *Tx) place(sg *segment, at int64) {
 			size += t.recs[i+n].size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind == KindElement || r.kind == KindMeta {
+		if r.kind.inFamily() {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
@@ -204,12 +204,9 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 	switch id.Kind {
 	case KindString, KindDeadline:
 		return dir.Swap(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
-	case KindElement, KindMeta:
-	default:
-		return false
 	}
-	fam, ok := dir.FindFamily(h, text(id.Key))
-	if !ok || fam.Type() != id.Type {
+	fam, ok := familyOf(dir, h, id)
+	if !ok {
 		return false
 	}
 	if id.Kind == KindMeta {
@@ -222,10 +219,22 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 	return moveElem(fam, id, old, new)
 }
 
+// familyOf finds the family that holds the location of a record.
+func familyOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Family, bool) {
+	switch {
+	case !id.Kind.inFamily():
+		return keydir.Family{}, false
+	case id.Kind == KindFieldDeadline:
+		return dir.FindFieldDeadlines(h, text(id.Key))
+	}
+	fam, ok := dir.FindFamily(h, text(id.Key))
+	return fam, ok && fam.Type() == id.Type
+}
+
 func moveElem(fam keydir.Family, id *Identity, old, new keydir.Loc) bool {
 	elem := text(id.Elem)
 	switch id.Type {
-	case keydir.ZSet:
+	case keydir.ZSet, keydir.FieldDeadlines:
 		score, loc, ok := fam.Score(elem)
 		if !ok || loc != old {
 			return false
@@ -260,12 +269,9 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 				return ok
 			}
 		}
-	case KindElement, KindMeta:
-	default:
-		return false
 	}
-	fam, ok := dir.FindFamily(h, text(id.Key))
-	if !ok || fam.Type() != id.Type {
+	fam, ok := familyOf(dir, h, id)
+	if !ok {
 		return false
 	}
 	if id.Kind == KindMeta {
@@ -273,7 +279,7 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 	}
 	var at keydir.Loc
 	switch id.Type {
-	case keydir.ZSet:
+	case keydir.ZSet, keydir.FieldDeadlines:
 		_, at, ok = fam.Score(text(id.Elem))
 	case keydir.List:
 		var index int64

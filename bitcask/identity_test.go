@@ -16,6 +16,7 @@ var identityKinds = []struct {
 	{KindElement, keydir.List}, {KindMeta, keydir.Hash}, {KindMeta, keydir.List}, {KindBound, keydir.List},
 	{KindOrder, keydir.ZSet}, {KindDeadline, keydir.Deadline}, {KindTombstone, keydir.Hash},
 	{KindElementTombstone, keydir.Set}, {KindDeadlineTombstone, keydir.Deadline}, {KindNamespaces, keydir.None},
+	{KindFieldDeadline, keydir.FieldDeadlines}, {KindFieldDeadlineTombstone, keydir.FieldDeadlines},
 }
 
 // FuzzIdentity proves that no two facts share an identity: what is encoded

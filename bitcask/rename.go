@@ -77,6 +77,9 @@ func (t *Tx) copyElements(fromNS int, from string, fam keydir.Family, toNS int, 
 			return err
 		}
 	}
+	if fam.Type() == keydir.Hash {
+		return t.copyFieldDeadlines(fromNS, from, toNS, to)
+	}
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
 		name: uint32(len(sw.names)), kind: e.Kind, typ: e.Type,
 	})
 	x := &sw.entries[len(sw.entries)-1]
-	if e.Kind == KindElement || e.Kind == KindMeta {
+	if e.Kind.inFamily() {
 		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
 		sw.names = append(append(sw.names, e.Key...), e.Elem...)
 	}

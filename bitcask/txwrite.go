@@ -71,7 +71,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	now := keydir.Slot{Type: keydir.String, Loc: loc}
 	switch {
 	case fam.Valid():
-		t.dropFamily(sp, h, fam)
+		t.dropFamily(sp, h, key, fam)
 		fallthrough
 	case slot.Type == keydir.None:
 		sp.dir.Insert(h, now)
@@ -231,7 +231,7 @@ func parseIndex(elem []byte) (int64, bool) {
 // IndexName is the element name of a list index, as Value wants it.
 func IndexName(index int64) string { return indexName(index) }
 
-// DeleteElem removes a field or member. It reports whether it was there.
+// DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.
 func (t *Tx) DeleteElem(ns int, key string, fam keydir.Family, elem string) (bool, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -249,6 +249,9 @@ func (t *Tx) DeleteElem(ns int, key string, fam keydir.Family, elem string) (boo
 		return false, nil
 	}
 	t.undo = append(t.undo, op)
+	if fam.Type() == keydir.Hash {
+		t.dropFieldDeadline(sp, h, key, elem)
+	}
 	_, err = t.add(KindElementTombstone, fam.Type(), sp, h, key, elem, nil)
 	return true, err
 }
@@ -292,7 +295,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 		return false, err
 	}
 	if fam.Valid() {
-		t.dropFamily(sp, h, fam)
+		t.dropFamily(sp, h, key, fam)
 	} else {
 		t.deleteSlot(sp, h, slot)
 	}
@@ -312,8 +315,11 @@ func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
 	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
 }
 
-func (t *Tx) dropFamily(sp *space, h uint64, fam keydir.Family) {
+func (t *Tx) dropFamily(sp *space, h uint64, key string, fam keydir.Family) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
+	if deadlines, ok := sp.dir.FindFieldDeadlines(h, key); ok {
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, deadlines)})
+	}
 	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
 }
 
