@@ -141,14 +141,15 @@ func (o *BitfieldOp) extend(u uint64) int64 {
 
 // fit returns base + incr if the integer can hold it, otherwise what takes its
 // place. As in Redis, where an unsigned integer is set to a negative value that is
-// above its largest one.
+// above its largest one, and where the room above a signed one wraps around for
+// values near the smallest of all, which then count as above as well.
 func (o *BitfieldOp) fit(base, incr int64) (n int64, overflowed bool) {
 	largest := int64(1)<<(o.Bits-1) - 1
 	smallest := -largest - 1
 	if !o.Signed {
 		largest, smallest = int64(uint64(1)<<o.Bits-1), 0
 	}
-	above := base > largest || !o.Signed && base < 0
+	above := base > largest || !o.Signed && base < 0 || o.Signed && o.Bits < 64 && base < 0 && incr > largest-base
 	below := !above && base < smallest
 	sum := base + incr
 	switch {
