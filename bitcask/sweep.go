@@ -93,11 +93,18 @@ func (sw *sweep) hold(s *Store, stripe int, write bool, group []uint32, fn func(
 		defer lock.RUnlock()
 	}
 	// Spaces lose their names under every stripe's lock only.
-	var sp *space
-	var ns uint32
-	for i, at := range group {
+	ns := sw.entries[group[0]].ns
+	sp := s.spaces.byRecord(ns)
+	if sp != nil { // that of all of them, mostly
+		var hashes [sweepHold]uint64
+		for i, at := range group {
+			hashes[i] = sw.entries[at].hash
+		}
+		sp.dir.Warm(hashes[:len(group)])
+	}
+	for _, at := range group {
 		x := &sw.entries[at]
-		if i == 0 || x.ns != ns {
+		if x.ns != ns {
 			sp, ns = s.spaces.byRecord(x.ns), x.ns
 		}
 		fn(sp, x)
