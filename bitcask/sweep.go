@@ -14,6 +14,7 @@ type sweep struct {
 	names   []byte // keys and elements of those in a collection
 	order   []uint32
 	starts  [keydir.Stripes + 1]uint32
+	dropped uint64 // entries that were left out
 }
 
 // swept is an entry in a sweep. Strings need no name: hash and location are
@@ -33,14 +34,14 @@ type swept struct {
 
 const (
 	// sweepEntries and sweepNames, in bytes, bound a sweep.
-	sweepEntries = 64 << 10
-	sweepNames   = 4 << 20
+	sweepEntries = 32 << 10
+	sweepNames   = 2 << 20
 	// sweepHold is how many entries are looked at while a stripe is locked:
 	// some 10 us' worth.
 	sweepHold = 64
 )
 
-func (sw *sweep) reset() { sw.entries, sw.names = sw.entries[:0], sw.names[:0] }
+func (sw *sweep) reset() { sw.entries, sw.names, sw.dropped = sw.entries[:0], sw.names[:0], 0 }
 
 func (sw *sweep) full() bool { return len(sw.entries) >= sweepEntries || len(sw.names) >= sweepNames }
 
