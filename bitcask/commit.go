@@ -1,8 +1,6 @@
 package bitcask
 
 import (
-	"strconv"
-
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -67,7 +65,7 @@ func (t *Tx) addMeta() error {
 			if _, err := t.add(KindTombstone, fam.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
 				return err
 			}
-			t.dropFamily(tf.sp, tf.h, tf.key, fam)
+			t.dropFamily(tf.sp, tf.h, fam)
 			if err := t.dropDeadline(tf); err != nil {
 				return err
 			}
@@ -95,15 +93,22 @@ func (t *Tx) dropDeadline(tf *touchedFamily) error {
 func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
 	typ, count := fam.Type(), fam.Len()
 	var head, tail int64
-	if typ == keydir.List {
+	if typ.Indexed() {
 		head, tail = fam.Bounds()
 	}
 	old := fam.Meta()
-	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail {
+	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail && !t.endsAnew(fam) {
 		return nil
 	}
-	var b [20]byte
-	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, strconv.AppendInt(b[:0], int64(count), 10))
+	var length int64
+	if typ == keydir.Chunks {
+		var err error
+		if length, err = t.chunkedLen(tf.sp, tf.key, fam); err != nil {
+			return err
+		}
+	}
+	var b [metaSize]byte
+	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, appendMeta(b[:0], typ, length, count))
 	if err != nil {
 		return err
 	}
@@ -185,7 +190,7 @@ func (t *Tx) place(sg *segment, at int64) {
 			size += t.recs[i+n].size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind.inFamily() {
+		if r.kind == KindElement || r.kind == KindMeta {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
@@ -204,9 +209,12 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 	switch id.Kind {
 	case KindString, KindDeadline:
 		return dir.Swap(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
+	case KindElement, KindMeta:
+	default:
+		return false
 	}
-	fam, ok := familyOf(dir, h, id)
-	if !ok {
+	fam, ok := dir.FindFamily(h, text(id.Key))
+	if !ok || fam.Type() != id.Type {
 		return false
 	}
 	if id.Kind == KindMeta {
@@ -219,28 +227,16 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 	return moveElem(fam, id, old, new)
 }
 
-// familyOf finds the family that holds the location of a record.
-func familyOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Family, bool) {
-	switch {
-	case !id.Kind.inFamily():
-		return keydir.Family{}, false
-	case id.Kind == KindFieldDeadline:
-		return dir.FindFieldDeadlines(h, text(id.Key))
-	}
-	fam, ok := dir.FindFamily(h, text(id.Key))
-	return fam, ok && fam.Type() == id.Type
-}
-
 func moveElem(fam keydir.Family, id *Identity, old, new keydir.Loc) bool {
 	elem := text(id.Elem)
 	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
+	case keydir.ZSet:
 		score, loc, ok := fam.Score(elem)
 		if !ok || loc != old {
 			return false
 		}
 		fam.PutScored(elem, score, new)
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		index, ok := parseIndex(id.Elem)
 		if !ok {
 			return false
@@ -269,9 +265,12 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 				return ok
 			}
 		}
+	case KindElement, KindMeta:
+	default:
+		return false
 	}
-	fam, ok := familyOf(dir, h, id)
-	if !ok {
+	fam, ok := dir.FindFamily(h, text(id.Key))
+	if !ok || fam.Type() != id.Type {
 		return false
 	}
 	if id.Kind == KindMeta {
@@ -279,9 +278,9 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 	}
 	var at keydir.Loc
 	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
+	case keydir.ZSet:
 		_, at, ok = fam.Score(text(id.Elem))
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		var index int64
 		if index, ok = parseIndex(id.Elem); ok {
 			at, ok = fam.LocAt(index)

@@ -29,11 +29,10 @@ func (s *Store) openManifest() (err error) {
 	}
 	var torn bool
 	s.man, torn, err = readManifest(s.opts.FS, s.dir, s.mode())
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) || s.opts.ReadOnly {
 		s.recovery.TornManifest = torn
 		return err
 	}
-	missing := err
 	names, err := s.opts.FS.List(s.dir)
 	if err != nil {
 		return err
@@ -42,9 +41,6 @@ func (s *Store) openManifest() (err error) {
 		if _, _, ours := parseName(name); ours {
 			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
 		}
-	}
-	if s.opts.ReadOnly {
-		return missing
 	}
 	id, seed, err := newIdentity()
 	if err != nil {
