@@ -39,7 +39,6 @@ type core struct {
 	guard     guard
 	counters  counters
 	watchers  watchers
-	listeners listeners
 
 	merger *merge.Merger
 
@@ -138,9 +137,6 @@ func (s *Store) Close() error {
 			err = s.writeCheckpoint()
 		}
 		s.fail = errors.Join(err, s.log.Close())
-		for _, l := range s.listeners.all() {
-			l.shut()
-		}
 	})
 	return s.fail
 }
@@ -220,7 +216,6 @@ func (s *Store) flush(namespaces ...int) error {
 		for _, space := range dropped {
 			s.deadlines.DropNamespace(space)
 		}
-		s.tellNamespaces(structures.EventFlushed, ticket, err, namespaces...)
 		return ticket, err
 	})
 }
@@ -233,9 +228,7 @@ func (s *Store) Swap(a, b int) error {
 	var noticed []place
 	err := s.withAll(func(t *bitcask.Tx) (uint64, error) {
 		noticed = s.swapNoticed(t, a, b)
-		ticket, err := t.Swap(a, b)
-		s.tellNamespaces(structures.EventSwapped, ticket, err, a, b)
-		return ticket, err
+		return t.Swap(a, b)
 	})
 	if err != nil {
 		return err

@@ -171,7 +171,8 @@ func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
 	if !had || now != deadline || now > t.now() {
 		return false, t.end(nil)
 	}
-	existed, err := (*txn)(t).expire(key)
+	t.expired++
+	existed, err := t.txn().Drop(key)
 	if err == nil && !existed {
 		(*txn)(t).noteDeadline(key, 0) // a deadline of nothing
 	}

@@ -24,7 +24,6 @@ func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte)) err
 	if err != nil {
 		return err
 	}
-	deleted := false
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, field := range fields {
 		var value []byte
@@ -37,15 +36,14 @@ func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte)) err
 				if _, err = h.Txn.DeleteElem(f, field); err != nil {
 					return err
 				}
-				deleted = true
 			}
 		}
 		visit(i, value)
 	}
-	if !deleted {
+	if !f.Valid() {
 		return nil
 	}
-	return settle(h.Txn, h.Key, f, EventHDel)
+	return settle(h.Txn, h.Key, f)
 }
 
 // VisitRandom calls start, unless it is nil, with a number of fields, then visit

@@ -11,7 +11,7 @@ type Key struct {
 // Type says what the key holds, None if it does not exist. O(1).
 func (k Key) Type() (keydir.Type, error) {
 	slot, _, err := k.Txn.Find(k.Key)
-	return slot.Type, err
+	return slot.Type.Public(), err
 }
 
 func (k Key) exists() (bool, error) {
@@ -20,10 +20,7 @@ func (k Key) exists() (bool, error) {
 }
 
 // Delete deletes the key and says whether it existed. O(1).
-func (k Key) Delete() (bool, error) {
-	existed, err := k.Txn.Drop(k.Key)
-	return existed, replaced(k.Txn, EventNone, k.Key, existed, 0, err)
-}
+func (k Key) Delete() (bool, error) { return k.Txn.Drop(k.Key) }
 
 // ExpireCondition restricts when a deadline is set; the values combine with |.
 type ExpireCondition uint8
@@ -74,9 +71,9 @@ func (k Key) Expire(ms, now int64, c ExpireCondition) (bool, error) {
 		return false, nil
 	}
 	if ms <= now {
-		return k.Delete()
+		return k.Txn.Drop(k.Key)
 	}
-	return true, told(k.Txn, EventExpire, k.Key, k.Txn.SetDeadline(k.Key, ms))
+	return true, k.Txn.SetDeadline(k.Key, ms)
 }
 
 // Deadline returns the key's deadline in Unix milliseconds and whether it has
@@ -96,15 +93,7 @@ func (k Key) Persist() (bool, error) {
 	if exists, err := k.exists(); err != nil || !exists {
 		return false, err
 	}
-	return persist(k.Txn, k.Key)
-}
-
-func persist(t Txn, key string) (bool, error) {
-	had, err := t.ClearDeadline(key)
-	if had && err == nil {
-		t.Notify(EventPersist, key)
-	}
-	return had, err
+	return k.Txn.ClearDeadline(k.Key)
 }
 
 // Rename moves the key to another name, replacing what is there. It says false
@@ -114,16 +103,7 @@ func (k Key) Rename(to string) (ok bool, err error) {
 	if err != nil || !exists || k.Key == to {
 		return exists, err
 	}
-	return true, k.rename(to)
-}
-
-func (k Key) rename(to string) error {
-	err := k.Txn.Rename(k.Key, to)
-	if err == nil {
-		k.Txn.Notify(EventRenameFrom, k.Key)
-		k.Txn.Notify(EventRenameTo, to)
-	}
-	return err
+	return true, k.Txn.Rename(k.Key, to)
 }
 
 // RenameIfAbsent is Rename unless the other name exists; moved says whether it
@@ -137,5 +117,5 @@ func (k Key) RenameIfAbsent(to string) (moved, ok bool, err error) {
 	if err != nil || taken {
 		return false, true, err
 	}
-	return true, true, k.rename(to)
+	return true, true, k.Txn.Rename(k.Key, to)
 }

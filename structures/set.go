@@ -41,9 +41,6 @@ func (s Set) Add(members []string) (int, error) {
 		}
 		n++
 	}
-	if n > 0 {
-		s.Txn.Notify(EventSAdd, s.Key)
-	}
 	return n, nil
 }
 
@@ -54,7 +51,7 @@ func (s Set) Remove(members []string) (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	return deleteElems(s.Txn, s.Key, f, members, EventSRem)
+	return deleteElems(s.Txn, s.Key, f, members)
 }
 
 // Has says whether member is in the set. O(log n).
@@ -114,7 +111,8 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 			members = append(members, string(member))
 			return true
 		})
-		return members, dropAll(s.Txn, s.Key, EventSPop)
+		_, err := s.Txn.Drop(s.Key)
+		return members, err
 	}
 	for range n {
 		elem, _ := f.At(below(random(), f.Len()))
@@ -123,9 +121,6 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 		if _, err := s.Txn.DeleteElem(f, member); err != nil {
 			return nil, err
 		}
-	}
-	if n > 0 {
-		s.Txn.Notify(EventSPop, s.Key)
 	}
 	return members, nil
 }

@@ -80,12 +80,10 @@ func (k Key) SortInto(dest string, o SortOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	existed, err := k.Txn.Drop(dest)
-	if err != nil {
+	if _, err := k.Txn.Drop(dest); err != nil || len(values) == 0 {
 		return 0, err
 	}
-	n, err := List{Txn: Quiet{k.Txn}, Key: dest}.Push(Back, values)
-	return n, replaced(k.Txn, EventSortStore, dest, existed, n, err)
+	return List{Txn: k.Txn, Key: dest}.Push(Back, values)
 }
 
 // sortItems lists the elements, in the order that they have.

@@ -103,9 +103,6 @@ func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
 			res.Added++
 		}
 	}
-	if res != (AddResult{}) {
-		z.Txn.Notify(EventZAdd, z.Key)
-	}
 	return res, nil
 }
 
@@ -152,7 +149,7 @@ func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float
 			return 0, false, err
 		}
 	}
-	return score, true, told(z.Txn, EventZIncr, z.Key, z.Txn.PutScored(f, member, ordered.Float(score)))
+	return score, true, z.Txn.PutScored(f, member, ordered.Float(score))
 }
 
 // Remove removes members and returns how many of them were there. O(log n) a
@@ -162,7 +159,7 @@ func (z SortedSet) Remove(members []string) (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	return deleteElems(z.Txn, z.Key, f, members, EventZRem)
+	return deleteElems(z.Txn, z.Key, f, members)
 }
 
 // Len returns the number of members, 0 if the key does not exist. O(1).
@@ -231,21 +228,20 @@ func (z SortedSet) Pop(n int, highest bool) ([]Scored, error) {
 	if err != nil || !f.Valid() || n == 0 {
 		return nil, err
 	}
-	s, event := span{count: min(n, f.Len())}, EventZPopMin
+	s := span{count: min(n, f.Len())}
 	if highest {
-		event = EventZPopMax
 		s = span{from: f.Len() - 1, count: s.count, reverse: true}
 	}
 	members := s.collect(make([]Scored, 0, s.count), f)
 	if s.count == f.Len() {
-		return members, dropAll(z.Txn, z.Key, event)
+		_, err := z.Txn.Drop(z.Key)
+		return members, err
 	}
 	for i := range members {
 		if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
 			return nil, err
 		}
 	}
-	z.Txn.Notify(event, z.Key)
 	return members, nil
 }
 
@@ -264,7 +260,8 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 		return 0, err
 	}
 	if s.count == f.Len() {
-		return s.count, dropAll(z.Txn, z.Key, r.shape().removed)
+		_, err := z.Txn.Drop(z.Key)
+		return s.count, err
 	}
 	low := s.from
 	if s.reverse {
@@ -280,6 +277,5 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 			}
 		}
 	}
-	z.Txn.Notify(r.shape().removed, z.Key)
 	return s.count, nil
 }
