@@ -152,6 +152,28 @@ func setCalls(s *db.Store, n int, _ *rand.Rand) []ranked {
 	}
 }
 
+func hashCalls(s *db.Store, n int, _ *rand.Rand) []ranked {
+	hash := s.Hash("hash")
+	return []ranked{
+		{name: "random", op: func() error {
+			got := 0
+			err := hash.VisitRandomFields(1, nil, func([]byte) bool {
+				got++
+				return true
+			})
+			return errors.Join(err, wrongCount(got, 1))
+		}},
+		{name: "random-value", op: func() error {
+			got, err := hash.Random(1)
+			return errors.Join(err, wrongCount(len(got), 1))
+		}},
+		{name: "len", op: func() error {
+			got, err := hash.Len()
+			return errors.Join(err, wrongCount(got, n))
+		}},
+	}
+}
+
 func keyCalls(s *db.Store, _ int, _ *rand.Rand) []ranked {
 	return []ranked{{name: "random", op: func() error {
 		_, err := s.RandomKey()
@@ -188,5 +210,8 @@ var rankTable = table{"one call, by elements in the collection", []string{"1,000
 	rankRow("SRANDMEMBER", "set/random"),
 	rankRow("SPOP", "set/pop"),
 	rankRow("SCARD", "set/len"),
+	rankRow("HRANDFIELD", "hash/random"),
+	rankRow("HRANDFIELD, with its value", "hash/random-value"),
+	rankRow("HLEN", "hash/len"),
 	rankRow("RANDOMKEY", "keys/random"),
 }}

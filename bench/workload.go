@@ -46,6 +46,7 @@ var workloads = slices.Concat(
 		{"ranks/zset", "calls by rank on one sorted set of 1000, n/10 and n members", rankSteps, ranks(loadSortedSet, sortedSetCalls)},
 		{"ranks/list", "calls by index on one list", rankSteps, ranks(loadList, listCalls)},
 		{"ranks/set", "random members of one set", rankSteps, ranks(loadSet, setCalls)},
+		{"ranks/hash", "random fields of one hash", rankSteps, ranks(loadHash, hashCalls)},
 		{"ranks/keys", "random keys", rankSteps, ranks(loadStrings, keyCalls)},
 		{"large/value", "one value, to 512 MiB: time and peak of memory", len(largeSteps), largeValues},
 		{"large/server", "the same over a socket, to 63 MiB", len(largeSteps), servedValues},

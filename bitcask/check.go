@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
@@ -43,7 +44,7 @@ type CheckResult struct {
 // format promises: every frame, record and footer verifies (I2), sequences
 // ascend within a segment (I3), hints and the INDEX say what the data says (I8), every
 // location leads to its record (I4), counts and bounds in meta records are
-// right (I5), order records repeat the score of their member (I5). It writes
+// right (I5), order records repeat the score of their member, and fields with a deadline exist (I5). It writes
 // nothing and holds one lock at a time. The error is about not being able to
 // check, not about what was found.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
@@ -221,6 +222,8 @@ func (c *checker) stripe(ns, stripe int) error {
 			c.leads(sp, KindString, slot.Type, "", "", slot.Loc, false)
 		case keydir.Deadline:
 			c.leads(sp, KindDeadline, slot.Type, "", "", slot.Loc, false)
+		case keydir.FieldDeadlines:
+			c.fieldDeadlines(sp, h, sp.dir.FamilyOf(h, slot))
 		default:
 			c.result.Keys++
 			c.family(sp, sp.dir.FamilyOf(h, slot))
@@ -251,9 +254,6 @@ func (c *checker) family(sp *space, fam keydir.Family) {
 	key, typ := fam.Key(), fam.Type()
 	count := 0
 	switch typ {
-	case keydir.Chunks:
-		c.chunks(sp, fam, key)
-		return
 	case keydir.List:
 		head, tail := fam.Bounds()
 		for i := head; i <= tail; i++ {
@@ -277,11 +277,42 @@ func (c *checker) family(sp *space, fam keydir.Family) {
 			return true
 		})
 	}
-	c.meta(sp, fam, key, string(appendMeta(nil, typ, 0, count)), count)
+	c.meta(sp, fam, key, count)
 }
 
-// meta compares a meta record with what was counted.
-func (c *checker) meta(sp *space, fam keydir.Family, key, want string, count int) {
+// fieldDeadlines checks the deadlines of the fields of one hash.
+func (c *checker) fieldDeadlines(sp *space, h uint64, fam keydir.Family) {
+	key := fam.Key()
+	fam.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
+		value := c.leads(sp, KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
+		if score, _, _ := fam.Score(string(field)); value != strconv.FormatInt(ordered.ToInt(score), 10) {
+			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
+		}
+		return true
+	})
+	lostFields(sp.dir, h, key, fam, func(field []byte, loc keydir.Loc) {
+		c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
+	})
+}
+
+// lostFields calls fn for the fields that have a deadline but do not exist.
+func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Family, fn func(field []byte, loc keydir.Loc)) {
+	hash, ok := dir.FindFamily(h, key)
+	ok = ok && hash.Type() == keydir.Hash
+	deadlines.Each(func(field []byte, loc keydir.Loc) bool {
+		exists := false
+		if ok {
+			_, exists = hash.Get(text(field))
+		}
+		if !exists {
+			fn(field, loc)
+		}
+		return true
+	})
+}
+
+// meta recounts.
+func (c *checker) meta(sp *space, fam keydir.Family, key string, count int) {
 	loc := fam.Meta()
 	if loc == 0 {
 		c.found("I5", "", 0, key, "no meta record")
@@ -289,14 +320,14 @@ func (c *checker) meta(sp *space, fam keydir.Family, key, want string, count int
 	}
 	file, at := dataName(loc.Segment()), int64(loc.Offset())
 	value := c.leads(sp, KindMeta, fam.Type(), key, metaLen, loc, true)
-	if value != want || count != fam.Len() {
-		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, fam.Len(), want)
+	if value != strconv.Itoa(count) || count != fam.Len() {
+		c.found("I5", file, at, key, "meta record says %s elements, the keydir %d, counted %d", value, fam.Len(), count)
 	}
 	if fam.Type() != keydir.List {
 		return
 	}
 	head, tail := fam.Bounds()
-	bounds := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
+	want := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
 	sg, err := c.s.segmentOf(loc)
 	if err != nil {
 		return // found above
@@ -311,7 +342,7 @@ func (c *checker) meta(sp *space, fam keydir.Family, key, want string, count int
 		return // found above
 	}
 	rest := buf[first.size:]
-	for _, w := range bounds {
+	for _, w := range want {
 		rec, err := parseRecord(rest)
 		if err != nil || rec.Kind != KindBound || string(rec.Elem) != w.name || string(rec.value) != w.value {
 			c.found("I5", file, at, key, "%s is not %s", w.name, w.value)

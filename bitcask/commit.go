@@ -1,6 +1,8 @@
 package bitcask
 
 import (
+	"strconv"
+
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -65,7 +67,7 @@ func (t *Tx) addMeta() error {
 			if _, err := t.add(KindTombstone, fam.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
 				return err
 			}
-			t.dropFamily(tf.sp, tf.h, fam)
+			t.dropFamily(tf.sp, tf.h, tf.key, fam)
 			if err := t.dropDeadline(tf); err != nil {
 				return err
 			}
@@ -93,22 +95,15 @@ func (t *Tx) dropDeadline(tf *touchedFamily) error {
 func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
 	typ, count := fam.Type(), fam.Len()
 	var head, tail int64
-	if typ.Indexed() {
+	if typ == keydir.List {
 		head, tail = fam.Bounds()
 	}
 	old := fam.Meta()
-	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail && !t.endsAnew(fam) {
+	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail {
 		return nil
 	}
-	var length int64
-	if typ == keydir.Chunks {
-		var err error
-		if length, err = t.chunkedLen(tf.sp, tf.key, fam); err != nil {
-			return err
-		}
-	}
-	var b [metaSize]byte
-	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, appendMeta(b[:0], typ, length, count))
+	var b [20]byte
+	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, strconv.AppendInt(b[:0], int64(count), 10))
 	if err != nil {
 		return err
 	}
@@ -190,7 +185,7 @@ func (t *Tx) place(sg *segment, at int64) {
 			size += t.recs[i+n].size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind == KindElement || r.kind == KindMeta {
+		if r.kind.inFamily() {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
@@ -209,12 +204,9 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 	switch id.Kind {
 	case KindString, KindDeadline:
 		return dir.Swap(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
-	case KindElement, KindMeta:
-	default:
-		return false
 	}
-	fam, ok := dir.FindFamily(h, text(id.Key))
-	if !ok || fam.Type() != id.Type {
+	fam, ok := familyOf(dir, h, id)
+	if !ok {
 		return false
 	}
 	if id.Kind == KindMeta {
@@ -227,16 +219,28 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 	return moveElem(fam, id, old, new)
 }
 
+// familyOf finds the family that holds the location of a record.
+func familyOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Family, bool) {
+	switch {
+	case !id.Kind.inFamily():
+		return keydir.Family{}, false
+	case id.Kind == KindFieldDeadline:
+		return dir.FindFieldDeadlines(h, text(id.Key))
+	}
+	fam, ok := dir.FindFamily(h, text(id.Key))
+	return fam, ok && fam.Type() == id.Type
+}
+
 func moveElem(fam keydir.Family, id *Identity, old, new keydir.Loc) bool {
 	elem := text(id.Elem)
 	switch id.Type {
-	case keydir.ZSet:
+	case keydir.ZSet, keydir.FieldDeadlines:
 		score, loc, ok := fam.Score(elem)
 		if !ok || loc != old {
 			return false
 		}
 		fam.PutScored(elem, score, new)
-	case keydir.List, keydir.Chunks:
+	case keydir.List:
 		index, ok := parseIndex(id.Elem)
 		if !ok {
 			return false
@@ -265,12 +269,9 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 				return ok
 			}
 		}
-	case KindElement, KindMeta:
-	default:
-		return false
 	}
-	fam, ok := dir.FindFamily(h, text(id.Key))
-	if !ok || fam.Type() != id.Type {
+	fam, ok := familyOf(dir, h, id)
+	if !ok {
 		return false
 	}
 	if id.Kind == KindMeta {
@@ -278,9 +279,9 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 	}
 	var at keydir.Loc
 	switch id.Type {
-	case keydir.ZSet:
+	case keydir.ZSet, keydir.FieldDeadlines:
 		_, at, ok = fam.Score(text(id.Elem))
-	case keydir.List, keydir.Chunks:
+	case keydir.List:
 		var index int64
 		if index, ok = parseIndex(id.Elem); ok {
 			at, ok = fam.LocAt(index)

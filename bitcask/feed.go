@@ -415,7 +415,8 @@ func (f *feed) readData(r *reader, fr *frames) error {
 				}
 				b = f.batch(fr.sg)
 			}
-			b.buf = slices.Grow(b.buf, max(n, batchBytes-len(b.buf)))
+			left := int(min(batchBytes, fr.end-fr.pos)) + n // what is still to come needs no more
+			b.buf = slices.Grow(b.buf, max(n, min(batchBytes-len(b.buf), left)))
 			copied := *e // the frame's bytes go when the next one is read
 			copied.Key, copied.Elem, copied.inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.inline)
 			b.add(f.s.man.seed, &copied)

@@ -15,7 +15,7 @@ type Kind uint8
 const (
 	KindString            Kind = 1  // string:{key} -> value; replaces whatever the key held
 	KindElement           Kind = 2  // {type}:{key}:{element} -> value
-	KindMeta              Kind = 3  // {type}:{key}:__len__ -> count; of a string in chunks: length and count
+	KindMeta              Kind = 3  // {type}:{key}:__len__ -> count
 	KindBound             Kind = 4  // list:{key}:__head__ and __tail__ -> index; follow their KindMeta
 	KindOrder             Kind = 5  // zset:{key}:s:{score}:{member} -> empty; follows its KindElement
 	KindDeadline          Kind = 6  // ttl:{key} -> Unix milliseconds
@@ -23,6 +23,10 @@ const (
 	KindElementTombstone  Kind = 8  // {type}:{key}:{element}: the element is gone
 	KindDeadlineTombstone Kind = 9  // ttl:{key}: the deadline is gone, the key stays
 	KindNamespaces        Kind = 10 // stave:namespaces -> which directory each namespace uses
+	KindFieldDeadline     Kind = 11 // ttl:{key}:{field} -> Unix milliseconds; goes with the field
+
+	// ttl:{key}:{field}: the deadline is gone, the field stays
+	KindFieldDeadlineTombstone Kind = 12
 )
 
 // String returns what a record of the kind is about, such as "element".
@@ -30,6 +34,7 @@ func (k Kind) String() string {
 	names := [...]string{
 		KindString: "string", KindElement: "element", KindMeta: "count", KindBound: "bound", KindOrder: "order", KindDeadline: "deadline",
 		KindTombstone: "tombstone", KindElementTombstone: "element tombstone", KindDeadlineTombstone: "deadline tombstone", KindNamespaces: "namespaces",
+		KindFieldDeadline: "deadline of a field", KindFieldDeadlineTombstone: "tombstone of a field's deadline",
 	}
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]
@@ -40,11 +45,15 @@ func (k Kind) String() string {
 // hasElement reports whether names of this kind carry a part after the key.
 func (k Kind) hasElement() bool {
 	switch k {
-	case KindElement, KindMeta, KindBound, KindOrder, KindElementTombstone:
+	case KindElement, KindMeta, KindBound, KindOrder, KindElementTombstone, KindFieldDeadline, KindFieldDeadlineTombstone:
 		return true
 	}
 	return false
 }
+
+// inFamily reports whether the location of records of this kind is in a
+// family, for which it takes the names of key and element to find it.
+func (k Kind) inFamily() bool { return k == KindElement || k == KindMeta || k == KindFieldDeadline }
 
 // follows reports whether records of this kind share the fate and the
 // location of the record written just before them.
@@ -52,7 +61,7 @@ func (k Kind) follows() bool { return k == KindBound || k == KindOrder }
 
 // tombstone reports whether records of this kind only take away.
 func (k Kind) tombstone() bool {
-	return k == KindTombstone || k == KindElementTombstone || k == KindDeadlineTombstone
+	return k == KindTombstone || k == KindElementTombstone || k == KindDeadlineTombstone || k == KindFieldDeadlineTombstone
 }
 
 // The last parts of meta names.
@@ -67,7 +76,7 @@ const (
 type Identity struct {
 	Namespace uint32
 	Kind      Kind
-	Type      keydir.Type // of the key; keydir.Deadline for deadlines, keydir.None for KindNamespaces
+	Type      keydir.Type // of the key; keydir.Deadline and keydir.FieldDeadlines for deadlines, keydir.None for KindNamespaces
 	Key       []byte
 	Elem      []byte // element, meta name or order part; nil for kinds without one
 }
@@ -81,7 +90,8 @@ var typePrefix = [...]string{
 	keydir.Set:      "set:",
 	keydir.ZSet:     "zset:",
 	keydir.Deadline: "ttl:",
-	keydir.Chunks:   "string:",
+
+	keydir.FieldDeadlines: "ttl:",
 }
 
 // valid reports whether kind and type can stand together.
@@ -89,18 +99,18 @@ func validKind(k Kind, t keydir.Type) bool {
 	switch k {
 	case KindString:
 		return t == keydir.String
-	case KindElement, KindMeta:
-		return t.Collection()
-	case KindElementTombstone:
-		return t.Collection() && t != keydir.Chunks // a string does not shrink
+	case KindElement, KindMeta, KindElementTombstone:
+		return t >= keydir.Hash && t <= keydir.ZSet
 	case KindBound:
 		return t == keydir.List
 	case KindOrder:
 		return t == keydir.ZSet
 	case KindTombstone:
-		return t == keydir.String || t.Collection()
+		return t >= keydir.String && t <= keydir.ZSet
 	case KindDeadline, KindDeadlineTombstone:
 		return t == keydir.Deadline
+	case KindFieldDeadline, KindFieldDeadlineTombstone:
+		return t == keydir.FieldDeadlines
 	case KindNamespaces:
 		return t == keydir.None
 	}

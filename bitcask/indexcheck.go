@@ -102,7 +102,7 @@ func (c *checker) compareIndex() (err error) {
 		}
 	}
 	for id, sp := range theirs {
-		if mine[id] == nil && sp.dir.Len()+sp.dir.LenDeadlines() > 0 {
+		if mine[id] == nil && sp.dir.Len()+sp.dir.LenDeadlines()+sp.dir.LenFieldDeadlines() > 0 {
 			c.found("I8", IndexFile, 0, "", "the log has no space %d", id)
 		}
 	}

@@ -14,23 +14,28 @@ import (
 // input is a segment that a merge reads: its entries from its hint, so that
 // dead records cost a look at 24 bytes and no more, and the records worth
 // copying from the data. Without a good hint the entries come from the data too.
+// One goroutine may take entries while another one reads records.
 type input struct {
-	s       *Store
-	sg      *segment
-	number  uint32
-	hint    *hints
-	block   []byte // of the hint, not yet parsed
-	prev    entry
-	frames  *frames // in place of the hint
-	found   []entry // of the frames, not yet taken
-	entry   entry   // the one at hand
-	maxSeq  uint64  // of the entries taken so far
-	buf     []byte  // a piece of the data
+	s      *Store
+	sg     *segment
+	number uint32
+
+	// What entries come from.
+	hint   *hints
+	block  []byte // of the hint, not yet parsed
+	prev   entry
+	frames *frames               // in place of the hint
+	found  []entry               // of the frames, not yet taken
+	entry  entry                 // the one at hand
+	maxSeq uint64                // of the entries taken so far
+	unpaid int                   // bytes read of which read has not been told yet
+	read   func(bytes int) error // is told what has been read; its error ends it all
+
+	// What records come from.
+	buf     []byte // a piece of the data
 	bufAt   int64
 	ahead   int64 // how much to read at once
 	records []record
-	unpaid  int                   // bytes read of which read has not been told yet
-	read    func(bytes int) error // is told what has been read; its error ends it all
 }
 
 // open begins with the hint if there is one that fits.
@@ -63,7 +68,7 @@ func (in *input) next() error {
 		// Damaged: the data says it all, from the next entry on.
 		in.s.opts.Logger.Warn("hint not used", "file", hintName(in.sg.id), "err", err)
 		in.s.removeHint(in.sg)
-		if err := in.close(); err != nil {
+		if err := in.closeHint(); err != nil {
 			return err
 		}
 		in.frames = newFrames(in.sg)
@@ -119,12 +124,17 @@ func (in *input) nextScanned() error {
 
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
-	var err error
-	if in.hint != nil {
-		err = in.hint.close()
+	in.frames, in.found, in.buf, in.records = nil, nil, nil, nil
+	return in.closeHint()
+}
+
+func (in *input) closeHint() error {
+	hint := in.hint
+	in.hint, in.block = nil, nil
+	if hint == nil {
+		return nil
 	}
-	in.hint, in.block, in.frames, in.found, in.buf, in.records = nil, nil, nil, nil, nil, nil
-	return err
+	return hint.close()
 }
 
 const (
@@ -133,8 +143,8 @@ const (
 )
 
 // bytes returns n bytes of the data. Calls go forward mostly: it reads ahead,
-// the more the closer together the calls are.
-func (in *input) bytes(at int64, n int) ([]byte, error) {
+// the more the closer together the calls are. read is told how much was read.
+func (in *input) bytes(at int64, n int, read func(bytes int) error) ([]byte, error) {
 	if from := at - in.bufAt; from >= 0 && from+int64(n) <= int64(len(in.buf)) {
 		return in.buf[from:][:n], nil
 	}
@@ -159,13 +169,13 @@ func (in *input) bytes(at int64, n int) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("%s: reading at %d: %w", in.sg.name, at, err)
 	}
-	return in.buf[:n], in.read(want)
+	return in.buf[:n], read(want)
 }
 
 // verified returns the record of an entry, and those that follow it. Each has
 // been checked, and the first is the one that the entry is about.
-func (in *input) verified(sw *sweep, x *swept) ([]record, error) {
-	raw, err := in.bytes(int64(x.at), int(x.size))
+func (in *input) verified(sw *sweep, x *swept, read func(bytes int) error) ([]record, error) {
+	raw, err := in.bytes(int64(x.at), int(x.size), read)
 	if err != nil {
 		return nil, err
 	}

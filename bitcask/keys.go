@@ -30,7 +30,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		return nil
 	}
 	sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
-		if slot.Type == keydir.Deadline {
+		if slot.Type == keydir.Deadline || slot.Type == keydir.FieldDeadlines {
 			return true
 		}
 		more := false
@@ -89,7 +89,7 @@ func (t *Tx) randomKey(sp *space, stripe int, random func() uint64) (key string,
 		if !found {
 			return "", false, nil
 		}
-		if slot.Type != keydir.Deadline {
+		if slot.Type != keydir.Deadline && slot.Type != keydir.FieldDeadlines {
 			err = t.withKey(sp, h, slot, func(k []byte) { key, ok = string(k), true })
 			return key, ok, err
 		}

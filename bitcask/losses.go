@@ -33,10 +33,16 @@ func (l losses) replace(id *Identity) (n uint64) {
 	at := keyOf(id.Namespace, id.Key)
 	var left []loss
 	for _, x := range l[at] {
-		if x.replacedBy(id) {
-			n++
-		} else {
+		switch {
+		case !x.replacedBy(id):
 			left = append(left, x)
+		case x.kind == KindElementTombstone && x.typ == keydir.Hash && id.Kind == KindElement:
+			// The field is back; that its old deadline is gone nobody says any more.
+			x.kind, x.typ = KindFieldDeadlineTombstone, keydir.FieldDeadlines
+			x.Lost.Kind = x.kind.String()
+			left = append(left, x)
+		default:
+			n++
 		}
 	}
 	if left == nil {
@@ -56,7 +62,12 @@ func (x *loss) replacedBy(id *Identity) bool {
 	case KindString: // replaces a value of any type, and leaves the deadline
 		return x.typ != keydir.Deadline
 	case KindElement, KindElementTombstone:
+		if x.typ == keydir.FieldDeadlines { // the tombstone of a field takes its deadline with it
+			return id.Kind == KindElementTombstone && id.Type == keydir.Hash && x.Element == string(id.Elem)
+		}
 		return (x.kind == KindElement || x.kind == KindElementTombstone) && x.typ == id.Type && x.Element == string(id.Elem)
+	case KindFieldDeadline, KindFieldDeadlineTombstone:
+		return x.typ == keydir.FieldDeadlines && x.Element == string(id.Elem)
 	case KindDeadline, KindDeadlineTombstone:
 		return x.typ == keydir.Deadline
 	}

@@ -18,7 +18,10 @@ func (v *salvager) mend(out string) error {
 	if err != nil {
 		return err
 	}
-	for _, ns := range s.Namespaces() {
+	for ns, sp := range s.spaces.now.Load().names { // also those that hold nothing but such deadlines
+		if sp == nil {
+			continue
+		}
 		for stripe := range keydir.Stripes {
 			n, err := s.mendStripe(ns, stripe)
 			if err != nil {
@@ -31,8 +34,8 @@ func (v *salvager) mend(out string) error {
 }
 
 // mendStripe mends the collections of one stripe that Check would complain
-// about, and takes away deadlines of keys that are lost: the next key of that
-// name would inherit them.
+// about, and takes away deadlines of keys and fields that are lost: the next one
+// of that name would inherit them.
 func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 	t, err := s.BeginStripe(true, stripe)
 	if err != nil {
@@ -40,7 +43,8 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 	}
 	sp := s.spaces.of(ns)
 	var broken []keydir.Family
-	var orphans []string // keys with deadlines, at first
+	var orphans []string                     // keys with deadlines, at first
+	var fields []struct{ key, field string } // with deadlines, that are not there
 	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		switch slot.Type {
 		case keydir.String:
@@ -50,6 +54,12 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 				err = sg.identify(slot.Loc, func(rec *record) { orphans = append(orphans, string(rec.Key)) })
 			}
 			return err == nil
+		case keydir.FieldDeadlines:
+			fam := sp.dir.FamilyOf(h, slot)
+			key := fam.Key()
+			lostFields(sp.dir, h, key, fam, func(field []byte, _ keydir.Loc) {
+				fields = append(fields, struct{ key, field string }{key, string(field)})
+			})
 		default:
 			c := &checker{s: s, report: func(Finding) {}}
 			fam := sp.dir.FamilyOf(h, slot)
@@ -66,6 +76,12 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 		}
 		if err == nil && slot.Type == keydir.None {
 			_, err = t.ClearDeadline(ns, key)
+			mended++
+		}
+	}
+	for _, f := range fields {
+		if err == nil {
+			_, err = t.ClearFieldDeadline(ns, f.key, f.field)
 			mended++
 		}
 	}
@@ -142,6 +158,10 @@ func (v *salvager) report(s *Store) error {
 			if err != nil {
 				return err
 			}
+			if x.kind == KindFieldDeadlineTombstone && !stale {
+				v.result.Replaced++ // the deadline is gone all the same
+				continue
+			}
 			x.Lost.Stale = stale
 			v.result.Lost = append(v.result.Lost, x.Lost)
 		}
@@ -163,6 +183,14 @@ func (s *Store) shows(ns int, x *loss) (bool, error) {
 		return false, err
 	}
 	defer t.End()
+	if x.typ == keydir.FieldDeadlines {
+		fam, err := t.FieldDeadlines(ns, x.Key)
+		if err != nil || !fam.Valid() {
+			return false, err
+		}
+		_, _, ok := fam.Score(x.Element)
+		return ok, nil
+	}
 	slot, fam, err := t.Find(ns, x.Key)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
@@ -177,7 +205,7 @@ func (s *Store) shows(ns int, x *loss) (bool, error) {
 	switch x.typ {
 	case keydir.ZSet:
 		_, _, ok = fam.Score(x.Element)
-	case keydir.List, keydir.Chunks:
+	case keydir.List:
 		if index, valid := parseIndex([]byte(x.Element)); valid {
 			_, ok = fam.LocAt(index)
 		}

@@ -29,10 +29,11 @@ func (s *Store) openManifest() (err error) {
 	}
 	var torn bool
 	s.man, torn, err = readManifest(s.opts.FS, s.dir, s.mode())
-	if !errors.Is(err, fs.ErrNotExist) || s.opts.ReadOnly {
+	if !errors.Is(err, fs.ErrNotExist) {
 		s.recovery.TornManifest = torn
 		return err
 	}
+	missing := err
 	names, err := s.opts.FS.List(s.dir)
 	if err != nil {
 		return err
@@ -41,6 +42,9 @@ func (s *Store) openManifest() (err error) {
 		if _, _, ours := parseName(name); ours {
 			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
 		}
+	}
+	if s.opts.ReadOnly {
+		return missing
 	}
 	id, seed, err := newIdentity()
 	if err != nil {

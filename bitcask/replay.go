@@ -90,6 +90,10 @@ func (a *applier) apply(sg *segment, e *entry, h uint64) error {
 		a.tellDeadline(sp, e, ms)
 	case KindDeadlineTombstone:
 		a.noDeadline(sp, h, e)
+	case KindFieldDeadline:
+		return a.fieldDeadline(sp, h, sg, e, loc)
+	case KindFieldDeadlineTombstone:
+		a.noFieldDeadline(sp, h, e)
 	}
 	return nil
 }
@@ -112,7 +116,7 @@ func (a *applier) namespaces(sg *segment, e *entry) error {
 	return nil
 }
 
-// deadline is what an entry of KindDeadline says.
+// deadline is what an entry of KindDeadline or KindFieldDeadline says.
 func (e *entry) deadline(sg *segment) (int64, error) {
 	ms, err := strconv.ParseInt(text(e.inline), 10, 64)
 	if err != nil {
@@ -141,7 +145,7 @@ func (a *applier) retellDeadline(sg *segment, e *entry) (err error) {
 // string sets a string, whatever the key held.
 func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
 	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
-		a.drop(sp.dir.DropFamily(h, fam))
+		a.dropFamily(sp, h, key, fam)
 	}
 	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
 }
@@ -171,7 +175,7 @@ func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir
 // gone removes what the key holds.
 func (a *applier) gone(sp *space, h uint64, key []byte) {
 	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
-		a.drop(sp.dir.DropFamily(h, fam))
+		a.dropFamily(sp, h, key, fam)
 		return
 	}
 	a.removeSlot(sp, h, keydir.String, key)
@@ -203,7 +207,7 @@ func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 
 // family finds the collection that an element belongs to, or makes it.
 func (a *applier) family(sp *space, h uint64, e *entry) keydir.Family {
-	if fam, ok := sp.dir.FindFamily(h, text(e.Key)); ok && fam.Type() == e.Type && sameCut(fam, e) {
+	if fam, ok := sp.dir.FindFamily(h, text(e.Key)); ok && fam.Type() == e.Type {
 		return fam
 	}
 	a.gone(sp, h, e.Key)
@@ -220,13 +224,10 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Lo
 			return &CorruptError{sg.name, int64(e.at), "score is not 16 hex digits"}
 		}
 		_, old, _ = fam.PutScored(text(e.Elem), score, loc)
-	case keydir.List, keydir.Chunks:
+	case keydir.List:
 		index, ok := parseIndex(e.Elem)
-		if ok && e.Type == keydir.Chunks {
-			_, _, ok = keydir.ChunkAt(index)
-		}
 		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "no index of a list or of a chunk"}
+			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
 		}
 		old, _ = fam.PutAt(index, loc)
 	default:
@@ -254,6 +255,9 @@ func (a *applier) elemGone(sp *space, h uint64, sg *segment, e *entry) error {
 		old, _ = fam.DeleteAt(index)
 	default:
 		old, _ = fam.Delete(text(e.Elem))
+		if e.Type == keydir.Hash {
+			a.noFieldDeadline(sp, h, e)
+		}
 	}
 	a.dead(old)
 	return nil

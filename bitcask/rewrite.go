@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -89,10 +90,11 @@ func (sg *segment) kept(others uint64, sealed bool) int64 {
 type RewriteOptions struct {
 	// Throttle is called with the number of bytes just read or written, a few
 	// thousand at a time mostly; it may sleep, and its error ends the rewrite.
+	// It is called by more than one goroutine, but never twice at a time.
 	// Default: no limit.
 	Throttle func(bytes int) error
 	// Progress is called now and then with how many more bytes of the inputs
-	// have been dealt with. Default: nobody.
+	// have been dealt with. It is called as Throttle is. Default: nobody.
 	Progress func(bytes int64)
 }
 
@@ -103,21 +105,19 @@ type RewriteResult struct {
 	Copied, Dropped   uint64   // records, followers not counted
 }
 
-// rewriter carries one rewrite.
+// rewriter carries one rewrite. A selector finds what is to be copied, in a
+// goroutine of its own.
 type rewriter struct {
 	s       *Store
 	ctx     context.Context
 	o       RewriteOptions
-	in      *inputs
-	outside uint64 // lowest sequence of any segment that is not rewritten
-	done    bool   // nothing more is to be read
-	sweep   sweep
-	hidden  uint64 // sequence of the last tombstone kept
+	looking turn  // guards ended, and calls of o's functions
+	ended   error // why the rewrite ends early
+	sel     *selector
+	pacer   // of all but the selector
 	out     *segmentWriter
 	from    []keydir.Loc // where each entry of out was; 0 for tombstones
 	moves   sweep        // entries of out
-	spent   int          // bytes read and written since the last look around
-	passed  int64        // bytes of the inputs dealt with since then
 	result  RewriteResult
 }
 
@@ -139,7 +139,8 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if s.closed.Load() {
 		return RewriteResult{}, ErrClosed
 	}
-	rw := &rewriter{s: s, ctx: ctx, o: o}
+	rw := &rewriter{s: s, ctx: ctx, o: o, looking: newTurn()}
+	rw.pacer.rw = rw
 	if err := rw.choose(ids); err != nil {
 		return RewriteResult{}, err
 	}
@@ -147,7 +148,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if rw.out != nil {
 		err = errors.Join(err, rw.out.abandon())
 	}
-	return rw.result, errors.Join(err, rw.in.close())
+	return rw.result, errors.Join(err, rw.sel.in.close())
 }
 
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
@@ -160,130 +161,62 @@ func (rw *rewriter) choose(ids []uint32) error {
 		return s.log.failed
 	}
 	var in []*segment
-	rw.outside = s.log.oldestLocked()
+	outside := s.log.oldestLocked()
 	for _, sg := range s.segments.Load().all() {
 		switch {
 		case !sg.sealed():
 		case slices.Contains(ids, sg.id):
 			in = append(in, sg)
 		case sg.foot.records > 0:
-			rw.outside = min(rw.outside, sg.foot.minSeq)
+			outside = min(outside, sg.foot.minSeq)
 		}
 	}
 	if len(in) != len(ids) {
 		return fmt.Errorf("segments %v: not all of them are sealed and there", ids)
 	}
-	rw.in = newInputs(s, in, rw.spend)
+	rw.sel = newSelector(rw, in, outside)
 	return nil
 }
 
 // run copies every live record, in order of sequence, so that outputs are
 // ordered like any segment.
 func (rw *rewriter) run() error {
-	for !rw.done {
-		if err := rw.fill(); err != nil {
-			return err
-		}
-		if err := rw.sweep.visit(rw.s, false, rw.judge, rw.visited); err != nil {
-			return err
-		}
-		for i := range rw.sweep.entries {
-			x := &rw.sweep.entries[i]
-			if !x.keep {
-				rw.result.Dropped++
-				continue
-			}
-			if err := rw.copy(x); err != nil {
-				return err
-			}
-		}
+	var selecting sync.WaitGroup
+	selecting.Go(rw.sel.run)
+	err := rw.copySelected()
+	close(rw.sel.stop)
+	selecting.Wait()
+	if err == nil {
+		err = rw.sel.err
+	}
+	if err != nil {
+		return err
 	}
 	return rw.publish(math.MaxUint64)
 }
 
-// fill takes the next entries into the sweep, but for tombstones that have
-// nothing left to hide.
-func (rw *rewriter) fill() error {
-	rw.sweep.reset()
-	for !rw.sweep.full() {
-		in, err := rw.in.next()
-		if err == io.EOF {
-			rw.done = true
-			return rw.look()
-		}
-		if err != nil {
-			return err
-		}
-		e := &in.entry
-		rw.passed += int64(e.size)
-		if e.Kind.tombstone() {
-			// I6: a tombstone goes only when nothing older is left outside. It
-			// may stand in two inputs if a merge was interrupted.
-			if e.seq < rw.outside || e.seq == rw.hidden || rw.s.spaces.byRecord(e.Namespace) == nil {
+func (rw *rewriter) copySelected() error {
+	for sw := range rw.sel.selected {
+		rw.result.Dropped += sw.dropped
+		for i := range sw.entries {
+			x := &sw.entries[i]
+			if !x.keep {
 				rw.result.Dropped++
 				continue
 			}
-			rw.hidden = e.seq
+			if err := rw.copy(sw, x); err != nil {
+				return err
+			}
 		}
-		rw.sweep.add(e, rw.s.man.seed.Hash(text(e.Key)), in.number)
-	}
-	return nil
-}
-
-// judge decides, under the stripe's lock, whether an entry still says something.
-func (rw *rewriter) judge(sp *space, x *swept) {
-	loc := rw.in.all[x.from].loc(x)
-	switch {
-	case x.kind.tombstone():
-		x.keep = true // fill has decided
-	case x.kind == KindNamespaces:
-		rw.s.spaces.mu.Lock()
-		defer rw.s.spaces.mu.Unlock()
-		x.keep = rw.s.spaces.record == loc
-	default:
-		id := rw.sweep.identity(x)
-		x.keep = sp != nil && pointsTo(sp.dir, x.hash, &id, loc)
-	}
-}
-
-// visited counts entries of which no more than the hint was looked at.
-func (rw *rewriter) visited(n int) error { return rw.spend(n * sweptCost) }
-
-// sweptCost is what looking an entry up counts as, in bytes read.
-const sweptCost = 32
-
-// spend counts bytes read or written, and looks around now and then.
-func (rw *rewriter) spend(bytes int) error {
-	const lookAfter = 64 << 10
-	if rw.spent += bytes; rw.spent < lookAfter {
-		return nil
-	}
-	return rw.look()
-}
-
-// look reports, throttles, and notices cancellation.
-func (rw *rewriter) look() error {
-	spent, passed := rw.spent, rw.passed
-	rw.spent, rw.passed = 0, 0
-	if rw.s.stopping() {
-		return ErrClosed
-	}
-	if err := rw.ctx.Err(); err != nil {
-		return err
-	}
-	if rw.o.Progress != nil && passed > 0 {
-		rw.o.Progress(passed)
-	}
-	if rw.o.Throttle != nil {
-		return rw.o.Throttle(spent)
+		rw.sel.free <- sw
 	}
 	return nil
 }
 
 // copy writes one entry, with the records that follow it, to the output.
-func (rw *rewriter) copy(x *swept) error {
-	in := rw.in.all[x.from]
-	records, err := in.verified(&rw.sweep, x)
+func (rw *rewriter) copy(sw *sweep, x *swept) error {
+	in := rw.sel.in.all[x.from]
+	records, err := in.verified(sw, x, rw.spend)
 	if err != nil {
 		return err
 	}
@@ -356,7 +289,7 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	var gone []*segment
 	var ids []uint32
-	for _, in := range rw.in.spent(seq) {
+	for _, in := range rw.sel.in.spent(seq) {
 		gone, ids = append(gone, in.sg), append(ids, in.sg.id)
 		if err := in.close(); err != nil {
 			return err

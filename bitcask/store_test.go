@@ -244,8 +244,13 @@ func read(t *testing.T, fs vfs.FS, name string) []byte {
 }
 
 // snapshot reads every file of a directory: what a killed process leaves.
+// snapshot is the bytes of all files of a directory. Of a file system in memory
+// they are of one moment, also while a store seals segments and writes hints.
 func snapshot(t *testing.T, fs vfs.FS, dir string) map[string][]byte {
 	t.Helper()
+	if m, ok := fs.(*vfs.Mem); ok {
+		fs = m.Clone()
+	}
 	names, err := fs.List(dir)
 	if err != nil {
 		t.Fatal(err)

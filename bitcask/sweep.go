@@ -14,6 +14,7 @@ type sweep struct {
 	names   []byte // keys and elements of those in a collection
 	order   []uint32
 	starts  [keydir.Stripes + 1]uint32
+	dropped uint64 // entries that were left out
 }
 
 // swept is an entry in a sweep. Strings need no name: hash and location are
@@ -33,14 +34,14 @@ type swept struct {
 
 const (
 	// sweepEntries and sweepNames, in bytes, bound a sweep.
-	sweepEntries = 64 << 10
-	sweepNames   = 4 << 20
+	sweepEntries = 32 << 10
+	sweepNames   = 2 << 20
 	// sweepHold is how many entries are looked at while a stripe is locked:
 	// some 10 us' worth.
 	sweepHold = 64
 )
 
-func (sw *sweep) reset() { sw.entries, sw.names = sw.entries[:0], sw.names[:0] }
+func (sw *sweep) reset() { sw.entries, sw.names, sw.dropped = sw.entries[:0], sw.names[:0], 0 }
 
 func (sw *sweep) full() bool { return len(sw.entries) >= sweepEntries || len(sw.names) >= sweepNames }
 
@@ -51,7 +52,7 @@ func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
 		name: uint32(len(sw.names)), kind: e.Kind, typ: e.Type,
 	})
 	x := &sw.entries[len(sw.entries)-1]
-	if e.Kind == KindElement || e.Kind == KindMeta {
+	if e.Kind.inFamily() {
 		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
 		sw.names = append(append(sw.names, e.Key...), e.Elem...)
 	}
@@ -93,11 +94,18 @@ func (sw *sweep) hold(s *Store, stripe int, write bool, group []uint32, fn func(
 		defer lock.RUnlock()
 	}
 	// Spaces lose their names under every stripe's lock only.
-	var sp *space
-	var ns uint32
-	for i, at := range group {
+	ns := sw.entries[group[0]].ns
+	sp := s.spaces.byRecord(ns)
+	if sp != nil { // that of all of them, mostly
+		var hashes [sweepHold]uint64
+		for i, at := range group {
+			hashes[i] = sw.entries[at].hash
+		}
+		sp.dir.Warm(hashes[:len(group)])
+	}
+	for _, at := range group {
 		x := &sw.entries[at]
-		if i == 0 || x.ns != ns {
+		if x.ns != ns {
 			sp, ns = s.spaces.byRecord(x.ns), x.ns
 		}
 		fn(sp, x)

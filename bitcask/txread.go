@@ -52,7 +52,7 @@ func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, 
 			return keydir.Slot{}, keydir.Family{}, nil
 		}
 		switch slot.Type {
-		case keydir.Deadline:
+		case keydir.Deadline, keydir.FieldDeadlines:
 		case keydir.String:
 			match, err := t.prove(sp, slot.Loc, key)
 			if err != nil || match {

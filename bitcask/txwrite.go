@@ -17,17 +17,11 @@ import (
 const bigValue = 1 << 20
 
 // Borrow lets the transaction use the bytes of a long value where they lie when
-// it commits. The caller of PutString and PutChunks leaves them alone until
-// then.
+// it commits. The caller of PutString leaves them alone until then.
 func (t *Tx) Borrow() { t.borrow = true }
 
 // add appends a record to the transaction and returns its pending location.
 func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
-	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
-}
-
-// addRecord is add; with apart the value is not copied.
-func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
 	if len(value) > MaxValue {
 		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
 	}
@@ -40,7 +34,7 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem s
 	t.buf = appendName(t.buf, k, typ, key, elem)
 	r := txRecord{pos: pos, apart: t.apart, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
 	r.size = len(t.buf) - pos + len(value)
-	if apart {
+	if t.borrow && k == KindString && len(value) >= bigValue {
 		r.value = value
 		t.apart += len(value)
 	} else {
@@ -77,7 +71,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	now := keydir.Slot{Type: keydir.String, Loc: loc}
 	switch {
 	case fam.Valid():
-		t.dropFamily(sp, h, fam)
+		t.dropFamily(sp, h, key, fam)
 		fallthrough
 	case slot.Type == keydir.None:
 		sp.dir.Insert(h, now)
@@ -133,7 +127,7 @@ func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.
 	tf := touchedFamily{sp: sp, h: h, key: key, typ: typ}
 	if fam.Valid() {
 		tf.count = fam.Len()
-		if typ.Indexed() {
+		if typ == keydir.List {
 			tf.head, tf.tail = fam.Bounds()
 		}
 	}
@@ -206,14 +200,14 @@ func (t *Tx) follow(k Kind, typ keydir.Type, sp *space, h uint64, key, elem stri
 	return err
 }
 
-// PutIndex sets the element of a list, or the chunk of a string, at an index.
+// PutIndex sets the list element at an index.
 func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return err
 	}
-	t.touch(sp, h, key, fam.Type(), fam)
-	loc, err := t.add(KindElement, fam.Type(), sp, h, key, indexName(index), value)
+	t.touch(sp, h, key, keydir.List, fam)
+	loc, err := t.add(KindElement, keydir.List, sp, h, key, indexName(index), value)
 	if err != nil {
 		return err
 	}
@@ -222,7 +216,7 @@ func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value 
 	return nil
 }
 
-// indexName is the text of the index of a list's element or of a chunk.
+// indexName is the text of a list index.
 func indexName(index int64) string {
 	var b [16]byte
 	return string(ordered.AppendHex(b[:0], ordered.Int(index)))
@@ -234,10 +228,10 @@ func parseIndex(elem []byte) (int64, bool) {
 	return ordered.ToInt(u), ok
 }
 
-// IndexName is the element name of an index, as Value wants it.
+// IndexName is the element name of a list index, as Value wants it.
 func IndexName(index int64) string { return indexName(index) }
 
-// DeleteElem removes a field or member. It reports whether it was there.
+// DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.
 func (t *Tx) DeleteElem(ns int, key string, fam keydir.Family, elem string) (bool, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -255,6 +249,9 @@ func (t *Tx) DeleteElem(ns int, key string, fam keydir.Family, elem string) (boo
 		return false, nil
 	}
 	t.undo = append(t.undo, op)
+	if fam.Type() == keydir.Hash {
+		t.dropFieldDeadline(sp, h, key, elem)
+	}
 	_, err = t.add(KindElementTombstone, fam.Type(), sp, h, key, elem, nil)
 	return true, err
 }
@@ -298,7 +295,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 		return false, err
 	}
 	if fam.Valid() {
-		t.dropFamily(sp, h, fam)
+		t.dropFamily(sp, h, key, fam)
 	} else {
 		t.deleteSlot(sp, h, slot)
 	}
@@ -318,8 +315,11 @@ func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
 	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
 }
 
-func (t *Tx) dropFamily(sp *space, h uint64, fam keydir.Family) {
+func (t *Tx) dropFamily(sp *space, h uint64, key string, fam keydir.Family) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
+	if deadlines, ok := sp.dir.FindFieldDeadlines(h, key); ok {
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, deadlines)})
+	}
 	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
 }
 

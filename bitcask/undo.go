@@ -7,6 +7,7 @@ import "github.com/stavedb/stave/keydir"
 type undoOp struct {
 	op       uint8
 	had      bool
+	of       keydir.Type // keydir.FieldDeadlines if the change is to these, not to the collection of the key
 	dir      *keydir.Directory
 	h        uint64
 	old, new keydir.Slot
@@ -48,7 +49,11 @@ func (u *undoOp) run() {
 		u.dir.Restore(u.h, u.dropped)
 		return
 	}
-	fam, ok := u.dir.FindFamily(u.h, u.key)
+	find := u.dir.FindFamily
+	if u.of == keydir.FieldDeadlines {
+		find = u.dir.FindFieldDeadlines
+	}
+	fam, ok := find(u.h, u.key)
 	if !ok {
 		panic("BUG: undo of a change to a family that is not there")
 	}

@@ -1,6 +1,9 @@
 package db
 
-import "github.com/stavedb/stave/keydir"
+import (
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
+)
 
 // changes is what a transaction does that watchers may want to know.
 type changes struct {
@@ -9,18 +12,28 @@ type changes struct {
 	served   []*Waiter // to be told when the transaction has ended
 	deferred []deferral
 	locked   []string // what a transaction that serves a deferral has locked for it
+
+	events  []Event // for listeners, who hear of them when the transaction is committed
+	dropped []place // a key that the current call has dropped: what it makes in its place is not new
 }
 
 // observed is the transaction as structures sees it while there are watchers: it notes which keys are written. Expiry is not
 // noted; it shows in that the key is gone.
 type observed struct{ *txn }
 
-// touch notes a key that has changed.
-func (t *txn) touch(key string) {
-	if t.changes == nil {
-		t.changes = new(changes)
+func (u *unit) noted() *changes {
+	if u.changes == nil {
+		u.changes = new(changes)
 	}
-	c := t.changes
+	return u.changes
+}
+
+// touch notes a key that has changed, unless there are only listeners.
+func (t *txn) touch(key string) {
+	if t.store.watchers.keys.Load() == 0 {
+		return
+	}
+	c := t.noted()
 	if n := len(c.touched); n > c.offered && c.touched[n-1].ns == t.ns && c.touched[n-1].key == key {
 		return
 	}
@@ -42,13 +55,57 @@ func (t *txn) touchAfter(key string, err error) error {
 	return err
 }
 
-func (o observed) PutString(key string, value []byte) error {
-	return o.touchAfter(key, o.txn.PutString(key, value))
+// note keeps an event until the transaction is committed, if anybody wants to hear of it.
+func (t *txn) note(e EventKind, key string) {
+	if t.store.listeners.want(e.Class()) {
+		c := t.noted()
+		c.events = append(c.events, Event{Namespace: t.ns, Key: key, Kind: e})
+	}
 }
 
-func (o observed) PutChunks(key string, value []byte) (keydir.Family, error) {
-	f, err := o.txn.PutChunks(key, value)
-	return f, o.touchAfter(key, err)
+// Notify ends a call of package structures, or a part of one that an event tells of.
+func (o observed) Notify(e EventKind, key string) {
+	o.note(e, key)
+	if o.changes != nil && e != structures.EventNew {
+		o.changes.dropped = o.changes.dropped[:0]
+	}
+}
+
+// isNew says whether what is about to be put makes a key that somebody wants to hear of.
+func (o observed) isNew(key string) (bool, error) {
+	if !o.store.listeners.want(structures.ClassNew) {
+		return false, nil
+	}
+	slot, _, err := o.Find(key)
+	if err != nil || slot.Type != keydir.None {
+		return false, err
+	}
+	c := o.changes
+	return c == nil || len(c.dropped) == 0 || c.dropped[0] != place{o.ns, key}, nil
+}
+
+func (o observed) PutString(key string, value []byte) error {
+	isNew, err := o.isNew(key)
+	if err != nil {
+		return err
+	}
+	if err := o.touchAfter(key, o.txn.PutString(key, value)); err != nil || !isNew {
+		return err
+	}
+	o.note(structures.EventNew, key)
+	return nil
+}
+
+func (o observed) Family(key string, typ keydir.Type) (keydir.Family, error) {
+	isNew, err := o.isNew(key)
+	if err != nil {
+		return keydir.Family{}, err
+	}
+	f, err := o.txn.Family(key, typ)
+	if err == nil && isNew {
+		o.note(structures.EventNew, key)
+	}
+	return f, err
 }
 
 func (o observed) PutElem(f keydir.Family, elem string, value []byte) error {
@@ -77,6 +134,9 @@ func (o observed) DeleteIndex(f keydir.Family, index int64) (bool, error) {
 
 func (o observed) Drop(key string) (bool, error) {
 	did, err := o.txn.Drop(key)
+	if did && err == nil && o.store.listeners.want(structures.ClassNew) {
+		o.noted().dropped = append(o.noted().dropped[:0], place{o.ns, key})
+	}
 	return o.touchIf(key, did, err)
 }
 
@@ -86,6 +146,7 @@ func (o observed) Rename(from, to string) error {
 	}
 	o.touch(from)
 	o.touch(to)
+	o.note(structures.EventNew, to)
 	return nil
 }
 

@@ -39,6 +39,7 @@ type core struct {
 	guard     guard
 	counters  counters
 	watchers  watchers
+	listeners listeners
 
 	merger *merge.Merger
 
@@ -137,6 +138,9 @@ func (s *Store) Close() error {
 			err = s.writeCheckpoint()
 		}
 		s.fail = errors.Join(err, s.log.Close())
+		for _, l := range s.listeners.all() {
+			l.shut()
+		}
 	})
 	return s.fail
 }
@@ -216,6 +220,7 @@ func (s *Store) flush(namespaces ...int) error {
 		for _, space := range dropped {
 			s.deadlines.DropNamespace(space)
 		}
+		s.tellNamespaces(structures.EventFlushed, ticket, err, namespaces...)
 		return ticket, err
 	})
 }
@@ -228,7 +233,9 @@ func (s *Store) Swap(a, b int) error {
 	var noticed []place
 	err := s.withAll(func(t *bitcask.Tx) (uint64, error) {
 		noticed = s.swapNoticed(t, a, b)
-		return t.Swap(a, b)
+		ticket, err := t.Swap(a, b)
+		s.tellNamespaces(structures.EventSwapped, ticket, err, a, b)
+		return ticket, err
 	})
 	if err != nil {
 		return err

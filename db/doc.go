@@ -39,4 +39,8 @@
 //	for f, v := range store.Hash("k").All(&err) { ... }
 //
 // To leave it out is a bug of the caller and panics at the first call.
+//
+// # Events
+//
+// [Store.Events] tells what commits do to keys, by the names that Redis has for it, in the order of the commits.
 package db

@@ -105,25 +105,34 @@ func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := k.on(t).Delete(); err != nil {
-		return err
-	}
 	ms := int64(0)
 	if !o.Deadline.IsZero() {
 		if ms = o.Deadline.UnixMilli(); ms <= t.now() {
-			return nil
+			_, err := k.on(t).Delete()
+			return err
 		}
 	}
-	if err := k.put(t, value); err != nil || ms == 0 {
+	quiet := structures.Key{Txn: structures.Quiet{Txn: t.txn()}, Key: k.key}
+	if _, err := quiet.Delete(); err != nil {
 		return err
 	}
-	_, err = k.on(t).Expire(ms, t.now(), 0)
-	return err
+	if err := k.put(quiet.Txn, value); err != nil {
+		return err
+	}
+	if ms != 0 {
+		if _, err := quiet.Expire(ms, t.now(), 0); err != nil {
+			return err
+		}
+	}
+	if typ != TypeNone {
+		t.txn().Notify(structures.EventNew, k.key)
+	}
+	t.txn().Notify(structures.EventRestore, k.key)
+	return nil
 }
 
 // put writes a decoded value to a key that does not exist.
-func (k Key) put(t *Tx, v rdb.Value) (err error) {
-	txn := t.txn()
+func (k Key) put(txn structures.Txn, v rdb.Value) (err error) {
 	switch v.Kind {
 	case rdb.String:
 		_, err = structures.String{Txn: txn, Key: k.key}.Set(v.Elements[0], SetOptions{})

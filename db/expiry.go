@@ -171,8 +171,7 @@ func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
 	if !had || now != deadline || now > t.now() {
 		return false, t.end(nil)
 	}
-	t.expired++
-	existed, err := t.txn().Drop(key)
+	existed, err := (*txn)(t).expire(key)
 	if err == nil && !existed {
 		(*txn)(t).noteDeadline(key, 0) // a deadline of nothing
 	}

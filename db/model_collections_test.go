@@ -344,6 +344,9 @@ func (x *modelOp) chosen(got []string, v *modelValue, n int) {
 }
 
 func opSetPop(x *modelOp) {
+	if x.script != nil {
+		return // what it takes is not in the script
+	}
 	key, n := x.key(), x.many()
 	x.begin("SPOP %q %d", key, n)
 	v, want := x.get(key, db.TypeSet)

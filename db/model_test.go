@@ -110,6 +110,7 @@ type modelTest struct {
 	old    []byte     // an earlier TTL file
 	narrow bool       // the transaction has locked some keys only
 	done   map[string]int
+	script *scriptRun // that this is part of; nil: everything is drawn from one seed
 }
 
 // fullEvery is how many steps lie between two comparisons of everything.
@@ -134,6 +135,9 @@ func runModel(t *testing.T, seed uint64, steps int, d disk) {
 // failf ends the test with all that is needed to run it again.
 func (m *modelTest) failf(format string, args ...any) {
 	m.t.Helper()
+	if m.script != nil {
+		panic(scriptFailure(fmt.Sprintf("step %d: %s\nlast steps:\n  %s", m.step, fmt.Sprintf(format, args...), strings.Join(m.trace, "\n  "))))
+	}
 	m.t.Fatalf("step %d of seed %d: %s\nlast steps:\n  %s", m.step, m.seed, fmt.Sprintf(format, args...), strings.Join(m.trace, "\n  "))
 }
 
@@ -184,11 +188,13 @@ func (m *modelTest) oneStep() {
 
 // options are other ones for every opening: none may change what is seen.
 func (m *modelTest) options() *db.Options {
+	if m.script != nil {
+		return m.script.options()
+	}
 	o := &db.Options{
 		FS: m.disk.fs(), Namespaces: modelNamespaces,
 		Sync:        db.SyncMode(m.rng.IntN(3)),
 		SegmentSize: 2<<10 + m.rng.Int64N(6<<10),
-		ChunkSize:   16 << m.rng.IntN(4),
 		NoMapping:   m.rng.IntN(3) == 0,
 		NoHints:     m.rng.IntN(4) == 0,
 		NoMerge:     m.rng.IntN(2) == 0,
@@ -205,8 +211,8 @@ func (m *modelTest) options() *db.Options {
 
 func (m *modelTest) open() {
 	o := m.options()
-	m.note("open with sync %v, segments of %d, chunks of %d, no mapping %v, no hints %v, no merge %v, expire %v",
-		o.Sync, o.SegmentSize, o.ChunkSize, o.NoMapping, o.NoHints, o.NoMerge, o.ExpireEvery)
+	m.note("open with sync %v, segments of %d, no mapping %v, no hints %v, no merge %v, expire %v",
+		o.Sync, o.SegmentSize, o.NoMapping, o.NoHints, o.NoMerge, o.ExpireEvery)
 	s, err := db.Open(m.disk.path(), o)
 	m.must("open", err)
 	m.store = s
@@ -222,27 +228,39 @@ func (m *modelTest) closeStore() {
 
 // reopen closes the store, or kills it, and opens it again.
 func (m *modelTest) reopen(kill bool) {
+	m.reopenAfter(kill, func(segments []bitcask.SegmentInfo) {
+		if kill {
+			m.tearTail(segments)
+		}
+		m.tamper()
+	})
+	m.compare("after reopening")
+	m.check("after reopening")
+}
+
+// reopenAfter does something to the files in between. It is told the segments
+// of a store that was killed.
+func (m *modelTest) reopenAfter(kill bool, between func([]bitcask.SegmentInfo)) {
 	m.done["reopen"]++
+	var segments []bitcask.SegmentInfo
 	if kill {
 		m.waitForMerge()
 		synctest.Wait() // no file may change while all are copied
-		dead, segments := m.store, m.store.Log().Segments()
+		dead := m.store
+		segments = dead.Log().Segments()
 		oldDir := m.disk.path()
 		m.disk.kill()
 		m.must("close the dead", dead.Close())
 		if oldDir != m.disk.path() {
 			m.must("remove the dead", os.RemoveAll(oldDir))
 		}
-		m.tearTail(segments)
 	} else {
 		m.closeStore()
 	}
-	m.tamper()
+	between(segments)
 	m.note("reopen, killed: %v", kill)
 	m.model.expire(time.Now().UnixMilli())
 	m.open()
-	m.compare("after reopening")
-	m.check("after reopening")
 }
 
 // tearTail adds what a write that was never acknowledged may leave.
@@ -322,15 +340,20 @@ func (m *modelTest) compare(when string) {
 	if m.rng.IntN(8) > 0 {
 		return
 	}
-	// Beside the writer a reader sees the same.
 	m.waitForMerge()
 	synctest.Wait()
+	m.compareReader(when, want)
+}
+
+// compareReader compares what a reader beside the writer sees.
+func (m *modelTest) compareReader(when, want string) {
+	m.t.Helper()
 	o := m.options()
 	o.ReadOnly = true
 	reader, err := db.Open(m.disk.path(), o)
 	m.must("open read-only", err)
+	defer func() { m.must("close read-only", reader.Close()) }()
 	m.compareStore(when+", read-only", reader, want)
-	m.must("close read-only", reader.Close())
 }
 
 func (m *modelTest) compareStore(when string, s *db.Store, want string) {

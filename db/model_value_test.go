@@ -162,7 +162,7 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 	if !at.IsZero() {
 		v.deadline = at.UnixMilli()
 	}
-	n := 0
+	n, failed := 0, error(nil)
 	switch typ {
 	case db.TypeString:
 		value, err := tx.String(key).Get()
@@ -170,12 +170,12 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 		return v, err
 	case db.TypeHash:
 		v.hash = map[string]string{}
-		for field, value := range tx.Hash(key).All() {
+		for field, value := range tx.Hash(key).All(&failed) {
 			v.hash[field] = string(value)
 		}
 		n, err = tx.Hash(key).Len()
 	case db.TypeList:
-		for i, value := range tx.List(key).All() {
+		for i, value := range tx.List(key).All(&failed) {
 			if i != len(v.list) {
 				return nil, fmt.Errorf("element %d after %d", i, len(v.list))
 			}
@@ -190,6 +190,9 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 		n, err = tx.Set(key).Len()
 	case db.TypeSortedSet:
 		n, err = readScored(tx.SortedSet(key), v)
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	if err == nil && (n != v.len() || n == 0) {
 		err = fmt.Errorf("says that it has %d elements, has %d", n, v.len())

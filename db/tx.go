@@ -191,6 +191,8 @@ func (t *Tx) finish(err error) (Ticket, error) {
 	}
 	if err != nil {
 		t.undoDeadlines(0)
+	} else if t.changes != nil {
+		t.store.listeners.tell(Ticket(ticket), t.changes.events)
 	}
 	t.log.End()
 	if err == nil {
@@ -226,15 +228,25 @@ func (t *Tx) undoDeadlines(to int) {
 type Savepoint struct {
 	log       bitcask.Savepoint
 	deadlines int
+	events    int
 }
 
 // Savepoint marks this moment.
-func (t *Tx) Savepoint() Savepoint { return Savepoint{t.log.Savepoint(), len(t.deadlines)} }
+func (t *Tx) Savepoint() Savepoint {
+	sp := Savepoint{log: t.log.Savepoint(), deadlines: len(t.deadlines)}
+	if t.changes != nil {
+		sp.events = len(t.changes.events)
+	}
+	return sp
+}
 
 // RollbackTo takes back everything done since sp.
 func (t *Tx) RollbackTo(sp Savepoint) {
 	t.undoDeadlines(sp.deadlines)
 	t.log.RollbackTo(sp.log)
+	if c := t.changes; c != nil {
+		c.events, c.dropped = c.events[:sp.events], c.dropped[:0]
+	}
 }
 
 // Use returns the same transaction on another namespace.
@@ -277,7 +289,7 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.now() {
 			return true
 		}
-		return fn(h, key, typ.Public())
+		return fn(h, key, typ)
 	})
 }
 
@@ -293,6 +305,9 @@ func (t *Tx) txn() structures.Txn {
 	return (*txn)(t)
 }
 
+// Notify is for those who listen: there are none.
+func (t *txn) Notify(EventKind, string) {}
+
 func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 
 // hideExpired reports whether key has expired. A writer drops it on the spot,
@@ -305,9 +320,18 @@ func (t *txn) hideExpired(key string) (bool, error) {
 	if !t.write {
 		return true, nil
 	}
-	t.expired++
-	_, err := t.drop(key)
+	_, err := t.expire(key)
 	return true, err
+}
+
+// expire drops a key whose time has come, and says whether it was there.
+func (t *txn) expire(key string) (bool, error) {
+	existed, err := t.drop(key)
+	if existed && err == nil {
+		t.expired++
+		t.note(structures.EventExpired, key)
+	}
+	return existed, err
 }
 
 func (t *txn) Find(key string) (keydir.Slot, keydir.Family, error) {
@@ -331,23 +355,6 @@ func (t *txn) PutString(key string, value []byte) error {
 	}
 	return t.log.PutString(t.ns, key, value)
 }
-
-// PutChunks begins with a tombstone: it keeps what the key held from coming back
-// among the chunks, and takes the deadline away, which is put back behind it.
-func (t *txn) PutChunks(key string, value []byte) (keydir.Family, error) {
-	ms, timed := t.Deadline(key)
-	existed, err := t.Drop(key)
-	if err != nil {
-		return keydir.Family{}, err
-	}
-	f, err := t.log.PutChunks(t.ns, key, value, t.ChunkSize())
-	if err == nil && existed && timed {
-		err = t.SetDeadline(key, ms)
-	}
-	return f, err
-}
-
-func (t *txn) ChunkSize() int { return t.store.opts.ChunkSize }
 
 func (t *txn) Family(key string, typ keydir.Type) (keydir.Family, error) {
 	if _, err := t.hideExpired(key); err != nil {

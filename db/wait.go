@@ -147,7 +147,7 @@ func (o *watchers) enqueue(w *Waiter) {
 		}
 		w.spots = append(w.spots, o.queues[at].PushBack(w))
 	}
-	o.active.Add(int64(len(w.wait.Keys)))
+	o.count(len(w.wait.Keys))
 }
 
 func (w *Waiter) at(key string) awaited { return awaited{place{w.ns, key}, w.wait.Type} }
@@ -161,7 +161,7 @@ func (o *watchers) claim(w *Waiter) {
 			delete(o.queues, at)
 		}
 	}
-	o.active.Add(-int64(len(w.wait.Keys)))
+	o.count(-len(w.wait.Keys))
 }
 
 // next claims the first waiter for a key, unless it needs keys that the transaction has not locked: then it is returned

@@ -18,7 +18,8 @@ type place struct {
 // watchers are those who want to know of changes, and those who wait for something to take. While there are none, a write
 // costs them one look at a number.
 type watchers struct {
-	active atomic.Int64 // how many watched and awaited keys there are
+	active atomic.Int64 // how many watched and awaited keys there are, and listeners to events
+	keys   atomic.Int64 // without the listeners
 
 	mu      sync.Mutex // guards the rest, and Waiter.claimed
 	closed  bool
@@ -111,7 +112,7 @@ func (w *Watch) Close() {
 func (o *watchers) watch(p place, w *Watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.active.Add(1)
+	o.count(1)
 	if o.watches == nil {
 		o.watches = make(map[place]map[*Watch]struct{})
 	}
@@ -124,10 +125,16 @@ func (o *watchers) watch(p place, w *Watch) {
 func (o *watchers) unwatch(p place, w *Watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.active.Add(-1)
+	o.count(-1)
 	if delete(o.watches[p], w); len(o.watches[p]) == 0 {
 		delete(o.watches, p)
 	}
+}
+
+// count counts watched and awaited keys.
+func (o *watchers) count(n int) {
+	o.keys.Add(int64(n))
+	o.active.Add(int64(n))
 }
 
 // note tells the watches of a key that it changes.

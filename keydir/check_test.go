@@ -6,7 +6,7 @@ import (
 )
 
 func (d *Directory) check() error {
-	keys, deadlines := 0, 0
+	var counts [8]int // slots by type
 	bytes := 0
 	for s := range d.regions {
 		r := d.regions[s].Load()
@@ -24,7 +24,7 @@ func (d *Directory) check() error {
 					return fmt.Errorf("stripe %d: table %d is not at %d", s, i, k)
 				}
 			}
-			if err := t.check(uint64(s)<<56|uint64(first)<<(56-r.depth), &keys, &deadlines); err != nil {
+			if err := t.check(uint64(s)<<56|uint64(first)<<(56-r.depth), &counts); err != nil {
 				return fmt.Errorf("stripe %d table %d: %w", s, i, err)
 			}
 			bytes += t.slots * slotBytes
@@ -45,8 +45,14 @@ func (d *Directory) check() error {
 			bytes += g.arena.held
 		}
 	}
-	if keys != d.Len() || deadlines != d.LenDeadlines() {
-		return fmt.Errorf("%d keys and %d deadlines counted as %d and %d", keys, deadlines, d.Len(), d.LenDeadlines())
+	deadlines, expiring := counts[Deadline], counts[FieldDeadlines]
+	keys := -deadlines - expiring
+	for _, n := range counts {
+		keys += n
+	}
+	if keys != d.Len() || deadlines != d.LenDeadlines() || expiring != d.LenFieldDeadlines() {
+		return fmt.Errorf("%d keys, %d deadlines, and deadlines in %d hashes counted as %d, %d and %d",
+			keys, deadlines, expiring, d.Len(), d.LenDeadlines(), d.LenFieldDeadlines())
 	}
 	if int64(bytes) != d.Bytes() {
 		return fmt.Errorf("%d bytes counted as %d", bytes, d.Bytes())
@@ -77,7 +83,7 @@ func (r *region) checkSeen() error {
 	return nil
 }
 
-func (t *table) check(prefix uint64, keys, deadlines *int) error {
+func (t *table) check(prefix uint64, counts *[8]int) error {
 	next, n, slots := 0, 0, 0
 	last := uint64(0)
 	for p, page := range t.pages {
@@ -109,11 +115,7 @@ func (t *table) check(prefix uint64, keys, deadlines *int) error {
 		}
 		next = pos + 1
 		n++
-		if Type(word&typeMask) == Deadline {
-			*deadlines++
-		} else {
-			*keys++
-		}
+		counts[word&typeMask]++
 	}
 	if n != t.n {
 		return fmt.Errorf("%d entries counted as %d", n, t.n)

@@ -3,7 +3,7 @@ package keydir
 import "sync/atomic"
 
 // Slot is what the directory knows of a key. For String and Deadline, Loc is
-// where the record is; for collections and strings in chunks it is an opaque reference to the family, to
+// where the record is; for the others it is an opaque reference to the family, to
 // be passed to FamilyOf.
 type Slot struct {
 	Type Type
@@ -14,13 +14,14 @@ type Slot struct {
 // a slot is found by its hash, and the caller proves the identity of a key against
 // the record; families keep their key.
 //
-// For every call but Glimpse, Len, LenDeadlines and Bytes the caller holds the lock of
+// For every call but Glimpse, Len, LenDeadlines, LenFieldDeadlines and Bytes the caller holds the lock of
 // the hash's stripe: shared for methods that read, exclusive for the others.
 type Directory struct {
 	hash      hasher
 	regions   [Stripes]atomic.Pointer[region] // K2: regions[s] is touched under the lock of stripe s only, but for glimpses
 	keys      atomic.Int64
 	deadlines atomic.Int64
+	expiring  atomic.Int64 // families of FieldDeadlines
 	bytes     atomic.Int64
 }
 
@@ -43,13 +44,18 @@ func (d *Directory) grown(h uint64) *region {
 	return r
 }
 
-func (d *Directory) count(t Type, delta int64) {
-	if t == Deadline {
-		d.deadlines.Add(delta)
-	} else {
-		d.keys.Add(delta)
+// counter returns the counter of the slots of a type.
+func (d *Directory) counter(t Type) *atomic.Int64 {
+	switch t {
+	case Deadline:
+		return &d.deadlines
+	case FieldDeadlines:
+		return &d.expiring
 	}
+	return &d.keys
 }
+
+func (d *Directory) count(t Type, delta int64) { d.counter(t).Add(delta) }
 
 // Find returns the i-th slot of a hash. The low three bits of hashes do not count.
 // Hashes may collide, and a key with a deadline has two slots, so callers
@@ -67,9 +73,29 @@ func (d *Directory) Find(h uint64, i int) (s Slot, ok bool) {
 	return unpack(word, loc), true
 }
 
+// Warm loads the memory in which searches for these hashes of one stripe begin. A search waits for it
+// before it knows where to go on. Here nothing depends on what is loaded, so that the cache misses
+// of many hashes overlap.
+func (d *Directory) Warm(hashes []uint64) {
+	if len(hashes) == 0 {
+		return
+	}
+	r := d.at(hashes[0])
+	if r == nil {
+		return
+	}
+	for _, h := range hashes {
+		t := r.table(h)
+		if pos := t.home(h); pos < t.slots {
+			page := t.pages[pos>>pageShift]
+			atomic.LoadUint64(&page[pos&pageMask*slotWords])
+		}
+	}
+}
+
 // Insert adds a slot. It does not look for one that is there already.
 func (d *Directory) Insert(h uint64, s Slot) {
-	if s.Type == None || s.Type > Chunks {
+	if s.Type == None || s.Type > FieldDeadlines {
 		panic("BUG: keydir: slot of type " + s.Type.String())
 	}
 	r := d.grown(h)
@@ -97,7 +123,7 @@ func (d *Directory) Swap(h uint64, old, new Slot) bool {
 	r.begin()
 	t.set(pos, pack(h, new.Type), uint64(new.Loc))
 	r.end()
-	if (old.Type == Deadline) != (new.Type == Deadline) {
+	if d.counter(old.Type) != d.counter(new.Type) {
 		d.count(old.Type, -1)
 		d.count(new.Type, 1)
 	}
@@ -122,11 +148,15 @@ func (d *Directory) Delete(h uint64, s Slot) bool {
 	return true
 }
 
-// Len returns the number of keys: slots other than deadlines. It may be called at any time.
+// Len returns the number of keys: slots other than those of deadlines. It may be called at any time.
 func (d *Directory) Len() int { return int(d.keys.Load()) }
 
 // LenDeadlines returns the number of deadline slots. It may be called at any time.
 func (d *Directory) LenDeadlines() int { return int(d.deadlines.Load()) }
+
+// LenFieldDeadlines returns the number of hashes with fields that have a deadline. It may be
+// called at any time.
+func (d *Directory) LenFieldDeadlines() int { return int(d.expiring.Load()) }
 
 // Bytes estimates the memory that the directory and its families take. It may be
 // called at any time.

@@ -21,7 +21,7 @@
 // The package has no locks, no goroutines and no clock. A key, with all that is known of
 // it, belongs to the stripe of its hash, see [StripeOf]. Callers hold a lock for each stripe: shared to
 // read, exclusive to change. Reads change nothing at all, so any number may run at a time.
-// The counters Len, LenDeadlines and Bytes may be read without a lock, and [Directory.Glimpse]
+// The counters Len, LenDeadlines, LenFieldDeadlines and Bytes may be read without a lock, and [Directory.Glimpse]
 // looks for a slot without one.
 //
 // # Limits

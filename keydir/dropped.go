@@ -11,7 +11,7 @@ const (
 // NewFamily makes an empty family and inserts its slot. It does not look for one with
 // that key.
 func (d *Directory) NewFamily(h uint64, t Type, key string) Family {
-	if !t.Collection() {
+	if !t.family() {
 		panic("BUG: keydir: family of type " + t.String())
 	}
 	f := Family{fs: &d.grown(h).families}
@@ -20,19 +20,31 @@ func (d *Directory) NewFamily(h uint64, t Type, key string) Family {
 	return f
 }
 
-// FamilyOf returns the family of a slot of a collection.
+// FamilyOf returns the family of a slot that leads to one.
 func (d *Directory) FamilyOf(h uint64, s Slot) Family {
 	return Family{fs: &d.at(h).families, id: uint32(s.Loc)}
 }
 
-// FindFamily returns the family of a key.
+// FindFamily returns the family of a key that holds a collection.
 func (d *Directory) FindFamily(h uint64, key string) (Family, bool) {
+	return d.findFamily(h, key, collections)
+}
+
+// FindFieldDeadlines returns the deadlines of the fields of a hash, if any field has one.
+func (d *Directory) FindFieldDeadlines(h uint64, key string) (Family, bool) {
+	if d.expiring.Load() == 0 {
+		return Family{}, false
+	}
+	return d.findFamily(h, key, setOf(FieldDeadlines))
+}
+
+func (d *Directory) findFamily(h uint64, key string, types typeSet) (Family, bool) {
 	for i := 0; ; i++ {
 		s, ok := d.Find(h, i)
 		if !ok {
 			return Family{}, false
 		}
-		if !s.Type.Collection() {
+		if !types.has(s.Type) {
 			continue
 		}
 		if f := d.FamilyOf(h, s); f.hasKey(key) {
@@ -96,7 +108,7 @@ func (x Dropped) Len() int {
 		return 0
 	case x.big == nil:
 		return x.block.n()
-	case x.typ.Indexed():
+	case x.typ == List:
 		return x.big.list.n
 	}
 	return x.big.members.n

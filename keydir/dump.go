@@ -11,7 +11,7 @@ import "encoding/binary"
 //	          | slot 8 | location of the meta records 8 | elements 4 | key length 2 | key | element ...   collections
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
 //	          | length | name | location 8 | score 8 |   sorted set; in that order too
-//	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
+//	          | first index 8 | location 8, location 8 ... |   list: one for each of so many indexes, zero where there is no element
 //
 // The slot is the hash with the type in its low three bits. Several items of one hash, type and key are one
 // collection: each goes on where the one before ended.
@@ -76,7 +76,7 @@ func (c *Dump) appendSlots(b []byte, limit int) []byte {
 		}
 		last, first = h, false
 		s := unpack(word, loc)
-		if s.Type.Collection() {
+		if s.Type.family() {
 			b = c.appendFamily(b, h, Family{fs: &r.families, id: uint32(loc)})
 			return true
 		}
@@ -108,7 +108,7 @@ func (c *Dump) appendFamily(b []byte, h uint64, f Family) []byte {
 	b, count := appendItem(b, h, s.typ(), s.meta(), view(s.key()))
 	n := s.n()
 	switch {
-	case !s.typ().Indexed():
+	case s.typ() != List:
 		b, _, _ = appendElements(b, cursor{run: s.run(f.fs.hash)}, len(b)+1<<30)
 	case n > 0:
 		n = s.span()
@@ -137,15 +137,15 @@ func appendElements(b []byte, c cursor, limit int) (_ []byte, n int, last []byte
 // type, is left as it is: a change that is to be made again drops it.
 func (c *Dump) appendBig(b []byte, limit int) []byte {
 	p := &c.big[0]
-	f, ok := c.dir.FindFamily(p.h, p.key)
-	if !ok || f.Type() != p.typ {
+	f, ok := c.dir.findFamily(p.h, p.key, setOf(p.typ))
+	if !ok {
 		c.big = c.big[1:]
 		return b
 	}
 	var count, n int
 	var more bool
 	b, count = appendItem(b, p.h, p.typ, f.Meta(), p.key)
-	if p.typ.Indexed() {
+	if p.typ == List {
 		b, n, more = p.appendIndexes(b, f)
 	} else {
 		b, n, more = p.appendMembers(b, f, limit)

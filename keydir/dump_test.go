@@ -36,7 +36,7 @@ func reload(t testing.TB, d *keydir.Directory, seed keydir.Seed, weak, piece int
 
 // contents lists everything in a directory.
 func contents(d *keydir.Directory) []string {
-	all := []string{fmt.Sprint(d.Len(), d.LenDeadlines())}
+	all := []string{fmt.Sprint(d.Len(), d.LenDeadlines(), d.LenFieldDeadlines())}
 	for stripe := range keydir.Stripes {
 		d.Scan(stripe, 0, func(h uint64, s keydir.Slot) bool {
 			if s.Type == keydir.String || s.Type == keydir.Deadline {
@@ -67,7 +67,7 @@ func elementsOf(f keydir.Family) (all []string) {
 		all = append(all, fmt.Sprintf("%s %x %q %d", f.Key(), hash, elem, loc))
 		return true
 	})
-	if f.Type() == keydir.ZSet {
+	if scored(f) {
 		rank := 0
 		f.AscendRank(0, func(elem []byte, score uint64) bool {
 			all = append(all, fmt.Sprintf("%s #%d %q %d %d", f.Key(), rank, elem, score, f.Rank(score, string(elem))))
@@ -108,6 +108,12 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 		typ := keydir.Type(2 + r.IntN(4))
 		f := d.NewFamily(h, typ, key)
 		f.SetMeta(next())
+		if typ == keydir.Hash && i%2 == 0 {
+			g := d.NewFamily(h, keydir.FieldDeadlines, key)
+			for range 1 + r.IntN(1+i%11*i%13*30) {
+				g.PutScored(fmt.Sprint("element", r.IntN(3000)), r.Uint64N(100), next())
+			}
+		}
 		size := r.IntN(20)
 		if i%60 == 0 {
 			size = 100 + r.IntN(3000)

@@ -10,7 +10,7 @@ import (
 //
 //	| type 1 | key length 2 | entries 2 | body bytes 2 | meta 8 | key | body |
 //
-// The body is a run of entries or, of a list or a string in chunks, an index and the locations from that index on.
+// The body is a run of entries or, of a list, an index and the locations from that index on.
 // A family that outgrows smallLimit becomes a big, and small again when it has shrunk to
 // half of that; its id stays.
 type families struct {
@@ -24,8 +24,8 @@ type families struct {
 const (
 	smallHead = 15 // bytes before the key
 
-	// smallLimit bounds the bytes of a small family; zsetLimit those of a sorted
-	// set, which is sorted by score anew whenever that order is asked for.
+	// smallLimit bounds the bytes of a small family; zsetLimit those of one with
+	// scores, which is sorted by score anew whenever that order is asked for.
 	smallLimit = 2048 - headerBytes
 	zsetLimit  = 1024 - headerBytes
 )
@@ -37,22 +37,22 @@ type big struct {
 	meta    Loc
 	key     string
 	arena   arena
-	members index  // by hash; of all but what is indexed
-	scores  *index // by score, of sorted sets
-	list    *list  // of what is indexed
+	members index  // by hash; of all but lists
+	scores  *index // by score, of families with scores
+	list    *list
 }
 
 func (s *families) init(d *Directory) { s.hash, s.bytes = &d.hash, &d.bytes }
 
 func sizeLimit(t Type) int {
-	if t == ZSet {
+	if t.scored() {
 		return zsetLimit
 	}
 	return smallLimit
 }
 
 func shapeOf(t Type) shape {
-	if t == ZSet {
+	if t.scored() {
 		return scored
 	}
 	return plain
@@ -98,9 +98,9 @@ func (s *families) newBig(t Type, key string) *big {
 	g.arena.reuse = true
 	g.arena.account(bigBytes + len(key))
 	switch t {
-	case List, Chunks:
+	case List:
 		g.list = newList(&g.arena)
-	case ZSet:
+	case ZSet, FieldDeadlines:
 		g.scores = &index{arena: &g.arena, hash: s.hash, shape: ranked}
 		fallthrough
 	default:
@@ -147,7 +147,7 @@ func (s *families) promote(id uint32) *big {
 	f := s.small(id)
 	g := s.newBig(f.typ(), string(f.key()))
 	g.meta = f.meta()
-	if g.typ.Indexed() {
+	if g.typ == List {
 		head := f.head()
 		for i := range f.span() {
 			if loc := f.locAt(i); loc != 0 {
@@ -159,7 +159,7 @@ func (s *families) promote(id uint32) *big {
 		for e, ok := c.next(); ok; e, ok = c.next() {
 			name := view(c.run.nameOf(e))
 			var score uint64
-			if g.typ == ZSet {
+			if g.typ.scored() {
 				score = c.run.score(e)
 			}
 			hash := c.run.key(e)
@@ -175,7 +175,7 @@ func (s *families) promote(id uint32) *big {
 // demote makes a big family small if it has shrunk enough.
 func (s *families) demote(id uint32, g *big) {
 	room := sizeLimit(g.typ)/2 - smallHead - len(g.key)
-	if g.typ.Indexed() {
+	if g.typ == List {
 		if room < 0 || g.list.span() > uint64(room-8)/8 || room < 8 {
 			return
 		}
@@ -183,7 +183,7 @@ func (s *families) demote(id uint32, g *big) {
 		return
 	}
 	s.clear(id)
-	if g.typ.Indexed() {
+	if g.typ == List {
 		f := s.writeHead(id, g.typ, g.key, 8+8*int(g.list.span()), g.meta)
 		f.copyList(g.list)
 		return

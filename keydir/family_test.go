@@ -26,13 +26,17 @@ type members struct {
 	all map[string]element
 }
 
+func scored(f keydir.Family) bool {
+	return f.Type() == keydir.ZSet || f.Type() == keydir.FieldDeadlines
+}
+
 func (m *members) put(t *testing.T, name string, score uint64, loc keydir.Loc) {
 	t.Helper()
 	was, had := m.all[name]
 	var oldScore uint64
 	var old keydir.Loc
 	var existed bool
-	if m.f.Type() == keydir.ZSet {
+	if scored(m.f) {
 		oldScore, old, existed = m.f.PutScored(name, score, loc)
 	} else {
 		score = 0
@@ -50,7 +54,7 @@ func (m *members) delete(t *testing.T, name string) {
 	var oldScore uint64
 	var old keydir.Loc
 	var existed bool
-	if m.f.Type() == keydir.ZSet {
+	if scored(m.f) {
 		oldScore, old, existed = m.f.DeleteScored(name)
 	} else {
 		old, existed = m.f.Delete(name)
@@ -127,7 +131,7 @@ func (m *members) equal(t *testing.T, r *rand.Rand) {
 			t.Fatalf("scan from %x returns nothing", from)
 		}
 	}
-	if f.Type() == keydir.ZSet {
+	if scored(f) {
 		m.equalScores(t, r)
 	}
 }
@@ -135,6 +139,11 @@ func (m *members) equal(t *testing.T, r *rand.Rand) {
 func (m *members) equalScores(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	f, all := m.f, m.sorted(true)
+	if len(all) > 0 {
+		if elem, score := f.First(); string(elem) != all[0].name || score != all[0].score {
+			t.Fatalf("first is %q %d, want %q %d", elem, score, all[0].name, all[0].score)
+		}
+	}
 	from := 0
 	ascend := func(elem []byte, score uint64) bool {
 		if from >= len(all) || string(elem) != all[from].name || score != all[from].score {

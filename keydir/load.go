@@ -68,12 +68,12 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		last = word
 		t := Type(word & typeMask)
 		switch {
-		case t.Collection():
+		case t.family():
 			var ok bool
 			if b, ok = l.state(t, loc, b); !ok {
 				return ErrDump
 			}
-		case t == None || !l.See(loc):
+		case t == None || t > Deadline || !l.See(loc):
 			return ErrDump
 		default:
 			l.slots = append(l.slots, word, uint64(loc))
@@ -137,7 +137,7 @@ func (l *Loader) state(t Type, meta Loc, b []byte) (rest []byte, ok bool) {
 
 // measure walks n elements and returns the bytes that they take in a run, and here.
 func (l *Loader) measure(t Type, n int, b []byte) (size, end int, ok bool) {
-	if t.Indexed() {
+	if t == List {
 		if len(b) < 8 || n > (len(b)-8)/8 {
 			return 0, 0, false
 		}
@@ -183,11 +183,12 @@ func readElement(b []byte, shape shape) (e dumped, ok bool) {
 	return e, true
 }
 
-// finish makes the families of one hash.
+// finish makes the families of one hash, in an order that does not depend on the one in which they came to be.
 func (l *Loader) finish(r *region, word uint64) bool {
 	if len(l.families) == 0 {
 		return true
 	}
+	slices.SortFunc(l.families, func(a, b stated) int { return cmp.Or(cmp.Compare(a.typ, b.typ), bytes.Compare(a.key, b.key)) })
 	for i := range l.families {
 		s := &l.families[i]
 		id, ok := l.family(&r.families, s)
@@ -205,7 +206,7 @@ func (l *Loader) finish(r *region, word uint64) bool {
 func (l *Loader) family(fs *families, s *stated) (id uint32, ok bool) {
 	fs.makeArena()
 	id = fs.arena.newHandle()
-	if s.typ.Indexed() {
+	if s.typ == List {
 		return id, s.loadList(fs, id)
 	}
 	if smallHead+len(s.key)+s.size <= sizeLimit(s.typ) {
@@ -298,11 +299,11 @@ func (s *stated) loadList(fs *families, id uint32) bool {
 		}
 		tail = last
 	}
-	if len(s.parts) <= 1 && smallHead+len(s.key)+8+s.size <= sizeLimit(s.typ) {
+	if len(s.parts) <= 1 && smallHead+len(s.key)+8+s.size <= sizeLimit(List) {
 		s.loadSmallList(fs, id)
 		return true
 	}
-	g := fs.newBig(s.typ, string(s.key))
+	g := fs.newBig(List, string(s.key))
 	g.meta = s.meta
 	fs.setBig(id, g)
 	for _, p := range s.parts {
@@ -318,10 +319,10 @@ func (s *stated) loadSmallList(fs *families, id uint32) {
 		head, run = trimRun(s.parts[0].run())
 	}
 	if len(run) == 0 {
-		fs.writeHead(id, s.typ, view(s.key), 0, s.meta)
+		fs.writeHead(id, List, view(s.key), 0, s.meta)
 		return
 	}
-	f := fs.writeHead(id, s.typ, view(s.key), 8+len(run), s.meta)
+	f := fs.writeHead(id, List, view(s.key), 8+len(run), s.meta)
 	f.setBody(countRun(run), 8+len(run))
 	f.setListHead(head)
 	copy(f.body()[8:], run)

@@ -10,7 +10,7 @@ import (
 func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
 	var p place
 	f.seek(elem, &p)
-	must("Score", p.typ, p.typ == ZSet)
+	must("Score", p.typ, p.typ.scored())
 	if !p.found {
 		return 0, 0, false
 	}
@@ -22,7 +22,7 @@ func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
 func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
-	must("PutScored", p.typ, p.typ == ZSet)
+	must("PutScored", p.typ, p.typ.scored())
 	if !p.found {
 		f.add(elem, &p, loc, score)
 		return 0, 0, false
@@ -44,19 +44,40 @@ func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, 
 func (f Family) DeleteScored(elem string) (oldScore uint64, old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
-	must("DeleteScored", p.typ, p.typ == ZSet)
+	must("DeleteScored", p.typ, p.typ.scored())
 	return f.remove(elem, &p)
+}
+
+// First returns the element with the lowest score, of those the one whose name comes first, of a family that has any.
+func (f Family) First() (elem []byte, score uint64) {
+	if f.fs.big(f.id) != nil {
+		f.AscendRank(0, func(e []byte, s uint64) bool {
+			elem, score = e, s
+			return false
+		})
+		return elem, score
+	}
+	s := f.fs.small(f.id)
+	must("First", s.typ(), s.typ().scored())
+	c := cursor{run: s.run(f.fs.hash)}
+	for e, ok := c.next(); ok; e, ok = c.next() {
+		have, name := c.run.score(e), c.run.nameOf(e)
+		if elem == nil || have < score || have == score && bytes.Compare(name, elem) < 0 {
+			elem, score = name, have
+		}
+	}
+	return elem, score
 }
 
 // Rank returns the number of elements below (score, elem), be that an element or not.
 func (f Family) Rank(score uint64, elem string) int {
 	if g := f.fs.big(f.id); g != nil {
-		must("Rank", g.typ, g.typ == ZSet)
+		must("Rank", g.typ, g.typ.scored())
 		at, _ := g.scores.seek(score, elem)
 		return g.scores.rank(at)
 	}
 	s := f.fs.small(f.id)
-	must("Rank", s.typ(), s.typ() == ZSet)
+	must("Rank", s.typ(), s.typ().scored())
 	n := 0
 	c := cursor{run: s.run(f.fs.hash)}
 	for e, ok := c.next(); ok; e, ok = c.next() {
@@ -97,7 +118,7 @@ func (r *run) byScore(all []scoredAt) []scoredAt {
 func (f Family) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
 	from = max(from, 0)
 	if g := f.fs.big(f.id); g != nil {
-		must("AscendRank", g.typ, g.typ == ZSet)
+		must("AscendRank", g.typ, g.typ.scored())
 		if from >= g.scores.n {
 			return
 		}
@@ -110,7 +131,7 @@ func (f Family) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
 		return
 	}
 	s := f.fs.small(f.id)
-	must("AscendRank", s.typ(), s.typ() == ZSet)
+	must("AscendRank", s.typ(), s.typ().scored())
 	var space [maxSmallScored]scoredAt
 	r := s.run(f.fs.hash)
 	all := r.byScore(space[:0])
@@ -129,12 +150,12 @@ func (f Family) DescendRank(from int, fn func(elem []byte, score uint64) bool) {
 		return
 	}
 	if g := f.fs.big(f.id); g != nil {
-		must("DescendRank", g.typ, g.typ == ZSet)
+		must("DescendRank", g.typ, g.typ.scored())
 		g.scores.descend(g.scores.at(from), fn)
 		return
 	}
 	s := f.fs.small(f.id)
-	must("DescendRank", s.typ(), s.typ() == ZSet)
+	must("DescendRank", s.typ(), s.typ().scored())
 	var space [maxSmallScored]scoredAt
 	r := s.run(f.fs.hash)
 	all := r.byScore(space[:0])

@@ -246,6 +246,9 @@ func geoSearch(c *call, q geoQuery) error {
 		if q.storeDistances {
 			unit = q.unit
 		}
+		if strings.HasPrefix(c.command.Name, "georadius") {
+			q.Event = structures.EventGeoRadiusStore
+		}
 		return c.int(c.tx.Geo(c.key(q.store)).PutSearch(c.key(q.from), q.GeoSearch, unit))
 	}
 	results, err := c.tx.Geo(c.key(q.from)).Search(q.GeoSearch)

@@ -126,7 +126,7 @@ func (q *rangeQuery) options(c *call, i int) (err error) {
 		}
 	}
 	switch {
-	case q.limited && q.by == byRank:
+	case q.limited && q.count != -1 && q.by == byRank: // Redis takes a count of -1 for no LIMIT
 		return replyError("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
 	case q.withScores && q.by == byLex:
 		return replyError("ERR syntax error, WITHSCORES not supported in combination with BYLEX")

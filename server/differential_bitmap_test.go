@@ -3,9 +3,6 @@ package server_test
 import (
 	"maps"
 	"strconv"
-	"strings"
-
-	"github.com/stavedb/stave/internal/resp"
 )
 
 // The grammar of bitmaps, for the differential test.
@@ -71,10 +68,4 @@ func (g *generator) bitfield(readOnly bool) (args []string) {
 		}
 	}
 	return join(args, g.maybe(30, "nope"))
-}
-
-// refusedSince72 says that a command was refused for its arguments, where Redis before 7.2 looks at the key first.
-func refusedSince72(name string, ours, theirs resp.Reply) bool {
-	return (name == "bitcount" || name == "bitpos") && ours.IsError() && !strings.HasPrefix(string(ours.Text), "WRONGTYPE") &&
-		(theirs.Kind == resp.Integer && theirs.Int <= 0 || strings.HasPrefix(string(theirs.Text), "WRONGTYPE"))
 }

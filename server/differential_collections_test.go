@@ -58,11 +58,7 @@ func (g *generator) combination() []string {
 
 // zrandmember compares errors and sizes, and looks each member up.
 func (p *pair) zrandmember(args []string) string {
-	ours, err := p.stave.do(args)
-	if err != nil {
-		return err.Error()
-	}
-	theirs, err := p.redis.do(args)
+	ours, theirs, err := p.one(args)
 	if err != nil {
 		return err.Error()
 	}
@@ -85,12 +81,16 @@ func (p *pair) zrandmember(args []string) string {
 	}
 	var chosen []string
 	for i := 0; i < len(items); i += width {
-		member := string(items[i].Text)
-		score, err := p.redis.do([]string{"zscore", args[1], member})
-		if err != nil || score.Null || width == 2 && !same(items[i+1], score, 0, true) {
-			return fmt.Sprintf("stave chose %q: %s, %v", member, show(score), err)
+		chosen = append(chosen, string(items[i].Text))
+	}
+	scores, err := p.redis.do(join("zmscore", args[1], chosen))
+	if err != nil {
+		return err.Error()
+	}
+	for i, score := range scores.Items {
+		if score.Null || width == 2 && !same(items[2*i+1], score, 0, true) {
+			return fmt.Sprintf("stave chose %q: %s", chosen[i], show(score))
 		}
-		chosen = append(chosen, member)
 	}
 	if slices.Sort(chosen); len(args) > 2 && !strings.HasPrefix(args[2], "-") && len(slices.Compact(chosen)) != len(chosen) {
 		return fmt.Sprintf("stave chose a member twice: %q", chosen)

@@ -39,9 +39,12 @@ func (g *generator) element() string {
 		return g.integer()
 	case 2:
 		return strings.Repeat("long", g.r.IntN(60))
-	default:
-		return string(rune('a'+g.r.IntN(8))) + pick(g, "", "", "1", "2")
+	case 3:
+		if g.chance(2) {
+			return g.float()
+		}
 	}
+	return string(rune('a'+g.r.IntN(8))) + pick(g, "", "", "1", "2")
 }
 
 func (g *generator) integer() string {
@@ -347,15 +350,14 @@ var rare = map[string]func(g *generator) []string{
 	"watch":    func(g *generator) []string { return g.several(1, 3, g.key) },
 	"unwatch":  func(*generator) []string { return nil },
 	"reset":    func(*generator) []string { return nil },
+	"swapdb":   func(g *generator) []string { return []string{pick(g, g.database(), "0", "1"), g.database()} },
 	"hello": func(g *generator) []string {
-		return pick(g, []string{"3"}, []string{"2"}, []string{"4"}, []string{"x"}, []string{"3", "x"})
+		return pick(g, []string{"3"}, []string{"2"}, []string{"4"}, []string{"x"}, []string{"3", "x"}, []string{"2", "auth", "default", "any"},
+			[]string{"3", "SETNAME", "n", "AUTH", "default", "any"}, []string{"2", "setname", "a b"}, []string{"3", "AUTH", "nobody", "any"})
 	},
 	"nope": func(g *generator) []string { return g.several(0, 4, g.element) },
 	"client": func(g *generator) []string {
 		return pick(g, []string{"setname", "n"}, []string{"getname"}, []string{"nope"}, []string{"setname", "a b"})
-	},
-	"command": func(g *generator) []string {
-		return pick(g, []string{"getkeys", "mset", "a", "1", "b", "2"}, []string{"getkeys", "get", "a", "b"}, []string{"nope"})
 	},
 	"config": func(g *generator) []string {
 		return pick(g, []string{"get", "save"}, []string{"nope", "x"}, []string{"get"})
@@ -365,7 +367,7 @@ var rare = map[string]func(g *generator) []string{
 // commandNames are known once every file has added its commands.
 var commandNames = sync.OnceValue(func() []string { return names(commands) })
 
-var rareNames = names(rare)
+var rareNames = sync.OnceValue(func() []string { return names(rare) })
 
 func (g *generator) pairs(one func() string) []string {
 	var args []string
@@ -432,15 +434,9 @@ func (g *generator) zrange() []string {
 	}
 }
 
-// command is the next random command.
+// command is the next random command. Now and then an argument is missing, wrong or too many.
 func (g *generator) command() []string {
-	name, args := pick(g, commandNames()...), []string(nil)
-	if g.chance(40) {
-		name = pick(g, rareNames...)
-		args = rare[name](g)
-	} else {
-		args = commands[name](g)
-	}
+	name, args := g.words()
 	switch g.r.IntN(60) {
 	case 0:
 		if len(args) > 0 {
@@ -457,4 +453,19 @@ func (g *generator) command() []string {
 		name = strings.ToUpper(name)
 	}
 	return append([]string{name}, args...)
+}
+
+// words are a command's name and arguments.
+func (g *generator) words() (name string, args []string) {
+	if g.chance(40) {
+		name = pick(g, rareNames()...)
+		return name, rare[name](g)
+	}
+	if g.chance(5) {
+		if c := pick(g, comparable()...); rare[c.Name] == nil {
+			return c.Name, g.fromSyntax(c)
+		}
+	}
+	name = pick(g, commandNames()...)
+	return name, commands[name](g)
 }

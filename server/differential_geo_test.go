@@ -76,13 +76,7 @@ func (g *generator) geoStore() []string {
 
 // TestPlaces compares searches among many places, where most of them find something.
 func TestPlaces(t *testing.T) {
-	p := &pair{t: t, redis: startRedis(t), dir: t.TempDir()}
-	p.open()
-	defer func() {
-		if err := p.store.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	p := newPair(t)
 	g := &generator{r: newRand(t), wide: true}
 	run := func(args ...string) {
 		t.Helper()

@@ -26,14 +26,7 @@ func init() {
 
 // hrandfield compares errors and sizes, and looks each field up.
 func (p *pair) hrandfield(args []string) string {
-	if len(args) == 3 && len(args[2]) > 9 && args[2][0] == '-' && args[2] != "-9223372036854775808" {
-		return "" // an endless reply: a real server would have to be stopped
-	}
-	ours, err := p.stave.do(args)
-	if err != nil {
-		return err.Error()
-	}
-	theirs, err := p.redis.do(args)
+	ours, theirs, err := p.one(args)
 	if err != nil {
 		return err.Error()
 	}
@@ -41,10 +34,17 @@ func (p *pair) hrandfield(args []string) string {
 	if ours.IsError() || len(fields) == 0 || len(fields) != len(fieldsOf(theirs, len(args) == 4)) || len(ours.Items) != len(theirs.Items) || ours.Kind != theirs.Kind {
 		return diff("hrandfield", ours, theirs)
 	}
+	names := []string{"hmget", args[1]}
 	for _, f := range fields {
-		held, err := p.redis.do([]string{"hget", args[1], f[0]})
-		if err != nil || held.Null || len(args) == 4 && string(held.Text) != f[1] {
-			return fmt.Sprintf("stave chose %q: %s, %v", f, show(held), err)
+		names = append(names, f[0])
+	}
+	held, err := p.redis.do(names)
+	if err != nil {
+		return err.Error()
+	}
+	for i, f := range fields {
+		if held.Items[i].Null || len(args) == 4 && string(held.Items[i].Text) != f[1] {
+			return fmt.Sprintf("stave chose %q: %s", f, show(held.Items[i]))
 		}
 	}
 	slices.SortFunc(fields, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })

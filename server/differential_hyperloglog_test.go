@@ -2,12 +2,8 @@ package server_test
 
 import (
 	"maps"
-	"math/rand/v2"
 	"strconv"
 	"testing"
-	"time"
-
-	"github.com/stavedb/stave/server"
 )
 
 // The grammar of HyperLogLogs, for the differential test. They live on keys of their own and, now and then, on the others:
@@ -48,11 +44,7 @@ func (p *pair) pfcount(args []string) string {
 			before[key] = text[8:]
 		}
 	}
-	ours, err := p.stave.do(args)
-	if err != nil {
-		return err.Error()
-	}
-	theirs, err := p.redis.do(args)
+	ours, theirs, err := p.one(args)
 	if err != nil {
 		return err.Error()
 	}
@@ -66,13 +58,8 @@ func (p *pair) pfcount(args []string) string {
 
 // TestHyperLogLogBytes adds elements until the sketches have become dense, and compares the strings byte by byte.
 func TestHyperLogLogBytes(t *testing.T) {
-	p := &pair{t: t, redis: startRedis(t), stave: &stavePeer{server.NewSession(openStore(t), nil)}}
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	p := newPair(t)
+	r := newRand(t)
 	same := func(args ...string) {
 		t.Helper()
 		if d := p.run(args); d != "" {

@@ -31,7 +31,7 @@ func (g *generator) sortPattern() string {
 
 // sort compares what SORT says, apart from orders that nobody promises: of a set that is not sorted, of elements that have no
 // text to be compared by or the same, and of texts with a NUL, where the comparison of Redis ends unless it stores.
-func (p *pair) sort(name string, args []string) string {
+func (p *pair) sort(args []string) string {
 	has := func(word string) bool {
 		return slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, word) })
 	}
@@ -52,11 +52,7 @@ func (p *pair) sort(name string, args []string) string {
 	if unordered && (has("limit") || has("store")) {
 		return ""
 	}
-	ours, err := p.stave.do(args)
-	if err != nil {
-		return err.Error()
-	}
-	theirs, err := p.redis.do(args)
+	ours, theirs, err := p.one(args)
 	if err != nil {
 		return err.Error()
 	}
@@ -64,7 +60,7 @@ func (p *pair) sort(name string, args []string) string {
 		sortRows(ours.Items)
 		sortRows(theirs.Items)
 	}
-	return diff(name, ours, theirs)
+	return diff("sort", ours, theirs)
 }
 
 func sortRows(items []resp.Reply) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stavedb/stave/internal/rdb"
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server"
 )
 
 // The grammar of what carries keys elsewhere, for the differential test.
@@ -72,6 +71,7 @@ func (p *pair) randomkey(args []string) string {
 	if err != nil {
 		return err.Error()
 	}
+	p.count(args, ours)
 	if ours.Null || ours.IsError() {
 		theirs, err := p.redis.do(args)
 		if err != nil {
@@ -88,11 +88,7 @@ func (p *pair) randomkey(args []string) string {
 // dump has each server restore what the other one dumped. What the two keys hold is compared with everything else in the
 // end.
 func (p *pair) dump(args []string) string {
-	ours, err := p.stave.do(args)
-	if err != nil {
-		return err.Error()
-	}
-	theirs, err := p.redis.do(args)
+	ours, theirs, err := p.one(args)
 	if err != nil {
 		return err.Error()
 	}
@@ -110,7 +106,7 @@ func (p *pair) dump(args []string) string {
 
 // TestEncodings carries values of every encoding that the real server has from there to here and back.
 func TestEncodings(t *testing.T) {
-	p := &pair{t: t, redis: startRedis(t), stave: &stavePeer{server.NewSession(openStore(t), nil)}}
+	p := newPair(t)
 	long := strings.Repeat("long element ", 1000)
 	many := func(n int, one func(i int) []string) (args []string) {
 		for i := range n {

@@ -294,9 +294,15 @@ func commandGetKeys(c *call) error {
 	case !command.arityFits(len(inner)):
 		return replyError("ERR Invalid number of arguments specified for command")
 	}
-	keys := command.appendKeys(nil, inner)
-	if len(keys) == 0 {
-		return replyError("ERR Invalid arguments specified for command")
+	var keys []string
+	for i := range command.Keys {
+		k := &command.Keys[i]
+		before := len(keys)
+		keys = k.append(keys, inner)
+		if len(keys) == before && !k.Unknown && k.Keyword == "" {
+			// Even of a command such as PFMERGE, which needs no more than its first key.
+			return replyError("ERR Invalid arguments specified for command")
+		}
 	}
 	c.out.Array(len(keys))
 	for _, key := range keys {

@@ -226,30 +226,34 @@ func (c *Command) keySpan() (first, last, step int) {
 // appendKeys appends the keys that a request names. The arity has been checked; a counted run whose count is no number or
 // beyond the arguments gives none, for the handler to refuse.
 func (c *Command) appendKeys(keys []string, args [][]byte) []string {
-	for _, k := range c.Keys {
-		if k.Unknown {
-			if k.find != nil {
-				keys = append(keys, k.find(args)...)
-			}
-			continue
+	for i := range c.Keys {
+		keys = c.Keys[i].append(keys, args)
+	}
+	return keys
+}
+
+// append appends the keys of one run.
+func (k *Keys) append(keys []string, args [][]byte) []string {
+	first, last, step := k.First, k.First+k.Last, k.Step
+	switch {
+	case k.Unknown:
+		if k.find != nil {
+			keys = append(keys, k.find(args)...)
 		}
-		first, last, step := k.First, k.First+k.Last, k.Step
-		switch {
-		case k.Keyword != "":
-			keys = k.appendBehind(keys, args)
-			continue
-		case k.Counted:
-			n, ok := parseInt(args[k.First])
-			if !ok || n <= 0 || n > int64(len(args)-k.First-1) {
-				continue
-			}
-			first, last, step = k.First+1, k.First+int(n), 1
-		case k.Last < 0:
-			last = len(args) + k.Last
+		return keys
+	case k.Keyword != "":
+		return k.appendBehind(keys, args)
+	case k.Counted:
+		n, ok := parseInt(args[k.First])
+		if !ok || n <= 0 || n > int64(len(args)-k.First-1) {
+			return keys
 		}
-		for i := first; i <= last && i < len(args); i += step {
-			keys = append(keys, string(args[i]))
-		}
+		first, last, step = k.First+1, k.First+int(n), 1
+	case k.Last < 0:
+		last = len(args) + k.Last
+	}
+	for i := first; i <= last && i < len(args); i += step {
+		keys = append(keys, string(args[i]))
 	}
 	return keys
 }

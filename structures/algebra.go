@@ -43,10 +43,23 @@ func (s Set) PutCombined(op SetOp, keys []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := s.Txn.Drop(s.Key); err != nil {
+	existed, err := s.Txn.Drop(s.Key)
+	if err != nil {
 		return 0, err
 	}
-	return s.Add(members)
+	n, err := Set{Txn: Quiet{s.Txn}, Key: s.Key}.Add(members)
+	return n, replaced(s.Txn, op.event(EventSUnionStore, EventSInterStore, EventSDiffStore), s.Key, existed, n, err)
+}
+
+// event is one of three events, by the operation.
+func (op SetOp) event(union, inter, diff EventKind) EventKind {
+	switch op {
+	case Union:
+		return union
+	case Inter:
+		return inter
+	}
+	return diff
 }
 
 // CountInter returns how many members all of the sets and sorted sets at keys

@@ -51,8 +51,8 @@ func (o *BitfieldOp) check() error {
 
 // Field executes operations in their order and returns their results. If one may
 // write, the string grows to where all of them fit, whether or not they overflow;
-// its deadline stays. What changes is written once. O(1) an operation; a short
-// bitmap, O(length), is read and written whole.
+// its deadline stays. O(length of the string), which is written whole, once,
+// unless nothing changes, and O(1) an operation.
 func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 	last := int64(-1) // bit that is written
 	for i := range ops {
@@ -63,26 +63,17 @@ func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 			last = max(last, ops[i].Offset+int64(ops[i].Bits)-1)
 		}
 	}
-	c, length, err := b.open()
-	if err != nil {
-		return nil, err
-	}
-	need := int(last/8) + 1
+	var data []byte
+	var changed bool
+	var err error
 	if last < 0 {
-		need = 0
+		data, _, err = b.read()
+	} else {
+		data, changed, err = b.grown(last)
 	}
-	if need > MaxString {
-		return nil, ErrTooLong
-	}
-	s := b.string()
-	if c.cut() || s.long(max(length, need)) && need > 0 {
-		return s.fieldChunks(&c, length, need, ops)
-	}
-	data, err := s.grown(&c, length, need)
 	if err != nil {
 		return nil, err
 	}
-	changed := need > length
 	results := make([]BitfieldResult, len(ops))
 	for i := range ops {
 		var wrote bool
@@ -90,7 +81,7 @@ func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 		changed = changed || wrote
 	}
 	if changed {
-		err = b.Txn.PutString(b.Key, data)
+		err = told(b.Txn, EventSetBit, b.Key, b.Txn.PutString(b.Key, data))
 	}
 	return results, err
 }
@@ -150,14 +141,15 @@ func (o *BitfieldOp) extend(u uint64) int64 {
 
 // fit returns base + incr if the integer can hold it, otherwise what takes its
 // place. As in Redis, where an unsigned integer is set to a negative value that is
-// above its largest one.
+// above its largest one, and where the room above a signed one wraps around for
+// values near the smallest of all, which then count as above as well.
 func (o *BitfieldOp) fit(base, incr int64) (n int64, overflowed bool) {
 	largest := int64(1)<<(o.Bits-1) - 1
 	smallest := -largest - 1
 	if !o.Signed {
 		largest, smallest = int64(uint64(1)<<o.Bits-1), 0
 	}
-	above := base > largest || !o.Signed && base < 0
+	above := base > largest || !o.Signed && base < 0 || o.Signed && o.Bits < 64 && base < 0 && incr > largest-base
 	below := !above && base < smallest
 	sum := base + incr
 	switch {

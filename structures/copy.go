@@ -7,6 +7,14 @@ import "github.com/stavedb/stave/keydir"
 // and replace is not set. dst is a view on another namespace of the same atomic
 // unit, or k.Txn; the two are not the same key. O(n).
 func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
+	done, err := k.copy(dst, to, replace)
+	if done && err == nil {
+		dst.Notify(EventCopyTo, to)
+	}
+	return done, err
+}
+
+func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
 	slot, _, err := k.Txn.Find(k.Key)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
@@ -19,6 +27,7 @@ func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
 		if _, err := dst.Drop(to); err != nil {
 			return false, err
 		}
+		dst.Notify(EventNew, to)
 	}
 	if slot.Type == keydir.String {
 		err = k.copyString(dst, to)
@@ -36,11 +45,15 @@ func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
 
 // Move is Copy of a key that is deleted then.
 func (k Key) Move(dst Txn, to string) (bool, error) {
-	copied, err := k.Copy(dst, to, false)
+	copied, err := k.copy(dst, to, false)
 	if err != nil || !copied {
 		return false, err
 	}
 	_, err = k.Txn.Drop(k.Key)
+	if err == nil {
+		k.Txn.Notify(EventMoveFrom, k.Key)
+		dst.Notify(EventMoveTo, to)
+	}
 	return true, err
 }
 
@@ -49,7 +62,7 @@ func (k Key) copyString(dst Txn, to string) error {
 	if err != nil {
 		return err
 	}
-	return String{Txn: dst, Key: to}.put(value)
+	return dst.PutString(to, value)
 }
 
 // copyFamily copies a collection. Putting into one family while another is
@@ -64,8 +77,8 @@ func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
 	if err != nil {
 		return err
 	}
-	if typ.Indexed() {
-		return k.copyIndexed(dst, source, target)
+	if typ == keydir.List {
+		return k.copyList(dst, source, target)
 	}
 	type element struct {
 		name string
@@ -96,21 +109,17 @@ func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
 	return nil
 }
 
-// copyIndexed copies a list or the chunks of a string, of which some may be missing.
-func (k Key) copyIndexed(dst Txn, source, target keydir.Family) error {
+func (k Key) copyList(dst Txn, source, target keydir.Family) error {
 	head, tail := source.Bounds()
 	var value, name []byte
 	for i := head; i <= tail; i++ {
 		loc, ok := source.LocAt(i)
-		if !ok && source.Type() == keydir.Chunks {
-			continue
-		}
 		if !ok {
 			return &HoleError{Key: k.Key, Index: i}
 		}
 		name = AppendIndex(name[:0], i)
 		var err error
-		if value, err = k.Txn.Value(value[:0], k.Key, string(name), source.Type(), loc); err != nil {
+		if value, err = k.Txn.Value(value[:0], k.Key, string(name), keydir.List, loc); err != nil {
 			return err
 		}
 		if err := dst.PutIndex(target, i, value); err != nil {

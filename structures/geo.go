@@ -51,6 +51,8 @@ type GeoSearch struct {
 	Count int
 	// Any lets a search with a Count end as soon as it has found so many, whichever they are.
 	Any bool
+	// Event is what PutSearch tells. Default: EventGeoSearchStore.
+	Event EventKind
 }
 
 // ErrGeoMember is returned by a search around a member that does not exist.
@@ -183,5 +185,5 @@ func (g Geo) PutSearch(from string, q GeoSearch, unit float64) (int, error) {
 			members[i].Score = r.Distance / unit
 		}
 	}
-	return g.set().replace(members)
+	return g.set().replace(members, cmp.Or(q.Event, EventGeoSearchStore))
 }

@@ -88,7 +88,7 @@ func (h Hash) Put(field string, value []byte) (bool, error) {
 		return false, err
 	}
 	before := f.Len()
-	err = h.Txn.PutElem(f, field, value)
+	err = told(h.Txn, EventHSet, h.Key, h.Txn.PutElem(f, field, value))
 	return f.Len() > before, err
 }
 
@@ -113,6 +113,7 @@ func (h Hash) PutAll(fields []Field) (int, error) {
 			return 0, err
 		}
 	}
+	h.Txn.Notify(EventHSet, h.Key)
 	return f.Len() - before, nil
 }
 
@@ -131,11 +132,11 @@ func (h Hash) Delete(fields []string) (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	return deleteElems(h.Txn, h.Key, f, fields)
+	return deleteElems(h.Txn, h.Key, f, fields, EventHDel)
 }
 
-// deleteElems deletes elements and returns how many there were.
-func deleteElems(t Txn, key string, f keydir.Family, elems []string) (int, error) {
+// deleteElems deletes elements, by which event, and returns how many there were.
+func deleteElems(t Txn, key string, f keydir.Family, elems []string, e EventKind) (int, error) {
 	n := 0
 	for _, elem := range elems {
 		ok, err := t.DeleteElem(f, elem)
@@ -150,7 +151,10 @@ func deleteElems(t Txn, key string, f keydir.Family, elems []string) (int, error
 			break
 		}
 	}
-	return n, settle(t, key, f)
+	if n == 0 {
+		return 0, nil
+	}
+	return n, settle(t, key, f, e)
 }
 
 // Visit calls start, unless it is nil, with the number of fields, then visit

@@ -24,6 +24,7 @@ func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte)) err
 	if err != nil {
 		return err
 	}
+	deleted := false
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, field := range fields {
 		var value []byte
@@ -36,14 +37,15 @@ func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte)) err
 				if _, err = h.Txn.DeleteElem(f, field); err != nil {
 					return err
 				}
+				deleted = true
 			}
 		}
 		visit(i, value)
 	}
-	if !f.Valid() {
+	if !deleted {
 		return nil
 	}
-	return settle(h.Txn, h.Key, f)
+	return settle(h.Txn, h.Key, f, EventHDel)
 }
 
 // VisitRandom calls start, unless it is nil, with a number of fields, then visit

@@ -11,7 +11,7 @@ type Key struct {
 // Type says what the key holds, None if it does not exist. O(1).
 func (k Key) Type() (keydir.Type, error) {
 	slot, _, err := k.Txn.Find(k.Key)
-	return slot.Type.Public(), err
+	return slot.Type, err
 }
 
 func (k Key) exists() (bool, error) {
@@ -20,7 +20,10 @@ func (k Key) exists() (bool, error) {
 }
 
 // Delete deletes the key and says whether it existed. O(1).
-func (k Key) Delete() (bool, error) { return k.Txn.Drop(k.Key) }
+func (k Key) Delete() (bool, error) {
+	existed, err := k.Txn.Drop(k.Key)
+	return existed, replaced(k.Txn, EventNone, k.Key, existed, 0, err)
+}
 
 // ExpireCondition restricts when a deadline is set; the values combine with |.
 type ExpireCondition uint8
@@ -71,9 +74,9 @@ func (k Key) Expire(ms, now int64, c ExpireCondition) (bool, error) {
 		return false, nil
 	}
 	if ms <= now {
-		return k.Txn.Drop(k.Key)
+		return k.Delete()
 	}
-	return true, k.Txn.SetDeadline(k.Key, ms)
+	return true, told(k.Txn, EventExpire, k.Key, k.Txn.SetDeadline(k.Key, ms))
 }
 
 // Deadline returns the key's deadline in Unix milliseconds and whether it has
@@ -93,7 +96,15 @@ func (k Key) Persist() (bool, error) {
 	if exists, err := k.exists(); err != nil || !exists {
 		return false, err
 	}
-	return k.Txn.ClearDeadline(k.Key)
+	return persist(k.Txn, k.Key)
+}
+
+func persist(t Txn, key string) (bool, error) {
+	had, err := t.ClearDeadline(key)
+	if had && err == nil {
+		t.Notify(EventPersist, key)
+	}
+	return had, err
 }
 
 // Rename moves the key to another name, replacing what is there. It says false
@@ -103,7 +114,16 @@ func (k Key) Rename(to string) (ok bool, err error) {
 	if err != nil || !exists || k.Key == to {
 		return exists, err
 	}
-	return true, k.Txn.Rename(k.Key, to)
+	return true, k.rename(to)
+}
+
+func (k Key) rename(to string) error {
+	err := k.Txn.Rename(k.Key, to)
+	if err == nil {
+		k.Txn.Notify(EventRenameFrom, k.Key)
+		k.Txn.Notify(EventRenameTo, to)
+	}
+	return err
 }
 
 // RenameIfAbsent is Rename unless the other name exists; moved says whether it
@@ -117,5 +137,5 @@ func (k Key) RenameIfAbsent(to string) (moved, ok bool, err error) {
 	if err != nil || taken {
 		return false, true, err
 	}
-	return true, true, k.Txn.Rename(k.Key, to)
+	return true, true, k.rename(to)
 }

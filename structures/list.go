@@ -28,6 +28,14 @@ const (
 	Back
 )
 
+// event is one of two events, by the end.
+func (e End) event(front, back EventKind) EventKind {
+	if e == Front {
+		return front
+	}
+	return back
+}
+
 func (l List) open() (keydir.Family, error) { return open(l.Txn, l.Key, keydir.List) }
 
 // Len returns the number of elements, 0 if the key does not exist. O(1).
@@ -65,6 +73,7 @@ func (l List) Push(end End, values [][]byte) (int, error) {
 			return 0, err
 		}
 	}
+	l.Txn.Notify(end.event(EventLPush, EventRPush), l.Key)
 	return f.Len(), nil
 }
 
@@ -101,14 +110,17 @@ func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 			return nil, true, err
 		}
 	}
+	event := end.event(EventLPop, EventRPop)
 	if n == f.Len() {
-		_, err := l.Txn.Drop(l.Key)
-		return values, true, err
+		return values, true, dropAll(l.Txn, l.Key, event)
 	}
 	for i := range values {
 		if _, err := l.Txn.DeleteIndex(f, index+int64(i)*step); err != nil {
 			return nil, true, err
 		}
+	}
+	if n > 0 {
+		l.Txn.Notify(event, l.Key)
 	}
 	return values, true, nil
 }
@@ -218,7 +230,7 @@ func (l List) Set(position int64, value []byte) (bool, error) {
 	if !ok {
 		return true, ErrIndexRange
 	}
-	return true, l.Txn.PutIndex(f, index, value)
+	return true, told(l.Txn, EventLSet, l.Key, l.Txn.PutIndex(f, index, value))
 }
 
 // Visit calls begin, unless it is nil, with the number of elements from
@@ -264,10 +276,9 @@ func (l List) Trim(start, stop int64) error {
 	}
 	first, count := window(start, stop, f.Len())
 	if count == 0 {
-		_, err := l.Txn.Drop(l.Key)
-		return err
+		return dropAll(l.Txn, l.Key, EventLTrim)
 	}
-	return l.deleteEnds(f, first, f.Len()-first-count)
+	return told(l.Txn, EventLTrim, l.Key, l.deleteEnds(f, first, f.Len()-first-count))
 }
 
 // deleteEnds deletes elements at both ends, from the outside in, which leaves
@@ -329,6 +340,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 	if err := l.Txn.PutIndex(f, head+at, value); err != nil {
 		return 0, err
 	}
+	l.Txn.Notify(EventLInsert, l.Key)
 	return f.Len(), nil
 }
 
@@ -375,14 +387,13 @@ func (l List) Remove(count int64, value []byte) (int, error) {
 		return 0, err
 	}
 	if len(gaps) == f.Len() {
-		_, err := l.Txn.Drop(l.Key)
-		return len(gaps), err
+		return len(gaps), dropAll(l.Txn, l.Key, EventLRem)
 	}
 	front := closeInFront(gaps, int64(f.Len()))
 	if err := l.closeGaps(f, gaps, front); err != nil {
 		return 0, err
 	}
-	return len(gaps), l.deleteEnds(f, front, len(gaps)-front)
+	return len(gaps), told(l.Txn, EventLRem, l.Key, l.deleteEnds(f, front, len(gaps)-front))
 }
 
 // closeInFront says how many of the gaps at some positions in a list of length

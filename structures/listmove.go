@@ -14,7 +14,8 @@ func (l List) Move(to string, from, into End) ([]byte, bool, error) {
 	if err != nil || !f.Valid() {
 		return nil, false, err
 	}
-	target := List{Txn: l.Txn, Key: to}
+	hushed := Quiet{l.Txn}
+	target := List{Txn: hushed, Key: to}
 	// The type is proved before anything is written.
 	if _, err := target.open(); err != nil {
 		return nil, true, err
@@ -25,17 +26,29 @@ func (l List) Move(to string, from, into End) ([]byte, bool, error) {
 		if err != nil {
 			return nil, true, err
 		}
-		_, err = l.Set(0, value)
-		return value, true, err
+		_, err = target.Set(0, value)
+		return value, true, l.moved(to, from, into, false, err)
 	}
-	values, _, err := l.Pop(from, 1)
+	last := f.Len() == 1
+	values, _, err := List{Txn: hushed, Key: l.Key}.Pop(from, 1)
 	if err != nil {
 		return nil, true, err
 	}
-	if _, err := target.Push(into, values); err != nil {
-		return nil, true, err
+	_, err = target.Push(into, values)
+	return values[0], true, l.moved(to, from, into, last, err)
+}
+
+// moved notifies of a move. As in Redis the push comes first.
+func (l List) moved(to string, from, into End, last bool, err error) error {
+	if err != nil {
+		return err
 	}
-	return values[0], true, nil
+	l.Txn.Notify(into.event(EventLPush, EventRPush), to)
+	l.Txn.Notify(from.event(EventLPop, EventRPop), l.Key)
+	if last {
+		l.Txn.Notify(EventDel, l.Key)
+	}
+	return nil
 }
 
 // PopFirst is Pop on the first of several lists that exists, and returns its

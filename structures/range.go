@@ -21,6 +21,7 @@ type Range interface {
 type shape struct {
 	offset, count int64
 	reverse       bool
+	removed       EventKind // what RemoveRange tells
 }
 
 // RankRange selects the members at positions Start to Stop, both inclusive.
@@ -32,7 +33,7 @@ type RankRange struct {
 	Reverse bool
 }
 
-func (r RankRange) shape() shape { return shape{reverse: r.Reverse} }
+func (r RankRange) shape() shape { return shape{reverse: r.Reverse, removed: EventZRemRangeByRank} }
 
 func (r RankRange) bounds(f keydir.Family) (low, high int, err error) {
 	first, count := window(r.Start, r.Stop, f.Len())
@@ -57,7 +58,9 @@ type ScoreRange struct {
 	Count int64
 }
 
-func (r ScoreRange) shape() shape { return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse} }
+func (r ScoreRange) shape() shape {
+	return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByScore}
+}
 
 func (r ScoreRange) bounds(f keydir.Family) (low, high int, err error) {
 	if math.IsNaN(r.Min) || math.IsNaN(r.Max) {
@@ -125,7 +128,9 @@ var (
 	LexMax = LexBound{beyond: 1}
 )
 
-func (r LexRange) shape() shape { return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse} }
+func (r LexRange) shape() shape {
+	return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByLex}
+}
 
 func (r LexRange) bounds(f keydir.Family) (low, high int, err error) {
 	return r.Min.rank(f, r.Min.Open), r.Max.rank(f, !r.Max.Open), nil

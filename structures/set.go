@@ -41,6 +41,9 @@ func (s Set) Add(members []string) (int, error) {
 		}
 		n++
 	}
+	if n > 0 {
+		s.Txn.Notify(EventSAdd, s.Key)
+	}
 	return n, nil
 }
 
@@ -51,7 +54,7 @@ func (s Set) Remove(members []string) (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	return deleteElems(s.Txn, s.Key, f, members)
+	return deleteElems(s.Txn, s.Key, f, members, EventSRem)
 }
 
 // Has says whether member is in the set. O(log n).
@@ -111,8 +114,7 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 			members = append(members, string(member))
 			return true
 		})
-		_, err := s.Txn.Drop(s.Key)
-		return members, err
+		return members, dropAll(s.Txn, s.Key, EventSPop)
 	}
 	for range n {
 		elem, _ := f.At(below(random(), f.Len()))
@@ -121,6 +123,9 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 		if _, err := s.Txn.DeleteElem(f, member); err != nil {
 			return nil, err
 		}
+	}
+	if n > 0 {
+		s.Txn.Notify(EventSPop, s.Key)
 	}
 	return members, nil
 }

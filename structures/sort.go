@@ -80,10 +80,12 @@ func (k Key) SortInto(dest string, o SortOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := k.Txn.Drop(dest); err != nil || len(values) == 0 {
+	existed, err := k.Txn.Drop(dest)
+	if err != nil {
 		return 0, err
 	}
-	return List{Txn: k.Txn, Key: dest}.Push(Back, values)
+	n, err := List{Txn: Quiet{k.Txn}, Key: dest}.Push(Back, values)
+	return n, replaced(k.Txn, EventSortStore, dest, existed, n, err)
 }
 
 // sortItems lists the elements, in the order that they have.

@@ -103,6 +103,9 @@ func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
 			res.Added++
 		}
 	}
+	if res != (AddResult{}) {
+		z.Txn.Notify(EventZAdd, z.Key)
+	}
 	return res, nil
 }
 
@@ -149,7 +152,7 @@ func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float
 			return 0, false, err
 		}
 	}
-	return score, true, z.Txn.PutScored(f, member, ordered.Float(score))
+	return score, true, told(z.Txn, EventZIncr, z.Key, z.Txn.PutScored(f, member, ordered.Float(score)))
 }
 
 // Remove removes members and returns how many of them were there. O(log n) a
@@ -159,7 +162,7 @@ func (z SortedSet) Remove(members []string) (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	return deleteElems(z.Txn, z.Key, f, members)
+	return deleteElems(z.Txn, z.Key, f, members, EventZRem)
 }
 
 // Len returns the number of members, 0 if the key does not exist. O(1).
@@ -228,20 +231,21 @@ func (z SortedSet) Pop(n int, highest bool) ([]Scored, error) {
 	if err != nil || !f.Valid() || n == 0 {
 		return nil, err
 	}
-	s := span{count: min(n, f.Len())}
+	s, event := span{count: min(n, f.Len())}, EventZPopMin
 	if highest {
+		event = EventZPopMax
 		s = span{from: f.Len() - 1, count: s.count, reverse: true}
 	}
 	members := s.collect(make([]Scored, 0, s.count), f)
 	if s.count == f.Len() {
-		_, err := z.Txn.Drop(z.Key)
-		return members, err
+		return members, dropAll(z.Txn, z.Key, event)
 	}
 	for i := range members {
 		if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
 			return nil, err
 		}
 	}
+	z.Txn.Notify(event, z.Key)
 	return members, nil
 }
 
@@ -260,8 +264,7 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 		return 0, err
 	}
 	if s.count == f.Len() {
-		_, err := z.Txn.Drop(z.Key)
-		return s.count, err
+		return s.count, dropAll(z.Txn, z.Key, r.shape().removed)
 	}
 	low := s.from
 	if s.reverse {
@@ -277,5 +280,6 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 			}
 		}
 	}
+	z.Txn.Notify(r.shape().removed, z.Key)
 	return s.count, nil
 }

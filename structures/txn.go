@@ -32,19 +32,14 @@ type Txn interface {
 	Find(key string) (keydir.Slot, keydir.Family, error)
 	// Value appends to dst the value of a record that Find or a family gave loc
 	// for, once it is proved to be that of the key and the element. elem is a
-	// hash's field, the index of a list or a chunk as AppendIndex has it, or empty for a string.
+	// hash's field, a list's index as AppendIndex has it, or empty for a string.
 	Value(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc) ([]byte, error)
 	// ValueLen is the length of what Value would append.
 	ValueLen(key, elem string, t keydir.Type, loc keydir.Loc) (int, error)
 
-	// PutString makes key a string in one record, whatever it held before. The
-	// deadline stays.
+	// PutString makes key a string, whatever it held before. The deadline
+	// stays.
 	PutString(key string, value []byte) error
-	// PutChunks makes key a string in chunks of ChunkSize bytes, whatever it held
-	// before. The deadline stays. If value is empty, chunks have to follow.
-	PutChunks(key string, value []byte) (keydir.Family, error)
-	// ChunkSize is into how many bytes long strings are cut.
-	ChunkSize() int
 	// Family finds or makes the collection at key. The caller has checked the
 	// type.
 	Family(key string, t keydir.Type) (keydir.Family, error)
@@ -53,7 +48,7 @@ type Txn interface {
 	// PutScored writes a sorted set's member. score is in the order-preserving
 	// form of internal/ordered.
 	PutScored(f keydir.Family, elem string, score uint64) error
-	// PutIndex writes a list element, or a chunk of a string.
+	// PutIndex writes a list element.
 	PutIndex(f keydir.Family, index int64, value []byte) error
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.
@@ -72,6 +67,10 @@ type Txn interface {
 	SetDeadline(key string, ms int64) error
 	// ClearDeadline takes the deadline away and says whether there was one.
 	ClearDeadline(key string) (bool, error)
+
+	// Notify tells what a call has done to key, for those who listen. It is
+	// called once the call cannot fail any more but for the store.
+	Notify(e EventKind, key string)
 }
 
 // open finds the collection at key and proves its type. A key that is absent
@@ -97,12 +96,24 @@ func create(t Txn, key string, want keydir.Type) (keydir.Family, error) {
 	return t.Family(key, want)
 }
 
-// settle is called after elements were deleted. The last one takes the key with
-// it, and a key that is made again must not inherit the deadline.
-func settle(t Txn, key string, f keydir.Family) error {
+// settle is called after elements were deleted, by which event. The last one
+// takes the key with it, and a key that is made again must not inherit the
+// deadline.
+func settle(t Txn, key string, f keydir.Family, e EventKind) error {
+	t.Notify(e, key)
 	if f.Len() > 0 {
 		return nil
 	}
 	_, err := t.ClearDeadline(key)
+	return told(t, EventDel, key, err)
+}
+
+// dropAll is for calls that delete all elements at once, by which event.
+func dropAll(t Txn, key string, e EventKind) error {
+	_, err := t.Drop(key)
+	if err == nil {
+		t.Notify(e, key)
+		t.Notify(EventDel, key)
+	}
 	return err
 }

@@ -197,7 +197,7 @@ func (z SortedSet) PutCombined(c Combination) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return z.replace(members)
+	return z.replace(members, c.Op.event(EventZUnionStore, EventZInterStore, EventZDiffStore))
 }
 
 // PutRange makes the key what r selects of the sorted set at another key,
@@ -208,16 +208,17 @@ func (z SortedSet) PutRange(from string, r Range) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return z.replace(s.collect(nil, f))
+	return z.replace(s.collect(nil, f), EventZRangeStore)
 }
 
-// replace makes the key a sorted set of these members.
-func (z SortedSet) replace(members []Scored) (int, error) {
-	if _, err := z.Txn.Drop(z.Key); err != nil {
+// replace makes the key a sorted set of these members, by which event.
+func (z SortedSet) replace(members []Scored, e EventKind) (int, error) {
+	existed, err := z.Txn.Drop(z.Key)
+	if err != nil {
 		return 0, err
 	}
-	res, err := z.Add(AddOptions{}, members)
-	return res.Added, err
+	res, err := SortedSet{Txn: Quiet{z.Txn}, Key: z.Key}.Add(AddOptions{}, members)
+	return res.Added, replaced(z.Txn, e, z.Key, existed, res.Added, err)
 }
 
 // PopFirstScored is Pop on the first of several sorted sets that exists, and

@@ -1,0 +1,161 @@
+package bitcask
+
+import (
+	"io"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// selector finds what is live in the inputs of a rewrite. It runs a sweep ahead
+// of the goroutine that copies: reading hints and missing the cache in the index
+// is half of the work. That what it found live may be dead when it is copied is
+// nothing new; moving the location decides.
+type selector struct {
+	s        *Store
+	in       *inputs
+	outside  uint64 // lowest sequence of any segment that is not rewritten
+	hidden   uint64 // sequence of the last tombstone kept
+	pace     pacer
+	free     chan *sweep   // to be filled
+	selected chan *sweep   // with keep set; closed at the end
+	stop     chan struct{} // closed when nobody wants more
+	err      error         // once selected is closed
+}
+
+// sweepsAhead is how many sweeps there are: one is filled while the other is copied.
+const sweepsAhead = 2
+
+func newSelector(rw *rewriter, in []*segment, outside uint64) *selector {
+	sel := &selector{
+		s: rw.s, outside: outside, pace: pacer{rw: rw},
+		free: make(chan *sweep, sweepsAhead), selected: make(chan *sweep), stop: make(chan struct{}),
+	}
+	sel.in = newInputs(rw.s, in, sel.pace.spend)
+	for range sweepsAhead {
+		sel.free <- new(sweep)
+	}
+	return sel
+}
+
+// run selects until there is nothing left, or stop is closed.
+func (sel *selector) run() {
+	defer close(sel.selected)
+	for done := false; !done; {
+		var sw *sweep
+		select {
+		case sw = <-sel.free:
+		case <-sel.stop:
+			return
+		}
+		if done, sel.err = sel.fill(sw); sel.err != nil {
+			return
+		}
+		judge := func(sp *space, x *swept) { sel.judge(sw, sp, x) }
+		if sel.err = sw.visit(sel.s, false, judge, sel.visited); sel.err != nil {
+			return
+		}
+		select {
+		case sel.selected <- sw:
+		case <-sel.stop:
+			return
+		}
+	}
+}
+
+// fill takes the next entries into the sweep, but for tombstones that have
+// nothing left to hide. It reports whether they were the last.
+func (sel *selector) fill(sw *sweep) (done bool, err error) {
+	sw.reset()
+	for !sw.full() {
+		in, err := sel.in.next()
+		if err == io.EOF {
+			return true, sel.pace.look()
+		}
+		if err != nil {
+			return false, err
+		}
+		e := &in.entry
+		sel.pace.passed += int64(e.size)
+		if e.Kind.tombstone() {
+			// I6: a tombstone goes only when nothing older is left outside. It
+			// may stand in two inputs if a merge was interrupted.
+			if e.seq < sel.outside || e.seq == sel.hidden || sel.s.spaces.byRecord(e.Namespace) == nil {
+				sw.dropped++
+				continue
+			}
+			sel.hidden = e.seq
+		}
+		sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number)
+	}
+	return false, nil
+}
+
+// judge decides, under the stripe's lock, whether an entry still says something.
+func (sel *selector) judge(sw *sweep, sp *space, x *swept) {
+	switch {
+	case x.kind.tombstone():
+		x.keep = true // fill has decided
+	case x.kind == KindNamespaces:
+		sel.s.spaces.mu.Lock()
+		defer sel.s.spaces.mu.Unlock()
+		x.keep = sel.s.spaces.record == sel.loc(x)
+	default:
+		id := sw.identity(x)
+		x.keep = sp != nil && pointsTo(sp.dir, x.hash, &id, sel.loc(x))
+	}
+}
+
+// loc is where the keydir has an entry if it is live.
+func (sel *selector) loc(x *swept) keydir.Loc { return sel.in.all[x.from].loc(x) }
+
+// visited counts entries of which no more than the hint was looked at.
+func (sel *selector) visited(n int) error { return sel.pace.spend(n * sweptCost) }
+
+// sweptCost is what looking an entry up counts as, in bytes read.
+const sweptCost = 32
+
+// pacer counts what one goroutine of a rewrite reads and writes.
+type pacer struct {
+	rw     *rewriter
+	spent  int   // bytes read and written since the last look around
+	passed int64 // bytes of the inputs dealt with since then
+}
+
+// spend counts bytes read or written, and looks around now and then.
+func (p *pacer) spend(bytes int) error {
+	const lookAfter = 64 << 10
+	if p.spent += bytes; p.spent < lookAfter {
+		return nil
+	}
+	return p.look()
+}
+
+// look reports, throttles, and notices cancellation. What ends one goroutine of
+// a rewrite ends the other when it looks.
+func (p *pacer) look() error {
+	spent, passed, rw := p.spent, p.passed, p.rw
+	p.spent, p.passed = 0, 0
+	rw.looking.Lock()
+	defer rw.looking.Unlock()
+	if rw.ended == nil {
+		rw.ended = rw.consult(spent, passed)
+	}
+	return rw.ended
+}
+
+// consult asks everybody whether the rewrite is to go on.
+func (rw *rewriter) consult(spent int, passed int64) error {
+	if rw.s.stopping() {
+		return ErrClosed
+	}
+	if err := rw.ctx.Err(); err != nil {
+		return err
+	}
+	if rw.o.Progress != nil && passed > 0 {
+		rw.o.Progress(passed)
+	}
+	if rw.o.Throttle != nil {
+		return rw.o.Throttle(spent)
+	}
+	return nil
+}

@@ -1,0 +1,533 @@
+package db_test
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+var (
+	damageStride = flag.Int("damage.stride", 2, "the damage test makes one in so many of the flips, cuts and zeros")
+	damageTurn   = flag.Int("damage.turn", -1, "which of them (-1: a random choice)")
+	damageReport = flag.String("damage.table", "", "write what became of the damage to this file, as a table")
+)
+
+// TestDamage damages every file of small stores in every way there is (each bit flipped, each length, zeros from each byte,
+// sectors swapped, old, or of other files), one fault at a time, and opens what that leaves. Each key is as it was or gives
+// an error that names the place; a store that is not opened names it too. Only behind the last commit that is known to have
+// been on disk may something be missing.
+func TestDamage(t *testing.T) {
+	stride, turn := *damageStride, *damageTurn
+	if testing.Short() {
+		stride *= 40
+	}
+	if turn < 0 {
+		turn = rand.IntN(stride)
+	}
+	t.Logf("-damage.stride %d -damage.turn %d", stride, turn)
+	table := newDamageTable()
+	t.Run("all", func(t *testing.T) {
+		for _, v := range newVictims(t) {
+			for _, file := range v.names() {
+				t.Run(v.name+"/"+file, func(t *testing.T) {
+					t.Parallel()
+					x := &damageTest{T: t, v: v}
+					for kind := range faultKinds {
+						for f := range v.faults(kind, file, stride, turn) {
+							table.add(v, &f, x.verdict(&f))
+						}
+					}
+				})
+			}
+		}
+	})
+	t.Log("damage: " + table.sum())
+	if *damageReport != "" {
+		must(t, os.WriteFile(*damageReport, []byte(table.String()), 0o644))
+	}
+}
+
+// victim is a store to be damaged.
+type victim struct {
+	name   string
+	state  crash.State
+	before crash.State // the same store some time before
+	other  crash.State // another one with the same history
+	clean  bool        // it was closed
+	states []string    // what it held after each commit; the last is what it holds
+	holds  *model
+	keys   [modelNamespaces][]string // all that there ever were
+	active string                    // file with the last commit ...
+	last   int                       // ... where that begins
+}
+
+// names lists the files that can be damaged.
+func (v *victim) names() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.state)), func(name string) bool { return name == "LOCK" })
+}
+
+// sealed reports whether a segment has frames and ends with a footer: all but the last and what comes after that.
+func (v *victim) sealed(name string) bool { return name < v.active }
+
+// newVictims makes a store with a merged segment, sealed ones and an active one, with hints and everything else: one that was
+// closed, one that was not, and the latter without whatever can be made anew.
+func newVictims(t *testing.T) []*victim {
+	var lives [2]*damageLife
+	for i := range lives {
+		synctest.Test(t, func(t *testing.T) { lives[i] = liveThrough(t) })
+	}
+	l, other := lives[0], lives[1]
+	clean := &victim{name: "closed", clean: true, state: l.closed, before: l.before, other: other.closed}
+	killed := &victim{name: "not closed", state: l.killed, before: l.before, other: other.killed}
+	bare := &victim{name: "only the log", state: onlyLog(l.killed), before: onlyLog(l.before), other: onlyLog(other.killed)}
+	for _, v := range []*victim{clean, killed, bare} {
+		v.states, v.holds, v.active, v.last = l.states, l.holds, l.active, l.last
+		for ns := range v.keys {
+			v.keys[ns] = slices.Sorted(maps.Keys(l.ever[ns]))
+		}
+	}
+	return []*victim{clean, killed, bare}
+}
+
+func onlyLog(state crash.State) crash.State {
+	state = maps.Clone(state)
+	maps.DeleteFunc(state, func(name string, _ []byte) bool {
+		return strings.HasSuffix(name, ".hint") || name == bitcask.TTLName || name == bitcask.IndexFile
+	})
+	return state
+}
+
+// damageLife is what became of a store.
+type damageLife struct {
+	t                      *testing.T
+	mem                    *vfs.Mem
+	store                  *db.Store
+	before, killed, closed crash.State
+	states                 []string
+	holds, ever            *model
+	active                 string
+	last                   int
+}
+
+func damageOptions(fsys vfs.FS) *db.Options {
+	return &db.Options{FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: db.SyncAlways, NoMerge: true, ExpireEvery: -1}
+}
+
+// liveThrough is the life: two sittings, a merge in the first one.
+func liveThrough(t *testing.T) *damageLife {
+	l := &damageLife{t: t, mem: vfs.NewMem(), ever: newModel()}
+	l.open()
+	value := []byte("some text")
+	later := time.UnixMilli(200_000_000_000_000)
+	for i := range 6 {
+		l.step(l.store.String("s" + strconv.Itoa(i)).Put(value))
+	}
+	l.step(l.store.String("s0").Put([]byte("with a deadline"), db.ExpireAt(later)))
+	_, err := l.store.Hash("hash").PutAll(db.Field{Name: "a", Value: value}, db.Field{Name: "b", Value: value}, db.Field{Name: "c"})
+	l.step(err)
+	_, err = l.store.List("list").PushBack(value, []byte("2"), value)
+	l.step(err)
+	_, err = l.store.Set("set").Add("a", "b")
+	l.step(err)
+	_, err = l.store.SortedSet("zset").Add(db.Scored{Member: "a", Score: 1}, db.Scored{Member: "b", Score: -1})
+	l.step(err)
+	_, err = l.use(1).Set("flushed").Add("x")
+	l.step(err)
+	_, err = l.store.Keyspace().Delete("s1")
+	l.step(err)
+	l.step(mergeEverything(l.store))
+	l.step(l.store.String("s2").Put([]byte("as it was before")))
+	synctest.Wait() // for the hints
+	must(t, l.store.Close())
+	l.before = l.read()
+	l.open()
+	l.step(l.store.String("s2").Put([]byte("as it is")))
+	_, err = l.store.Keyspace().Delete("s3")
+	l.step(err)
+	_, err = l.store.Hash("hash").Delete("a")
+	l.step(err)
+	_, err = l.store.List("list").PopFront()
+	l.step(err)
+	_, err = l.store.SortedSet("zset").Add(db.Scored{Member: "a", Score: 2})
+	l.step(err)
+	_, err = l.store.Key("s0").Persist()
+	l.step(err)
+	_, err = l.store.Key("set").ExpireAt(later)
+	l.step(err)
+	l.step(l.use(1).Flush())
+	l.step(l.use(1).String("after the flush").Put(value))
+	l.step(l.store.Swap(2, 3))
+	_, err = l.use(2).Hash("h").Put("f", value)
+	l.step(err)
+	l.step(l.batch())
+	_, err = l.store.Keyspace().Delete("zset2")
+	l.step(err)
+	_, err = l.store.Set("set").Add("c")
+	l.step(err)
+	l.finish()
+	return l
+}
+
+func (l *damageLife) open() {
+	var err error
+	l.store, err = db.Open("d", damageOptions(l.mem))
+	must(l.t, err)
+}
+
+func (l *damageLife) use(ns int) *db.Store {
+	s, err := l.store.Use(ns)
+	must(l.t, err)
+	return s
+}
+
+func (l *damageLife) read() crash.State {
+	state, err := crash.ReadState(l.mem, "d")
+	must(l.t, err)
+	return state
+}
+
+// step notes what the store holds after one commit.
+func (l *damageLife) step(err error) {
+	must(l.t, err)
+	l.holds, err = readModel(l.store)
+	must(l.t, err)
+	l.states = append(l.states, l.holds.String())
+	for ns := range l.ever {
+		maps.Copy(l.ever[ns], l.holds[ns])
+	}
+}
+
+// batch is several keys in one commit.
+func (l *damageLife) batch() error {
+	return l.store.Update(func(tx *db.Tx) error {
+		for _, key := range []string{"s4", "s6", "s7"} {
+			if err := tx.String(key).Put([]byte("in one commit")); err != nil {
+				return err
+			}
+		}
+		_, err := tx.SortedSet("zset2").Add(db.Scored{Member: "m", Score: 0.5})
+		return err
+	})
+}
+
+// finish makes the last commit and takes the files, before and after the close.
+func (l *damageLife) finish() {
+	synctest.Wait()
+	was := l.read()
+	l.step(l.store.String("s5").Put([]byte("the last commit")))
+	synctest.Wait()
+	l.killed = l.read()
+	for name, now := range l.killed {
+		if from, _ := changed(was[name], now); string(was[name]) != string(now) && strings.HasSuffix(name, ".data") {
+			l.active, l.last = name, from
+		}
+	}
+	must(l.t, l.store.Close())
+	l.closed = l.read()
+}
+
+// damageTest is the damaging of one file.
+type damageTest struct {
+	*testing.T
+	v *victim
+	n int
+}
+
+// outcome is what became of a store that was damaged.
+type outcome int
+
+// The outcomes, in the order of the table.
+const (
+	asItWas     outcome = iota // every key, and nothing was cut off
+	keyErrors                  // some keys give errors that name the place, all others are as they were
+	notOpened                  // with an error that names the place
+	lastDropped                // the last commit is taken for one that was cut short: nothing came after it
+	tailDropped                // the same of more, of which nothing is left that could tell
+	outcomes
+)
+
+func (o outcome) String() string {
+	return [...]string{"as it was", "error on the keys", "not opened", "last commit dropped", "tail dropped"}[o]
+}
+
+// verdict opens a damaged store, as reader or as writer, and tells what became of it.
+func (x *damageTest) verdict(f *fault) outcome {
+	x.Helper()
+	x.n++
+	mem, err := f.state.Mem("d")
+	must(x.T, err)
+	o := damageOptions(mem)
+	o.ReadOnly = x.n%4 != 0
+	out := x.open(f, o)
+	if !o.ReadOnly { // what it left opens as well as it did, or says why not
+		o.ReadOnly = true
+		again := x.open(f, o)
+		if again != out && again != notOpened && !(out >= lastDropped && again == asItWas) {
+			x.Errorf("%s: %v, and %v when opened again", f.what, out, again)
+		}
+	}
+	if leaks := mem.Leaks(); len(leaks) > 0 {
+		x.Errorf("%s: left open: %q", f.what, leaks)
+	}
+	return out
+}
+
+func (x *damageTest) open(f *fault, o *db.Options) outcome {
+	x.Helper()
+	s, err := db.Open("d", o)
+	if err != nil {
+		x.named(f, "open", err)
+		return notOpened
+	}
+	out := x.look(f, s)
+	must(x.T, s.Close())
+	return out
+}
+
+// look reads everything that a damaged store holds.
+func (x *damageTest) look(f *fault, s *db.Store) outcome {
+	x.Helper()
+	m, err := readModel(s)
+	if err != nil {
+		return x.lookAtKeys(f, s)
+	}
+	states := x.v.states
+	switch at := slices.Index(states, m.String()); {
+	case at == len(states)-1:
+		return asItWas
+	case at < 0:
+		x.Errorf("%s: it differs without an error by\n%s", f.what, differences(m.String(), states[len(states)-1]))
+	case x.v.clean || f.file != x.v.active || f.to <= x.v.last:
+		x.Errorf("%s: commits are missing without an error:\n%s", f.what, differences(m.String(), states[len(states)-1]))
+	case at == len(states)-2:
+		return lastDropped
+	case f.kind == flipped:
+		x.Errorf("%s: more than the last commit is missing:\n%s", f.what, differences(m.String(), states[len(states)-1]))
+	}
+	return tailDropped
+}
+
+// lookAtKeys reads key by key: one bad record costs one record.
+func (x *damageTest) lookAtKeys(f *fault, s *db.Store) outcome {
+	x.Helper()
+	bad := 0
+	for ns, keys := range x.v.keys {
+		for _, key := range keys {
+			s, err := s.Use(ns)
+			must(x.T, err)
+			want := x.v.holds[ns][key]
+			got, err := readKey(s, key)
+			switch {
+			case err != nil:
+				x.named(f, key, err)
+				x.lookAtElements(f, s, key, want)
+				bad++
+			case describe(got) != describe(want):
+				x.Errorf("%s: %q is %s without an error, want %s", f.what, key, describe(got), describe(want))
+			}
+		}
+	}
+	if bad == 0 || f.kind == flipped && bad > 1 {
+		x.Errorf("%s: %d keys give errors", f.what, bad)
+	}
+	return keyErrors
+}
+
+// readKey reads what a key holds; nil if that is nothing.
+func readKey(s *db.Store, key string) (v *modelValue, err error) {
+	err = s.ViewKeys([]string{key}, func(tx *db.Tx) error {
+		typ, err := tx.Key(key).Type()
+		if err == nil && typ != db.TypeNone {
+			v, err = readValue(tx, key, typ)
+		}
+		return err
+	})
+	return v, err
+}
+
+func describe(v *modelValue) string {
+	if v == nil {
+		return "nothing"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v until %d:", v.typ, v.deadline)
+	v.describe(&b)
+	return b.String()
+}
+
+// lookAtElements reads a collection of which some element is damaged, one by one.
+func (x *damageTest) lookAtElements(f *fault, s *db.Store, key string, want *modelValue) {
+	x.Helper()
+	bad := 0
+	see := func(elem, got, want string, err error) {
+		if err != nil {
+			x.named(f, key+", "+elem, err)
+			bad++
+		} else if got != want {
+			x.Errorf("%s: %q, %q is %q without an error, want %q", f.what, key, elem, got, want)
+		}
+	}
+	switch {
+	case want == nil || want.typ == db.TypeString:
+		return
+	case want.typ == db.TypeHash:
+		for field, value := range want.hash {
+			got, err := s.Hash(key).Get(field)
+			see(field, string(got), value, err)
+		}
+	case want.typ == db.TypeList:
+		for i, value := range want.list {
+			got, err := s.List(key).At(int64(i))
+			see(strconv.Itoa(i), string(got), value, err)
+		}
+	}
+	if f.kind == flipped && bad != 1 {
+		x.Errorf("%s: %q: %d elements give errors", f.what, key, bad)
+	}
+}
+
+// named wants an error that names the file that is damaged, and the place if it is known.
+func (x *damageTest) named(f *fault, what string, err error) {
+	x.Helper()
+	if c, ok := errors.AsType[*bitcask.CorruptError](err); ok {
+		const longest = 1 << 10 // commit
+		if f.kind != exchanged && (c.File != f.file || c.Offset > int64(f.to) || c.Offset < int64(f.from)-longest) {
+			x.Errorf("%s: %s: %v; the damage is from %d to %d", f.what, what, err, f.from, f.to)
+		}
+		return
+	}
+	for _, target := range []error{bitcask.ErrVersion, bitcask.ErrForeign, bitcask.ErrMissing, bitcask.ErrManifest} {
+		if errors.Is(err, target) {
+			return
+		}
+	}
+	x.Errorf("%s: %s: %v", f.what, what, err)
+}
+
+// damageTable is how often each kind of damage to a kind of file had each outcome.
+type damageTable struct {
+	mu     sync.Mutex
+	counts map[damagePlace]*damageRows
+}
+
+type damagePlace struct {
+	victim string
+	file   string // its kind
+}
+
+type damageRows [faultKinds][outcomes]int
+
+func newDamageTable() *damageTable { return &damageTable{counts: map[damagePlace]*damageRows{}} }
+
+func (c *damageTable) add(v *victim, f *fault, o outcome) {
+	at := damagePlace{v.name, f.file}
+	switch _, suffix, _ := strings.Cut(f.file, "."); {
+	case f.file == v.active:
+		at.file = "active segment"
+	case suffix == "data" && v.sealed(f.file):
+		at.file = "sealed segments"
+	case suffix == "data":
+		at.file = "segment made ahead"
+	case suffix == "hint":
+		at.file = "hints"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts[at] == nil {
+		c.counts[at] = new(damageRows)
+	}
+	c.counts[at][f.kind][o]++
+}
+
+// total adds up the rows of some places.
+func (c *damageTable) total(which func(at damagePlace) bool) (sum damageRows) {
+	for at, rows := range c.counts {
+		if which(at) {
+			for kind := range rows {
+				for o, n := range rows[kind] {
+					sum[kind][o] += n
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// sum is one line.
+func (c *damageTable) sum() string {
+	var all int
+	var outs [outcomes]int
+	for _, row := range c.total(func(damagePlace) bool { return true }) {
+		for o, n := range row {
+			all += n
+			outs[o] += n
+		}
+	}
+	text := fmt.Sprintf("%d faults", all)
+	for o, n := range outs {
+		text += fmt.Sprintf(", %d %v", n, outcome(o))
+	}
+	return text
+}
+
+// String is two tables: every kind of damage to each store, and the flips by kind of file.
+func (c *damageTable) String() string {
+	var b strings.Builder
+	c.head(&b, "damage")
+	var victims []string
+	for at := range c.counts {
+		if !slices.Contains(victims, at.victim) {
+			victims = append(victims, at.victim)
+		}
+	}
+	slices.Sort(victims)
+	for _, name := range victims {
+		for kind, row := range c.total(func(at damagePlace) bool { return at.victim == name }) {
+			c.row(&b, name, faultKind(kind).String(), row)
+		}
+	}
+	b.WriteByte('\n')
+	c.head(&b, "one bit flipped in")
+	for _, at := range slices.SortedFunc(maps.Keys(c.counts), func(a, b damagePlace) int {
+		return cmp.Or(strings.Compare(a.victim, b.victim), strings.Compare(a.file, b.file))
+	}) {
+		c.row(&b, at.victim, at.file, c.counts[at][flipped])
+	}
+	return b.String()
+}
+
+func (c *damageTable) head(b *strings.Builder, what string) {
+	fmt.Fprintf(b, "| store | %s | times", what)
+	for o := range outcomes {
+		fmt.Fprintf(b, " | %v", o)
+	}
+	b.WriteString(" |\n|---|---|" + strings.Repeat("---|", 1+int(outcomes)) + "\n")
+}
+
+func (c *damageTable) row(b *strings.Builder, victim, what string, row [outcomes]int) {
+	all := 0
+	for _, n := range row {
+		all += n
+	}
+	fmt.Fprintf(b, "| %s | %s | %d", victim, what, all)
+	for _, n := range row {
+		fmt.Fprintf(b, " | %d", n)
+	}
+	b.WriteString(" |\n")
+}

@@ -1,0 +1,269 @@
+package db
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// Event says what a commit did to a key.
+type Event struct {
+	Namespace int
+	Key       string // "" for an event of a whole namespace
+	Kind      EventKind
+	// Ticket is of the commit. Everybody sees that already, but with SyncAlways it may not be on disk yet: who must not act
+	// on what a power cut may take back calls Store.WaitDurable with it first.
+	Ticket Ticket
+	// Lost is how many events the subscription lost directly before this one, because its buffer was full.
+	Lost uint64
+}
+
+// EventKind is what was done, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package structures.
+type EventKind = structures.EventKind
+
+// EventClass is a set of classes of events. The constants are in package structures.
+type EventClass = structures.EventClass
+
+// EventOptions say what a subscription is about. The zero value is every event of the namespace but "new".
+type EventOptions struct {
+	// Classes are the events to hear of. Default: structures.AllClasses.
+	Classes EventClass
+	// Everywhere is for the events of all namespaces. Default: those of the store's own.
+	Everywhere bool
+	// Match is a glob pattern that the key must match. Default: any key.
+	Match string
+	// Buffer is how many events wait for a slow listener; those for which there is no room are lost, and counted.
+	// Default: 4096.
+	Buffer int
+}
+
+const defaultEventBuffer = 4096
+
+// Events is a subscription to what happens to keys. Its methods may be called from any goroutine.
+//
+// It tells of all commits that begin after Store.Events has returned, and of nothing that was taken back. The events of one
+// key come in the order of its commits, and those of one commit in the order in which they happened; commits on different
+// keys come in the order in which they were made, or in another if they were made at the same time. An expired key is told
+// of when it is deleted, which is when a write finds it or the expiry cycle comes to it, and not when its time comes. A key
+// that is set with a deadline tells "set" and "expire", a collection whose last element goes "del" behind its own event.
+//
+// A listener never holds up a writer: see EventOptions.Buffer. While nobody listens, a write costs what it costs without
+// events.
+type Events struct {
+	core    *core
+	ns      int // -1: all
+	options EventOptions
+	own     *listener
+
+	mu     sync.Mutex // guards the rest
+	buf    []Event
+	head   int
+	gap    uint64 // lost since the last event that was not
+	lost   uint64
+	closed bool
+	ready  chan struct{} // has one element if buf has, or closed is set
+}
+
+// Events subscribes to what happens to the keys of the namespace from now on. Close ends it, and so does the store's. It
+// waits for running transactions, and fails with ErrNested within one of its own.
+func (s *Store) Events(o EventOptions) (*Events, error) {
+	if o.Classes == 0 {
+		o.Classes = structures.AllClasses
+	}
+	if o.Buffer <= 0 {
+		o.Buffer = defaultEventBuffer
+	}
+	e := &Events{core: s.core, ns: s.ns, options: o, ready: make(chan struct{}, 1)}
+	if o.Everywhere {
+		e.ns = -1
+	}
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
+	// What runs has not told the first of what it did: it must end before it can be heard.
+	t, err := s.log.BeginAll(false)
+	if err != nil {
+		return nil, err
+	}
+	e.own = s.listen(o.Classes, e.hear, e.shut)
+	t.End()
+	return e, nil
+}
+
+// OnEvents calls fn with every event of the classes, of all namespaces, until stop is called. It is for those who pass events
+// on in order; Events suits everybody else. fn runs within the commit, while its keys are locked: it must be quick, and must
+// neither wait nor use the store. Of transactions that run when OnEvents is called it may hear a part.
+func (s *Store) OnEvents(classes EventClass, fn func(Event)) (stop func()) {
+	l := s.listen(classes, fn, func() {})
+	return func() { s.unlisten(l) }
+}
+
+// All ranges over the events as they come, until ctx ends, or the subscription or the store is closed and nothing is left.
+// Several loops share the events among them.
+func (e *Events) All(ctx context.Context) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for ctx.Err() == nil {
+			event, ok, closed := e.next()
+			switch {
+			case ok:
+				if !yield(event) {
+					return
+				}
+				continue
+			case closed:
+				return
+			}
+			select {
+			case <-e.ready:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Lost is how many events have been lost so far because the buffer was full.
+func (e *Events) Lost() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lost
+}
+
+// Close ends the subscription. It may be called twice.
+func (e *Events) Close() {
+	e.core.unlisten(e.own)
+	e.shut()
+}
+
+func (e *Events) shut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	e.signal()
+}
+
+// hear takes an event, if it is wanted and there is room.
+func (e *Events) hear(event Event) {
+	if e.ns >= 0 && event.Namespace != e.ns || e.options.Match != "" && !structures.Match(e.options.Match, []byte(event.Key)) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return
+	case len(e.buf)-e.head == e.options.Buffer:
+		e.gap++
+		e.lost++
+		return
+	case e.head > 0 && len(e.buf) == cap(e.buf):
+		e.buf = slices.Delete(e.buf, 0, e.head) // there is room in front
+		e.head = 0
+	}
+	event.Lost, e.gap = e.gap, 0
+	e.buf = append(e.buf, event)
+	e.signal()
+}
+
+// next takes an event out of the buffer.
+func (e *Events) next() (event Event, ok, closed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.head == len(e.buf) {
+		return Event{}, false, e.closed
+	}
+	event, e.buf[e.head] = e.buf[e.head], Event{}
+	if e.head++; e.head == len(e.buf) {
+		e.buf, e.head = e.buf[:0], 0
+	} else {
+		e.signal() // another loop may wait
+	}
+	return event, true, false
+}
+
+// signal wakes a loop that waits. The mutex is held.
+func (e *Events) signal() {
+	select {
+	case e.ready <- struct{}{}:
+	default:
+	}
+}
+
+// listeners are those who hear of events. They count as one watched key each, for one look at that number tells a write that
+// nobody wants to know anything.
+type listeners struct {
+	classes atomic.Uint32 // that any listener wants
+	list    atomic.Pointer[[]*listener]
+
+	mu sync.Mutex // guards changes of the two above
+}
+
+type listener struct {
+	classes EventClass
+	hear    func(Event)
+	shut    func() // called when the store closes
+}
+
+func (c *core) listen(classes EventClass, hear func(Event), shut func()) *listener {
+	l := &listener{classes, hear, shut}
+	c.listeners.change(c, func(list []*listener) []*listener { return append(list, l) })
+	return l
+}
+
+func (c *core) unlisten(l *listener) {
+	c.listeners.change(c, func(list []*listener) []*listener {
+		return slices.DeleteFunc(list, func(other *listener) bool { return other == l })
+	})
+}
+
+// change installs another list, and what follows from it.
+func (o *listeners) change(c *core, edit func([]*listener) []*listener) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.all()
+	after := edit(slices.Clone(before))
+	var classes EventClass
+	for _, l := range after {
+		classes |= l.classes
+	}
+	o.list.Store(&after)
+	o.classes.Store(uint32(classes))
+	c.watchers.active.Add(int64(len(after) - len(before)))
+}
+
+func (o *listeners) all() []*listener {
+	if list := o.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// want says whether anybody wants events of a class.
+func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
+
+// tell passes events on to those who want them. The keys they are about are locked.
+func (o *listeners) tell(ticket Ticket, events []Event) {
+	for _, l := range o.all() {
+		for _, event := range events {
+			if l.classes&event.Kind.Class() != 0 {
+				event.Ticket = ticket
+				l.hear(event)
+			}
+		}
+	}
+}
+
+// tellNamespaces tells what was done to whole namespaces, unless that failed. Everything is locked.
+func (c *core) tellNamespaces(e EventKind, ticket uint64, err error, namespaces ...int) {
+	if err != nil {
+		return
+	}
+	events := make([]Event, len(namespaces))
+	for i, ns := range namespaces {
+		events[i] = Event{Namespace: ns, Kind: e}
+	}
+	c.listeners.tell(Ticket(ticket), events)
+}

@@ -1,0 +1,166 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// How replies are compared: kind, text and order are the same, errors word for word, but for what this file names.
+
+// anyOrder are the commands whose replies have no order.
+var anyOrder = []string{"smembers", "sunion", "sinter", "sdiff", "keys", "hkeys", "hvals"}
+
+// doubles are the commands whose replies hold doubles. Redis 7.0 prints them with 17 digits, later ones as Stave does, with
+// as few as needed.
+var doubles = []string{"zscore", "zmscore", "zadd", "zincrby", "zrange", "zrevrange", "zrangebyscore", "zrevrangebyscore", "zpopmin", "zpopmax", "zscan",
+	"zunion", "zinter", "zdiff", "zmpop", "bzpopmin", "bzpopmax", "bzmpop"}
+
+// diff compares two replies to one command.
+func diff(name string, ours, theirs resp.Reply) string {
+	switch {
+	case name == "hello":
+		ours, theirs = unnamed(ours), unnamed(theirs)
+	case refusedSince72(name, ours, theirs):
+		return ""
+	case slices.Contains(anyOrder, name):
+		sortItems(ours.Items)
+		sortItems(theirs.Items)
+	case name == "hgetall":
+		ours.Items, theirs.Items = sortPairs(ours.Items), sortPairs(theirs.Items)
+	}
+	tolerance := int64(0)
+	switch name {
+	case "ttl", "expiretime":
+		tolerance = 1
+	case "pttl", "pexpiretime":
+		tolerance = 1500
+	}
+	if same(ours, theirs, tolerance, slices.Contains(doubles, name)) {
+		return ""
+	}
+	return fmt.Sprintf("stave %.500s, redis %.500s", show(ours), show(theirs))
+}
+
+// unnamed is HELLO's reply without what tells one server and connection from another.
+func unnamed(r resp.Reply) resp.Reply {
+	items := slices.Clone(r.Items)
+	for i := 0; i+1 < len(items); i += 2 {
+		if slices.Contains([]string{"server", "version", "id"}, items[i].String()) {
+			items[i+1] = resp.Reply{Kind: resp.BulkString}
+		}
+	}
+	r.Items = items
+	return r
+}
+
+// diffExec compares the replies to the commands of a transaction.
+func diffExec(queued [][]string, ours, theirs resp.Reply) string {
+	if ours.Kind != theirs.Kind || ours.Null != theirs.Null || len(ours.Items) != len(theirs.Items) || len(ours.Items) != len(queued) {
+		return fmt.Sprintf("exec of %d commands: stave %.500s, redis %.500s", len(queued), show(ours), show(theirs))
+	}
+	for i, args := range queued {
+		if d := diff(strings.ToLower(args[0]), ours.Items[i], theirs.Items[i]); d != "" {
+			return fmt.Sprintf("in exec, %q: %s", args, d)
+		}
+	}
+	return ""
+}
+
+func same(a, b resp.Reply, tolerance int64, doubles bool) bool {
+	if a.Kind != b.Kind || a.Null != b.Null || len(a.Items) != len(b.Items) {
+		return false
+	}
+	for i := range a.Items {
+		if !same(a.Items[i], b.Items[i], tolerance, doubles) {
+			return false
+		}
+	}
+	switch {
+	case a.Kind == resp.Integer:
+		difference := a.Int - b.Int
+		return a.Int == b.Int || a.Int > 0 && b.Int > 0 && max(difference, -difference) <= tolerance
+	case a.Kind == resp.Double:
+		return a.Float == b.Float
+	case a.Kind == resp.Boolean:
+		return a.Int == b.Int
+	case bytes.Equal(a.Text, b.Text):
+		return true
+	case doubles && a.Kind == resp.BulkString:
+		x, err1 := strconv.ParseFloat(string(a.Text), 64)
+		y, err2 := strconv.ParseFloat(string(b.Text), 64)
+		return err1 == nil && err2 == nil && x == y // -0 is kept as 0
+	}
+	return false
+}
+
+// show prints a reply on one line.
+func show(r resp.Reply) string {
+	switch {
+	case r.Null:
+		return string(r.Kind) + "null"
+	case r.Items != nil:
+		var parts []string
+		for _, item := range r.Items {
+			parts = append(parts, show(item))
+		}
+		return string(r.Kind) + "[" + strings.Join(parts, " ") + "]"
+	}
+	return string(r.Kind) + strconv.Quote(r.String())
+}
+
+func sortItems(items []resp.Reply) {
+	slices.SortFunc(items, func(a, b resp.Reply) int { return bytes.Compare(a.Text, b.Text) })
+}
+
+// sortPairs sorts name, value, name, value ... by name.
+func sortPairs(items []resp.Reply) []resp.Reply {
+	pairs := slices.Collect(slices.Chunk(items, 2))
+	slices.SortFunc(pairs, func(a, b []resp.Reply) int { return bytes.Compare(a[0].Text, b[0].Text) })
+	return slices.Concat(pairs...)
+}
+
+// texts are the members of an aggregate, or the one of a bulk string.
+func texts(r resp.Reply) []string {
+	if r.Null {
+		return nil
+	}
+	if r.Kind == resp.BulkString {
+		return []string{string(r.Text)}
+	}
+	var list []string
+	for _, item := range r.Items {
+		list = append(list, string(item.Text))
+	}
+	return list
+}
+
+// unlike70 says that Redis changed the command after 7.0, which may be what we are compared with.
+func unlike70(name string, args []string) bool {
+	has := func(word string) bool {
+		return slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, word) })
+	}
+	switch name {
+	case "command":
+		return len(args) == 1 || len(args) == 3 // the table of each; GETKEYS of a command without arguments since 7.2
+	case "zrank", "zrevrank":
+		return len(args) >= 4 // WITHSCORE since 7.2
+	case "hscan":
+		return has("novalues") // since 7.4
+	case "lrem":
+		return len(args) == 4 && args[2] == "-9223372036854775808" // refused since 7.2: it has no positive counterpart
+	case "lpos":
+		return has("-9223372036854775808") // the same
+	}
+	return false
+}
+
+// refusedSince72 says that a command was refused for its arguments, where Redis before 7.2 looks at the key first.
+func refusedSince72(name string, ours, theirs resp.Reply) bool {
+	return (name == "bitcount" || name == "bitpos") && ours.IsError() && !strings.HasPrefix(string(ours.Text), "WRONGTYPE") &&
+		(theirs.Kind == resp.Integer && theirs.Int <= 0 || strings.HasPrefix(string(theirs.Text), "WRONGTYPE"))
+}

@@ -1,0 +1,136 @@
+package server_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server"
+)
+
+func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// uncompared are the commands that random comparison with Redis 7.0 leaves out, and why.
+var uncompared = map[string]string{
+	"client|id":        "numbers of connections differ",
+	"client|info":      "addresses, ages and memory differ",
+	"client|list":      "addresses, ages and memory differ",
+	"client|kill":      "ends the connection: TestClientKill",
+	"client|unblock":   "needs a client that waits: TestDifferentialClients",
+	"client|help":      "every server has its own",
+	"client|setinfo":   "since 7.2",
+	"command|count":    "every server has its own",
+	"command|info":     "TestTableAgreesWithRedis",
+	"command|docs":     "every server has its own",
+	"command|list":     "every server has its own",
+	"command|help":     "every server has its own",
+	"config|get":       "settings differ",
+	"config|resetstat": "replies OK and nothing else",
+	"config|help":      "every server has its own",
+	"object|encoding":  "that of Redis 7.4: TestObject",
+	"object|help":      "every server has its own",
+	"object|idletime":  "access times are not kept: TestObject",
+	"object|freq":      "TestObject",
+	"info":             "every server has its own",
+	"quit":             "ends the connection",
+	"post":             "ends the connection",
+	"host:":            "ends the connection",
+	"time":             "clocks differ",
+}
+
+// count notes the outcome of a command.
+func (p *pair) count(args []string, reply resp.Reply) {
+	name := strings.ToLower(args[0])
+	c := server.Lookup(name)
+	if c != nil && len(c.Subcommands) > 0 && len(args) > 1 {
+		if sub := server.Lookup(name + "|" + args[1]); sub != nil {
+			c = sub
+		}
+	}
+	p.compared++
+	if c == nil {
+		return
+	}
+	o := p.outcomes[c.Name]
+	if o == nil {
+		o = &outcome{}
+		p.outcomes[c.Name] = o
+	}
+	if reply.IsError() {
+		o.refused++
+	} else {
+		o.done++
+	}
+}
+
+// covered fails the test if a command of the table was not compared often enough, carried out and refused.
+func (p *pair) covered() {
+	p.t.Helper()
+	for _, c := range all() {
+		if c.IsOwn() || c.Since >= "7.1" || uncompared[c.Name] != "" || len(c.Subcommands) > 0 {
+			continue
+		}
+		o := p.outcomes[c.Name]
+		if o == nil {
+			o = &outcome{}
+		}
+		never := slices.Contains(unrefused, c.Name)
+		if o.done < 20 || o.refused < 3 && !never {
+			p.t.Errorf("%s: compared %d times when carried out, %d when refused", c.Name, o.done, o.refused)
+		}
+	}
+}
+
+// unrefused are the commands that are right whatever comes with them, or nearly so.
+var unrefused = []string{"reset", "unwatch"}
+
+// TestGeneratorKnowsTheTable fails when a command or a word of its usage is never generated and not left out for a reason.
+func TestGeneratorKnowsTheTable(t *testing.T) {
+	g := &generator{r: newRand(t)}
+	words := map[string]map[string]bool{}
+	for range 60_000 {
+		args := g.command()
+		name := strings.ToLower(args[0])
+		if c := server.Lookup(name); c != nil && len(c.Subcommands) > 0 && len(args) > 1 {
+			name += "|" + strings.ToLower(args[1])
+		}
+		if words[name] == nil {
+			words[name] = map[string]bool{}
+		}
+		for _, arg := range args[1:] {
+			if len(arg) <= 32 {
+				words[name][strings.ToUpper(arg)] = true
+			}
+		}
+	}
+	var check func(name string, list []server.Argument)
+	check = func(name string, list []server.Argument) {
+		for _, a := range list {
+			if a.Token != "" && !words[name][a.Token] {
+				t.Errorf("%s: %s is never generated", name, a.Token)
+			}
+			check(name, a.Choices)
+		}
+	}
+	for _, c := range all() {
+		if c.IsOwn() || c.Since >= "7.1" || len(c.Subcommands) > 0 {
+			continue // TestLikeRedis74 and the tests of each have those
+		}
+		reason, left := uncompared[c.Name]
+		switch {
+		case left && reason == "":
+			t.Errorf("%s: left out without a reason", c.Name)
+		case !left && words[c.Name] == nil:
+			t.Errorf("%s: never generated; add its grammar, or the reason why not to uncompared", c.Name)
+		case !left:
+			check(c.Name, c.Arguments())
+		}
+	}
+	for name := range uncompared {
+		if server.Lookup(name) == nil {
+			t.Errorf("%s: left out, but not in the table", name)
+		}
+	}
+}

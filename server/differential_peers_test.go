@@ -1,0 +1,261 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server"
+)
+
+// peer is one of the two servers that are compared.
+type peer interface {
+	// do sends one command and returns its reply.
+	do(args []string) (resp.Reply, error)
+	// send sends commands in one piece; receive returns their replies.
+	send(commands [][]string) error
+	receive(n int) ([]resp.Reply, error)
+}
+
+// patience is how long a reply may take.
+const patience = 20 * time.Second
+
+// redisPeer is a connection to a real redis-server.
+type redisPeer struct {
+	conn    net.Conn
+	decoder *resp.Decoder
+}
+
+func (p *redisPeer) do(args []string) (resp.Reply, error) {
+	if err := p.send([][]string{args}); err != nil {
+		return resp.Reply{}, err
+	}
+	return p.decoder.Read()
+}
+
+func (p *redisPeer) send(commands [][]string) error {
+	if err := p.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	var out []byte
+	for _, args := range commands {
+		out = resp.AppendCommandStrings(out, args...)
+	}
+	_, err := p.conn.Write(out) // Redis keeps replies that nobody reads, so this ends
+	return err
+}
+
+func (p *redisPeer) receive(n int) ([]resp.Reply, error) {
+	replies := make([]resp.Reply, n)
+	for i := range replies {
+		var err error
+		if replies[i], err = p.decoder.Read(); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+// redisServer is a redis-server of a test.
+type redisServer struct {
+	t      *testing.T
+	socket string
+}
+
+// startRedis starts a redis-server for this test and connects to it.
+func startRedis(t *testing.T) *redisPeer {
+	t.Helper()
+	return startRedisServer(t).dial()
+}
+
+// startRedisServer starts a redis-server for this test, on a unix socket, without persistence.
+func startRedisServer(t *testing.T) *redisServer {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed: nothing to compare with")
+	}
+	dir, err := os.MkdirTemp("", "stave-redis") // short: the path of a unix socket has at most 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	// It looks whether a wait is over as often as hz says, 10 times a second by default.
+	command := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--loglevel", "warning", "--hz", "500")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		_ = os.RemoveAll(dir)
+	})
+	return &redisServer{t, socket}
+}
+
+// dial connects to the server once it has started.
+func (s *redisServer) dial() *redisPeer {
+	s.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("unix", s.socket)
+		if err == nil {
+			s.t.Cleanup(func() { _ = conn.Close() })
+			return &redisPeer{conn, resp.NewDecoder(conn)}
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("redis-server does not answer: %v", err)
+		}
+	}
+}
+
+// stavePeer is a session of ours.
+type stavePeer struct{ session *server.Session }
+
+func (p *stavePeer) do(args []string) (resp.Reply, error) {
+	if err := p.send([][]string{args}); err != nil {
+		return resp.Reply{}, err
+	}
+	replies, err := p.receive(1)
+	if err != nil {
+		return resp.Reply{}, err
+	}
+	return replies[0], nil
+}
+
+func (p *stavePeer) send(commands [][]string) error {
+	var in []byte
+	for _, args := range commands {
+		in = resp.AppendCommandStrings(in, args...)
+	}
+	if p.session.Feed(in) {
+		return fmt.Errorf("the session is closed: %q", p.session.Output())
+	}
+	return nil
+}
+
+func (p *stavePeer) receive(n int) ([]resp.Reply, error) {
+	var out []byte
+	for {
+		if p.session.Blocked() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			p.session.Wait(ctx)
+			cancel()
+		}
+		more := p.session.Output()
+		if len(more) == 0 {
+			break
+		}
+		out = append(out, more...)
+		p.session.Flushed(len(more))
+	}
+	replies := make([]resp.Reply, n)
+	for i := range replies {
+		var err error
+		if replies[i], out, err = resp.Decode(out); err != nil {
+			return nil, fmt.Errorf("reply %d of %d: %w", i+1, n, err)
+		}
+	}
+	if len(out) > 0 {
+		return nil, fmt.Errorf("%d bytes behind the replies: %.40q", len(out), out)
+	}
+	return replies, nil
+}
+
+// pair drives both.
+type pair struct {
+	t            *testing.T
+	dir          string // of the store
+	store        *db.Store
+	stave, redis peer
+	together     int // how many commands may be sent in one piece
+	queued       [][]string
+	multi        bool     // between MULTI and EXEC, on both, when queued is what both have queued
+	mortal       []string // keys that got a deadline about to pass, if they are not of the pool
+	compared     int      // commands whose replies were compared
+	outcomes     map[string]*outcome
+}
+
+// outcome is how often a command was compared: when it was carried out, and when it was refused.
+type outcome struct{ done, refused int }
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{t: t, redis: startRedis(t), dir: t.TempDir(), together: 1, outcomes: map[string]*outcome{}}
+	p.open()
+	t.Cleanup(func() {
+		if err := p.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// open opens the store with a new session.
+func (p *pair) open() {
+	p.t.Helper()
+	var err error
+	if p.store, err = db.Open(p.dir, nil); err != nil {
+		p.t.Fatal(err)
+	}
+	p.stave = &stavePeer{server.NewSession(p.store, nil)}
+}
+
+// reset brings both servers into the state of new ones.
+func (p *pair) reset() {
+	p.queued, p.multi, p.mortal = nil, false, nil
+	for _, args := range [][]string{{"reset"}, {"flushall"}} {
+		for _, one := range []peer{p.stave, p.redis} {
+			if reply, err := one.do(args); err != nil || reply.IsError() {
+				p.t.Fatalf("%q: %q, %v", args, reply.Text, err)
+			}
+		}
+	}
+}
+
+// both sends commands to both servers in one piece each.
+func (p *pair) both(commands [][]string) (ours, theirs []resp.Reply, err error) {
+	if err := p.redis.send(commands); err != nil {
+		p.t.Fatalf("%.2000q: redis: %v", commands, err)
+	}
+	if err = p.stave.send(commands); err == nil {
+		ours, err = p.stave.receive(len(commands))
+	}
+	if err != nil {
+		err = fmt.Errorf("stave: %w", err)
+	}
+	theirs, failed := p.redis.receive(len(commands))
+	if failed != nil {
+		p.t.Fatalf("%.2000q: redis: %v", commands, failed) // nothing more will come from this connection
+	}
+	return ours, theirs, err
+}
+
+// one sends a command to both servers, Stave first.
+func (p *pair) one(args []string) (ours, theirs resp.Reply, err error) {
+	if ours, err = p.stave.do(args); err != nil {
+		return ours, theirs, fmt.Errorf("stave: %w", err)
+	}
+	theirs, err = p.redis.do(args)
+	p.count(args, theirs)
+	return ours, theirs, err
+}
+
+// reopen merges the log, closes the store and opens it again.
+func (p *pair) reopen() error {
+	if _, err := p.store.Merge(p.t.Context(), db.MergeOptions{All: true}); err != nil && !errors.Is(err, db.ErrMergeBusy) {
+		return err
+	}
+	if err := p.store.Close(); err != nil {
+		return err
+	}
+	p.open()
+	return nil
+}

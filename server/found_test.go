@@ -1,0 +1,25 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/server"
+)
+
+// What random comparison with a real server has found, in the words of that server.
+func TestFoundByComparison(t *testing.T) {
+	for _, tt := range []struct{ in, out string }{
+		{"ZADD z 1 a 2 b | ZRANGE z 0 -1 LIMIT 7 -1", ":2 *2 $1 a $1 b"},
+		{"ZADD z 1 a 2 b | ZREVRANGE z 0 0 LIMIT 7 -1", ":2 *1 $1 b"},
+		{"ZRANGE z 0 -1 LIMIT 0 -2", "-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"},
+		{"BITFIELD b OVERFLOW SAT SET i8 0 -9223372036854775808 GET i8 0 SET i8 0 -9223372036854775600 GET i8 0", "*4 :0 :127 :127 :-128"},
+		{"BITFIELD b OVERFLOW SAT SET i64 0 -9223372036854775808 GET i64 0", "*2 :0 :-9223372036854775808"},
+	} {
+		s := server.NewSession(openStore(t), nil)
+		got := ask(s, strings.ReplaceAll(tt.in, " | ", "\r\n")+"\r\n")
+		if got = strings.ReplaceAll(strings.TrimSuffix(got, "\r\n"), "\r\n", " "); got != tt.out {
+			t.Errorf("%s: %q, want %q", tt.in, got, tt.out)
+		}
+	}
+}
