@@ -173,6 +173,7 @@ func (s *Session) Close() {
 		s.unblock()
 	}
 	s.unwatch()
+	s.server.hub.leave(s)
 }
 
 // endWait ends the wait of another session for CLIENT UNBLOCK, and says whether it waited.

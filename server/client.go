@@ -22,6 +22,8 @@ type client struct {
 	wake                   func()       // makes the driver call Resume, from any goroutine; nil without one
 	blocked                atomic.Pointer[blocked]
 	watched                atomic.Int64 // keys
+	subscribed             [audiences]atomic.Int64
+	cut                    func() // is kill without anything that takes a lock; nil without a connection
 }
 
 var noText = ""
@@ -59,17 +61,21 @@ func (s *Session) line(now time.Time) string {
 	if c.version3.Load() {
 		protocol = 3
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d watch=%d "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
 		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default "+
 		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
-		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(), c.queued.Load(), c.watched.Load(),
+		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
+		c.subscribed[toChannel].Load(), c.subscribed[toPattern].Load(), c.subscribed[toShard].Load(), c.queued.Load(), c.watched.Load(),
 		c.held.Load(), command, protocol, *c.library.Load(), *c.version.Load())
 }
 
 // flags are Redis's letters for what the session is at.
 func (c *client) flags() string {
 	flags := ""
+	if c.kind() == "pubsub" {
+		flags += "P"
+	}
 	if c.blocked.Load() != nil {
 		flags += "b"
 	}
@@ -80,6 +86,16 @@ func (c *client) flags() string {
 		flags = "N"
 	}
 	return flags
+}
+
+// kind is the type that CLIENT LIST and CLIENT KILL select by.
+func (c *client) kind() string {
+	for to := range audiences {
+		if c.subscribed[to].Load() > 0 {
+			return "pubsub"
+		}
+	}
+	return "normal"
 }
 
 func sortSessions(list []*Session) {

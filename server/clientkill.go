@@ -18,7 +18,7 @@ var clientControlCommands = []*Command{
 	},
 }
 
-// clientTypes are the types of connections; Stave has normal ones only.
+// clientTypes are the types of connections; Stave has normal ones and subscribers only.
 var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
 
 // clientFilter says which connections CLIENT KILL means.
@@ -104,7 +104,7 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	case f.remote != "" && f.remote != s.client.remote,
 		f.local != "" && f.local != s.client.local,
 		f.hasID && f.id != s.id,
-		f.kind != "" && f.kind != "normal",
+		f.kind != "" && f.kind != s.client.kind(),
 		f.aged && time.Since(s.client.born) < f.maxAge,
 		f.skipMe && s == me:
 		return false

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stavedb/stave/structures"
 )
@@ -16,6 +18,15 @@ var configCommand = &Command{
 			Name: "config|get", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
 			Complexity: "O(n), n being the number of settings", Summary: "Returns the settings that match patterns.",
 			Syntax: "parameter [parameter ...]", run: configGet,
+		},
+		{
+			Name: "config|set", Arity: -4, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
+			Complexity: "O(n), n being the number of settings", Summary: "Changes settings that may be changed while the server runs.",
+			Syntax: "parameter value [parameter value ...]", run: configSet,
+		},
+		{
+			Name: "config|rewrite", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.0", Complexity: "O(1)",
+			Summary: "Is refused: there is no file of settings.", run: configRewrite,
 		},
 		{
 			Name: "config|resetstat", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0", Complexity: "O(1)",
@@ -39,7 +50,7 @@ func (v *Server) settings() map[string]string {
 		"appendonly":                 "yes", // the log is append-only, and it is all there is
 		"bind":                       host,
 		"busy-reply-threshold":       "5000",
-		"client-output-buffer-limit": "normal 0 0 0 slave 0 0 0 pubsub 0 0 0",
+		"client-output-buffer-limit": fmt.Sprintf("normal 0 0 0 slave 0 0 0 pubsub %d %d %d", maxMail, softMaxMail, int(softMailFor.Seconds())),
 		"client-query-buffer-limit":  strconv.Itoa(o.Limits.Bulk),
 		"cluster-enabled":            "no",
 		"daemonize":                  "no",
@@ -51,13 +62,13 @@ func (v *Server) settings() map[string]string {
 		"latency-monitor-threshold":  "0",
 		"lazyfree-lazy-user-del":     "yes",
 		"loglevel":                   "notice",
-		"maxclients":                 strconv.Itoa(o.MaxClients),
+		"maxclients":                 strconv.FormatInt(v.tunables.maxClients.Load(), 10),
 		"maxmemory":                  "0",
-		"maxmemory-clients":          strconv.FormatInt(o.ClientMemory, 10),
+		"maxmemory-clients":          strconv.FormatInt(v.tunables.clientMemory.Load(), 10),
 		"maxmemory-policy":           "noeviction",
 		"maxmemory-samples":          "5",
 		"min-replicas-to-write":      "0",
-		"notify-keyspace-events":     "",
+		"notify-keyspace-events":     notifyFlags(v.notifier.flags.Load()).String(),
 		"port":                       port,
 		"proto-max-bulk-len":         strconv.Itoa(o.Limits.Bulk),
 		"protected-mode":             "yes",
@@ -70,7 +81,7 @@ func (v *Server) settings() map[string]string {
 		"slowlog-log-slower-than":    "-1",
 		"slowlog-max-len":            "0",
 		"tcp-keepalive":              strconv.Itoa(int(keepAlive.Seconds())),
-		"timeout":                    strconv.Itoa(int(o.IdleTimeout.Seconds())),
+		"timeout":                    strconv.Itoa(int(time.Duration(v.tunables.idleTimeout.Load()).Seconds())),
 		"tls-port":                   "0",
 		"unixsocket":                 "",
 	}

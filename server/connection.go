@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"time"
@@ -8,7 +9,7 @@ import (
 
 var connectionCommands = []*Command{
 	{
-		Name: "ping", Arity: -1, Flags: Fast, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Name: "ping", Arity: -1, Flags: Fast | whileListening, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Replies PONG, or the message.", Syntax: "[message]", run: pingCommand,
 	},
 	{
@@ -21,12 +22,12 @@ var connectionCommands = []*Command{
 		Summary: "Changes the database of this connection.", Syntax: "index", run: selectCommand,
 	},
 	{
-		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued, Group: GroupConnection,
+		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued | whileListening, Group: GroupConnection,
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
 		run: func(c *call) error { c.session.closed = true; return c.ok() },
 	},
 	{
-		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued, Group: GroupConnection,
+		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued | whileListening, Group: GroupConnection,
 		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", run: resetCommand,
 	},
 	{
@@ -90,13 +91,17 @@ var clientCommands = []*Command{
 }
 
 func pingCommand(c *call) error {
-	switch len(c.args) {
-	case 1:
-		c.out.Simple("PONG")
-	case 2:
-		c.out.Bulk(c.arg(1))
-	default:
+	switch {
+	case len(c.args) > 2:
 		return errArity("ping")
+	case c.session.onlyListens(): // the reply looks like a message
+		c.out.Array(2)
+		c.out.BulkString("pong")
+		c.out.Bulk(bytes.Join(c.args[1:], nil))
+	case len(c.args) == 1:
+		c.out.Simple("PONG")
+	default:
+		c.out.Bulk(c.arg(1))
 	}
 	return nil
 }
@@ -122,6 +127,7 @@ func resetCommand(c *call) error {
 	s := c.session
 	s.queue = nil
 	s.unwatch()
+	s.server.hub.leave(s)
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}
@@ -243,16 +249,11 @@ func clientInfo(c *call) error {
 
 func clientList(c *call) error {
 	var wanted map[int64]bool
+	kind := ""
 	switch {
 	case len(c.args) == 2:
 	case len(c.args) == 4 && equalFold(c.arg(2), "type"):
-		kind := strings.ToLower(string(c.arg(3)))
-		switch kind {
-		case "normal":
-		case "master", "replica", "slave", "pubsub":
-			c.out.Verbatim("txt", "") // there is none of these
-			return nil
-		default:
+		if kind = strings.ToLower(string(c.arg(3))); !isClientType(kind) {
 			return errorf("ERR Unknown client type '%s'", clip(c.arg(3), maxQuoted))
 		}
 	case len(c.args) > 3 && equalFold(c.arg(2), "id"):
@@ -271,7 +272,7 @@ func clientList(c *call) error {
 	now := time.Now()
 	var lines strings.Builder
 	for _, s := range c.session.server.sessions() {
-		if wanted == nil || wanted[s.id] {
+		if (wanted == nil || wanted[s.id]) && (kind == "" || kind == s.client.kind()) {
 			lines.WriteString(s.line(now))
 			lines.WriteByte('\n')
 		}

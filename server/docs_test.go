@@ -28,7 +28,7 @@ func TestDocumentation(t *testing.T) {
 	want.WriteString(head + heading + "\n" + strings.TrimRight(intro, "\n") + "\n")
 	for _, group := range []server.Group{
 		server.GroupString, server.GroupBitmap, server.GroupHash, server.GroupList, server.GroupSet, server.GroupSortedSet, server.GroupGeo, server.GroupHyperLogLog, server.GroupGeneric,
-		server.GroupTransactions, server.GroupConnection, server.GroupServer,
+		server.GroupTransactions, server.GroupPubSub, server.GroupConnection, server.GroupServer,
 	} {
 		fmt.Fprintf(&want, "\n### %s\n\n| command | arity | cost | what it does |\n|---|---|---|---|\n", group)
 		for _, c := range all() {

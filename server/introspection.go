@@ -88,8 +88,9 @@ func (c *call) describe(command *Command) {
 	c.out.Int(int64(step))
 	c.simpleSet(command.Categories())
 	c.out.Array(0) // tips
-	c.out.Array(len(command.Keys))
-	for _, k := range command.Keys {
+	positions := slices.Concat(command.Keys, command.Channels)
+	c.out.Array(len(positions))
+	for _, k := range positions {
 		c.describeKeys(k)
 	}
 	c.out.Array(len(command.Subcommands))

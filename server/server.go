@@ -23,6 +23,9 @@ type Server struct {
 	nextID   atomic.Int64
 	commands []commandStats // by Command.index
 	counters counters
+	tunables tunables
+	hub      hub
+	notifier notifier
 
 	mu      sync.Mutex         // guards clients and errors
 	clients map[int64]*Session // connected, by id
@@ -40,6 +43,7 @@ type counters struct {
 	connections atomic.Int64 // accepted since the start
 	rejected    atomic.Int64 // refused because of MaxClients
 	evicted     atomic.Int64 // closed because of ClientMemory
+	flooded     atomic.Int64 // closed because they did not take what was published for them
 	hits        atomic.Int64 // reads that found something
 	misses      atomic.Int64 // reads that found nothing
 	panics      atomic.Int64 // commands that panicked
@@ -60,7 +64,7 @@ type commandStats struct {
 func New(store *db.Store, o *Options) *Server {
 	var id [20]byte
 	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	return &Server{
+	v := &Server{
 		store:    store,
 		options:  o.withDefaults(),
 		runID:    hex.EncodeToString(id[:]),
@@ -69,6 +73,8 @@ func New(store *db.Store, o *Options) *Server {
 		clients:  make(map[int64]*Session),
 		errors:   make(map[string]int64),
 	}
+	v.tunables.init(&v.options)
+	return v
 }
 
 // maxErrorCodes bounds the map of error codes: a client can make up codes only where a command repeats its arguments,
@@ -139,7 +145,7 @@ func (v *Server) rate() int64 {
 func (v *Server) resetStats() {
 	c := &v.counters
 	for _, n := range []*atomic.Int64{
-		&c.connections, &c.rejected, &c.evicted, &c.hits, &c.misses, &c.panics, &c.errors, &c.in, &c.out, &c.reads, &c.writes,
+		&c.connections, &c.rejected, &c.evicted, &c.flooded, &c.hits, &c.misses, &c.panics, &c.errors, &c.in, &c.out, &c.reads, &c.writes,
 	} {
 		n.Store(0)
 	}

@@ -36,6 +36,9 @@ type Session struct {
 	watch     *db.Watch       // keys that the next EXEC depends on; nil for none
 	blocked   *blocked        // the command that waits; nil without one
 
+	subscribed [audiences]map[string]struct{} // what it listens to
+	mail       mailbox
+
 	call    call     // the command being executed; reused, as are keys
 	keys    []string // keys of that command
 	scratch []byte   // values on their way into a reply
@@ -75,6 +78,9 @@ func (v *Server) NewSession() *Session {
 	s.inTx = func(tx *db.Tx) error {
 		s.call.tx = tx
 		err := s.call.command.run(&s.call)
+		if err == nil {
+			err = s.call.tellMisses()
+		}
 		if err == nil && s.out.Exceeded() {
 			// Within the transaction, so that what cannot be told is not done either.
 			err = errReplyTooLarge
@@ -113,6 +119,8 @@ func (s *Session) work() {
 	s.clock = time.Now()
 	defer s.settle()
 	defer s.publish()
+	defer s.deliver()
+	s.deliver()
 	for !s.closed && !s.Paused() && s.blocked == nil {
 		args, err := s.parser.Next()
 		switch {
@@ -149,7 +157,7 @@ func (s *Session) Partial() bool { return s.parser.Partial() }
 
 // Held returns the memory behind the session's buffers in bytes.
 func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held()
+	n := s.parser.Held() + s.out.Held() + s.mail.held()
 	if s.queue != nil {
 		n += s.queue.bytes
 	}
@@ -166,6 +174,7 @@ func (s *Session) Do(args [][]byte) (reply []byte) {
 	s.execute(args)
 	s.runBatch()
 	s.Wait(s.context)
+	s.deliver()
 	s.publish()
 	s.settle()
 	reply = slices.Clone(s.out.Bytes())
@@ -178,6 +187,9 @@ func (s *Session) execute(args [][]byte) {
 	command, err := resolve(args)
 	if err == nil && s.queue != nil && command.Flags&NoMulti != 0 {
 		err = errInMulti
+	}
+	if err == nil && command.Flags&whileListening == 0 && s.onlyListens() {
+		err = errOnlyListens(command.Name)
 	}
 	if err == nil && s.queue == nil && s.gather(command, args) {
 		return
@@ -253,6 +265,7 @@ func (s *Session) run(command *Command, args [][]byte) {
 		err = errReplyTooLarge
 	}
 	s.finish(command, from, err)
+	s.deliver()
 }
 
 // guarded calls run, which executes s.call. A panic is a bug of ours: it costs this connection, not the

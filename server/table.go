@@ -65,6 +65,7 @@ const (
 	GroupConnection   Group = "connection"
 	GroupServer       Group = "server"
 	GroupTransactions Group = "transactions"
+	GroupPubSub       Group = "pubsub"
 )
 
 // Keys says where a run of keys stands among the arguments, and what the command does with them.
@@ -87,6 +88,7 @@ type Command struct {
 	Flags       Flag
 	Group       Group
 	Keys        []Keys
+	Channels    []Keys // where names stand that COMMAND describes as it does keys, and that are none
 	Since       string // first version of Redis (or of Stave, for its own) that has it
 	Complexity  string
 	Summary     string // one sentence
@@ -115,7 +117,7 @@ func init() {
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
-		blockingCommands, watchCommands, geoCommands,
+		blockingCommands, watchCommands, geoCommands, pubSubCommands,
 		transferCommands, objectCommands, sortCommands,
 	} {
 		Commands = append(Commands, group...)
@@ -206,7 +208,7 @@ func (c *Command) arityFits(n int) bool {
 // keySpan is COMMAND INFO's old form of the key positions: first, last, step of the first fixed run of keys, widened over
 // the runs that follow it.
 func (c *Command) keySpan() (first, last, step int) {
-	for i, k := range c.Keys {
+	for i, k := range slices.Concat(c.Keys, c.Channels) {
 		if k.Counted || k.Unknown || k.Keyword != "" {
 			continue
 		}
@@ -292,10 +294,11 @@ func (c *Command) Categories() []string {
 		add("sortedset", true)
 	case GroupTransactions:
 		add("transaction", true)
-	case GroupGeneric, GroupServer:
+	case GroupGeneric, GroupServer, GroupPubSub:
 	default:
 		add(string(c.Group), true)
 	}
+	add("pubsub", c.Flags&PubSub != 0)
 	add("admin", c.Flags&Admin != 0)
 	add("fast", c.Flags&Fast != 0)
 	add("slow", c.Flags&Fast == 0)

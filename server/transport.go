@@ -139,6 +139,7 @@ func (t *transport) start(nc net.Conn) {
 		c.session.client.endWait(timedOut)
 	}
 	c.session.client.wake = c.wake
+	c.session.client.cut = func() { _ = nc.Close() }
 	v.register(c.session)
 	t.work.Add(1)
 	go func() {
@@ -154,7 +155,7 @@ func (t *transport) admit(c *conn) (reason string) {
 	switch {
 	case t.done.Load():
 		return "the server is shutting down"
-	case len(t.conns) >= t.server.options.MaxClients:
+	case int64(len(t.conns)) >= t.server.tunables.maxClients.Load():
 		return "max number of clients reached"
 	}
 	t.conns[c] = struct{}{}
@@ -204,8 +205,9 @@ func (c *conn) read() (int, error) {
 		by = c.partial.Add(o.PartialTimeout + time.Duration(c.session.parser.Buffered())*time.Second/uploadRate)
 	} else {
 		c.partial = time.Time{}
-		if o.IdleTimeout > 0 {
-			by = time.Now().Add(o.IdleTimeout)
+		// As in Redis a subscriber may listen for ever.
+		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.listens() {
+			by = time.Now().Add(idle)
 		}
 	}
 	if by.IsZero() != c.readBy.IsZero() || by.Before(c.readBy) || by.Sub(c.readBy) > coarseSecond {
@@ -308,7 +310,7 @@ func (c *conn) account() {
 	v := c.transport.server
 	held := int64(c.session.Held() + len(c.buf))
 	total := v.counters.held.Add(held - c.session.client.held.Swap(held))
-	if total > v.options.ClientMemory {
+	if most := v.tunables.clientMemory.Load(); most > 0 && total > most {
 		v.evictLargest()
 	}
 }

@@ -66,6 +66,9 @@ func (s *Session) step(c *call, limit int) (failed bool, err error) {
 		mark = c.tx.Savepoint()
 	}
 	err = c.command.run(c)
+	if err == nil {
+		err = c.tellMisses()
+	}
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}

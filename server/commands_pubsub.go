@@ -1,0 +1,185 @@
+package server
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stavedb/stave/structures"
+)
+
+const listening = PubSub | NoScript | Loading | Stale
+
+// whileListening marks the commands that a RESP2 session may use when it has subscribed.
+const whileListening Flag = 1 << 28
+
+var pubSubCommands = []*Command{
+	{
+		Name: "subscribe", Arity: -2, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Complexity: "O(1) a channel", Summary: "Listens to channels.", Syntax: "channel [channel ...]",
+		run: func(c *call) error { return c.subscribe(toChannel) },
+	},
+	{
+		Name: "psubscribe", Arity: -2, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Complexity: "O(1) a pattern", Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
+		run: func(c *call) error { return c.subscribe(toPattern) },
+	},
+	{
+		Name: "ssubscribe", Arity: -2, Flags: listening | whileListening, Group: GroupPubSub, Since: "7.0.0", Channels: many("not_key"),
+		Complexity: "O(1) a channel", Summary: "Listens to shard channels.", Syntax: "shardchannel [shardchannel ...]",
+		run: func(c *call) error { return c.subscribe(toShard) },
+	},
+	{
+		Name: "unsubscribe", Arity: -1, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Complexity: "O(1) a channel", Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
+		run: func(c *call) error { return c.unsubscribe(toChannel) },
+	},
+	{
+		Name: "punsubscribe", Arity: -1, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Complexity: "O(1) a pattern", Summary: "Stops listening to the channels that match patterns, or any.",
+		Syntax: "[pattern [pattern ...]]", run: func(c *call) error { return c.unsubscribe(toPattern) },
+	},
+	{
+		Name: "sunsubscribe", Arity: -1, Flags: listening | whileListening, Group: GroupPubSub, Since: "7.0.0", Channels: many("not_key"),
+		Complexity: "O(1) a channel", Summary: "Stops listening to shard channels, or to all.",
+		Syntax: "[shardchannel [shardchannel ...]]", run: func(c *call) error { return c.unsubscribe(toShard) },
+	},
+	{
+		Name: "publish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "2.0.0",
+		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
+		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
+		run: func(c *call) error { return c.publish(toChannel) },
+	},
+	{
+		Name: "spublish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "7.0.0", Channels: one("not_key"),
+		Complexity: "O(n), n being the number of subscribers of the channel",
+		Summary:    "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
+		run: func(c *call) error { return c.publish(toShard) },
+	},
+	{
+		Name: "pubsub", Arity: -2, Group: GroupPubSub, Since: "2.8.0", Complexity: "Depends on the subcommand",
+		Summary: "A container for commands about who listens to what.", Subcommands: pubSubSubcommands,
+	},
+}
+
+var pubSubSubcommands = []*Command{
+	{
+		Name: "pubsub|channels", Arity: -2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
+		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", run: func(c *call) error { return c.channels(toChannel) },
+	},
+	{
+		Name: "pubsub|numsub", Arity: -2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(1) a channel",
+		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", run: func(c *call) error { return c.countListeners(toChannel) },
+	},
+	{
+		Name: "pubsub|numpat", Arity: 2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(1)",
+		Summary: "Returns how many patterns somebody listens to.",
+		run: func(c *call) error {
+			return c.int(len(c.session.server.hub.names(toPattern)), nil)
+		},
+	},
+	{
+		Name: "pubsub|shardchannels", Arity: -2, Flags: PubSub | Loading | Stale, Since: "7.0.0",
+		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
+		Syntax: "[pattern]", run: func(c *call) error { return c.channels(toShard) },
+	},
+	{
+		Name: "pubsub|shardnumsub", Arity: -2, Flags: PubSub | Loading | Stale, Since: "7.0.0", Complexity: "O(1) a channel",
+		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
+		run: func(c *call) error { return c.countListeners(toShard) },
+	},
+	{
+		Name: "pubsub|help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Lists the subcommands.", run: containerHelp,
+	},
+}
+
+// verbs name the replies of subscribing to and leaving each audience.
+var verbs = [audiences][2]string{
+	toChannel: {"subscribe", "unsubscribe"}, toPattern: {"psubscribe", "punsubscribe"}, toShard: {"ssubscribe", "sunsubscribe"},
+}
+
+// subscribe replies once for each channel.
+func (c *call) subscribe(to audience) error {
+	if c.queued && to == toShard {
+		return errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+	}
+	for _, name := range c.strings(1) {
+		c.session.server.hub.subscribe(c.session, to, name)
+		c.confirm(verbs[to][0], to, name)
+	}
+	return nil
+}
+
+// unsubscribe replies once for each channel, and once if there is none to leave.
+func (c *call) unsubscribe(to audience) error {
+	s := c.session
+	names := c.strings(1)
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(s.subscribed[to]))
+	}
+	for _, name := range names {
+		s.server.hub.unsubscribe(s, to, name)
+		c.confirm(verbs[to][1], to, name)
+	}
+	if len(names) == 0 {
+		c.out.Push(3)
+		c.out.BulkString(verbs[to][1])
+		c.out.Null()
+		c.out.Int(int64(s.listensTo(to)))
+	}
+	return nil
+}
+
+func (c *call) confirm(verb string, to audience, name string) {
+	c.out.Push(3)
+	c.out.BulkString(verb)
+	c.out.BulkString(name)
+	c.out.Int(int64(c.session.listensTo(to)))
+}
+
+// listensTo is the number that replies to subscriptions tell: shard channels are counted apart.
+func (s *Session) listensTo(to audience) int {
+	if to == toShard {
+		return len(s.subscribed[toShard])
+	}
+	return len(s.subscribed[toChannel]) + len(s.subscribed[toPattern])
+}
+
+// publish posts at once, also within EXEC. What a subscriber is told of must not be lost with what the same client wrote
+// before, so the message has the ticket of that.
+func (c *call) publish(to audience) error {
+	s := c.session
+	n := s.server.hub.publish(message{to: to, channel: c.key(1), payload: c.key(2), ticket: s.ticket})
+	return c.int(n, nil)
+}
+
+func (c *call) channels(to audience) error {
+	if len(c.args) > 3 {
+		return errUnknownOrArity(c)
+	}
+	names := c.session.server.hub.names(to)
+	if len(c.args) == 3 {
+		pattern := c.key(2)
+		names = slices.DeleteFunc(names, func(name string) bool { return !structures.Match(pattern, []byte(name)) })
+	}
+	c.out.Array(len(names))
+	for _, name := range names {
+		c.out.BulkString(name)
+	}
+	return nil
+}
+
+// errUnknownOrArity is what Redis says of a subcommand with too many arguments for it.
+func errUnknownOrArity(c *call) replyError {
+	return errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try PUBSUB HELP.", clip(c.arg(1), maxQuoted))
+}
+
+func (c *call) countListeners(to audience) error {
+	names := c.strings(2)
+	c.out.Array(2 * len(names))
+	for i, n := range c.session.server.hub.count(to, names) {
+		c.out.BulkString(names[i])
+		c.out.Int(int64(n))
+	}
+	return nil
+}

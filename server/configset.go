@@ -1,0 +1,111 @@
+package server
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// tunables are the options that CONFIG SET can change.
+type tunables struct {
+	maxClients   atomic.Int64
+	idleTimeout  atomic.Int64 // nanoseconds; 0: never
+	clientMemory atomic.Int64 // bytes; 0: no limit
+}
+
+func (t *tunables) init(o *Options) {
+	t.maxClients.Store(int64(o.MaxClients))
+	t.idleTimeout.Store(int64(o.IdleTimeout))
+	t.clientMemory.Store(o.ClientMemory)
+}
+
+// tuners read the value of a setting and return what makes it so. Whatever a value may break is not among them: where the data
+// is, what clients may reach, how long a write may take.
+var tuners = map[string]func(v *Server, text string) (apply func(), err error){
+	"notify-keyspace-events": func(v *Server, text string) (func(), error) {
+		flags, err := parseNotifyFlags(text)
+		return func() { v.notify(flags) }, err
+	},
+	"maxclients": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, 1, math.MaxUint32)
+		return func() { v.tunables.maxClients.Store(n) }, err
+	},
+	"timeout": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, 0, math.MaxInt32)
+		return func() { v.tunables.idleTimeout.Store(n * int64(time.Second)) }, err
+	},
+	"maxmemory-clients": func(v *Server, text string) (func(), error) {
+		n, err := parseMemory(text)
+		return func() { v.tunables.clientMemory.Store(n) }, err
+	},
+}
+
+// parseSetting reads an integer within bounds.
+func parseSetting(text string, least, most int64) (int64, error) {
+	n, ok := parseInt([]byte(text))
+	switch {
+	case !ok:
+		return 0, replyError("argument couldn't be parsed into an integer")
+	case n < least || n > most:
+		return 0, errorf("argument must be between %d and %d inclusive", least, most)
+	}
+	return n, nil
+}
+
+// parseMemory reads a number of bytes with Redis's units: 1k is 1000, 1kb is 1024.
+func parseMemory(text string) (int64, error) {
+	lower := strings.ToLower(text)
+	digits := strings.TrimRight(lower, "bkmg")
+	factor, known := map[string]int64{
+		"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
+	}[lower[len(digits):]]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !known || err != nil || n < 0 || n > math.MaxInt64/factor {
+		return 0, replyError("argument must be a memory or percent value")
+	}
+	return n * factor, nil
+}
+
+// configSet changes all of the settings or none.
+func configSet(c *call) error {
+	if len(c.args)%2 != 0 {
+		return errSyntax
+	}
+	v := c.session.server
+	settings := v.settings()
+	var applies []func()
+	seen := map[string]bool{}
+	for i := 2; i < len(c.args); i += 2 {
+		name := strings.ToLower(c.key(i))
+		if _, known := settings[name]; !known {
+			return errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(c.arg(i), maxQuoted))
+		}
+		tune := tuners[name]
+		if tune == nil {
+			return errSetting(c.key(i), "can't set immutable config")
+		}
+		if seen[name] {
+			return errSetting(c.key(i), "duplicate parameter")
+		}
+		seen[name] = true
+	}
+	for i := 2; i < len(c.args); i += 2 {
+		apply, err := tuners[strings.ToLower(c.key(i))](v, c.key(i+1))
+		if err != nil {
+			return errSetting(c.key(i), err.Error())
+		}
+		applies = append(applies, apply)
+	}
+	for _, apply := range applies {
+		apply()
+	}
+	return c.ok()
+}
+
+func errSetting(name, why string) replyError {
+	return errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", clip([]byte(name), maxQuoted), why)
+}
+
+func configRewrite(*call) error { return replyError("ERR The server is running without a config file") }

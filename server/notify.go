@@ -1,0 +1,133 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+// notifier publishes what happens to keys, as the setting notify-keyspace-events says.
+type notifier struct {
+	flags  atomic.Uint32 // notifyFlags
+	misses atomic.Bool   // reads of keys that do not exist are told as well
+
+	mu   sync.Mutex // guards stop
+	stop func()     // listening to the store; nil while nothing is to be told
+}
+
+// notifyFlags is the setting in Redis's letters: bit i is for letter i of notifyLetters.
+type notifyFlags uint32
+
+const notifyLetters = "g$lshzxetdnKEm"
+
+// notifyAll is what the letter A stands for.
+const notifyAll = "g$lshzxetd"
+
+// notifyClasses are the events that letters stand for. Streams and modules do not exist here.
+var notifyClasses = map[byte]db.EventClass{
+	'g': structures.ClassGeneric, '$': structures.ClassString, 'l': structures.ClassList, 's': structures.ClassSet,
+	'h': structures.ClassHash, 'z': structures.ClassSortedSet, 'x': structures.ClassExpired, 'e': structures.ClassEvicted,
+	'n': structures.ClassNew,
+}
+
+func notifyBits(letters string) (f notifyFlags) {
+	for i := range len(letters) {
+		f |= 1 << strings.IndexByte(notifyLetters, letters[i])
+	}
+	return f
+}
+
+func (f notifyFlags) has(letter byte) bool { return f&notifyBits(string(letter)) != 0 }
+
+// parseNotifyFlags reads the setting.
+func parseNotifyFlags(text string) (f notifyFlags, err error) {
+	for i := range len(text) {
+		switch letter := text[i]; {
+		case letter == 'A':
+			f |= notifyBits(notifyAll)
+		case strings.IndexByte(notifyLetters, letter) >= 0:
+			f |= notifyBits(string(letter))
+		default:
+			return 0, replyError("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+		}
+	}
+	return f, nil
+}
+
+// String is the setting as CONFIG GET shows it. As in Redis, A hides n, which it does not stand for.
+func (f notifyFlags) String() string {
+	var text strings.Builder
+	rest := notifyLetters
+	if all := notifyBits(notifyAll); f&all == all {
+		text.WriteByte('A')
+		rest = "KEm"
+	}
+	for i := range len(rest) {
+		if f.has(rest[i]) {
+			text.WriteByte(rest[i])
+		}
+	}
+	return text.String()
+}
+
+// notify changes the setting.
+func (v *Server) notify(f notifyFlags) {
+	n := &v.notifier
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stop != nil {
+		n.stop()
+		n.stop = nil
+	}
+	var classes db.EventClass
+	channels := f.has('K') || f.has('E')
+	if channels {
+		for letter, class := range notifyClasses {
+			if f.has(letter) {
+				classes |= class
+			}
+		}
+	}
+	n.flags.Store(uint32(f))
+	n.misses.Store(channels && f.has('m'))
+	if classes != 0 {
+		n.stop = v.store.OnEvents(classes, func(e db.Event) { v.publishEvent(e.Namespace, e.Kind.String(), e.Key, e.Ticket) })
+	}
+}
+
+// publishEvent tells of an event on the two channels of it. It is called with the key locked.
+func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket) {
+	if v.hub.listening.Load() == 0 {
+		return
+	}
+	flags := notifyFlags(v.notifier.flags.Load())
+	at := "@" + strconv.Itoa(namespace) + "__:"
+	if flags.has('K') {
+		v.hub.publish(message{channel: "__keyspace" + at + key, payload: event, ticket: ticket})
+	}
+	if flags.has('E') {
+		v.hub.publish(message{channel: "__keyevent" + at + event, payload: key, ticket: ticket})
+	}
+}
+
+// tellMisses tells of the keys that a command was to read and that do not exist, if somebody wants to know. As in Redis
+// looking at how a key is stored is not reading it.
+func (c *call) tellMisses() error {
+	v := c.session.server
+	if !v.notifier.misses.Load() || c.tx == nil || c.command.Flags&ReadOnly == 0 || c.command.parent != nil {
+		return nil
+	}
+	for _, key := range c.command.appendKeys(nil, c.args) {
+		switch exists, err := c.tx.Key(key).Exists(); {
+		case err != nil:
+			return err
+		case !exists:
+			v.publishEvent(c.tx.Namespace(), "keymiss", key, 0)
+		}
+	}
+	return nil
+}

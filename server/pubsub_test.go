@@ -1,0 +1,351 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server"
+)
+
+// pubSubScripts are conversations as scripts has them. Published messages are read with < by who hears them.
+var pubSubScripts = map[string]string{
+	"a channel": `
+		a: SUBSCRIBE c
+		b: PUBLISH c hello
+		a: <
+		b: PUBLISH d nobody
+		a: UNSUBSCRIBE c
+		b: PUBLISH c nobody`,
+	"several channels and patterns": `
+		a: ~SUBSCRIBE c d c
+		a: <
+		a: <
+		a: <
+		a: ~PSUBSCRIBE c* [cd]
+		a: <
+		a: <
+		b: SUBSCRIBE d
+		c: PUBLISH d x
+		a: <
+		a: <
+		b: <
+		c: PUBSUB NUMSUB c d e
+		c: PUBSUB NUMPAT
+		c: PUBSUB CHANNELS d*
+		c: PUBSUB CHANNELS nope
+		c: PUBSUB NUMSUB`,
+	"what a subscriber may do": `
+		a: SUBSCRIBE c
+		a: GET k
+		a: PING
+		a: PING x
+		a: PING x y
+		a: MULTI
+		a: nope
+		a: CLIENT ID
+		a: PUBLISH c x
+		a: SSUBSCRIBE s
+		a: PSUBSCRIBE p*
+		a: UNSUBSCRIBE c
+		a: GET k
+		a: PUNSUBSCRIBE p*
+		a: SUNSUBSCRIBE s
+		a: GET k
+		a: PING`,
+	"reset": `
+		a: SUBSCRIBE c
+		a: SSUBSCRIBE s
+		a: RESET
+		a: GET k
+		b: PUBLISH c x
+		b: SPUBLISH s x`,
+	"quit": `
+		a: SUBSCRIBE c
+		a: QUIT
+		b: PUBLISH c x`,
+	"gone": `
+		a: SUBSCRIBE c
+		a: quit
+		b: PUBLISH c x
+		b: PUBSUB CHANNELS`,
+	"leaving all": `
+		a: UNSUBSCRIBE
+		a: PUNSUBSCRIBE
+		a: SUNSUBSCRIBE
+		a: UNSUBSCRIBE never
+		a: SUBSCRIBE c
+		a: PSUBSCRIBE p
+		a: UNSUBSCRIBE
+		a: PUNSUBSCRIBE
+		a: PING`,
+	"shard channels": `
+		a: ~SSUBSCRIBE s t
+		a: <
+		a: <
+		a: PSUBSCRIBE *
+		b: SUBSCRIBE s
+		c: SPUBLISH s x
+		a: <
+		c: PUBLISH s y
+		a: <
+		b: <
+		c: PUBSUB SHARDNUMSUB s t u
+		c: PUBSUB SHARDCHANNELS t
+		c: PUBSUB CHANNELS
+		a: SUNSUBSCRIBE t`,
+	"RESP3": `
+		a: HELLO3
+		a: SUBSCRIBE c
+		a: SET k v
+		b: PUBLISH c x
+		a: <
+		a: GET k
+		a: PING
+		a: PSUBSCRIBE c*
+		b: PUBLISH c y
+		a: <
+		a: <
+		a: UNSUBSCRIBE`,
+	"a pattern waits while its client is blocked": `
+		a: HELLO3
+		a: SUBSCRIBE c
+		a: ~BLPOP k 0
+		b: PUBLISH c x
+		a: <
+		b: RPUSH k v
+		a: <`,
+	"within a transaction": `
+		b: SUBSCRIBE c
+		a: MULTI
+		a: PUBLISH c x
+		a: SSUBSCRIBE s
+		a: SUBSCRIBE d
+		a: EXEC
+		b: <
+		a: PING
+		a: GET k`,
+	"names of keys and events": `
+		a: CONFIG SET notify-keyspace-events KEA
+		b: PSUBSCRIBE __key*
+		a: SET k v EX 100
+		b: <
+		b: <
+		b: <
+		b: <
+		a: SELECT 3
+		a: MULTI
+		a: LPUSH l x y
+		a: LPOP l 2
+		a: EXEC
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <`,
+	"keys that are missed": `
+		a: CONFIG SET notify-keyspace-events Em
+		b: PSUBSCRIBE __key*
+		a: GET none
+		b: <
+		a: SET k v
+		a: MGET k l m
+		b: <
+		b: <
+		a: HGET h f
+		b: <
+		a: EXISTS none
+		b: <`,
+	"a push and who waited for it": `
+		a: CONFIG SET notify-keyspace-events Klg
+		b: PSUBSCRIBE __key*
+		c: ~BLPOP k 0
+		a: RPUSH k x
+		c: <
+		b: <
+		b: <
+		b: <`,
+	"settings": `
+		a: CONFIG SET notify-keyspace-events KEA
+		a: CONFIG GET notify-keyspace-events
+		a: CONFIG SET notify-keyspace-events g$lshzxetdn
+		a: CONFIG GET notify-keyspace-events
+		a: CONFIG SET notify-keyspace-events nmEKxA
+		a: CONFIG GET notify-keyspace-events
+		a: CONFIG SET notify-keyspace-events mxzKl
+		a: CONFIG GET notify-keyspace-events
+		a: CONFIG SET notify-keyspace-events KEy
+		a: CONFIG SET maxclients 0
+		a: CONFIG SET maxclients x
+		a: CONFIG SET timeout -1
+		a: CONFIG SET timeout 10 TIMEOUT 11
+		a: CONFIG SET timeout 10 nope 1
+		a: CONFIG SET timeout 10 databases 1
+		a: CONFIG SET timeout 10 maxclients
+		a: CONFIG SET timeout
+		a: CONFIG SET maxmemory-clients 1gb timeout 77
+		a: CONFIG GET maxmemory-clients
+		a: CONFIG GET timeout
+		a: CONFIG SET maxmemory-clients 1x
+		a: CONFIG SET maxmemory-clients 0 timeout 0
+		a: CONFIG REWRITE
+		a: CONFIG RESETSTAT`,
+	"errors": `
+		a: SUBSCRIBE
+		a: PUBLISH c
+		a: PUBSUB
+		a: PUBSUB NOPE
+		a: PUBSUB CHANNELS a b
+		a: PUBSUB NUMPAT x`,
+}
+
+func TestPubSubAgreesWithRedis(t *testing.T) {
+	redis := startRedis(t)
+	address := redis.conn.RemoteAddr().String()
+	for name, script := range pubSubScripts {
+		t.Run(name, func(t *testing.T) {
+			for _, args := range [][]string{{"flushall"}, {"config", "set", "notify-keyspace-events", ""}} {
+				if _, err := redis.do(args); err != nil {
+					t.Fatal(err)
+				}
+			}
+			theirs := talk(t, address, script)
+			ours := talk(t, serveUnix(t), script)
+			for i := range ours {
+				if ours[i] != theirs[i] && !strings.Contains(ours[i], "Try PUBSUB HELP") {
+					t.Errorf("stave %s, redis %s", ours[i], theirs[i])
+				}
+			}
+		})
+	}
+}
+
+// TestPublishToOneself: since Redis 7.2 the message comes behind the reply.
+func TestPublishToOneself(t *testing.T) {
+	_, address := serve(t, nil)
+	a := dial(t, address)
+	a.send("HELLO 3\r\n")
+	if _, err := resp.NewDecoder(a.in).Read(); err != nil {
+		t.Fatal(err)
+	}
+	a.send("SUBSCRIBE c\r\n")
+	a.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+	a.send("PUBLISH c x\r\nPUBLISH d y\r\nPING\r\n")
+	a.expect(":1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n:0\r\n+PONG\r\n")
+}
+
+// TestSlowSubscriber publishes to a client that reads nothing until it is cut off. The publisher never waits for it.
+func TestSlowSubscriber(t *testing.T) {
+	v, address := serve(t, &server.Options{WriteTimeout: time.Hour})
+	slow, publisher := dial(t, address), dial(t, address)
+	slow.send("SUBSCRIBE c\r\n")
+	slow.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+	message := resp.AppendCommandStrings(nil, "PUBLISH", "c", strings.Repeat("x", 1<<20))
+	for i := 0; ; i++ {
+		publisher.send(string(message))
+		heard, err := publisher.in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heard == ":0\r\n" {
+			break // the client is gone
+		}
+		if i == 100 {
+			t.Fatal("100 MiB wait for a client that reads nothing")
+		}
+	}
+	if info := v.Info("stats"); !strings.Contains(info, "client_output_buffer_limit_disconnections:1\r\n") {
+		t.Error(info)
+	}
+	if _, err := io.Copy(io.Discard, slow.Conn); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+		t.Error(err)
+	}
+}
+
+// TestSubscriberInList looks at what CLIENT LIST and CLIENT KILL make of a subscriber.
+func TestSubscriberInList(t *testing.T) {
+	_, address := serve(t, nil)
+	a, b := dial(t, address), dial(t, address)
+	a.send("*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n$1\r\nd\r\n*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\np\r\n")
+	a.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:3\r\n")
+	decoder := resp.NewDecoder(b.in)
+	for command, want := range map[string]int{"CLIENT LIST": 2, "CLIENT LIST TYPE normal": 1, "CLIENT LIST TYPE pubsub": 1, "CLIENT LIST TYPE master": 0} {
+		b.send(command + "\r\n")
+		reply, err := decoder.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(reply.Text, []byte("\n")); n != want {
+			t.Errorf("%s: %d clients, want %d", command, n, want)
+		}
+		if want == 1 && bytes.Contains(reply.Text, []byte(" flags=P ")) != strings.HasSuffix(command, "pubsub") {
+			t.Errorf("%s: %s", command, reply.Text)
+		}
+		if want == 2 && !bytes.Contains(reply.Text, []byte(" sub=2 psub=1 ssub=0 ")) {
+			t.Errorf("%s: %s", command, reply.Text)
+		}
+	}
+	b.send("CLIENT KILL TYPE pubsub\r\n")
+	if reply, err := decoder.Read(); err != nil || reply.Int != 1 {
+		t.Fatal(reply, err)
+	}
+	a.expectEnd()
+}
+
+// TestMessagesInOrder has several publishers and subscribers: all who hear two messages hear them in the same order, and each
+// publisher's in the order in which it sent them.
+func TestMessagesInOrder(t *testing.T) {
+	const publishers, subscribers, each = 3, 3, 200
+	_, address := serve(t, nil)
+	heard := make([]chan string, subscribers)
+	for i := range heard {
+		s := dial(t, address)
+		s.send("SUBSCRIBE c\r\n")
+		s.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+		heard[i] = make(chan string, 1)
+		go func() {
+			var all strings.Builder
+			decoder := resp.NewDecoder(s.in)
+			for range publishers * each {
+				reply, err := decoder.Read()
+				if err != nil || len(reply.Items) != 3 {
+					break
+				}
+				all.Write(reply.Items[2].Text)
+				all.WriteByte(' ')
+			}
+			heard[i] <- all.String()
+		}()
+	}
+	for p := range publishers {
+		c := dial(t, address)
+		go func() {
+			for i := range each {
+				_, _ = fmt.Fprintf(c.Conn, "PUBLISH c %d:%d\r\n", p, i) // what is missing is missed below
+			}
+		}()
+	}
+	first := <-heard[0]
+	for p := range publishers {
+		at := 0
+		for i := range each {
+			next := strings.Index(first[at:], fmt.Sprintf("%d:%d ", p, i))
+			if next < 0 {
+				t.Fatalf("message %d of publisher %d is not where it should be", i, p)
+			}
+			at += next
+		}
+	}
+	for _, other := range heard[1:] {
+		if <-other != first {
+			t.Error("two subscribers heard the messages in different orders")
+		}
+	}
+}
