@@ -218,17 +218,19 @@ func (t *Tx) holds(keys []string) bool {
 }
 
 // HandOver gives what the transaction has written so far to those who wait for it, as its end does by itself. It is for a
-// transaction that runs several commands which were not asked for as one.
-func (t *Tx) HandOver() {
+// transaction that runs several commands which were not asked for as one. It reports false if somebody is left who touches keys
+// that the transaction has not locked: he is served right behind its end, which had better come now.
+func (t *Tx) HandOver() bool {
 	c := t.changes
 	if c == nil {
-		return
+		return true
 	}
 	for ; c.offered < len(c.touched); c.offered++ {
 		p := c.touched[c.offered]
 		t.store.watchers.note(p)
 		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
 	}
+	return len(c.deferred) == 0
 }
 
 // offer serves those who wait for a key, as long as it holds what they want. What they do may touch other keys.

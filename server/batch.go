@@ -49,8 +49,8 @@ func (s *Session) gather(command *Command, args [][]byte) bool {
 	return true
 }
 
-// runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for the client before that,
-// the parser goes back to the first command that was not executed.
+// runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for the client before that, or
+// others must be served, the parser goes back to the first command that was not executed.
 func (s *Session) runBatch() bool {
 	b := &s.batch
 	b.done = 0
@@ -83,13 +83,13 @@ func (s *Session) runBatch() bool {
 // batchUnit is the transaction of a batch.
 func (s *Session) batchUnit() error { return s.unit(s.batch.writes, s.batch.keys, s.batchTx) }
 
-// batchBody executes the requests in a transaction, until enough replies wait for the client.
+// batchBody executes the requests in a transaction, until enough replies wait for the client or others must be served.
 func (s *Session) batchBody(tx *db.Tx) error {
 	for i := range s.batch.requests {
 		r := &s.batch.requests[i]
 		t := s.tallyFor(r.command)
 		t.calls++
-		from := s.out.Len()
+		from, handedOver := s.out.Len(), true
 		s.call = call{session: s, command: r.command, args: r.args, first: r.first, tx: tx, out: &s.out}
 		failed, err := s.step(&s.call, from+s.server.options.MaxReply)
 		switch {
@@ -100,11 +100,11 @@ func (s *Session) batchBody(tx *db.Tx) error {
 		case r.command.Flags&ReadOnly != 0:
 			t.countRead(s.out.Bytes()[from:])
 		default:
-			// Who waits comes before the next command, as if each were alone.
-			tx.HandOver()
+			// Who waits comes before the next command, as if each were alone: if need be by ending the batch here.
+			handedOver = tx.HandOver()
 		}
 		s.batch.done++
-		if s.Paused() {
+		if s.Paused() || !handedOver {
 			break
 		}
 	}

@@ -34,6 +34,11 @@ var scripts = map[string]string{
 		a: ~BLPOP k 0
 		b: *RPUSH k x | LLEN k | RPUSH k y | LRANGE k 0 -1
 		a: <`,
+	"a move is over before the next command of the pusher": `
+		a: ~BRPOPLPUSH k m 0
+		b: *LPUSH k c | ZADD k 3 d | LLEN m | LPUSH l 1 2
+		a: <
+		b: ZRANGE k 0 -1`,
 	"a transaction is over before anybody is served": `
 		a: ~BLPOP k 0
 		b: MULTI

@@ -100,11 +100,16 @@ func (p *pair) shrink(sequence [][]string, reopen bool, difference string) ([][]
 			sequence, reopen, difference = sequence[:at], false, d
 		}
 	}
+	return shrink(sequence, difference, func(shorter [][]string) (string, int) { return p.replay(shorter, reopen) })
+}
+
+// shrink drops steps of a sequence as long as replay tells of a difference, for a minute at most.
+func shrink[T any](sequence []T, difference string, replay func([]T) (difference string, at int)) ([]T, string) {
 	deadline := time.Now().Add(time.Minute)
 	for size := len(sequence) / 2; size > 0; size /= 2 {
 		for from := 0; from+size <= len(sequence) && time.Now().Before(deadline); {
 			shorter := slices.Concat(sequence[:from], sequence[from+size:])
-			if d, at := p.replay(shorter, reopen); d != "" {
+			if d, at := replay(shorter); d != "" {
 				sequence, difference = shorter[:at], d
 			} else {
 				from += size

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -246,11 +247,11 @@ func (k *Keys) append(keys []string, args [][]byte) []string {
 	case k.Keyword != "":
 		return k.appendBehind(keys, args)
 	case k.Counted:
-		n, ok := parseInt(args[k.First])
-		if !ok || n <= 0 || n > int64(len(args)-k.First-1) {
+		n := leadingInt(args[k.First])
+		if n <= 0 || n > len(args)-k.First-1 {
 			return keys
 		}
-		first, last, step = k.First+1, k.First+int(n), 1
+		first, last, step = k.First+1, k.First+n, 1
 	case k.Last < 0:
 		last = len(args) + k.Last
 	}
@@ -258,6 +259,18 @@ func (k *Keys) append(keys []string, args [][]byte) []string {
 		keys = append(keys, string(args[i]))
 	}
 	return keys
+}
+
+// leadingInt reads the digits that b starts with, as COMMAND GETKEYS does of Redis; the handlers are strict. What is beyond any number of
+// arguments is as good as that.
+func leadingInt(b []byte) (n int) {
+	for _, c := range bytes.TrimPrefix(bytes.TrimLeft(b, " \t\r\n\v\f"), []byte("+")) {
+		if c < '0' || c > '9' || n > 1<<20 {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
 }
 
 // appendBehind appends the arguments behind a keyword. Wherever it stands more than once, all are taken: to lock too many keys
