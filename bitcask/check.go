@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/stavedb/stave/internal/ordered"
@@ -53,6 +54,9 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 	defer s.upkeep.Unlock()
 	if s.closed.Load() {
 		return c.result, ErrClosed
+	}
+	for _, d := range s.recovery.Damage {
+		c.found("I2", d.File, d.Offset, "", "%s", d.Reason)
 	}
 	for _, sg := range s.segments.Load().all() {
 		if err := c.segment(sg); err != nil {
@@ -117,7 +121,9 @@ func (c *checker) segment(sg *segment) error {
 			c.result.Records += fr.records
 			return c.segmentEnd(sg, fr, hint)
 		case errors.As(err, &bad):
-			c.found("I2", sg.name, bad.at, "", "%s", bad.reason)
+			if !slices.ContainsFunc(c.s.recovery.Damage, func(d CorruptError) bool { return d.File == sg.name && d.Offset == bad.at }) {
+				c.found("I2", sg.name, bad.at, "", "%s", bad.reason)
+			}
 			return nil // nothing behind a bad frame can be told apart here
 		case err != nil:
 			return err

@@ -305,7 +305,11 @@ func (f *feed) read(r *reader, sg *segment) error {
 		f.scanned++
 		f.mu.Unlock()
 	}
-	err := f.readData(r, newFramesAfter(sg, f.after.segment(sg.id)))
+	fr := newFramesAfter(sg, f.after.segment(sg.id))
+	if sg.sealed() {
+		fr.end -= footerSize // which has been read
+	}
+	err := f.readData(r, fr)
 	if err == io.EOF {
 		return nil
 	}
@@ -433,6 +437,7 @@ func (b *batch) keep(bytes []byte) []byte {
 
 // frame reads one frame and judges the end.
 func (f *feed) frame(fr *frames) ([]entry, error) {
+	at := fr.pos
 	entries, err := fr.next()
 	var bad *badFrame
 	switch {
@@ -440,11 +445,11 @@ func (f *feed) frame(fr *frames) ([]entry, error) {
 		return entries, err
 	case !fr.sg.sealed():
 		if err := f.s.judgeTail(fr, bad); err != nil {
-			return nil, err
+			return f.mendFrame(fr, at, err)
 		}
 		return nil, io.EOF
 	case bad != nil:
-		return nil, &CorruptError{fr.sg.name, bad.at, bad.reason}
+		return f.mendFrame(fr, at, &CorruptError{fr.sg.name, bad.at, bad.reason})
 	}
 	return nil, err
 }

@@ -208,8 +208,9 @@ func (c *indexContents) segment(id uint32) indexSegment {
 }
 
 // fits reports whether the contents agree with the files there are: every
-// segment is still listed, and holds what it held.
-func (c *indexContents) fits(ss *segmentSet) bool {
+// segment is still listed, and holds what it held. If that cannot be read, it
+// can be passed over.
+func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	for _, is := range c.segments {
 		sg := ss.find(is.id)
 		if sg == nil || is.length < segmentHeaderSize || int64(is.length) > sg.size.Load() {
@@ -218,7 +219,11 @@ func (c *indexContents) fits(ss *segmentSet) bool {
 		if sg.sealed() && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
 			return false
 		}
-		if end, err := sg.endSum(int64(is.length)); err != nil || end != is.end {
+		end, err := sg.endSum(int64(is.length))
+		if err == nil && end != is.end {
+			err = &CorruptError{sg.name, max(int64(is.length)-indexEndBytes, 0), "not what the index has seen"}
+		}
+		if err != nil && pass(is, err) != nil {
 			return false
 		}
 	}

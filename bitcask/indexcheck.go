@@ -57,7 +57,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !ix.fits(s.segments.Load()) {
+	if !ix.fits(s.segments.Load(), func(_ indexSegment, err error) error { return err }) {
 		return false, nil
 	}
 	seen := newLocations(s.segments.Load())

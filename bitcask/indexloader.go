@@ -54,7 +54,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.fits(s.segments.Load()) {
+	if !c.fits(s.segments.Load(), s.vouch) {
 		return nil, errIndex
 	}
 	s.spaces.mu.Lock()

@@ -298,14 +298,15 @@ func swapBody(out []uint32, in []sealedInfo) []byte {
 }
 
 // readManifest opens and replays the manifest. torn reports a tail that was
-// never relied upon; it is overwritten by the next edit.
-func readManifest(fsys vfs.FS, dir string, mode vfs.Mode) (m *manifest, torn bool, err error) {
+// never relied upon; it is overwritten by the next edit. pass is asked about
+// damage that can be mended; nil: none is.
+func readManifest(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error) (m *manifest, torn bool, err error) {
 	f, err := fsys.Open(filepath.Join(dir, manifestName), mode)
 	if err != nil {
 		return nil, false, err
 	}
 	m = &manifest{fs: fsys, dir: dir, file: f, sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1}
-	torn, err = m.replay()
+	torn, err = m.replay(pass)
 	if err == nil && torn && mode != vfs.ReadOnly {
 		err = f.Truncate(m.size)
 	}
@@ -323,7 +324,7 @@ func readManifest(fsys vfs.FS, dir string, mode vfs.Mode) (m *manifest, torn boo
 	return m, torn, nil
 }
 
-func (m *manifest) replay() (torn bool, err error) {
+func (m *manifest) replay(pass func(error) error) (torn bool, err error) {
 	size, err := m.file.Size()
 	if err != nil {
 		return false, err
@@ -336,12 +337,16 @@ func (m *manifest) replay() (torn bool, err error) {
 	if _, err := m.file.ReadAt(b, 0); err != nil {
 		return false, fmt.Errorf("reading manifest: %w", err)
 	}
-	if err := m.parseManifestHeader(b); err != nil {
+	if err := m.parseManifestHeader(b); err != nil && (pass == nil || !m.mendHeader(b) || pass(err) != nil) {
 		return false, err
 	}
 	pos := manifestHeaderSize
 	for pos < len(b) {
 		typ, body, ok := m.editAt(b, pos)
+		if !ok && pass != nil && m.mendEdit(b, pos) {
+			typ, body, _ = m.editAt(b, pos)
+			ok = pass(&CorruptError{manifestName, int64(pos), "edit checksum"}) == nil
+		}
 		if !ok {
 			break
 		}

@@ -48,7 +48,7 @@ func TestManifestOfManySegments(t *testing.T) {
 	if err := m.close(); err != nil {
 		t.Fatal(err)
 	}
-	again, torn, err := readManifest(fs, "d", vfs.ReadWrite)
+	again, torn, err := readManifest(fs, "d", vfs.ReadWrite, nil)
 	if err != nil || torn {
 		t.Fatal(torn, err)
 	}

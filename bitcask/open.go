@@ -28,7 +28,7 @@ func (s *Store) openManifest() (err error) {
 		}
 	}
 	var torn bool
-	s.man, torn, err = readManifest(s.opts.FS, s.dir, s.mode())
+	s.man, torn, err = readManifest(s.opts.FS, s.dir, s.mode(), s.passing())
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.recovery.TornManifest = torn
 		return err
@@ -68,10 +68,7 @@ func (s *Store) openSegments() error {
 	}
 	var list []*segment
 	open := func(id uint32) (*segment, error) {
-		if !s.present[dataName(id)] {
-			return nil, fmt.Errorf("%s: %w", dataName(id), ErrMissing)
-		}
-		sg, err := openSegment(s.opts.FS, s.dir, s.man.store, id, s.mode())
+		sg, err := s.openSegment(id)
 		if err == nil {
 			list = append(list, sg)
 			s.segments.Store(newSegmentSet(list)) // so that release closes it
@@ -83,11 +80,8 @@ func (s *Store) openSegments() error {
 		if err != nil {
 			return err
 		}
-		if err := sg.readFooter(); err != nil {
+		if err := s.bind(sg, si); err != nil {
 			return err
-		}
-		if sg.info() != si {
-			return &CorruptError{sg.name, int64(si.length), "footer does not agree with the manifest"}
 		}
 		sg.mapTo(s.mapFor(sg))
 	}
@@ -96,6 +90,9 @@ func (s *Store) openSegments() error {
 	for _, id := range slices.Backward(s.man.tail) {
 		sg, err := open(id)
 		if err != nil {
+			return err
+		}
+		if err := s.bindTail(sg); err != nil {
 			return err
 		}
 		s.tail = slices.Insert(s.tail, 0, sg)
@@ -113,7 +110,7 @@ func (s *Store) mapLength() int {
 }
 
 func (s *Store) mapFor(sg *segment) int {
-	if s.opts.NoMapping {
+	if s.opts.NoMapping || sg.damaged {
 		return 0
 	}
 	if sg.sealed() {
@@ -192,7 +189,7 @@ func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
-	now, _, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly)
+	now, _, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, nil)
 	if err != nil {
 		return false
 	}

@@ -46,6 +46,12 @@ type Options struct {
 	// ReadOnly opens without the lock, beside a live writer, and changes not
 	// one byte. It sees the store as it was at Open. Default: false.
 	ReadOnly bool
+	// ReadDamaged opens for reading, as ReadOnly does, also where Open otherwise
+	// fails with a *CorruptError or ErrMissing, if the damage can be narrowed
+	// down to keys: these give a *CorruptError, all others are as they were.
+	// Recovery().Damage lists what was passed over. If it cannot, Open fails all
+	// the same: anything could be stale. Default: false.
+	ReadDamaged bool
 	// NoMapping reads with pread instead of through mappings. Default: false.
 	NoMapping bool
 	// NoHints neither reads nor writes hint files. Default: false.
@@ -80,6 +86,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		r = *o
 	}
+	r.ReadOnly = r.ReadOnly || r.ReadDamaged
 	if r.SyncEvery <= 0 {
 		r.SyncEvery = time.Second
 	}

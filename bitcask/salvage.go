@@ -142,7 +142,7 @@ func (v *salvager) run(out string) error {
 
 // list finds the segments: those that the manifest names, or all there are.
 func (v *salvager) list() (ids []uint32, err error) {
-	m, _, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly)
+	m, _, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly, nil)
 	if err == nil {
 		v.store, v.man = m.store, m
 		return m.listed(), m.close()

@@ -89,7 +89,6 @@ func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err e
 	if raw, err = fr.window(int64(h.size)); err != nil {
 		return nil, h, nil, err
 	}
-	fr.entries = fr.entries[:0]
 	if h.footer {
 		if h.sum != fr.sg.seal.sum(at+frameHeaderSize, raw[frameHeaderSize:]) {
 			return nil, h, nil, &badFrame{fr.pos, "footer checksum"}
@@ -98,21 +97,35 @@ func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err e
 		fr.pos += int64(h.size)
 		return raw, h, nil, nil
 	}
-	records, maxSeq := fr.records, fr.maxSeq
-	bad, ok, err := eachRecord(raw, &h, fr.sg.seal, at, fr.collect)
+	entries, bad, ok, err := fr.take(raw, &h)
 	if err != nil {
 		return nil, h, nil, err
 	}
 	if !ok {
-		fr.records, fr.maxSeq = records, maxSeq // the records before the bad one do not count
 		return nil, h, nil, &badFrame{int64(bad), "record checksum"}
+	}
+	return raw, h, entries, nil
+}
+
+// take goes on behind the frame at pos, whose header has verified, with its entries. If a record does not verify it
+// reports where.
+func (fr *frames) take(raw []byte, h *frameHeader) (entries []entry, bad uint32, ok bool, err error) {
+	fr.entries = fr.entries[:0]
+	records, maxSeq := fr.records, fr.maxSeq
+	bad, ok, err = eachRecord(raw, h, fr.sg.seal, uint32(fr.pos), fr.collect)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if !ok {
+		fr.records, fr.maxSeq = records, maxSeq // the records before the bad one do not count
+		return nil, bad, false, nil
 	}
 	for i := range fr.entries {
 		fr.minSeq, fr.maxSeq = min(fr.minSeq, fr.entries[i].seq), max(fr.maxSeq, fr.entries[i].seq)
 	}
 	fr.synced = max(fr.synced, int64(h.synced))
 	fr.pos += int64(h.size)
-	return raw, h, fr.entries, nil
+	return fr.entries, 0, true, nil
 }
 
 var errFollower = errors.New("a record that follows another stands alone")

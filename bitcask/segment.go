@@ -103,6 +103,7 @@ type segment struct {
 	// During Open, of an unsealed segment.
 	end     int64 // where its valid frames end
 	footed  bool  // with a footer
+	damaged bool  // its file is not what the manifest says: damage.go
 	dropped bool  // what it holds was never on disk as far as the log is concerned
 }
 

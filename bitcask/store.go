@@ -57,13 +57,14 @@ type Store struct {
 
 // Recovery says what Open found and did.
 type Recovery struct {
-	TornBytes    int64    // cut off the end of the active segment: never acknowledged as durable
-	TornManifest bool     // the manifest ended in an edit nothing relied on
-	Removed      []string // files that an interrupted rotation or merge left
-	Unknown      []string // files that are not ours; untouched
-	Indexed      bool     // the file INDEX spared replaying the log from its beginning
-	Replayed     uint64   // records replayed
-	Scanned      int      // sealed segments read in full for want of a good hint
+	TornBytes    int64          // cut off the end of the active segment: never acknowledged as durable
+	TornManifest bool           // the manifest ended in an edit nothing relied on
+	Removed      []string       // files that an interrupted rotation or merge left
+	Unknown      []string       // files that are not ours; untouched
+	Indexed      bool           // the file INDEX spared replaying the log from its beginning
+	Replayed     uint64         // records replayed
+	Scanned      int            // sealed segments read in full for want of a good hint
+	Damage       []CorruptError // passed over: Options.ReadDamaged
 	Took         time.Duration
 }
 

@@ -26,6 +26,9 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	if s.man.closedID == sg.id && end < int64(s.man.closedLen) {
 		return &CorruptError{sg.name, at, reason + ", before the end of the last clean close"}
 	}
+	if sg.damaged && bad != nil {
+		return &CorruptError{sg.name, at, reason + ", in a file whose header is damaged too"}
+	}
 	sg.end, sg.footed = end, fr.footer
 	sg.foot = footer{}
 	if fr.records > 0 {

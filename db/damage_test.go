@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	damageStride = flag.Int("damage.stride", 2, "the damage test makes one in so many of the flips, cuts and zeros")
+	damageStride = flag.Int("damage.stride", 3, "the damage test makes one in so many of the flips, cuts and zeros")
 	damageTurn   = flag.Int("damage.turn", -1, "which of them (-1: a random choice)")
 	damageReport = flag.String("damage.table", "", "write what became of the damage to this file, as a table")
 )
@@ -256,14 +256,15 @@ type outcome int
 const (
 	asItWas     outcome = iota // every key, and nothing was cut off
 	keyErrors                  // some keys give errors that name the place, all others are as they were
-	notOpened                  // with an error that names the place
+	readable                   // not opened, with an error that names the place; opened for reading what is left, as it was or keyErrors
+	notOpened                  // not even for reading what is left
 	lastDropped                // the last commit is taken for one that was cut short: nothing came after it
 	tailDropped                // the same of more, of which nothing is left that could tell
 	outcomes
 )
 
 func (o outcome) String() string {
-	return [...]string{"as it was", "error on the keys", "not opened", "last commit dropped", "tail dropped"}[o]
+	return [...]string{"as it was", "error on the keys", "not opened; readable", "not opened", "last commit dropped", "tail dropped"}[o]
 }
 
 // verdict opens a damaged store, as reader or as writer, and tells what became of it.
@@ -275,7 +276,9 @@ func (x *damageTest) verdict(f *fault) outcome {
 	o := damageOptions(mem)
 	o.ReadOnly = x.n%4 != 0
 	out := x.open(f, o)
-	if !o.ReadOnly { // what it left opens as well as it did, or says why not
+	if out == notOpened {
+		out = x.openDamaged(f, mem)
+	} else if !o.ReadOnly { // what it left opens as well as it did, or says why not
 		o.ReadOnly = true
 		again := x.open(f, o)
 		if again != out && again != notOpened && !(out >= lastDropped && again == asItWas) {
@@ -286,6 +289,22 @@ func (x *damageTest) verdict(f *fault) outcome {
 		x.Errorf("%s: left open: %q", f.what, leaks)
 	}
 	return out
+}
+
+// openDamaged opens a store for reading what is left of it. One flipped bit takes no more than one record away.
+func (x *damageTest) openDamaged(f *fault, mem *vfs.Mem) outcome {
+	x.Helper()
+	o := damageOptions(mem)
+	o.ReadDamaged = true
+	switch out := x.open(f, o); {
+	case out == asItWas, out == keyErrors:
+		return readable
+	case out != notOpened:
+		x.Errorf("%s: not opened, and when opened for reading what is left: %v", f.what, out)
+	case f.kind == flipped:
+		x.Errorf("%s: one flipped bit, and not even what is left can be read", f.what)
+	}
+	return notOpened
 }
 
 func (x *damageTest) open(f *fault, o *db.Options) outcome {

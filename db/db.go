@@ -98,7 +98,7 @@ func Open(dir string, o *Options) (*Store, error) {
 // the log says since. Without a good TTL file the log says it all.
 func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	o := bitcask.Options{
-		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly,
+		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly, ReadDamaged: c.opts.ReadDamaged,
 		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, NoIndex: c.opts.NoIndex, Logger: c.opts.Logger, FS: c.opts.FS,
 	}
 	var cp checkpoint

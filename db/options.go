@@ -34,6 +34,10 @@ type Options struct {
 	// ReadOnly opens beside a live writer, changes not one byte, and sees the
 	// store as it was at Open. Default: false.
 	ReadOnly bool
+	// ReadDamaged opens a damaged store for reading, as ReadOnly does, if the
+	// damage can be narrowed down to keys: these give a *bitcask.CorruptError, all
+	// others are as they were. See bitcask.Options. Default: false: Open fails.
+	ReadDamaged bool
 	// NoMapping reads with pread instead of through mappings. Default: false.
 	NoMapping bool
 	// NoHints neither reads nor writes hint files. Default: false.
@@ -60,6 +64,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		r = *o
 	}
+	r.ReadOnly = r.ReadOnly || r.ReadDamaged
 	if r.Namespaces <= 0 {
 		r.Namespaces = 16
 	}

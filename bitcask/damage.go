@@ -1,0 +1,234 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Reading a damaged store (Options.ReadDamaged). What Open would refuse is passed over, as long as something that verifies
+// says which keys the damage is about: those give errors, and all others are as they were. Three things can say so.
+//
+//   - The hint of a sealed segment, and the manifest: neither header nor footer nor any frame is needed then.
+//   - The INDEX, as far as it goes.
+//   - The frame itself, if a single flipped bit is all that is wrong with it. The same goes for the manifest.
+//
+// Where none of them does, a newer value, a delete, a deadline or a flush of any key may be what is lost, so nothing older
+// can be trusted: the store is not opened. Salvage copies what is left of it.
+
+// pass notes damage that can be done without, if that is what err is and the store is open for that; else it returns err.
+func (s *Store) pass(err error) error {
+	c := (*CorruptError)(nil)
+	if !s.opts.ReadDamaged || !errors.As(err, &c) {
+		return err
+	}
+	if slices.Contains(s.recovery.Damage, *c) {
+		return nil // the log is being read again
+	}
+	s.opts.Logger.Warn("damage", "file", c.File, "offset", c.Offset, "reason", c.Reason)
+	s.recovery.Damage = append(s.recovery.Damage, *c)
+	return nil
+}
+
+// passing is pass, or nil where that would pass over nothing.
+func (s *Store) passing() func(error) error {
+	if s.opts.ReadDamaged {
+		return s.pass
+	}
+	return nil
+}
+
+// mendHeader makes the header of a manifest verify, if it takes one bit.
+func (m *manifest) mendHeader(b []byte) bool {
+	return anyBit(b[:min(manifestHeaderSize, len(b))], func() bool { return m.parseManifestHeader(b) == nil })
+}
+
+// mendEdit makes the edit at pos verify, if it takes one bit. No part of an edit that a crash cut short does.
+func (m *manifest) mendEdit(b []byte, pos int) bool {
+	return anyBit(b[pos:min(pos+mendLimit, len(b))], func() bool {
+		_, _, ok := m.editAt(b, pos)
+		return ok
+	})
+}
+
+// openSegment opens a segment of the manifest. Its header is not needed to read it: every frame says itself which store,
+// segment and offset it is for. Nor is the file, if the manifest says how long it was.
+func (s *Store) openSegment(id uint32) (*segment, error) {
+	name := dataName(id)
+	sg, err := (*segment)(nil), fmt.Errorf("%s: %w", name, ErrMissing)
+	if s.present[name] {
+		sg, err = openSegment(s.opts.FS, s.dir, s.man.store, id, s.mode())
+	}
+	if err == nil || !s.opts.ReadDamaged {
+		return sg, err
+	}
+	sg = &segment{id: id, seal: makeSeal(s.man.store, id), name: name, file: missingFile{}, damaged: true}
+	refusal, damage, size := err, err, int64(0)
+	if !s.present[name] {
+		damage = &CorruptError{name, 0, ErrMissing.Error()}
+	} else if !damaged(err) {
+		return nil, err
+	} else if sg.file, err = s.opts.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly); err != nil {
+		return nil, err
+	} else if size, err = sg.file.Size(); err != nil {
+		return nil, errors.Join(err, sg.close())
+	}
+	sg.size.Store(size)
+	if _, sealed := s.man.sealed[id]; size < segmentHeaderSize && !sealed && s.man.closedID != id {
+		return nil, errors.Join(refusal, sg.close())
+	}
+	return sg, s.pass(damage)
+}
+
+// bind makes sure that a sealed segment is as the manifest says.
+func (s *Store) bind(sg *segment, si sealedInfo) error {
+	err := sg.readFooter()
+	if err == nil && sg.info() != si {
+		err = &CorruptError{sg.name, int64(si.length), "footer does not agree with the manifest"}
+	}
+	if err == nil || sg.damaged {
+		err = nil
+	} else if err = s.pass(err); err != nil {
+		return err
+	} else {
+		sg.damaged = true
+	}
+	if sg.damaged {
+		sg.foot = footer{records: si.records, minSeq: si.minSeq, maxSeq: si.maxSeq}
+		sg.size.Store(int64(si.length))
+		sg.setSealed()
+	}
+	return nil
+}
+
+// bindTail makes sure that an unsealed segment is as long as it was at the last clean close.
+func (s *Store) bindTail(sg *segment) error {
+	if length := int64(s.man.closedLen); s.opts.ReadDamaged && s.man.closedID == sg.id && sg.size.Load() < length {
+		sg.damaged = true
+		err := s.pass(&CorruptError{sg.name, sg.size.Load(), "file is shorter than it was"})
+		sg.size.Store(length)
+		return err
+	}
+	return nil
+}
+
+// vouch passes over that a segment does not end where the INDEX left it with the bytes that it saw, if the manifest itself
+// says that the segment was that long.
+func (s *Store) vouch(is indexSegment, err error) error {
+	known := s.man.closedID == is.id && is.length <= s.man.closedLen
+	if si, sealed := s.man.sealed[is.id]; sealed {
+		known = is.length <= si.length
+	}
+	if known && s.opts.ReadDamaged && s.segments.Load().find(is.id).damaged {
+		return nil // passed over already
+	}
+	if known {
+		return s.pass(err)
+	}
+	return err
+}
+
+// missingFile stands for the file of a segment that is not there.
+type missingFile struct{}
+
+var errMissingFile = errors.New("BUG: write to a file that is missing")
+
+func (missingFile) ReadAt([]byte, int64) (int, error)  { return 0, io.EOF }
+func (missingFile) WriteAt([]byte, int64) (int, error) { return 0, errMissingFile }
+func (missingFile) Truncate(int64) error               { return errMissingFile }
+func (missingFile) Sync() error                        { return errMissingFile }
+func (missingFile) Size() (int64, error)               { return 0, nil }
+func (missingFile) Close() error                       { return nil }
+
+// mendFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all
+// that is wrong there. The location of a record that is damaged stays what it was: reading it is an error.
+func (f *feed) mendFrame(fr *frames, at int64, err error) ([]entry, error) {
+	if !f.s.opts.ReadDamaged || !damaged(err) {
+		return nil, err
+	}
+	fr.pos = at
+	entries, ok := fr.mended()
+	if !ok {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return entries, f.s.pass(err)
+}
+
+// mendLimit is the length in bytes of the longest record that is mended. Up to there the polynomial never takes two flipped
+// bits for one (its Hamming distance is 4 up to 91,607 bits), and more of them once in so many times as four billion exceeds
+// the number of bits.
+const mendLimit = 91607 / 8
+
+// mended takes the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
+func (fr *frames) mended() ([]entry, bool) {
+	b, err := fr.window(frameHeaderSize)
+	if err != nil || len(b) < frameHeaderSize {
+		return nil, false
+	}
+	head := slices.Clone(b)
+	var h frameHeader
+	parse := func() (ok bool) {
+		h, ok = parseFrameHeader(head, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos)
+		return ok
+	}
+	whole := parse()
+	if !whole && !anyBit(head, parse) || h.footer {
+		return nil, false
+	}
+	raw, err := fr.window(int64(h.size))
+	if err != nil || len(raw) < int(h.size) {
+		return nil, false
+	}
+	raw = slices.Clone(raw)
+	copy(raw, head)
+	if whole && !fr.mendRecord(raw, &h) {
+		return nil, false
+	}
+	entries, _, ok, err := fr.take(raw, &h)
+	return entries, ok && err == nil
+}
+
+// mendRecord flips a bit of the first record of a frame that does not verify, so that the frame does.
+func (fr *frames) mendRecord(raw []byte, h *frameHeader) bool {
+	at := uint32(fr.pos)
+	verify := func() (bad uint32, ok bool) {
+		bad, ok, err := eachRecord(raw, h, fr.sg.seal, at, nil)
+		return bad, ok && err == nil
+	}
+	bad, _ := verify()
+	rest := raw[bad-at:]
+	if bad == at {
+		return false // the records verify, their checksums do not
+	}
+	n := min(recordHeaderMax, len(rest))
+	if head, err := parseHeader(rest); err == nil && head.total() <= mendLimit {
+		n = min(max(n, head.total()), len(rest))
+	}
+	return anyBit(rest[:n], func() bool {
+		rec, err := parseRecord(rest)
+		if err != nil || binary.LittleEndian.Uint32(rest) != fr.sg.seal.sum(bad, rest[recordCRCSize:rec.size]) {
+			return false
+		}
+		_, ok := verify()
+		return ok
+	})
+}
+
+// anyBit flips each bit of b in turn until that makes it right.
+func anyBit(b []byte, right func() bool) bool {
+	for i := range len(b) * 8 {
+		b[i/8] ^= 1 << (i % 8)
+		if right() {
+			return true
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+	return false
+}
