@@ -190,3 +190,20 @@ func TestDiskFullGoesOn(t *testing.T) {
 	want(t, s, "b", "3")
 	check(t, s)
 }
+
+// TestFailedWriteLeavesNothing: a put that failed is not there after a kill,
+// even if the disk had taken all of its bytes before it said no.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	mem := vfs.NewMem()
+	fault := vfs.NewFault(mem)
+	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true})
+	put(t, s, "a", "1")
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Err: syscall.ENOSPC, Applied: true})
+	if err := s.Put("b", []byte("2")); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	killed := open(t, "d", &bitcask.Options{FS: copyCut(t, mem, "000000001.data", 0), NoMapping: true})
+	want(t, killed, "a", "1")
+	wantNone(t, killed, "b")
+	check(t, killed)
+}

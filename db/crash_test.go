@@ -150,9 +150,7 @@ func (c *powerCuts) cut(i int, d *crash.Disk, keep crash.Choice) {
 	const often = 50
 	if len(c.seen)%often == 0 {
 		c.nested(state)
-		if c.low >= 0 {
-			c.readThenLose(d)
-		}
+		c.readThenLose(d)
 	}
 	c.open(state, len(c.seen)%8 == 0)
 }

@@ -95,14 +95,21 @@ func newVictims(t *testing.T) []*victim {
 	l, other := lives[0], lives[1]
 	clean := &victim{name: "closed", clean: true, state: l.closed, before: l.before, other: other.closed}
 	killed := &victim{name: "not closed", state: l.killed, before: l.before, other: other.killed}
+	hinted := &victim{name: "no index", state: withoutIndex(l.killed), before: withoutIndex(l.before), other: withoutIndex(other.killed)} // which spares reading hints
 	bare := &victim{name: "only the log", state: onlyLog(l.killed), before: onlyLog(l.before), other: onlyLog(other.killed)}
-	for _, v := range []*victim{clean, killed, bare} {
+	for _, v := range []*victim{clean, killed, hinted, bare} {
 		v.states, v.holds, v.active, v.last = l.states, l.holds, l.active, l.last
 		for ns := range v.keys {
 			v.keys[ns] = slices.Sorted(maps.Keys(l.ever[ns]))
 		}
 	}
-	return []*victim{clean, killed, bare}
+	return []*victim{clean, killed, hinted, bare}
+}
+
+func withoutIndex(state crash.State) crash.State {
+	state = maps.Clone(state)
+	delete(state, bitcask.IndexFile)
+	return state
 }
 
 func onlyLog(state crash.State) crash.State {

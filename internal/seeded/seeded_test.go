@@ -1,0 +1,155 @@
+package seeded
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var try = flag.String("seeded", "", "a regular expression: the bugs to be tried")
+
+// limit is the time that a test has to notice a bug, the building of the
+// package not counted.
+const limit = 60 * time.Second
+
+// TestBugsFit checks that every bug can still be put into the code, and that
+// the test that is to notice it is there.
+func TestBugsFit(t *testing.T) {
+	for _, b := range allBugs(t) {
+		if _, err := b.changed(); err != nil {
+			t.Errorf("%s: %v", b.name, err)
+		}
+		if !hasTest(t, b.pkg, b.testName()) {
+			t.Errorf("%s: there is no %s in %s", b.name, b.testName(), b.pkg)
+		}
+	}
+}
+
+func allBugs(t *testing.T) []*bug {
+	t.Helper()
+	bugs, err := readBugs("bugs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bugs) == 0 {
+		t.Fatal("no bugs")
+	}
+	return bugs
+}
+
+func hasTest(t *testing.T, pkg, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSeededBugs puts each bug into the code and runs the test that is to
+// notice it.
+func TestSeededBugs(t *testing.T) {
+	if *try == "" {
+		t.Skip("takes minutes: -seeded . tries all bugs")
+	}
+	wanted, err := regexp.Compile(*try)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tried, caught atomic.Int64
+	t.Run("bug", func(t *testing.T) {
+		for _, b := range allBugs(t) {
+			if !wanted.MatchString(b.name) {
+				continue
+			}
+			tried.Add(1)
+			t.Run(b.name, func(t *testing.T) {
+				t.Parallel()
+				took := b.try(t)
+				caught.Add(1)
+				t.Logf("%s | %s | %s | `%s` %s | %.1f s |", b.name, b.what, b.fault, b.testName(), b.pkg, took.Seconds())
+			})
+		}
+	})
+	t.Logf("seeded bugs: %d, caught by their test: %d", tried.Load(), caught.Load())
+}
+
+// try fails unless the bug's test fails. It returns how long that test took.
+func (b *bug) try(t *testing.T) time.Duration {
+	files, err := b.changed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "-overlay", overlay(t, files), b.pkg)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the code with the bug does not build: %v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	args := append([]string{"-test.failfast", "-test.run", b.test}, b.args...)
+	run := exec.CommandContext(ctx, binary, args...)
+	run.Dir = filepath.Join(root, b.pkg)
+	begin := time.Now()
+	out, err := run.CombinedOutput()
+	took := time.Since(begin)
+	switch {
+	case ctx.Err() != nil:
+		t.Fatalf("%s: not noticed within %v", b.name, limit)
+	case err == nil:
+		t.Fatalf("%s: not noticed:\n%s", b.name, out)
+	case !strings.Contains(string(out), "--- FAIL: "+b.testName()):
+		t.Fatalf("the test did not fail but ended: %v\n%s", err, tail(out))
+	}
+	return took
+}
+
+// tail is the end of a long output.
+func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
+
+// overlay writes the changed files and what tells go of them.
+func overlay(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	replace := map[string]string{}
+	n := 0
+	for name, text := range files {
+		path, err := filepath.Abs(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", n))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
