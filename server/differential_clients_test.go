@@ -62,9 +62,6 @@ func (p *parties) waits() (n int) {
 
 // redisWaits returns once as many clients of Redis wait as those of ours.
 func (p *parties) redisWaits() string {
-	if p.waits() == 0 {
-		return "" // all have been answered
-	}
 	want := fmt.Sprintf("\r\nblocked_clients:%d\r\n", p.waits())
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(100 * time.Microsecond) {
 		info, err := p.control.do([]string{"info", "clients"})
@@ -133,7 +130,7 @@ func (p *parties) take(one turn) string {
 			return d
 		}
 	}
-	if d := p.served(); d != "" {
+	if d := p.served(); d != "" || p.waits() == 0 {
 		return d
 	}
 	return p.redisWaits()
