@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -102,13 +103,22 @@ func (p printer) appendItems(dst []byte, r resp.Reply, prefix string) []byte {
 		dst = p.appendTyped(dst, r.Items[i], inner)
 		if step == 2 {
 			dst = append(dst[:len(dst)-1], " => "...)
-			if value := r.Items[i+1]; len(value.Items) > 0 { // on lines of its own
+			if spreads(r.Items[i+1]) {
 				dst = append(append(dst, '\n'), inner...)
 			}
 			dst = p.appendTyped(dst, r.Items[i+1], inner)
 		}
 	}
 	return dst
+}
+
+// spreads says whether elements of r stand on several lines.
+func spreads(r resp.Reply) bool {
+	n := len(r.Items)
+	if r.Kind == resp.Map {
+		n /= 2
+	}
+	return n > 1 || slices.ContainsFunc(r.Items, spreads)
 }
 
 // safeText lets through line breaks and tabs and escapes all other control

@@ -31,6 +31,8 @@ func TestPrinter(t *testing.T) {
 		{"%1\r\n$1\r\na\r\n%2\r\n$1\r\nx\r\n:1\r\n$1\r\ny\r\n~2\r\n:1\r\n:2\r\n",
 			"1# \"a\" => \n   1# \"x\" => (integer) 1\n   2# \"y\" => \n      1~ (integer) 1\n      2~ (integer) 2\n",
 			"a x 1\ny 1\n2\n", "{\"a\":{\"x\":1,\"y\":[1,2]}}\n"},
+		{"%1\r\n$1\r\na\r\n*1\r\n%1\r\n:1\r\n:2\r\n", "1# \"a\" => 1) 1# (integer) 1 => (integer) 2\n", "a 1 2\n", "{\"a\":[[[1,2]]]}\n"},
+		{"%1\r\n$1\r\na\r\n*1\r\n*2\r\n:2\r\n:3\r\n", "1# \"a\" => \n   1) 1) (integer) 2\n      2) (integer) 3\n", "a 2\n3\n", "{\"a\":[[2,3]]}\n"},
 		{"%2\r\n$1\r\n\xff\r\n:1\r\n:2\r\n*0\r\n", "1# \"\\xff\" => (integer) 1\n2# (integer) 2 => (empty array)\n",
 			"\xff 1\n2 \n", "[[{\"b64\":\"/w==\"},1],[2,[]]]\n"},
 		{"~0\r\n", "(empty set)\n", "\n", "[]\n"},
