@@ -7,8 +7,10 @@ import (
 
 // changes is what a transaction does that watchers may want to know.
 type changes struct {
-	touched  []place
-	offered  int       // how many of touched have been offered to waiters
+	touched  []place   // keys that were written
+	told     int       // how many of touched the watches have been told of
+	ready    []place   // keys that were given something to wait for, in that order
+	offered  int       // how many of ready have been offered to waiters
 	served   []*Waiter // to be told when the transaction has ended
 	deferred []deferral
 	locked   []string // what a transaction that serves a deferral has locked for it
@@ -34,10 +36,23 @@ func (t *txn) touch(key string) {
 		return
 	}
 	c := t.noted()
-	if n := len(c.touched); n > c.offered && c.touched[n-1].ns == t.ns && c.touched[n-1].key == key {
+	if n := len(c.touched); n > c.told && c.touched[n-1].ns == t.ns && c.touched[n-1].key == key {
 		return
 	}
 	c.touched = append(c.touched, place{t.ns, key})
+}
+
+// touchReady is touch for a write that gives the key something to wait for.
+func (t *txn) touchReady(key string, err error) error {
+	if err != nil || t.store.watchers.keys.Load() == 0 {
+		return err
+	}
+	t.touch(key)
+	c := t.noted()
+	if n := len(c.ready); n == c.offered || c.ready[n-1].ns != t.ns || c.ready[n-1].key != key {
+		c.ready = append(c.ready, place{t.ns, key})
+	}
+	return nil
 }
 
 // touchIf notes a key if a write went well and changed something.
@@ -113,11 +128,11 @@ func (o observed) PutElem(f keydir.Family, elem string, value []byte) error {
 }
 
 func (o observed) PutScored(f keydir.Family, elem string, score uint64) error {
-	return o.touchAfter(f.Key(), o.txn.PutScored(f, elem, score))
+	return o.touchReady(f.Key(), o.txn.PutScored(f, elem, score))
 }
 
 func (o observed) PutIndex(f keydir.Family, index int64, value []byte) error {
-	return o.touchAfter(f.Key(), o.txn.PutIndex(f, index, value))
+	return o.touchReady(f.Key(), o.txn.PutIndex(f, index, value))
 }
 
 func (o observed) DeleteElem(f keydir.Family, elem string) (bool, error) {
@@ -141,11 +156,10 @@ func (o observed) Drop(key string) (bool, error) {
 }
 
 func (o observed) Rename(from, to string) error {
-	if err := o.txn.Rename(from, to); err != nil {
+	if err := o.touchReady(to, o.txn.Rename(from, to)); err != nil {
 		return err
 	}
 	o.touch(from)
-	o.touch(to)
 	o.note(structures.EventNew, to)
 	return nil
 }

@@ -225,10 +225,12 @@ func (t *Tx) HandOver() bool {
 	if c == nil {
 		return true
 	}
-	for ; c.offered < len(c.touched); c.offered++ {
-		p := c.touched[c.offered]
-		t.store.watchers.note(p)
+	for ; c.offered < len(c.ready); c.offered++ {
+		p := c.ready[c.offered]
 		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
+	}
+	for ; c.told < len(c.touched); c.told++ {
+		t.store.watchers.note(c.touched[c.told])
 	}
 	return len(c.deferred) == 0
 }
@@ -280,7 +282,7 @@ func (s *Store) serve(p place, others []string) error {
 	if err != nil {
 		return err
 	}
-	tx.changes = &changes{touched: []place{p}, locked: others}
+	tx.changes = &changes{ready: []place{p}, locked: others}
 	_, err = tx.End(nil)
 	return err
 }

@@ -34,6 +34,16 @@ var scripts = map[string]string{
 		a: ~BLPOP k 0
 		b: *RPUSH k x | LLEN k | RPUSH k y | LRANGE k 0 -1
 		a: <`,
+	"keys of a transaction serve in the order in which they came to hold something": `
+		a: ~BLPOP k s m 0
+		b: MULTI
+		b: SET s x
+		b: DEL s
+		b: LPUSH k 1
+		b: RPUSH s 2
+		b: EXEC
+		a: <
+		b: LRANGE s 0 -1`,
 	"a move is over before the next command of the pusher": `
 		a: ~BRPOPLPUSH k m 0
 		b: *LPUSH k c | ZADD k 3 d | LLEN m | LPUSH l 1 2
