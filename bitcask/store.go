@@ -109,6 +109,9 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
+	if len(s.recovery.Damage) > 0 && s.outdated() {
+		return nil, errOutdated // what is missing may only have been merged
+	}
 	if err := s.cutTail(); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,9 @@ nothing and can run beside a server; it then checks the store as it was when the
 check began.
 
 Each finding is one line with its file and offset. The status is 0 for a sound
-store, 4 for a damaged one, and 3 if it could not be opened to be checked.`,
+store, 4 for a damaged one, and 3 if it could not be opened to be checked. A
+store that is too damaged to be opened for writing is checked as far as it can
+be read.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},
 			quietFlag(),
@@ -57,7 +59,8 @@ func dirArgument(c *cli.Context) (string, error) {
 type checkReport struct {
 	Sound    bool                `json:"sound"`
 	Result   bitcask.CheckResult `json:"result"`
-	Torn     int64               `json:"torn_bytes"` // behind the last commit, never acknowledged as durable
+	Torn     int64               `json:"torn_bytes"`        // behind the last commit, never acknowledged as durable
+	Refused  string              `json:"refused,omitempty"` // why it can only be opened for reading what is left
 	Findings []bitcask.Finding   `json:"findings"`
 	Seconds  float64             `json:"seconds"`
 }
@@ -68,11 +71,23 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	started := time.Now()
 	// What is in memory comes from the log, so that the INDEX can be compared with it.
 	store, err := openExisting(dir, &db.Options{ReadOnly: true, NoIndex: true})
+	refused := ""
+	if isDamage(err) {
+		refused = errors.Unwrap(err).Error()
+		var left error
+		if store, left = openExisting(dir, &db.Options{ReadDamaged: true, NoIndex: true}); left == nil {
+			err = nil
+		}
+	}
 	if err != nil {
 		return damage(t, err, asJSON)
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	report := checkReport{Findings: []bitcask.Finding{}, Torn: store.Log().Recovery().TornBytes}
+	defer func() {
+		if closeErr := store.Close(); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	report := checkReport{Findings: []bitcask.Finding{}, Torn: store.Log().Recovery().TornBytes, Refused: refused}
 	result, err := store.Check(ctx, func(f bitcask.Finding) {
 		if len(report.Findings) < maxFindings {
 			report.Findings = append(report.Findings, f)
@@ -94,18 +109,23 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
+// isDamage reports whether a store was not opened because its files are not what was written.
+func isDamage(err error) bool {
+	_, corrupt := errors.AsType[*bitcask.CorruptError](err)
+	return corrupt || errors.Is(err, bitcask.ErrMissing) || errors.Is(err, bitcask.ErrManifest) || errors.Is(err, bitcask.ErrForeign)
+}
+
 // damage tells a store that is damaged beyond opening, which is a finding, from
 // one that is only locked or not there.
 func damage(t *terminal, err error, asJSON bool) error {
-	corrupt, ok := errors.AsType[*bitcask.CorruptError](err)
-	if !ok && !errors.Is(err, bitcask.ErrMissing) && !errors.Is(err, bitcask.ErrManifest) && !errors.Is(err, bitcask.ErrForeign) {
+	if !isDamage(err) {
 		return err
 	}
 	if !asJSON {
 		return failed(exitDamage, errors.Unwrap(err))
 	}
 	finding := bitcask.Finding{Rule: "open", Detail: err.Error()}
-	if ok {
+	if corrupt, ok := errors.AsType[*bitcask.CorruptError](err); ok {
 		finding.File, finding.Offset, finding.Detail = corrupt.File, corrupt.Offset, corrupt.Reason
 	}
 	report := checkReport{Findings: []bitcask.Finding{finding}, Result: bitcask.CheckResult{Findings: 1}}
@@ -140,6 +160,9 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 		durationText(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Torn > 0 {
 		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open drops", sizeText(r.Torn))
+	}
+	if r.Refused != "" {
+		text += "\nit can be opened only to read what is left: stave serve --read-damaged, or stave repair for a copy"
 	}
 	_, err := fmt.Fprintln(t.out, text)
 	return err

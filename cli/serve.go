@@ -32,6 +32,7 @@ yet, so whoever can connect owns the data.`,
 			dirFlag(),
 			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Value: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
 			syncFlag("interval"),
+			&cli.BoolFlag{Name: "read-damaged", Usage: "serve what is left of a damaged store, for reading only: the keys that are damaged give errors"},
 			quietFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -53,7 +54,7 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 	logger := serveLogger(t.err, c.Bool("quiet"))
 	dir := chosenDir(c)
 	started := time.Now()
-	store, err := db.Open(dir, &db.Options{Sync: mode, Logger: logger})
+	store, err := db.Open(dir, &db.Options{Sync: mode, Logger: logger, ReadDamaged: c.Bool("read-damaged")})
 	if err != nil {
 		return openError(dir, err)
 	}
