@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/maphash"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/db"
@@ -51,15 +53,16 @@ func TestPowerCut(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("power cuts: %d distinct states of the disk, %d openings, %d of them after a second cut", total.distinct.Load(), total.opened.Load(), total.nested.Load())
+	t.Logf("power cuts: %d distinct states of the disk, %d openings, %d of them after a second cut, %d after one that failed", total.distinct.Load(), total.opened.Load(), total.nested.Load(), total.failed.Load())
 }
 
-type crashCount struct{ distinct, opened, nested atomic.Int64 }
+type crashCount struct{ distinct, opened, nested, failed atomic.Int64 }
 
 func (n *crashCount) add(c *powerCuts) {
 	n.distinct.Add(int64(len(c.seen)))
 	n.opened.Add(int64(c.opened))
 	n.nested.Add(int64(c.again))
+	n.failed.Add(int64(c.failed))
 }
 
 // powerCuts cuts the power throughout one workload.
@@ -76,6 +79,7 @@ type powerCuts struct {
 	seen     map[uint64]int // state of the disk: what was promised when it was opened last
 	state    crash.State    // being opened
 	again    int            // openings after a second cut
+	failed   int            // openings that failed half-way
 }
 
 func newPowerCuts(t *testing.T, w crashWorkload, sync db.SyncMode, disk crash.Profile, seed uint64) *powerCuts {
@@ -150,6 +154,7 @@ func (c *powerCuts) cut(i int, d *crash.Disk, keep crash.Choice) {
 	const often = 50
 	if len(c.seen)%often == 0 {
 		c.nested(state)
+		c.failing(state)
 		c.readThenLose(d)
 	}
 	c.open(state, len(c.seen)%8 == 0)
@@ -157,10 +162,7 @@ func (c *powerCuts) cut(i int, d *crash.Disk, keep crash.Choice) {
 
 func (c *powerCuts) open(state crash.State, thorough bool) {
 	c.t.Helper()
-	c.state = state
-	mem, err := state.Mem("d")
-	must(c.t, err)
-	c.afterCut(mem, thorough)
+	c.afterCut(c.mem(state), thorough)
 }
 
 // afterCut opens the store, which must need no help. With thorough it opens it
@@ -192,9 +194,7 @@ func (k *killed) same(s *db.Store, seen string) {
 
 // nested cuts the power again while the store is opened after a cut.
 func (c *powerCuts) nested(state crash.State) {
-	mem, err := state.Mem("d")
-	must(c.t, err)
-	rec := vfs.NewRecorder(mem)
+	rec := vfs.NewRecorder(c.mem(state))
 	s, err := db.Open("d", c.options(rec, db.SyncAlways))
 	c.must("open", err)
 	c.must("close", s.Close())
@@ -222,14 +222,52 @@ func (c *powerCuts) nested(state crash.State) {
 	c.what = what
 }
 
+// failing lets operations fail while the store is opened after a cut, one at a time: what it shows if it opens all the same is
+// right, and whatever it did, the next opening needs no help.
+func (c *powerCuts) failing(state crash.State) {
+	count := vfs.NewFault(c.mem(state))
+	s, err := db.Open("d", c.options(count, db.SyncAlways))
+	c.must("open", err)
+	ops := count.Ops()
+	c.must("close", s.Close())
+	what := c.what
+	const few = 4
+	for range few {
+		n := c.rng.IntN(ops)
+		c.what = fmt.Sprintf("%s, operation %d of opening it fails", what, n)
+		mem := c.mem(state)
+		fault := vfs.NewFault(mem, vfs.Rule{Skip: n, Err: syscall.EIO})
+		s, err := db.Open("d", c.options(fault, db.SyncAlways))
+		if err == nil {
+			if fault.Failed() > 0 { // it could do without
+				c.compare(s)
+			}
+			err = s.Close()
+		}
+		if err != nil && !errors.Is(err, syscall.EIO) {
+			c.t.Fatalf("%s: %v", c.what, err)
+		}
+		if leaks := mem.Leaks(); len(leaks) > 0 {
+			c.t.Fatalf("%s: left open: %q", c.what, leaks)
+		}
+		c.afterCut(mem, false)
+		c.failed++
+	}
+	c.what = what
+}
+
+func (c *powerCuts) mem(state crash.State) *vfs.Mem {
+	c.state = state
+	mem, err := state.Mem("d")
+	must(c.t, err)
+	return mem
+}
+
 // readThenLose opens the store after a kill, which leaves everything to the
 // operating system, and then cuts the power: what the open store showed must
 // still be there.
 func (c *powerCuts) readThenLose(d *crash.Disk) {
-	c.state = d.Cut(c.profile, crash.All(d.Units()))
-	mem, err := c.state.Mem("d")
-	must(c.t, err)
-	rec := vfs.NewRecorder(mem)
+	rec := vfs.NewRecorder(c.mem(d.Cut(c.profile, crash.All(d.Units()))))
 	s, err := db.Open("d", c.options(rec, db.SyncNone))
 	c.must("open after a kill", err)
 	seen := c.compare(s)
@@ -238,9 +276,7 @@ func (c *powerCuts) readThenLose(d *crash.Disk) {
 		d.Apply(i, e)
 	}
 	c.must("close", s.Close())
-	mem, err = d.Cut(c.profile, crash.Choice{}).Mem("d")
-	must(c.t, err)
-	s, err = db.Open("d", c.options(mem, db.SyncNone))
+	s, err = db.Open("d", c.options(c.mem(d.Cut(c.profile, crash.Choice{})), db.SyncNone))
 	c.must("open after a kill, an opening and a cut", err)
 	c.same(s, seen)
 	c.must("close", s.Close())
