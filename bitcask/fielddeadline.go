@@ -179,10 +179,9 @@ func (a *applier) noFieldDeadline(sp *space, h uint64, e *entry) {
 	}
 }
 
-// dropFamily drops a collection, with the deadlines of its fields.
-func (a *applier) dropFamily(sp *space, h uint64, key []byte, fam keydir.Family) {
-	if deadlines, ok := sp.dir.FindFieldDeadlines(h, text(key)); ok {
-		a.drop(sp.dir.DropFamily(h, deadlines))
+// dropFieldDeadlines removes the deadlines of all fields of a key.
+func (a *applier) dropFieldDeadlines(sp *space, h uint64, key []byte) {
+	if fam, ok := sp.dir.FindFieldDeadlines(h, text(key)); ok {
+		a.drop(sp.dir.DropFamily(h, fam))
 	}
-	a.drop(sp.dir.DropFamily(h, fam))
 }

@@ -144,8 +144,9 @@ func (a *applier) retellDeadline(sg *segment, e *entry) (err error) {
 
 // string sets a string, whatever the key held.
 func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
+	a.dropFieldDeadlines(sp, h, key)
 	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
-		a.dropFamily(sp, h, key, fam)
+		a.drop(sp.dir.DropFamily(h, fam))
 	}
 	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
 }
@@ -174,8 +175,9 @@ func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir
 
 // gone removes what the key holds.
 func (a *applier) gone(sp *space, h uint64, key []byte) {
+	a.dropFieldDeadlines(sp, h, key)
 	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
-		a.dropFamily(sp, h, key, fam)
+		a.drop(sp.dir.DropFamily(h, fam))
 		return
 	}
 	a.removeSlot(sp, h, keydir.String, key)
@@ -207,10 +209,16 @@ func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 
 // family finds the collection that an element belongs to, or makes it.
 func (a *applier) family(sp *space, h uint64, e *entry) keydir.Family {
-	if fam, ok := sp.dir.FindFamily(h, text(e.Key)); ok && fam.Type() == e.Type {
+	fam, ok := sp.dir.FindFamily(h, text(e.Key))
+	switch {
+	case ok && fam.Type() == e.Type:
 		return fam
+	case !ok && e.Type == keydir.Hash:
+		// Deadlines of fields that have been written again since may have come before the first field.
+		a.removeSlot(sp, h, keydir.String, e.Key)
+	default:
+		a.gone(sp, h, e.Key)
 	}
-	a.gone(sp, h, e.Key)
 	return sp.dir.NewFamily(h, e.Type, string(e.Key))
 }
 
@@ -239,6 +247,9 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Lo
 }
 
 func (a *applier) elemGone(sp *space, h uint64, sg *segment, e *entry) error {
+	if e.Type == keydir.Hash {
+		a.noFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
+	}
 	fam, ok := sp.dir.FindFamily(h, text(e.Key))
 	if !ok || fam.Type() != e.Type {
 		return nil
@@ -255,9 +266,6 @@ func (a *applier) elemGone(sp *space, h uint64, sg *segment, e *entry) error {
 		old, _ = fam.DeleteAt(index)
 	default:
 		old, _ = fam.Delete(text(e.Elem))
-		if e.Type == keydir.Hash {
-			a.noFieldDeadline(sp, h, e)
-		}
 	}
 	a.dead(old)
 	return nil
