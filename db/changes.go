@@ -168,6 +168,15 @@ func (o observed) SetDeadline(key string, ms int64) error {
 	return o.touchAfter(key, o.txn.SetDeadline(key, ms))
 }
 
+func (o observed) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
+	return o.touchAfter(f.Key(), o.txn.SetFieldDeadline(f, field, ms))
+}
+
+func (o observed) ClearFieldDeadline(f keydir.Family, field string) (bool, error) {
+	did, err := o.txn.ClearFieldDeadline(f, field)
+	return o.touchIf(f.Key(), did, err)
+}
+
 func (o observed) ClearDeadline(key string) (bool, error) {
 	did, err := o.txn.ClearDeadline(key)
 	return o.touchIf(key, did, err)

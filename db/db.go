@@ -34,7 +34,8 @@ type Store struct {
 type core struct {
 	opts      Options
 	log       *bitcask.Store
-	deadlines *ttl.Index
+	deadlines *ttl.Index // of keys
+	fields    *ttl.Index // of hashes that have fields with deadlines: none of these is earlier (fielddeadlines.go)
 	clock     clock
 	guard     guard
 	counters  counters
@@ -50,7 +51,8 @@ type core struct {
 }
 
 type counters struct {
-	expired atomic.Uint64
+	expired       atomic.Uint64
+	expiredFields atomic.Uint64
 }
 
 // clock gives Unix milliseconds that never go backwards: a clock that is set
@@ -81,6 +83,8 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	c.log = log
+	c.fields = ttl.NewIndex()
+	log.EachFieldDeadline(c.fields.Set)
 	c.merger = merge.New(log, c.opts.Merge, c.opts.Logger)
 	s := &Store{core: c}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -219,6 +223,7 @@ func (s *Store) flush(namespaces ...int) error {
 		dropped, ticket, err := t.Flush(namespaces...)
 		for _, space := range dropped {
 			s.deadlines.DropNamespace(space)
+			s.fields.DropNamespace(space)
 		}
 		s.tellNamespaces(structures.EventFlushed, ticket, err, namespaces...)
 		return ticket, err
@@ -302,11 +307,12 @@ func (s *Store) Log() *bitcask.Store { return s.log }
 // Stats is a look at the store.
 type Stats struct {
 	bitcask.Stats
-	Expired    uint64           `json:"expired"` // keys reaped since Open
-	Namespaces []NamespaceStats `json:"namespaces"`
-	Merge      merge.Status     `json:"merge"`
-	Dir        string           `json:"dir"`
-	StoreID    string           `json:"store_id"`
+	Expired       uint64           `json:"expired"`        // keys reaped since Open
+	ExpiredFields uint64           `json:"expired_fields"` // fields of hashes reaped since Open
+	Namespaces    []NamespaceStats `json:"namespaces"`
+	Merge         merge.Status     `json:"merge"`
+	Dir           string           `json:"dir"`
+	StoreID       string           `json:"store_id"`
 }
 
 // NamespaceStats is a look at one namespace.
@@ -314,17 +320,18 @@ type NamespaceStats struct {
 	Namespace    int   `json:"namespace"`
 	Keys         int   `json:"keys"`
 	Deadlines    int   `json:"deadlines"`
+	TimedHashes  int   `json:"timed_hashes"` // hashes with fields that have a deadline
 	AverageTTLms int64 `json:"average_ttl_ms"`
 }
 
 // Stats returns current figures.
 func (s *Store) Stats() Stats {
-	st := Stats{Stats: s.log.Stats(), Expired: s.counters.expired.Load(), Merge: s.merger.Status(), Dir: s.log.Dir()}
+	st := Stats{Stats: s.log.Stats(), Expired: s.counters.expired.Load(), ExpiredFields: s.counters.expiredFields.Load(), Merge: s.merger.Status(), Dir: s.log.Dir()}
 	st.StoreID = fmt.Sprintf("%x", s.log.StoreID())
 	for _, ns := range s.log.Namespaces() {
 		space := s.log.Space(ns)
 		st.Namespaces = append(st.Namespaces, NamespaceStats{
-			Namespace: ns, Keys: s.log.Len(ns), Deadlines: s.deadlines.Len(space),
+			Namespace: ns, Keys: s.log.Len(ns), Deadlines: s.deadlines.Len(space), TimedHashes: s.fields.Len(space),
 			AverageTTLms: s.deadlines.Average(space, s.clock.now()),
 		})
 	}

@@ -148,12 +148,26 @@ func (s *Store) mergeLoop(ctx context.Context) {
 // mergeEvery is how often the merge policy is asked.
 const mergeEvery = time.Second
 
-// Expire reaps due keys, earliest first, until the budget or the number is
-// used up, and returns how many. The background cycle calls it every
+// Expire reaps due keys and fields, earliest first, until the budget or the
+// number of keys is used up, and returns how many. Of one hash it reaps a
+// thousand fields at a time. The background cycle calls it every
 // Options.ExpireEvery.
 func (s *Store) Expire(budget time.Duration, most int) (int, error) {
-	r, err := ttl.Cycle(s.deadlines, s.clock.now(), budget, most, s.reap)
-	return r.Deleted, err
+	n := 0
+	keys := ttl.Queue{Index: s.deadlines, Expire: func(space uint32, key string, deadline int64) (bool, error) {
+		deleted, err := s.reap(space, key, deadline)
+		if deleted {
+			n++
+		}
+		return deleted, err
+	}}
+	fields := ttl.Queue{Index: s.fields, Expire: func(space uint32, key string, _ int64) (bool, error) {
+		reaped, err := s.reapFields(space, key)
+		n += reaped
+		return reaped > 0, err
+	}}
+	_, err := ttl.Cycle(s.clock.now(), budget, most, keys, fields)
+	return n, err
 }
 
 // reap deletes one key if its deadline is still the one that was seen.

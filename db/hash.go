@@ -7,7 +7,8 @@ import (
 )
 
 // Hash is a handle on a key that holds a map from field names to values. Its methods return ErrWrongType if the key holds
-// anything else. An empty hash does not exist: the last field takes the key with it.
+// anything else. An empty hash does not exist: the last field takes the key with it. A field may have a deadline, see
+// ExpireFields; from then on it is never seen again, whether or not the background cycle has reaped it yet.
 type Hash struct{ handle }
 
 // Hash returns a handle on the hash at key. It reads nothing.
@@ -62,7 +63,7 @@ func (h Hash) Has(field string) (bool, error) {
 	return ok, h.done(t, err)
 }
 
-// Len returns the number of fields, 0 if the key does not exist. O(1).
+// Len returns the number of fields, 0 if the key does not exist. O(1), and O(log n) in the number of fields with deadlines.
 func (h Hash) Len() (int, error) {
 	t, err := h.read()
 	if err != nil {
@@ -72,7 +73,7 @@ func (h Hash) Len() (int, error) {
 	return n, h.done(t, err)
 }
 
-// Put sets one field and says whether it is new. O(log n).
+// Put sets one field and says whether it is new. It has no deadline afterwards. O(log n).
 func (h Hash) Put(field string, value []byte) (bool, error) {
 	t, err := h.write()
 	if err != nil {
@@ -82,7 +83,7 @@ func (h Hash) Put(field string, value []byte) (bool, error) {
 	return isNew, h.done(t, err)
 }
 
-// PutAll sets fields in their order and returns how many of them are new. O(log n) a field.
+// PutAll sets fields in their order and returns how many of them are new. They have no deadline afterwards. O(log n) a field.
 func (h Hash) PutAll(fields ...Field) (int, error) {
 	t, err := h.write()
 	if err != nil {
@@ -112,9 +113,9 @@ func (h Hash) Delete(fields ...string) (int, error) {
 	return n, h.done(t, err)
 }
 
-// Incr adds delta to the decimal integer that the field holds, 0 if it does not exist, and returns the sum. It fails with
-// structures.ErrHashNotInteger if the value is no int64, and with structures.ErrOverflow if the sum would not be one.
-// O(log n).
+// Incr adds delta to the decimal integer that the field holds, 0 if it does not exist, and returns the sum. The deadline
+// stays. It fails with structures.ErrHashNotInteger if the value is no int64, and with structures.ErrOverflow if the sum
+// would not be one. O(log n).
 func (h Hash) Incr(field string, delta int64) (int64, error) {
 	t, err := h.write()
 	if err != nil {

@@ -87,7 +87,7 @@ func some(b bool) error {
 }
 
 var modelReads = []func(*modelOp){
-	opGet, opGet, opStringLen, opStringRange, opHashGet, opHashGet, opHashMany, opHashHas, opHashAll, opHashScan, opType, opExists, opDeadline,
+	opGet, opGet, opStringLen, opStringRange, opHashGet, opHashGet, opHashMany, opHashHas, opHashAll, opHashScan, opFieldDeadlines, opType, opExists, opDeadline,
 	opGetMany, opKeys, opScanKeys, opRandomKey, opReadOnly,
 	opListAt, opListRange, opListRange, opSetHas, opSetMembers, opSetRandom, opSetCombine, opScore, opRank, opCount, opZRange, opZRange, opZScan,
 }
@@ -95,6 +95,7 @@ var modelReads = []func(*modelOp){
 var modelWrites = []func(*modelOp){
 	opPut, opPut, opSet, opSet, opAppend, opIncr, opPutMany, opPutIfNone,
 	opHashPut, opHashPut, opHashPut, opHashPutAll, opHashPutAll, opHashIfAbsent, opHashDelete, opHashDelete, opHashIncr,
+	opExpireFields, opExpireFields, opExpireFields, opPersistFields, opGetAndExpire, opPutWith, opPutWith,
 	opDelete, opDelete, opDeleteMany, opExpire, opExpire, opExpire, opPersist, opRename, opRename, opRenameIfAbsent,
 	opPush, opPush, opPush, opPushIfPresent, opPop, opPop, opListSet, opListSet, opTrim, opInsert, opInsert, opRemove, opRemove,
 	opSetAdd, opSetAdd, opSetAdd, opSetRemove, opSetRemove, opSetPop,
@@ -410,6 +411,7 @@ func (x *modelOp) putField(key, field, value string) (isNew bool) {
 	v, _ := x.make(key, db.TypeHash)
 	_, had := v.hash[field]
 	v.hash[field] = value
+	delete(v.until, field)
 	return !had
 }
 
@@ -487,6 +489,7 @@ func opHashDelete(x *modelOp) {
 		n = len(v.hash)
 		for _, field := range fields {
 			delete(v.hash, field)
+			delete(v.until, field)
 		}
 		n -= len(v.hash)
 	}
@@ -508,7 +511,14 @@ func opHashIncr(x *modelOp) {
 		n, want = sum(old, had, delta, structures.ErrHashNotInteger)
 	}
 	if want == nil {
+		at, timed := int64(0), false
+		if v != nil {
+			at, timed = v.until[field]
+		}
 		x.putField(key, field, strconv.FormatInt(n, 10))
+		if timed {
+			v.until[field] = at
+		}
 	}
 	got, err := x.keys.Hash(key).Incr(field, delta)
 	x.result(got, err, n, want)

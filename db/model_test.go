@@ -385,18 +385,27 @@ func (m *modelTest) check(when string) {
 	// With nothing left to reap, counts are exact.
 	_, err = m.store.Expire(time.Hour, 1<<30)
 	m.must("expire", err)
-	keys, deadlines := 0, 0
+	keys, deadlines, timed := 0, 0, 0
 	for ns := range m.model {
 		for _, v := range m.model[ns] {
 			keys++
 			if v.deadline != 0 {
 				deadlines++
 			}
+			if len(v.until) > 0 {
+				timed++
+			}
 		}
 	}
 	st := m.store.Stats()
 	if st.Keys != keys || st.Deadlines != deadlines {
 		m.failf("check %s: %d keys and %d deadlines, want %d and %d", when, st.Keys, st.Deadlines, keys, deadlines)
+	}
+	for _, ns := range st.Namespaces {
+		timed -= ns.TimedHashes
+	}
+	if timed != 0 {
+		m.failf("check %s: %d hashes too few that have fields with deadlines", when, timed)
 	}
 }
 
@@ -645,7 +654,7 @@ func (x *modelOp) make(key string, typ db.Type) (*modelValue, error) {
 	v = &modelValue{typ: typ}
 	switch typ {
 	case db.TypeHash:
-		v.hash = map[string]string{}
+		v.hash, v.until = map[string]string{}, map[string]int64{}
 	case db.TypeSet:
 		v.set = map[string]bool{}
 	case db.TypeSortedSet:

@@ -22,12 +22,14 @@ type modelValue struct {
 	list     []string
 	set      map[string]bool
 	zset     map[string]float64
-	deadline int64 // Unix milliseconds; 0: none
+	deadline int64            // Unix milliseconds; 0: none
+	until    map[string]int64 // deadlines of fields
 }
 
 func (v *modelValue) clone() *modelValue {
 	c := *v
 	c.hash, c.list, c.set, c.zset = maps.Clone(v.hash), slices.Clone(v.list), maps.Clone(v.set), maps.Clone(v.zset)
+	c.until = maps.Clone(v.until)
 	return &c
 }
 
@@ -62,10 +64,13 @@ func (m *model) clone() *model {
 	return c
 }
 
-// expire drops the keys whose time has come.
+// expire drops the fields and keys whose time has come.
 func (m *model) expire(now int64) {
 	for ns := range m {
-		maps.DeleteFunc(m[ns], func(_ string, v *modelValue) bool { return v.deadline != 0 && v.deadline <= now })
+		maps.DeleteFunc(m[ns], func(_ string, v *modelValue) bool {
+			v.expireFields(now)
+			return v.deadline != 0 && v.deadline <= now || v.typ == db.TypeHash && len(v.hash) == 0
+		})
 	}
 }
 
@@ -109,6 +114,9 @@ func (v *modelValue) describe(b *strings.Builder) {
 	case db.TypeHash:
 		for _, field := range slices.Sorted(maps.Keys(v.hash)) {
 			fmt.Fprintf(b, " %q=%q", field, v.hash[field])
+			if ms, ok := v.until[field]; ok {
+				fmt.Fprintf(b, " until %d", ms)
+			}
 		}
 	case db.TypeList:
 		for _, elem := range v.list {
@@ -173,7 +181,9 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 		for field, value := range tx.Hash(key).All(&failed) {
 			v.hash[field] = string(value)
 		}
-		n, err = tx.Hash(key).Len()
+		if v.until, err = readFieldDeadlines(tx.Hash(key), v.hash); err == nil {
+			n, err = tx.Hash(key).Len()
+		}
 	case db.TypeList:
 		for i, value := range tx.List(key).All(&failed) {
 			if i != len(v.list) {

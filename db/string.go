@@ -21,7 +21,7 @@ func (s *Store) String(key string) String { return String{s.handle(key)} }
 // String returns a handle on the string at key, inside the transaction. It reads nothing.
 func (t *Tx) String(key string) String { return String{t.handle(key)} }
 
-// PutOption is a condition or a deadline for String.Put: TTL, ExpireAt, KeepTTL, IfAbsent or IfPresent.
+// PutOption is a condition or a deadline for String.Put and Hash.PutWith: TTL, ExpireAt, KeepTTL, IfAbsent or IfPresent.
 type PutOption struct {
 	apply int
 	ms    int64
@@ -36,7 +36,7 @@ const (
 	putIfPresent
 )
 
-// Options of String.Put without a parameter.
+// Options of String.Put and Hash.PutWith without a parameter.
 var (
 	// KeepTTL leaves the key's deadline as it is; without it a write clears the deadline.
 	KeepTTL = PutOption{apply: putKeepTTL}

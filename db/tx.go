@@ -8,6 +8,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
+	"github.com/stavedb/stave/ttl"
 )
 
 // Tx is one atomic unit: everything read in it is from one moment, and
@@ -31,6 +32,7 @@ type unit struct {
 	// Changes of the deadline index, to be taken back with the transaction.
 	deadlines []deadlineChange
 	expired   int // keys dropped because their time had come
+	reaped    int // and fields deleted because theirs had
 
 	changes *changes // for watchers; nil while nothing was written that one may want to know
 }
@@ -42,6 +44,7 @@ type firstTx struct {
 }
 
 type deadlineChange struct {
+	index *ttl.Index
 	space uint32
 	key   string
 	ms    int64 // before the change
@@ -197,6 +200,7 @@ func (t *Tx) finish(err error) (Ticket, error) {
 	t.log.End()
 	if err == nil {
 		t.store.counters.expired.Add(uint64(t.expired))
+		t.store.counters.expiredFields.Add(uint64(t.reaped))
 	}
 	if t.changes != nil {
 		t.tell(Ticket(ticket), err)
@@ -216,9 +220,9 @@ func (t *Tx) cancel() {
 func (t *Tx) undoDeadlines(to int) {
 	for i := len(t.deadlines) - 1; i >= to; i-- {
 		if c := t.deadlines[i]; c.had {
-			t.store.deadlines.Set(c.space, c.key, c.ms)
+			c.index.Set(c.space, c.key, c.ms)
 		} else {
-			t.store.deadlines.Clear(c.space, c.key)
+			c.index.Clear(c.space, c.key)
 		}
 	}
 	t.deadlines = t.deadlines[:to]
@@ -289,6 +293,11 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.now() {
 			return true
 		}
+		if typ == keydir.Hash {
+			if gone, err := t.fieldsGone(ns, space, string(key)); gone || err != nil {
+				return err == nil // an error is met again, by whoever uses the key
+			}
+		}
 		return fn(h, key, typ)
 	})
 }
@@ -313,9 +322,14 @@ func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 // hideExpired reports whether key has expired. A writer drops it on the spot,
 // so that what it does next starts from nothing.
 func (t *txn) hideExpired(key string) (bool, error) {
-	ms, ok := t.store.deadlines.Get(t.space(), key)
+	space := t.space()
+	ms, ok := t.store.deadlines.Get(space, key)
 	if !ok || ms > t.now() {
-		return false, nil
+		gone, err := (*Tx)(t).fieldsGone(t.ns, space, key)
+		if gone && t.write && err == nil {
+			err = t.expireFields(key)
+		}
+		return gone, err
 	}
 	if !t.write {
 		return true, nil
@@ -353,7 +367,11 @@ func (t *txn) PutString(key string, value []byte) error {
 	if _, err := t.hideExpired(key); err != nil {
 		return err
 	}
-	return t.log.PutString(t.ns, key, value)
+	if err := t.log.PutString(t.ns, key, value); err != nil {
+		return err
+	}
+	t.noteFields(key, 0) // of a hash that it has replaced
+	return nil
 }
 
 func (t *txn) Family(key string, typ keydir.Type) (keydir.Family, error) {
@@ -376,7 +394,12 @@ func (t *txn) PutIndex(f keydir.Family, index int64, value []byte) error {
 }
 
 func (t *txn) DeleteElem(f keydir.Family, elem string) (bool, error) {
-	return t.log.DeleteElem(t.ns, t.log.KeyOf(f), f, elem)
+	key := t.log.KeyOf(f)
+	existed, err := t.log.DeleteElem(t.ns, key, f, elem)
+	if err != nil || !existed || f.Type() != keydir.Hash {
+		return existed, err
+	}
+	return true, t.fieldDeadlineGone(key)
 }
 
 func (t *txn) DeleteIndex(f keydir.Family, index int64) (bool, error) {
@@ -395,6 +418,7 @@ func (t *txn) drop(key string) (bool, error) {
 	existed, err := t.log.Drop(t.ns, key)
 	if err == nil {
 		t.noteDeadline(key, 0)
+		t.noteFields(key, 0)
 	}
 	return existed, err
 }
@@ -406,6 +430,10 @@ func (t *txn) Rename(from, to string) error {
 	}
 	t.noteDeadline(from, 0)
 	t.noteDeadline(to, 0)
+	t.noteFields(from, 0)
+	if err := t.noteFirstField(to); err != nil {
+		return err
+	}
 	if ok {
 		return t.SetDeadline(to, ms)
 	}
@@ -433,18 +461,20 @@ func (t *txn) ClearDeadline(key string) (bool, error) {
 	return had, err
 }
 
-// noteDeadline changes the deadline index, in a way that can be taken back. 0
+// noteDeadline changes the deadline of a key, in a way that can be taken back. 0
 // clears.
-func (t *txn) noteDeadline(key string, ms int64) {
+func (t *txn) noteDeadline(key string, ms int64) { t.noteIn(t.store.deadlines, key, ms) }
+
+func (t *txn) noteIn(index *ttl.Index, key string, ms int64) {
 	space := t.space()
-	old, had := t.store.deadlines.Get(space, key)
+	old, had := index.Get(space, key)
 	if !had && ms == 0 {
 		return
 	}
-	t.deadlines = append(t.deadlines, deadlineChange{space, key, old, had})
+	t.deadlines = append(t.deadlines, deadlineChange{index, space, key, old, had})
 	if ms == 0 {
-		t.store.deadlines.Clear(space, key)
+		index.Clear(space, key)
 	} else {
-		t.store.deadlines.Set(space, key, ms)
+		index.Set(space, key, ms)
 	}
 }

@@ -77,33 +77,58 @@ func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
 	if err != nil {
 		return err
 	}
-	if typ == keydir.List {
+	switch typ {
+	case keydir.List:
 		return k.copyList(dst, source, target)
+	case keydir.Hash:
+		return k.copyHash(dst, target)
 	}
-	type element struct {
-		name string
-		loc  keydir.Loc
-	}
-	elements := make([]element, 0, source.Len())
-	source.Each(func(elem []byte, loc keydir.Loc) bool {
-		elements = append(elements, element{string(elem), loc})
+	elements := make([]string, 0, source.Len())
+	source.Each(func(elem []byte, _ keydir.Loc) bool {
+		elements = append(elements, string(elem))
 		return true
 	})
-	var value []byte
-	for _, e := range elements {
-		switch typ {
-		case keydir.ZSet:
-			score, _, _ := source.Score(e.name)
-			err = dst.PutScored(target, e.name, score)
-		case keydir.Set:
-			err = dst.PutElem(target, e.name, nil)
-		default:
-			if value, err = k.Txn.Value(value[:0], k.Key, e.name, typ, e.loc); err == nil {
-				err = dst.PutElem(target, e.name, value)
-			}
+	for _, name := range elements {
+		if typ == keydir.ZSet {
+			score, _, _ := source.Score(name)
+			err = dst.PutScored(target, name, score)
+		} else {
+			err = dst.PutElem(target, name, nil)
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// copyHash copies the fields with their deadlines.
+func (k Key) copyHash(dst Txn, target keydir.Family) error {
+	source, err := Hash(k).open()
+	if err != nil {
+		return err
+	}
+	type field struct {
+		name string
+		loc  keydir.Loc
+	}
+	list := make([]field, 0, source.len())
+	source.each(func(name []byte, loc keydir.Loc) bool {
+		list = append(list, field{string(name), loc})
+		return true
+	})
+	var value []byte
+	for _, f := range list {
+		if value, err = source.value(value[:0], f.name, f.loc); err != nil {
+			return err
+		}
+		if err := dst.PutElem(target, f.name, value); err != nil {
+			return err
+		}
+		if ms, ok := source.deadline(f.name); ok {
+			if err := dst.SetFieldDeadline(target, f.name, ms); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -3,7 +3,8 @@ package structures
 import "github.com/stavedb/stave/keydir"
 
 // Hash is a key that holds a map from field names to values. The names are in
-// memory, the values on disk: what needs names only reads nothing.
+// memory, the values on disk: what needs names only reads nothing. A field may
+// have a deadline, from which on it is gone.
 type Hash struct {
 	Txn Txn
 	Key string
@@ -15,20 +16,18 @@ type Field struct {
 	Value []byte
 }
 
-func (h Hash) open() (keydir.Family, error) { return open(h.Txn, h.Key, keydir.Hash) }
-
 // Get appends a field's value to dst. It returns dst as it was, and false, if
 // the field does not exist. O(log n).
 func (h Hash) Get(dst []byte, field string) ([]byte, bool, error) {
-	f, err := h.open()
-	if err != nil || !f.Valid() {
+	v, err := h.open()
+	if err != nil {
 		return dst, false, err
 	}
-	loc, ok := f.Get(field)
+	loc, ok := v.get(field)
 	if !ok {
 		return dst, false, nil
 	}
-	value, err := h.Txn.Value(dst, h.Key, field, keydir.Hash, loc)
+	value, err := v.value(dst, field, loc)
 	if err != nil {
 		return dst, false, err
 	}
@@ -39,20 +38,18 @@ func (h Hash) Get(dst []byte, field string) ([]byte, bool, error) {
 // nil stands for one that does not exist. The slice is valid during the call
 // only. O(log n) a field.
 func (h Hash) GetMany(fields []string, visit func(i int, value []byte)) error {
-	f, err := h.open()
+	v, err := h.open()
 	if err != nil {
 		return err
 	}
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, field := range fields {
 		var value []byte
-		if f.Valid() {
-			if loc, ok := f.Get(field); ok {
-				if buf, err = h.Txn.Value(buf[:0], h.Key, field, keydir.Hash, loc); err != nil {
-					return err
-				}
-				value = buf
+		if loc, ok := v.get(field); ok {
+			if buf, err = v.value(buf[:0], field, loc); err != nil {
+				return err
 			}
+			value = buf
 		}
 		visit(i, value)
 	}
@@ -61,39 +58,37 @@ func (h Hash) GetMany(fields []string, visit func(i int, value []byte)) error {
 
 // Has says whether the field exists. O(log n).
 func (h Hash) Has(field string) (bool, error) {
-	f, err := h.open()
-	if err != nil || !f.Valid() {
+	v, err := h.open()
+	if err != nil {
 		return false, err
 	}
-	_, ok := f.Get(field)
+	_, ok := v.get(field)
 	return ok, nil
 }
 
-// Len returns the number of fields, 0 if the key does not exist. O(1).
+// Len returns the number of fields, 0 if the key does not exist. O(1), and O(log
+// n) in the number of fields that have a deadline.
 func (h Hash) Len() (int, error) {
-	f, err := h.open()
-	if err != nil || !f.Valid() {
-		return 0, err
-	}
-	return f.Len(), nil
+	v, err := h.open()
+	return v.len(), err
 }
 
-// Put sets one field and says whether it is new. O(log n).
+// Put sets one field and says whether it is new. It has no deadline afterwards.
+// O(log n).
 func (h Hash) Put(field string, value []byte) (bool, error) {
 	if err := checkElem(field, value); err != nil {
 		return false, err
 	}
-	f, err := create(h.Txn, h.Key, keydir.Hash)
+	v, err := h.create()
 	if err != nil {
 		return false, err
 	}
-	before := f.Len()
-	err = told(h.Txn, EventHSet, h.Key, h.Txn.PutElem(f, field, value))
-	return f.Len() > before, err
+	isNew, err := v.put(field, value, false)
+	return isNew, told(h.Txn, EventHSet, h.Key, err)
 }
 
-// PutAll sets fields in their order and returns how many of them are new. O(log
-// n) a field.
+// PutAll sets fields in their order and returns how many of them are new. They
+// have no deadline afterwards. O(log n) a field.
 func (h Hash) PutAll(fields []Field) (int, error) {
 	if len(fields) == 0 {
 		return 0, nil
@@ -103,18 +98,22 @@ func (h Hash) PutAll(fields []Field) (int, error) {
 			return 0, err
 		}
 	}
-	f, err := create(h.Txn, h.Key, keydir.Hash)
+	v, err := h.create()
 	if err != nil {
 		return 0, err
 	}
-	before := f.Len()
+	n := 0
 	for i := range fields {
-		if err := h.Txn.PutElem(f, fields[i].Name, fields[i].Value); err != nil {
+		isNew, err := v.put(fields[i].Name, fields[i].Value, false)
+		if err != nil {
 			return 0, err
+		}
+		if isNew {
+			n++
 		}
 	}
 	h.Txn.Notify(EventHSet, h.Key)
-	return f.Len() - before, nil
+	return n, nil
 }
 
 // PutIfAbsent sets a field unless it exists, and says whether it did. O(log n).
@@ -128,11 +127,24 @@ func (h Hash) PutIfAbsent(field string, value []byte) (bool, error) {
 
 // Delete deletes fields and returns how many of them existed. O(log n) a field.
 func (h Hash) Delete(fields []string) (int, error) {
-	f, err := h.open()
-	if err != nil || !f.Valid() {
+	v, err := h.open()
+	if err != nil {
 		return 0, err
 	}
-	return deleteElems(h.Txn, h.Key, f, fields, EventHDel)
+	n := 0
+	for _, field := range fields {
+		existed, err := v.delete(field)
+		if err != nil {
+			return n, err
+		}
+		if existed {
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return n, v.settle(EventHDel)
 }
 
 // deleteElems deletes elements, by which event, and returns how many there were.
@@ -161,23 +173,32 @@ func deleteElems(t Txn, key string, f keydir.Family, elems []string, e EventKind
 // for each until it returns false. The slices are valid during the call only,
 // and neither function may change the hash. O(n).
 func (h Hash) Visit(start func(n int), visit func(name, value []byte) bool) error {
-	var buf []byte
-	var failed error
-	err := visitAll(h.Txn, h.Key, keydir.Hash, start, func(name []byte, loc keydir.Loc) bool {
-		if buf, failed = h.Txn.Value(buf[:0], h.Key, text(name), keydir.Hash, loc); failed != nil {
-			return false
-		}
-		return visit(name, buf)
-	})
-	if err == nil {
-		err = failed
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	if start != nil {
+		start(v.len())
+	}
+	if v.len() > 0 {
+		v.each(v.reading(&err, visit))
 	}
 	return err
 }
 
 // VisitFields is Visit without the values, which are not read. O(n).
 func (h Hash) VisitFields(start func(n int), visit func(name []byte) bool) error {
-	return visitAll(h.Txn, h.Key, keydir.Hash, start, func(name []byte, _ keydir.Loc) bool { return visit(name) })
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	if start != nil {
+		start(v.len())
+	}
+	if v.len() > 0 {
+		v.each(func(name []byte, _ keydir.Loc) bool { return visit(name) })
+	}
+	return nil
 }
 
 // visitAll calls start with the size of a collection, 0 if it does not exist,
@@ -205,14 +226,17 @@ func visitAll(t Txn, key string, typ keydir.Type, start func(n int), visit func(
 // end is visited exactly once. The slices are valid during the call only; value
 // is nil with o.NoValues. O(o.Count).
 func (h Hash) Scan(cursor uint64, o ScanOptions, visit func(name, value []byte)) (next uint64, err error) {
-	f, err := h.open()
+	v, err := h.open()
 	if err != nil {
 		return 0, err
 	}
 	var buf []byte
-	return scan(f, cursor, o, func(name []byte, loc keydir.Loc) (err error) {
+	return scan(v.all, cursor, o, func(name []byte, loc keydir.Loc) (err error) {
+		if v.hidden(text(name)) {
+			return nil
+		}
 		if !o.NoValues {
-			if buf, err = h.Txn.Value(buf[:0], h.Key, text(name), keydir.Hash, loc); err != nil {
+			if buf, err = v.value(buf[:0], text(name), loc); err != nil {
 				return err
 			}
 		}

@@ -47,35 +47,26 @@ func (s String) IncrFloat(delta []byte) ([]byte, error) {
 }
 
 // Incr adds delta to the integer that the field holds, 0 if it does not exist,
-// and returns the sum. O(log n).
+// and returns the sum; the deadline stays. O(log n).
 func (h Hash) Incr(field string, delta int64) (int64, error) {
 	if err := checkElem(field, nil); err != nil {
 		return 0, err
 	}
-	f, err := h.open()
+	v, err := h.open()
 	if err != nil {
 		return 0, err
 	}
-	var loc keydir.Loc
-	exists := false
-	if f.Valid() {
-		loc, exists = f.Get(field)
-	}
+	loc, exists := v.get(field)
 	sum, text, err := increment(h.Txn, record{h.Key, field, keydir.Hash, loc}, exists, delta, ErrHashNotInteger)
 	if err != nil {
 		return 0, err
 	}
-	if !f.Valid() {
-		if f, err = h.Txn.Family(h.Key, keydir.Hash); err != nil {
-			return 0, err
-		}
-	}
-	return sum, told(h.Txn, EventHIncrBy, h.Key, h.Txn.PutElem(f, field, text))
+	return sum, told(h.Txn, EventHIncrBy, h.Key, v.replace(field, text))
 }
 
 // IncrFloat adds delta, a float in decimal, to the float that the field holds, 0
-// if it does not exist, and returns the sum in decimal, as String.IncrFloat does.
-// O(log n).
+// if it does not exist, and returns the sum in decimal, as String.IncrFloat does;
+// the deadline stays. O(log n).
 func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 	add, ok := number.ParseExtended(delta)
 	switch {
@@ -87,15 +78,11 @@ func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 	if err := checkElem(field, nil); err != nil {
 		return nil, err
 	}
-	f, err := h.open()
+	v, err := h.open()
 	if err != nil {
 		return nil, err
 	}
-	var loc keydir.Loc
-	exists := false
-	if f.Valid() {
-		loc, exists = f.Get(field)
-	}
+	loc, exists := v.get(field)
 	old, err := readFloat(h.Txn, record{h.Key, field, keydir.Hash, loc}, exists, ErrHashNotFloat)
 	if err != nil {
 		return nil, err
@@ -104,12 +91,7 @@ func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.Valid() {
-		if f, err = h.Txn.Family(h.Key, keydir.Hash); err != nil {
-			return nil, err
-		}
-	}
-	return text, told(h.Txn, EventHIncrByFloat, h.Key, h.Txn.PutElem(f, field, text))
+	return text, told(h.Txn, EventHIncrByFloat, h.Key, v.replace(field, text))
 }
 
 // longestInt is the length of the longest decimal int64.

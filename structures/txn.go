@@ -68,6 +68,18 @@ type Txn interface {
 	// ClearDeadline takes the deadline away and says whether there was one.
 	ClearDeadline(key string) (bool, error)
 
+	// FieldDeadlines are the deadlines of a hash's fields, by field and in order,
+	// and the moment of the atomic unit in Unix milliseconds; a family that is not
+	// valid if no field has one. A score is a deadline in the order-preserving form
+	// of internal/ordered. From its deadline on a field is as good as gone, but
+	// Find only hides keys of which nothing else is left.
+	FieldDeadlines(f keydir.Family) (deadlines keydir.Family, now int64, err error)
+	// SetFieldDeadline gives a field that exists a deadline, replacing any other.
+	SetFieldDeadline(f keydir.Family, field string, ms int64) error
+	// ClearFieldDeadline takes the deadline of a field away and says whether there
+	// was one. PutElem leaves it, DeleteElem takes it too.
+	ClearFieldDeadline(f keydir.Family, field string) (bool, error)
+
 	// Notify tells what a call has done to key, for those who listen. It is
 	// called once the call cannot fail any more but for the store.
 	Notify(e EventKind, key string)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -36,6 +37,7 @@ type memory struct {
 	drops     int
 	reads     int
 	events    []string
+	now       int64 // for the deadlines of fields
 }
 
 func (m *memory) Notify(e structures.EventKind, key string) {
@@ -83,6 +85,9 @@ func (m *memory) find(key string) (keydir.Slot, keydir.Family) {
 			}
 			continue
 		}
+		if slot.Type == keydir.FieldDeadlines {
+			continue
+		}
 		if f := m.dir.FamilyOf(h, slot); f.Key() == key {
 			return slot, f
 		}
@@ -92,6 +97,10 @@ func (m *memory) find(key string) (keydir.Slot, keydir.Family) {
 func (m *memory) Find(key string) (keydir.Slot, keydir.Family, error) {
 	slot, f := m.find(key)
 	if f.Valid() && f.Len() == 0 {
+		return keydir.Slot{}, keydir.Family{}, nil
+	}
+	if d, _, _ := m.fieldDeadlines(key); d.Valid() && d.Len() == f.Len() && d.Rank(ordered.Int(m.now)+1, "") == f.Len() {
+		m.unlink(key) // all fields have expired
 		return keydir.Slot{}, keydir.Family{}, nil
 	}
 	return slot, f, nil
@@ -120,6 +129,9 @@ func (m *memory) unlink(key string) bool {
 	switch {
 	case f.Valid():
 		existed := f.Len() > 0
+		if d, ok := m.dir.FindFieldDeadlines(h, key); ok {
+			m.dir.DropFamily(h, d)
+		}
 		m.dir.DropFamily(h, f)
 		return existed
 	case slot.Type == keydir.String:
@@ -172,8 +184,46 @@ func (m *memory) DeleteElem(f keydir.Family, elem string) (existed bool, err err
 	}
 	if existed {
 		m.deletes++
+		if _, err := m.ClearFieldDeadline(f, elem); err != nil {
+			return false, err
+		}
 	}
 	return existed, nil
+}
+
+func (m *memory) fieldDeadlines(key string) (keydir.Family, int64, error) {
+	d, _ := m.dir.FindFieldDeadlines(m.seed.Hash(key), key)
+	return d, m.now, nil
+}
+
+func (m *memory) FieldDeadlines(f keydir.Family) (keydir.Family, int64, error) {
+	return m.fieldDeadlines(f.Key())
+}
+
+func (m *memory) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
+	if _, ok := f.Get(field); !ok {
+		panic("BUG: a deadline for a field that does not exist")
+	}
+	key := f.Key()
+	d, _, _ := m.fieldDeadlines(key)
+	if !d.Valid() {
+		d = m.dir.NewFamily(m.seed.Hash(key), keydir.FieldDeadlines, key)
+	}
+	d.PutScored(field, ordered.Int(ms), 1)
+	return nil
+}
+
+func (m *memory) ClearFieldDeadline(f keydir.Family, field string) (bool, error) {
+	key := f.Key()
+	d, _, _ := m.fieldDeadlines(key)
+	if !d.Valid() {
+		return false, nil
+	}
+	_, _, had := d.DeleteScored(field)
+	if d.Len() == 0 {
+		m.dir.DropFamily(m.seed.Hash(key), d)
+	}
+	return had, nil
 }
 
 func (m *memory) DeleteIndex(f keydir.Family, index int64) (bool, error) {

@@ -244,8 +244,9 @@ func (z SortedSet) VisitRandom(n int, random func() uint64, start func(n int), v
 	if err != nil {
 		return err
 	}
-	return visitRandom(f, n, random, start, func(member []byte, _ keydir.Loc) bool {
+	visitRandom(f, n, random, start, func(member []byte, _ keydir.Loc) bool {
 		form, _, _ := f.Score(text(member))
 		return visit(member, ordered.ToFloat(form))
 	})
+	return nil
 }

@@ -16,6 +16,7 @@ type cursor struct {
 
 // source is a shard with the batch that was taken from it; the batch is not empty.
 type source struct {
+	queue *Queue
 	ns    uint32
 	shard *shard
 	batch []Entry
@@ -65,41 +66,47 @@ func (h *sources) Pop() any {
 	return last
 }
 
-// due returns a cursor over the entries that are due at a time.
-func (x *Index) due(now int64) *cursor {
+// dueOf returns a cursor over the entries of queues that are due at a time.
+func dueOf(now int64, queues []Queue) *cursor {
 	c := &cursor{until: now}
-	for ns, sp := range *x.spaces.Load() {
-		if sp.count.Load() == 0 {
-			continue
-		}
-		for i := range sp.shards {
-			s := &source{ns: ns, shard: &sp.shards[i], more: true}
-			if s.shard.earliest.Load() <= now && s.fill(now) {
-				c.sources = append(c.sources, s)
-			}
-		}
+	for i := range queues {
+		c.add(&queues[i])
 	}
 	heap.Init(&c.sources)
 	return c
 }
 
+func (c *cursor) add(q *Queue) {
+	for ns, sp := range *q.Index.spaces.Load() {
+		if sp.count.Load() == 0 {
+			continue
+		}
+		for i := range sp.shards {
+			s := &source{queue: q, ns: ns, shard: &sp.shards[i], more: true}
+			if s.shard.earliest.Load() <= c.until && s.fill(c.until) {
+				c.sources = append(c.sources, s)
+			}
+		}
+	}
+}
+
 // empty reports whether next would find nothing.
 func (c *cursor) empty() bool { return len(c.sources) == 0 }
 
-// next returns the next entry.
-func (c *cursor) next() (e Entry, ok bool) {
+// next returns the next entry and its queue.
+func (c *cursor) next() (e Entry, q *Queue, ok bool) {
 	if c.empty() {
-		return Entry{}, false
+		return Entry{}, nil, false
 	}
 	s := c.sources[0]
-	e = s.batch[s.at]
+	e, q = s.batch[s.at], s.queue
 	s.at++
 	if s.at < len(s.batch) || s.fill(c.until) {
 		heap.Fix(&c.sources, 0)
 	} else {
 		heap.Pop(&c.sources)
 	}
-	return e, true
+	return e, q, true
 }
 
 // each calls fn with every entry, by namespace, and stops at its first error.

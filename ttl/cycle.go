@@ -10,24 +10,28 @@ type CycleResult struct {
 	More     bool // Entries were due that this run did not get to.
 }
 
-// Cycle hands entries that are due at now to expire, the earliest first and each at most once, until none is left, most were handed
-// out, or the budget is used up. The budget is looked at between entries: expire itself must be quick.
-//
-// expire decides: it looks again under the key's lock, for the deadline may have changed meanwhile, and deletes the key with
-// its entry. What it leaves in the index is offered again by the next run. An error does not end the run, or one damaged key
-// would keep all the others from expiring; Cycle returns the first one.
-func Cycle(x *Index, now int64, budget time.Duration, most int,
-	expire func(ns uint32, key string, deadline int64) (deleted bool, err error),
-) (r CycleResult, err error) {
+// Queue is an index with what is to be done when its entries are due.
+type Queue struct {
+	Index *Index
+
+	// Expire decides: it looks again under the key's lock, for the deadline may have changed meanwhile, and deletes what has
+	// expired with its entry. What it leaves in the index is offered again by the next run. It must be quick.
+	Expire func(ns uint32, key string, deadline int64) (deleted bool, err error)
+}
+
+// Cycle hands the entries of all queues that are due at now to their Expire, the earliest first and each at most once, until none
+// is left, most were handed out, or the budget is used up. The budget is looked at between entries. An error does not end the
+// run, or one damaged key would keep all the others from expiring; Cycle returns the first one.
+func Cycle(now int64, budget time.Duration, most int, queues ...Queue) (r CycleResult, err error) {
 	start := time.Now()
-	due := x.due(now)
+	due := dueOf(now, queues)
 	for r.Examined < most && time.Since(start) < budget {
-		e, ok := due.next()
+		e, q, ok := due.next()
 		if !ok {
 			break
 		}
 		r.Examined++
-		deleted, xerr := expire(e.Namespace, e.Key, e.Deadline)
+		deleted, xerr := q.Expire(e.Namespace, e.Key, e.Deadline)
 		if xerr != nil {
 			r.Failed++
 			if err == nil {

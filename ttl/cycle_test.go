@@ -20,6 +20,32 @@ func hundred() *ttl.Index {
 	return x
 }
 
+func queue(x *ttl.Index, expire func(ns uint32, key string, deadline int64) (bool, error)) ttl.Queue {
+	return ttl.Queue{Index: x, Expire: expire}
+}
+
+// TestCycleTakesQueuesInTurns hands out the entries of two queues in order of time, whichever they are in.
+func TestCycleTakesQueuesInTurns(t *testing.T) {
+	x, y := ttl.NewIndex(), ttl.NewIndex()
+	for i := range 40 {
+		[]*ttl.Index{x, y}[i/5%2].Set(0, fmt.Sprint(i), int64(i))
+	}
+	var seen []int64
+	of := func(x *ttl.Index) ttl.Queue {
+		return queue(x, func(ns uint32, key string, deadline int64) (bool, error) {
+			seen = append(seen, deadline)
+			return x.Clear(ns, key), nil
+		})
+	}
+	r, err := ttl.Cycle(100, time.Hour, 30, of(x), of(y))
+	if want := (ttl.CycleResult{Examined: 30, Deleted: 30, More: true}); err != nil || r != want {
+		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
+	}
+	if !slices.IsSorted(seen) || x.Len(0)+y.Len(0) != 10 {
+		t.Errorf("the functions saw %v", seen)
+	}
+}
+
 func TestCycleDeletesWhatIsDue(t *testing.T) {
 	x := hundred()
 	var seen []int64
@@ -27,7 +53,7 @@ func TestCycleDeletesWhatIsDue(t *testing.T) {
 		seen = append(seen, deadline)
 		return x.Clear(ns, key), nil
 	}
-	r, err := ttl.Cycle(x, 59, time.Hour, 1000, reap)
+	r, err := ttl.Cycle(59, time.Hour, 1000, queue(x, reap))
 	if want := (ttl.CycleResult{Examined: 60, Deleted: 60}); err != nil || r != want {
 		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
 	}
@@ -37,7 +63,7 @@ func TestCycleDeletesWhatIsDue(t *testing.T) {
 	if left := x.Len(0) + x.Len(1); left != 40 {
 		t.Errorf("%d are left", left)
 	}
-	if r, err := ttl.Cycle(x, 59, time.Hour, 1000, reap); err != nil || r != (ttl.CycleResult{}) {
+	if r, err := ttl.Cycle(59, time.Hour, 1000, queue(x, reap)); err != nil || r != (ttl.CycleResult{}) {
 		t.Errorf("with nothing due the run gives %+v, %v", r, err)
 	}
 }
@@ -55,7 +81,7 @@ func TestCycleStopsAtTheNumber(t *testing.T) {
 		{1, ttl.CycleResult{Examined: 1, Deleted: 1}},
 		{1, ttl.CycleResult{}},
 	} {
-		if r, err := ttl.Cycle(x, 1000, time.Hour, c.most, reap); err != nil || r != c.want {
+		if r, err := ttl.Cycle(1000, time.Hour, c.most, queue(x, reap)); err != nil || r != c.want {
 			t.Errorf("at most %d: %+v, %v; want %+v", c.most, r, err, c.want)
 		}
 	}
@@ -69,14 +95,14 @@ func TestCycleStopsWhenTheBudgetIsUsedUp(t *testing.T) {
 			return x.Clear(ns, key), nil
 		}
 		start := time.Now()
-		r, err := ttl.Cycle(x, 1000, 10*time.Millisecond, 1000, slow)
+		r, err := ttl.Cycle(1000, 10*time.Millisecond, 1000, queue(x, slow))
 		if want := (ttl.CycleResult{Examined: 10, Deleted: 10, More: true}); err != nil || r != want {
 			t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
 		}
 		if took := time.Since(start); took != 10*time.Millisecond {
 			t.Errorf("the run took %v", took)
 		}
-		if r, _ := ttl.Cycle(x, 1000, 0, 1000, slow); r != (ttl.CycleResult{More: true}) {
+		if r, _ := ttl.Cycle(1000, 0, 1000, queue(x, slow)); r != (ttl.CycleResult{More: true}) {
 			t.Errorf("without a budget the run gives %+v", r)
 		}
 	})
@@ -85,15 +111,15 @@ func TestCycleStopsWhenTheBudgetIsUsedUp(t *testing.T) {
 // TestCycleOffersEachOnce: what the function leaves in the index must neither loop nor hide what comes after it.
 func TestCycleOffersEachOnce(t *testing.T) {
 	x := hundred()
-	r, err := ttl.Cycle(x, 1000, time.Hour, 1000, func(uint32, string, int64) (bool, error) { return false, nil })
+	r, err := ttl.Cycle(1000, time.Hour, 1000, queue(x, func(uint32, string, int64) (bool, error) { return false, nil }))
 	if want := (ttl.CycleResult{Examined: 100}); err != nil || r != want {
 		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
 	}
 	// Put off further, but still due: that is for the next run.
-	r, err = ttl.Cycle(x, 1000, time.Hour, 1000, func(ns uint32, key string, ms int64) (bool, error) {
+	r, err = ttl.Cycle(1000, time.Hour, 1000, queue(x, func(ns uint32, key string, ms int64) (bool, error) {
 		x.Set(ns, key, ms-200)
 		return false, nil
-	})
+	}))
 	if want := (ttl.CycleResult{Examined: 100}); err != nil || r != want {
 		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
 	}
@@ -102,7 +128,7 @@ func TestCycleOffersEachOnce(t *testing.T) {
 func TestCycleGoesOnAfterErrors(t *testing.T) {
 	x := hundred()
 	damaged, other := errors.New("damaged"), errors.New("other")
-	r, err := ttl.Cycle(x, 1000, time.Hour, 1000, func(ns uint32, key string, ms int64) (bool, error) {
+	r, err := ttl.Cycle(1000, time.Hour, 1000, queue(x, func(ns uint32, key string, ms int64) (bool, error) {
 		switch {
 		case ms == 3:
 			return false, damaged
@@ -110,7 +136,7 @@ func TestCycleGoesOnAfterErrors(t *testing.T) {
 			return false, other
 		}
 		return x.Clear(ns, key), nil
-	})
+	}))
 	if want := (ttl.CycleResult{Examined: 100, Deleted: 89, Failed: 11}); r != want {
 		t.Errorf("the run gives %+v, want %+v", r, want)
 	}
@@ -126,7 +152,7 @@ func TestCycleAmongChanges(t *testing.T) {
 		x.Set(0, fmt.Sprint(i), int64(i))
 	}
 	seen := map[string]bool{}
-	r, err := ttl.Cycle(x, 10_000, time.Hour, 100_000, func(ns uint32, key string, ms int64) (bool, error) {
+	r, err := ttl.Cycle(10_000, time.Hour, 100_000, queue(x, func(ns uint32, key string, ms int64) (bool, error) {
 		if seen[key] {
 			t.Errorf("key %s was offered twice", key)
 		}
@@ -134,7 +160,7 @@ func TestCycleAmongChanges(t *testing.T) {
 		x.Set(0, "new "+key, 20_000) // Takes the place in memory of what was removed.
 		x.Clear(0, fmt.Sprint(ms+1000))
 		return x.Clear(ns, key), nil
-	})
+	}))
 	if err != nil || r.More || r.Deleted < 1000 || x.Len(0) != r.Examined {
 		t.Errorf("the run gives %+v, %v and leaves %d", r, err, x.Len(0))
 	}

@@ -162,9 +162,9 @@ func (x *Index) Next() (ms int64, ok bool) {
 // Due appends to dst up to max entries whose deadline is not after now, the earliest first. The order of equal deadlines is
 // arbitrary. The entries stay in the index.
 func (x *Index) Due(now int64, max int, dst []Entry) []Entry {
-	c := x.due(now)
+	c := dueOf(now, []Queue{{Index: x}})
 	for ; max > 0; max-- {
-		e, ok := c.next()
+		e, _, ok := c.next()
 		if !ok {
 			break
 		}

@@ -1,0 +1,168 @@
+package db
+
+import (
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
+)
+
+// Deadlines of fields. The log has those of each hash, in order; core.fields has, for every such hash, a moment before which
+// none of its fields expires, for the cycle to find it. That moment may be too early: it moves on only when the cycle comes to
+// it, and goes with the last deadline.
+
+func (t *txn) FieldDeadlines(f keydir.Family) (deadlines keydir.Family, now int64, err error) {
+	deadlines, err = t.log.FieldDeadlines(t.ns, t.log.KeyOf(f))
+	if err == nil && deadlines.Valid() {
+		now = t.now()
+	}
+	return deadlines, now, err
+}
+
+func (t *txn) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
+	key := t.log.KeyOf(f)
+	if err := t.log.SetFieldDeadline(t.ns, key, field, ms); err != nil {
+		return err
+	}
+	if first, ok := t.store.fields.Get(t.space(), key); !ok || ms < first {
+		t.noteFields(key, ms)
+	}
+	return nil
+}
+
+func (t *txn) ClearFieldDeadline(f keydir.Family, field string) (bool, error) {
+	key := t.log.KeyOf(f)
+	had, err := t.log.ClearFieldDeadline(t.ns, key, field)
+	if err != nil || !had {
+		return false, err
+	}
+	return true, t.fieldDeadlineGone(key)
+}
+
+// noteFields changes the moment before which no field of a hash expires, in a way that can be taken back. 0 clears.
+func (t *txn) noteFields(key string, ms int64) { t.noteIn(t.store.fields, key, ms) }
+
+// fieldDeadlineGone is called after a field has lost its deadline, if it had one.
+func (t *txn) fieldDeadlineGone(key string) error {
+	if _, ok := t.store.fields.Get(t.space(), key); !ok {
+		return nil
+	}
+	deadlines, err := t.log.FieldDeadlines(t.ns, key)
+	if err == nil && !deadlines.Valid() {
+		t.noteFields(key, 0)
+	}
+	return err
+}
+
+// noteFirstField makes the moment of a hash exact.
+func (t *txn) noteFirstField(key string) error {
+	deadlines, err := t.log.FieldDeadlines(t.ns, key)
+	if err != nil {
+		return err
+	}
+	ms := int64(0)
+	if deadlines.Valid() {
+		_, score := deadlines.First()
+		ms = bitcask.FieldDeadlineOf(score)
+	}
+	t.noteFields(key, ms)
+	return nil
+}
+
+// fieldsGone reports whether a key is a hash of which every field has expired.
+func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
+	if ms, ok := t.store.fields.Get(space, key); !ok || ms > t.now() {
+		return false, nil
+	}
+	deadlines, err := t.log.FieldDeadlines(ns, key)
+	if err != nil || !deadlines.Valid() {
+		return false, err
+	}
+	_, hash, err := t.log.Find(ns, key)
+	if err != nil || !hash.Valid() || hash.Len() != deadlines.Len() {
+		return false, err
+	}
+	return deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "") == hash.Len(), nil
+}
+
+// expireFields drops a hash of which every field has expired.
+func (t *txn) expireFields(key string) error {
+	_, hash, err := t.log.Find(t.ns, key)
+	if err != nil {
+		return err
+	}
+	n := hash.Len()
+	if _, err := t.drop(key); err != nil {
+		return err
+	}
+	t.reaped += n
+	t.note(structures.EventHExpired, key)
+	t.note(structures.EventDel, key)
+	return nil
+}
+
+// Bounds of what the cycle does to one hash.
+const (
+	reapFieldsMax    = 1000 // fields
+	reapFieldsAtOnce = 100  // fields, with the key locked
+)
+
+// reapFields deletes fields of one hash that have expired, the first ones first, and returns how many.
+func (s *Store) reapFields(space uint32, key string) (n int, err error) {
+	ns, ok := s.log.NamespaceOf(space)
+	if !ok {
+		return 0, nil
+	}
+	view := &Store{core: s.core, ns: ns}
+	for n < reapFieldsMax {
+		t, err := view.beginKey(true, key)
+		if err != nil {
+			return n, err
+		}
+		reaped, more, err := (*txn)(t).reapFields(key)
+		if err = t.end(err); err != nil {
+			return n, err
+		}
+		if n += reaped; !more {
+			break
+		}
+	}
+	return n, nil
+}
+
+// reapFields is one step of it; more says that there are others.
+func (t *txn) reapFields(key string) (n int, more bool, err error) {
+	gone, err := t.hideExpired(key)
+	if gone || err != nil {
+		return t.reaped, false, err
+	}
+	deadlines, err := t.log.FieldDeadlines(t.ns, key)
+	if err != nil {
+		return 0, false, err
+	}
+	var due []string
+	if deadlines.Valid() {
+		until := bitcask.FieldDeadlineScore(t.now())
+		deadlines.AscendRank(0, func(field []byte, score uint64) bool {
+			if more = score <= until && len(due) == reapFieldsAtOnce; !more && score <= until {
+				due = append(due, string(field))
+				return true
+			}
+			return false
+		})
+	}
+	_, hash, err := t.log.Find(t.ns, key)
+	for _, field := range due {
+		if err == nil {
+			_, err = t.log.DeleteElem(t.ns, key, hash, field)
+		}
+	}
+	if err == nil {
+		err = t.noteFirstField(key)
+	}
+	if err != nil || len(due) == 0 {
+		return 0, false, err
+	}
+	t.reaped += len(due)
+	t.note(structures.EventHExpired, key)
+	return len(due), more, nil
+}

@@ -1,0 +1,236 @@
+package db
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/structures"
+)
+
+// Fields of a hash may have deadlines of their own. Such a field is gone from its deadline on, and the last field takes the key
+// with it. Writing a field clears its deadline, except where it is said to stay.
+
+// FieldResult is what a call did to the deadline of one field. The numbers are those that Redis replies.
+type FieldResult = structures.FieldResult
+
+// What became of a field.
+const (
+	FieldMissing    = structures.FieldMissing    // there is no such field
+	FieldWithoutTTL = structures.FieldWithoutTTL // it has no deadline that could be taken away
+	FieldUnchanged  = structures.FieldUnchanged  // a condition does not hold
+	FieldChanged    = structures.FieldChanged    // the deadline has been set, or taken away
+	FieldDeleted    = structures.FieldDeleted    // the deadline had passed: the field has been deleted
+)
+
+// NoField stands for the time that a field which does not exist has left to live.
+const NoField time.Duration = -2
+
+// LastFieldDeadline is the last deadline that a field may have, in the year 4199, as in Redis.
+var LastFieldDeadline = time.UnixMilli(structures.LastFieldDeadline)
+
+// ExpireFields lets fields expire after d, counted in whole milliseconds, each that exists and for which all conditions hold,
+// and returns what became of each of them, in their order: FieldMissing, FieldUnchanged, FieldChanged or FieldDeleted. Fields
+// are deleted at once if d is not positive. A field without a deadline counts as one that expires after any moment. It fails
+// with structures.ErrExpireTime for a moment after LastFieldDeadline, and with structures.ErrExpireNX or
+// structures.ErrExpireGTLT if the conditions contradict each other. O(log n) a field.
+func (h Hash) ExpireFields(d time.Duration, fields []string, conditions ...ExpireCondition) ([]FieldResult, error) {
+	t, err := h.write()
+	if err != nil {
+		return nil, err
+	}
+	return h.expireFields(t, t.now()+d.Milliseconds(), fields, conditions)
+}
+
+// ExpireFieldsAt is ExpireFields with a moment, with a precision of one millisecond. Fields are deleted at once if the moment
+// has passed.
+func (h Hash) ExpireFieldsAt(at time.Time, fields []string, conditions ...ExpireCondition) ([]FieldResult, error) {
+	t, err := h.write()
+	if err != nil {
+		return nil, err
+	}
+	return h.expireFields(t, at.UnixMilli(), fields, conditions)
+}
+
+func (h Hash) expireFields(t *Tx, ms int64, fields []string, conditions []ExpireCondition) ([]FieldResult, error) {
+	var condition ExpireCondition
+	for _, c := range conditions {
+		condition |= c
+	}
+	results := make([]FieldResult, len(fields))
+	err := h.on(t).Expire(ms, t.now(), condition, fields, func(i int, r FieldResult) { results[i] = r })
+	if err = h.done(t, err); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// PersistFields takes the deadlines of fields away and returns what became of each of them, in their order: FieldMissing,
+// FieldWithoutTTL or FieldChanged. O(log n) a field.
+func (h Hash) PersistFields(fields ...string) ([]FieldResult, error) {
+	t, err := h.write()
+	if err != nil {
+		return nil, err
+	}
+	results := make([]FieldResult, len(fields))
+	err = h.on(t).Persist(fields, func(i int, r FieldResult) { results[i] = r })
+	if err = h.done(t, err); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// FieldDeadline is when a field expires.
+type FieldDeadline struct {
+	Exists bool      // There is such a field.
+	At     time.Time // The moment from which it is gone; the zero time if it has no deadline.
+}
+
+// FieldDeadlines returns when each of several fields expires, in their order. O(log n) a field, without a read.
+func (h Hash) FieldDeadlines(fields ...string) ([]FieldDeadline, error) {
+	t, err := h.read()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]FieldDeadline, len(fields))
+	err = h.on(t).Deadlines(fields, func(i int, ms int64) {
+		list[i].Exists = ms != structures.NoField
+		if list[i].Exists && ms != structures.NoDeadline {
+			list[i].At = time.UnixMilli(ms)
+		}
+	})
+	if err = h.done(t, err); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// FieldTTLs returns the time that each of several fields has left to live, in whole milliseconds and in their order: NoTTL for
+// a field without a deadline, NoField for one that does not exist. O(log n) a field, without a read.
+func (h Hash) FieldTTLs(fields ...string) ([]time.Duration, error) {
+	t, err := h.read()
+	if err != nil {
+		return nil, err
+	}
+	now := t.now()
+	list := make([]time.Duration, len(fields))
+	err = h.on(t).Deadlines(fields, func(i int, ms int64) {
+		switch ms {
+		case structures.NoField:
+			list[i] = NoField
+		case structures.NoDeadline:
+			list[i] = NoTTL
+		default:
+			list[i] = time.Duration(ms-now) * time.Millisecond
+		}
+	})
+	if err = h.done(t, err); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// GetAndExpire returns the values of several fields, in their order, and lets them expire after d, which is counted in whole
+// milliseconds and must be at least one: structures.ErrExpireTime otherwise, and for a moment after LastFieldDeadline. nil
+// stands for a field that does not exist. O(log n) a field.
+func (h Hash) GetAndExpire(d time.Duration, fields ...string) ([][]byte, error) {
+	t, err := h.write()
+	if err != nil {
+		return nil, err
+	}
+	if d < time.Millisecond {
+		return nil, h.done(t, structures.ErrExpireTime)
+	}
+	return h.getAnd(t, structures.FieldDeadline{Change: structures.SetDeadlines, MS: t.now() + d.Milliseconds()}, fields)
+}
+
+// GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The fields are deleted at once if the
+// moment has passed.
+func (h Hash) GetAndExpireAt(at time.Time, fields ...string) ([][]byte, error) {
+	t, err := h.write()
+	if err != nil {
+		return nil, err
+	}
+	return h.getAnd(t, structures.FieldDeadline{Change: structures.SetDeadlines, MS: at.UnixMilli()}, fields)
+}
+
+// GetAndPersist returns the values of several fields, in their order, and takes their deadlines away; nil stands for a field
+// that does not exist. O(log n) a field.
+func (h Hash) GetAndPersist(fields ...string) ([][]byte, error) {
+	t, err := h.write()
+	if err != nil {
+		return nil, err
+	}
+	return h.getAnd(t, structures.FieldDeadline{Change: structures.ClearDeadlines}, fields)
+}
+
+func (h Hash) getAnd(t *Tx, deadline structures.FieldDeadline, fields []string) ([][]byte, error) {
+	values := make([][]byte, len(fields))
+	err := h.on(t).GetAndExpire(deadline, t.now(), fields, func(i int, value []byte) {
+		if value != nil {
+			values[i] = append([]byte{}, value...)
+		}
+	})
+	if err = h.done(t, err); err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// PutWith sets fields in their order. Without options it is PutAll: the fields have no deadline afterwards. TTL and ExpireAt
+// give them one, deleting them at once if it has passed, and KeepTTL leaves what they have. With IfAbsent nothing is written,
+// and ErrExists returned, if any of the fields exists; with IfPresent, and ErrNotFound, if any does not. A TTL that is not
+// positive, or a moment after LastFieldDeadline, gives structures.ErrExpireTime, and contradicting options
+// structures.ErrSyntax. O(log n) a field.
+func (h Hash) PutWith(fields []Field, options ...PutOption) error {
+	t, err := h.write()
+	if err != nil {
+		return err
+	}
+	deadline, condition, err := fieldOptions(options, t.now())
+	if err != nil {
+		return h.done(t, err)
+	}
+	ok, err := h.on(t).PutWith(deadline, t.now(), condition, fields)
+	if err = h.done(t, err); err != nil || ok || len(fields) == 0 {
+		return err
+	}
+	if condition == structures.FieldsIfAbsent {
+		return ErrExists
+	}
+	return ErrNotFound
+}
+
+// fieldOptions is putOptions for fields: a moment that has passed is as good as any.
+func fieldOptions(options []PutOption, now int64) (d structures.FieldDeadline, c structures.FieldsIf, err error) {
+	changed := false
+	change := func(to structures.FieldDeadline) {
+		if changed {
+			err = structures.ErrSyntax
+		}
+		d, changed = to, true
+	}
+	onlyIf := func(condition structures.FieldsIf) {
+		if c != structures.FieldsAlways && c != condition {
+			err = structures.ErrSyntax
+		}
+		c = condition
+	}
+	d.Change = structures.ClearDeadlines
+	for _, option := range options {
+		switch option.apply {
+		case putTTL:
+			if option.d < time.Millisecond {
+				err = structures.ErrExpireTime
+			}
+			change(structures.FieldDeadline{Change: structures.SetDeadlines, MS: now + option.d.Milliseconds()})
+		case putExpireAt:
+			change(structures.FieldDeadline{Change: structures.SetDeadlines, MS: option.ms})
+		case putKeepTTL:
+			change(structures.FieldDeadline{Change: structures.KeepDeadlines})
+		case putIfAbsent:
+			onlyIf(structures.FieldsIfAbsent)
+		case putIfPresent:
+			onlyIf(structures.FieldsIfPresent)
+		}
+	}
+	return d, c, err
+}

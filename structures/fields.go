@@ -1,0 +1,217 @@
+package structures
+
+import (
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// fields is a hash as of one moment: its family without the fields whose time
+// has come. Those stay there until they are reaped or written again, which no
+// call can tell. The zero fields, but for the key, are those of a key that does
+// not exist.
+type fields struct {
+	hash      Hash
+	all       keydir.Family
+	deadlines keydir.Family // of all fields that have one; not valid if none has
+	due       uint64        // the score of the last deadline that has passed
+	expired   int           // fields whose time has come
+}
+
+// open finds the fields of a hash and proves its type.
+func (h Hash) open() (fields, error) {
+	f, err := open(h.Txn, h.Key, keydir.Hash)
+	v := fields{hash: h, all: f}
+	if err == nil && f.Valid() {
+		err = v.look()
+	}
+	return v, err
+}
+
+// create is open for writers: an absent hash is made. The caller puts at least
+// one field into it.
+func (h Hash) create() (fields, error) {
+	v, err := h.open()
+	if err == nil && !v.all.Valid() {
+		v.all, err = h.Txn.Family(h.Key, keydir.Hash)
+	}
+	return v, err
+}
+
+// look looks at the deadlines, again after each change of them: the family
+// comes with the first and goes with the last.
+func (v *fields) look() (err error) {
+	var now int64
+	v.deadlines, now, err = v.hash.Txn.FieldDeadlines(v.all)
+	v.expired = 0
+	if err == nil && v.deadlines.Valid() {
+		v.due = ordered.Int(now)
+		v.expired = v.deadlines.Rank(v.due+1, "")
+	}
+	return err
+}
+
+// len is the number of fields. O(1): it is counted when the hash is opened.
+func (v *fields) len() int {
+	if !v.all.Valid() {
+		return 0
+	}
+	return v.all.Len() - v.expired
+}
+
+// hidden says whether the time of a field of the family has come.
+func (v *fields) hidden(field string) bool {
+	if v.expired == 0 {
+		return false
+	}
+	score, _, ok := v.deadlines.Score(field)
+	return ok && score <= v.due
+}
+
+func (v *fields) get(field string) (keydir.Loc, bool) {
+	if !v.all.Valid() {
+		return 0, false
+	}
+	loc, ok := v.all.Get(field)
+	if !ok || v.hidden(field) {
+		return 0, false
+	}
+	return loc, true
+}
+
+// deadline is the deadline of a field that exists, and whether it has one.
+func (v *fields) deadline(field string) (ms int64, ok bool) {
+	if !v.deadlines.Valid() {
+		return 0, false
+	}
+	score, _, ok := v.deadlines.Score(field)
+	return ordered.ToInt(score), ok
+}
+
+// value appends a field's value to dst.
+func (v *fields) value(dst []byte, field string, loc keydir.Loc) ([]byte, error) {
+	return v.hash.Txn.Value(dst, v.hash.Key, field, keydir.Hash, loc)
+}
+
+// reading is a visit of fields that reads their values, as far as that goes well.
+func (v *fields) reading(err *error, visit func(field, value []byte) bool) func(field []byte, loc keydir.Loc) bool {
+	var buf []byte
+	return func(field []byte, loc keydir.Loc) bool {
+		if buf, *err = v.value(buf[:0], text(field), loc); *err != nil {
+			return false
+		}
+		return visit(field, buf)
+	}
+}
+
+// each calls visit for the fields until it returns false.
+func (v *fields) each(visit func(field []byte, loc keydir.Loc) bool) {
+	if v.expired == 0 {
+		v.all.Each(visit)
+		return
+	}
+	v.all.Each(func(field []byte, loc keydir.Loc) bool { return v.hidden(text(field)) || visit(field, loc) })
+}
+
+// put sets a field and says whether it is new. Its deadline goes unless it is to
+// be kept; that of a field whose time has come goes in any case.
+func (v *fields) put(field string, value []byte, keep bool) (isNew bool, err error) {
+	before := v.all.Len()
+	if err := v.hash.Txn.PutElem(v.all, field, value); err != nil {
+		return false, err
+	}
+	isNew = v.all.Len() > before
+	if !v.deadlines.Valid() {
+		return isNew, nil
+	}
+	hidden := v.hidden(field)
+	if keep && !hidden {
+		return isNew, nil
+	}
+	return isNew || hidden, v.persist(field)
+}
+
+// replace sets a field, of a hash that need not be there yet, and keeps its
+// deadline.
+func (v *fields) replace(field string, value []byte) (err error) {
+	if !v.all.Valid() {
+		if v.all, err = v.hash.Txn.Family(v.hash.Key, keydir.Hash); err != nil {
+			return err
+		}
+	}
+	_, err = v.put(field, value, true)
+	return err
+}
+
+// persist takes the deadline of a field away.
+func (v *fields) persist(field string) error {
+	had, err := v.hash.Txn.ClearFieldDeadline(v.all, field)
+	if err != nil || !had {
+		return err
+	}
+	return v.look()
+}
+
+// expire gives a field that exists a deadline.
+func (v *fields) expire(field string, ms int64) error {
+	if err := v.hash.Txn.SetFieldDeadline(v.all, field, ms); err != nil {
+		return err
+	}
+	return v.look()
+}
+
+// delete deletes a field and says whether it existed.
+func (v *fields) delete(field string) (bool, error) {
+	if _, ok := v.get(field); !ok {
+		return false, nil
+	}
+	if _, err := v.hash.Txn.DeleteElem(v.all, field); err != nil || !v.deadlines.Valid() {
+		return true, err
+	}
+	return true, v.look()
+}
+
+// settle is called after fields were deleted, by which event. With the last
+// field that a caller can see the key goes.
+func (v *fields) settle(e EventKind) error {
+	t, key := v.hash.Txn, v.hash.Key
+	if v.len() == 0 && v.all.Len() > 0 {
+		return dropAll(t, key, e)
+	}
+	return settle(t, key, v.all, e)
+}
+
+// random is visitRandom for fields. What is hidden makes it O(n).
+func (v *fields) random(n int, random func() uint64, start func(n int), visit func(field []byte, loc keydir.Loc) bool) {
+	if v.expired == 0 {
+		visitRandom(v.all, n, random, start, visit)
+		return
+	}
+	shown := make([]int, 0, v.len()) // positions, in the order of At
+	i := 0
+	v.all.Scan(0, func(_ uint64, field []byte, _ keydir.Loc) bool {
+		if !v.hidden(text(field)) {
+			shown = append(shown, i)
+		}
+		i++
+		return true
+	})
+	count := min(n, len(shown))
+	if n < 0 && len(shown) > 0 {
+		count = -n
+	}
+	count = max(count, 0)
+	if start != nil {
+		start(count)
+	}
+	for k := range count {
+		at := below(random(), len(shown))
+		if n > 0 { // each once: the first k have been drawn
+			at = k + below(random(), len(shown)-k)
+			shown[k], shown[at] = shown[at], shown[k]
+			at = k
+		}
+		if !visit(v.all.At(shown[at])) {
+			break
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package structures
+
+import "math"
+
+// FieldResult is what a call did to the deadline of one field, by the number
+// that Redis replies.
+type FieldResult int8
+
+// The results.
+const (
+	FieldMissing    FieldResult = -2 // there is no such field
+	FieldWithoutTTL FieldResult = -1 // it has no deadline
+	FieldUnchanged  FieldResult = 0  // the condition does not hold
+	FieldChanged    FieldResult = 1  // the deadline has been set, or taken away
+	FieldDeleted    FieldResult = 2  // the deadline had passed: the field has been deleted
+)
+
+// LastFieldDeadline is the last moment that a field's deadline may be, in Unix
+// milliseconds, as in Redis.
+const LastFieldDeadline = 1<<46 - 1
+
+// checkFieldDeadline refuses moments that Redis refuses.
+func checkFieldDeadline(ms int64) error {
+	if ms > LastFieldDeadline {
+		return ErrExpireTime
+	}
+	return nil
+}
+
+// Expire gives fields a deadline in Unix milliseconds, each that exists and for
+// which c holds, and calls visit with what became of each of them, in their
+// order. A deadline that is not after now deletes the field. O(log n) a field.
+func (h Hash) Expire(ms, now int64, c ExpireCondition, fields []string, visit func(i int, r FieldResult)) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if err := checkFieldDeadline(ms); err != nil {
+		return err
+	}
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	var done expiry
+	for i, field := range fields {
+		r, err := v.expireIf(field, ms, now, c)
+		if err != nil {
+			return err
+		}
+		done.count(r)
+		visit(i, r)
+	}
+	return v.tell(done)
+}
+
+// expireIf is Expire of one field.
+func (v *fields) expireIf(field string, ms, now int64, c ExpireCondition) (FieldResult, error) {
+	if _, ok := v.get(field); !ok {
+		return FieldMissing, nil
+	}
+	current, set := v.deadline(field)
+	if !c.allows(ms, current, set) {
+		return FieldUnchanged, nil
+	}
+	if ms <= now {
+		_, err := v.delete(field)
+		return FieldDeleted, err
+	}
+	return FieldChanged, v.expire(field, ms)
+}
+
+// expiry counts what became of fields.
+type expiry struct{ set, deleted int }
+
+func (e *expiry) count(r FieldResult) {
+	switch r {
+	case FieldChanged:
+		e.set++
+	case FieldDeleted:
+		e.deleted++
+	}
+}
+
+// tell notifies of fields that were deleted or got a deadline; with the last
+// field the key goes.
+func (v *fields) tell(e expiry) error {
+	switch {
+	case e.deleted > 0:
+		return v.settle(EventHDel)
+	case e.set > 0:
+		v.hash.Txn.Notify(EventHExpire, v.hash.Key)
+	}
+	return nil
+}
+
+// NoDeadline is what Deadlines tells of a field that has none, and
+// NoField of one that does not exist.
+const (
+	NoDeadline = math.MaxInt64
+	NoField    = math.MinInt64
+)
+
+// Deadlines calls visit with the deadline in Unix milliseconds of each of several
+// fields, in their order, NoDeadline, or NoField. O(log n) a field.
+func (h Hash) Deadlines(fields []string, visit func(i int, ms int64)) error {
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	for i, field := range fields {
+		ms := int64(NoField)
+		if _, ok := v.get(field); ok {
+			if ms, ok = v.deadline(field); !ok {
+				ms = NoDeadline
+			}
+		}
+		visit(i, ms)
+	}
+	return nil
+}
+
+// Persist takes the deadlines of fields away, and calls visit with what became of
+// each of them, in their order. O(log n) a field.
+func (h Hash) Persist(fields []string, visit func(i int, r FieldResult)) error {
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i, field := range fields {
+		r := FieldMissing
+		if _, ok := v.get(field); ok {
+			r = FieldWithoutTTL
+			if _, ok := v.deadline(field); ok {
+				if err := v.persist(field); err != nil {
+					return err
+				}
+				r, changed = FieldChanged, true
+			}
+		}
+		visit(i, r)
+	}
+	if changed {
+		h.Txn.Notify(EventHPersist, h.Key)
+	}
+	return nil
+}
+
+// FieldDeadline says what becomes of the deadlines of fields that are read or
+// written.
+type FieldDeadline struct {
+	Change DeadlineChange
+	MS     int64 // of SetDeadlines, in Unix milliseconds
+}
+
+// DeadlineChange is what becomes of a deadline.
+type DeadlineChange uint8
+
+// The changes. A deadline that is set but not after now deletes the field.
+const (
+	KeepDeadlines DeadlineChange = iota
+	ClearDeadlines
+	SetDeadlines
+)
+
+// GetAndExpire calls visit with the value of each of several fields, in their
+// order, and changes their deadlines; nil stands for a field that does not exist.
+// The slice is valid during the call only. O(log n) a field.
+func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit func(i int, value []byte)) error {
+	if err := checkFieldDeadline(o.MS); err != nil {
+		return err
+	}
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	var done expiry
+	persisted := false
+	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
+	for i, field := range fields {
+		loc, ok := v.get(field)
+		if !ok {
+			visit(i, nil)
+			continue
+		}
+		if buf, err = v.value(buf[:0], field, loc); err != nil {
+			return err
+		}
+		switch _, set := v.deadline(field); {
+		case o.Change == SetDeadlines:
+			r, err := v.expireIf(field, o.MS, now, 0)
+			if err != nil {
+				return err
+			}
+			done.count(r)
+		case o.Change == ClearDeadlines && set:
+			if err := v.persist(field); err != nil {
+				return err
+			}
+			persisted = true
+		}
+		visit(i, buf)
+	}
+	if persisted {
+		h.Txn.Notify(EventHPersist, h.Key)
+	}
+	return v.tell(done)
+}
+
+// FieldsIf restricts when fields are written.
+type FieldsIf uint8
+
+// Conditions for PutWith.
+const (
+	FieldsAlways    FieldsIf = iota
+	FieldsIfAbsent           // FNX: none of the fields exists
+	FieldsIfPresent          // FXX: all of them do
+)
+
+// PutWith sets fields in their order, with their deadlines, if the condition
+// holds, and says whether it did. O(log n) a field.
+func (h Hash) PutWith(o FieldDeadline, now int64, c FieldsIf, list []Field) (bool, error) {
+	if err := checkFieldDeadline(o.MS); err != nil {
+		return false, err
+	}
+	for i := range list {
+		if err := checkElem(list[i].Name, list[i].Value); err != nil {
+			return false, err
+		}
+	}
+	v, err := h.open()
+	if err != nil || len(list) == 0 || !v.allow(c, list) {
+		return false, err
+	}
+	if v, err = h.create(); err != nil {
+		return false, err
+	}
+	var done expiry
+	for i := range list {
+		if _, err := v.put(list[i].Name, list[i].Value, o.Change != ClearDeadlines); err != nil {
+			return false, err
+		}
+		if o.Change == SetDeadlines {
+			r, err := v.expireIf(list[i].Name, o.MS, now, 0)
+			if err != nil {
+				return false, err
+			}
+			done.count(r)
+		}
+	}
+	h.Txn.Notify(EventHSet, h.Key)
+	return true, v.tell(done)
+}
+
+// allow says whether a condition holds.
+func (v *fields) allow(c FieldsIf, list []Field) bool {
+	for i := range list {
+		_, ok := v.get(list[i].Name)
+		if c == FieldsIfAbsent && ok || c == FieldsIfPresent && !ok {
+			return false
+		}
+	}
+	return true
+}
