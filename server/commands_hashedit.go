@@ -73,28 +73,13 @@ func hrandfieldCommand(c *call) error {
 	})
 }
 
-// fieldList reads FIELDS numfields field [field ...], to the end of the arguments.
-func (c *call) fieldList(i int) ([]string, error) {
-	if !c.is(i, "fields") {
-		return nil, replyError("ERR Mandatory argument FIELDS is missing or not at the right position")
-	}
-	n, ok := parseInt(c.args[i+1])
-	if !ok || n < 1 {
-		return nil, replyError("ERR Number of fields must be a positive integer")
-	}
-	if n != int64(len(c.args)-i-2) {
-		return nil, replyError("ERR The `numfields` parameter must match the number of arguments")
-	}
-	return c.strings(i + 2), nil
-}
-
-// hgetdelCommand is HGETDEL. What the key holds is looked at before the words, as in Redis.
+// hgetdelCommand is HGETDEL.
 func hgetdelCommand(c *call) error {
-	h := c.tx.Hash(c.key(1))
-	if _, err := h.Len(); err != nil {
+	h, err := c.hashOf()
+	if err != nil {
 		return err
 	}
-	fields, err := c.fieldList(2)
+	fields, err := c.fieldList(2, errFieldsCount)
 	if err != nil {
 		return err
 	}

@@ -86,11 +86,29 @@ func objectEncoding(c *call) error {
 	case db.TypeSet:
 		encoding, err = setEncoding(c.tx.Set(c.key(2)))
 	case db.TypeHash:
-		encoding, err = packedEncoding(mostFields, "hashtable", c.tx.Hash(c.key(2)).Visit)
+		encoding, err = hashEncoding(c.tx.Hash(c.key(2)))
 	case db.TypeSortedSet:
 		encoding, err = sortedSetEncoding(c.tx.SortedSet(c.key(2)))
 	}
 	return c.text(encoding, err)
+}
+
+func hashEncoding(h db.Hash) (string, error) {
+	encoding, err := packedEncoding(mostFields, "hashtable", h.Visit)
+	if err != nil || encoding != "listpack" {
+		return encoding, err
+	}
+	names, err := h.Fields()
+	if err != nil {
+		return "", err
+	}
+	deadlines, err := h.FieldDeadlines(names...)
+	for _, d := range deadlines {
+		if !d.At.IsZero() {
+			encoding = "listpackex"
+		}
+	}
+	return encoding, err
 }
 
 func stringEncoding(s db.String) (string, error) {

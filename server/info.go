@@ -187,6 +187,7 @@ func (v *Server) infoStats(w *infoWriter) {
 	w.field("sync_partial_ok", 0)
 	w.field("sync_partial_err", 0)
 	w.field("expired_keys", store.Expired)
+	w.field("expired_subkeys", store.ExpiredFields)
 	w.field("evicted_keys", 0)
 	w.field("evicted_clients", c.evicted.Load())
 	w.field("keyspace_hits", c.hits.Load())
@@ -248,7 +249,7 @@ func (v *Server) infoErrors(w *infoWriter) {
 func (v *Server) infoKeyspace(w *infoWriter) {
 	for _, ns := range v.store.Stats().Namespaces {
 		if ns.Keys > 0 {
-			w.field(fmt.Sprintf("db%d", ns.Namespace), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", ns.Keys, ns.Deadlines, ns.AverageTTLms))
+			w.field(fmt.Sprintf("db%d", ns.Namespace), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d", ns.Keys, ns.Deadlines, ns.AverageTTLms, ns.TimedHashes))
 		}
 	}
 }

@@ -117,7 +117,7 @@ func init() {
 	for _, group := range [][]*Command{
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
-		stringEditCommands, hashEditCommands, bitmapCommands, hyperLogLogCommands,
+		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, watchCommands, geoCommands, pubSubCommands,
 		transferCommands, objectCommands, sortCommands,
 	} {

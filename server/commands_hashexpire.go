@@ -1,0 +1,314 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+var hashExpireCommands = []*Command{
+	hexpireRow("hexpire", "seconds", "Lets fields of a hash expire after some seconds.", time.Second, true),
+	hexpireRow("hpexpire", "milliseconds", "Lets fields of a hash expire after some milliseconds.", time.Millisecond, true),
+	hexpireRow("hexpireat", "unix-time-seconds", "Lets fields of a hash expire at a moment given in seconds.", time.Second, false),
+	hexpireRow("hpexpireat", "unix-time-milliseconds", "Lets fields of a hash expire at a moment given in milliseconds.", time.Millisecond, false),
+	httlRow("httl", "Returns how many seconds fields of a hash have left to live.", time.Second, true),
+	httlRow("hpttl", "Returns how many milliseconds fields of a hash have left to live.", time.Millisecond, true),
+	httlRow("hexpiretime", "Returns when fields of a hash expire, in seconds.", time.Second, false),
+	httlRow("hpexpiretime", "Returns when fields of a hash expire, in milliseconds.", time.Millisecond, false),
+	{
+		Name: "hpersist", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: one("RW update"), Since: "7.4.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Takes the deadlines of fields of a hash away.",
+		Syntax: "key FIELDS numfields field [field ...]", run: hpersistCommand,
+	},
+	{
+		Name: "hgetex", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: one("RW access update"), Since: "8.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash and changes their deadlines.",
+		Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
+		run:    hgetexCommand,
+	},
+	{
+		Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW update"), Since: "8.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash with their deadlines, if all or none of them exist.",
+		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
+			"FIELDS numfields field value [field value ...]",
+		run: hsetexCommand,
+	},
+}
+
+func hexpireRow(name, unitName, summary string, unit time.Duration, relative bool) *Command {
+	return &Command{
+		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW update"), Since: "7.4.0",
+		Complexity: "O(n), n being the number of fields given", Summary: summary,
+		Syntax: "key " + unitName + " [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		run:    func(c *call) error { return hexpire(c, unit.Milliseconds(), relative) },
+	}
+}
+
+func httlRow(name, summary string, unit time.Duration, relative bool) *Command {
+	return &Command{
+		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO access"), Since: "7.4.0",
+		Complexity: "O(n), n being the number of fields given", Summary: summary,
+		Syntax: "key FIELDS numfields field [field ...]", run: func(c *call) error { return httl(c, unit.Milliseconds(), relative) },
+	}
+}
+
+// The refusals of counts of fields: the commands do not agree on the words.
+const (
+	errFieldsWord   replyError = "ERR Mandatory argument FIELDS is missing or not at the right position"
+	errFieldsCount  replyError = "ERR Number of fields must be a positive integer"
+	errFieldsLeast  replyError = "ERR Parameter `numFields` should be greater than 0"
+	errFieldsNumber replyError = "ERR The `numfields` parameter must match the number of arguments"
+	errFieldsMany   replyError = "ERR invalid number of fields"
+)
+
+// fieldList reads FIELDS numfields field [field ...], to the end of the arguments. count is how a number that is none is refused.
+func (c *call) fieldList(i int, count replyError) ([]string, error) {
+	if !c.is(i, "fields") {
+		return nil, errFieldsWord
+	}
+	if i+1 >= len(c.args) {
+		return nil, errArity(c.command.Name)
+	}
+	n, err := c.parseLeast(i+1, 1, count)
+	if err != nil {
+		return nil, err
+	}
+	if n != int64(len(c.args)-i-2) {
+		return nil, errFieldsNumber
+	}
+	return c.strings(i + 2), nil
+}
+
+// hashOf is the hash that the first key names. Most commands on fields look at what it holds before they look at their words.
+func (c *call) hashOf() (db.Hash, error) {
+	h := c.tx.Hash(c.key(1))
+	_, err := h.Len()
+	return h, err
+}
+
+// fieldDeadline reads a number of units from now or, absolute, from 1970 on. What it makes of it is in milliseconds.
+func (c *call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
+	n, err := c.parseInt(i)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if n < 0 {
+		return time.Time{}, replyError("ERR invalid expire time, must be >= 0")
+	}
+	base := int64(0)
+	if relative {
+		base = c.now()
+	}
+	if n > structures.LastFieldDeadline/unit || n*unit > structures.LastFieldDeadline-base {
+		return time.Time{}, errorf("ERR invalid expire time in '%s' command", c.command.Name)
+	}
+	return time.UnixMilli(n*unit + base), nil
+}
+
+func hexpire(c *call, unit int64, relative bool) error {
+	h, err := c.hashOf()
+	if err != nil {
+		return err
+	}
+	at, err := c.fieldDeadline(2, unit, relative)
+	if err != nil {
+		return err
+	}
+	var condition db.ExpireCondition
+	word := 4
+	switch {
+	case c.is(3, "nx"):
+		condition = db.ExpireIfNone
+	case c.is(3, "xx"):
+		condition = db.ExpireIfAny
+	case c.is(3, "gt"):
+		condition = db.ExpireIfLater
+	case c.is(3, "lt"):
+		condition = db.ExpireIfSooner
+	default:
+		word = 3
+	}
+	fields, err := c.fieldList(word, errFieldsLeast)
+	if err != nil {
+		return err
+	}
+	return c.fieldResults(h.ExpireFieldsAt(at, fields, condition))
+}
+
+func hpersistCommand(c *call) error {
+	h, err := c.hashOf()
+	if err != nil {
+		return err
+	}
+	fields, err := c.fieldList(2, errFieldsCount)
+	if err != nil {
+		return err
+	}
+	return c.fieldResults(h.PersistFields(fields...))
+}
+
+func (c *call) fieldResults(results []db.FieldResult, err error) error {
+	if err != nil {
+		return err
+	}
+	c.out.Array(len(results))
+	for _, r := range results {
+		c.out.Int(int64(r))
+	}
+	return nil
+}
+
+// httl replies -2 for a field that does not exist and -1 for one without a deadline. Unlike TTL it rounds up.
+func httl(c *call, unit int64, relative bool) error {
+	h, err := c.hashOf()
+	if err != nil {
+		return err
+	}
+	fields, err := c.fieldList(2, errFieldsCount)
+	if err != nil {
+		return err
+	}
+	deadlines, err := h.FieldDeadlines(fields...)
+	if err != nil {
+		return err
+	}
+	base := int64(0)
+	if relative {
+		base = c.now()
+	}
+	c.out.Array(len(deadlines))
+	for _, d := range deadlines {
+		switch {
+		case !d.Exists:
+			c.out.Int(-2)
+		case d.At.IsZero():
+			c.out.Int(-1)
+		default:
+			c.out.Int((d.At.UnixMilli() - base + unit - 1) / unit)
+		}
+	}
+	return nil
+}
+
+// hgetexCommand is HGETEX.
+func hgetexCommand(c *call) error {
+	h, err := c.hashOf()
+	if err != nil {
+		return err
+	}
+	var at time.Time
+	word := 2
+	persist := c.is(2, "persist")
+	switch {
+	case persist:
+		word = 3
+	case isDeadline(c.args[2]):
+		word = 4
+		if at, err = c.fieldDeadlineWord(2); err != nil {
+			return err
+		}
+	}
+	fields, err := c.fieldList(word, errFieldsCount)
+	switch {
+	case err != nil:
+		return err
+	case persist:
+		return c.bulksOrNulls(h.GetAndPersist(fields...))
+	case word == 4:
+		return c.bulksOrNulls(h.GetAndExpireAt(at, fields...))
+	}
+	return c.bulksOrNulls(h.GetMany(fields...))
+}
+
+// fieldDeadlineWord reads "EX 10" and its relatives.
+func (c *call) fieldDeadlineWord(i int) (time.Time, error) {
+	unit := int64(1)
+	if word := c.args[i]; equalFold(word, "ex") || equalFold(word, "exat") {
+		unit = 1000
+	}
+	return c.fieldDeadline(i+1, unit, len(c.args[i]) == 2)
+}
+
+// hsetexWords is what HSETEX is told.
+type hsetexWords struct {
+	fields    []db.Field
+	options   []db.PutOption
+	condition bool // FNX or FXX has been met
+	deadline  bool // EX, KEEPTTL or one of their like
+}
+
+// hsetexCommand is HSETEX. The words come in any order, behind the fields too, and are looked at before what the key holds.
+func hsetexCommand(c *call) error {
+	var w hsetexWords
+	for i := 2; i < len(c.args); {
+		taken, err := w.take(c, i)
+		if err != nil {
+			return err
+		}
+		i += taken
+	}
+	if w.fields == nil {
+		return errArity(c.command.Name)
+	}
+	err := c.tx.Hash(c.key(1)).PutWith(w.fields, w.options...)
+	refused := errors.Is(err, db.ErrExists) || errors.Is(err, db.ErrNotFound)
+	if refused {
+		err = nil
+	}
+	return c.flag(!refused, err)
+}
+
+// take reads one word, with what belongs to it, and returns how many arguments that were.
+func (w *hsetexWords) take(c *call, i int) (int, error) {
+	word := c.args[i]
+	switch {
+	case equalFold(word, "fields"):
+		return w.takeFields(c, i)
+	case equalFold(word, "fnx") || equalFold(word, "fxx"):
+		if w.condition {
+			return 0, replyError("ERR Only one of FXX or FNX arguments can be specified")
+		}
+		w.condition = true
+		if equalFold(word, "fnx") {
+			w.options = append(w.options, db.IfAbsent)
+		} else {
+			w.options = append(w.options, db.IfPresent)
+		}
+		return 1, nil
+	case !equalFold(word, "keepttl") && !isDeadline(word):
+		return 0, errorf("ERR unknown argument: %s", clip(word, maxQuoted))
+	case w.deadline:
+		return 0, replyError("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
+	}
+	w.deadline = true
+	if equalFold(word, "keepttl") {
+		w.options = append(w.options, db.KeepTTL)
+		return 1, nil
+	}
+	if i+1 == len(c.args) {
+		return 0, replyError("ERR missing expire time")
+	}
+	at, err := c.fieldDeadlineWord(i)
+	w.options = append(w.options, db.ExpireAt(at))
+	return 2, err
+}
+
+func (w *hsetexWords) takeFields(c *call, i int) (int, error) {
+	if i >= len(c.args)-3 {
+		return 0, errArity(c.command.Name)
+	}
+	n, err := c.parseLeast(i+1, 1, errFieldsMany)
+	if err != nil {
+		return 0, err
+	}
+	if n > int64(len(c.args)-i-2)/2 {
+		return 0, errArity(c.command.Name)
+	}
+	w.fields = make([]db.Field, 0, n)
+	for k := i + 2; k < i+2+2*int(n); k += 2 {
+		w.fields = append(w.fields, db.Field{Name: c.key(k), Value: c.arg(k + 1)})
+	}
+	return 2 + 2*int(n), nil
+}
