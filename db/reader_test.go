@@ -3,6 +3,7 @@ package db_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,8 +86,8 @@ func TestReadersBesideAWriter(t *testing.T) {
 	if testing.Short() {
 		opens = 50
 	}
-	for range opens {
-		if err := readBeside(dir, count.Load()); err != nil {
+	for i := range opens {
+		if err := readBeside(dir, count.Load(), i%4 == 0); err != nil {
 			t.Error(err)
 			break
 		}
@@ -96,10 +97,13 @@ func TestReadersBesideAWriter(t *testing.T) {
 	t.Logf("%d commits", count.Load())
 }
 
-func readBeside(dir string, before int64) error {
-	r, err := db.Open(dir, &db.Options{ReadOnly: true})
+func readBeside(dir string, before int64, readDamaged bool) error {
+	r, err := db.Open(dir, &db.Options{ReadOnly: true, ReadDamaged: readDamaged})
 	if err != nil {
 		return err
+	}
+	if damage := r.Log().Recovery().Damage; len(damage) > 0 {
+		return errors.Join(fmt.Errorf("taken for damage: %v", damage), r.Close())
 	}
 	var findings []error
 	_, err = r.Check(context.Background(), func(f bitcask.Finding) { findings = append(findings, errors.New(f.String())) })
