@@ -2,7 +2,9 @@ package bitcask_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -135,4 +137,66 @@ func damagedStore(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// TestReadDamagedBesideAMerge has segments go, and their hints not yet, while a store is opened for reading what is left of
+// it: that is no damage.
+func TestReadDamagedBesideAMerge(t *testing.T) {
+	for _, hints := range []bool{false, true} {
+		mem := restore(t, nil)
+		o := &bitcask.Options{FS: mem, NoIndex: true, NoHints: !hints, SegmentSize: 400}
+		s, err := bitcask.Open("d", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 {
+			put(t, s, fmt.Sprint("k", i), fmt.Sprintf("value %d", i))
+		}
+		mergeAll(t, s)
+		put(t, s, "k2", "the newest")
+		merged := false
+		fault := vfs.NewFault(mem, vfs.Rule{Ops: []vfs.Op{vfs.OpList}, Do: func(vfs.Event) {
+			if merged {
+				return
+			}
+			merged = true
+			before := snapshot(t, mem, "d")
+			if _, err := s.Rewrite(context.Background(), sealed(s), bitcask.RewriteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for name := range snapshot(t, mem, "d") {
+				delete(before, name)
+			}
+			for name, b := range before {
+				if strings.HasSuffix(name, ".hint") {
+					write(t, mem, "d/"+name, b)
+				}
+			}
+		}})
+		r, err := bitcask.Open("d", &bitcask.Options{FS: fault, NoIndex: true, NoHints: !hints, ReadDamaged: true})
+		if err != nil {
+			t.Fatalf("hints %v: %v", hints, err)
+		}
+		want(t, r, "k2", "the newest")
+		if damage := r.Recovery().Damage; len(damage) > 0 || !merged {
+			t.Errorf("hints %v: damage: %v", hints, damage)
+		}
+		if err := errors.Join(r.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func write(t *testing.T, fs vfs.FS, name string, b []byte) {
+	t.Helper()
+	f, err := fs.Open(name, vfs.Create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -93,7 +93,8 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	s.segments.Store(new(segmentSet))
 	defer func() {
 		if err != nil {
-			if s.opts.ReadOnly && (errors.Is(err, ErrMissing) || isNotExist(err)) && s.outdated() {
+			gone := errors.Is(err, ErrMissing) || isNotExist(err) || len(s.recovery.Damage) > 0
+			if s.opts.ReadOnly && gone && s.outdated() {
 				err = errors.Join(errOutdated, err)
 			}
 			err = errors.Join(fmt.Errorf("open %s: %w", dir, err), s.release())
