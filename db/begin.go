@@ -8,19 +8,22 @@ type Ticket uint64
 // namespace), or everything if none is given; no other keys may be touched.
 // Every Begin is followed by one End, on the same goroutine, which uses
 // nothing of the store in between but the Tx: unlike in View and Update, a
-// nested use is not noticed.
+// nested use is not noticed. Long values of strings are not copied: what is
+// handed to the transaction stays as it is until End.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	if len(keys) > 0 {
 		log, err := s.log.Begin(write, keys...)
 		if err != nil {
 			return nil, err
 		}
+		log.Borrow()
 		return s.newTx(log, write), nil
 	}
 	log, err := s.log.BeginAll(write)
 	if err != nil {
 		return nil, err
 	}
+	log.Borrow()
 	return s.newTx(log, write), nil
 }
 

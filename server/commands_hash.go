@@ -115,9 +115,7 @@ func hmsetCommand(c *call) error {
 }
 
 func hgetCommand(c *call) error {
-	value, err := c.tx.Hash(c.key(1)).AppendTo(c.session.scratch[:0], c.key(2))
-	c.keepScratch(value)
-	return c.bulk(value, err)
+	return c.appended(c.tx.Hash(c.key(1)).AppendTo(c.out.BeginBulk(), c.key(2)))
 }
 
 func hmgetCommand(c *call) error {

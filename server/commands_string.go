@@ -104,20 +104,17 @@ func (c *call) bulk(value []byte, err error) error {
 	return err
 }
 
-// scratch is the session's buffer for values that are copied into a reply at once. Keep gives it back, unless it grew large.
-func (c *call) keepScratch(b []byte) {
-	if cap(b) <= maxScratch {
-		c.session.scratch = b[:0]
+// appended is bulk for a value that has been appended to what BeginBulk gave.
+func (c *call) appended(b []byte, err error) error {
+	if err != nil {
+		return c.bulk(nil, err)
 	}
+	c.out.EndBulk(b)
+	return nil
 }
 
-// maxScratch is how much a session keeps of its scratch buffer, in bytes.
-const maxScratch = 16 << 10
-
 func getCommand(c *call) error {
-	value, err := c.tx.String(c.key(1)).AppendTo(c.session.scratch[:0])
-	c.keepScratch(value)
-	return c.bulk(value, err)
+	return c.appended(c.tx.String(c.key(1)).AppendTo(c.out.BeginBulk()))
 }
 
 func getrangeCommand(c *call) error {
@@ -129,9 +126,7 @@ func getrangeCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	value, err := c.tx.String(c.key(1)).Range(c.session.scratch[:0], start, end)
-	c.keepScratch(value)
-	return c.bulk(value, err)
+	return c.appended(c.tx.String(c.key(1)).Range(c.out.BeginBulk(), start, end))
 }
 
 // setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key holds.

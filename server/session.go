@@ -39,10 +39,9 @@ type Session struct {
 	subscribed [audiences]map[string]struct{} // what it listens to
 	mail       mailbox
 
-	call    call     // the command being executed; reused, as are keys
-	keys    []string // keys of that command
-	scratch []byte   // values on their way into a reply
-	batch   batch    // pipelined commands that are to run together
+	call  call     // the command being executed; reused, as are keys
+	keys  []string // keys of that command
+	batch batch    // pipelined commands that are to run together
 
 	inTx, batchTx       func(*db.Tx) error
 	beginCall, batchRun func() error

@@ -94,7 +94,22 @@ func (p *Parser) SetLimits(limits Limits) { p.limits = limits.withDefaults() }
 // Feed adds bytes that have arrived, copying them. Slices that Next returned are invalid afterwards.
 func (p *Parser) Feed(in []byte) {
 	p.compact()
+	p.reserve(len(in))
 	p.buf = append(p.buf, in...)
+}
+
+// reserve makes room for n more bytes where append would copy a large argument over and over. The buffer gets the length
+// that is announced, or a quarter of it, or a sixteenth and so on, the shortest that holds what has arrived: so the copies that
+// are left behind are short, and an announcement takes no more than four times what was sent.
+func (p *Parser) reserve(n int) {
+	need, room := len(p.buf)+n, p.pos+p.bulk+2
+	if p.count == 0 || p.bulk < keepBuffer || need <= cap(p.buf) || room <= cap(p.buf) {
+		return
+	}
+	for room/4 >= need {
+		room /= 4
+	}
+	p.buf = append(make([]byte, 0, max(room, need)), p.buf...)
 }
 
 // Buffered returns how many bytes have been fed and not been returned as commands.

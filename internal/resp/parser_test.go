@@ -153,6 +153,38 @@ func TestParserAllocatesWhatArrives(t *testing.T) {
 	}
 }
 
+// TestParserGrowsByWhatArrives sends a large argument in pieces: the parser holds at most four times what has arrived, in the
+// end little more than that, and the copies that growing leaves behind are short.
+func TestParserGrowsByWhatArrives(t *testing.T) {
+	const size = 8<<20 + 12345
+	for _, piece := range []int{16 << 10, 100_000} {
+		p := resp.NewParser(resp.Limits{})
+		stream := resp.AppendCommand(nil, []byte("SET"), []byte("k"), bytes.Repeat([]byte("value"), size/5))
+		grown, held := 0, 0
+		for sent := 0; sent < len(stream); {
+			n := min(piece, len(stream)-sent)
+			p.Feed(stream[sent:][:n])
+			sent += n
+			args, err := p.Next()
+			if err != nil || (args != nil) != (sent == len(stream)) {
+				t.Fatalf("after %d bytes: %d arguments, %v", sent, len(args), err)
+			}
+			if args != nil && !bytes.Equal(resp.AppendCommand(nil, args...), stream) {
+				t.Fatal("another command")
+			}
+			if now := p.Held(); now > held+1024 { // and not only for the list of arguments
+				grown, held = grown+now, now
+			}
+			if held > 4*sent+2*piece+1024 {
+				t.Fatalf("%d bytes held after %d", held, sent)
+			}
+		}
+		if held > size+size/100 || grown > size*4/3+16*piece {
+			t.Errorf("pieces of %d: %d bytes held for a command of %d, %d allocated", piece, held, len(stream), grown)
+		}
+	}
+}
+
 func TestParserGivesMemoryBack(t *testing.T) {
 	p := resp.NewParser(resp.Limits{})
 	big := resp.AppendCommand(nil, []byte("SET"), []byte("k"), make([]byte, 8<<20))

@@ -3,6 +3,7 @@ package resp_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -200,6 +201,41 @@ func TestWriterDiscard(t *testing.T) {
 	w.Discard(5)
 	if w.Len() != 0 || w.Held() > 64<<10 {
 		t.Errorf("drained writer: %d bytes, holds %d", w.Len(), w.Held())
+	}
+}
+
+// TestWriterDiscardInPieces sends replies in pieces while others are added: nothing is lost or repeated.
+func TestWriterDiscardInPieces(t *testing.T) {
+	r := newRand(t)
+	var w resp.Writer
+	var want, got []byte
+	for i := range 2000 {
+		value := bytes.Repeat([]byte{byte(i)}, r.IntN(1<<r.IntN(14)))
+		want = fmt.Appendf(want, "$%d\r\n%s\r\n", len(value), value)
+		switch from := w.Len(); r.IntN(4) {
+		case 0:
+			w.EndBulk(append(w.BeginBulk(), value...))
+		case 1:
+			_ = append(w.BeginBulk(), value...) // given up
+			w.Bulk(value)
+		case 2:
+			w.Error("in vain")
+			w.Truncate(from)
+			w.Bulk(value)
+		default:
+			w.Bulk(value)
+		}
+		n := r.IntN(w.Len() + 1)
+		got = append(got, w.Bytes()[:n]...)
+		w.Discard(n)
+	}
+	if got = append(got, w.Bytes()...); !bytes.Equal(got, want) {
+		t.Error("other bytes were sent than written")
+	}
+	w.SetLimit(w.Len() + 100)
+	w.EndBulk(append(w.BeginBulk(), make([]byte, 90)...))
+	if !w.Exceeded() || w.Len()+len(got) < len(want) {
+		t.Error("the limit does not hold")
 	}
 }
 

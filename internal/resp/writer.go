@@ -11,6 +11,7 @@ import (
 // The zero Writer speaks RESP2.
 type Writer struct {
 	buf      []byte
+	sent     int // buf[:sent] has been discarded
 	resp3    bool
 	limit    int  // 0: none
 	exceeded bool // something was dropped because of limit
@@ -25,7 +26,7 @@ func (w *Writer) Exceeded() bool { return w.exceeded }
 
 // fits reports whether n more bytes are within the limit.
 func (w *Writer) fits(n int) bool {
-	if w.limit > 0 && len(w.buf)+n > w.limit {
+	if w.limit > 0 && w.Len()+n > w.limit {
 		w.exceeded = true
 		return false
 	}
@@ -44,31 +45,37 @@ func (w *Writer) Version() int {
 }
 
 // Bytes returns what has been written and not been discarded. It is valid until the next call.
-func (w *Writer) Bytes() []byte { return w.buf }
+func (w *Writer) Bytes() []byte { return w.buf[w.sent:] }
 
 // Len returns the number of bytes written and not discarded.
-func (w *Writer) Len() int { return len(w.buf) }
+func (w *Writer) Len() int { return len(w.buf) - w.sent }
 
 // Held returns the memory behind the writer in bytes.
 func (w *Writer) Held() int { return cap(w.buf) }
 
-// Discard drops the first n bytes: they have been sent.
+// Discard drops the first n bytes: they have been sent. It moves what is left only when that is no more than what has been
+// dropped, so that sending a reply in pieces moves each byte once at most.
 func (w *Writer) Discard(n int) {
-	switch {
-	case n < len(w.buf):
-		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+	w.sent += n
+	switch rest := w.Len(); {
+	case rest > w.sent:
+		return
+	case rest > 0:
+		copy(w.buf, w.buf[w.sent:])
+		w.buf = w.buf[:rest]
 	case cap(w.buf) > keepReplies:
 		w.buf = nil // one large reply must not cost its connection memory for good
 	default:
 		w.buf = w.buf[:0]
 	}
+	w.sent = 0
 }
 
 // keepReplies is what a drained writer keeps allocated, in bytes.
 const keepReplies = 16 << 10
 
 // Truncate drops everything behind the first n bytes: replies that must not be sent after all.
-func (w *Writer) Truncate(n int) { w.buf = w.buf[:n] }
+func (w *Writer) Truncate(n int) { w.buf = w.buf[:w.sent+n] }
 
 func (w *Writer) header(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }
 
@@ -114,6 +121,28 @@ func (w *Writer) Bulk(b []byte) {
 	}
 	w.header(BulkString, len(b))
 	w.buf = append(w.buf, b...)
+	w.crlf()
+}
+
+// bulkHeader is how much room a bulk string's header may need, and its line end with it.
+const bulkHeader = len("$9223372036854775807\r\n\r\n")
+
+// BeginBulk returns a buffer to append the contents of a bulk string to, which is the writer's own: a long value is read to
+// where it will be sent from. EndBulk or nothing at all follows.
+func (w *Writer) BeginBulk() []byte {
+	var room [bulkHeader]byte
+	return append(w.buf, room[:]...)
+}
+
+// EndBulk writes the bulk string that has been appended to what BeginBulk returned.
+func (w *Writer) EndBulk(b []byte) {
+	value := b[len(w.buf)+bulkHeader:]
+	if !w.fits(len(value) + 16) {
+		return
+	}
+	w.buf = b[:len(w.buf)]
+	w.header(BulkString, len(value))
+	w.buf = append(w.buf, value...) // they overlap, and it moves to the left
 	w.crlf()
 }
 
