@@ -15,8 +15,8 @@ var (
 	ErrBadPayload = rdb.ErrFormat
 )
 
-// Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10 (Redis 7.0). It
-// returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
+// Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10 (Redis 7.0), or 12
+// (Redis 7.4) for a hash whose fields have deadlines. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
 func (k Key) Dump() ([]byte, error) {
 	t, err := k.read()
 	if err != nil {
@@ -52,7 +52,7 @@ func (k Key) dump(t *Tx) ([]byte, error) {
 	case TypeSet:
 		err = structures.Set{Txn: txn, Key: k.key}.Visit(start(rdb.Set), part)
 	case TypeHash:
-		err = structures.Hash{Txn: txn, Key: k.key}.Visit(start(rdb.Hash), func(name, value []byte) bool { return part(name) && part(value) })
+		err = k.dumpHash(txn, &w, part)
 	case TypeSortedSet:
 		all := structures.RankRange{Start: 0, Stop: -1}
 		err = structures.SortedSet{Txn: txn, Key: k.key}.Visit(all, start(rdb.SortedSet), func(member []byte, score float64) bool {
@@ -68,6 +68,27 @@ func (k Key) dump(t *Tx) ([]byte, error) {
 		return nil, structures.ErrTooLong
 	}
 	return w.Seal(), nil
+}
+
+// dumpHash writes a hash, in the form that has room for deadlines if a field has one.
+func (k Key) dumpHash(txn structures.Txn, w *rdb.Writer, part func([]byte) bool) error {
+	timed := false
+	start := func(n int, first int64) {
+		if timed = first != structures.NoDeadline; timed {
+			w.BeginTimed(n, first)
+		} else {
+			w.Begin(rdb.Hash, n)
+		}
+	}
+	return structures.Hash{Txn: txn, Key: k.key}.VisitTimed(start, func(name, value []byte, ms int64) bool {
+		if timed && ms == structures.NoDeadline {
+			ms = 0
+		}
+		if timed {
+			w.Deadline(ms)
+		}
+		return part(name) && part(value)
+	})
 }
 
 // RestoreOptions are the conditions and the deadline of Key.Restore.
@@ -116,7 +137,7 @@ func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
 	if _, err := quiet.Delete(); err != nil {
 		return err
 	}
-	if err := k.put(quiet.Txn, value); err != nil {
+	if err := k.put(quiet.Txn, t.now(), value); err != nil {
 		return err
 	}
 	if ms != 0 {
@@ -132,7 +153,7 @@ func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
 }
 
 // put writes a decoded value to a key that does not exist.
-func (k Key) put(txn structures.Txn, v rdb.Value) (err error) {
+func (k Key) put(txn structures.Txn, now int64, v rdb.Value) (err error) {
 	switch v.Kind {
 	case rdb.String:
 		_, err = structures.String{Txn: txn, Key: k.key}.Set(v.Elements[0], SetOptions{})
@@ -145,11 +166,7 @@ func (k Key) put(txn structures.Txn, v rdb.Value) (err error) {
 		}
 		_, err = structures.Set{Txn: txn, Key: k.key}.Add(members)
 	case rdb.Hash:
-		fields := make([]Field, 0, len(v.Elements)/2)
-		for i := 0; i < len(v.Elements); i += 2 {
-			fields = append(fields, Field{Name: string(v.Elements[i]), Value: v.Elements[i+1]})
-		}
-		_, err = structures.Hash{Txn: txn, Key: k.key}.PutAll(fields)
+		err = k.putHash(txn, now, v)
 	case rdb.SortedSet:
 		members := make([]Scored, len(v.Elements))
 		for i, member := range v.Elements {
@@ -160,4 +177,33 @@ func (k Key) put(txn structures.Txn, v rdb.Value) (err error) {
 		err = errors.New("BUG: db: a decoded value of no kind")
 	}
 	return err
+}
+
+// putHash writes the fields of a decoded hash, but for those whose time has come.
+func (k Key) putHash(txn structures.Txn, now int64, v rdb.Value) error {
+	h := structures.Hash{Txn: txn, Key: k.key}
+	fields := make([]Field, 0, len(v.Elements)/2)
+	until := make([]int64, 0, len(v.Deadlines))
+	for i := 0; i < len(v.Elements); i += 2 {
+		if v.Deadlines != nil {
+			ms := v.Deadlines[i/2]
+			if ms != 0 && ms <= now {
+				continue
+			}
+			until = append(until, ms)
+		}
+		fields = append(fields, Field{Name: string(v.Elements[i]), Value: v.Elements[i+1]})
+	}
+	if _, err := h.PutAll(fields); err != nil {
+		return err
+	}
+	for i, ms := range until {
+		if ms == 0 {
+			continue
+		}
+		if err := h.Expire(ms, now, 0, []string{fields[i].Name}, func(int, structures.FieldResult) {}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package structures
 
-import "math"
+import (
+	"math"
+
+	"github.com/stavedb/stave/internal/ordered"
+)
 
 // FieldResult is what a call did to the deadline of one field, by the number
 // that Redis replies.
@@ -117,6 +121,33 @@ func (h Hash) Deadlines(fields []string, visit func(i int, ms int64)) error {
 		visit(i, ms)
 	}
 	return nil
+}
+
+// VisitTimed is Visit with the deadline of each field in Unix milliseconds, or
+// NoDeadline; start is told the first of them. O(n).
+func (h Hash) VisitTimed(start func(n int, first int64), visit func(name, value []byte, ms int64) bool) error {
+	v, err := h.open()
+	if err != nil {
+		return err
+	}
+	first := int64(NoDeadline)
+	if v.deadlines.Valid() {
+		v.deadlines.AscendRank(v.expired, func(_ []byte, score uint64) bool {
+			first = ordered.ToInt(score)
+			return false
+		})
+	}
+	start(v.len(), first)
+	if v.len() > 0 {
+		v.each(v.reading(&err, func(name, value []byte) bool {
+			ms, ok := v.deadline(text(name))
+			if !ok {
+				ms = NoDeadline
+			}
+			return visit(name, value, ms)
+		}))
+	}
+	return err
 }
 
 // Persist takes the deadlines of fields away, and calls visit with what became of

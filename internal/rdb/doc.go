@@ -1,7 +1,7 @@
 // Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version of
 // the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server reads, and
-// reads all encodings of strings, lists, sets, hashes and sorted sets up to version 12 (Redis 7.4), those of the days of
-// ziplists among them. Hashes with deadlines of fields, streams and modules' types are refused.
+// that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings, lists, sets, hashes
+// and sorted sets up to version 12, those of the days of ziplists among them. Streams and modules' types are refused.
 //
 // The format is described in the sources of Redis: rdb.c, listpack.c, ziplist.c, zipmap.c, intset.c and lzf_d.c.
 //
@@ -15,7 +15,7 @@ import (
 	"hash/crc64"
 )
 
-// Version is the version of the format that is written, Newest the latest that is read.
+// Version is the version of the format that is written, Newest the latest that is read, and that of hashes with deadlines.
 const (
 	Version = 10
 	Newest  = 12
@@ -55,7 +55,13 @@ type Value struct {
 	Kind     Kind
 	Elements [][]byte  // the string alone; elements; members; names and values of fields in turns
 	Scores   []float64 // of a sorted set's members
+
+	// Deadlines are those of a hash's fields, in Unix milliseconds; 0 is none. nil: no field has one.
+	Deadlines []int64
 }
+
+// LastDeadline is the last moment that a field's deadline may be.
+const LastDeadline = 1<<46 - 1
 
 // open verifies the footer and returns the value before it.
 func open(payload []byte) ([]byte, error) {

@@ -28,6 +28,9 @@ func show(v rdb.Value) string {
 	if v.Kind == rdb.SortedSet {
 		text += fmt.Sprint(" ", v.Scores)
 	}
+	if v.Deadlines != nil {
+		text += fmt.Sprint(" ", v.Deadlines)
+	}
 	return text
 }
 
@@ -73,6 +76,9 @@ func TestOldEncodings(t *testing.T) {
 		"scores as text":     {"03 02 01 61 03 312e35 01 62 ff", `3 ["a" "b"] [1.5 -Inf]`},
 		"string in 32 bits":  {"00 80 00000002 6869", `0 ["hi"]`},
 		"string in 64 bits":  {"00 81 0000000000000002 6869", `0 ["hi"]`},
+		"timed hash":         {"18 8813000000000000 02 01 01 61 01 78 00 01 62 01 79", `4 ["a" "x" "b" "y"] [5000 0]`},
+		"timed hash, later":  {"18 8813000000000000 02 43 e9 01 61 01 78 01 01 62 01 79", `4 ["a" "x" "b" "y"] [6000 5000]`},
+		"timed listpack":     {"19 8813000000000000 19 19000000 0600 81 61 02 81 78 02 f1 8813 03 81 62 02 81 79 02 00 01 ff", `4 ["a" "x" "b" "y"] [5000 0]`},
 		"compressed":         {"00 c3 05 0a 00 61 e0 00 00", `0 ["aaaaaaaaaa"]`},
 		"bytes after it all": {"00 01 61 ffff", `0 ["a"]`},
 	} {
@@ -167,7 +173,11 @@ func TestBadFormat(t *testing.T) {
 		"reference before all":    "00 c3 05 0a 00 61 e0 00 05",
 		"a bomb":                  "00 c3 05 81 0000000010000000 00 61 e0 00 00",
 		"an unknown node":         "12 01 03 01 61",
-		"fields with deadlines":   "18 00",
+		"a first deadline cut":    "18 00",
+		"a first deadline late":   "18 0000000000400000 01 00 01 61 01 78",
+		"a deadline late":         "18 ffffffffff3f0000 01 02 01 61 01 78",
+		"a deadline of letters":   "19 0000000000000000 10 10000000 0300 81 61 02 81 78 02 81 62 02 ff",
+		"a field without one":     "19 0000000000000000 0d 0d000000 0200 81 61 02 81 78 02 ff",
 	} {
 		if v, err := rdb.Decode(seal(t, body)); err != rdb.ErrFormat {
 			t.Errorf("%s: %s, %v", name, show(v), err)
@@ -206,13 +216,49 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// firstOf is the first deadline that there is.
+func firstOf(deadlines []int64) int64 {
+	first := int64(rdb.LastDeadline)
+	for _, ms := range deadlines {
+		if ms > 0 {
+			first = min(first, ms)
+		}
+	}
+	return first
+}
+
+// TestTimedHash writes the bytes that Redis 7.4 writes for a hash with deadlines that is too large for a listpack.
+func TestTimedHash(t *testing.T) {
+	var w rdb.Writer
+	w.BeginTimed(3, 5000)
+	for _, f := range []struct {
+		ms   int64
+		name string
+	}{{6000, "a"}, {0, "b"}, {5000, "c"}} {
+		w.Deadline(f.ms)
+		w.Bytes([]byte(f.name))
+		w.Bytes([]byte("7"))
+	}
+	got := w.Seal()
+	const want = "18" + "8813000000000000" + "03" + "43e9" + "0161" + "c007" + "00" + "0162" + "c007" + "01" + "0163" + "c007" + "0c00"
+	if body := hex.EncodeToString(got[:len(got)-8]); body != want {
+		t.Errorf("wrote %s, want %s", body, want)
+	}
+	v, err := rdb.Decode(got)
+	if err != nil || show(v) != `4 ["a" "7" "b" "7" "c" "7"] [6000 0 5000]` {
+		t.Errorf("%s, %v", show(v), err)
+	}
+}
+
 // FuzzDecode takes any bytes for a value. What it allocates is bounded by what it was given, and what it reads can be
 // written and read again.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		"00 c00a", "00 c3 05 0a 00 61 e0 00 00", "01 02 01 61 01 62", "05 01 01 61 000000000000f03f", "14 0c 0c000000 0200 81 61 02 05 01 ff",
 		"09 10 02 01 61 02 00 78 79 01 62 01 03 7a 00 00 00 ff", "0a 14 14000000 0f000000 0200 00 03 616263 05 4001 78 ff",
-		"0b 0a 02000000 01000000 0100", "12 01 02 0a 0a000000 0100 81 61 02 ff", "12 01 01 01 61", "03 02 01 61 03 312e35 01 62 ff",
+		"0b 0a 02000000 01000000 0100", "12 01 02 0a 0a000000 0100 81 61 02 ff", "12 01 01 01 61",
+		"18 8813000000000000 02 43 e9 01 61 01 78 01 01 62 01 79",
+		"19 8813000000000000 19 19000000 0600 81 61 02 81 78 02 f1 8813 03 81 62 02 81 79 02 00 01 ff", "03 02 01 61 03 312e35 01 62 ff",
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(body, " ", ""))
 		if err != nil {
@@ -237,8 +283,15 @@ func FuzzDecode(f *testing.F) {
 		if v.Kind == rdb.Hash {
 			n /= 2
 		}
-		w.Begin(v.Kind, n)
+		if v.Deadlines == nil {
+			w.Begin(v.Kind, n)
+		} else {
+			w.BeginTimed(n, firstOf(v.Deadlines))
+		}
 		for i, b := range v.Elements {
+			if v.Deadlines != nil && i%2 == 0 {
+				w.Deadline(v.Deadlines[i/2])
+			}
 			w.Bytes(b)
 			if v.Kind == rdb.SortedSet {
 				w.Score(v.Scores[i])

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
+
+	"github.com/stavedb/stave/internal/number"
 )
 
 // Decode reads a payload. It fails with ErrPayload or ErrFormat. As in Redis a collection without elements is bad data, and
@@ -149,6 +151,10 @@ func (r *reader) value(code byte) (v Value) {
 		for n := r.count(); n > 0 && !r.failed; n-- {
 			v.Elements = r.node(v.Elements, code)
 		}
+	case typeTimedHash:
+		r.timedHash(&v)
+	case typeTimedListpack:
+		r.timedListpack(&v)
 	default:
 		r.packed(&v, code)
 	}
@@ -158,6 +164,63 @@ func (r *reader) value(code byte) (v Value) {
 		}
 	}
 	return v
+}
+
+// timedHash reads a hash with deadlines of fields: the first deadline, and fields with the distances to it.
+func (r *reader) timedHash(v *Value) {
+	v.Kind = Hash
+	first := r.first()
+	for n := r.count(); n > 0 && !r.failed; n-- {
+		ms := r.count()
+		if ms > LastDeadline {
+			r.fail()
+		}
+		if ms > 0 {
+			ms += first - 1
+		}
+		r.deadline(v, int64(ms))
+		v.Elements = append(v.Elements, r.string(), r.string())
+	}
+}
+
+// timedListpack reads one whose fields are in a listpack, each with its deadline.
+func (r *reader) timedListpack(v *Value) {
+	v.Kind = Hash
+	r.first() // every deadline is there in full
+	list := r.inside(nil, (*reader).listpack)
+	if len(list)%3 != 0 {
+		r.fail()
+		return
+	}
+	for ; len(list) > 0; list = list[3:] {
+		ms, ok := number.ParseInt(list[2])
+		if !ok {
+			r.fail()
+		}
+		r.deadline(v, ms)
+		v.Elements = append(v.Elements, list[0], list[1])
+	}
+}
+
+// first reads the first of the deadlines of a hash.
+func (r *reader) first() uint64 {
+	b := r.take(8)
+	if b == nil {
+		return 0
+	}
+	first := binary.LittleEndian.Uint64(b)
+	if first > LastDeadline {
+		r.fail()
+	}
+	return first
+}
+
+// deadline adds the deadline of the field that comes next.
+func (r *reader) deadline(v *Value, ms int64) {
+	if ms < 0 || ms > LastDeadline {
+		r.fail()
+	}
+	v.Deadlines = append(v.Deadlines, ms)
 }
 
 // packed reads a value that is one string, whose inside has a format of its own.

@@ -26,6 +26,8 @@ const (
 	typeSortedPack    = 17
 	typeQuicklist2    = 18 // of listpacks
 	typeSetListpack   = 20 // since 7.2
+	typeTimedHash     = 24 // hash with deadlines of fields, since 7.4
+	typeTimedListpack = 25 // the same
 )
 
 // Lengths have 6, 14, 32 or 64 bits by their first byte; the last form of it says that a string is encoded.
@@ -43,7 +45,11 @@ const (
 )
 
 // Writer writes one value: Begin, then its parts in order, then Seal. The zero Writer is ready.
-type Writer struct{ buf []byte }
+type Writer struct {
+	buf   []byte
+	timed bool  // a hash with deadlines
+	first int64 // of these
+}
 
 // Begin starts a value. n is the number of elements, members or fields; a string has none.
 func (w *Writer) Begin(kind Kind, n int) {
@@ -52,6 +58,23 @@ func (w *Writer) Begin(kind Kind, n int) {
 	if kind != String {
 		w.length(uint64(n))
 	}
+}
+
+// BeginTimed starts a hash of n fields of which some have deadlines, the first of them being first, in Unix milliseconds. Each
+// field is written as Deadline, name and value.
+func (w *Writer) BeginTimed(n int, first int64) {
+	w.buf = append(w.buf[:0], typeTimedHash)
+	w.buf = binary.LittleEndian.AppendUint64(w.buf, uint64(first))
+	w.timed, w.first = true, first
+	w.length(uint64(n))
+}
+
+// Deadline writes the deadline of the field that comes next; 0 is none. It is a length: the distance to the first one, plus 1.
+func (w *Writer) Deadline(ms int64) {
+	if ms != 0 {
+		ms -= w.first - 1
+	}
+	w.length(uint64(ms))
 }
 
 // Len is the number of bytes so far.
@@ -101,7 +124,11 @@ func (w *Writer) Score(score float64) {
 
 // Seal ends the payload and returns it.
 func (w *Writer) Seal() []byte {
-	w.buf = binary.LittleEndian.AppendUint16(w.buf, Version)
+	version := uint16(Version)
+	if w.timed {
+		version = Newest
+	}
+	w.buf = binary.LittleEndian.AppendUint16(w.buf, version)
 	w.buf = binary.LittleEndian.AppendUint64(w.buf, checksum(w.buf))
 	return w.buf
 }
