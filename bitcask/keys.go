@@ -1,7 +1,9 @@
 package bitcask
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -141,4 +143,36 @@ func (s *Store) NamespaceOf(space uint32) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// EachName calls fn for the keys of a namespace until it returns false: first the collections, whose names are in RAM, then
+// the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It takes 8
+// bytes a string meanwhile. The transaction holds all keys and has written nothing. key is valid within the call.
+func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return nil
+	}
+	var strings []keydir.Loc
+	more := true
+	visit := func(key []byte) { more = fn(key) }
+	for stripe := 0; stripe < keydir.Stripes && more; stripe++ {
+		sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+			switch slot.Type {
+			case keydir.Deadline, keydir.FieldDeadlines:
+			case keydir.String:
+				strings = append(strings, slot.Loc)
+			default:
+				err = t.withKey(sp, h, slot, visit)
+			}
+			return more && err == nil
+		})
+	}
+	slices.SortFunc(strings, func(a, b keydir.Loc) int {
+		return cmp.Or(cmp.Compare(a.Segment(), b.Segment()), cmp.Compare(a.Offset(), b.Offset()))
+	})
+	for i := 0; i < len(strings) && more && err == nil; i++ {
+		err = t.withKey(sp, 0, keydir.Slot{Type: keydir.String, Loc: strings[i]}, visit)
+	}
+	return err
 }

@@ -30,9 +30,9 @@ func (u *unit) noted() *changes {
 	return u.changes
 }
 
-// touch notes a key that has changed, unless there are only listeners.
+// touch notes a key that has changed, unless nobody but listeners to events wants to know.
 func (t *txn) touch(key string) {
-	if t.store.watchers.keys.Load() == 0 {
+	if t.store.watchers.keys.Load() == 0 && t.store.ordered == nil {
 		return
 	}
 	c := t.noted()
@@ -44,10 +44,13 @@ func (t *txn) touch(key string) {
 
 // touchReady is touch for a write that gives the key something to wait for.
 func (t *txn) touchReady(key string, err error) error {
-	if err != nil || t.store.watchers.keys.Load() == 0 {
+	if err != nil {
 		return err
 	}
 	t.touch(key)
+	if t.store.watchers.keys.Load() == 0 {
+		return nil
+	}
 	c := t.noted()
 	if n := len(c.ready); n == c.offered || c.ready[n-1].ns != t.ns || c.ready[n-1].key != key {
 		c.ready = append(c.ready, place{t.ns, key})

@@ -41,6 +41,7 @@ type core struct {
 	counters  counters
 	watchers  watchers
 	listeners listeners
+	ordered   *orderedKeys // nil without Options.OrderedKeys
 
 	merger *merge.Merger
 
@@ -85,6 +86,12 @@ func Open(dir string, o *Options) (*Store, error) {
 	c.log = log
 	c.fields = ttl.NewIndex()
 	log.EachFieldDeadline(c.fields.Set)
+	if c.opts.OrderedKeys {
+		if c.ordered, err = newOrderedKeys(log); err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
+		c.watchers.active.Add(1) // every write is noted
+	}
 	c.merger = merge.New(log, c.opts.Merge, c.opts.Logger)
 	s := &Store{core: c}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -224,6 +231,9 @@ func (s *Store) flush(namespaces ...int) error {
 		for _, space := range dropped {
 			s.deadlines.DropNamespace(space)
 			s.fields.DropNamespace(space)
+			if s.ordered != nil {
+				s.ordered.drop(space)
+			}
 		}
 		s.tellNamespaces(structures.EventFlushed, ticket, err, namespaces...)
 		return ticket, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -27,4 +28,26 @@ func ExampleStore_Events() {
 	// rpush jobs
 	// lpop jobs
 	// del jobs
+}
+
+func ExampleKeyspace_Range() {
+	store, err := db.Open("data", &db.Options{FS: vfs.NewMem(), OrderedKeys: true})
+	check(err)
+	defer store.Close()
+
+	for _, key := range []string{"user:2", "session:9", "user:1", "user:10"} {
+		check(store.String(key).Put(nil))
+	}
+	for key, typ := range store.Keyspace().Range(db.KeyRange{Prefix: "user:", Reverse: true}, &err) {
+		fmt.Println(key, typ)
+	}
+	check(err)
+	n, err := store.Keyspace().DeleteRange(db.KeyPrefix("user:"))
+	check(err)
+	fmt.Println(n, "deleted")
+	// Output:
+	// user:2 string
+	// user:10 string
+	// user:1 string
+	// 3 deleted
 }

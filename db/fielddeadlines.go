@@ -91,6 +91,7 @@ func (t *txn) expireFields(key string) error {
 		return err
 	}
 	n := hash.Len()
+	t.leaveOrder(key)
 	if _, err := t.drop(key); err != nil {
 		return err
 	}

@@ -195,6 +195,9 @@ func (t *Tx) finish(err error) (Ticket, error) {
 	if err != nil {
 		t.undoDeadlines(0)
 	} else if t.changes != nil {
+		if t.store.ordered != nil {
+			t.reindex()
+		}
 		t.store.listeners.tell(Ticket(ticket), t.changes.events)
 	}
 	t.log.End()
@@ -340,6 +343,7 @@ func (t *txn) hideExpired(key string) (bool, error) {
 
 // expire drops a key whose time has come, and says whether it was there.
 func (t *txn) expire(key string) (bool, error) {
+	t.leaveOrder(key)
 	existed, err := t.drop(key)
 	if existed && err == nil {
 		t.expired++

@@ -225,6 +225,10 @@ func (t *Tx) HandOver() bool {
 	if c == nil {
 		return true
 	}
+	if t.store.watchers.keys.Load() == 0 { // what is noted is for listeners and the ordered keys
+		c.offered, c.told = len(c.ready), len(c.touched)
+		return true
+	}
 	for ; c.offered < len(c.ready); c.offered++ {
 		p := c.ready[c.offered]
 		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)

@@ -1,0 +1,214 @@
+package db
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+)
+
+// KeyRange selects keys by the order of their bytes. The zero value selects all of them.
+type KeyRange struct {
+	// Min is the first key that may be selected.
+	Min string
+	// Max is the first key behind the range. Default: there is no end.
+	Max string
+	// Prefix is what keys must begin with.
+	Prefix string
+	// Reverse ranges from the last key to the first.
+	Reverse bool
+}
+
+// KeyPrefix selects the keys that begin with a prefix.
+func KeyPrefix(prefix string) KeyRange { return KeyRange{Prefix: prefix} }
+
+// bounded is the range with its prefix made a part of its bounds.
+func (r KeyRange) bounded() KeyRange {
+	r.Min = max(r.Min, r.Prefix)
+	if end := behindPrefix(r.Prefix); end != "" && (r.Max == "" || end < r.Max) {
+		r.Max = end
+	}
+	r.Prefix = ""
+	return r
+}
+
+// behindPrefix is the first key behind those with a prefix, "" if there is none.
+func behindPrefix(prefix string) string {
+	for n := len(prefix); n > 0; n-- {
+		if last := prefix[n-1]; last < 0xff {
+			return prefix[:n-1] + string([]byte{last + 1})
+		}
+	}
+	return ""
+}
+
+func (r KeyRange) contains(key string) bool { return r.Min <= key && (r.Max == "" || key < r.Max) }
+
+// behind is the rest of the range behind a key of it.
+func (r KeyRange) behind(key string) KeyRange {
+	if r.Reverse {
+		r.Max = key
+	} else {
+		r.Min = key + "\x00"
+	}
+	return r
+}
+
+// compare orders keys as the range does.
+func (r KeyRange) compare(a, b string) int {
+	if r.Reverse {
+		a, b = b, a
+	}
+	return cmp.Compare(a, b)
+}
+
+// Range ranges over the keys of a range in the order of their bytes, with what they hold. See the package documentation on
+// iterators: it reads in pages, so the loop may change the keys, and a handle of a store needs a place for a read error.
+//
+// With [Options].OrderedKeys it costs O(log n) and then O(1) a key, and a key that is there from the start of the loop to its end
+// is seen exactly once. Without, the names of all keys are read and those of the range sorted in memory before the first is
+// seen: O(all keys).
+func (k Keyspace) Range(r KeyRange, errs ...*error) iter.Seq2[string, Type] {
+	fail := k.sink(errs)
+	return func(yield func(string, Type) bool) {
+		err := k.eachPage(r, pageSize, func(keys []string) error {
+			for _, key := range keys {
+				typ, err := k.at(key).Type()
+				if err != nil {
+					return err
+				}
+				if typ != TypeNone && !yield(key, typ) {
+					return errStop
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			fail(err)
+		}
+	}
+}
+
+// CountRange returns how many keys are in a range. Keys that come or go meanwhile may count or not, except in a transaction. O(log
+// n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
+func (k Keyspace) CountRange(r KeyRange) (int, error) {
+	n := 0
+	err := k.eachPage(r, bulkPage, func(keys []string) error {
+		for _, key := range keys {
+			exists, err := k.stillThere(key)
+			if err != nil {
+				return err
+			}
+			if exists {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// stillThere says whether a key that has just been listed exists. In the ordered keys it exists unless it has expired: it leaves them before it
+// loses its deadline.
+func (k Keyspace) stillThere(key string) (bool, error) {
+	if k.tx != nil || k.store.ordered == nil {
+		return k.at(key).Exists()
+	}
+	space, now := k.store.log.Space(k.ns), k.store.clock.now()
+	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= now {
+		return false, nil
+	}
+	if ms, mortal := k.store.fields.Get(space, key); mortal && ms <= now { // a field has expired, and perhaps all have
+		return k.at(key).Exists()
+	}
+	return k.store.ordered.has(space, key), nil
+}
+
+// DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, so that
+// others are not held up, in a transaction as a part of it. Costs are those of CountRange, and O(1) a key.
+func (k Keyspace) DeleteRange(r KeyRange) (int, error) {
+	n := 0
+	err := k.eachPage(r, bulkPage, func(keys []string) error {
+		deleted, err := k.Delete(keys...)
+		n += deleted
+		return err
+	})
+	return n, err
+}
+
+// bulkPage is how many keys are counted or deleted at a time.
+const bulkPage = 1024
+
+// errStop ends eachPage.
+var errStop = errors.New("enough")
+
+// eachPage calls fn with the keys of a range, up to n at a time, in order. Keys that have expired, or that a transaction has
+// deleted, can be among them. Nothing is locked while fn runs.
+func (k Keyspace) eachPage(r KeyRange, n int, fn func(keys []string) error) error {
+	r = r.bounded()
+	keys, err := k.page(r, n)
+	for err == nil && len(keys) > 0 {
+		if err = fn(keys[:min(n, len(keys))]); err != nil {
+			break
+		}
+		switch last := keys[min(n, len(keys))-1]; {
+		case len(keys) > n: // all of them are here
+			keys = keys[n:]
+		case r.Reverse && last == "" || k.core().ordered == nil:
+			return nil
+		default:
+			r = r.behind(last)
+			keys, err = k.page(r, n)
+		}
+	}
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+func (h handle) core() *core {
+	if h.tx != nil {
+		return h.tx.store.core
+	}
+	return h.store.core
+}
+
+func (h handle) at(key string) Key {
+	h.key = key
+	return Key{h}
+}
+
+// page returns the first n keys of a range, or all of them if they are not kept in order.
+func (k Keyspace) page(r KeyRange, n int) ([]string, error) {
+	c := k.core()
+	if c.ordered == nil {
+		var keys []string
+		_, err := k.scan(0, func(_ uint64, key []byte, _ Type) bool {
+			if r.contains(string(key)) {
+				keys = append(keys, string(key))
+			}
+			return true
+		})
+		slices.SortFunc(keys, r.compare)
+		return keys, err
+	}
+	if k.tx == nil {
+		if err := k.store.guard.check(); err != nil {
+			return nil, err
+		}
+	}
+	keys, err := c.ordered.page(c.log.Space(k.ns), r, n, nil)
+	if err != nil || k.tx == nil || k.tx.changes == nil {
+		return keys, err
+	}
+	// What the transaction has written is not in the index yet.
+	for _, p := range k.tx.changes.touched {
+		if p.ns == k.ns && r.contains(p.key) {
+			keys = append(keys, p.key)
+		}
+	}
+	slices.SortFunc(keys, r.compare)
+	keys = slices.Compact(keys)
+	return keys[:min(n, len(keys))], nil
+}
