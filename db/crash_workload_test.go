@@ -68,6 +68,18 @@ var crashWorkloads = []crashWorkload{
 			w.step(err)
 		}
 	})},
+	{name: "deadlines of fields", change: noRotation, run: life(func(w *stepWorkload) {
+		h := w.store.Hash("h")
+		for i := range 6 {
+			_, err := h.Put("f"+strconv.Itoa(i%3), filler(40*i))
+			w.step(err)
+			_, err = h.ExpireFieldsAt(time.UnixMilli(4e12+int64(i)), []string{"f0", "f" + strconv.Itoa(i%3)})
+			w.step(err)
+			_, err = h.Delete("f" + strconv.Itoa((i+1)%3))
+			w.step(err)
+		}
+		w.step(mergeEverything(w.store))
+	})},
 	{name: "rotate", change: noHints, run: life(func(w *stepWorkload) {
 		for i := range 12 {
 			w.step(w.store.String("k" + strconv.Itoa(i)).Put(filler(450)))

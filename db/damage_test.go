@@ -40,10 +40,11 @@ func TestDamage(t *testing.T) {
 	if turn < 0 {
 		turn = rand.IntN(stride)
 	}
-	t.Logf("-damage.stride %d -damage.turn %d", stride, turn)
+	victims := newVictims(t)
+	t.Logf("-damage.stride %d -damage.turn %d, on stores of %s", stride, turn, sizes(victims))
 	table := newDamageTable()
 	t.Run("all", func(t *testing.T) {
-		for _, v := range newVictims(t) {
+		for _, v := range victims {
 			for _, file := range v.names() {
 				t.Run(v.name+"/"+file, func(t *testing.T) {
 					t.Parallel()
@@ -84,6 +85,19 @@ func (v *victim) names() []string {
 
 // sealed reports whether a segment has frames and ends with a footer: all but the last and what comes after that.
 func (v *victim) sealed(name string) bool { return name < v.active }
+
+// sizes is the length of each store in bytes.
+func sizes(victims []*victim) string {
+	var list []string
+	for _, v := range victims {
+		n := 0
+		for _, name := range v.names() {
+			n += len(v.state[name])
+		}
+		list = append(list, fmt.Sprintf("%d bytes (%s)", n, v.name))
+	}
+	return strings.Join(list, ", ")
+}
 
 // newVictims makes a store with a merged segment, sealed ones and an active one, with hints and everything else: one that was
 // closed, one that was not, and the latter without whatever can be made anew.
@@ -141,12 +155,14 @@ func liveThrough(t *testing.T) *damageLife {
 	l := &damageLife{t: t, mem: vfs.NewMem(), ever: newModel()}
 	l.open()
 	value := []byte("some text")
-	later := time.UnixMilli(200_000_000_000_000)
+	later := time.UnixMilli(60_000_000_000_000) // in the year 3871
 	for i := range 6 {
 		l.step(l.store.String("s" + strconv.Itoa(i)).Put(value))
 	}
 	l.step(l.store.String("s0").Put([]byte("with a deadline"), db.ExpireAt(later)))
 	_, err := l.store.Hash("hash").PutAll(db.Field{Name: "a", Value: value}, db.Field{Name: "b", Value: value}, db.Field{Name: "c"})
+	l.step(err)
+	_, err = l.store.Hash("hash").ExpireFieldsAt(later, []string{"a", "b"})
 	l.step(err)
 	_, err = l.store.List("list").PushBack(value, []byte("2"), value)
 	l.step(err)
@@ -168,6 +184,8 @@ func liveThrough(t *testing.T) *damageLife {
 	_, err = l.store.Keyspace().Delete("s3")
 	l.step(err)
 	_, err = l.store.Hash("hash").Delete("a")
+	l.step(err)
+	_, err = l.store.Hash("hash").ExpireFieldsAt(later, []string{"c"})
 	l.step(err)
 	_, err = l.store.List("list").PopFront()
 	l.step(err)
@@ -240,6 +258,7 @@ func (l *damageLife) finish() {
 	l.step(l.store.String("s5").Put([]byte("the last commit")))
 	synctest.Wait()
 	l.killed = l.read()
+	segments := l.store.Log().Segments()
 	for name, now := range l.killed {
 		if from, _ := changed(was[name], now); string(was[name]) != string(now) && strings.HasSuffix(name, ".data") {
 			l.active, l.last = name, from
@@ -247,6 +266,18 @@ func (l *damageLife) finish() {
 	}
 	must(l.t, l.store.Close())
 	l.closed = l.read()
+	var sealed, merged int
+	for _, sg := range segments {
+		if sg.Sealed {
+			sealed++
+		}
+		if sg.Merged {
+			merged++
+		}
+	}
+	if sealed < 3 || merged == 0 {
+		l.t.Fatalf("%d sealed segments, %d merged", sealed, merged)
+	}
 }
 
 // damageTest is the damaging of one file.
