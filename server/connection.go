@@ -24,7 +24,8 @@ var connectionCommands = []*Command{
 	{
 		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued | whileListening, Group: GroupConnection,
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
-		run: func(c *call) error { c.session.closed = true; return c.ok() },
+		// Who reads the reply finds the session gone: a message that others publish then does not count it any more.
+		run: func(c *call) error { c.session.Close(); return c.ok() },
 	},
 	{
 		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued | whileListening, Group: GroupConnection,
