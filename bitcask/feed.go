@@ -290,13 +290,15 @@ func (f *feed) start(r *reader) {
 	})
 }
 
-// read sends the entries of a segment, from its hint where there is a good one
-// and from its data otherwise.
+// read sends the entries of a segment, from its hint as far as that is good and
+// from its data otherwise.
 func (f *feed) read(r *reader, sg *segment) error {
+	upTo := f.after.upTo
 	if sg.sealed() {
 		if !f.s.opts.NoHints {
-			done, err := f.readHint(r, sg)
-			if done {
+			var done bool
+			var err error
+			if upTo, done, err = f.readHint(r, sg); done || err != nil {
 				return err
 			}
 			f.noteHintless(sg.id)
@@ -305,11 +307,7 @@ func (f *feed) read(r *reader, sg *segment) error {
 		f.scanned++
 		f.mu.Unlock()
 	}
-	fr := newFramesAfter(sg, f.after.segment(sg.id))
-	if sg.sealed() {
-		fr.end -= footerSize // which has been read
-	}
-	err := f.readData(r, fr)
+	err := f.readData(r, newFramesAfter(sg, f.after.segment(sg.id)), upTo)
 	if err == io.EOF {
 		return nil
 	}
@@ -356,48 +354,63 @@ func (b *batch) add(seed keydir.Seed, e *entry) {
 	b.hashes = append(b.hashes, seed.Hash(text(e.Key)))
 }
 
-// readHint is read from the hint; done is false if there is no good one.
-func (f *feed) readHint(r *reader, sg *segment) (done bool, err error) {
+// readHint is read from the hint. Each block is verified before it is used, so
+// what came before a bad one is right: the data says the rest, from behind
+// sequence upTo on, unless done.
+func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err error) {
 	s, before := f.s, f.after.segment(sg.id).length
+	upTo = f.after.upTo
 	hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
-	if err == nil {
-		defer func() {
-			if err := hs.close(); err != nil {
-				s.opts.Logger.Warn("closing hint", "file", hintName(sg.id), "err", err)
-			}
-		}()
-		err = hs.check()
-	}
 	if err != nil {
-		if !isNotExist(err) {
-			s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
-			s.removeHint(sg)
-		}
-		return false, nil
+		f.hintFailed(sg, err)
+		return upTo, false, nil
 	}
-	for {
+	defer func() {
+		if err := hs.close(); err != nil {
+			s.opts.Logger.Warn("closing hint", "file", hintName(sg.id), "err", err)
+		}
+	}()
+	for last := uint64(0); ; {
 		b := f.batch(sg)
 		hs.buf = b.buf
 		entries, err := hs.next()
 		b.buf = hs.buf
-		if err == io.EOF {
-			return true, nil
-		} else if err != nil {
-			return true, err
+		if err == nil && len(entries) > 0 {
+			if entries[0].seq <= last {
+				err = errHint
+			}
+			last = max(last, entries[len(entries)-1].seq)
+		}
+		if err != nil {
+			f.free.Put(b)
+			if err == io.EOF {
+				return upTo, true, nil
+			}
+			f.hintFailed(sg, err)
+			return upTo, false, nil
 		}
 		for i := range entries {
 			if e := &entries[i]; e.seq > f.after.upTo && uint64(e.at) >= before {
 				b.add(s.man.seed, e)
 			}
 		}
+		upTo = max(upTo, last)
 		if err := f.send(r, b); err != nil {
-			return true, err
+			return upTo, false, err
 		}
 	}
 }
 
-// readData is read from the frames. io.EOF is the end.
-func (f *feed) readData(r *reader, fr *frames) error {
+// hintFailed removes a hint that is no good.
+func (f *feed) hintFailed(sg *segment, err error) {
+	if !isNotExist(err) {
+		f.s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
+		f.s.removeHint(sg)
+	}
+}
+
+// readData is read from the frames, behind sequence upTo. io.EOF is the end.
+func (f *feed) readData(r *reader, fr *frames, upTo uint64) error {
 	b := f.batch(fr.sg)
 	for {
 		entries, err := f.frame(fr)
@@ -409,7 +422,7 @@ func (f *feed) readData(r *reader, fr *frames) error {
 		}
 		for i := range entries {
 			e := &entries[i]
-			if e.seq <= f.after.upTo {
+			if e.seq <= upTo {
 				continue
 			}
 			n := len(e.Key) + len(e.Elem) + len(e.inline)

@@ -165,8 +165,8 @@ func (hs *hints) parse(b []byte) ([]entry, error) {
 	return hs.entries, nil
 }
 
-// check reads the whole file once: a hint is used only if all of it verifies,
-// since what was loaded from its beginning could not be taken back.
+// check reads the whole file once, for those who use a hint only if all of it
+// verifies.
 func (hs *hints) check() error {
 	for {
 		if _, err := hs.next(); err == io.EOF {
