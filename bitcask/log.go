@@ -232,8 +232,7 @@ func (g *writeGroup) wake() {
 func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) error {
 	err := fmt.Errorf("%s: writing at %d: %w", sg.name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
-	cut := sg.file.Truncate(g.at)
-	if cut != nil || !outOfSpace(cause) {
+	if cut := sg.file.Truncate(g.at); cut != nil || !passing(cause) {
 		err = l.failLocked(errors.Join(err, cut))
 	}
 	if behind := l.queue; behind != nil {
@@ -244,13 +243,34 @@ func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) e
 	return err
 }
 
-// outOfSpace reports whether a write may work again later.
-func outOfSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+// passing reports whether what failed may work again later: the disk is full, or
+// there are no more descriptors.
+func passing(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) || noDescriptors(err)
 }
 
-// failLocked makes the store refuse writes. The first cause stays.
+// noDescriptors also tells that a directory was not even opened to be synced.
+func noDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// undone is a failure after which everything is as it was, and which may pass.
+// A failed sync is never that.
+type undone struct{ error }
+
+func (u undone) Unwrap() error { return u.error }
+
+func isUndone(err error) bool {
+	var u undone
+	return errors.As(err, &u)
+}
+
+// failLocked makes the store refuse writes, unless all is as it was before the
+// failure. The first cause stays.
 func (l *commitLog) failLocked(cause error) error {
+	if isUndone(cause) {
+		return cause
+	}
 	if l.failed == nil {
 		l.failed = fmt.Errorf("%w: %w", ErrFailed, cause)
 		l.store.opts.Logger.Error("store refuses writes", "cause", cause)

@@ -164,10 +164,16 @@ func (m *manifest) rewrite() error {
 		return err
 	}
 	f, err := m.fs.Open(temp, vfs.Create)
+	if err != nil && passing(err) {
+		return undone{err}
+	}
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(b, 0); err == nil {
+	if _, err = f.WriteAt(b, 0); err != nil && passing(err) {
+		return errors.Join(undone{fmt.Errorf("writing manifest: %w", err)}, f.Close())
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -189,29 +195,29 @@ func (m *manifest) rewrite() error {
 // log appends one edit and makes it durable, then applies it to the state. A
 // crash during the sync leaves the old state or the new one.
 func (m *manifest) log(typ byte, body []byte) error {
-	if m.full(len(body)) {
-		if err := m.apply(typ, body); err != nil {
-			return err
-		}
-		return m.rewrite()
-	}
 	b := m.appendEdit(nil, m.size, typ, body)
 	if _, err := m.file.WriteAt(b, m.size); err != nil {
-		return fmt.Errorf("writing manifest: %w", err)
+		return cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err))
 	}
 	if err := m.file.Sync(); err != nil {
 		return fmt.Errorf("syncing manifest: %w", err)
 	}
 	m.size += int64(len(b))
-	return m.apply(typ, body)
+	if err := m.apply(typ, body); err != nil || !m.full() {
+		return err
+	}
+	if err := m.rewrite(); !isUndone(err) {
+		return err
+	}
+	return nil // the old one says it all; the next edit has it tried again
 }
 
-// full reports whether the manifest is written anew rather than get another
-// edit: once it is long, and twice as long as its snapshot. That of a store of
-// thousands of segments is long itself, and each edit would be a new one.
-func (m *manifest) full(body int) bool {
+// full reports whether the manifest is to be written anew: once it is long, and
+// twice as long as its snapshot. That of a store of thousands of segments is
+// long itself, and each edit would be a new one.
+func (m *manifest) full() bool {
 	snapshot := int64(len(m.sealed)) * sealedInfoSize
-	return m.size+int64(body)+editHeaderSize > max(manifestRewriteAt, 2*snapshot)
+	return m.size > max(manifestRewriteAt, 2*snapshot)
 }
 
 func (m *manifest) closeBody(id uint32, length, maxSeq uint64) []byte {

@@ -305,10 +305,13 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	s.manifestMu.Unlock()
 	if err != nil {
-		// Whether the edit is on disk is unknown: neither set may go.
+		// Unless the edit is undone, whether it is on disk is unknown: neither set may go.
 		err = s.log.fail(err)
 		for _, sg := range outs {
-			err = errors.Join(err, sg.close())
+			again := isUndone(err)
+			if err = errors.Join(err, sg.close()); again {
+				err = errors.Join(err, s.removeSegment(sg))
+			}
 		}
 		rw.out = nil
 		return err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"path/filepath"
 )
 
 // Rotation: the active segment is sealed and another one takes its place.
@@ -33,6 +34,8 @@ type rotation struct {
 	sealing *sealing   // nil: none
 	wanted  int        // how many wait for a segment to be ready
 	stopped bool       // the goroutine has ended
+	refused error      // what a step failed with last that is to be tried again
+	tries   uint64     // how many steps failed like that
 	wake    chan struct{}
 }
 
@@ -43,6 +46,7 @@ type sealing struct {
 	end    int64         // of its frames
 	next   uint64        // sequence after its last
 	synced bool          // all its frames are on disk
+	footed bool          // and its footer; both only ever change in the goroutine
 	onDisk chan struct{} // closed when synced, or when that has failed
 }
 
@@ -62,17 +66,23 @@ func (l *commitLog) makeRoomLocked(n int64) error {
 }
 
 // switchLocked makes the next segment the active one, or waits for what that
-// has to wait for: then nothing has changed yet, and the caller looks again.
+// has to wait for: then nothing has changed yet, and the caller looks again. If
+// there is no room for the next segment whoever waits for it is told, and the
+// next writer has it tried again.
 func (l *commitLog) switchLocked() error {
 	r := &l.rotation
 	if r.stopped {
 		return ErrClosed
 	}
 	if l.writing || l.queue != nil || r.sealing != nil || len(r.ready) == 0 {
+		tries := r.tries
 		r.wanted++
 		l.wakeRotator()
 		l.waitLocked()
 		r.wanted--
+		if r.tries > tries {
+			return r.refused
+		}
 		return nil
 	}
 	r.sealing = &sealing{sg: l.active, foot: l.foot, end: l.offset, next: l.writeSeq, onDisk: make(chan struct{})}
@@ -141,7 +151,7 @@ func (l *commitLog) stopRotator() bool {
 }
 
 // rotateStep does one piece of work and reports whether there may be more. A
-// failure is kept: every later write returns it.
+// failure is kept, and every later write returns it, unless it may pass.
 func (l *commitLog) rotateStep() bool {
 	l.mu.Lock()
 	sl, wanted, failed := l.rotation.sealing, l.needsReadyLocked(), l.failed != nil
@@ -160,11 +170,19 @@ func (l *commitLog) rotateStep() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
+	switch {
+	case err == nil:
+	case isUndone(err) && !l.store.stopping():
+		l.rotation.refused = err
+		l.rotation.tries++
+		l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
+	case isUndone(err):
+		l.failLocked(errors.New(err.Error())) // the store closes: there is no other try
+	default:
 		l.failLocked(err)
 	}
 	l.changed.Broadcast()
-	return true
+	return !isUndone(err)
 }
 
 // abandonSealing lets go those who wait for a sealing that will not be: the
@@ -193,18 +211,25 @@ func (l *commitLog) seal(sl *sealing) error {
 	if failed != nil {
 		return failed
 	}
-	if err := sl.sg.file.Sync(); err != nil {
-		return fmt.Errorf("%s: sync before footer: %w", sl.sg.name, err)
+	if !sl.synced {
+		if err := sl.sg.file.Sync(); err != nil {
+			return fmt.Errorf("%s: sync before footer: %w", sl.sg.name, err)
+		}
 	}
 	l.mu.Lock()
-	l.syncing.seq = max(l.syncing.seq, sl.next)
-	l.syncing.count += 2
-	sl.synced = true
-	close(sl.onDisk)
+	if !sl.synced {
+		l.syncing.seq = max(l.syncing.seq, sl.next)
+		l.syncing.count += 2
+		sl.synced = true
+		close(sl.onDisk)
+	}
 	active := l.active.id
 	l.mu.Unlock()
-	if err := sl.sg.appendFooter(sl.foot); err != nil {
-		return err
+	if !sl.footed {
+		if err := sl.sg.appendFooter(sl.foot); err != nil {
+			return err
+		}
+		sl.footed = true
 	}
 	s := l.store
 	s.manifestMu.Lock()
@@ -242,7 +267,13 @@ func (s *Store) addSegment() (*segment, error) {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}
 	if err := s.man.log(editAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
-		return nil, errors.Join(err, sg.close())
+		err = errors.Join(err, sg.close())
+		if isUndone(err) { // else the manifest may list it
+			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.name)); left != nil {
+				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
+			}
+		}
+		return nil, err
 	}
 	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
 	return sg, nil
@@ -262,8 +293,12 @@ func (s *Store) Rotate() error {
 			return err
 		}
 	}
+	tries := l.rotation.tries
 	for sl := l.rotation.sealing; sl != nil && l.rotation.sealing == sl && l.failed == nil; {
-		l.waitLocked()
+		l.wakeRotator()
+		if l.waitLocked(); l.rotation.tries > tries {
+			return l.rotation.refused
+		}
 	}
 	return l.failed
 }

@@ -157,19 +157,27 @@ func checkSegmentHeader(b []byte, name string, store [16]byte, id uint32) (merge
 func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int) (*segment, error) {
 	name := dataName(id)
 	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
+	if err != nil && passing(err) {
+		err = undone{err}
+	}
 	if err != nil {
 		return nil, err
 	}
 	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name}
 	_, err = f.WriteAt(encodeSegmentHeader(store, id, false), 0)
+	again := passing(err)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
 		err = fs.SyncDir(dir)
+		again = noDescriptors(err)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close(), fs.Remove(filepath.Join(dir, name)))
+		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !again {
+			return nil, errors.Join(err, left)
+		}
+		return nil, undone{err}
 	}
 	sg.size.Store(segmentHeaderSize)
 	sg.mapTo(mapLen)
@@ -266,7 +274,7 @@ func (sg *segment) appendFooter(ft footer) error {
 	at := sg.size.Load()
 	b := sg.encodeFooter(ft, uint32(at), uint32(at))
 	if _, err := sg.file.WriteAt(b, at); err != nil {
-		return fmt.Errorf("%s: writing footer: %w", sg.name, err)
+		return cutOff(sg.file, at, fmt.Errorf("%s: writing footer: %w", sg.name, err))
 	}
 	if err := sg.file.Sync(); err != nil {
 		return fmt.Errorf("%s: sync of footer: %w", sg.name, err)
@@ -274,6 +282,14 @@ func (sg *segment) appendFooter(ft footer) error {
 	sg.foot = ft // before size: whoever sees the footer may look at it
 	sg.size.Store(at + footerSize)
 	return nil
+}
+
+// cutOff takes away what a failed write may have left behind size.
+func cutOff(f vfs.File, size int64, cause error) error {
+	if err := f.Truncate(size); err != nil || !passing(cause) {
+		return errors.Join(cause, err)
+	}
+	return undone{cause}
 }
 
 // bytesAt returns n bytes at offset, from the mapping if they are in memory, else into buf.
