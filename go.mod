@@ -3,6 +3,7 @@ module github.com/stavedb/stave
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/google/btree v1.1.3
 	github.com/klauspost/crc32 v1.3.0
 	github.com/reeflective/readline v1.3.0

@@ -1,0 +1,171 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// What a history of commands on a few keys may look like: that of some order
+// in which each command took effect at one moment between its call and its
+// return.
+
+// linearKeys are the keys, few so that everything meets.
+var linearKeys = [...]string{"a", "b", "c", "d"}
+
+// linearValue is what a key holds.
+type linearValue struct {
+	set      bool
+	text     string
+	deadline int64 // Unix milliseconds; 0: none
+}
+
+// linearState is what all keys hold.
+type linearState [len(linearKeys)]linearValue
+
+// linearCall is one or, within MULTI, several commands.
+type linearCall struct {
+	commands      [][]string
+	called, ended int64 // Unix milliseconds
+	acknowledged  bool  // else it ended with the server that was to answer: it happened before that, or never
+}
+
+// linearModel judges histories. The moment at which a command looked at the
+// clock is not known: each that makes a difference is tried.
+func linearModel() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{linearState{}} },
+		Step: func(state, input, output any) (next []any) {
+			call := input.(linearCall)
+			if !call.acknowledged { // perhaps it never happened
+				next = append(next, state)
+			}
+			for _, now := range moments(state.(linearState), call) {
+				after := state.(linearState)
+				reply := after.run(call.commands, now)
+				if (!call.acknowledged || reply == output.(string)) && !slices.Contains(next, any(after)) {
+					next = append(next, after)
+				}
+			}
+			return next
+		},
+		Equal: func(a, b any) bool { return a == b },
+		DescribeOperation: func(input, output any) string {
+			call := input.(linearCall)
+			if !call.acknowledged {
+				output = "?"
+			}
+			return fmt.Sprintf("%v at %d -> %v", call.commands, call.called, output)
+		},
+		DescribeState: func(state any) string { return fmt.Sprint(state) },
+	}
+	return m.ToModel()
+}
+
+// moments are the times at which the call may have looked at the clock, one for
+// each outcome.
+func moments(s linearState, call linearCall) []int64 {
+	list := []int64{call.called}
+	deadlines := []int64{}
+	for _, v := range s {
+		deadlines = append(deadlines, v.deadline)
+	}
+	for _, command := range call.commands { // one may pass while the others run
+		if at := slices.Index(command, "PXAT"); at > 0 {
+			deadlines = append(deadlines, number(command[at+1]))
+		} else if command[0] == "PEXPIREAT" {
+			deadlines = append(deadlines, number(command[2]))
+		}
+	}
+	for _, at := range deadlines {
+		if at > call.called && at <= call.ended && !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return n
+}
+
+// run does commands and returns the replies.
+func (s *linearState) run(commands [][]string, now int64) string {
+	replies := make([]string, len(commands))
+	for i, command := range commands {
+		for k := range s {
+			if s[k].deadline != 0 && s[k].deadline <= now {
+				s[k] = linearValue{}
+			}
+		}
+		replies[i] = s.do(command, now)
+	}
+	return strings.Join(replies, " ")
+}
+
+func (s *linearState) key(name string) *linearValue { return &s[slices.Index(linearKeys[:], name)] }
+
+// do does one command. Deadlines that have passed take the key at once.
+func (s *linearState) do(command []string, now int64) string {
+	v := s.key(command[1])
+	switch command[0] {
+	case "GET":
+		if !v.set {
+			return "nil"
+		}
+		return v.text
+	case "SET":
+		*v = linearValue{set: true, text: command[2]}
+		if len(command) > 3 {
+			v.expireAt(number(command[4]), now)
+		}
+		return "OK"
+	case "MSET":
+		for i := 1; i < len(command); i += 2 {
+			*s.key(command[i]) = linearValue{set: true, text: command[i+1]}
+		}
+		return "OK"
+	case "DEL":
+		n := 0
+		for _, name := range command[1:] {
+			if v := s.key(name); v.set {
+				*v = linearValue{}
+				n++
+			}
+		}
+		return strconv.Itoa(n)
+	case "INCR":
+		n := int64(0)
+		if v.set {
+			n = number(v.text)
+		}
+		v.set, v.text = true, strconv.FormatInt(n+1, 10)
+		return v.text
+	case "PEXPIREAT":
+		if !v.set {
+			return "0"
+		}
+		v.expireAt(number(command[2]), now)
+		return "1"
+	case "PERSIST":
+		if v.deadline == 0 {
+			return "0"
+		}
+		v.deadline = 0
+		return "1"
+	}
+	panic("BUG: no command " + command[0])
+}
+
+func (v *linearValue) expireAt(at, now int64) {
+	if v.deadline = at; at <= now {
+		*v = linearValue{}
+	}
+}

@@ -1,0 +1,452 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/merge"
+	"github.com/stavedb/stave/server"
+)
+
+var (
+	linearHistories = flag.Int("linear.histories", 200, "histories that the linearizability test judges; a few more are of a real process")
+	linearSeed      = flag.Uint64("linear.seed", 0, "seed of the commands of the linearizability test (0: a random one)")
+)
+
+const (
+	linearClients = 8
+	linearCalls   = 100 // of each client, in one history
+)
+
+// linearTarget is a server that is killed now and then.
+type linearTarget interface {
+	// client returns a func that does commands on the server as it is now; that
+	// fails if the server is killed before the reply has come. While a kill is on
+	// its way client waits for the next server.
+	client() (do func(commands [][]string) (reply string, err error))
+	kill()
+}
+
+// linearHistory has clients talk to a server while it is killed and merges, and
+// judges what they were told.
+func linearHistory(t *testing.T, target linearTarget, seed uint64, calls, kills int) {
+	t.Helper()
+	var (
+		mu      sync.Mutex
+		history []porcupine.Operation
+		clients sync.WaitGroup
+		begin   = time.Now()
+	)
+	for c := range linearClients {
+		rng := rand.New(rand.NewPCG(seed, uint64(c)))
+		clients.Go(func() {
+			do := target.client()
+			for range calls {
+				call := linearCall{commands: linearCommands(rng), called: time.Now().UnixMilli()}
+				op := porcupine.Operation{ClientId: c, Call: int64(time.Since(begin))}
+				if rng.IntN(4) == 0 {
+					runtime.Gosched()
+				}
+				reply, err := do(call.commands)
+				if call.acknowledged = err == nil; err != nil {
+					do = target.client() // the server that was asked is no more
+				}
+				op.Return, call.ended = int64(time.Since(begin)), time.Now().UnixMilli()
+				op.Input, op.Output = call, reply
+				mu.Lock()
+				history = append(history, op)
+				mu.Unlock()
+			}
+		})
+	}
+	rng := rand.New(rand.NewPCG(seed, linearClients))
+	for range kills {
+		for enough := rng.IntN(linearClients * calls); ; time.Sleep(50 * time.Microsecond) {
+			mu.Lock()
+			n := len(history)
+			mu.Unlock()
+			if n >= enough {
+				break
+			}
+		}
+		target.kill()
+	}
+	clients.Wait()
+	judge(t, history, seed)
+}
+
+// judge wants an order that explains the history; a history without one is
+// kept as a page to look at.
+func judge(t *testing.T, history []porcupine.Operation, seed uint64) {
+	t.Helper()
+	model := linearModel()
+	result, info := porcupine.CheckOperationsVerbose(model, history, 2*time.Minute)
+	if result == porcupine.Ok {
+		return
+	}
+	name := filepath.Join(os.TempDir(), fmt.Sprintf("stave-linear-%d.html", seed))
+	if err := porcupine.VisualizePath(model, info, name); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("history %d: %v; see %s", seed, result, name)
+}
+
+// TestLinearModel has the judge find what is wrong with histories.
+func TestLinearModel(t *testing.T) {
+	op := func(called, ended int64, reply string, command ...string) porcupine.Operation {
+		c := linearCall{commands: [][]string{command}, called: called, ended: ended, acknowledged: reply != "?"}
+		return porcupine.Operation{Input: c, Output: reply, Call: called, Return: ended}
+	}
+	set := op(1, 2, "OK", "SET", "a", "1")
+	for _, c := range []struct {
+		what    string
+		history []porcupine.Operation
+		want    porcupine.CheckResult
+	}{
+		{"read what was written", []porcupine.Operation{set, op(3, 4, "1", "GET", "a")}, porcupine.Ok},
+		{"a write is lost", []porcupine.Operation{set, op(3, 4, "nil", "GET", "a")}, porcupine.Illegal},
+		{"deleted meanwhile, perhaps", []porcupine.Operation{set, op(2, 9, "?", "DEL", "a", "b"), op(3, 4, "nil", "GET", "a")}, porcupine.Ok},
+		{"deleted afterwards, perhaps", []porcupine.Operation{set, op(5, 9, "?", "DEL", "a", "b"), op(3, 4, "nil", "GET", "a")}, porcupine.Illegal},
+		{"back from the dead", []porcupine.Operation{set, op(3, 4, "1", "DEL", "a"), op(5, 6, "2", "INCR", "a")}, porcupine.Illegal},
+		{"half of an MSET", []porcupine.Operation{
+			op(1, 9, "OK", "MSET", "a", "1", "b", "1"), op(2, 3, "1", "GET", "a"), op(4, 5, "nil", "GET", "b"),
+		}, porcupine.Illegal},
+		{"expired", []porcupine.Operation{op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(3, 6, "nil", "GET", "a")}, porcupine.Ok},
+		{"expired too early", []porcupine.Operation{op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(3, 4, "nil", "GET", "a")}, porcupine.Illegal},
+		{"expired too late", []porcupine.Operation{op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(6, 7, "1", "GET", "a")}, porcupine.Illegal},
+		{"an old deadline", []porcupine.Operation{
+			op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(2, 3, "1", "PERSIST", "a"), op(6, 7, "nil", "GET", "a"),
+		}, porcupine.Illegal},
+	} {
+		if got := porcupine.CheckOperationsTimeout(linearModel(), c.history, time.Minute); got != c.want {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// linearCommands is what a client does next.
+func linearCommands(rng *rand.Rand) [][]string {
+	n := 1
+	if rng.IntN(8) == 0 {
+		n = 2 + rng.IntN(2)
+	}
+	list := make([][]string, n)
+	for i := range list {
+		list[i] = linearCommand(rng)
+	}
+	return list
+}
+
+func linearCommand(rng *rand.Rand) []string {
+	key := func() string { return linearKeys[rng.IntN(len(linearKeys))] }
+	value := func() string { return strconv.Itoa(rng.IntN(1000)) }
+	soon := func() string { return strconv.FormatInt(time.Now().UnixMilli()+rng.Int64N(8)-1, 10) }
+	switch p := rng.IntN(24); {
+	case p < 2:
+		return []string{"SET", key(), value()}
+	case p == 2:
+		return []string{"SET", key(), value(), "PXAT", soon()}
+	case p == 3:
+		return []string{"PEXPIREAT", key(), soon()}
+	case p == 4:
+		return []string{"PERSIST", key()}
+	case p < 7:
+		return []string{"MSET", key(), value(), key(), value(), key(), value()}
+	case p < 9:
+		return []string{"DEL", key(), key()}
+	case p < 17:
+		return []string{"INCR", key()}
+	}
+	return []string{"GET", key()}
+}
+
+func linearOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
+	return &db.Options{
+		FS: fsys, Sync: sync, SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: time.Millisecond,
+		Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2},
+	}
+}
+
+// linearMemory is a server whose store is in memory. A kill leaves the files as
+// they are to a new one.
+type linearMemory struct {
+	t    *testing.T
+	sync db.SyncMode
+
+	mu     sync.RWMutex
+	mem    *vfs.Mem
+	store  *db.Store
+	life   chan struct{} // closed when the process is dead
+	merges sync.WaitGroup
+}
+
+var errKilled = errors.New("killed")
+
+func (l *linearMemory) start() {
+	s, err := db.Open("d", linearOptions(l.mem, l.sync))
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	life := make(chan struct{})
+	l.store, l.life = s, life
+	l.merges.Go(func() { mergeWhile(s, life) })
+}
+
+// mergeWhile merges until the process is dead.
+func mergeWhile(s *db.Store, life <-chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case <-life:
+			return
+		case <-time.After(300 * time.Microsecond):
+			// What a dead process could not merge is nobody's loss.
+			_, _ = s.Merge(context.Background(), merge.RunOptions{All: n%4 == 0})
+		}
+	}
+}
+
+func (l *linearMemory) client() func([][]string) (string, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	session, life := server.NewSession(l.store, nil), l.life
+	return func(commands [][]string) (string, error) {
+		var out []byte
+		for _, args := range transaction(commands) {
+			list := make([][]byte, len(args))
+			for i, a := range args {
+				list[i] = []byte(a)
+			}
+			out = append(out, session.Do(list)...)
+		}
+		select {
+		case <-life:
+			return "", errKilled
+		default:
+			return replies(func() (r resp.Reply, err error) {
+				r, out, err = resp.Decode(out)
+				return r, err
+			}, commands)
+		}
+	}
+}
+
+// kill ends one process and starts the next. Whoever is not told before it
+// begins does not count as told.
+func (l *linearMemory) kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.life)
+	dead := l.store
+	l.mem = l.mem.Clone()
+	l.merges.Wait()
+	if err := dead.Close(); err != nil {
+		l.t.Error(err)
+	}
+	l.start()
+}
+
+// transaction wraps several commands in MULTI and EXEC.
+func transaction(commands [][]string) [][]string {
+	if len(commands) == 1 {
+		return commands
+	}
+	list := append([][]string{{"MULTI"}}, commands...)
+	return append(list, []string{"EXEC"})
+}
+
+// replies reads what answers the commands, as the model writes it.
+func replies(read func() (resp.Reply, error), commands [][]string) (string, error) {
+	if len(commands) == 1 {
+		r, err := read()
+		return replyText(r), err
+	}
+	for range len(commands) + 1 { // +OK and +QUEUED
+		if _, err := read(); err != nil {
+			return "", err
+		}
+	}
+	r, err := read()
+	texts := make([]string, len(r.Items))
+	for i, item := range r.Items {
+		texts[i] = replyText(item)
+	}
+	return strings.Join(texts, " "), err
+}
+
+func replyText(r resp.Reply) string {
+	if r.Null {
+		return "nil"
+	}
+	return r.String()
+}
+
+// TestLinearizable has eight clients work on four keys at once, through
+// sessions of a server that is killed and merges all the time: there is an
+// order of all commands that explains every reply.
+func TestLinearizable(t *testing.T) {
+	n, seed := *linearHistories, *linearSeed
+	if testing.Short() {
+		n = min(n, 5)
+	}
+	if seed == 0 {
+		seed = rand.Uint64() >> 1
+	}
+	t.Logf("%d histories of %d clients with %d calls each; replay the commands with -linear.seed %d", n, linearClients, linearCalls, seed)
+	for i := range n {
+		l := &linearMemory{t: t, sync: db.SyncMode(i % 3), mem: vfs.NewMem()}
+		l.start()
+		linearHistory(t, l, seed+uint64(i), linearCalls, i%3)
+		close(l.life)
+		l.merges.Wait()
+		if err := l.store.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// linearProcess is a server in a process of its own.
+type linearProcess struct {
+	t    *testing.T
+	dir  string
+	sync db.SyncMode
+
+	mu  sync.RWMutex
+	cmd *exec.Cmd
+}
+
+const linearEnv = "STAVE_LINEAR_TEST"
+
+func (l *linearProcess) socket() string { return filepath.Join(l.dir, "socket") }
+
+// TestLinearProcess is the server of TestLinearizableProcess.
+func TestLinearProcess(t *testing.T) {
+	text := os.Getenv(linearEnv)
+	if text == "" {
+		t.Skip("this is the child of TestLinearizableProcess")
+	}
+	mode, dir, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := db.Open(filepath.Join(dir, "store"), linearOptions(nil, db.SyncMode(n)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "socket")
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go mergeWhile(s, nil)
+	fmt.Println("serving")
+	t.Fatal(server.Serve(context.Background(), ln, s, nil))
+}
+
+func (l *linearProcess) start() {
+	l.cmd = exec.Command(os.Args[0], "-test.run=^TestLinearProcess$")
+	l.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", linearEnv, l.sync, l.dir))
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "serving\n" {
+		rest, _ := io.ReadAll(out)
+		l.t.Errorf("the server does not start: %q, %v, %s", line, err, rest)
+	}
+}
+
+func (l *linearProcess) kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+	l.start()
+}
+
+func (l *linearProcess) end() {
+	if err := l.cmd.Process.Kill(); err != nil {
+		l.t.Error(err)
+	}
+	_ = l.cmd.Wait() // killed
+}
+
+func (l *linearProcess) client() func([][]string) (string, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	conn, err := net.Dial("unix", l.socket())
+	if err != nil {
+		l.t.Error(err)
+		return func([][]string) (string, error) { return "", err }
+	}
+	in := resp.NewDecoder(conn)
+	return func(commands [][]string) (reply string, err error) {
+		defer func() {
+			if err != nil {
+				_ = conn.Close() // broken already
+			}
+		}()
+		var out strings.Builder
+		for _, args := range transaction(commands) {
+			fmt.Fprintf(&out, "*%d\r\n", len(args))
+			for _, a := range args {
+				fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(a), a)
+			}
+		}
+		if _, err := io.WriteString(conn, out.String()); err != nil {
+			return "", err
+		}
+		return replies(in.Read, commands)
+	}
+}
+
+// TestLinearizableProcess is the same with processes, killed by the system.
+func TestLinearizableProcess(t *testing.T) {
+	n := max(*linearHistories/40, 1)
+	if testing.Short() {
+		n = 1
+	}
+	seed := *linearSeed
+	if seed == 0 {
+		seed = rand.Uint64() >> 1
+	}
+	t.Logf("%d histories; replay the commands with -linear.seed %d", n, seed)
+	for i := range n {
+		l := &linearProcess{t: t, dir: t.TempDir(), sync: db.SyncMode(i % 3)}
+		l.start()
+		linearHistory(t, l, seed+uint64(i), linearCalls/3, 2)
+		l.end()
+		if t.Failed() {
+			return
+		}
+	}
+}
