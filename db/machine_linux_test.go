@@ -151,7 +151,7 @@ func TestKernelPowerCut(t *testing.T) {
 			acked[w].Store(n)
 			total += n
 		}
-		checkStore(t, s)
+		wantSound(t, s)
 		must(t, s.Close())
 	}
 	t.Logf("%d power cuts of an ext4 file system, %d commits acknowledged", runs, total)
@@ -192,7 +192,7 @@ func counted(t *testing.T, s *db.Store, key string) int64 {
 	return n
 }
 
-func checkStore(t *testing.T, s *db.Store) {
+func wantSound(t *testing.T, s *db.Store) {
 	t.Helper()
 	_, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Error(f) })
 	must(t, err)
@@ -230,7 +230,7 @@ func TestFullDisk(t *testing.T) {
 		s, err = db.Open(store, o)
 		must(t, err)
 		wantKeys(t, s, 1)
-		checkStore(t, s)
+		wantSound(t, s)
 		must(t, s.Close())
 		must(t, os.RemoveAll(store))
 		must(t, os.WriteFile(ballast, make([]byte, 96<<10), 0o600))
@@ -290,7 +290,7 @@ func TestNoMoreDescriptors(t *testing.T) {
 	s, err = db.Open(dir, o)
 	must(t, err)
 	wantKeys(t, s, n+1)
-	checkStore(t, s)
+	wantSound(t, s)
 	must(t, s.Close())
 }
 
