@@ -11,6 +11,7 @@ var (
 	ErrNotFound  = errors.New("not found")                                         // Get: no such key
 	ErrClosed    = errors.New("store is closed")                                   // any call after Close
 	ErrReadOnly  = errors.New("store is open for reading only")                    // a write with Options.ReadOnly
+	ErrIndexFull = errors.New("index is full")                                     // one collection, or a 256th of all, takes 16 GiB of RAM
 	ErrTooLarge  = errors.New("larger than the format allows")                     // key, element, value or commit over its limit
 	ErrVersion   = errors.New("format version not supported")                      // written by a newer Stave
 	ErrLocked    = errors.New("store is in use")                                   // Open: another process (or this one) has it

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/stavedb/stave/internal/ordered"
@@ -51,12 +52,20 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 	if _, ok := hash.Get(field); !ok {
 		return errNoField
 	}
+	fam, ok := sp.dir.FindFieldDeadlines(h, key)
+	if ok {
+		err = roomFor(fam, field)
+	} else if sp.dir.Full(h) {
+		err = fmt.Errorf("new deadline of a field: %w", ErrIndexFull)
+	}
+	if err != nil {
+		return err
+	}
 	var b [20]byte
 	loc, err := t.add(KindFieldDeadline, keydir.FieldDeadlines, sp, h, key, field, strconv.AppendInt(b[:0], ms, 10))
 	if err != nil {
 		return err
 	}
-	fam, ok := sp.dir.FindFieldDeadlines(h, key)
 	if !ok {
 		fam = sp.dir.NewFamily(h, keydir.FieldDeadlines, key)
 		t.undo = append(t.undo, undoOp{op: undoNewFamily, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key})

@@ -101,6 +101,9 @@ func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) 
 		t.lastFamily, t.lastKey = fam, key
 		return fam, nil
 	}
+	if sp.dir.Full(h) {
+		return keydir.Family{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
+	}
 	if err := t.noteCollision(sp, h, false); err != nil {
 		return keydir.Family{}, err
 	}
@@ -150,6 +153,16 @@ func (t *Tx) mayKnow(h uint64) bool {
 	return t.known[h]
 }
 
+// roomFor fails if an element would be new in a family that takes no more.
+func roomFor(fam keydir.Family, elem string) error {
+	if fam.Full() {
+		if _, ok := fam.Get(elem); !ok {
+			return fmt.Errorf("%s of %d elements: %w", fam.Type(), fam.Len(), ErrIndexFull)
+		}
+	}
+	return nil
+}
+
 // PutElem sets a hash field or adds a set member.
 func (t *Tx) PutElem(ns int, key string, fam keydir.Family, elem string, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
@@ -158,6 +171,9 @@ func (t *Tx) PutElem(ns int, key string, fam keydir.Family, elem string, value [
 	}
 	if len(elem) > MaxElement {
 		return fmt.Errorf("element of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	if err := roomFor(fam, elem); err != nil {
+		return err
 	}
 	t.touch(sp, h, key, fam.Type(), fam)
 	loc, err := t.add(KindElement, fam.Type(), sp, h, key, elem, value)
@@ -178,6 +194,9 @@ func (t *Tx) PutScored(ns int, key string, fam keydir.Family, elem string, score
 	}
 	if len(elem) > MaxElement {
 		return fmt.Errorf("member of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	if err := roomFor(fam, elem); err != nil {
+		return err
 	}
 	t.touch(sp, h, key, keydir.ZSet, fam)
 	var hex [16]byte
@@ -205,6 +224,9 @@ func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value 
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return err
+	}
+	if _, ok := fam.LocAt(index); !ok && fam.Full() {
+		return fmt.Errorf("list of %d elements: %w", fam.Len(), ErrIndexFull)
 	}
 	t.touch(sp, h, key, keydir.List, fam)
 	loc, err := t.add(KindElement, keydir.List, sp, h, key, indexName(index), value)

@@ -26,7 +26,7 @@
 //
 // [ErrNotFound] and [ErrExists] are this package's. Refusals that Redis knows, such as [ErrWrongType], are values of
 // structures.Error whose text is Redis's; nothing was written. Errors of the log say which file and offset
-// (*bitcask.CorruptError) or which limit (bitcask.ErrTooLarge). After a failed sync every write fails with
+// (*bitcask.CorruptError) or which limit (bitcask.ErrTooLarge, bitcask.ErrIndexFull). After a failed sync every write fails with
 // bitcask.ErrFailed until the store is opened again.
 //
 // # Iterators

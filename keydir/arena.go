@@ -11,15 +11,18 @@ const (
 	headerBytes = 6 // of a block: handle (4 bytes), size in words (2)
 	minWords    = 2 // a free block must hold the links of its list
 
-	offsetBits = 13                      // of an address: words into the chunk
-	maxChunks  = 1 << (31 - offsetBits)  // 16 GiB in one arena
-	minChunk   = 1 << 10                 // bytes; a new chunk is a sixteenth of the arena, from this
-	maxChunk   = wordBytes << offsetBits // to this, 64 KiB
-	maxShared  = maxChunk / 8            // bytes; a bigger block gets a chunk of its own
-	foreign    = uint32(1) << 31         // marks an entry of addr that is the owner's and no address
-	noAddress  = ^uint32(0)              // ends a free list
-	binCount   = 64                      // free lists
-	looks      = 64                      // chunks looked at to find one to empty
+	offsetBits = 13                     // of an address: words into the chunk
+	maxChunks  = 1 << (31 - offsetBits) // 16 GiB in one arena
+	// spareChunks is more than what a single change takes, and than what is not given
+	// back at once: an arena counts as full before it is.
+	spareChunks = maxChunks / 256
+	minChunk    = 1 << 10                 // bytes; a new chunk is a sixteenth of the arena, from this
+	maxChunk    = wordBytes << offsetBits // to this, 64 KiB
+	maxShared   = maxChunk / 8            // bytes; a bigger block gets a chunk of its own
+	foreign     = uint32(1) << 31         // marks an entry of addr that is the owner's and no address
+	noAddress   = ^uint32(0)              // ends a free list
+	binCount    = 64                      // free lists
+	looks       = 64                      // chunks looked at to find one to empty
 )
 
 // arena is memory for blocks of some bytes to some kilobytes, cut from chunks without

@@ -28,6 +28,9 @@ func (a *arena) newChunk(size int) int {
 	return a.chunks.push(c)
 }
 
+// full reports whether the arena has that many chunks.
+func (a *arena) full(most int) bool { return a.chunks.n-len(a.spare) >= most }
+
 // discard gives back a chunk in which no block has a handle.
 func (a *arena) discard(n int) {
 	a.unlinkAll(n)

@@ -23,11 +23,23 @@ type Directory struct {
 	deadlines atomic.Int64
 	expiring  atomic.Int64 // families of FieldDeadlines
 	bytes     atomic.Int64
+	arenaMost int // chunks that one arena takes before its families are full
 }
 
 // NewDirectory returns an empty directory. Hashes handed to it are hashes under seed.
 func NewDirectory(seed Seed) *Directory {
-	return &Directory{hash: hasher{seed: seed, mask: ^uint64(0)}}
+	return &Directory{hash: hasher{seed: seed, mask: ^uint64(0)}, arenaMost: maxChunks - spareChunks}
+}
+
+// Limit lowers how much memory one family, or the small families of one stripe, may
+// take before they are full, from 16 GiB to some of the given bytes.
+func (d *Directory) Limit(bytes int) { d.arenaMost = min(bytes/maxChunk, maxChunks-spareChunks) }
+
+// Full reports whether there is no room for one more family at a hash. Whoever adds
+// one all the same may exceed what can be addressed, which panics.
+func (d *Directory) Full(h uint64) bool {
+	r := d.at(h)
+	return r != nil && r.families.arena != nil && r.families.arena.full(d.arenaMost)
 }
 
 func pack(h uint64, t Type) uint64       { return h&^typeMask | uint64(t) }

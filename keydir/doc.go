@@ -27,5 +27,5 @@
 // # Limits
 //
 // Names are up to [MaxName] bytes of any kind. All small families of one stripe,
-// and each big family, take up to 16 GiB. No single change costs more than some hundred microseconds.
+// and each big family, take up to 16 GiB: [Family.Full] and [Directory.Full] tell in time. No single change costs more than some hundred microseconds.
 package keydir

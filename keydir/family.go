@@ -19,6 +19,7 @@ type families struct {
 	bigs  []*big
 	idle  []uint32 // indexes in bigs that are nil
 	bytes *atomic.Int64
+	most  *int // Directory.arenaMost
 }
 
 const (
@@ -42,7 +43,7 @@ type big struct {
 	list    *list
 }
 
-func (s *families) init(d *Directory) { s.hash, s.bytes = &d.hash, &d.bytes }
+func (s *families) init(d *Directory) { s.hash, s.bytes, s.most = &d.hash, &d.bytes, &d.arenaMost }
 
 func sizeLimit(t Type) int {
 	if t.scored() {

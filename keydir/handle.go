@@ -56,6 +56,16 @@ func (f Family) Len() int {
 	return g.members.n
 }
 
+// Full reports whether there is no room for one more element: the family takes
+// 16 GiB, or the small families of its stripe do. Whoever adds one all the same may
+// exceed what can be addressed, which panics.
+func (f Family) Full() bool {
+	if g := f.fs.big(f.id); g != nil {
+		return g.arena.full(*f.fs.most)
+	}
+	return f.fs.arena.full(*f.fs.most)
+}
+
 // Meta returns the location of the family's meta records, as set by SetMeta.
 func (f Family) Meta() Loc {
 	if g := f.fs.big(f.id); g != nil {
