@@ -260,6 +260,9 @@ func (c *checker) family(sp *space, fam keydir.Family) {
 	key, typ := fam.Key(), fam.Type()
 	count := 0
 	switch typ {
+	case keydir.Chunks:
+		c.chunks(sp, fam, key)
+		return
 	case keydir.List:
 		head, tail := fam.Bounds()
 		for i := head; i <= tail; i++ {
@@ -283,7 +286,7 @@ func (c *checker) family(sp *space, fam keydir.Family) {
 			return true
 		})
 	}
-	c.meta(sp, fam, key, count)
+	c.meta(sp, fam, key, string(appendMeta(nil, typ, 0, count)), count)
 }
 
 // fieldDeadlines checks the deadlines of the fields of one hash.
@@ -317,8 +320,8 @@ func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Fa
 	})
 }
 
-// meta recounts.
-func (c *checker) meta(sp *space, fam keydir.Family, key string, count int) {
+// meta compares a meta record with what was counted.
+func (c *checker) meta(sp *space, fam keydir.Family, key, want string, count int) {
 	loc := fam.Meta()
 	if loc == 0 {
 		c.found("I5", "", 0, key, "no meta record")
@@ -326,14 +329,14 @@ func (c *checker) meta(sp *space, fam keydir.Family, key string, count int) {
 	}
 	file, at := dataName(loc.Segment()), int64(loc.Offset())
 	value := c.leads(sp, KindMeta, fam.Type(), key, metaLen, loc, true)
-	if value != strconv.Itoa(count) || count != fam.Len() {
-		c.found("I5", file, at, key, "meta record says %s elements, the keydir %d, counted %d", value, fam.Len(), count)
+	if value != want || count != fam.Len() {
+		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, fam.Len(), want)
 	}
 	if fam.Type() != keydir.List {
 		return
 	}
 	head, tail := fam.Bounds()
-	want := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
+	bounds := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
 	sg, err := c.s.segmentOf(loc)
 	if err != nil {
 		return // found above
@@ -348,7 +351,7 @@ func (c *checker) meta(sp *space, fam keydir.Family, key string, count int) {
 		return // found above
 	}
 	rest := buf[first.size:]
-	for _, w := range want {
+	for _, w := range bounds {
 		rec, err := parseRecord(rest)
 		if err != nil || rec.Kind != KindBound || string(rec.Elem) != w.name || string(rec.value) != w.value {
 			c.found("I5", file, at, key, "%s is not %s", w.name, w.value)

@@ -1,8 +1,6 @@
 package bitcask
 
 import (
-	"strconv"
-
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -95,15 +93,22 @@ func (t *Tx) dropDeadline(tf *touchedFamily) error {
 func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
 	typ, count := fam.Type(), fam.Len()
 	var head, tail int64
-	if typ == keydir.List {
+	if typ.Indexed() {
 		head, tail = fam.Bounds()
 	}
 	old := fam.Meta()
-	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail {
+	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail && !t.endsAnew(fam) {
 		return nil
 	}
-	var b [20]byte
-	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, strconv.AppendInt(b[:0], int64(count), 10))
+	var length int64
+	if typ == keydir.Chunks {
+		var err error
+		if length, err = t.chunkedLen(tf.sp, tf.key, fam); err != nil {
+			return err
+		}
+	}
+	var b [metaSize]byte
+	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, appendMeta(b[:0], typ, length, count))
 	if err != nil {
 		return err
 	}
@@ -240,7 +245,7 @@ func moveElem(fam keydir.Family, id *Identity, old, new keydir.Loc) bool {
 			return false
 		}
 		fam.PutScored(elem, score, new)
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		index, ok := parseIndex(id.Elem)
 		if !ok {
 			return false
@@ -281,7 +286,7 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 	switch id.Type {
 	case keydir.ZSet, keydir.FieldDeadlines:
 		_, at, ok = fam.Score(text(id.Elem))
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		var index int64
 		if index, ok = parseIndex(id.Elem); ok {
 			at, ok = fam.LocAt(index)

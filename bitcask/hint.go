@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/stavedb/stave/internal/vfs"
-	"github.com/stavedb/stave/keydir"
 )
 
 // A hint file is its segment without the values: what loading needs, in the
@@ -37,7 +36,7 @@ func parseHintEntry(b []byte, prev *entry) (e entry, n int, ok bool) {
 	if len(b) == 0 {
 		return e, 0, false
 	}
-	e.Kind, e.Type = Kind(b[0]&15), keydir.Type(b[0]>>4&7)
+	e.Kind, e.Type = splitTag(b[0])
 	if !validKind(e.Kind, e.Type) || e.Kind.follows() || b[0]&tagSequence != 0 {
 		return e, 0, false
 	}

@@ -151,7 +151,7 @@ func encodeHintHeader(store [16]byte, si sealedInfo) []byte {
 
 // appendHintEntry appends e; prev is the entry before it in the block.
 func appendHintEntry(b []byte, prev, e *entry) []byte {
-	b = append(b, byte(e.Kind)|byte(e.Type)<<4)
+	b = append(b, tagOf(e.Kind, e.Type))
 	b = binary.AppendUvarint(b, e.seq-prev.seq)
 	b = binary.AppendUvarint(b, uint64(e.at-prev.at))
 	b = binary.AppendUvarint(b, uint64(e.size))

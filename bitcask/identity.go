@@ -15,7 +15,7 @@ type Kind uint8
 const (
 	KindString            Kind = 1  // string:{key} -> value; replaces whatever the key held
 	KindElement           Kind = 2  // {type}:{key}:{element} -> value
-	KindMeta              Kind = 3  // {type}:{key}:__len__ -> count
+	KindMeta              Kind = 3  // {type}:{key}:__len__ -> count; of a string in chunks: length and count
 	KindBound             Kind = 4  // list:{key}:__head__ and __tail__ -> index; follow their KindMeta
 	KindOrder             Kind = 5  // zset:{key}:s:{score}:{member} -> empty; follows its KindElement
 	KindDeadline          Kind = 6  // ttl:{key} -> Unix milliseconds
@@ -92,6 +92,7 @@ var typePrefix = [...]string{
 	keydir.Deadline: "ttl:",
 
 	keydir.FieldDeadlines: "ttl:",
+	keydir.Chunks:         "string:",
 }
 
 // valid reports whether kind and type can stand together.
@@ -99,14 +100,16 @@ func validKind(k Kind, t keydir.Type) bool {
 	switch k {
 	case KindString:
 		return t == keydir.String
-	case KindElement, KindMeta, KindElementTombstone:
-		return t >= keydir.Hash && t <= keydir.ZSet
+	case KindElement, KindMeta:
+		return t.Collection()
+	case KindElementTombstone:
+		return t.Collection() && t != keydir.Chunks // a string does not shrink
 	case KindBound:
 		return t == keydir.List
 	case KindOrder:
 		return t == keydir.ZSet
 	case KindTombstone:
-		return t >= keydir.String && t <= keydir.ZSet
+		return t == keydir.String || t.Collection()
 	case KindDeadline, KindDeadlineTombstone:
 		return t == keydir.Deadline
 	case KindFieldDeadline, KindFieldDeadlineTombstone:
@@ -115,6 +118,19 @@ func validKind(k Kind, t keydir.Type) bool {
 		return t == keydir.None
 	}
 	return false
+}
+
+// tagOf packs kind and type into a tag. A string is a string there, in chunks or not:
+// the kind says which.
+func tagOf(k Kind, t keydir.Type) byte { return byte(k) | byte(t.Public())<<4 }
+
+// splitTag is the inverse of tagOf.
+func splitTag(tag byte) (Kind, keydir.Type) {
+	k, t := Kind(tag&15), keydir.Type(tag>>4&7)
+	if t == keydir.String && (k == KindElement || k == KindMeta) {
+		t = keydir.Chunks
+	}
+	return k, t
 }
 
 // nameLen is the length of the name of a record.

@@ -17,6 +17,7 @@ var identityKinds = []struct {
 	{KindOrder, keydir.ZSet}, {KindDeadline, keydir.Deadline}, {KindTombstone, keydir.Hash},
 	{KindElementTombstone, keydir.Set}, {KindDeadlineTombstone, keydir.Deadline}, {KindNamespaces, keydir.None},
 	{KindFieldDeadline, keydir.FieldDeadlines}, {KindFieldDeadlineTombstone, keydir.FieldDeadlines},
+	{KindElement, keydir.Chunks}, {KindMeta, keydir.Chunks},
 }
 
 // FuzzIdentity proves that no two facts share an identity: what is encoded
@@ -26,6 +27,7 @@ func FuzzIdentity(f *testing.F) {
 	f.Add(uint8(1), uint8(1), []byte("a:b"), []byte("c"), []byte("a"), []byte("b:c"))
 	f.Add(uint8(1), uint8(5), []byte("a"), []byte("__len__"), []byte("a"), []byte("__len__"))
 	f.Add(uint8(3), uint8(8), []byte("z"), []byte("s:8000000000000000:m"), []byte("z"), []byte("s:8000000000000000:m"))
+	f.Add(uint8(0), uint8(14), []byte("k:8000001000000000"), []byte(""), []byte("k"), []byte("8000001000000000"))
 	f.Add(uint8(0), uint8(0), []byte(""), []byte(""), []byte("\x00"), []byte(":"))
 	f.Fuzz(func(t *testing.T, i, j uint8, key1, elem1, key2, elem2 []byte) {
 		type fact struct {

@@ -183,21 +183,42 @@ func (g *writeGroup) add(frame []byte, pieces [][]byte) {
 	}
 }
 
+// gatherBytes is how many bytes of short pieces are gathered for one write;
+// longer pieces are written where they lie.
+const gatherBytes = 128 << 10
+
 // writeTo writes the frames of a group, with one write unless there are long
 // values among them.
 func (g *writeGroup) writeTo(sg *segment) error {
 	at := g.at
-	for _, piece := range g.pieces {
-		if _, err := sg.file.WriteAt(piece, at); err != nil {
-			return err
+	write := func(b []byte) error {
+		if len(b) == 0 {
+			return nil
 		}
-		at += int64(len(piece))
+		_, err := sg.file.WriteAt(b, at)
+		at += int64(len(b))
+		return err
 	}
-	if len(g.buf) == 0 {
-		return nil
+	var gathered []byte
+	for _, piece := range g.pieces {
+		if len(gathered)+len(piece) > gatherBytes {
+			if err := write(gathered); err != nil {
+				return err
+			}
+			gathered = gathered[:0]
+		}
+		if len(piece) > gatherBytes {
+			if err := write(piece); err != nil {
+				return err
+			}
+			continue
+		}
+		gathered = append(gathered, piece...)
 	}
-	_, err := sg.file.WriteAt(g.buf, at)
-	return err
+	if err := write(gathered); err != nil {
+		return err
+	}
+	return write(g.buf)
 }
 
 // wroteLocked notes the outcome of a write and wakes those it was for.

@@ -205,7 +205,7 @@ func (s *Store) shows(ns int, x *loss) (bool, error) {
 	switch x.typ {
 	case keydir.ZSet:
 		_, _, ok = fam.Score(x.Element)
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		if index, valid := parseIndex([]byte(x.Element)); valid {
 			_, ok = fam.LocAt(index)
 		}

@@ -50,7 +50,7 @@ var errRecord = errors.New("malformed record")
 // putRecordHeader appends tag and lengths, crc left zero. A negative seqDelta
 // means that the record takes its sequence from its place in the frame.
 func appendRecordHeader(dst []byte, k Kind, t keydir.Type, seqDelta int64, ns uint32, keyLen, elemLen, valueLen int) []byte {
-	tag := byte(k) | byte(t)<<4
+	tag := tagOf(k, t)
 	if seqDelta >= 0 {
 		tag |= tagSequence
 	}
@@ -96,7 +96,7 @@ func parseHeader(b []byte) (h header, err error) {
 		return h, errRecord
 	}
 	tag := b[recordCRCSize]
-	h.kind, h.typ = Kind(tag&15), keydir.Type(tag>>4&7)
+	h.kind, h.typ = splitTag(tag)
 	h.hasSeq = tag&tagSequence != 0
 	if !validKind(h.kind, h.typ) {
 		return h, errRecord

@@ -47,8 +47,8 @@ func (t *Tx) copy(fromNS int, from string, toNS int, to string) (bool, error) {
 // copyElements reads the source through a list of its elements: putting into
 // one family while walking another may move memory that both share.
 func (t *Tx) copyElements(fromNS int, from string, fam keydir.Family, toNS int, to string, target keydir.Family) error {
-	if fam.Type() == keydir.List {
-		return t.copyList(fromNS, from, fam, toNS, to, target)
+	if fam.Type().Indexed() {
+		return t.copyIndexed(fromNS, from, fam, toNS, to, target)
 	}
 	type element struct {
 		name string
@@ -83,7 +83,7 @@ func (t *Tx) copyElements(fromNS int, from string, fam keydir.Family, toNS int, 
 	return nil
 }
 
-func (t *Tx) copyList(fromNS int, from string, fam keydir.Family, toNS int, to string, target keydir.Family) error {
+func (t *Tx) copyIndexed(fromNS int, from string, fam keydir.Family, toNS int, to string, target keydir.Family) error {
 	head, tail := fam.Bounds()
 	var value []byte
 	for i := head; i <= tail; i++ {
@@ -92,7 +92,7 @@ func (t *Tx) copyList(fromNS int, from string, fam keydir.Family, toNS int, to s
 			continue
 		}
 		var err error
-		if value, err = t.Value(value[:0], fromNS, from, indexName(i), keydir.List, loc); err != nil {
+		if value, err = t.Value(value[:0], fromNS, from, indexName(i), fam.Type(), loc); err != nil {
 			return err
 		}
 		if err := t.PutIndex(toNS, to, target, i, value); err != nil {

@@ -211,7 +211,7 @@ func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 func (a *applier) family(sp *space, h uint64, e *entry) keydir.Family {
 	fam, ok := sp.dir.FindFamily(h, text(e.Key))
 	switch {
-	case ok && fam.Type() == e.Type:
+	case ok && fam.Type() == e.Type && sameCut(fam, e):
 		return fam
 	case !ok && e.Type == keydir.Hash:
 		// Deadlines of fields that have been written again since may have come before the first field.
@@ -232,10 +232,13 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Lo
 			return &CorruptError{sg.name, int64(e.at), "score is not 16 hex digits"}
 		}
 		_, old, _ = fam.PutScored(text(e.Elem), score, loc)
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		index, ok := parseIndex(e.Elem)
+		if ok && e.Type == keydir.Chunks {
+			_, _, ok = keydir.ChunkAt(index)
+		}
 		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
+			return &CorruptError{sg.name, int64(e.at), "no index of a list or of a chunk"}
 		}
 		old, _ = fam.PutAt(index, loc)
 	default:

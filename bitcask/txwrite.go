@@ -17,11 +17,17 @@ import (
 const bigValue = 1 << 20
 
 // Borrow lets the transaction use the bytes of a long value where they lie when
-// it commits. The caller of PutString leaves them alone until then.
+// it commits. The caller of PutString and PutChunks leaves them alone until
+// then.
 func (t *Tx) Borrow() { t.borrow = true }
 
 // add appends a record to the transaction and returns its pending location.
 func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
+	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
+}
+
+// addRecord is add; with apart the value is not copied.
+func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
 	if len(value) > MaxValue {
 		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
 	}
@@ -34,7 +40,7 @@ func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string,
 	t.buf = appendName(t.buf, k, typ, key, elem)
 	r := txRecord{pos: pos, apart: t.apart, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
 	r.size = len(t.buf) - pos + len(value)
-	if t.borrow && k == KindString && len(value) >= bigValue {
+	if apart {
 		r.value = value
 		t.apart += len(value)
 	} else {
@@ -130,7 +136,7 @@ func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.
 	tf := touchedFamily{sp: sp, h: h, key: key, typ: typ}
 	if fam.Valid() {
 		tf.count = fam.Len()
-		if typ == keydir.List {
+		if typ.Indexed() {
 			tf.head, tf.tail = fam.Bounds()
 		}
 	}
@@ -219,7 +225,7 @@ func (t *Tx) follow(k Kind, typ keydir.Type, sp *space, h uint64, key, elem stri
 	return err
 }
 
-// PutIndex sets the list element at an index.
+// PutIndex sets the element of a list, or the chunk of a string, at an index.
 func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -228,8 +234,8 @@ func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value 
 	if _, ok := fam.LocAt(index); !ok && fam.Full() {
 		return fmt.Errorf("list of %d elements: %w", fam.Len(), ErrIndexFull)
 	}
-	t.touch(sp, h, key, keydir.List, fam)
-	loc, err := t.add(KindElement, keydir.List, sp, h, key, indexName(index), value)
+	t.touch(sp, h, key, fam.Type(), fam)
+	loc, err := t.add(KindElement, fam.Type(), sp, h, key, indexName(index), value)
 	if err != nil {
 		return err
 	}
@@ -238,7 +244,7 @@ func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value 
 	return nil
 }
 
-// indexName is the text of a list index.
+// indexName is the text of the index of a list's element or of a chunk.
 func indexName(index int64) string {
 	var b [16]byte
 	return string(ordered.AppendHex(b[:0], ordered.Int(index)))
@@ -250,7 +256,7 @@ func parseIndex(elem []byte) (int64, bool) {
 	return ordered.ToInt(u), ok
 }
 
-// IndexName is the element name of a list index, as Value wants it.
+// IndexName is the element name of an index, as Value wants it.
 func IndexName(index int64) string { return indexName(index) }
 
 // DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.

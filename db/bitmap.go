@@ -3,9 +3,9 @@ package db
 import "github.com/stavedb/stave/structures"
 
 // Bitmap is a handle on a key that holds a byte string, seen as bits: bit 0 is the highest of the first byte, and beyond the
-// end there are only zeros. Its methods return ErrWrongType if the key holds anything else. The string is one record, so
-// every change writes it whole, and every look at it reads it whole: O(length). Many changes are cheapest in one Update or
-// in one Field, and on many small bitmaps instead of a large one.
+// end there are only zeros. Its methods return ErrWrongType if the key holds anything else. A bitmap of more
+// than 64 KiB (see Options.ChunkSize) is kept in chunks, and a bit costs a chunk, read or written; a shorter one is read and
+// written whole. Many changes are cheapest in one Field.
 type Bitmap struct{ handle }
 
 // Bitmap returns a handle on the bitmap at key. It reads nothing.
@@ -58,7 +58,7 @@ const (
 )
 
 // Get returns the bit at a position. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB.
-// O(length).
+// O(1), of a short bitmap O(length).
 func (b Bitmap) Get(offset int64) (bool, error) {
 	t, err := b.read()
 	if err != nil {
@@ -69,8 +69,8 @@ func (b Bitmap) Get(offset int64) (bool, error) {
 }
 
 // Set changes the bit at a position and returns what it was. The bitmap grows as far as needed, and its deadline stays. It
-// fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. O(length of the new bitmap), which is
-// written whole unless nothing changes.
+// fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is
+// written if nothing changes. O(1), of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	t, err := b.write()
 	if err != nil {
@@ -103,8 +103,8 @@ func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
 
 // Field executes operations on integers within the bitmap, in their order, and returns their results. If one may write, the
 // bitmap grows to where all of them fit; its deadline stays. It fails with structures.ErrBitfieldType if an integer has an
-// impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. O(length of the new
-// bitmap), which is written whole, once, unless nothing changes.
+// impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. What changes
+// is written once. O(number of operations), of a short bitmap O(length).
 func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
 	begin := b.read
 	for i := range ops {

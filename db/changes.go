@@ -103,11 +103,23 @@ func (o observed) isNew(key string) (bool, error) {
 }
 
 func (o observed) PutString(key string, value []byte) error {
+	return o.put(key, func() error { return o.txn.PutString(key, value) })
+}
+
+func (o observed) PutChunks(key string, value []byte) (f keydir.Family, err error) {
+	err = o.put(key, func() (err error) {
+		f, err = o.txn.PutChunks(key, value)
+		return err
+	})
+	return f, err
+}
+
+func (o observed) put(key string, put func() error) error {
 	isNew, err := o.isNew(key)
 	if err != nil {
 		return err
 	}
-	if err := o.touchAfter(key, o.txn.PutString(key, value)); err != nil || !isNew {
+	if err := o.touchAfter(key, put()); err != nil || !isNew {
 		return err
 	}
 	o.note(structures.EventNew, key)

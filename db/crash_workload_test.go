@@ -25,6 +25,9 @@ func noHints(o *db.Options) { o.NoHints = true }
 // noRotation leaves, without syncs, everything to the power cut.
 func noRotation(o *db.Options) { o.NoHints, o.SegmentSize = true, 1<<20 }
 
+// shortChunks cuts strings of more than 128 bytes into chunks, which several segments share.
+func shortChunks(o *db.Options) { o.NoHints, o.ChunkSize = true, 16 }
+
 var crashWorkloads = []crashWorkload{
 	{name: "put", change: noRotation, run: life(func(w *stepWorkload) {
 		for i := range 24 {
@@ -161,6 +164,24 @@ var crashWorkloads = []crashWorkload{
 			w.step(err)
 		}
 		_, err := w.store.Hash("h").Delete("f0", "f1", "f2")
+		w.step(err)
+	})},
+	{name: "long string", change: shortChunks, run: life(func(w *stepWorkload) {
+		s := w.store.String("s")
+		for i := range 2 {
+			w.step(s.Put(filler(200 + 50*i)))
+			_, err := s.Append(filler(20))
+			w.step(err)
+			_, err = s.SetRange(int64(90*i), filler(30))
+			w.step(err)
+			_, err = w.store.Bitmap("s").Set(int64(4000+i), true)
+			w.step(err)
+			w.step(s.Put(filler(10 * i)))
+			_, err = s.SetRange(600, filler(10)) // from a short string to a sparse one
+			w.step(err)
+		}
+		w.step(mergeEverything(w.store))
+		_, err := w.store.Keyspace().Delete("s")
 		w.step(err)
 	})},
 	{name: "list", change: noRotation, run: life(func(w *stepWorkload) {

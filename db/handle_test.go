@@ -38,6 +38,7 @@ type keys interface {
 	Hash(key string) db.Hash
 	List(key string) db.List
 	Set(key string) db.Set
+	Bitmap(key string) db.Bitmap
 	SortedSet(key string) db.SortedSet
 	Key(key string) db.Key
 	Keyspace() db.Keyspace

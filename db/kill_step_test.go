@@ -48,7 +48,7 @@ func parseMark(t *testing.T, e vfs.Event) (state int, synced bool) {
 
 func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
 	return &db.Options{
-		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: sync, NoMerge: true, ExpireEvery: -1,
+		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, ChunkSize: 16, Sync: sync, NoMerge: true, ExpireEvery: -1,
 		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
 	}
 }
@@ -143,7 +143,9 @@ func (w *stepWorkload) writeRound(i int) {
 	if i > 0 { // changes come before and after it, and merges make it useless
 		w.step(s.Log().SaveIndex())
 	}
-	_, err := s.Keyspace().Delete("k0", "zset")
+	_, err := s.String("long").Append(value) // in chunks from the second round on
+	w.step(err)
+	_, err = s.Keyspace().Delete("k0", "zset")
 	w.step(err)
 	_, err = s.Set("set").Remove("k0"+strconv.Itoa(i), "k1"+strconv.Itoa(i))
 	w.step(err)

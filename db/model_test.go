@@ -195,6 +195,7 @@ func (m *modelTest) options() *db.Options {
 		FS: m.disk.fs(), Namespaces: modelNamespaces,
 		Sync:        db.SyncMode(m.rng.IntN(3)),
 		SegmentSize: 2<<10 + m.rng.Int64N(6<<10),
+		ChunkSize:   16 << m.rng.IntN(4),
 		NoMapping:   m.rng.IntN(3) == 0,
 		NoHints:     m.rng.IntN(4) == 0,
 		NoMerge:     m.rng.IntN(2) == 0,
@@ -211,8 +212,8 @@ func (m *modelTest) options() *db.Options {
 
 func (m *modelTest) open() {
 	o := m.options()
-	m.note("open with sync %v, segments of %d, no mapping %v, no hints %v, no merge %v, expire %v",
-		o.Sync, o.SegmentSize, o.NoMapping, o.NoHints, o.NoMerge, o.ExpireEvery)
+	m.note("open with sync %v, segments of %d, chunks of %d, no mapping %v, no hints %v, no merge %v, expire %v",
+		o.Sync, o.SegmentSize, o.ChunkSize, o.NoMapping, o.NoHints, o.NoMerge, o.ExpireEvery)
 	s, err := db.Open(m.disk.path(), o)
 	m.must("open", err)
 	m.store = s

@@ -28,6 +28,11 @@ type Options struct {
 	// SegmentSize is the length in bytes from which a segment is sealed.
 	// Default: 256 MiB.
 	SegmentSize int64
+	// ChunkSize is into how many bytes strings longer than eight times as much are
+	// cut, so that to change or to read a part of one costs that part. A store can
+	// be opened with any; strings that are there stay as they were cut. Default:
+	// 8 KiB. At least 16 bytes, at most 16 MiB.
+	ChunkSize int
 	// Namespaces is how many numbered namespaces there are, at most 65536.
 	// Default: 16.
 	Namespaces int
@@ -70,6 +75,10 @@ func (o *Options) withDefaults() Options {
 		r = *o
 	}
 	r.ReadOnly = r.ReadOnly || r.ReadDamaged
+	if r.ChunkSize == 0 {
+		r.ChunkSize = 8 << 10
+	}
+	r.ChunkSize = min(max(r.ChunkSize, 16), 16<<20)
 	if r.Namespaces <= 0 {
 		r.Namespaces = 16
 	}

@@ -95,7 +95,8 @@ func (s String) Len() (int, error) {
 }
 
 // Range appends the bytes from start to end, both inclusive, to dst. Negative positions count from the end, -1 being the
-// last byte; positions beyond the value are cut to it. A key that does not exist is an empty string. O(length).
+// last byte; positions beyond the value are cut to it. A key that does not exist is an empty string. O(length of the
+// range), and of a value up to 64 KiB O(length).
 func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 	t, err := s.read()
 	if err != nil {
@@ -179,7 +180,8 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 }
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
-// fails with structures.ErrTooLong above 512 MB. O(length of the new value): a log-structured store writes it whole.
+// fails with structures.ErrTooLong above 512 MB. O(length of what is appended), and of a value up to 64 KiB O(length): see
+// Options.ChunkSize.
 func (s String) Append(value []byte) (int, error) {
 	t, err := s.write()
 	if err != nil {

@@ -61,7 +61,8 @@ func (s String) GetAndPersist() ([]byte, error) {
 
 // SetRange overwrites the bytes from offset on, with zeros before them where the value was shorter, and returns the new
 // length. An empty part changes nothing. The deadline stays. It fails with structures.ErrOffset if the offset is negative,
-// and with structures.ErrTooLong above 512 MB. O(length of the new value): a log-structured store writes it whole.
+// and with structures.ErrTooLong above 512 MB. O(length of the part), and of a value up to 64 KiB O(length):
+// see Options.ChunkSize.
 func (s String) SetRange(offset int64, part []byte) (int, error) {
 	t, err := s.write()
 	if err != nil {

@@ -301,7 +301,7 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 				return err == nil // an error is met again, by whoever uses the key
 			}
 		}
-		return fn(h, key, typ)
+		return fn(h, key, typ.Public())
 	})
 }
 
@@ -377,6 +377,23 @@ func (t *txn) PutString(key string, value []byte) error {
 	t.noteFields(key, 0) // of a hash that it has replaced
 	return nil
 }
+
+// PutChunks begins with a tombstone: it keeps what the key held from coming back
+// among the chunks, and takes the deadline away, which is put back behind it.
+func (t *txn) PutChunks(key string, value []byte) (keydir.Family, error) {
+	ms, timed := t.Deadline(key)
+	existed, err := t.Drop(key)
+	if err != nil {
+		return keydir.Family{}, err
+	}
+	f, err := t.log.PutChunks(t.ns, key, value, t.ChunkSize())
+	if err == nil && existed && timed {
+		err = t.SetDeadline(key, ms)
+	}
+	return f, err
+}
+
+func (t *txn) ChunkSize() int { return t.store.opts.ChunkSize }
 
 func (t *txn) Family(key string, typ keydir.Type) (keydir.Family, error) {
 	if _, err := t.hideExpired(key); err != nil {

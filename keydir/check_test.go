@@ -186,7 +186,7 @@ func (g *big) check() error {
 	if err := g.arena.check(); err != nil {
 		return err
 	}
-	if g.typ == List {
+	if g.typ.Indexed() {
 		return g.list.check()
 	}
 	if err := g.members.check(); err != nil {

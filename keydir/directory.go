@@ -42,8 +42,28 @@ func (d *Directory) Full(h uint64) bool {
 	return r != nil && r.families.arena != nil && r.families.arena.full(d.arenaMost)
 }
 
-func pack(h uint64, t Type) uint64       { return h&^typeMask | uint64(t) }
-func unpack(word, loc uint64) Slot       { return Slot{Type(word & typeMask), Loc(loc)} }
+// chunksRef marks the reference to the family of a string in chunks: it is a pending
+// location, and no transaction has so many records.
+const chunksRef = PendingSegment<<40 | 1<<39
+
+// pack returns the words of a slot. Three bits have no number left for Chunks: a
+// string in chunks has the word of a string, and a reference that says so.
+func pack(h uint64, s Slot) (word, loc uint64) {
+	if s.Type == Chunks {
+		return h&^typeMask | uint64(String), chunksRef | uint64(s.Loc)
+	}
+	return h&^typeMask | uint64(s.Type), uint64(s.Loc)
+}
+
+func unpack(word, loc uint64) Slot {
+	if isChunks(word, loc) {
+		return Slot{Chunks, Loc(loc &^ chunksRef)}
+	}
+	return Slot{Type(word & typeMask), Loc(loc)}
+}
+
+func isChunks(word, loc uint64) bool { return Type(word&typeMask) == String && loc >= chunksRef }
+
 func (d *Directory) at(h uint64) *region { return d.regions[StripeOf(h)].Load() }
 
 // grown returns the region of a hash, made if need be.
@@ -107,12 +127,12 @@ func (d *Directory) Warm(hashes []uint64) {
 
 // Insert adds a slot. It does not look for one that is there already.
 func (d *Directory) Insert(h uint64, s Slot) {
-	if s.Type == None || s.Type > FieldDeadlines {
+	if s.Type == None || s.Type > Chunks {
 		panic("BUG: keydir: slot of type " + s.Type.String())
 	}
 	r := d.grown(h)
 	r.begin()
-	r.insert(pack(h, s.Type), uint64(s.Loc))
+	r.insert(pack(h, s))
 	r.end()
 	d.count(s.Type, 1)
 }
@@ -124,16 +144,17 @@ func (d *Directory) Swap(h uint64, old, new Slot) bool {
 		return false
 	}
 	t := r.table(h)
-	pos := t.find(pack(h, old.Type), uint64(old.Loc))
+	pos := t.find(pack(h, old))
 	if pos < 0 {
 		return false
 	}
+	word, loc := pack(h, new)
 	if old.Type == new.Type {
-		t.relocate(pos, uint64(new.Loc))
+		t.relocate(pos, loc)
 		return true
 	}
 	r.begin()
-	t.set(pos, pack(h, new.Type), uint64(new.Loc))
+	t.set(pos, word, loc)
 	r.end()
 	if d.counter(old.Type) != d.counter(new.Type) {
 		d.count(old.Type, -1)
@@ -148,8 +169,8 @@ func (d *Directory) Delete(h uint64, s Slot) bool {
 	if r == nil {
 		return false
 	}
-	word := pack(h, s.Type)
-	pos := r.table(word).find(word, uint64(s.Loc))
+	word, loc := pack(h, s)
+	pos := r.table(word).find(word, loc)
 	if pos < 0 {
 		return false
 	}

@@ -108,7 +108,7 @@ func (x Dropped) Len() int {
 		return 0
 	case x.big == nil:
 		return x.block.n()
-	case x.typ == List:
+	case x.typ.Indexed():
 		return x.big.list.n
 	}
 	return x.big.members.n

@@ -9,9 +9,10 @@ import "encoding/binary"
 //	dump:     items, in ascending order of hash
 //	item:     | slot 8 | location 8 |                                                     string, deadline
 //	          | slot 8 | location of the meta records 8 | elements 4 | key length 2 | key | element ...   collections
+//	          | slot 8, of a string | zero 8 | location of the meta records 8 ... |                   chunks, on as collections
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
 //	          | length | name | location 8 | score 8 |   sorted set; in that order too
-//	          | first index 8 | location 8, location 8 ... |   list: one for each of so many indexes, zero where there is no element
+//	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
 //
 // The slot is the hash with the type in its low three bits. Several items of one hash, type and key are one
 // collection: each goes on where the one before ended.
@@ -89,7 +90,11 @@ func (c *Dump) appendSlots(b []byte, limit int) []byte {
 
 // appendItem appends the item of a family without elements, to be counted later by count.
 func appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
-	b = binary.LittleEndian.AppendUint64(b, pack(h, t))
+	word, _ := pack(h, Slot{Type: t})
+	b = binary.LittleEndian.AppendUint64(b, word)
+	if t == Chunks {
+		b = binary.LittleEndian.AppendUint64(b, 0)
+	}
 	b = binary.LittleEndian.AppendUint64(b, uint64(meta))
 	count = len(b)
 	b = binary.LittleEndian.AppendUint32(b, 0)
@@ -108,7 +113,7 @@ func (c *Dump) appendFamily(b []byte, h uint64, f Family) []byte {
 	b, count := appendItem(b, h, s.typ(), s.meta(), view(s.key()))
 	n := s.n()
 	switch {
-	case s.typ() != List:
+	case !s.typ().Indexed():
 		b, _, _ = appendElements(b, cursor{run: s.run(f.fs.hash)}, len(b)+1<<30)
 	case n > 0:
 		n = s.span()
@@ -145,7 +150,7 @@ func (c *Dump) appendBig(b []byte, limit int) []byte {
 	var count, n int
 	var more bool
 	b, count = appendItem(b, p.h, p.typ, f.Meta(), p.key)
-	if p.typ == List {
+	if p.typ.Indexed() {
 		b, n, more = p.appendIndexes(b, f)
 	} else {
 		b, n, more = p.appendMembers(b, f, limit)

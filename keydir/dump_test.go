@@ -54,7 +54,7 @@ func contents(d *keydir.Directory) []string {
 }
 
 func elementsOf(f keydir.Family) (all []string) {
-	if f.Type() == keydir.List {
+	if f.Type().Indexed() {
 		head, tail := f.Bounds()
 		for i := head; i <= tail; i++ {
 			if loc, ok := f.LocAt(i); ok {
@@ -105,7 +105,7 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 			d.Insert(h, keydir.Slot{Type: keydir.String, Loc: next()})
 			continue
 		}
-		typ := keydir.Type(2 + r.IntN(4))
+		typ := familyTypes[r.IntN(len(familyTypes))]
 		f := d.NewFamily(h, typ, key)
 		f.SetMeta(next())
 		if typ == keydir.Hash && i%2 == 0 {
@@ -124,7 +124,7 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 				name = string(make([]byte, 100+r.IntN(5000)))
 			}
 			switch typ {
-			case keydir.List:
+			case keydir.List, keydir.Chunks:
 				f.PutAt(int64(r.IntN(3*size))-50, next())
 			case keydir.ZSet:
 				f.PutScored(name, uint64(r.IntN(size)), next())
@@ -135,7 +135,7 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 		for range size / 3 {
 			name := fmt.Sprint("element", r.IntN(4*size))
 			switch typ {
-			case keydir.List:
+			case keydir.List, keydir.Chunks:
 				f.DeleteAt(int64(r.IntN(3*size)) - 50)
 			case keydir.ZSet:
 				f.DeleteScored(name)
@@ -145,6 +145,8 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 		}
 	}
 }
+
+var familyTypes = []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet, keydir.Chunks}
 
 func TestLoadEqualsDumped(t *testing.T) {
 	for _, c := range []struct{ n, weak, piece int }{{0, 64, 100}, {1, 64, 1}, {3000, 64, 1 << 30}, {3000, 64, 1}, {3000, 64, 700}, {1000, 3, 700}} {
@@ -173,9 +175,9 @@ func TestLoadedGoesOn(t *testing.T) {
 			f, ok := x.FindFamily(h, key)
 			switch {
 			case !ok:
-			case f.Type() == keydir.List && put:
+			case f.Type().Indexed() && put:
 				f.PutAt(index, loc)
-			case f.Type() == keydir.List:
+			case f.Type().Indexed():
 				f.DeleteAt(index)
 			case f.Type() == keydir.ZSet && put:
 				f.PutScored(name, score, loc)
@@ -220,7 +222,7 @@ func TestDumpWhileChanging(t *testing.T) {
 		key := func(i int) string { return fmt.Sprint("key", i) }
 		h := func(i int) uint64 { return seed.Hash(key(i)) >> 8 } // all in one stripe
 		for i := range 50 {
-			f := d.NewFamily(h(i), keydir.Type(2+i%4), key(i))
+			f := d.NewFamily(h(i), familyTypes[i%len(familyTypes)], key(i))
 			f.SetMeta(1)
 			for j := range 20 + i%3*500 {
 				set(f, j, keydir.Loc(j+1))
@@ -252,7 +254,7 @@ func TestDumpWhileChanging(t *testing.T) {
 
 func set(f keydir.Family, j int, loc keydir.Loc) {
 	switch f.Type() {
-	case keydir.List:
+	case keydir.List, keydir.Chunks:
 		f.PutAt(int64(j), loc)
 	case keydir.ZSet:
 		f.PutScored(fmt.Sprint(j), uint64(loc)%7, loc)
@@ -263,7 +265,7 @@ func set(f keydir.Family, j int, loc keydir.Loc) {
 
 // change returns a change as a log has it: it says what is to be, whatever there was.
 func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.Loc) func(*keydir.Directory) {
-	i, j, op, typ := r.IntN(60), r.IntN(1200), r.IntN(100), keydir.Type(2+r.IntN(4))
+	i, j, op, typ := r.IntN(60), r.IntN(1200), r.IntN(100), familyTypes[r.IntN(len(familyTypes))]
 	return func(d *keydir.Directory) {
 		f, ok := d.FindFamily(h(i), key(i))
 		if ok && (op < 5 || f.Type() != typ && op < 60) {
@@ -280,7 +282,7 @@ func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.L
 			set(f, j, loc)
 		case ok && f.Type() == typ:
 			switch typ {
-			case keydir.List:
+			case keydir.List, keydir.Chunks:
 				f.DeleteAt(int64(j))
 			case keydir.ZSet:
 				f.DeleteScored(fmt.Sprint(j))

@@ -10,7 +10,7 @@ import (
 //
 //	| type 1 | key length 2 | entries 2 | body bytes 2 | meta 8 | key | body |
 //
-// The body is a run of entries or, of a list, an index and the locations from that index on.
+// The body is a run of entries or, of a list or a string in chunks, an index and the locations from that index on.
 // A family that outgrows smallLimit becomes a big, and small again when it has shrunk to
 // half of that; its id stays.
 type families struct {
@@ -38,9 +38,9 @@ type big struct {
 	meta    Loc
 	key     string
 	arena   arena
-	members index  // by hash; of all but lists
+	members index  // by hash; of all but what is indexed
 	scores  *index // by score, of families with scores
-	list    *list
+	list    *list  // of what is indexed
 }
 
 func (s *families) init(d *Directory) { s.hash, s.bytes, s.most = &d.hash, &d.bytes, &d.arenaMost }
@@ -99,7 +99,7 @@ func (s *families) newBig(t Type, key string) *big {
 	g.arena.reuse = true
 	g.arena.account(bigBytes + len(key))
 	switch t {
-	case List:
+	case List, Chunks:
 		g.list = newList(&g.arena)
 	case ZSet, FieldDeadlines:
 		g.scores = &index{arena: &g.arena, hash: s.hash, shape: ranked}
@@ -148,7 +148,7 @@ func (s *families) promote(id uint32) *big {
 	f := s.small(id)
 	g := s.newBig(f.typ(), string(f.key()))
 	g.meta = f.meta()
-	if g.typ == List {
+	if g.typ.Indexed() {
 		head := f.head()
 		for i := range f.span() {
 			if loc := f.locAt(i); loc != 0 {
@@ -176,7 +176,7 @@ func (s *families) promote(id uint32) *big {
 // demote makes a big family small if it has shrunk enough.
 func (s *families) demote(id uint32, g *big) {
 	room := sizeLimit(g.typ)/2 - smallHead - len(g.key)
-	if g.typ == List {
+	if g.typ.Indexed() {
 		if room < 0 || g.list.span() > uint64(room-8)/8 || room < 8 {
 			return
 		}
@@ -184,7 +184,7 @@ func (s *families) demote(id uint32, g *big) {
 		return
 	}
 	s.clear(id)
-	if g.typ == List {
+	if g.typ.Indexed() {
 		f := s.writeHead(id, g.typ, g.key, 8+8*int(g.list.span()), g.meta)
 		f.copyList(g.list)
 		return

@@ -64,7 +64,7 @@ type Sight uint8
 const (
 	Unsure    Sight = iota // take the lock and look again
 	Absent                 // no slot has the hash
-	OneString              // one slot has the hash, of a string
+	OneString              // one slot has the hash, of a string; in chunks, or not committed, if the location is pending
 )
 
 // RemovedBit is the bit of a hash in the word that Glimpse looks at.

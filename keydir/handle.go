@@ -7,7 +7,7 @@ const MaxName = 1<<16 - 1
 // counted. It is a small handle, good until the family is dropped; the zero Family is not valid.
 //
 // The elements of hashes, sets and sorted sets are ordered by hash, then name; those of
-// sorted sets also by score, then name; those of lists by index. A method
+// sorted sets also by score, then name; those of lists, and the chunks of a string, by index. A method
 // that does not fit the family's type panics.
 //
 // Names handed out as byte slices are the family's own memory: they are good until
@@ -21,7 +21,7 @@ type Family struct {
 // Valid reports whether f is a family at all.
 func (f Family) Valid() bool { return f.fs != nil }
 
-// Type returns Hash, List, Set, ZSet or FieldDeadlines.
+// Type returns Hash, List, Set, ZSet, FieldDeadlines or Chunks.
 func (f Family) Type() Type {
 	if g := f.fs.big(f.id); g != nil {
 		return g.typ
@@ -50,7 +50,7 @@ func (f Family) Len() int {
 	switch {
 	case g == nil:
 		return f.fs.small(f.id).n()
-	case g.typ == List:
+	case g.typ.Indexed():
 		return g.list.n
 	}
 	return g.members.n
@@ -97,7 +97,7 @@ func (f Family) Each(fn func(elem []byte, loc Loc) bool) {
 }
 
 func (g *big) each(fn func(elem []byte, loc Loc) bool) {
-	if g.typ == List {
+	if g.typ.Indexed() {
 		g.list.each(fn)
 		return
 	}
@@ -105,7 +105,7 @@ func (g *big) each(fn func(elem []byte, loc Loc) bool) {
 }
 
 func (f small) each(h *hasher, fn func(elem []byte, loc Loc) bool) {
-	if f.typ() == List {
+	if f.typ().Indexed() {
 		for i := range f.span() {
 			if loc := f.locAt(i); loc != 0 && !fn(nil, loc) {
 				return
@@ -147,7 +147,7 @@ func (f Family) seek(elem string, p *place) {
 	p.hash = f.HashOf(elem)
 	if p.big = f.fs.big(f.id); p.big != nil {
 		p.typ = p.big.typ
-		must("element access", p.typ, p.typ != List)
+		must("element access", p.typ, !p.typ.Indexed())
 		x := &p.big.members
 		if p.at, p.found = x.seek(p.hash, elem); !p.found {
 			return
@@ -156,7 +156,7 @@ func (f Family) seek(elem string, p *place) {
 	} else {
 		s := f.fs.small(f.id)
 		p.typ = s.typ()
-		must("element access", p.typ, p.typ != List)
+		must("element access", p.typ, !p.typ.Indexed())
 		p.run = s.run(f.fs.hash)
 		p.at.off, p.at.i, p.found = p.run.seek(p.hash, elem)
 	}
@@ -242,14 +242,14 @@ func (f Family) remove(elem string, p *place) (score uint64, old Loc, existed bo
 // At returns the i-th element in order of hash, 0 <= i < Len.
 func (f Family) At(i int) (elem []byte, loc Loc) {
 	if g := f.fs.big(f.id); g != nil {
-		must("At", g.typ, g.typ != List)
+		must("At", g.typ, !g.typ.Indexed())
 		at := g.members.at(i)
 		r := g.members.run(g.members.groups[at.group].refs[at.page].page)
 		e := r.entryAt(at.off)
 		return r.nameOf(e), r.loc(e)
 	}
 	s := f.fs.small(f.id)
-	must("At", s.typ(), s.typ() != List)
+	must("At", s.typ(), !s.typ().Indexed())
 	r := s.run(f.fs.hash)
 	e := r.entryAt(r.at(i))
 	return r.nameOf(e), r.loc(e)
@@ -260,12 +260,12 @@ func (f Family) At(i int) (elem []byte, loc Loc) {
 func (f Family) Scan(fromHash uint64, fn func(hash uint64, elem []byte, loc Loc) bool) {
 	var c cursor
 	if g := f.fs.big(f.id); g != nil {
-		must("Scan", g.typ, g.typ != List)
+		must("Scan", g.typ, !g.typ.Indexed())
 		at, _ := g.members.seek(fromHash, "")
 		c = g.members.cursor(at)
 	} else {
 		s := f.fs.small(f.id)
-		must("Scan", s.typ(), s.typ() != List)
+		must("Scan", s.typ(), !s.typ().Indexed())
 		c.run = s.run(f.fs.hash)
 		c.off, _, _ = c.run.seek(fromHash, "")
 	}

@@ -257,11 +257,11 @@ func (f small) copyList(x *list) {
 
 func (f Family) listOf(method string) (small, *list) {
 	if g := f.fs.big(f.id); g != nil {
-		must(method, g.typ, g.typ == List)
+		must(method, g.typ, g.typ.Indexed())
 		return nil, g.list
 	}
 	s := f.fs.small(f.id)
-	must(method, s.typ(), s.typ() == List)
+	must(method, s.typ(), s.typ().Indexed())
 	return s, nil
 }
 

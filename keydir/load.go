@@ -68,12 +68,20 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		last = word
 		t := Type(word & typeMask)
 		switch {
+		case t == String && loc == 0:
+			if len(b) < 8 {
+				return ErrDump
+			}
+			var ok bool
+			if b, ok = l.state(Chunks, Loc(binary.LittleEndian.Uint64(b)), b[8:]); !ok {
+				return ErrDump
+			}
 		case t.family():
 			var ok bool
 			if b, ok = l.state(t, loc, b); !ok {
 				return ErrDump
 			}
-		case t == None || t > Deadline || !l.See(loc):
+		case t == None || isChunks(word, uint64(loc)) || !l.See(loc):
 			return ErrDump
 		default:
 			l.slots = append(l.slots, word, uint64(loc))
@@ -137,7 +145,7 @@ func (l *Loader) state(t Type, meta Loc, b []byte) (rest []byte, ok bool) {
 
 // measure walks n elements and returns the bytes that they take in a run, and here.
 func (l *Loader) measure(t Type, n int, b []byte) (size, end int, ok bool) {
-	if t == List {
+	if t.Indexed() {
 		if len(b) < 8 || n > (len(b)-8)/8 {
 			return 0, 0, false
 		}
@@ -195,7 +203,8 @@ func (l *Loader) finish(r *region, word uint64) bool {
 		if !ok {
 			return false
 		}
-		l.slots = append(l.slots, pack(word, s.typ), uint64(id))
+		slot, place := pack(word, Slot{s.typ, Loc(id)})
+		l.slots = append(l.slots, slot, place)
 		r.dir.count(s.typ, 1)
 	}
 	clear(l.families)
@@ -206,7 +215,7 @@ func (l *Loader) finish(r *region, word uint64) bool {
 func (l *Loader) family(fs *families, s *stated) (id uint32, ok bool) {
 	fs.makeArena()
 	id = fs.arena.newHandle()
-	if s.typ == List {
+	if s.typ.Indexed() {
 		return id, s.loadList(fs, id)
 	}
 	if smallHead+len(s.key)+s.size <= sizeLimit(s.typ) {
@@ -299,11 +308,11 @@ func (s *stated) loadList(fs *families, id uint32) bool {
 		}
 		tail = last
 	}
-	if len(s.parts) <= 1 && smallHead+len(s.key)+8+s.size <= sizeLimit(List) {
+	if len(s.parts) <= 1 && smallHead+len(s.key)+8+s.size <= sizeLimit(s.typ) {
 		s.loadSmallList(fs, id)
 		return true
 	}
-	g := fs.newBig(List, string(s.key))
+	g := fs.newBig(s.typ, string(s.key))
 	g.meta = s.meta
 	fs.setBig(id, g)
 	for _, p := range s.parts {
@@ -319,10 +328,10 @@ func (s *stated) loadSmallList(fs *families, id uint32) {
 		head, run = trimRun(s.parts[0].run())
 	}
 	if len(run) == 0 {
-		fs.writeHead(id, List, view(s.key), 0, s.meta)
+		fs.writeHead(id, s.typ, view(s.key), 0, s.meta)
 		return
 	}
-	f := fs.writeHead(id, List, view(s.key), 8+len(run), s.meta)
+	f := fs.writeHead(id, s.typ, view(s.key), 8+len(run), s.meta)
 	f.setBody(countRun(run), 8+len(run))
 	f.setListHead(head)
 	copy(f.body()[8:], run)

@@ -9,10 +9,11 @@ import (
 // Type says what a slot of the directory stands for.
 type Type uint8
 
-// The types of a logical key. A key has exactly one of String, Hash, List, Set
-// and ZSet. The others are pseudo types, of slots that live beside the slot of
-// the key itself: Deadline is that of a key's deadline record, and
-// FieldDeadlines a family of its own, of the fields of a hash that have a
+// The types of a logical key. A key has exactly one of String, Hash, List, Set,
+// ZSet and Chunks, which is a string that is too long for one record: its chunks
+// are a family (see ChunkIndex). The others are pseudo types, of slots that live
+// beside the slot of the key itself: Deadline is that of a key's deadline record,
+// and FieldDeadlines a family of its own, of the fields of a hash that have a
 // deadline, with the deadlines as scores.
 const (
 	None Type = iota
@@ -23,9 +24,10 @@ const (
 	ZSet
 	Deadline
 	FieldDeadlines
+	Chunks
 )
 
-var typeNames = [...]string{"none", "string", "hash", "list", "set", "zset", "ttl", "fieldttl"}
+var typeNames = [...]string{"none", "string", "hash", "list", "set", "zset", "ttl", "fieldttl", "string"}
 
 // String returns the name users know the type by.
 func (t Type) String() string {
@@ -36,19 +38,50 @@ func (t Type) String() string {
 }
 
 // typeSet has a bit for each of some types.
-type typeSet uint8
+type typeSet uint16
 
 func setOf(t Type) typeSet        { return 1 << t }
 func (s typeSet) has(t Type) bool { return s>>t&1 != 0 }
 
 // collections are the types whose keys are families.
-const collections typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet
+const collections typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet | 1<<Chunks
+
+// Collection reports whether keys of this type are families.
+func (t Type) Collection() bool { return collections.has(t) }
 
 // family reports whether slots of this type lead to families.
 func (t Type) family() bool { return (collections | setOf(FieldDeadlines)).has(t) }
 
 // scored reports whether the elements of families of this type have scores.
 func (t Type) scored() bool { return t == ZSet || t == FieldDeadlines }
+
+// Indexed reports whether the elements of such families are found by an index
+// and have no name.
+func (t Type) Indexed() bool { return t == List || t == Chunks }
+
+// Public is the type as users know it: to them a string is a string, however it
+// is stored.
+func (t Type) Public() Type {
+	if t == Chunks {
+		return String
+	}
+	return t
+}
+
+// ChunkIndex is the index of a chunk in the family of its string: the size in
+// bytes into which the string is cut, and the number of the chunk. So every chunk
+// says itself where it belongs, and strings cut into other sizes stay readable.
+func ChunkIndex(size, number int) int64 { return int64(size)<<32 | int64(number) }
+
+// ChunkAt is the inverse of ChunkIndex. ok is false for what is no index of a
+// chunk.
+func ChunkAt(index int64) (size, number int, ok bool) {
+	size, number = int(index>>32), int(index&(1<<32-1))
+	return size, number, size > 0 && number >= 0 && number < maxNumber
+}
+
+// maxNumber bounds the numbers of chunks; no string has so many.
+const maxNumber = 1 << 30
 
 // Loc says where a record starts: segment, byte offset, and a class that bounds
 // the record's size from above, at most one eighth over, so that one read of

@@ -8,18 +8,20 @@ import (
 )
 
 const (
-	bitmapRead  = "O(n), n being the length of the string, which is read whole"
-	bitmapWrite = "O(n), n being the length of the new string, which is written whole"
+	bitmapRead   = "O(n), n being the length of the range"
+	bitCost      = "O(1), or O(n), n being the length of a string up to 64 KiB"
+	bitfieldCost = "O(n), n being the number of operations, or the length of a string up to 64 KiB"
+	stringEdit   = "O(n), n being the length of the new part, or that of a string up to 64 KiB"
 )
 
 var bitmapCommands = []*Command{
 	{
 		Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: one("RO access"), Since: "2.2.0",
-		Complexity: bitmapRead, Summary: "Returns a bit of the string at a key.", Syntax: "key offset", run: getbitCommand,
+		Complexity: bitCost, Summary: "Returns a bit of the string at a key.", Syntax: "key offset", run: getbitCommand,
 	},
 	{
 		Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Group: GroupBitmap, Keys: one("RW access update"), Since: "2.2.0",
-		Complexity: bitmapWrite, Summary: "Changes a bit of the string at a key and returns what it was.", Syntax: "key offset value", run: setbitCommand,
+		Complexity: bitCost, Summary: "Changes a bit of the string at a key and returns what it was.", Syntax: "key offset value", run: setbitCommand,
 	},
 	{
 		Name: "bitcount", Arity: -2, Flags: ReadOnly, Group: GroupBitmap, Keys: one("RO access"), Since: "2.6.0",
@@ -39,13 +41,13 @@ var bitmapCommands = []*Command{
 	},
 	{
 		Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Group: GroupBitmap, Keys: one("RW access update variable_flags"), Since: "3.2.0",
-		Complexity: bitmapWrite, Summary: "Reads and changes integers of any width within a string.",
+		Complexity: bitfieldCost, Summary: "Reads and changes integers of any width within a string.",
 		Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]",
 		run:    func(c *call) error { return bitfield(c, false) },
 	},
 	{
 		Name: "bitfield_ro", Arity: -2, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: one("RO access"), Since: "6.0.0",
-		Complexity: bitmapRead, Summary: "Reads integers of any width within a string.",
+		Complexity: bitfieldCost, Summary: "Reads integers of any width within a string.",
 		Syntax: "key [GET encoding offset [GET encoding offset ...]]", run: func(c *call) error { return bitfield(c, true) },
 	},
 }

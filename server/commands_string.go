@@ -74,7 +74,7 @@ var stringCommands = []*Command{
 	},
 	{
 		Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW insert"), Since: "2.0.0",
-		Complexity: "O(n), n being the length of the new string, which is written whole", Summary: "Extends the string at a key and returns its new length.",
+		Complexity: stringEdit, Summary: "Extends the string at a key and returns its new length.",
 		Syntax: "key value", run: func(c *call) error { return c.int(c.tx.String(c.key(1)).Append(c.arg(2))) },
 	},
 	{
@@ -84,11 +84,11 @@ var stringCommands = []*Command{
 	},
 	{
 		Name: "getrange", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: one("RO access"), Since: "2.4.0",
-		Complexity: "O(n), n being the length returned", Summary: "Returns a part of the string at a key.", Syntax: "key start end", run: getrangeCommand,
+		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "Returns a part of the string at a key.", Syntax: "key start end", run: getrangeCommand,
 	},
 	{
 		Name: "substr", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: one("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the length returned", Summary: "The old name of GETRANGE.", Syntax: "key start end", run: getrangeCommand,
+		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "The old name of GETRANGE.", Syntax: "key start end", run: getrangeCommand,
 	},
 }
 

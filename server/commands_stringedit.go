@@ -24,7 +24,7 @@ var stringEditCommands = []*Command{
 	},
 	{
 		Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: one("RW update"), Since: "2.2.0",
-		Complexity: "O(n), n being the length of the new string, which is written whole",
+		Complexity: stringEdit,
 		Summary:    "Overwrites a part of the string at a key and returns its new length.", Syntax: "key offset value", run: setrangeCommand,
 	},
 	{

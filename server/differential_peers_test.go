@@ -173,6 +173,7 @@ func (p *stavePeer) receive(n int) ([]resp.Reply, error) {
 type pair struct {
 	t            *testing.T
 	dir          string // of the store
+	opened       int    // how often it was
 	store        *db.Store
 	stave, redis peer
 	together     int // how many commands may be sent in one piece
@@ -202,7 +203,8 @@ func newPair(t *testing.T) *pair {
 func (p *pair) open() {
 	p.t.Helper()
 	var err error
-	if p.store, err = db.Open(p.dir, nil); err != nil {
+	p.opened++
+	if p.store, err = db.Open(p.dir, &db.Options{ChunkSize: 16 * p.opened}); err != nil { // few strings are too short to be cut
 		p.t.Fatal(err)
 	}
 	p.stave = &stavePeer{server.NewSession(p.store, nil)}

@@ -1,14 +1,19 @@
 package server_test
 
-import "maps"
+import (
+	"maps"
+	"strconv"
+)
 
 // The grammar of what strings have beyond reading and writing, for the differential test.
 func init() {
 	maps.Copy(commands, map[string]func(g *generator) []string{
-		"getdel":      func(g *generator) []string { return g.keyAnd() },
-		"getex":       (*generator).getex,
-		"getset":      func(g *generator) []string { return g.keyAnd(g.element()) },
-		"setrange":    func(g *generator) []string { return g.keyAnd(g.integer(), g.element()) },
+		"getdel": func(g *generator) []string { return g.keyAnd() },
+		"getex":  (*generator).getex,
+		"getset": func(g *generator) []string { return g.keyAnd(g.element()) },
+		"setrange": func(g *generator) []string {
+			return g.keyAnd(pick(g, g.integer(), strconv.Itoa(g.r.IntN(600))), g.element())
+		},
 		"incrbyfloat": func(g *generator) []string { return g.keyAnd(g.float()) },
 		"lcs": func(g *generator) []string {
 			return g.keyAnd(g.key(), g.maybe(4, "len"), g.maybe(2, "IDX"), g.maybe(3, "minmatchlen", g.integer()), g.maybe(3, "withmatchlen"),

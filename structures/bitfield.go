@@ -51,8 +51,8 @@ func (o *BitfieldOp) check() error {
 
 // Field executes operations in their order and returns their results. If one may
 // write, the string grows to where all of them fit, whether or not they overflow;
-// its deadline stays. O(length of the string), which is written whole, once,
-// unless nothing changes, and O(1) an operation.
+// its deadline stays. What changes is written once. O(1) an operation; a short
+// bitmap, O(length), is read and written whole.
 func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 	last := int64(-1) // bit that is written
 	for i := range ops {
@@ -63,17 +63,26 @@ func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 			last = max(last, ops[i].Offset+int64(ops[i].Bits)-1)
 		}
 	}
-	var data []byte
-	var changed bool
-	var err error
-	if last < 0 {
-		data, _, err = b.read()
-	} else {
-		data, changed, err = b.grown(last)
-	}
+	c, length, err := b.open()
 	if err != nil {
 		return nil, err
 	}
+	need := int(last/8) + 1
+	if last < 0 {
+		need = 0
+	}
+	if need > MaxString {
+		return nil, ErrTooLong
+	}
+	s := b.string()
+	if c.cut() || s.long(max(length, need)) && need > 0 {
+		return s.fieldChunks(&c, length, need, ops)
+	}
+	data, err := s.grown(&c, length, need)
+	if err != nil {
+		return nil, err
+	}
+	changed := need > length
 	results := make([]BitfieldResult, len(ops))
 	for i := range ops {
 		var wrote bool

@@ -3,15 +3,12 @@ package structures
 import (
 	"encoding/binary"
 	"math/bits"
-
-	"github.com/stavedb/stave/keydir"
 )
 
 // Bitmap is a string seen as bits: bit 0 is the highest of the first byte, and
-// beyond the end there are only zeros. It is stored as what it is, one record, so
-// that a change writes the whole string again and a look at one bit verifies the
-// checksum of all of it. Both are O(length): for large bitmaps with many changes
-// a set of positions, or many small bitmaps, is cheaper.
+// beyond the end there are only zeros. It is stored as what it is: a long one in
+// chunks, so that a bit costs a chunk, read or written, and a short one as one
+// record, which is read and written whole.
 type Bitmap struct {
 	Txn Txn
 	Key string
@@ -25,60 +22,52 @@ func (b Bitmap) string() String { return String(b) }
 // read returns the bytes; ok says whether the key exists.
 func (b Bitmap) read() (data []byte, ok bool, err error) { return b.string().Get(nil) }
 
-// Get returns the bit at a position. O(length).
+// Get returns the bit at a position. O(1), of a short bitmap O(length).
 func (b Bitmap) Get(offset int64) (bool, error) {
 	if offset < 0 || offset > maxBit {
 		return false, ErrBitOffset
 	}
-	data, _, err := b.read()
-	if err != nil || offset/8 >= int64(len(data)) {
+	at, s := int(offset/8), b.string()
+	c, err := s.find()
+	if err != nil || !c.exists {
 		return false, err
 	}
-	return data[offset/8]&(0x80>>(offset%8)) != 0, nil
+	if !c.cut() { // there are zeros behind the end of one that is
+		if n, err := s.len(&c); err != nil || at >= n {
+			return false, err
+		}
+	}
+	data, err := s.appendTo(nil, &c, at, at+1)
+	return err == nil && data[0]&(0x80>>(offset%8)) != 0, err
 }
 
 // Set changes the bit at a position and returns what it was. The string grows as
-// far as needed; its deadline stays. O(length of the string), which is written
-// whole unless nothing changes.
+// far as needed; its deadline stays. Nothing is written if nothing changes. O(1),
+// of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	if offset < 0 || offset > maxBit {
 		return false, ErrBitOffset
 	}
-	data, grown, err := b.grown(offset)
+	at, s := int(offset/8), b.string()
+	c, n, err := b.open()
 	if err != nil {
 		return false, err
 	}
-	at, mask := offset/8, byte(0x80>>(offset%8))
-	was = data[at]&mask != 0
-	if was == on && !grown {
-		return was, nil
-	}
-	if data[at] &^= mask; on {
-		data[at] |= mask
-	}
-	return was, told(b.Txn, EventSetBit, b.Key, b.Txn.PutString(b.Key, data))
-}
-
-// grown returns a copy of the bytes that reaches to a bit at least, and whether
-// it is longer than the string.
-func (b Bitmap) grown(last int64) (data []byte, grown bool, err error) {
-	s := b.string()
-	loc, ok, err := s.find()
-	if err != nil {
-		return nil, false, err
-	}
-	n := 0
-	if ok {
-		if n, err = b.Txn.ValueLen(b.Key, "", keydir.String, loc); err != nil {
-			return nil, false, err
+	one := make([]byte, 1, 16)
+	if at < n {
+		if one, err = s.appendTo(one[:0], &c, at, at+1); err != nil {
+			return false, err
 		}
 	}
-	need := int(last/8) + 1
-	if need > MaxString {
-		return nil, false, ErrTooLong
+	mask := byte(0x80 >> (offset % 8))
+	was = one[0]&mask != 0
+	if was == on && at < n {
+		return was, nil
 	}
-	data, err = s.grown(need, loc, ok, n)
-	return data, need > n, err
+	if one[0] &^= mask; on {
+		one[0] |= mask
+	}
+	return was, told(b.Txn, EventSetBit, b.Key, s.edit(&c, n, at, one))
 }
 
 // BitRange is a part of a bitmap, both ends inclusive. Negative positions count
@@ -115,23 +104,54 @@ func (r BitRange) cut(length int) (from, to int64) {
 	return start * unit, (end + 1) * unit
 }
 
+// open finds the string and its length.
+func (b Bitmap) open() (c content, length int, err error) {
+	if c, err = b.string().find(); err == nil {
+		length, err = b.string().len(&c)
+	}
+	return c, length, err
+}
+
+// visit calls fn for the pieces of the string that the bits from one position to
+// another lie in: with the positions in the piece of its first bit and behind its
+// last one. It ends when fn returns false.
+func (b Bitmap) visit(c *content, from, to int64, fn func(data []byte, from, to int64) bool) error {
+	if from >= to {
+		return nil
+	}
+	first, end := from/8, (to+7)/8
+	from, to = from-first*8, to-first*8
+	return b.string().visit(c, int(first), int(end), func(data []byte) bool {
+		size := int64(len(data)) * 8
+		more := fn(data, from, min(to, size))
+		from, to = 0, to-size
+		return more
+	})
+}
+
 // Count returns the number of bits that are set in a range. O(length).
-func (b Bitmap) Count(r BitRange) (int64, error) {
-	data, _, err := b.read()
+func (b Bitmap) Count(r BitRange) (n int64, err error) {
+	c, length, err := b.open()
 	if err != nil || r.Start < 0 && r.End < 0 && r.Start > r.End {
 		return 0, err
 	}
-	from, to := r.cut(len(data))
-	if from == to {
-		return 0, nil
-	}
-	data = data[from/8 : (to+7)/8]
+	from, to := r.cut(length)
+	err = b.visit(&c, from, to, func(data []byte, from, to int64) bool {
+		n += countRange(data, from, to)
+		return true
+	})
+	return n, err
+}
+
+// countRange counts the bits from one position of data, in its first byte, to
+// another, in its last.
+func countRange(data []byte, from, to int64) int64 {
 	n := countBits(data)
-	n -= bits.OnesCount8(data[0] &^ (0xff >> (from % 8)))
+	n -= bits.OnesCount8(data[0] &^ (0xff >> from))
 	if rest := to % 8; rest != 0 {
 		n -= bits.OnesCount8(data[len(data)-1] & (0xff >> rest))
 	}
-	return int64(n), nil
+	return int64(n)
 }
 
 func countBits(data []byte) int {
@@ -148,24 +168,42 @@ func countBits(data []byte) int {
 // Position returns the position of the first bit of a range that is on, or off,
 // and -1 if there is none. A key that does not exist has bit 0 off. O(length).
 func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
-	data, ok, err := b.read()
+	c, length, err := b.open()
 	switch {
 	case err != nil:
 		return 0, err
-	case !ok && on:
+	case !c.exists && on:
 		return -1, nil
-	case !ok:
+	case !c.exists:
 		return 0, nil
 	}
-	from, to := r.cut(len(data))
+	from, to := r.cut(length)
 	if from == to {
 		return -1, nil
 	}
+	base, found := from/8*8, int64(-1)
+	err = b.visit(&c, from, to, func(data []byte, from, to int64) bool {
+		if pos := firstBit(data, on, from, to); pos >= 0 {
+			found = base + pos
+			return false
+		}
+		base += int64(len(data)) * 8
+		return true
+	})
+	if err == nil && found < 0 && !on && r.Open && to == int64(length)*8 {
+		return to, nil
+	}
+	return found, err
+}
+
+// firstBit returns the position of the first bit that is on, or off, from one
+// position of data, in its first byte, to another, and -1 if there is none.
+func firstBit(data []byte, on bool, from, to int64) int64 {
 	skip := byte(0)
 	if !on {
 		skip = 0xff
 	}
-	for at := from / 8; at*8 < to; at++ {
+	for at := int64(0); at*8 < to; at++ {
 		// The bytes that cannot hold the bit are passed over at once.
 		if at*8 >= from {
 			for rest := data[at:]; len(rest) >= 8 && at*8+64 <= to && binary.LittleEndian.Uint64(rest) == -uint64(skip&1); rest = data[at:] {
@@ -177,19 +215,16 @@ func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
 		}
 		found := data[at] ^ skip
 		if at*8 < from {
-			found &= 0xff >> (from % 8)
+			found &= 0xff >> from
 		}
 		if found != 0 {
 			if pos := at*8 + int64(bits.LeadingZeros8(found)); pos < to {
-				return pos, nil
+				return pos
 			}
 			break
 		}
 	}
-	if !on && r.Open && to == int64(len(data))*8 {
-		return to, nil
-	}
-	return -1, nil
+	return -1
 }
 
 // BitOp is an operation on bitmaps.

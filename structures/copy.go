@@ -62,7 +62,7 @@ func (k Key) copyString(dst Txn, to string) error {
 	if err != nil {
 		return err
 	}
-	return dst.PutString(to, value)
+	return String{Txn: dst, Key: to}.put(value)
 }
 
 // copyFamily copies a collection. Putting into one family while another is
@@ -78,8 +78,8 @@ func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
 		return err
 	}
 	switch typ {
-	case keydir.List:
-		return k.copyList(dst, source, target)
+	case keydir.List, keydir.Chunks:
+		return k.copyIndexed(dst, source, target)
 	case keydir.Hash:
 		return k.copyHash(dst, target)
 	}
@@ -134,17 +134,21 @@ func (k Key) copyHash(dst Txn, target keydir.Family) error {
 	return nil
 }
 
-func (k Key) copyList(dst Txn, source, target keydir.Family) error {
+// copyIndexed copies a list or the chunks of a string, of which some may be missing.
+func (k Key) copyIndexed(dst Txn, source, target keydir.Family) error {
 	head, tail := source.Bounds()
 	var value, name []byte
 	for i := head; i <= tail; i++ {
 		loc, ok := source.LocAt(i)
+		if !ok && source.Type() == keydir.Chunks {
+			continue
+		}
 		if !ok {
 			return &HoleError{Key: k.Key, Index: i}
 		}
 		name = AppendIndex(name[:0], i)
 		var err error
-		if value, err = k.Txn.Value(value[:0], k.Key, string(name), keydir.List, loc); err != nil {
+		if value, err = k.Txn.Value(value[:0], k.Key, string(name), source.Type(), loc); err != nil {
 			return err
 		}
 		if err := dst.PutIndex(target, i, value); err != nil {

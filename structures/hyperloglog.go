@@ -2,8 +2,8 @@ package structures
 
 // HyperLogLog is a string seen as a sketch that estimates how many different
 // elements were added to it, within 0.81 % (one standard deviation), in 12 KiB at
-// most. The string is Redis's own representation, and one record: what changes it
-// writes it whole.
+// most. The string is Redis's own representation; what changes it writes it
+// whole.
 type HyperLogLog struct {
 	Txn Txn
 	Key string
@@ -42,7 +42,7 @@ func (l HyperLogLog) Add(elements [][]byte) (bool, error) {
 		return false, nil
 	}
 	s.invalidate()
-	return true, told(l.Txn, EventPFAdd, l.Key, l.Txn.PutString(l.Key, s))
+	return true, told(l.Txn, EventPFAdd, l.Key, String(l).put(s))
 }
 
 // CountHyperLogLogs estimates how many different elements the sketches at the
@@ -124,5 +124,5 @@ func MergeHyperLogLogs(t Txn, dest string, keys []string) error {
 		}
 	}
 	s.invalidate()
-	return told(t, EventPFAdd, dest, t.PutString(dest, s))
+	return told(t, EventPFAdd, dest, String{Txn: t, Key: dest}.put(s))
 }

@@ -11,11 +11,15 @@ import (
 // Incr adds delta to the integer that the key holds, 0 if it does not exist, and
 // returns the sum; the deadline stays. O(1).
 func (s String) Incr(delta int64) (int64, error) {
-	loc, ok, err := s.find()
+	c, err := s.find()
 	if err != nil {
 		return 0, err
 	}
-	sum, text, err := increment(s.Txn, record{s.Key, "", keydir.String, loc}, ok, delta, ErrNotInteger)
+	text, err := s.short(&c, longestInt, ErrNotInteger)
+	if err != nil {
+		return 0, err
+	}
+	sum, text, err := increment(text, c.exists, delta, ErrNotInteger)
 	if err != nil {
 		return 0, err
 	}
@@ -27,11 +31,15 @@ func (s String) Incr(delta int64) (int64, error) {
 // have the 64 bits of mantissa of a long double, and up to 17 digits behind the
 // point: text in and out keeps what a float64 would lose. O(1).
 func (s String) IncrFloat(delta []byte) ([]byte, error) {
-	loc, ok, err := s.find()
+	c, err := s.find()
 	if err != nil {
 		return nil, err
 	}
-	old, err := readFloat(s.Txn, record{s.Key, "", keydir.String, loc}, ok, ErrNotFloat)
+	text, err := s.short(&c, longestFloat, ErrNotFloat)
+	if err != nil {
+		return nil, err
+	}
+	old, err := parseFloat(text, c.exists, ErrNotFloat)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +47,23 @@ func (s String) IncrFloat(delta []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrNotFloat
 	}
-	text, err := sumFloat(old, add)
-	if err != nil {
+	if text, err = sumFloat(old, add); err != nil {
 		return nil, err
 	}
-	return text, told(s.Txn, EventIncrByFloat, s.Key, s.Txn.PutString(s.Key, text))
+	return text, told(s.Txn, EventIncrByFloat, s.Key, s.put(text))
+}
+
+// short returns the value, which is refused if it is longer than limit: it is no
+// number, and need not be read to see that.
+func (s String) short(c *content, limit int, refusal Error) ([]byte, error) {
+	n, err := s.len(c)
+	if err != nil || !c.exists {
+		return nil, err
+	}
+	if n > limit {
+		return nil, refusal
+	}
+	return s.whole(make([]byte, 0, max(n, longestInt)), c)
 }
 
 // Incr adds delta to the integer that the field holds, 0 if it does not exist,
@@ -57,7 +77,11 @@ func (h Hash) Incr(field string, delta int64) (int64, error) {
 		return 0, err
 	}
 	loc, exists := v.get(field)
-	sum, text, err := increment(h.Txn, record{h.Key, field, keydir.Hash, loc}, exists, delta, ErrHashNotInteger)
+	text, err := h.short(field, loc, exists, longestInt, ErrHashNotInteger)
+	if err != nil {
+		return 0, err
+	}
+	sum, text, err := increment(text, exists, delta, ErrHashNotInteger)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +107,11 @@ func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 		return nil, err
 	}
 	loc, exists := v.get(field)
-	old, err := readFloat(h.Txn, record{h.Key, field, keydir.Hash, loc}, exists, ErrHashNotFloat)
+	held, err := h.short(field, loc, exists, longestFloat, ErrHashNotFloat)
+	if err != nil {
+		return nil, err
+	}
+	old, err := parseFloat(held, exists, ErrHashNotFloat)
 	if err != nil {
 		return nil, err
 	}
@@ -94,33 +122,29 @@ func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 	return text, told(h.Txn, EventHIncrByFloat, h.Key, v.replace(field, text))
 }
 
+// short is String.short for a field.
+func (h Hash) short(field string, loc keydir.Loc, exists bool, limit int, refusal Error) ([]byte, error) {
+	if !exists {
+		return nil, nil
+	}
+	n, err := h.Txn.ValueLen(h.Key, field, keydir.Hash, loc)
+	if err != nil {
+		return nil, err
+	}
+	if n > limit {
+		return nil, refusal
+	}
+	return h.Txn.Value(make([]byte, 0, max(n, longestInt)), h.Key, field, keydir.Hash, loc)
+}
+
 // longestInt is the length of the longest decimal int64.
 const longestInt = 20
 
-// record is what it takes to read a value.
-type record struct {
-	key, elem string
-	typ       keydir.Type
-	loc       keydir.Loc
-}
-
-// increment adds delta to the integer in a record, 0 if there is none, and
-// returns the sum also as text. notInteger is the refusal of anything else.
-func increment(t Txn, r record, exists bool, delta int64, notInteger Error) (int64, []byte, error) {
-	text := make([]byte, 0, longestInt)
+// increment adds delta to the integer in text, 0 if there is none, and returns the
+// sum also as text. notInteger is the refusal of anything else.
+func increment(text []byte, exists bool, delta int64, notInteger Error) (int64, []byte, error) {
 	var old int64
 	if exists {
-		// A long value is no integer, and need not be read to see that.
-		n, err := t.ValueLen(r.key, r.elem, r.typ, r.loc)
-		if err != nil {
-			return 0, nil, err
-		}
-		if n > longestInt {
-			return 0, nil, notInteger
-		}
-		if text, err = t.Value(text, r.key, r.elem, r.typ, r.loc); err != nil {
-			return 0, nil, err
-		}
 		var ok bool
 		if old, ok = number.ParseInt(text); !ok {
 			return 0, nil, notInteger
@@ -136,22 +160,11 @@ func increment(t Txn, r record, exists bool, delta int64, notInteger Error) (int
 // longestFloat is above the length of any text that is a float, in bytes.
 const longestFloat = 5 << 10
 
-// readFloat returns the float in a record, 0 if there is none. notFloat is the
+// parseFloat returns the float in text, 0 if there is none. notFloat is the
 // refusal of anything else.
-func readFloat(t Txn, r record, exists bool, notFloat Error) (*big.Float, error) {
+func parseFloat(text []byte, exists bool, notFloat Error) (*big.Float, error) {
 	if !exists {
 		return new(big.Float), nil
-	}
-	n, err := t.ValueLen(r.key, r.elem, r.typ, r.loc)
-	if err != nil {
-		return nil, err
-	}
-	if n > longestFloat {
-		return nil, notFloat
-	}
-	text, err := t.Value(make([]byte, 0, n), r.key, r.elem, r.typ, r.loc)
-	if err != nil {
-		return nil, err
 	}
 	f, ok := number.ParseExtended(text)
 	if !ok {

@@ -11,7 +11,7 @@ type Key struct {
 // Type says what the key holds, None if it does not exist. O(1).
 func (k Key) Type() (keydir.Type, error) {
 	slot, _, err := k.Txn.Find(k.Key)
-	return slot.Type, err
+	return slot.Type.Public(), err
 }
 
 func (k Key) exists() (bool, error) {

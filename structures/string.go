@@ -10,40 +10,40 @@ type String struct {
 	Key string
 }
 
-// find returns the location of the value, and whether there is one.
-func (s String) find() (keydir.Loc, bool, error) {
-	slot, _, err := s.Txn.Find(s.Key)
-	switch {
-	case err != nil || slot.Type == keydir.None:
-		return 0, false, err
-	case slot.Type != keydir.String:
-		return 0, false, ErrWrongType
-	}
-	return slot.Loc, true, nil
-}
-
 // Get appends the value to dst. It returns dst as it was, and false, if the key
 // does not exist. O(length).
 func (s String) Get(dst []byte) ([]byte, bool, error) {
-	loc, ok, err := s.find()
-	if err != nil || !ok {
+	c, err := s.find()
+	if err != nil || !c.exists {
 		return dst, false, err
 	}
-	value, err := s.Txn.Value(dst, s.Key, "", keydir.String, loc)
+	value, err := s.whole(dst, &c)
 	if err != nil {
 		return dst, false, err
 	}
 	return value, true, nil
 }
 
+// whole appends all of a string that exists.
+func (s String) whole(dst []byte, c *content) ([]byte, error) {
+	if !c.cut() {
+		return s.Txn.Value(dst, s.Key, "", keydir.String, c.loc)
+	}
+	n, err := s.len(c)
+	if err != nil {
+		return dst, err
+	}
+	return s.appendTo(dst, c, 0, n)
+}
+
 // Len returns the length of the value in bytes, 0 if the key does not exist.
 // O(1).
 func (s String) Len() (int, error) {
-	loc, ok, err := s.find()
-	if err != nil || !ok {
+	c, err := s.find()
+	if err != nil {
 		return 0, err
 	}
-	return s.Txn.ValueLen(s.Key, "", keydir.String, loc)
+	return s.len(&c)
 }
 
 // SetOptions are the conditions and the deadline of String.Set. The zero value
@@ -101,7 +101,7 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 		}
 	}
 	res.Done = true
-	if err := s.Txn.PutString(s.Key, value); err != nil {
+	if err := s.put(value); err != nil {
 		return res, err
 	}
 	s.Txn.Notify(EventSet, s.Key)
@@ -117,13 +117,13 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 
 // Range appends the bytes from start to end, both inclusive, to dst; positions
 // count from the end if negative and are cut to the value. A key that does not
-// exist is an empty string. O(length).
+// exist is an empty string. O(length of the range), of a short string O(length).
 func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
-	loc, ok, err := s.find()
-	if err != nil || !ok {
+	c, err := s.find()
+	if err != nil || !c.exists {
 		return dst, err
 	}
-	n, err := s.Txn.ValueLen(s.Key, "", keydir.String, loc)
+	n, err := s.len(&c)
 	if err != nil {
 		return dst, err
 	}
@@ -131,14 +131,7 @@ func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 	if count == 0 {
 		return dst, nil
 	}
-	// The checksum covers the whole value, so it is read whole.
-	held := len(dst)
-	value, err := s.Txn.Value(dst, s.Key, "", keydir.String, loc)
-	if err != nil {
-		return dst, err
-	}
-	copy(value[held:], value[held+first:held+first+count])
-	return value[:held+count], nil
+	return s.appendTo(dst, &c, first, first+count)
 }
 
 // byteWindow is window with GETRANGE's two quirks: two negative positions in the
@@ -155,35 +148,25 @@ func byteWindow(start, end int64, n int) (first, count int) {
 }
 
 // Append extends the value and returns its new length; the deadline stays.
-// O(length of the new value).
+// O(length of what is appended), of a short string O(length).
 func (s String) Append(value []byte) (int, error) {
-	loc, ok, err := s.find()
+	c, err := s.find()
 	if err != nil {
 		return 0, err
 	}
-	if !ok {
-		if len(value) > MaxString {
-			return 0, ErrTooLong
-		}
-		return len(value), told(s.Txn, EventAppend, s.Key, s.Txn.PutString(s.Key, value))
-	}
-	n, err := s.Txn.ValueLen(s.Key, "", keydir.String, loc)
-	if err != nil {
+	n, err := s.len(&c)
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if n+len(value) > MaxString {
+	case n+len(value) > MaxString:
 		return 0, ErrTooLong
+	case !c.exists:
+		err = s.put(value)
+	case len(value) > 0:
+		err = s.edit(&c, n, n, value)
 	}
-	if len(value) == 0 {
-		s.Txn.Notify(EventAppend, s.Key) // as Redis does, though there is nothing new
-		return n, nil
-	}
-	whole, err := s.Txn.Value(make([]byte, 0, n+len(value)), s.Key, "", keydir.String, loc)
-	if err != nil {
-		return 0, err
-	}
-	whole = append(whole, value...)
-	return len(whole), told(s.Txn, EventAppend, s.Key, s.Txn.PutString(s.Key, whole))
+	// As in Redis also if there is nothing new.
+	return n + len(value), told(s.Txn, EventAppend, s.Key, err)
 }
 
 // GetMany calls visit with the value of each of several strings, in the order of
@@ -193,13 +176,14 @@ func (s String) Append(value []byte) (int, error) {
 func GetMany(t Txn, keys []string, visit func(i int, value []byte) bool) error {
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, key := range keys {
-		slot, _, err := t.Find(key)
-		if err != nil {
+		s := String{Txn: t, Key: key}
+		c, err := s.find()
+		if err != nil && err != ErrWrongType {
 			return err
 		}
 		var value []byte
-		if slot.Type == keydir.String {
-			if buf, err = t.Value(buf[:0], key, "", keydir.String, slot.Loc); err != nil {
+		if c.exists {
+			if buf, err = s.whole(buf[:0], &c); err != nil {
 				return err
 			}
 			value = buf

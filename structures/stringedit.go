@@ -1,7 +1,5 @@
 package structures
 
-import "github.com/stavedb/stave/keydir"
-
 // GetAndDelete returns the value and deletes the key; ok is false if the key
 // does not exist. O(length).
 func (s String) GetAndDelete() (value []byte, ok bool, err error) {
@@ -44,46 +42,24 @@ func (s String) GetAndPersist(dst []byte) ([]byte, bool, error) {
 
 // SetRange overwrites the bytes of the value from offset on, with zeros before
 // them where the value was shorter, and returns the new length; the deadline
-// stays. Nothing is written for an empty part. O(length of the new value), which
-// is written whole.
+// stays. Nothing is written for an empty part. O(length of the part), of a short
+// string O(length).
 func (s String) SetRange(offset int64, part []byte) (int, error) {
 	if offset < 0 {
 		return 0, ErrOffset
 	}
-	loc, ok, err := s.find()
+	c, err := s.find()
 	if err != nil {
 		return 0, err
 	}
-	n := 0
-	if ok {
-		if n, err = s.Txn.ValueLen(s.Key, "", keydir.String, loc); err != nil {
-			return 0, err
-		}
-	}
-	if len(part) == 0 {
+	n, err := s.len(&c)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(part) == 0:
 		return n, nil
-	}
-	if offset > MaxString-int64(len(part)) {
+	case offset > MaxString-int64(len(part)):
 		return 0, ErrTooLong
 	}
-	whole, err := s.grown(int(offset)+len(part), loc, ok, n)
-	if err != nil {
-		return 0, err
-	}
-	copy(whole[offset:], part)
-	return len(whole), told(s.Txn, EventSetRange, s.Key, s.Txn.PutString(s.Key, whole))
-}
-
-// grown returns a copy of the value, n bytes at loc if it exists, extended with
-// zeros to at least the given length.
-func (s String) grown(length int, loc keydir.Loc, exists bool, n int) ([]byte, error) {
-	length = max(length, n)
-	whole := make([]byte, 0, length)
-	if exists {
-		var err error
-		if whole, err = s.Txn.Value(whole, s.Key, "", keydir.String, loc); err != nil {
-			return nil, err
-		}
-	}
-	return whole[:length], nil
+	return max(n, int(offset)+len(part)), told(s.Txn, EventSetRange, s.Key, s.edit(&c, n, int(offset), part))
 }

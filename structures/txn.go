@@ -32,14 +32,19 @@ type Txn interface {
 	Find(key string) (keydir.Slot, keydir.Family, error)
 	// Value appends to dst the value of a record that Find or a family gave loc
 	// for, once it is proved to be that of the key and the element. elem is a
-	// hash's field, a list's index as AppendIndex has it, or empty for a string.
+	// hash's field, the index of a list or a chunk as AppendIndex has it, or empty for a string.
 	Value(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc) ([]byte, error)
 	// ValueLen is the length of what Value would append.
 	ValueLen(key, elem string, t keydir.Type, loc keydir.Loc) (int, error)
 
-	// PutString makes key a string, whatever it held before. The deadline
-	// stays.
+	// PutString makes key a string in one record, whatever it held before. The
+	// deadline stays.
 	PutString(key string, value []byte) error
+	// PutChunks makes key a string in chunks of ChunkSize bytes, whatever it held
+	// before. The deadline stays. If value is empty, chunks have to follow.
+	PutChunks(key string, value []byte) (keydir.Family, error)
+	// ChunkSize is into how many bytes long strings are cut.
+	ChunkSize() int
 	// Family finds or makes the collection at key. The caller has checked the
 	// type.
 	Family(key string, t keydir.Type) (keydir.Family, error)
@@ -48,7 +53,7 @@ type Txn interface {
 	// PutScored writes a sorted set's member. score is in the order-preserving
 	// form of internal/ordered.
 	PutScored(f keydir.Family, elem string, score uint64) error
-	// PutIndex writes a list element.
+	// PutIndex writes a list element, or a chunk of a string.
 	PutIndex(f keydir.Family, index int64, value []byte) error
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.

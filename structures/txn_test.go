@@ -32,6 +32,7 @@ type memory struct {
 	dir       *keydir.Directory
 	records   []memoryRecord
 	deadlines map[string]int64
+	chunk     int // bytes of a chunk
 	writes    int
 	deletes   int
 	drops     int
@@ -52,7 +53,7 @@ type memoryRecord struct {
 
 func newMemory() *memory {
 	seed := keydir.Seed{1, 2}
-	return &memory{seed: seed, dir: keydir.NewDirectory(seed), deadlines: map[string]int64{}}
+	return &memory{seed: seed, dir: keydir.NewDirectory(seed), deadlines: map[string]int64{}, chunk: 16}
 }
 
 var errName = errors.New("another record than the keydir expects")
@@ -148,6 +149,19 @@ func (m *memory) PutString(key string, value []byte) error {
 	return nil
 }
 
+func (m *memory) PutChunks(key string, value []byte) (keydir.Family, error) {
+	m.unlink(key)
+	f := m.dir.NewFamily(m.seed.Hash(key), keydir.Chunks, key)
+	for i := 0; i*m.chunk < len(value); i++ {
+		if err := m.PutIndex(f, keydir.ChunkIndex(m.chunk, i), value[i*m.chunk:min((i+1)*m.chunk, len(value))]); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func (m *memory) ChunkSize() int { return m.chunk }
+
 func (m *memory) Family(key string, typ keydir.Type) (keydir.Family, error) {
 	slot, f := m.find(key)
 	switch {
@@ -172,7 +186,7 @@ func (m *memory) PutScored(f keydir.Family, elem string, score uint64) error {
 }
 
 func (m *memory) PutIndex(f keydir.Family, index int64, value []byte) error {
-	f.PutAt(index, m.add(f.Key(), string(structures.AppendIndex(nil, index)), keydir.List, value))
+	f.PutAt(index, m.add(f.Key(), string(structures.AppendIndex(nil, index)), f.Type(), value))
 	return nil
 }
 
@@ -249,7 +263,7 @@ func (m *memory) Rename(from, to string) error {
 	} else {
 		g := m.dir.NewFamily(h, slot.Type, to)
 		for i := range f.Len() {
-			if slot.Type == keydir.List {
+			if slot.Type.Indexed() {
 				head, _ := f.Bounds()
 				loc, _ := f.LocAt(head + int64(i))
 				r := m.records[loc.Offset()-1]

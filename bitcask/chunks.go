@@ -1,0 +1,107 @@
+package bitcask
+
+import (
+	"strconv"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// A string that is too long for one record is a family of chunks, so that to
+// change or to read a part of it is to write or to read the chunks that the part
+// touches. All chunks of a string but the last stand for the same number of
+// bytes, which their index says; a chunk of another
+// size belongs to another string, which it replaces. One that is missing is zeros, and so is what one
+// lacks at its end. The last one is there and ends where the string ends.
+
+// PutChunks makes key, which holds nothing, a string in chunks of size bytes. If
+// value is empty, PutIndex follows.
+func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Family, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return keydir.Family{}, err
+	}
+	fam, err := t.Family(ns, key, keydir.Chunks)
+	if err != nil {
+		return fam, err
+	}
+	// No chunk need be taken back on its own: the family is new.
+	apart := t.borrow && len(value) >= bigValue
+	for i := 0; i*size < len(value); i++ {
+		index := keydir.ChunkIndex(size, i)
+		chunk := value[i*size : min((i+1)*size, len(value))]
+		loc, err := t.addRecord(KindElement, keydir.Chunks, sp, h, key, indexName(index), chunk, apart)
+		if err != nil {
+			return fam, err
+		}
+		fam.PutAt(index, loc)
+	}
+	return fam, nil
+}
+
+// sameCut reports whether an entry belongs to the same string as the chunks that
+// are there. It does if it is of anything else.
+func sameCut(fam keydir.Family, e *entry) bool {
+	if e.Type != keydir.Chunks || e.Kind != KindElement || fam.Len() == 0 {
+		return true
+	}
+	head, _ := fam.Bounds()
+	index, _ := parseIndex(e.Elem)
+	return head>>32 == index>>32
+}
+
+// endsAnew reports whether the transaction wrote the last chunk of a string,
+// which says how long it is.
+func (t *Tx) endsAnew(fam keydir.Family) bool {
+	if fam.Type() != keydir.Chunks {
+		return false
+	}
+	_, tail := fam.Bounds()
+	loc, _ := fam.LocAt(tail)
+	return loc.Pending()
+}
+
+// chunkedLen is the length of a string in chunks.
+func (t *Tx) chunkedLen(sp *space, key string, fam keydir.Family) (int64, error) {
+	_, tail := fam.Bounds()
+	loc, _ := fam.LocAt(tail)
+	q := query{ns: sp.id, kind: KindElement, typ: keydir.Chunks, key: key, elem: indexName(tail)}
+	_, n, match, err := t.get(nil, loc, &q, true)
+	if err == nil && !match {
+		err = &CorruptError{dataName(loc.Segment()), int64(loc.Offset()), errName}
+	}
+	size, number, _ := keydir.ChunkAt(tail)
+	return int64(size)*int64(number) + int64(n), err
+}
+
+// metaSize bounds the value of a meta record in bytes.
+const metaSize = 48
+
+// appendMeta appends the value of a meta record: how many elements there are, and
+// before it, of a string in chunks, its length in bytes.
+func appendMeta(dst []byte, typ keydir.Type, length int64, count int) []byte {
+	if typ == keydir.Chunks {
+		dst = append(strconv.AppendInt(dst, length, 10), ' ')
+	}
+	return strconv.AppendInt(dst, int64(count), 10)
+}
+
+// chunks checks a string in chunks and recounts its length.
+func (c *checker) chunks(sp *space, fam keydir.Family, key string) {
+	head, tail := fam.Bounds()
+	size, _, _ := keydir.ChunkAt(tail)
+	count, length := 0, int64(0)
+	for i := head; i <= tail; i++ {
+		loc, ok := fam.LocAt(i)
+		if !ok {
+			continue
+		}
+		count++
+		value := c.leads(sp, KindElement, keydir.Chunks, key, indexName(i), loc, true)
+		_, number, _ := keydir.ChunkAt(i)
+		length = int64(size)*int64(number) + int64(len(value))
+		if len(value) > size || len(value) == 0 {
+			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
+		}
+	}
+	c.meta(sp, fam, key, string(appendMeta(nil, keydir.Chunks, length, count)), count)
+}

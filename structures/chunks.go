@@ -1,0 +1,326 @@
+package structures
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// A string is one record as long as it is short, so that to get it is to read one
+// record. A long one is cut into chunks of equal size, each a record of its own:
+// what changes or reads a part touches the chunks of that part only. A chunk that
+// is missing is zeros, and so is what one lacks at its end; the last one is always
+// there and ends where the string ends. A string that has been cut stays so until
+// it is set again.
+
+// oneRecord is how many chunks long a string may be as one record.
+const oneRecord = 8
+
+// content is what the key of a string holds.
+type content struct {
+	exists bool
+	loc    keydir.Loc    // of the record; or else:
+	chunks keydir.Family // the chunks,
+	size   int           // into how many bytes the string is cut,
+	last   int           // and the number of the last chunk
+}
+
+// contentOf returns what a key holds of which Find said this; ok is false if it is
+// no string.
+func contentOf(slot keydir.Slot, f keydir.Family) (c content, ok bool) {
+	switch slot.Type {
+	case keydir.String:
+		return content{exists: true, loc: slot.Loc}, true
+	case keydir.Chunks:
+		_, tail := f.Bounds()
+		c = content{exists: true, chunks: f}
+		c.size, c.last, _ = keydir.ChunkAt(tail)
+		return c, true
+	}
+	return c, slot.Type == keydir.None
+}
+
+func (c *content) cut() bool { return c.chunks.Valid() }
+
+func (s String) find() (content, error) {
+	slot, f, err := s.Txn.Find(s.Key)
+	if err != nil {
+		return content{}, err
+	}
+	c, ok := contentOf(slot, f)
+	if !ok {
+		return content{}, ErrWrongType
+	}
+	return c, nil
+}
+
+// len returns the length of the string in bytes.
+func (s String) len(c *content) (int, error) {
+	switch {
+	case !c.exists:
+		return 0, nil
+	case !c.cut():
+		return s.Txn.ValueLen(s.Key, "", keydir.String, c.loc)
+	}
+	index := keydir.ChunkIndex(c.size, c.last)
+	loc, _ := c.chunks.LocAt(index)
+	var name [16]byte
+	n, err := s.Txn.ValueLen(s.Key, text(AppendIndex(name[:0], index)), keydir.Chunks, loc)
+	return c.size*c.last + n, err
+}
+
+// appendChunk appends what there is of a chunk.
+func (s String) appendChunk(dst []byte, c *content, number int) ([]byte, error) {
+	index := keydir.ChunkIndex(c.size, number)
+	loc, ok := c.chunks.LocAt(index)
+	if !ok {
+		return dst, nil
+	}
+	var name [16]byte
+	return s.Txn.Value(dst, s.Key, text(AppendIndex(name[:0], index)), keydir.Chunks, loc)
+}
+
+// appendTo appends the bytes from one position to another, which is not beyond the
+// end, unless the string is cut: there are zeros behind it then.
+func (s String) appendTo(dst []byte, c *content, from, to int) ([]byte, error) {
+	if !c.cut() {
+		held := len(dst)
+		value, err := s.Txn.Value(dst, s.Key, "", keydir.String, c.loc)
+		if err != nil {
+			return dst, err
+		}
+		if from > 0 {
+			copy(value[held:], value[held+from:held+to])
+		}
+		return value[:held+to-from], nil
+	}
+	start := len(dst)
+	dst = slices.Grow(dst, to-from)
+	for from < to {
+		number := from / c.size
+		first, end := from-number*c.size, min(c.size, to-number*c.size)
+		held := len(dst)
+		var err error
+		if dst, err = s.appendChunk(dst, c, number); err != nil {
+			return dst[:start], err
+		}
+		dst = padded(dst, held+end)[:held+end]
+		if first > 0 {
+			dst = dst[:held+copy(dst[held:], dst[held+first:])]
+		}
+		from += end - first
+	}
+	return dst, nil
+}
+
+// padded extends b with zeros to at least n bytes.
+func padded(b []byte, n int) []byte {
+	if held := len(b); held < n {
+		b = slices.Grow(b, n-held)[:n]
+		clear(b[held:])
+	}
+	return b
+}
+
+// visit calls fn for the bytes from one position to another, a piece after the
+// other, until it returns false. A piece is valid during the call.
+func (s String) visit(c *content, from, to int, fn func(part []byte) bool) error {
+	step := to - from
+	if c.cut() {
+		step = c.size
+	}
+	var buf []byte
+	for from < to {
+		end := to
+		if c.cut() {
+			end = min(to, (from/step+1)*step)
+		}
+		var err error
+		if buf, err = s.appendTo(buf[:0], c, from, end); err != nil {
+			return err
+		}
+		if !fn(buf) {
+			return nil
+		}
+		from = end
+	}
+	return nil
+}
+
+// put makes the string value. The deadline stays.
+func (s String) put(value []byte) error {
+	if s.long(len(value)) {
+		_, err := s.Txn.PutChunks(s.Key, value)
+		return err
+	}
+	return s.Txn.PutString(s.Key, value)
+}
+
+// long reports whether a string of that length is cut.
+func (s String) long(length int) bool { return length > oneRecord*s.Txn.ChunkSize() }
+
+// edit writes part over what the string has at an offset, with zeros before it
+// where the string, n bytes long, was shorter. The deadline stays.
+func (s String) edit(c *content, n, offset int, part []byte) error {
+	length := max(n, offset+len(part))
+	if !c.cut() && !s.long(length) {
+		whole, err := s.grown(c, n, length)
+		if err != nil {
+			return err
+		}
+		copy(whole[offset:], part)
+		return s.Txn.PutString(s.Key, whole)
+	}
+	if err := s.split(c, n); err != nil {
+		return err
+	}
+	var buf []byte
+	for len(part) > 0 {
+		number := offset / c.size
+		first := offset - number*c.size
+		k := min(c.size-first, len(part))
+		chunk := part[:k]
+		if k < c.size {
+			var err error
+			if buf, err = s.appendChunk(buf[:0], c, number); err != nil {
+				return err
+			}
+			buf = padded(buf, first+k)
+			copy(buf[first:], chunk)
+			chunk = buf
+		}
+		if err := s.Txn.PutIndex(c.chunks, keydir.ChunkIndex(c.size, number), chunk); err != nil {
+			return err
+		}
+		offset, part = offset+k, part[k:]
+	}
+	return nil
+}
+
+// split cuts a string of n bytes that is one record, or not there, into chunks.
+// If it is empty the caller puts the last chunk.
+func (s String) split(c *content, n int) error {
+	if c.cut() {
+		return nil
+	}
+	whole, err := s.grown(c, n, n)
+	if err != nil {
+		return err
+	}
+	f, err := s.Txn.PutChunks(s.Key, whole)
+	if err != nil {
+		return err
+	}
+	*c = content{exists: true, chunks: f, size: s.Txn.ChunkSize()}
+	return nil
+}
+
+// grown returns a copy of the string, n bytes in one record or none at all,
+// extended with zeros to at least the given length.
+func (s String) grown(c *content, n, length int) ([]byte, error) {
+	length = max(length, n)
+	whole := make([]byte, 0, length)
+	if c.exists {
+		var err error
+		if whole, err = s.Txn.Value(whole, s.Key, "", keydir.String, c.loc); err != nil {
+			return nil, err
+		}
+	}
+	return whole[:length], nil
+}
+
+// fieldChunks executes the operations of a bitfield on a string of length bytes
+// that is cut, or will be, after it has grown to at least need bytes.
+func (s String) fieldChunks(c *content, length, need int, ops []BitfieldOp) ([]BitfieldResult, error) {
+	if err := s.split(c, length); err != nil {
+		return nil, err
+	}
+	p := pieces{s: s, c: c, held: map[int]*piece{}}
+	changed := need > length
+	if changed {
+		p.store(need-1, []byte{0})
+	}
+	results := make([]BitfieldResult, len(ops))
+	for i := range ops {
+		op := ops[i]
+		first := int(op.Offset / 8)
+		op.Offset %= 8
+		data := p.load(first, int(op.Offset+int64(op.Bits)+7)/8)
+		var wrote bool
+		if results[i], wrote = op.apply(data); wrote {
+			p.store(first, data)
+			changed = true
+		}
+	}
+	err := p.flush()
+	if changed {
+		err = told(s.Txn, EventSetBit, s.Key, err)
+	}
+	return results, err
+}
+
+// pieces are the chunks of a string that many small changes touch, kept until all
+// are made, so that each chunk is read and written once.
+type pieces struct {
+	s    String
+	c    *content
+	held map[int]*piece // by number
+	err  error          // first read error
+}
+
+type piece struct {
+	data    []byte
+	changed bool
+}
+
+// at returns the chunk that a position lies in, and where in it.
+func (p *pieces) at(pos int) (*piece, int) {
+	number := pos / p.c.size
+	x := p.held[number]
+	if x == nil {
+		x = new(piece)
+		p.held[number] = x
+		if p.err == nil {
+			x.data, p.err = p.s.appendChunk(nil, p.c, number)
+		}
+	}
+	return x, pos - number*p.c.size
+}
+
+// load returns n bytes from a position on.
+func (p *pieces) load(first, n int) []byte {
+	data := make([]byte, n)
+	for i := range data {
+		if x, at := p.at(first + i); at < len(x.data) {
+			data[i] = x.data[at]
+		}
+	}
+	return data
+}
+
+// store writes bytes from a position on.
+func (p *pieces) store(first int, data []byte) {
+	for i, b := range data {
+		x, at := p.at(first + i)
+		x.data = padded(x.data, at+1)
+		x.data[at], x.changed = b, true
+	}
+}
+
+// flush writes the chunks that have changed.
+func (p *pieces) flush() error {
+	if p.err != nil {
+		return p.err
+	}
+	for _, number := range slices.Sorted(maps.Keys(p.held)) {
+		x := p.held[number]
+		if !x.changed {
+			continue
+		}
+		if err := p.s.Txn.PutIndex(p.c.chunks, keydir.ChunkIndex(p.c.size, number), x.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
