@@ -34,7 +34,7 @@ type rotation struct {
 	sealing *sealing   // nil: none
 	wanted  int        // how many wait for a segment to be ready
 	stopped bool       // the goroutine has ended
-	refused error      // what a step failed with last that is to be tried again
+	refused error      // what the last step failed with, if it is to be tried again when a writer cannot do without it
 	tries   uint64     // how many steps failed like that
 	wake    chan struct{}
 }
@@ -115,7 +115,7 @@ func (l *commitLog) prepareLocked() {
 
 func (l *commitLog) needsReadyLocked() bool {
 	r := &l.rotation
-	return len(r.ready) == 0 && (r.wanted > 0 || l.offset > l.store.opts.SegmentSize/2)
+	return len(r.ready) == 0 && (r.wanted > 0 || r.refused == nil && l.offset > l.store.opts.SegmentSize/2)
 }
 
 func (l *commitLog) wakeRotator() {
@@ -172,6 +172,7 @@ func (l *commitLog) rotateStep() bool {
 	defer l.mu.Unlock()
 	switch {
 	case err == nil:
+		l.rotation.refused = nil
 	case isUndone(err) && !l.store.stopping():
 		l.rotation.refused = err
 		l.rotation.tries++

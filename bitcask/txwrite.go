@@ -232,7 +232,7 @@ func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value 
 		return err
 	}
 	if _, ok := fam.LocAt(index); !ok && fam.Full() {
-		return fmt.Errorf("list of %d elements: %w", fam.Len(), ErrIndexFull)
+		return fmt.Errorf("%d elements: %w", fam.Len(), ErrIndexFull)
 	}
 	t.touch(sp, h, key, fam.Type(), fam)
 	loc, err := t.add(KindElement, fam.Type(), sp, h, key, indexName(index), value)
