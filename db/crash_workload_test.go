@@ -72,16 +72,28 @@ var crashWorkloads = []crashWorkload{
 		}
 	})},
 	{name: "deadlines of fields", change: noRotation, run: life(func(w *stepWorkload) {
-		h := w.store.Hash("h")
-		for i := range 6 {
-			_, err := h.Put("f"+strconv.Itoa(i%3), filler(40*i))
+		for i := range 3 {
+			h, at := w.store.Hash("h"+strconv.Itoa(i%2)), time.UnixMilli(4e12+int64(i))
+			w.step(h.PutWith([]db.Field{{Name: "a", Value: filler(30)}, {Name: "b", Value: filler(20 * i)}}, db.ExpireAt(at)))
+			_, err := h.ExpireFieldsAt(at.Add(time.Second), []string{"a", "c"})
 			w.step(err)
-			_, err = h.ExpireFieldsAt(time.UnixMilli(4e12+int64(i)), []string{"f0", "f" + strconv.Itoa(i%3)})
+			_, err = h.PutAll(db.Field{Name: "b"}, db.Field{Name: "c"})
 			w.step(err)
-			_, err = h.Delete("f" + strconv.Itoa((i+1)%3))
+			_, err = h.ExpireFieldsAt(time.UnixMilli(1), []string{"b"})
+			w.step(err)
+			switch i {
+			case 0:
+				w.step(w.store.Log().SaveIndex())
+			case 1:
+				w.step(mergeEverything(w.store))
+			case 2:
+				w.step(w.store.Key("h0").Rename("h1"))
+			}
+			_, err = h.PersistFields("a")
 			w.step(err)
 		}
-		w.step(mergeEverything(w.store))
+		_, err := w.store.Keyspace().Delete("h0")
+		w.step(err)
 	})},
 	{name: "rotate", change: noHints, run: life(func(w *stepWorkload) {
 		for i := range 12 {

@@ -124,6 +124,10 @@ func (w *stepWorkload) writeRound(i int) {
 		w.step(s.String(key).Put(value, deadline))
 		_, err := s.Hash("hash").Put(key+strconv.Itoa(i), value)
 		w.step(err)
+		if j%2 == 1 {
+			_, err = s.Hash("hash").ExpireFieldsAt(time.UnixMilli(4e12+int64(i)), []string{key + strconv.Itoa(i)})
+			w.step(err)
+		}
 		_, err = s.List("list").PushBack(value, []byte(key))
 		w.step(err)
 		_, err = s.SortedSet("zset").Add(db.Scored{Member: key, Score: float64(i * j)}, db.Scored{Member: "m"})
@@ -136,6 +140,9 @@ func (w *stepWorkload) writeRound(i int) {
 			return err
 		}
 		if _, err := tx.Key("k1").Persist(); err != nil {
+			return err
+		}
+		if _, err := tx.Hash("hash").PersistFields("k1" + strconv.Itoa(i)); err != nil {
 			return err
 		}
 		return tx.Key("hash").Rename("renamed")
