@@ -11,7 +11,7 @@ import (
 
 func init() {
 	modelReads = append(modelReads, opGetBit, opBitCount)
-	modelWrites = append(modelWrites, opSetRange, opSetRange, opSetBit, opSetBit, opStretch)
+	modelWrites = append(modelWrites, opSetRange, opSetRange, opSetBit, opSetBit, opStretch, opStretch, opStretch)
 }
 
 // offset is a position in a string or behind its end.
@@ -92,7 +92,7 @@ func opBitCount(x *modelOp) {
 
 // opStretch sets a string that is longer than most.
 func opStretch(x *modelOp) {
-	key, value := x.key(), strings.Repeat(x.value(), 1+x.rng.IntN(5))
+	key, value := x.key(), strings.Repeat(x.value(), 1+x.rng.IntN(12))
 	if len(value) > 2000 {
 		return
 	}

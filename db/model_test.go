@@ -195,7 +195,7 @@ func (m *modelTest) options() *db.Options {
 		FS: m.disk.fs(), Namespaces: modelNamespaces,
 		Sync:        db.SyncMode(m.rng.IntN(3)),
 		SegmentSize: 2<<10 + m.rng.Int64N(6<<10),
-		ChunkSize:   16 << m.rng.IntN(4),
+		ChunkSize:   16 << (m.rng.IntN(2) * m.rng.IntN(4)),
 		NoMapping:   m.rng.IntN(3) == 0,
 		NoHints:     m.rng.IntN(4) == 0,
 		NoMerge:     m.rng.IntN(2) == 0,
