@@ -61,10 +61,14 @@ func (s *Session) runBatch() bool {
 		s.run(b.requests[0].command, b.requests[0].args)
 		b.done = 1
 	default:
-		from := s.out.Len()
+		from, start := s.out.Len(), s.server.stopwatch()
 		if err := s.guarded(s.batchRun); err != nil {
 			s.failBatch(from, err)
 			b.done = len(b.requests)
+		}
+		s.slow(start, b.requests[0].command, b.requests[0].args, b.done-1)
+		for i := range b.done {
+			s.monitored(b.requests[i].command, b.requests[i].args)
 		}
 		s.out.SetLimit(0)
 		s.call = call{}

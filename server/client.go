@@ -76,6 +76,9 @@ func (c *client) flags() string {
 	if c.kind() == "pubsub" {
 		flags += "P"
 	}
+	if c.subscribed[toCommands].Load() > 0 {
+		flags += "O"
+	}
 	if c.blocked.Load() != nil {
 		flags += "b"
 	}
@@ -90,7 +93,7 @@ func (c *client) flags() string {
 
 // kind is the type that CLIENT LIST and CLIENT KILL select by.
 func (c *client) kind() string {
-	for to := range audiences {
+	for to := range toCommands {
 		if c.subscribed[to].Load() > 0 {
 			return "pubsub"
 		}

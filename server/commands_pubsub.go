@@ -3,6 +3,7 @@ package server
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stavedb/stave/structures"
 )
@@ -171,7 +172,8 @@ func (c *call) channels(to audience) error {
 
 // errUnknownOrArity is what Redis says of a subcommand with too many arguments for it.
 func errUnknownOrArity(c *call) replyError {
-	return errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try PUBSUB HELP.", clip(c.arg(1), maxQuoted))
+	return errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.",
+		clip(c.arg(1), maxQuoted), strings.ToUpper(c.command.parent.Name))
 }
 
 func (c *call) countListeners(to audience) error {

@@ -13,13 +13,23 @@ type tunables struct {
 	maxClients   atomic.Int64
 	idleTimeout  atomic.Int64 // nanoseconds; 0: never
 	clientMemory atomic.Int64 // bytes; 0: no limit
+	slowerThan   atomic.Int64 // microseconds that make a command slow; negative: none is
+	slowMax      atomic.Int64 // entries of SLOWLOG
 }
 
 func (t *tunables) init(o *Options) {
 	t.maxClients.Store(int64(o.MaxClients))
 	t.idleTimeout.Store(int64(o.IdleTimeout))
 	t.clientMemory.Store(o.ClientMemory)
+	t.slowerThan.Store(defaultSlowerThan)
+	t.slowMax.Store(defaultSlowMax)
 }
+
+// The settings of SLOWLOG are Redis's until CONFIG SET changes them.
+const (
+	defaultSlowerThan = 10_000 // microseconds
+	defaultSlowMax    = 128
+)
 
 // tuners read the value of a setting and return what makes it so. Whatever a value may break is not among them: where the data
 // is, what clients may reach, how long a write may take.
@@ -35,6 +45,19 @@ var tuners = map[string]func(v *Server, text string) (apply func(), err error){
 	"timeout": func(v *Server, text string) (func(), error) {
 		n, err := parseSetting(text, 0, math.MaxInt32)
 		return func() { v.tunables.idleTimeout.Store(n * int64(time.Second)) }, err
+	},
+	"slowlog-log-slower-than": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, -1, math.MaxInt64)
+		return func() { v.tunables.slowerThan.Store(n) }, err
+	},
+	"slowlog-max-len": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, 0, math.MaxInt32)
+		return func() {
+			v.slowLog.mu.Lock()
+			defer v.slowLog.mu.Unlock()
+			v.tunables.slowMax.Store(n)
+			v.slowLog.trim(int(n))
+		}, err
 	},
 	"maxmemory-clients": func(v *Server, text string) (func(), error) {
 		n, err := parseMemory(text)

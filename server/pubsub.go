@@ -18,6 +18,7 @@ const (
 	toChannel audience = iota
 	toPattern
 	toShard
+	toCommands // MONITOR: what is executed
 	audiences
 )
 
@@ -25,6 +26,7 @@ const (
 // the same order.
 type hub struct {
 	listening atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
+	monitors  atomic.Int64 // of toCommands
 
 	mu   sync.Mutex // guards subs
 	subs [audiences]map[string]map[*Session]struct{}
@@ -64,6 +66,9 @@ func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	}
 	h.subs[to][name][s] = struct{}{}
 	h.listening.Add(1)
+	if to == toCommands {
+		h.monitors.Add(1)
+	}
 	return true
 }
 
@@ -80,6 +85,9 @@ func (h *hub) unsubscribe(s *Session, to audience, name string) {
 		delete(h.subs[to], name)
 	}
 	h.listening.Add(-1)
+	if to == toCommands {
+		h.monitors.Add(-1)
+	}
 }
 
 // leave takes all subscriptions of a session away.
@@ -103,7 +111,7 @@ func (h *hub) publish(m message) (receivers int) {
 		s.mail.post(s, m)
 		receivers++
 	}
-	if m.to == toShard {
+	if m.to != toChannel {
 		return receivers
 	}
 	for pattern, listeners := range h.subs[toPattern] {
@@ -237,6 +245,9 @@ func (s *Session) deliver() {
 
 func (s *Session) deliverOne(m *message) {
 	switch m.to {
+	case toCommands:
+		s.out.Simple(m.payload)
+		return
 	case toPattern:
 		s.out.Push(4)
 		s.out.BulkString("pmessage")

@@ -26,6 +26,7 @@ type Server struct {
 	tunables tunables
 	hub      hub
 	notifier notifier
+	slowLog  slowLog
 
 	mu      sync.Mutex         // guards clients and errors
 	clients map[int64]*Session // connected, by id

@@ -259,10 +259,13 @@ func (s *Session) run(command *Command, args [][]byte) {
 	from := s.out.Len()
 	s.call = call{session: s, command: command, args: args, out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
+	start := s.server.stopwatch()
 	err := s.guarded(s.beginCall)
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}
+	s.slow(start, command, args, 0)
+	s.monitored(command, args)
 	s.finish(command, from, err)
 	s.deliver()
 }

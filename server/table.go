@@ -31,6 +31,7 @@ const (
 	dangerous          // category only: can hurt a production store
 	keyspace           // runs on the keyspace as a whole, not on keys it names
 	connectionCategory // category "connection", whatever the group
+	adminCategory      // category "admin", without the flag
 )
 
 var flagNames = []string{
@@ -118,7 +119,7 @@ func init() {
 		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
-		blockingCommands, watchCommands, geoCommands, pubSubCommands,
+		blockingCommands, watchCommands, geoCommands, pubSubCommands, operatorCommands,
 		transferCommands, objectCommands, sortCommands,
 	} {
 		Commands = append(Commands, group...)
@@ -312,7 +313,7 @@ func (c *Command) Categories() []string {
 		add(string(c.Group), true)
 	}
 	add("pubsub", c.Flags&PubSub != 0)
-	add("admin", c.Flags&Admin != 0)
+	add("admin", c.Flags&(Admin|adminCategory) != 0)
 	add("fast", c.Flags&Fast != 0)
 	add("slow", c.Flags&Fast == 0)
 	add("blocking", c.Flags&Blocking != 0)

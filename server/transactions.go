@@ -151,7 +151,10 @@ func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 	}
 	stats := &s.server.commands[r.command.index]
 	stats.calls.Add(1)
+	start := s.server.stopwatch()
 	failed, err := s.step(&inner, limit)
+	s.slow(start, r.command, r.args, 0)
+	s.monitored(r.command, r.args)
 	if failed {
 		stats.failed.Add(1)
 	}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+	"time"
+)
+
+var monitorCommand = &Command{
+	Name: "monitor", Arity: 1, Flags: Admin | NoScript | Loading | Stale, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Shows each command that the server executes, until the connection ends or is reset.", run: monitorRun,
+}
+
+func monitorRun(c *call) error {
+	if c.queued {
+		return replyError("ERR MONITOR isn't allowed for DENY BLOCKING client")
+	}
+	c.session.server.hub.subscribe(c.session, toCommands, "")
+	return c.ok()
+}
+
+// monitored shows a command to those who watch, after it has run, as Redis does. Those for operators may carry secrets.
+func (s *Session) monitored(command *Command, args [][]byte) {
+	v := s.server
+	if v.hub.monitors.Load() == 0 || command.Flags&(Admin|SkipMonitor) != 0 {
+		return
+	}
+	now := time.Now()
+	line := fmt.Appendf(nil, "%d.%06d [%d %s]", now.Unix(), now.Nanosecond()/1000, s.namespace, s.client.remote)
+	for _, arg := range args {
+		line = append(line, ' ')
+		line = appendQuoted(line, arg)
+	}
+	v.hub.publish(message{to: toCommands, payload: string(line)})
+}
+
+// appendQuoted appends bytes in quotes, as redis-cli would read them.
+func appendQuoted(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	for _, b := range text {
+		switch b {
+		case '\\', '"':
+			dst = append(dst, '\\', b)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case '\a':
+			dst = append(dst, '\\', 'a')
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		default:
+			if b < ' ' || b > '~' {
+				dst = fmt.Appendf(dst, "\\x%02x", b)
+			} else {
+				dst = append(dst, b)
+			}
+		}
+	}
+	return append(dst, '"')
+}

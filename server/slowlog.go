@@ -1,0 +1,156 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// slowLog keeps the last commands that took long: the time of their execution, without that of waiting for input, for other
+// clients to push something, or for the disk to have a commit.
+type slowLog struct {
+	mu      sync.Mutex // guards the rest
+	entries []slowEntry
+	next    int64 // id of the next entry
+}
+
+type slowEntry struct {
+	id       int64
+	at       time.Time
+	took     time.Duration
+	args     []string
+	from     string
+	fromName string
+}
+
+// Bounds of what an entry repeats of a command, as in Redis.
+const (
+	slowArgs     = 32
+	slowArgBytes = 128
+)
+
+// clipped is what an entry keeps of the arguments; more says how many commands came with this one.
+func clipped(args [][]byte, more int) []string {
+	kept := make([]string, 0, min(len(args), slowArgs)+1)
+	for i, arg := range args {
+		if i == slowArgs-1 && len(args) > slowArgs {
+			kept = append(kept, fmt.Sprintf("... (%d more arguments)", len(args)-i))
+			break
+		}
+		if len(arg) > slowArgBytes {
+			kept = append(kept, fmt.Sprintf("%s... (%d more bytes)", arg[:slowArgBytes], len(arg)-slowArgBytes))
+		} else {
+			kept = append(kept, string(arg))
+		}
+	}
+	if more > 0 {
+		kept = append(kept, fmt.Sprintf("... (%d more commands of a pipeline)", more))
+	}
+	return kept
+}
+
+// stopwatch is the moment from which an execution counts, the zero time if nobody wants to know how long it takes.
+func (v *Server) stopwatch() (start time.Time) {
+	if v.tunables.slowerThan.Load() >= 0 {
+		start = time.Now()
+	}
+	return start
+}
+
+// slow notes an execution that took long. more is how many commands ran with this one and cannot be told apart from it.
+func (s *Session) slow(start time.Time, command *Command, args [][]byte, more int) {
+	if start.IsZero() || command.Flags&SkipSlowlog != 0 {
+		return
+	}
+	v := s.server
+	took, limit := time.Since(start), v.tunables.slowerThan.Load()
+	if limit < 0 || took < time.Duration(limit)*time.Microsecond {
+		return
+	}
+	l := &v.slowLog
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, slowEntry{
+		id: l.next, at: time.Now(), took: took, args: clipped(args, more), from: s.client.remote, fromName: *s.client.name.Load(),
+	})
+	l.next++
+	l.trim(int(v.tunables.slowMax.Load()))
+}
+
+// trim drops the oldest entries. The mutex is held.
+func (l *slowLog) trim(most int) {
+	if n := len(l.entries) - most; n > 0 {
+		clear(l.entries[:n])
+		l.entries = l.entries[n:]
+	}
+}
+
+var slowlogCommand = &Command{
+	Name: "slowlog", Arity: -2, Group: GroupServer, Since: "2.2.12", Complexity: "Depends on the subcommand",
+	Summary: "A container for commands about what took long.",
+	Subcommands: []*Command{
+		{
+			Name: "slowlog|get", Arity: -2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(n), n being the number of entries returned",
+			Summary: "Returns the last commands that took long, the newest first.", Syntax: "[count]", run: slowlogGet,
+		},
+		{
+			Name: "slowlog|len", Arity: 2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(1)",
+			Summary: "Returns how many such commands are kept.",
+			run: func(c *call) error {
+				l := &c.session.server.slowLog
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return c.int(len(l.entries), nil)
+			},
+		},
+		{
+			Name: "slowlog|reset", Arity: 2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(1)", Summary: "Forgets them.",
+			run: func(c *call) error {
+				l := &c.session.server.slowLog
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.entries = nil
+				return c.ok()
+			},
+		},
+		{
+			Name: "slowlog|help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			run: containerHelp,
+		},
+	},
+}
+
+func slowlogGet(c *call) error {
+	count := int64(10)
+	if len(c.args) > 3 {
+		return errUnknownOrArity(c)
+	}
+	if len(c.args) == 3 {
+		var ok bool
+		if count, ok = parseInt(c.arg(2)); !ok || count < -1 {
+			return replyError("ERR count should be greater than or equal to -1")
+		}
+	}
+	l := &c.session.server.slowLog
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.entries)
+	if count >= 0 {
+		n = int(min(int64(n), count))
+	}
+	c.out.Array(n)
+	for i := range n {
+		e := &l.entries[len(l.entries)-1-i]
+		c.out.Array(6)
+		c.out.Int(e.id)
+		c.out.Int(e.at.Unix())
+		c.out.Int(e.took.Microseconds())
+		c.out.Array(len(e.args))
+		for _, arg := range e.args {
+			c.out.BulkString(arg)
+		}
+		c.out.BulkString(e.from)
+		c.out.BulkString(e.fromName)
+	}
+	return nil
+}

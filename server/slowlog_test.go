@@ -1,0 +1,118 @@
+package server_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server"
+)
+
+// operatorScripts are conversations as scripts has them. Moments and addresses are taken out of what is compared.
+var operatorScripts = map[string]string{
+	"monitor": `
+		a: MONITOR
+		b: SET k v
+		a: <
+		b: GET none
+		a: <
+		b: SELECT 2
+		a: <
+		b: CONFIG GET port
+		b: MULTI
+		a: <
+		b: SET k w
+		b: INCR k
+		b: EXEC
+		a: <
+		a: <
+		a: <
+		a: RESET
+		b: PING`,
+	"slow commands": `
+		a: CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 2
+		a: SLOWLOG RESET
+		a: PING
+		a: GET k
+		a: ECHO x
+		a: SLOWLOG LEN
+		a: CONFIG SET slowlog-log-slower-than -1
+		a: CONFIG GET slowlog-*
+		a: SLOWLOG GET 0
+		a: SLOWLOG GET -2
+		a: SLOWLOG GET x
+		a: SLOWLOG GET 1 2
+		a: CONFIG SET slowlog-log-slower-than -2
+		a: SLOWLOG RESET
+		a: SLOWLOG GET
+		a: SLOWLOG NOPE
+		a: CONFIG SET slowlog-max-len 128 slowlog-log-slower-than 10000`,
+	"role and latency": `
+		a: ROLE
+		a: LATENCY LATEST
+		a: LATENCY HISTORY command
+		a: LATENCY RESET
+		a: LATENCY GRAPH command
+		a: LOLWUT VERSION x
+		a: MULTI
+		a: MONITOR
+		a: EXEC`,
+}
+
+func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
+	redis := startRedis(t)
+	address := redis.conn.RemoteAddr().String()
+	unlike := regexp.MustCompile(`\d+\.\d+ \[(\d+) [^\]]*\]`)
+	for name, script := range operatorScripts {
+		t.Run(name, func(t *testing.T) {
+			if _, err := redis.do([]string{"flushall"}); err != nil {
+				t.Fatal(err)
+			}
+			theirs := talk(t, address, script)
+			ours := talk(t, serveUnix(t), script)
+			for i := range ours {
+				if a, b := unlike.ReplaceAllString(ours[i], "$1"), unlike.ReplaceAllString(theirs[i], "$1"); a != b {
+					t.Errorf("stave %s, redis %s", a, b)
+				}
+			}
+		})
+	}
+}
+
+// TestSlowlog looks at what an entry says.
+func TestSlowlog(t *testing.T) {
+	s := server.New(openStore(t), nil).NewSession()
+	peer := &stavePeer{s}
+	do := func(args ...string) resp.Reply {
+		t.Helper()
+		reply, err := peer.do(args)
+		if err != nil || reply.IsError() {
+			t.Fatal(args, reply, err)
+		}
+		return reply
+	}
+	do("CLIENT", "SETNAME", "me")
+	do("CONFIG", "SET", "slowlog-log-slower-than", "0")
+	do(append([]string{"RPUSH", "list", strings.Repeat("x", 200)}, strings.Fields(strings.Repeat("y ", 60))...)...)
+	entry := do("SLOWLOG", "GET", "1").Items[0]
+	args := texts(entry.Items[3])
+	if len(entry.Items) != 6 || len(args) != 32 || args[0] != "RPUSH" || args[2] != strings.Repeat("x", 128)+"... (72 more bytes)" || args[31] != "... (32 more arguments)" {
+		t.Errorf("%q", args)
+	}
+	if entry.Items[1].Int == 0 || string(entry.Items[5].Text) != "me" {
+		t.Errorf("at %d by %s", entry.Items[1].Int, entry.Items[5].Text)
+	}
+	do("MULTI")
+	do("SET", "k", "v")
+	do("EXEC")
+	if args := texts(do("SLOWLOG", "GET", "1").Items[0].Items[3]); fmt.Sprint(args) != "[SET k v]" {
+		t.Errorf("behind EXEC: %q", args)
+	}
+	s.Feed([]byte("GET a\r\nGET b\r\nGET c\r\n"))
+	s.Flushed(len(s.Output()))
+	if args := texts(do("SLOWLOG", "GET", "1").Items[0].Items[3]); fmt.Sprint(args) != "[GET a ... (2 more commands of a pipeline)]" {
+		t.Errorf("behind a pipeline: %q", args)
+	}
+}
