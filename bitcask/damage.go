@@ -179,7 +179,7 @@ func (fr *frames) mended() ([]entry, bool) {
 		return ok
 	}
 	whole := parse()
-	if !whole && !anyBit(head, parse) || h.footer {
+	if !whole && !anyBit(head, parse) {
 		return nil, false
 	}
 	raw, err := fr.window(int64(h.size))
@@ -188,11 +188,26 @@ func (fr *frames) mended() ([]entry, bool) {
 	}
 	raw = slices.Clone(raw)
 	copy(raw, head)
+	if h.footer {
+		return nil, fr.mendFooter(raw, &h)
+	}
 	if whole && !fr.mendRecord(raw, &h) {
 		return nil, false
 	}
 	entries, _, ok, err := fr.take(raw, &h)
 	return entries, ok && err == nil
+}
+
+// mendFooter ends the frames at a footer that a crash kept from being listed, and that verifies but for a bit.
+func (fr *frames) mendFooter(raw []byte, h *frameHeader) bool {
+	body := raw[frameHeaderSize:]
+	verify := func() bool { return h.sum == fr.sg.seal.sum(uint32(fr.pos)+frameHeaderSize, body) }
+	if !verify() && !anyBit(body, verify) {
+		return false
+	}
+	fr.footer = true
+	fr.pos += int64(h.size)
+	return true
 }
 
 // mendRecord flips a bit of the first record of a frame that does not verify, so that the frame does.

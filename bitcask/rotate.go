@@ -126,7 +126,8 @@ func (l *commitLog) wakeRotator() {
 }
 
 // rotateLoop is the goroutine that seals and makes segments. What is being
-// sealed when the store closes is sealed still.
+// sealed when the store closes is sealed still, unless the disk is full: then the
+// next Open seals it.
 func (l *commitLog) rotateLoop() {
 	for !l.stopRotator() {
 		select {
@@ -143,7 +144,7 @@ func (l *commitLog) rotateLoop() {
 func (l *commitLog) stopRotator() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rotation.stopped = l.store.stopping() && l.rotation.sealing == nil
+	l.rotation.stopped = l.store.stopping() && (l.rotation.sealing == nil || l.rotation.refused != nil)
 	if l.rotation.stopped {
 		l.changed.Broadcast()
 	}
@@ -173,12 +174,10 @@ func (l *commitLog) rotateStep() bool {
 	switch {
 	case err == nil:
 		l.rotation.refused = nil
-	case isUndone(err) && !l.store.stopping():
+	case isUndone(err):
 		l.rotation.refused = err
 		l.rotation.tries++
 		l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
-	case isUndone(err):
-		l.failLocked(errors.New(err.Error())) // the store closes: there is no other try
 	default:
 		l.failLocked(err)
 	}

@@ -165,16 +165,15 @@ func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int)
 	}
 	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name}
 	_, err = f.WriteAt(encodeSegmentHeader(store, id, false), 0)
-	again := passing(err)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
 		err = fs.SyncDir(dir)
-		again = noDescriptors(err)
 	}
 	if err != nil {
-		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !again {
+		// A sync that failed is not made again: the file goes, and another one comes.
+		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !passing(err) {
 			return nil, errors.Join(err, left)
 		}
 		return nil, undone{err}
