@@ -20,6 +20,7 @@ type party struct {
 	stave   *stavePeer
 	redis   *redisPeer
 	waiting []string   // the command that waits on both; nil for none
+	multi   bool       // between MULTI and EXEC
 	queued  [][]string // since MULTI
 }
 
@@ -89,8 +90,9 @@ func (p *parties) play(turns []turn) (difference string, at int) {
 		return d, 0
 	}
 	for i, one := range turns {
-		if p.list[one.client].waiting != nil {
-			continue // it can say nothing
+		who := p.list[one.client]
+		if who.waiting != nil || who.multi && slices.ContainsFunc(one.commands, expiresSoon) {
+			continue // it can say nothing; the time may be over before the transaction is
 		}
 		if d := p.take(one); d != "" {
 			return fmt.Sprintf("client %d, %.500q: %s", one.client, one.commands, d), i + 1
@@ -108,7 +110,7 @@ func (p *parties) take(one turn) string {
 	if err := who.stave.send(one.commands); err != nil {
 		return err.Error()
 	}
-	soon := slices.ContainsFunc(slices.Concat(who.queued, one.commands), expiresSoon)
+	soon := slices.ContainsFunc(one.commands, expiresSoon)
 	p.compared += len(one.commands)
 	if who.stave.session.Blocked() {
 		who.waiting = one.commands[0] // those that wait come alone
@@ -173,7 +175,7 @@ func (one *party) compare(args []string, ours, theirs resp.Reply) string {
 	case string(theirs.Text) == "QUEUED":
 		one.queued = append(one.queued, args)
 	case name == "exec" || name == "discard" || name == "multi" && !theirs.IsError():
-		one.queued = nil
+		one.queued, one.multi = nil, name == "multi"
 	}
 	if name == "exec" && theirs.Kind == resp.Array && !theirs.Null {
 		return diffExec(queued, ours, theirs)

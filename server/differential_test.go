@@ -165,8 +165,8 @@ func (p *pair) mannerOf(name string, args []string) manner {
 	switch {
 	case waitsLong(name, args) || unlike70(name, args) || endless(name, args) || timeToLive(args) > 0 && !expiresSoon(args):
 		return notAtAll
-	case name == "swapdb" && p.multi:
-		return notAtAll // see docs/COMMANDS.md
+	case p.multi && (name == "swapdb" || expiresSoon(args)):
+		return notAtAll // see docs/COMMANDS.md; the time may be over before the transaction is
 	case special[name] != nil || isLex(name, args) || storesDistances(name, args):
 		if p.multi {
 			return notAtAll // what it depends on cannot be asked for, nor chance be taken back
@@ -246,7 +246,6 @@ func (p *pair) compare(args []string, ours, theirs resp.Reply) string {
 	}
 	queued := p.track(name, args, theirs)
 	if name == "exec" && theirs.Kind == resp.Array && !theirs.Null {
-		soon = slices.ContainsFunc(queued, expiresSoon)
 		for i, item := range theirs.Items {
 			p.count(queued[i], item)
 		}
