@@ -64,7 +64,14 @@ func applyItems(tx *db.Tx, rec *record, items []item) error {
 	return err
 }
 
+// applyDeadline gives the key and its fields their deadlines. Fields whose time
+// has come are deleted again.
 func applyDeadline(tx *db.Tx, rec *record) error {
+	for _, f := range rec.timed {
+		if _, err := tx.Hash(rec.key).ExpireFieldsAt(time.UnixMilli(f.expireAt), []string{f.name}); err != nil {
+			return err
+		}
+	}
 	if rec.expireAt == 0 || rec.kind != "string" && len(rec.items) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/stavedb/stave/db"
@@ -235,6 +236,38 @@ func (e *exporter) hash(h db.Hash) error {
 		}
 	}
 	e.buf = append(e.buf, closing...)
+	return e.fieldDeadlines(h, fields, opening == `,"value":{`)
+}
+
+// fieldDeadlines writes those that there are, in the form of the value.
+func (e *exporter) fieldDeadlines(h db.Hash, fields []string, object bool) error {
+	deadlines, err := h.FieldDeadlines(fields...)
+	if err != nil {
+		return err
+	}
+	before, between, behind, closing := `,"field_expire_at_ms":{`, ":", "", "}"
+	if !object {
+		before, between, behind, closing = `,"field_expire_at_ms":[[`, ",", "]", "]"
+	}
+	some := false
+	for i, d := range deadlines {
+		if d.At.IsZero() {
+			continue
+		}
+		e.buf = append(appendBytes(append(e.buf, before...), fields[i]), between...)
+		e.buf = append(strconv.AppendInt(e.buf, d.At.UnixMilli(), 10), behind...)
+		if err := e.spill(flushBytes); err != nil {
+			return err
+		}
+		if some = true; object {
+			before = ","
+		} else {
+			before = ",["
+		}
+	}
+	if some {
+		e.buf = append(e.buf, closing...)
+	}
 	return nil
 }
 

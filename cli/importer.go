@@ -44,9 +44,10 @@ func importCommand(t *terminal) *cli.Command {
    {"key":"board","type":"zset","value":[["Ada",1.5],["Bob","inf"]]}
 
 It replaces whatever the key held. "ttl_ms" counts from now, "expire_at_ms" is a
-Unix time in milliseconds, "db" is the namespace. Bytes that are not UTF-8 stand
-in "keyB64" and "valueB64", or as {"b64":"..."} wherever a collection has a
-string; a hash can be an array of [field, value] pairs too.
+Unix time in milliseconds, "field_expire_at_ms" has those of the fields of a hash,
+"db" is the namespace. Bytes that are not UTF-8 stand in "keyB64" and "valueB64",
+or as {"b64":"..."} wherever a collection has a string; a hash, and the deadlines
+of its fields, can be an array of pairs too.
 
 Any other line is a command as in the shell: SET greeting "hello world". Blank
 lines and lines that start with # are skipped.

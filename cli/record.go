@@ -9,12 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stavedb/stave/db"
 )
 
 // A record is one key as a line of JSON carries it, in both directions:
 //
 //	{"key":"greeting","type":"string","value":"hi"}
 //	{"key":"user:1","type":"hash","value":{"name":"Ada"},"expire_at_ms":1900000000000}
+//	{"key":"user:2","type":"hash","value":{"name":"Bob","code":"7"},"field_expire_at_ms":{"code":1900000000000}}
 //	{"key":"jobs","type":"list","value":["a","b"]}
 //	{"key":"tags","type":"set","value":["x","y"]}
 //	{"key":"board","type":"zset","value":[["Ada",1.5],["Bob","inf"]]}
@@ -22,7 +25,7 @@ import (
 //
 // Wherever a string within a value is not UTF-8 it is {"b64":"..."} instead. A
 // hash with such a field name is an array of [field, value] pairs, since the
-// name of a JSON member must be text.
+// name of a JSON member must be text, and so are the deadlines of its fields.
 type record struct {
 	db       int
 	key      string
@@ -30,6 +33,13 @@ type record struct {
 	value    string // string
 	items    []item // the four collections
 	expireAt int64  // deadline in Unix milliseconds; 0: none
+	timed    []timedField
+}
+
+// A timedField is a field of a hash that has a deadline.
+type timedField struct {
+	name     string
+	expireAt int64 // Unix milliseconds
 }
 
 // An item is one element of a collection: a hash field (name, value), a list
@@ -70,10 +80,11 @@ const (
 	memberValueB64
 	memberTTL
 	memberExpireAt
+	memberFieldExpireAt
 	memberCount
 )
 
-var memberNames = [memberCount]string{"db", "key", "keyB64", "type", "value", "valueB64", "ttl_ms", "expire_at_ms"}
+var memberNames = [memberCount]string{"db", "key", "keyB64", "type", "value", "valueB64", "ttl_ms", "expire_at_ms", "field_expire_at_ms"}
 
 // members are the members of one object, each as it was written; nil if it is
 // not there.
@@ -214,7 +225,68 @@ func (rec *record) readValue(m *members) (err error) {
 	if err == nil && rec.kind != "list" {
 		err = rec.checkUnique()
 	}
+	if err == nil && m[memberFieldExpireAt] != nil {
+		err = rec.readFieldDeadlines(m.reader(memberFieldExpireAt))
+	}
 	return err
+}
+
+// readFieldDeadlines reads an object, or an array of [field, deadline] pairs, of
+// fields that the value has.
+func (rec *record) readFieldDeadlines(r *jsonReader) (err error) {
+	if rec.kind != "hash" {
+		return fmt.Errorf("field_expire_at_ms is for hashes, not for a %s", rec.kind)
+	}
+	const what = "an object or an array of pairs as field_expire_at_ms"
+	if r.next() == '[' {
+		err = r.array(what, func() error { return rec.addTimed(r.deadlinePair()) })
+	} else {
+		err = r.object(what, func(name string) error {
+			ms, err := r.integer("the deadline of a field")
+			return rec.addTimed(timedField{name, ms}, err)
+		})
+	}
+	if err != nil || len(rec.timed) == 0 {
+		return err
+	}
+	fields := make(map[string]bool, len(rec.items))
+	for _, it := range rec.items {
+		fields[it.name] = true
+	}
+	for _, f := range rec.timed {
+		if !fields[f.name] {
+			return fmt.Errorf("%q has a deadline, but stands not in the hash, or has two", clip(f.name, 40))
+		}
+		delete(fields, f.name)
+	}
+	return nil
+}
+
+// addTimed appends one deadline unless reading it failed.
+func (rec *record) addTimed(f timedField, err error) error {
+	if err == nil && (f.expireAt <= 0 || f.expireAt > db.LastFieldDeadline.UnixMilli()) {
+		err = fmt.Errorf("the deadline of a field must not be %d", f.expireAt)
+	}
+	if err == nil {
+		rec.timed = append(rec.timed, f)
+	}
+	return err
+}
+
+func (r *jsonReader) deadlinePair() (f timedField, err error) {
+	if err = r.take('[', "a [field, deadline] pair"); err != nil {
+		return f, err
+	}
+	if f.name, err = r.bytes("a hash field"); err != nil {
+		return f, err
+	}
+	if err = r.take(',', "',' and a deadline"); err != nil {
+		return f, err
+	}
+	if f.expireAt, err = r.integer("the deadline of a field"); err != nil {
+		return f, err
+	}
+	return f, r.take(']', "the end of a [field, deadline] pair")
 }
 
 // add appends one element unless reading it failed.
