@@ -87,6 +87,27 @@ func ExampleHash_All() {
 	// name: Ada
 }
 
+// A field may have a deadline of its own.
+func ExampleHash_ExpireFields() {
+	store := example()
+	defer store.Close()
+
+	login := store.Hash("login:1")
+	check(login.PutWith([]db.Field{{Name: "code", Value: []byte("1815")}}, db.TTL(5*time.Minute)))
+	_, err := login.Put("user", []byte("Ada"))
+	check(err)
+	results, err := login.ExpireFields(time.Hour, []string{"code", "none"}, db.ExpireIfSooner)
+	check(err)
+	fmt.Println(results[0] == db.FieldUnchanged, results[1] == db.FieldMissing)
+
+	ttls, err := login.FieldTTLs("user", "none")
+	check(err)
+	fmt.Println(ttls[0] == db.NoTTL, ttls[1] == db.NoField)
+	// Output:
+	// true true
+	// true true
+}
+
 func ExampleList() {
 	store := example()
 	defer store.Close()

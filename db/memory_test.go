@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/db"
 )
@@ -52,6 +53,13 @@ var memoryLoads = []struct {
 			}
 			return nil
 		})
+	}},
+	{"hash field with a deadline, 10 bytes, one big hash", 28 + 64, func(s *db.Store, from, to int) error {
+		var fields []db.Field
+		for i := from; i < to; i++ {
+			fields = append(fields, db.Field{Name: tenBytes(i), Value: eightBytes(i)})
+		}
+		return s.Hash("hash").PutWith(fields, db.ExpireAt(time.UnixMilli(4e12+int64(from))))
 	}},
 	{"zset member, 10 bytes", 64, func(s *db.Store, from, to int) error {
 		var members []db.Scored

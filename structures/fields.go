@@ -153,8 +153,8 @@ func (v *fields) persist(field string) error {
 
 // expire gives a field that exists a deadline.
 func (v *fields) expire(field string, ms int64) error {
-	if err := v.hash.Txn.SetFieldDeadline(v.all, field, ms); err != nil {
-		return err
+	if err := v.hash.Txn.SetFieldDeadline(v.all, field, ms); err != nil || v.deadlines.Valid() {
+		return err // no more of them have passed than had before
 	}
 	return v.look()
 }
