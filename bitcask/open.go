@@ -189,7 +189,7 @@ func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
-	now, _, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, nil)
+	now, _, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, s.passing()) // mended as before
 	if err != nil {
 		return false
 	}
