@@ -79,6 +79,30 @@ func TestReadDamaged(t *testing.T) {
 	}
 }
 
+// TestSalvageNamesWhatOneBitTook salvages a log without hints: whose the damaged record was is known all the same.
+func TestSalvageNamesWhatOneBitTook(t *testing.T) {
+	files := damagedStore(t)
+	const segment = "000000001.data"
+	files[segment][bytes.Index(files[segment], []byte("value of a"))] ^= 1
+	fs := restore(t, files)
+	result, err := bitcask.Salvage(context.Background(), "d", "new", &bitcask.Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lost := result.Lost; len(lost) != 1 || lost[0].Key != "a" || !lost[0].Named || !lost[0].Stale {
+		t.Errorf("lost: %v", lost)
+	}
+	s, err := bitcask.Open("new", &bitcask.Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, s, "a", "older")
+	want(t, s, "c", "in a batch, too")
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func damageOptions(fs *vfs.Mem) *bitcask.Options {
 	return &bitcask.Options{FS: fs, Sync: bitcask.SyncAlways, NoIndex: true, NoHints: true}
 }

@@ -128,6 +128,9 @@ func (src *salvageSource) walk() ([]entry, error) {
 		if torn, err := src.torn(); torn || err != nil {
 			return nil, cmp.Or(err, io.EOF)
 		}
+		if entries, ok := fr.mended(); ok {
+			return entries, nil // what is damaged in it is seen when it is read, and its key is known
+		}
 		if entries, err = src.within(); err == nil && fr.pos == at {
 			err = src.skip(bad.reason)
 		}
