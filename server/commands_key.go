@@ -284,7 +284,7 @@ func flushdbCommand(c *call) error {
 	}
 	var err error
 	if c.tx != nil {
-		err = deleteAll(c.tx)
+		err = c.tx.Flush()
 	} else {
 		err = c.session.space.Flush()
 	}
@@ -307,24 +307,13 @@ func flushallCommand(c *call) error {
 	for n := range c.session.server.store.Namespaces() {
 		tx, err := c.tx.Use(n)
 		if err == nil {
-			err = deleteAll(tx)
+			err = tx.Flush()
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return c.ok()
-}
-
-// deleteAll is a flush within EXEC. It goes key by key, because a transaction has to be able to take it back: O(n), where
-// the flush outside is O(1).
-func deleteAll(tx *db.Tx) error {
-	keys, err := tx.Keyspace().Keys("*")
-	if err != nil {
-		return err
-	}
-	_, err = tx.Keyspace().Delete(keys...)
-	return err
 }
 
 // now is the moment of the command in Unix milliseconds: the transaction's, where there is one.
@@ -354,11 +343,8 @@ func containerHelp(c *call) error {
 	return nil
 }
 
-// swapdbCommand is SWAPDB. It is one record of its own in the log, so it cannot be part of a transaction.
+// swapdbCommand is SWAPDB: one small record of its own in the log, or within EXEC a move of all keys.
 func swapdbCommand(c *call) error {
-	if c.queued {
-		return replyError("ERR SWAPDB is not possible inside MULTI")
-	}
 	var index [2]int
 	for i, which := range []string{"first", "second"} {
 		n, ok := parseInt(c.arg(i + 1))
@@ -370,7 +356,13 @@ func swapdbCommand(c *call) error {
 	if min(index[0], index[1]) < 0 || max(index[0], index[1]) >= c.session.server.databases() {
 		return errDBIndex
 	}
-	if err := c.session.server.store.Swap(index[0], index[1]); err != nil {
+	var err error
+	if c.tx != nil {
+		err = c.tx.Swap(index[0], index[1])
+	} else {
+		err = c.session.server.store.Swap(index[0], index[1])
+	}
+	if err != nil {
 		return err
 	}
 	return c.ok()

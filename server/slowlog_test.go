@@ -39,7 +39,8 @@ var operatorScripts = map[string]string{
 		a: ECHO x
 		a: SLOWLOG LEN
 		a: CONFIG SET slowlog-log-slower-than -1
-		a: CONFIG GET slowlog-*
+		a: CONFIG GET slowlog-max-len
+		a: CONFIG GET slowlog-log-slower-than
 		a: SLOWLOG GET 0
 		a: SLOWLOG GET -2
 		a: SLOWLOG GET x
@@ -49,6 +50,47 @@ var operatorScripts = map[string]string{
 		a: SLOWLOG GET
 		a: SLOWLOG NOPE
 		a: CONFIG SET slowlog-max-len 128 slowlog-log-slower-than 10000`,
+	"whole databases within a transaction": `
+		a: SET k zero
+		a: RPUSH l a b
+		a: SELECT 1
+		a: SET k one PX 100000
+		a: HSET h f v
+		a: SELECT 0
+		b: WATCH h
+		c: ~BLPOP new 0
+		d: SELECT 1
+		d: ~BLPOP l 0
+		a: MULTI
+		a: SWAPDB 0 1
+		a: GET k
+		a: PERSIST k
+		a: LLEN l
+		a: SET n v
+		a: SWAPDB 1 0
+		a: DBSIZE
+		a: SWAPDB 0 1
+		a: SWAPDB 0 0
+		a: SWAPDB 0 99
+		a: EXEC
+		a: DBSIZE
+		d: <
+		b: MULTI
+		b: GET h
+		b: EXEC
+		a: HGET h f
+		a: SELECT 1
+		a: GET k
+		a: GET n
+		a: LRANGE l 0 -1
+		a: MULTI
+		a: FLUSHDB
+		a: RPUSH l z
+		a: EXEC
+		a: DBSIZE
+		a: SELECT 0
+		a: LPUSH new x
+		c: <`,
 	"role and latency": `
 		a: ROLE
 		a: LATENCY LATEST

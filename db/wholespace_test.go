@@ -1,0 +1,93 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// whole is all that two namespaces hold, with what lives for an hour or so.
+func whole(t *testing.T, s *db.Store) (text [2]string) {
+	t.Helper()
+	for ns := range text {
+		view := ok[*db.Store](t)(s.Use(ns))
+		keys := ok[[]string](t)(view.Keyspace().Keys("*"))
+		slices.Sort(keys)
+		for _, key := range keys {
+			deadline := ok[time.Time](t)(view.Key(key).Deadline())
+			text[ns] += fmt.Sprintf("%s: %s %d\n", key, content(t, view, key), deadline.UnixMilli())
+		}
+		var ordered []string
+		var err error
+		for key := range view.Keyspace().Range(db.KeyRange{}, &err) {
+			ordered = append(ordered, key)
+		}
+		must(t, err)
+		equal(t, "keys in order", strings.Join(ordered, " "), strings.Join(keys, " "))
+		equal(t, "keys", view.Len(), len(keys))
+	}
+	return text
+}
+
+// TestSwapAndFlushWithinTransaction has both, committed, taken back, after other writes and before others, and after a new start.
+func TestSwapAndFlushWithinTransaction(t *testing.T) {
+	files := vfs.NewMem()
+	openIt := func() *db.Store { return ok[*db.Store](t)(db.Open("store", &db.Options{FS: files, OrderedKeys: true})) }
+	s := openIt()
+	other := ok[*db.Store](t)(s.Use(1))
+	for _, key := range oneOfEach(t, s) {
+		ok[bool](t)(s.Key(key).Expire(time.Hour))
+	}
+	ok[int](t)(other.List("string").PushBack([]byte("a list here")))
+	must(t, other.String("hash").Put([]byte("a string here"), db.TTL(2*time.Hour)))
+	must(t, other.String("only here").Put(nil))
+	ok[bool](t)(other.Hash("fields").Put("f", nil))
+	ok[[]db.FieldResult](t)(other.Hash("fields").ExpireFields(time.Hour, []string{"f"}))
+	before := whole(t, s)
+
+	no := errors.New("no")
+	err := s.Update(func(tx *db.Tx) error {
+		must(t, tx.Swap(0, 1))
+		must(t, tx.String("string").Put(nil))
+		must(t, tx.Flush())
+		return no
+	})
+	if err != no {
+		t.Fatal(err)
+	}
+	equal(t, "after a swap that was taken back", whole(t, s), before)
+	must(t, s.Update(func(tx *db.Tx) error {
+		mark := tx.Savepoint()
+		must(t, tx.Flush())
+		tx.RollbackTo(mark)
+		must(t, tx.Swap(0, 1))
+		must(t, tx.Swap(1, 1))
+		equal(t, "the other's list", content(t, tx, "string"), `["a list here"]`)
+		if err := tx.Swap(0, 99); err != db.ErrNamespace {
+			t.Errorf("a swap with nothing: %v", err)
+		}
+		return nil
+	}))
+	swapped := [2]string{before[1], before[0]}
+	equal(t, "after a swap", whole(t, s), swapped)
+	must(t, s.Close())
+	s = openIt()
+	equal(t, "after a new start", whole(t, s), swapped)
+	left := ok[[]time.Duration](t)(s.Hash("fields").FieldTTLs("f"))
+	equal(t, "the field's deadline went with it", left[0] > 59*time.Minute, true)
+	must(t, s.Update(func(tx *db.Tx) error {
+		must(t, tx.Flush())
+		return tx.String("left").Put([]byte("x"))
+	}))
+	equal(t, "after a flush", whole(t, s), [2]string{"left: \"x\" -62135596800000\n", before[0]})
+	must(t, s.Close())
+	s = openIt()
+	equal(t, "after another new start", whole(t, s), [2]string{"left: \"x\" -62135596800000\n", before[0]})
+	must(t, s.Close())
+}
