@@ -2,7 +2,7 @@ package server
 
 // Commands that tools ask any Redis for.
 
-var operatorCommands = []*Command{slowlogCommand, monitorCommand, roleCommand, lolwutCommand, latencyCommand}
+var operatorCommands = []*Command{slowlogCommand, monitorCommand, roleCommand, lolwutCommand, latencyCommand, debugCommand}
 
 var roleCommand = &Command{
 	Name: "role", Arity: 1, Flags: NoScript | Loading | Stale | Fast | dangerous | adminCategory, Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",

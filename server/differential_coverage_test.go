@@ -36,6 +36,7 @@ var uncompared = map[string]string{
 	"latency|reset":        "TestOperatorCommandsAgreeWithRedis",
 	"latency|graph":        "TestOperatorCommandsAgreeWithRedis",
 	"latency|doctor":       "every server has its own",
+	"debug":                "TestOperatorCommandsAgreeWithRedis and TestDebug",
 	"role":                 "TestOperatorCommandsAgreeWithRedis",
 	"monitor":              "TestOperatorCommandsAgreeWithRedis",
 	"lolwut":               "every server has its own",

@@ -38,6 +38,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Settings are further names and values that CONFIG GET shows, such as dir. They override the built-in ones.
 	Settings map[string]string
+	// Debug allows DEBUG, which is for tests. Default: it is refused.
+	Debug bool
 	// Version is Stave's own version for INFO and HELLO. Default: "dev".
 	Version string
 }

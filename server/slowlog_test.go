@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
@@ -94,6 +96,8 @@ var operatorScripts = map[string]string{
 	"role and latency": `
 		a: ROLE
 		a: LATENCY LATEST
+		a: DEBUG SLEEP 0
+		a: DEBUG OBJECT none
 		a: LATENCY HISTORY command
 		a: LATENCY RESET
 		a: LATENCY GRAPH command
@@ -121,6 +125,31 @@ func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDebug has what DEBUG does where it is allowed.
+func TestDebug(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server.New(openStore(t), &server.Options{Debug: true}).NewSession()
+		before := time.Now()
+		for _, tt := range [][2]string{
+			{"DEBUG SLEEP 1.5", "+OK\r\n"},
+			{"DEBUG SLEEP x", "-ERR value is not a valid float\r\n"},
+			{"DEBUG OBJECT k", "-ERR no such key\r\n"},
+			{"SET k v", "+OK\r\n"},
+			{"DEBUG OBJECT k", "+Value type:string serializedlength:13\r\n"},
+			{"DEBUG NOPE", "-ERR unknown subcommand or wrong number of arguments for 'NOPE'. Try DEBUG HELP.\r\n"},
+		} {
+			s.Feed([]byte(tt[0] + "\r\n"))
+			if got := string(s.Output()); got != tt[1] {
+				t.Errorf("%s: %q", tt[0], got)
+			}
+			s.Flushed(len(s.Output()))
+		}
+		if slept := time.Since(before); slept != 1500*time.Millisecond {
+			t.Errorf("slept %v", slept)
+		}
+	})
 }
 
 // TestSlowlog looks at what an entry says.
