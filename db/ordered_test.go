@@ -112,8 +112,12 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 	now := time.Now().UnixMilli()
 	live := func(key string) bool { gone, is := keys[key]; return is && (gone == 0 || gone > now) }
 	switch m.rng.IntN(9) {
-	case 0, 1:
-		must(m.t, k.String(key).Put(nil))
+	case 0, 1: // now and then a string that is kept in chunks
+		var value []byte
+		if m.rng.IntN(8) == 0 {
+			value = make([]byte, 100<<10)
+		}
+		must(m.t, k.String(key).Put(value))
 		keys[key] = 0
 	case 2:
 		must(m.t, k.String(key).Put(nil, db.TTL(time.Second)))
