@@ -320,7 +320,10 @@ func readManifest(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error
 		// Made durable, bytes and name, before anything relies on it: the last
 		// edit of a killed process may be in the page cache only, and Open
 		// removes the files that it says are gone.
-		if err = f.Sync(); err == nil {
+		if err = writeAgain(f, 0, m.size); err == nil {
+			err = f.Sync()
+		}
+		if err == nil {
 			err = fsys.SyncDir(dir)
 		}
 	}

@@ -26,6 +26,7 @@ func inlined(k Kind, t keydir.Type) bool {
 // frames reads the frames of a segment in order.
 type frames struct {
 	sg      *segment
+	from    int64 // where it began, if what stands before is on disk
 	pos     int64
 	end     int64 // no frame reaches past it
 	buf     []byte
@@ -48,6 +49,7 @@ func newFrames(sg *segment) *frames {
 func newFramesAfter(sg *segment, before indexSegment) *frames {
 	fr := newFrames(sg)
 	fr.pos = int64(before.length)
+	fr.from = fr.pos
 	if before.foot.records > 0 {
 		fr.records, fr.minSeq, fr.maxSeq = before.foot.records, before.foot.minSeq, before.foot.maxSeq
 	}

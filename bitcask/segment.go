@@ -102,6 +102,7 @@ type segment struct {
 
 	// During Open, of an unsealed segment.
 	end     int64 // where its valid frames end
+	sure    int64 // so much of it is known to have got to the disk
 	footed  bool  // with a footer
 	damaged bool  // its file is not what the manifest says: damage.go
 	dropped bool  // what it holds was never on disk as far as the log is concerned
@@ -280,6 +281,27 @@ func (sg *segment) appendFooter(ft footer) error {
 	}
 	sg.foot = ft // before size: whoever sees the footer may look at it
 	sg.size.Store(at + footerSize)
+	return nil
+}
+
+// writeAgain writes what stands from an offset to the end of a file once more.
+// The sync of a process that came before may have failed: the kernel then calls
+// the bytes clean that it could not write, and no later sync writes them, but they
+// are still there to be read.
+func writeAgain(f vfs.File, from, end int64) error {
+	const piece = 1 << 20
+	buf := make([]byte, max(min(piece, end-from), 0))
+	for from < end {
+		b := buf[:min(int64(len(buf)), end-from)]
+		_, err := f.ReadAt(b, from)
+		if err == nil {
+			_, err = f.WriteAt(b, from)
+		}
+		if err != nil {
+			return fmt.Errorf("writing again what may not be on disk, at %d: %w", from, err)
+		}
+		from += int64(len(b))
+	}
 	return nil
 }
 

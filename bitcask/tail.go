@@ -29,7 +29,10 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	if sg.damaged && bad != nil {
 		return &CorruptError{sg.name, at, reason + ", in a file whose header is damaged too"}
 	}
-	sg.end, sg.footed = end, fr.footer
+	sg.end, sg.footed, sg.sure = end, fr.footer, max(fr.synced, fr.from)
+	if s.man.closedID == sg.id {
+		sg.sure = max(sg.sure, int64(s.man.closedLen))
+	}
 	sg.foot = footer{}
 	if fr.records > 0 {
 		sg.foot = footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}
@@ -125,6 +128,9 @@ func (s *Store) cutTail() error {
 		}
 		// What recovery serves must not be lost by a power cut after it: a killed
 		// process leaves written but unsynced bytes in the page cache.
+		if err := writeAgain(sg.file, sg.sure, end); err != nil {
+			return fmt.Errorf("%s: %w", sg.name, err)
+		}
 		if err := sg.file.Sync(); err != nil {
 			return fmt.Errorf("%s: sync: %w", sg.name, err)
 		}

@@ -13,6 +13,9 @@
 //     name may be there before the bytes of its file. A rename is all or nothing.
 //
 // [Ordered] is closer to ext4 and its kind: changes of names become durable in their order.
+//
+// A sync of a file that fails loses for good what it was about: the kernel tells once, calls the pages clean, and no later sync
+// writes them. They stay readable until the machine is switched off.
 package crash
 
 import (
@@ -44,6 +47,9 @@ type Disk struct {
 	current map[string]*file // as the operating system has the names
 	names   map[string]*file // as synced
 	units   []unit           // not synced, in the order in which they came
+
+	// Zeros is for failed syncs: the file grows all the same, by zeros.
+	Zeros bool
 }
 
 // file is a file's bytes, as synced. It has no name.
@@ -83,6 +89,9 @@ func (d *Disk) Units() int { return len(d.units) }
 
 // Apply follows the recorder's i-th event and returns how many units it added.
 func (d *Disk) Apply(i int, e vfs.Event) (added int) {
+	if e.Err != nil && e.Op == vfs.OpSync {
+		d.forget(d.files[e.File])
+	}
 	if e.Err != nil && e.Op != vfs.OpWrite { // of a failed write the first N bytes are there
 		return 0
 	}
@@ -117,6 +126,16 @@ func (d *Disk) Apply(i int, e vfs.Event) (added int) {
 	return len(d.units) - before
 }
 
+// forget drops what is not synced of a file, and never will be.
+func (d *Disk) forget(f *file) {
+	d.units = slices.DeleteFunc(slices.Clone(d.units), func(u unit) bool {
+		if u.file == f && u.kind == length && d.Zeros {
+			f.synced = u.on(slices.Clone(f.synced))
+		}
+		return u.file == f && u.kind != naming
+	})
+}
+
 // Clone returns a copy to be carried on by another recorder's events, the first of which is number 0.
 func (d *Disk) Clone() *Disk {
 	copies := map[*file]*file{nil: nil}
@@ -133,7 +152,7 @@ func (d *Disk) Clone() *Disk {
 		}
 		return c
 	}
-	c := &Disk{files: map[int]*file{}, current: all(d.current), names: all(d.names)}
+	c := &Disk{files: map[int]*file{}, current: all(d.current), names: all(d.names), Zeros: d.Zeros}
 	for _, u := range d.units {
 		u.event, u.file, u.names = -1, of(u.file), all(u.names)
 		c.units = append(c.units, u)
