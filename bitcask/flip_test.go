@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
@@ -102,4 +103,36 @@ func typed(err error) bool {
 		}
 	}
 	return errors.As(err, &c)
+}
+
+// FuzzOpen opens a store of which a stretch of one file is something else, or
+// from some offset on gone: it tells, or holds exactly what it held.
+func FuzzOpen(f *testing.F) {
+	f.Add(uint8(0), uint16(0), false, []byte{})
+	f.Add(uint8(1), uint16(40), false, make([]byte, 64))
+	f.Add(uint8(2), uint16(9), true, []byte{})
+	f.Add(uint8(5), uint16(70), false, []byte("\xff\xff\xff\xff\xff\xff\xff\x7f"))
+	var (
+		once   sync.Once
+		files  map[string][]byte
+		values map[string]string
+	)
+	f.Fuzz(func(t *testing.T, file uint8, offset uint16, cut bool, other []byte) {
+		once.Do(func() {
+			files, values = smallStore(t)
+			delete(files, "LOCK")
+		})
+		names := slices.Sorted(maps.Keys(files))
+		name := names[int(file)%len(names)]
+		b := slices.Clone(files[name])
+		at := int(offset) % (len(b) + 1)
+		if cut {
+			b = append(b[:at], other...)
+		} else {
+			copy(b[at:], other)
+		}
+		damaged := maps.Clone(files)
+		damaged[name] = b
+		verdict(t, fmt.Sprintf("%s from %d", name, at), damaged, values)
+	})
 }

@@ -1,0 +1,150 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Decoders of what is on disk meet arbitrary bytes here, behind checksums that
+// are right: a wrong one would be all that they see.
+
+// bounded fails the test if fn allocates more than a multiple of what it is given.
+func bounded(t *testing.T, input int, fn func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	const spare = 4 << 20 // windows of 1 MiB, and what runs beside
+	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(64*input+spare) {
+		t.Errorf("%d bytes allocated for an input of %d", n, input)
+	}
+}
+
+// fuzzFile is a file in memory.
+func fuzzFile(t *testing.T, mem *vfs.Mem, name string, b []byte) vfs.File {
+	t.Helper()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := mem.Open(filepath.Join("d", name), vfs.Create)
+	if err == nil {
+		_, err = f.WriteAt(b, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// FuzzFrame reads a frame whose header verifies: every entry lies within it.
+func FuzzFrame(f *testing.F) {
+	f.Add([]byte("\x11\x00\x01\x01string:kv"), false, false, uint64(1), uint32(0))
+	f.Add([]byte("\x00\x00\x00\x00\x11\x00\x01\x01string:kv"), true, false, uint64(1), uint32(0))
+	f.Add([]byte{}, true, false, uint64(1), uint32(0))
+	f.Add(make([]byte, footerSize-frameHeaderSize), false, true, uint64(0), uint32(40))
+	f.Fuzz(func(t *testing.T, payload []byte, many, footer bool, seq uint64, synced uint32) {
+		store := [16]byte{1}
+		s := makeSeal(store, 1)
+		frame := append(make([]byte, frameHeaderSize), payload...)
+		h := frameHeader{size: uint32(len(frame)), many: many, footer: footer, seq: seq, synced: synced}
+		switch {
+		case footer:
+			h.sum = s.sum(segmentHeaderSize+frameHeaderSize, payload)
+		case !many: // the sum is that of the only record
+			h.sum = s.sum(segmentHeaderSize+frameSumAt, payload)
+		case len(payload) > recordCRCSize: // all is one record, if it is one
+			binary.LittleEndian.PutUint32(frame[frameHeaderSize:], s.sum(segmentHeaderSize+frameHeaderSize, payload[recordCRCSize:]))
+		}
+		h.put(frame, s, segmentHeaderSize)
+		file := fuzzFile(t, vfs.NewMem(), dataName(1), append(encodeSegmentHeader(store, 1, false), frame...))
+		sg := &segment{id: 1, seal: s, file: file, name: dataName(1)}
+		sg.size.Store(segmentHeaderSize + int64(len(frame)))
+		bounded(t, len(payload), func() {
+			fr := newFrames(sg)
+			entries, err := fr.next()
+			bad := (*badFrame)(nil)
+			if err != nil && err != io.EOF && !errors.As(err, &bad) {
+				t.Errorf("%v", err)
+			}
+			for _, e := range entries {
+				if int64(e.at) < segmentHeaderSize || int64(e.at)+int64(e.size) > sg.size.Load() {
+					t.Errorf("an entry at %d of %d bytes in a segment of %d", e.at, e.size, sg.size.Load())
+				}
+			}
+		})
+	})
+}
+
+// FuzzHintEntries reads the entries of a block: each is refused, or encodes to
+// what it was read from.
+func FuzzHintEntries(f *testing.F) {
+	f.Add([]byte("\x11\x01\x28\x25\x00\x01k"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		bounded(t, len(b), func() {
+			var prev entry
+			for len(b) > 0 {
+				e, n, ok := parseHintEntry(b, &prev)
+				if !ok {
+					return
+				}
+				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.inline) > n {
+					t.Fatalf("an entry of %d bytes of %d: %+v", n, len(b), e)
+				}
+				again, m, ok := parseHintEntry(appendHintEntry(nil, &prev, &e), &prev)
+				if !ok || m > n || !reflect.DeepEqual(again, e) {
+					t.Fatalf("%+v became %+v", e, again)
+				}
+				prev.seq, prev.at = e.seq, e.at
+				b = b[n:]
+			}
+		})
+	})
+}
+
+// FuzzManifest reads a manifest of arbitrary edits: it is refused, or says the
+// same when it is written anew.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte{editAdd, 4, 1, 0, 0, 0, editNextID, 4, 9, 0, 0, 0})
+	f.Add([]byte{editAdd, 4, 1, 0, 0, 0, editClose, 20, 1, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{editSwap, 8, 0, 0, 0, 0, 0, 0, 0, 0, editCollision, 8, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte{editSwap, 8, 255, 255, 255, 255, 255, 255, 255, 255})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &manifest{store: [16]byte{1}}
+		file := m.encodeHeader()
+		for len(b) >= 2 {
+			n := min(int(b[1]), len(b)-2)
+			file = m.appendEdit(file, 0, b[0], b[2:2+n])
+			b = b[2+n:]
+		}
+		mem := vfs.NewMem()
+		if err := fuzzFile(t, mem, manifestName, file).Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		bounded(t, len(file), func() { m, _, err = readManifest(mem, "d", vfs.ReadWrite, nil) })
+		if err != nil {
+			return
+		}
+		before := *m
+		if err := m.rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		again, torn, err := readManifest(mem, "d", vfs.ReadWrite, nil)
+		if err != nil || torn {
+			t.Fatalf("written anew: %v, torn: %v", err, torn)
+		}
+		if !reflect.DeepEqual(again.sealed, before.sealed) || !reflect.DeepEqual(again.tail, before.tail) || again.nextID != before.nextID ||
+			!reflect.DeepEqual(again.collided, before.collided) || again.closedID != before.closedID || again.closedLen != before.closedLen {
+			t.Fatalf("%+v became %+v", before, *again)
+		}
+	})
+}
