@@ -34,8 +34,9 @@ type rotation struct {
 	sealing *sealing   // nil: none
 	wanted  int        // how many wait for a segment to be ready
 	stopped bool       // the goroutine has ended
-	refused error      // what the last step failed with, if it is to be tried again when a writer cannot do without it
-	tries   uint64     // how many steps failed like that
+	steps   uint64     // how many have begun
+	refused uint64     // the last of them that failed and is to be tried again
+	cause   error      // what the last step failed with, if a writer that cannot do without it is to have it tried again
 	wake    chan struct{}
 }
 
@@ -75,21 +76,26 @@ func (l *commitLog) switchLocked() error {
 		return ErrClosed
 	}
 	if l.writing || l.queue != nil || r.sealing != nil || len(r.ready) == 0 {
-		tries := r.tries
+		steps := r.steps
 		r.wanted++
 		l.wakeRotator()
 		l.waitLocked()
 		r.wanted--
-		if r.tries > tries {
-			return r.refused
-		}
-		return nil
+		return r.refusedSince(steps)
 	}
 	r.sealing = &sealing{sg: l.active, foot: l.foot, end: l.offset, next: l.writeSeq, onDisk: make(chan struct{})}
 	next := r.ready[0]
 	r.ready = r.ready[1:]
 	l.startLocked(next, footer{}, segmentHeaderSize, segmentHeaderSize)
 	l.wakeRotator()
+	return nil
+}
+
+// refusedSince returns why a step that began after so many others failed.
+func (r *rotation) refusedSince(steps uint64) error {
+	if r.refused > steps {
+		return r.cause
+	}
 	return nil
 }
 
@@ -115,7 +121,7 @@ func (l *commitLog) prepareLocked() {
 
 func (l *commitLog) needsReadyLocked() bool {
 	r := &l.rotation
-	return len(r.ready) == 0 && (r.wanted > 0 || r.refused == nil && l.offset > l.store.opts.SegmentSize/2)
+	return len(r.ready) == 0 && (r.wanted > 0 || r.cause == nil && l.offset > l.store.opts.SegmentSize/2)
 }
 
 func (l *commitLog) wakeRotator() {
@@ -144,7 +150,7 @@ func (l *commitLog) rotateLoop() {
 func (l *commitLog) stopRotator() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rotation.stopped = l.store.stopping() && (l.rotation.sealing == nil || l.rotation.refused != nil)
+	l.rotation.stopped = l.store.stopping() && (l.rotation.sealing == nil || l.rotation.cause != nil)
 	if l.rotation.stopped {
 		l.changed.Broadcast()
 	}
@@ -156,6 +162,8 @@ func (l *commitLog) stopRotator() bool {
 func (l *commitLog) rotateStep() bool {
 	l.mu.Lock()
 	sl, wanted, failed := l.rotation.sealing, l.needsReadyLocked(), l.failed != nil
+	l.rotation.steps++
+	step := l.rotation.steps
 	l.mu.Unlock()
 	var err error
 	switch {
@@ -173,10 +181,9 @@ func (l *commitLog) rotateStep() bool {
 	defer l.mu.Unlock()
 	switch {
 	case err == nil:
-		l.rotation.refused = nil
+		l.rotation.cause = nil
 	case isUndone(err):
-		l.rotation.refused = err
-		l.rotation.tries++
+		l.rotation.refused, l.rotation.cause = step, err
 		l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
 	default:
 		l.failLocked(err)
@@ -293,11 +300,12 @@ func (s *Store) Rotate() error {
 			return err
 		}
 	}
-	tries := l.rotation.tries
+	steps := l.rotation.steps
 	for sl := l.rotation.sealing; sl != nil && l.rotation.sealing == sl && l.failed == nil; {
 		l.wakeRotator()
-		if l.waitLocked(); l.rotation.tries > tries {
-			return l.rotation.refused
+		l.waitLocked()
+		if err := l.rotation.refusedSince(steps); err != nil {
+			return err
 		}
 	}
 	return l.failed
