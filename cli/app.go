@@ -229,6 +229,8 @@ func flagsFirst(app *cli.App, args []string) []string {
 		case arg == "--":
 			rest = append(rest, args[i+1:]...)
 			i = len(args)
+		case arg == "--help" || arg == "-h":
+			return []string{args[0], args[1], arg} // with arguments it would be about one of them
 		case len(arg) < 2 || arg[0] != '-':
 			rest = append(rest, arg)
 		default:

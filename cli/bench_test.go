@@ -73,3 +73,20 @@ p50 [\d.]+ [num]?s, p90 [\d.]+ [num]?s, p99 [\d.]+ [num]?s, p99.9 [\d.]+ [num]?s
 		t.Errorf("got:\n%s", stdout.String())
 	}
 }
+
+// TestHelpBehindArguments: help is help, wherever the option stands.
+func TestHelpBehindArguments(t *testing.T) {
+	run := func(args ...string) string {
+		var out, errs strings.Builder
+		if status := cli.Run(append([]string{"stave"}, args...), strings.NewReader(""), &out, &errs); status != 0 || errs.Len() > 0 {
+			t.Errorf("%q: status %d, %s", args, status, errs.String())
+		}
+		return out.String()
+	}
+	want := run("bench", "--help")
+	for _, args := range [][]string{{"bench", "nowhere", "--help"}, {"bench", "-n", "5", "nowhere", "-h"}} {
+		if got := run(args...); got != want {
+			t.Errorf("%q: %s", args, got)
+		}
+	}
+}

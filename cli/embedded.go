@@ -20,7 +20,7 @@ import (
 // An embedded backend is a store opened by this process, spoken to through a
 // session as a server would have it: the same commands, without a network.
 //
-// A command in it cannot be interrupted half-way, only before it starts.
+// A command in it cannot be interrupted half-way, only before it starts, or while it waits.
 type embedded struct {
 	store   *db.Store
 	session *server.Session
@@ -69,7 +69,7 @@ func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	rest := e.session.Do(args)
+	rest := e.session.DoContext(ctx, args)
 	for len(rest) > 0 {
 		var r resp.Reply
 		var err error

@@ -66,6 +66,14 @@ func (f Family) Full() bool {
 	return f.fs.arena.full(*f.fs.most)
 }
 
+// Bytes returns the memory that the family takes, without its slot.
+func (f Family) Bytes() int {
+	if g := f.fs.big(f.id); g != nil {
+		return g.arena.held
+	}
+	return len(f.fs.small(f.id))
+}
+
 // Meta returns the location of the family's meta records, as set by SetMeta.
 func (f Family) Meta() Loc {
 	if g := f.fs.big(f.id); g != nil {

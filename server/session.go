@@ -165,14 +165,21 @@ func (s *Session) Held() int {
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version that the session
 // speaks. It must not be mixed with Feed.
-func (s *Session) Do(args [][]byte) (reply []byte) {
+func (s *Session) Do(args [][]byte) (reply []byte) { return s.DoContext(context.Background(), args) }
+
+// DoContext is Do that gives up a command that waits, such as BLPOP, when ctx ends, as if its time were over.
+func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	if len(args) == 0 || s.closed {
 		return nil
 	}
 	s.clock = time.Now()
 	s.execute(args)
 	s.runBatch()
-	s.Wait(s.context)
+	if s.blocked != nil {
+		stop := context.AfterFunc(ctx, func() { s.client.endWait(timedOut) })
+		s.Wait(s.context)
+		stop()
+	}
 	s.deliver()
 	s.publish()
 	s.settle()

@@ -120,7 +120,7 @@ func init() {
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, watchCommands, geoCommands, pubSubCommands, operatorCommands,
-		transferCommands, objectCommands, sortCommands,
+		transferCommands, objectCommands, memoryCommands, sortCommands,
 	} {
 		Commands = append(Commands, group...)
 	}

@@ -63,6 +63,15 @@ func TestSessionWaits(t *testing.T) {
 		if got := string(s.Do([][]byte{[]byte("BLPOP"), []byte("k"), []byte("1.5")})); got != "*-1\r\n" {
 			t.Errorf("Do: %q", got)
 		}
+		// Interrupted, it is given up, and the session goes on.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if got := string(s.DoContext(ctx, [][]byte{[]byte("BLPOP"), []byte("k"), []byte("0")})); got != "*-1\r\n" || ctx.Err() == nil || s.Blocked() {
+			t.Errorf("Do, interrupted: %q", got)
+		}
+		if got := string(s.Do([][]byte{[]byte("LLEN"), []byte("k")})); got != ":0\r\n" {
+			t.Errorf("Do, after that: %q", got)
+		}
 		// Closed, it takes nothing any more.
 		ask(s, "BLPOP k 0\r\n")
 		s.Close()
