@@ -37,7 +37,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	var child string
+	var child, socket string
 	var step int
 	flag.IntVar(&s.n, "n", 1_000_000, "entries of a workload")
 	flag.StringVar(&s.only, "only", "", "workloads to run, by name, group or pattern (speed/*/pebble), comma-separated (default all; see -list)")
@@ -48,6 +48,7 @@ func main() {
 	flag.Int64Var(&s.large, "large", 2<<30, "bytes of the large store, and four times the largest value")
 	list := flag.Bool("list", false, "list the workloads and end")
 	flag.StringVar(&child, "child", "", "run one workload in this process (the command calls itself so)")
+	flag.StringVar(&socket, "serve", "", "serve a store at this socket (the command calls itself so)")
 	flag.IntVar(&step, "step", 0, "step of that workload")
 	flag.Parse()
 	var err error
@@ -58,6 +59,8 @@ func main() {
 		for _, w := range workloads {
 			fmt.Printf("%-24s %s\n", w.name, w.about)
 		}
+	case socket != "":
+		err = serveStore(s.dir, socket)
 	case child != "":
 		err = runChild(s, child, step, os.Stdout)
 	default:

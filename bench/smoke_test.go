@@ -12,7 +12,7 @@ import (
 // TestMain lets the test binary be the command, which calls itself.
 func TestMain(m *testing.M) {
 	for _, arg := range os.Args[1:] {
-		if arg == "-child" {
+		if arg == "-child" || arg == "-serve" {
 			main()
 			return
 		}

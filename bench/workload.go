@@ -55,6 +55,7 @@ var workloads = slices.Concat(
 		{"pause/index", "slowest single put while loading, the disk kept out of it", 1, slowestPutNoSync},
 		{"pause/default", "slowest single put while loading, default options", 1, slowestPut},
 	},
+	structureWorkloads(),
 )
 
 // eachEngine is one workload for every engine: name/engine. Peers do less of
