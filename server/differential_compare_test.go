@@ -146,7 +146,8 @@ func unlike70(name string, args []string) bool {
 	}
 	switch name {
 	case "command":
-		return len(args) == 1 || len(args) == 3 // the table of each; GETKEYS of a command without arguments since 7.2
+		// The table of each; GETKEYS of a command without arguments since 7.2.
+		return len(args) == 1 || len(args) == 3 || len(args) > 3 && unlike70(strings.ToLower(args[2]), args[2:])
 	case "zrank", "zrevrank":
 		return len(args) >= 4 // WITHSCORE since 7.2
 	case "hscan":

@@ -165,8 +165,8 @@ func (p *pair) mannerOf(name string, args []string) manner {
 	switch {
 	case waitsLong(name, args) || unlike70(name, args) || endless(name, args) || timeToLive(args) > 0 && !expiresSoon(args):
 		return notAtAll
-	case p.multi && (name == "swapdb" || expiresSoon(args)):
-		return notAtAll // see docs/COMMANDS.md; the time may be over before the transaction is
+	case p.multi && expiresSoon(args):
+		return notAtAll // the time may be over before the transaction is
 	case special[name] != nil || isLex(name, args) || storesDistances(name, args):
 		if p.multi {
 			return notAtAll // what it depends on cannot be asked for, nor chance be taken back
