@@ -182,6 +182,9 @@ func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
 		return false, err
 	}
 	now, had := s.deadlines.Get(space, key)
+	if s.log.Space(ns) != space { // swapped before the key was locked: it names another one now
+		return false, t.end(nil)
+	}
 	if !had || now != deadline || now > t.now() {
 		return false, t.end(nil)
 	}

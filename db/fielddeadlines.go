@@ -119,6 +119,9 @@ func (s *Store) reapFields(space uint32, key string) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
+		if s.log.Space(ns) != space { // swapped before the key was locked: it names another one now
+			return n, t.end(nil)
+		}
 		reaped, more, err := (*txn)(t).reapFields(key)
 		if err = t.end(err); err != nil {
 			return n, err

@@ -143,9 +143,12 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 			m.t.Fatal(err)
 		}
 	case 6:
+		fields := keys[key] // when a hash goes with its field, whatever deadline it gets besides
 		if ok[bool](m.t)(k.Key(key).Expire(time.Duration(m.rng.IntN(3)-1) * time.Second)); live(key) {
 			keys[key] = 1 // what is not in the future deletes
-			if _, err := k.Key(key).Deadline(); err == nil {
+			if typ := ok[db.Type](m.t)(k.Key(key).Type()); typ == db.TypeHash {
+				keys[key] = fields
+			} else if typ != db.TypeNone {
 				keys[key] = now + 1000
 			}
 		}
