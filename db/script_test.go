@@ -120,6 +120,7 @@ func (set *optionSet) replay(t *testing.T, s script) (state string, failure scri
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := &scriptRun{modelTest: &modelTest{t: t, disk: d, model: newModel(), done: map[string]int{}}, set: set}
+		r.again() // nothing has been drawn yet, but a store may be compared before the first step
 		r.modelTest.script = r
 		state, failure = r.run(s)
 	})
