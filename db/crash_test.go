@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	crashRandom = flag.Int("crash.random", 150, "random power cuts after each file operation, where there are too many for all of them")
+	crashRandom = flag.Int("crash.random", 50, "random power cuts after each file operation, where there are too many for all of them")
 	crashSeed   = flag.Uint64("crash.seed", 0, "seed of the power cuts (0: a random one)")
 	crashReplay = flag.String("crash.replay", "", "a directory that a failure left: only the state in it is opened")
 )

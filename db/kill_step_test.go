@@ -48,7 +48,7 @@ func parseMark(t *testing.T, e vfs.Event) (state int, synced bool) {
 
 func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
 	return &db.Options{
-		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, ChunkSize: 16, Sync: sync, NoMerge: true, ExpireEvery: -1,
+		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: sync, NoMerge: true, ExpireEvery: -1,
 		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
 	}
 }

