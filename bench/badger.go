@@ -13,7 +13,13 @@ import (
 type badgerKV struct{ db *badger.DB }
 
 func openBadger(dir string, o openOptions) (kv, error) {
+	verification := options.NoVerification // its default
+	if o.verify {
+		verification = options.OnTableAndBlockRead
+	}
 	db, err := badger.Open(badger.DefaultOptions(dir).
+		WithChecksumVerificationMode(verification).
+		WithVerifyValueChecksum(o.verify).
 		WithSyncWrites(o.sync == bitcask.SyncAlways).
 		WithCompression(options.None).
 		WithDetectConflicts(false).
@@ -52,6 +58,10 @@ func (b badgerKV) batch(keys []string, value func(i int) []byte) error {
 		}
 		return nil
 	})
+}
+
+func (b badgerKV) remove(key string) error {
+	return b.db.Update(func(tx *badger.Txn) error { return tx.Delete(octetsOf(key)) })
 }
 
 func (b badgerKV) merge() error { return b.db.Flatten(2) }

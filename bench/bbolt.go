@@ -73,6 +73,10 @@ func (b *bboltKV) batch(keys []string, value func(i int) []byte) error {
 	})
 }
 
+func (b *bboltKV) remove(key string) error {
+	return b.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bboltBucket).Delete(octetsOf(key)) })
+}
+
 // merge copies what is live into a new file, which then takes the place of the
 // old one, as "bbolt compact" does.
 func (b *bboltKV) merge() error {

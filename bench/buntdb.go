@@ -56,6 +56,13 @@ func (b buntdbKV) batch(keys []string, value func(i int) []byte) error {
 	})
 }
 
+func (b buntdbKV) remove(key string) error {
+	return b.db.Update(func(tx *buntdb.Tx) error {
+		_, err := tx.Delete(key)
+		return err
+	})
+}
+
 func (b buntdbKV) merge() error { return b.db.Shrink() }
 
 func (b buntdbKV) close() error { return b.db.Close() }

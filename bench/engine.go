@@ -18,6 +18,7 @@ type kv interface {
 	get(dst []byte, key string) ([]byte, bool, error)
 	// batch puts all the keys in one commit.
 	batch(keys []string, value func(i int) []byte) error
+	remove(key string) error
 	// merge gives back the space of what was overwritten.
 	merge() error
 	close() error
@@ -46,7 +47,8 @@ type fairness struct {
 
 type openOptions struct {
 	sync        bitcask.SyncMode
-	segmentSize int64 // 0: the default; Stave only
+	segmentSize int64 // 0: the default; Stave and nutsdb only
+	verify      bool  // damage is looked for and an error, where the engine can be told so: badger and pebble
 }
 
 // engines are Stave's two layers and the peers, in the order of the tables.
@@ -119,6 +121,11 @@ func (b bitcaskKV) batch(keys []string, value func(i int) []byte) error {
 	return batch.Commit()
 }
 
+func (b bitcaskKV) remove(key string) error {
+	_, err := b.s.Delete(key)
+	return err
+}
+
 func (b bitcaskKV) merge() error {
 	_, err := merge.New(b.s, merge.Policy{}, nil).Run(context.Background(), merge.RunOptions{All: true, Unlimited: true})
 	return err
@@ -151,6 +158,11 @@ func (d dbKV) batch(keys []string, value func(i int) []byte) error {
 		pairs[i] = db.Pair{Key: key, Value: value(i)}
 	}
 	return d.s.Keyspace().Put(pairs...)
+}
+
+func (d dbKV) remove(key string) error {
+	_, err := d.s.Key(key).Delete()
+	return err
 }
 
 func (d dbKV) merge() error {

@@ -58,6 +58,10 @@ func (n nutsdbKV) batch(keys []string, value func(i int) []byte) error {
 	})
 }
 
+func (n nutsdbKV) remove(key string) error {
+	return n.db.Update(func(tx *nutsdb.Tx) error { return tx.Delete(nutsdbBucket, octetsOf(key)) })
+}
+
 func (n nutsdbKV) merge() error {
 	err := n.db.Merge()
 	if err == nutsdb.ErrDontNeedMerge { // a single segment cannot be merged

@@ -30,6 +30,9 @@ func openPebble(dir string, o openOptions) (kv, error) {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		options.Levels[i].Compression = func() *block.CompressionProfile { return block.NoCompression }
 	}
+	if o.verify { // by default it ends the process, through the logger
+		options.EventListener = &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}
+	}
 	s := pebbleKV{write: pebble.NoSync}
 	if o.sync == bitcask.SyncAlways {
 		s.write = pebble.Sync
@@ -63,6 +66,8 @@ func (p pebbleKV) batch(keys []string, value func(i int) []byte) error {
 	}
 	return errors.Join(batch.Commit(p.write), batch.Close())
 }
+
+func (p pebbleKV) remove(key string) error { return p.db.Delete(octetsOf(key), p.write) }
 
 func (p pebbleKV) merge() error {
 	if err := p.db.Compact(context.Background(), []byte{0}, []byte{0xFF}, true); err != nil {

@@ -38,6 +38,8 @@ func (p pogrebKV) batch(keys []string, value func(i int) []byte) error {
 	return nil
 }
 
+func (p pogrebKV) remove(key string) error { return p.db.Delete(octetsOf(key)) }
+
 // merge takes the segments of at least 32 MB half of which is garbage.
 func (p pogrebKV) merge() error {
 	_, err := p.db.Compact()

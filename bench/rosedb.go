@@ -47,6 +47,15 @@ func (r rosedbKV) batch(keys []string, value func(i int) []byte) error {
 	return batch.Commit()
 }
 
+func (r rosedbKV) remove(key string) error {
+	batch := r.db.NewBatch(rosedb.BatchOptions{Sync: r.sync})
+	if err := batch.Delete(octetsOf(key)); err != nil {
+		_ = batch.Rollback() // the first error says why
+		return err
+	}
+	return batch.Commit()
+}
+
 func (r rosedbKV) merge() error { return r.db.Merge(true) }
 
 func (r rosedbKV) close() error { return r.db.Close() }

@@ -6,7 +6,7 @@ import (
 )
 
 // tables are what is printed, beside the targets of the design.
-var tables = slices.Concat(ownTables, structureTables(), largeTables(), peerTables())
+var tables = slices.Concat(ownTables, structureTables(), largeTables(), peerTables(), flipTables())
 
 // ownTables are of Stave alone.
 var ownTables = []table{
