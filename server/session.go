@@ -246,8 +246,9 @@ func (s *Session) reject(command *Command, err error) {
 	text := errorText(err)
 	switch {
 	case command != nil && command.Name == "exec":
-		// An EXEC that is refused ends the transaction all the same.
+		// An EXEC that is refused ends the transaction all the same, and the watch.
 		s.queue = nil
+		s.unwatch()
 		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 	case s.queue != nil:
 		s.queue.spoiled = true

@@ -242,6 +242,14 @@ func TestSessionDo(t *testing.T) {
 	if s.InTransaction() || s.Namespace() != 3 {
 		t.Error("transaction", s.InTransaction(), "namespace", s.Namespace())
 	}
+	// An EXEC that is refused ends the watch too.
+	do("watch", "w")
+	do("exec", "x")
+	do("set", "w", "1")
+	do("multi")
+	if got := do("exec"); got != "*0\r\n" {
+		t.Errorf("exec after a refused one: %q", got)
+	}
 	if got := do("quit"); got != "+OK\r\n" || !s.Closed() {
 		t.Error(got, s.Closed())
 	}
