@@ -97,15 +97,19 @@ func damaged(err error) bool {
 }
 
 // Family returns the collection of type typ that key holds, or a new one. The
-// key holds no other type.
+// key holds no other type, unless this transaction has emptied it.
 func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return keydir.Family{}, err
 	}
-	if fam, ok := sp.dir.FindFamily(h, key); ok {
+	if fam, ok := sp.dir.FindFamily(h, key); ok && fam.Type() == typ {
 		t.lastFamily, t.lastKey = fam, key
 		return fam, nil
+	} else if ok { // emptied: it would go at the commit
+		if _, err := t.Drop(ns, key); err != nil {
+			return keydir.Family{}, err
+		}
 	}
 	if sp.dir.Full(h) {
 		return keydir.Family{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
