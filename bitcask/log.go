@@ -19,6 +19,9 @@ import (
 type commitLog struct {
 	store *Store
 	spins int // how often a writer looks whether another is done; 0 on one processor
+	// yields says that a writer lets others run before it writes: a sync has
+	// released many at once, and one write for all of them is cheaper.
+	yields bool
 
 	mu       sync.Mutex // guards all below; never held during a write or a commit's sync
 	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
@@ -70,7 +73,9 @@ func (l *commitLog) init(s *Store) {
 	l.store, l.nextSeq = s, 1
 	l.changed.L = &l.mu
 	l.rotation.wake = make(chan struct{}, 1)
-	if runtime.GOMAXPROCS(0) > 1 {
+	if s.opts.Sync == SyncAlways {
+		l.yields = true
+	} else if runtime.GOMAXPROCS(0) > 1 {
 		l.spins = spinLooks
 	}
 }
@@ -97,6 +102,9 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 	if !l.writing && l.queue == nil {
 		l.setWritingLocked(true)
 		l.mu.Unlock()
+		if l.yields {
+			runtime.Gosched()
+		}
 		g := writeGroup{at: at, first: seq}
 		g.add(t.finish(frame, h, sg.seal, uint32(at), positions))
 		g.size, g.recs, g.next = size, n, seq+n
