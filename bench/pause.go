@@ -5,7 +5,23 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/histogram"
+	"github.com/stavedb/stave/keydir"
 )
+
+// pauseOfNothing is what the machine and the Go runtime do to a loop that only
+// looks at the clock: no call can be known to pause for less.
+func pauseOfNothing(c *child) error {
+	return c.timeEach(func(string, int) error { return nil })
+}
+
+// slowestInsert is the index alone, with no log and no locks.
+func slowestInsert(c *child) error {
+	dir, seed := keydir.NewDirectory(keydir.Seed{1, 2}), keydir.Seed{1, 2}
+	return c.timeEach(func(key string, i int) error {
+		dir.Insert(seed.Hash(key), keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(1, uint32(i)*16, 155)})
+		return nil
+	})
+}
 
 // slowestWrite is how long the kernel alone can take: single writes of as many
 // bytes as a put.
@@ -42,7 +58,8 @@ func (c *child) slowest(o openOptions) error {
 
 func (c *child) timeEach(fn func(key string, i int) error) error {
 	var h histogram.Histogram
-	for i, key := range shuffledKeys(1, 0, c.n) {
+	for i := range c.n {
+		key := keyAt(i) // made here: a list of all would keep the collector busy meanwhile
 		begin := time.Now()
 		if err := fn(key, i); err != nil {
 			return err

@@ -51,6 +51,8 @@ var workloads = slices.Concat(
 		{"large/value", "one value, to 512 MiB: time and peak of memory", len(largeSteps), largeValues},
 		{"large/server", "the same over a socket, to 63 MiB", len(largeSteps), servedValues},
 		{"large/store", "a store of -large bytes with little memory", 2, largeStore},
+		{"pause/nothing", "slowest round of a loop that does nothing", 1, pauseOfNothing},
+		{"pause/keydir", "slowest single insertion into the index alone", 1, slowestInsert},
 		{"pause/write", "slowest single write(2)", 1, slowestWrite},
 		{"pause/index", "slowest single put while loading, the disk kept out of it", 1, slowestPutNoSync},
 		{"pause/default", "slowest single put while loading, default options", 1, slowestPut},
