@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"time"
+
+	"github.com/stavedb/stave/internal/resp"
 )
 
 var monitorCommand = &Command{
@@ -28,35 +30,7 @@ func (s *Session) monitored(command *Command, args [][]byte) {
 	line := fmt.Appendf(nil, "%d.%06d [%d %s]", now.Unix(), now.Nanosecond()/1000, s.namespace, s.client.remote)
 	for _, arg := range args {
 		line = append(line, ' ')
-		line = appendQuoted(line, arg)
+		line = resp.AppendQuoted(line, arg)
 	}
 	v.hub.publish(message{to: toCommands, payload: string(line)})
-}
-
-// appendQuoted appends bytes in quotes, as redis-cli would read them.
-func appendQuoted(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	for _, b := range text {
-		switch b {
-		case '\\', '"':
-			dst = append(dst, '\\', b)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\a':
-			dst = append(dst, '\\', 'a')
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		default:
-			if b < ' ' || b > '~' {
-				dst = fmt.Appendf(dst, "\\x%02x", b)
-			} else {
-				dst = append(dst, b)
-			}
-		}
-	}
-	return append(dst, '"')
 }
