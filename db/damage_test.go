@@ -68,6 +68,7 @@ func TestDamage(t *testing.T) {
 type victim struct {
 	name   string
 	state  crash.State
+	files  []string    // only these are damaged, if there are any named
 	before crash.State // the same store some time before
 	other  crash.State // another one with the same history
 	clean  bool        // it was closed
@@ -80,6 +81,9 @@ type victim struct {
 
 // names lists the files that can be damaged.
 func (v *victim) names() []string {
+	if v.files != nil {
+		return v.files
+	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.state)), func(name string) bool { return name == "LOCK" })
 }
 
@@ -111,13 +115,16 @@ func newVictims(t *testing.T) []*victim {
 	killed := &victim{name: "not closed", state: l.killed, before: l.before, other: other.killed}
 	hinted := &victim{name: "no index", state: withoutIndex(l.killed), before: withoutIndex(l.before), other: withoutIndex(other.killed)} // which spares reading hints
 	bare := &victim{name: "only the log", state: onlyLog(l.killed), before: onlyLog(l.before), other: onlyLog(other.killed)}
-	for _, v := range []*victim{clean, killed, hinted, bare} {
+	alone := &victim{name: "closed, only the log", clean: true, state: onlyLog(l.closed), before: onlyLog(l.before), other: onlyLog(other.closed)}
+	alone.files = []string{l.active} // of its other files as much can be said as of those of the others
+	victims := []*victim{clean, killed, hinted, bare, alone}
+	for _, v := range victims {
 		v.states, v.holds, v.active, v.last = l.states, l.holds, l.active, l.last
 		for ns := range v.keys {
 			v.keys[ns] = slices.Sorted(maps.Keys(l.ever[ns]))
 		}
 	}
-	return []*victim{clean, killed, hinted, bare}
+	return victims
 }
 
 func withoutIndex(state crash.State) crash.State {
