@@ -18,3 +18,10 @@ func AddPanics() (remove func()) {
 		delete(commandIndex, "boomkey")
 	}
 }
+
+// ListensToStore says whether the server hears of what happens to keys.
+func (v *Server) ListensToStore() bool {
+	v.notifier.mu.Lock()
+	defer v.notifier.mu.Unlock()
+	return v.notifier.stop != nil
+}

@@ -15,8 +15,9 @@ type notifier struct {
 	flags  atomic.Uint32 // notifyFlags
 	misses atomic.Bool   // reads of keys that do not exist are told as well
 
-	mu   sync.Mutex // guards stop
-	stop func()     // listening to the store; nil while nothing is to be told
+	mu      sync.Mutex // guards the two below
+	stop    func()     // listening to the store; nil while nothing is to be told
+	serving int        // calls of Serve that have not returned
 }
 
 // notifyFlags is the setting in Redis's letters: bit i is for letter i of notifyLetters.
@@ -79,23 +80,45 @@ func (v *Server) notify(f notifyFlags) {
 	n := &v.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stop != nil {
-		n.stop()
-		n.stop = nil
+	v.stopListeningLocked()
+	n.flags.Store(uint32(f))
+	n.misses.Store((f.has('K') || f.has('E')) && f.has('m'))
+	v.listenLocked()
+}
+
+// addServing counts the calls of Serve. When the last one returns, nothing is told any more: the store stays open, and every
+// write to it would go on paying for a server that has ended. Should it serve again, its setting holds again.
+func (v *Server) addServing(delta int) {
+	n := &v.notifier
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.serving += delta; n.serving == 0 {
+		v.stopListeningLocked()
+	} else if n.stop == nil {
+		v.listenLocked()
 	}
+}
+
+// listenLocked listens to what the setting asks for.
+func (v *Server) listenLocked() {
+	f := notifyFlags(v.notifier.flags.Load())
 	var classes db.EventClass
-	channels := f.has('K') || f.has('E')
-	if channels {
+	if f.has('K') || f.has('E') {
 		for letter, class := range notifyClasses {
 			if f.has(letter) {
 				classes |= class
 			}
 		}
 	}
-	n.flags.Store(uint32(f))
-	n.misses.Store(channels && f.has('m'))
 	if classes != 0 {
-		n.stop = v.store.OnEvents(classes, func(e db.Event) { v.publishEvent(e.Namespace, e.Kind.String(), e.Key, e.Ticket) })
+		v.notifier.stop = v.store.OnEvents(classes, func(e db.Event) { v.publishEvent(e.Namespace, e.Kind.String(), e.Key, e.Ticket) })
+	}
+}
+
+func (v *Server) stopListeningLocked() {
+	if n := &v.notifier; n.stop != nil {
+		n.stop()
+		n.stop = nil
 	}
 }
 

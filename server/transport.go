@@ -36,7 +36,8 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 	return New(store, o).Serve(ctx, ln)
 }
 
-// Serve is the method behind the function Serve. A server may serve several listeners.
+// Serve is the method behind the function Serve. A server may serve several listeners; when the last has ended, it tells nobody
+// of what happens to keys any more.
 func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if !isLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("%s: %w", ln.Addr(), ErrNotLoopback), ln.Close())
@@ -44,6 +45,8 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	v.mu.Lock()
 	v.address = ln.Addr()
 	v.mu.Unlock()
+	v.addServing(1)
+	defer v.addServing(-1)
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &transport{server: v, context: work, log: v.options.Logger, conns: make(map[*conn]struct{})}
