@@ -8,6 +8,7 @@ require (
 	github.com/klauspost/crc32 v1.3.0
 	github.com/reeflective/readline v1.3.0
 	github.com/urfave/cli/v2 v2.27.7
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 )

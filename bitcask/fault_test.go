@@ -3,13 +3,17 @@ package bitcask_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/leak"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -302,4 +306,63 @@ func rewriteAll(s *bitcask.Store) error {
 	}
 	_, err := s.Rewrite(context.Background(), ids, bitcask.RewriteOptions{})
 	return err
+}
+
+var openEvery = flag.Int("openfiles.every", 11, "every how many operations on a real file system one fails")
+
+// TestNothingStaysOpen fails operations on a real file system, with mappings: whatever fails, while a store is opened too,
+// Close leaves no descriptor and no mapping.
+func TestNothingStaysOpen(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made")
+	s := open(t, made, openOptions(vfs.OS()))
+	for i := range 20 {
+		put(t, s, fmt.Sprint("k", i%15), fmt.Sprintf("value %d with some length to fill segments", i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	every := *openEvery
+	if testing.Short() {
+		every *= 3
+	}
+	ops := leavesNothingOpen(t, "nothing fails", made)
+	for n := 0; n < ops; n += every {
+		sticky := n%2 == 0
+		leavesNothingOpen(t, fmt.Sprintf("operation %d, sticky %v", n, sticky), made, vfs.Rule{Skip: n, Sticky: sticky, Err: syscall.EIO})
+	}
+	t.Logf("%d operations on a real file system, every %d failed", ops, every)
+}
+
+func openOptions(fs vfs.FS) *bitcask.Options {
+	o := faultOptions(fs, true)
+	o.Sync, o.NoMapping = bitcask.SyncNone, false
+	return o
+}
+
+// leavesNothingOpen uses a copy of a store, as far as it can be used, and counts the operations. What comes back is
+// TestEveryOperationFails's affair.
+func leavesNothingOpen(t *testing.T, name, made string, rules ...vfs.Rule) (ops int) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
+		t.Fatal(err)
+	}
+	fault := vfs.NewFault(vfs.OS(), rules...)
+	if s, err := bitcask.Open(dir, openOptions(fault)); err == nil {
+		for i := range 20 {
+			_, _ = s.Get(fmt.Sprint("k", i))
+			_ = s.Put(fmt.Sprint("k", i), fmt.Appendf(nil, "value %d with some length to fill segments", i))
+		}
+		var ids []uint32
+		for _, sg := range s.Segments() {
+			if sg.Sealed {
+				ids = append(ids, sg.ID)
+			}
+		}
+		_, _ = s.Rewrite(t.Context(), ids, bitcask.RewriteOptions{})
+		_ = s.Close()
+	}
+	if left, err := leak.OpenFiles(dir); err != nil || len(left) > 0 {
+		t.Errorf("%s: left open: %q, %v", name, left, err)
+	}
+	return fault.Ops()
 }

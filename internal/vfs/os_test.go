@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stavedb/stave/internal/leak"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		io.Copy(io.Discard, os.Stdin) // Until the parent closes it or kills us.
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	leak.VerifyTestMain(m)
 }
 
 func TestLockDiesWithItsProcess(t *testing.T) {

@@ -1,0 +1,71 @@
+// Package leak looks, when the tests of a package have ended, for what a store must not leave behind: goroutines, and open
+// descriptors and mappings of its files. It is for TestMain only.
+package leak
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// VerifyTestMain runs the tests and ends the process: with an error also if all of them passed and something is left.
+func VerifyTestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		left, err := OpenFiles("")
+		if code == 0 && (err != nil || len(left) > 0) {
+			fmt.Fprintf(os.Stderr, "files of stores are still open: %q %v\n", left, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// OpenFiles returns what this process has open of the stores below dir, "" standing for anywhere: a name for each descriptor
+// and each mapping, also of files that have been removed. It knows on Linux only, and returns nothing elsewhere.
+func OpenFiles(dir string) (names []string, err error) {
+	const descriptors = "/proc/self/fd"
+	links, err := os.ReadDir(descriptors)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		// The one by which the directory was read is gone.
+		if name, err := os.Readlink(filepath.Join(descriptors, link.Name())); err == nil && ofStore(dir, name) {
+			names = append(names, name)
+		}
+	}
+	maps, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return nil, err
+	}
+	defer maps.Close()
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		if _, name, found := strings.Cut(lines.Text(), "/"); found && ofStore(dir, "/"+name) {
+			names = append(names, "mapping of /"+name)
+		}
+	}
+	return names, lines.Err()
+}
+
+// ofStore says whether the kernel's name for a file is that of a store's.
+func ofStore(dir, name string) bool {
+	name = strings.TrimSuffix(name, " (deleted)")
+	if !strings.HasPrefix(name, dir) {
+		return false
+	}
+	switch base := filepath.Base(name); base {
+	case "MANIFEST", "LOCK", "TTL", "INDEX":
+		return true
+	default:
+		return strings.HasSuffix(base, ".data") || strings.HasSuffix(base, ".hint")
+	}
+}
