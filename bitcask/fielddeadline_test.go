@@ -66,10 +66,9 @@ func TestFieldDeadlinesAgainstModel(t *testing.T) {
 			}
 		case p < 3:
 			if p == 1 {
-				mem = mem.Clone() // killed
-			} else {
-				closeStore(t, s)
+				mem = mem.Clone() // killed: what the old one does from here on, it does elsewhere
 			}
+			closeStore(t, s)
 			o.NoIndex = r.IntN(2) == 0
 			s = openMem(t, mem, o)
 		case p < 6:

@@ -142,6 +142,12 @@ func (c *calledShadow) verify(t *testing.T, dir string, acked int) {
 	c.done += compareKilled(t, p, [killWriters]int{acked}, c.store)
 }
 
+func (c *calledShadow) close(t *testing.T) {
+	if c.store != nil {
+		must(t, c.store.Close())
+	}
+}
+
 // TestKillAtEveryCall kills a process before each operation on files of a life
 // with rotations and a merge, and finds every acknowledged write.
 func TestKillAtEveryCall(t *testing.T) {
@@ -155,6 +161,7 @@ func TestKillAtEveryCall(t *testing.T) {
 		every = max(every, ops/4)
 	}
 	var shadow calledShadow
+	defer shadow.close(t)
 	kills := 0
 	for n := rand.IntN(every); n < ops; n += every {
 		dir := filepath.Join(parent, strconv.Itoa(n))
@@ -185,6 +192,7 @@ func TestKillAtSyscalls(t *testing.T) {
 	}
 	parent := t.TempDir()
 	var shadow calledShadow
+	defer shadow.close(t)
 	kills := 0
 	begin := time.Now()
 	for _, call := range []string{"pwrite64", "fsync,fdatasync", "renameat,renameat2", "unlinkat", "ftruncate", "openat"} {

@@ -155,6 +155,11 @@ func FuzzSession(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	f.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			f.Error(err)
+		}
+	})
 	v := server.New(store, &server.Options{MaxReply: 1 << 20})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s := v.NewSession()
