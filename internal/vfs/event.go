@@ -10,29 +10,31 @@ type Op uint8
 
 // The operations that [Fault] can make fail and [Recorder] records.
 const (
-	OpOpen     Op = iota + 1 // FS.Open of an existing file
-	OpCreate                 // FS.Open with Create
-	OpList                   // FS.List
-	OpRemove                 // FS.Remove
-	OpRename                 // FS.Rename
-	OpLink                   // FS.Link
-	OpMkdir                  // FS.MkdirAll
-	OpSyncDir                // FS.SyncDir
-	OpLock                   // FS.Lock
-	OpUnlock                 // Close of what FS.Lock returned
-	OpRead                   // File.ReadAt
-	OpWrite                  // File.WriteAt
-	OpTruncate               // File.Truncate
-	OpSync                   // File.Sync
-	OpSize                   // File.Size
-	OpClose                  // File.Close
-	OpMap                    // Mapper.Map
-	OpMark                   // Recorder.Mark; no operation
+	OpOpen      Op = iota + 1 // FS.Open of an existing file
+	OpCreate                  // FS.Open with Create
+	OpList                    // FS.List
+	OpRemove                  // FS.Remove
+	OpRename                  // FS.Rename
+	OpLink                    // FS.Link
+	OpMkdir                   // FS.MkdirAll
+	OpRenameDir               // FS.RenameDir
+	OpRemoveDir               // FS.RemoveDir
+	OpSyncDir                 // FS.SyncDir
+	OpLock                    // FS.Lock
+	OpUnlock                  // Close of what FS.Lock returned
+	OpRead                    // File.ReadAt
+	OpWrite                   // File.WriteAt
+	OpTruncate                // File.Truncate
+	OpSync                    // File.Sync
+	OpSize                    // File.Size
+	OpClose                   // File.Close
+	OpMap                     // Mapper.Map
+	OpMark                    // Recorder.Mark; no operation
 )
 
 var opNames = [...]string{
 	OpOpen: "open", OpCreate: "create", OpList: "list", OpRemove: "remove", OpRename: "rename", OpLink: "link",
-	OpMkdir: "mkdir", OpSyncDir: "sync-dir", OpLock: "lock", OpUnlock: "unlock", OpRead: "read", OpWrite: "write",
+	OpMkdir: "mkdir", OpRenameDir: "rename-dir", OpRemoveDir: "remove-dir", OpSyncDir: "sync-dir", OpLock: "lock", OpUnlock: "unlock", OpRead: "read", OpWrite: "write",
 	OpTruncate: "truncate", OpSync: "sync", OpSize: "size", OpClose: "close", OpMap: "map", OpMark: "mark",
 }
 
@@ -48,7 +50,7 @@ func (o Op) String() string {
 type Event struct {
 	Op   Op
 	Name string // The file or directory; for OpMark the text.
-	To   string // OpRename, OpLink: the new name.
+	To   string // OpRename, OpLink, OpRenameDir: the new name.
 	Off  int64  // OpRead, OpWrite: the offset. OpTruncate: the new size.
 	Len  int    // OpRead, OpWrite, OpMap: the bytes asked for.
 
@@ -77,7 +79,7 @@ func (e Event) String() string {
 		fmt.Fprintf(&b, " %d", e.Off)
 	case OpMap:
 		fmt.Fprintf(&b, " %d", e.Len)
-	case OpRename, OpLink:
+	case OpRename, OpLink, OpRenameDir:
 		b.WriteString(" -> " + e.To)
 	}
 	if e.Err != nil {

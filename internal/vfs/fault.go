@@ -208,6 +208,16 @@ func (f *Fault) MkdirAll(dir string) error {
 	return f.run(Event{Op: OpMkdir, Name: dir}, func() error { return f.inner.MkdirAll(dir) })
 }
 
+// RenameDir implements [FS].
+func (f *Fault) RenameDir(oldname, newname string) error {
+	return f.run(Event{Op: OpRenameDir, Name: oldname, To: newname}, func() error { return f.inner.RenameDir(oldname, newname) })
+}
+
+// RemoveDir implements [FS].
+func (f *Fault) RemoveDir(dir string) error {
+	return f.run(Event{Op: OpRemoveDir, Name: dir}, func() error { return f.inner.RemoveDir(dir) })
+}
+
 // SyncDir implements [FS].
 func (f *Fault) SyncDir(dir string) error {
 	return f.run(Event{Op: OpSyncDir, Name: dir}, func() error { return f.inner.SyncDir(dir) })

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -20,7 +21,7 @@ type Mem struct {
 	mu    sync.Mutex
 	dirs  map[string]bool
 	files map[string]*memInode
-	locks map[string]bool
+	locks map[string]*memLock
 	open  map[*memFile]bool
 }
 
@@ -51,7 +52,7 @@ func NewMem() *Mem {
 	return &Mem{
 		dirs:  map[string]bool{".": true, string(filepath.Separator): true},
 		files: map[string]*memInode{},
-		locks: map[string]bool{},
+		locks: map[string]*memLock{},
 		open:  map[*memFile]bool{},
 	}
 }
@@ -211,6 +212,52 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
+// RenameDir implements [FS].
+func (m *Mem) RenameDir(oldname, newname string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	oldname, newname = filepath.Clean(oldname), filepath.Clean(newname)
+	fail := func(err error) error { return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err} }
+	switch {
+	case !m.dirs[oldname] || !m.dirs[filepath.Dir(newname)]:
+		return fail(fs.ErrNotExist)
+	case m.files[newname] != nil:
+		return fail(syscall.ENOTDIR)
+	case m.dirs[newname] && !m.emptyLocked(newname):
+		return fail(fs.ErrExist)
+	}
+	delete(m.dirs, oldname)
+	m.dirs[newname] = true
+	moveNames(m.dirs, oldname, newname)
+	moveNames(m.files, oldname, newname)
+	moveNames(m.locks, oldname, newname)
+	for name, lock := range m.locks {
+		lock.name = name
+	}
+	return nil
+}
+
+// RemoveDir implements [FS].
+func (m *Mem) RemoveDir(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir = filepath.Clean(dir)
+	fail := func(err error) error { return &fs.PathError{Op: "remove", Path: dir, Err: err} }
+	switch {
+	case !m.dirs[dir]:
+		return fail(fs.ErrNotExist)
+	case !m.emptyLocked(dir):
+		return fail(fs.ErrExist)
+	}
+	delete(m.dirs, dir)
+	return nil
+}
+
+func (m *Mem) emptyLocked(dir string) bool {
+	within := func(name string) bool { return strings.HasPrefix(name, dir+string(filepath.Separator)) }
+	return !slices.ContainsFunc(slices.Collect(maps.Keys(m.files)), within) && !slices.ContainsFunc(slices.Collect(maps.Keys(m.dirs)), within)
+}
+
 // SyncDir implements [FS].
 func (m *Mem) SyncDir(dir string) error {
 	m.mu.Lock()
@@ -226,7 +273,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	name = filepath.Clean(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.locks[name] {
+	if m.locks[name] != nil {
 		return nil, &LockedError{Name: name}
 	}
 	_, err := m.inodeLocked("open", name, false)
@@ -236,14 +283,16 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.locks[name] = true
-	return &memLock{mem: m, name: name}, nil
+	lock := &memLock{mem: m, name: name}
+	m.locks[name] = lock
+	return lock, nil
 }
 
+// memLock is a lock that someone holds; its fields are guarded by mem.mu.
 type memLock struct {
 	mem    *Mem
-	name   string
-	closed bool // Guarded by mem.mu.
+	name   string // Of the file, as long as it is locked.
+	closed bool
 }
 
 func (l *memLock) Close() error {

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -52,6 +53,24 @@ func (osFS) Link(oldname, newname string) error {
 	}
 	return nil
 }
+
+func (osFS) RenameDir(oldname, newname string) error {
+	// A slash behind it makes the system refuse what is no directory.
+	if err := retryErr(func() error { return unix.Rename(oldname+"/", newname) }); err != nil {
+		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
+	}
+	return nil
+}
+
+func (osFS) RemoveDir(dir string) error {
+	if err := retryErr(func() error { return unix.Rmdir(dir) }); err != nil {
+		return &fs.PathError{Op: "remove", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// cannotLink is the part of CannotLink that is the operating system's.
+func cannotLink(err error) bool { return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EMLINK) }
 
 func (osFS) SyncDir(dir string) error {
 	fd, err := retry(func() (int, error) { return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })

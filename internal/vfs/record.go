@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -173,6 +174,34 @@ func (r *Recorder) MkdirAll(dir string) error {
 	return r.change(Event{Op: OpMkdir, Name: dir}, func(*Event) error { return r.inner.MkdirAll(dir) })
 }
 
+// RenameDir implements [FS].
+func (r *Recorder) RenameDir(oldname, newname string) error {
+	return r.change(Event{Op: OpRenameDir, Name: oldname, To: newname}, func(*Event) error {
+		if err := r.inner.RenameDir(oldname, newname); err != nil {
+			return err
+		}
+		moveNames(r.ids, filepath.Clean(oldname), filepath.Clean(newname))
+		return nil
+	})
+}
+
+// moveNames changes the keys of a map that are names in a directory as the directory's name changes.
+func moveNames[T any](of map[string]T, olddir, newdir string) {
+	moved := map[string]T{}
+	for name, v := range of {
+		if rest, within := strings.CutPrefix(name, olddir+string(filepath.Separator)); within {
+			moved[filepath.Join(newdir, rest)] = v
+			delete(of, name)
+		}
+	}
+	maps.Copy(of, moved)
+}
+
+// RemoveDir implements [FS].
+func (r *Recorder) RemoveDir(dir string) error {
+	return r.change(Event{Op: OpRemoveDir, Name: dir}, func(*Event) error { return r.inner.RemoveDir(dir) })
+}
+
 // SyncDir implements [FS].
 func (r *Recorder) SyncDir(dir string) error {
 	return r.observe(Event{Op: OpSyncDir, Name: dir}, func(*Event) error { return r.inner.SyncDir(dir) })
@@ -181,9 +210,11 @@ func (r *Recorder) SyncDir(dir string) error {
 // Lock implements [FS].
 func (r *Recorder) Lock(name string) (io.Closer, error) {
 	var inner io.Closer
+	id := 0
 	err := r.change(Event{Op: OpLock, Name: name}, func(e *Event) (err error) {
 		if inner, err = r.inner.Lock(name); err == nil {
-			e.File = r.idLocked(name)
+			id = r.idLocked(name)
+			e.File = id
 		}
 		return err
 	})
@@ -192,7 +223,7 @@ func (r *Recorder) Lock(name string) (io.Closer, error) {
 	}
 	return closerFunc(func() error {
 		return r.change(Event{Op: OpUnlock, Name: name}, func(e *Event) error {
-			e.File = r.idLocked(name)
+			e.File = id
 			return inner.Close()
 		})
 	}), nil

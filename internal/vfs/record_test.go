@@ -67,13 +67,17 @@ func TestFileNumbersFollowFiles(t *testing.T) {
 	must(t, rec.Remove("b")) // 1
 	must(t, rec.Remove("a")) // 3
 	create(t, rec, "a", "")  // 4
+	must(t, rec.MkdirAll("dir"))
+	create(t, rec, "dir/f", "") // 5
+	must(t, rec.RenameDir("dir", "other"))
+	must(t, rec.Remove("other/f")) // 5
 	got := ""
 	for _, e := range rec.Events() {
-		if e.Op != vfs.OpWrite || e.Len > 0 {
+		if e.File > 0 && (e.Op != vfs.OpWrite || e.Len > 0) {
 			got += fmt.Sprint(e.File)
 		}
 	}
-	if got != "1111231134" {
+	if got != "111123113455" {
 		t.Errorf("file numbers are %s", got)
 	}
 }

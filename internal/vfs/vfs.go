@@ -25,6 +25,7 @@ package vfs
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -78,7 +79,7 @@ const (
 	Create                // A new file, for reading and writing; it must not exist.
 )
 
-// FS is a file system. Rename, Remove and Link are about files: directories are made and never moved or removed.
+// FS is a file system. Rename, Remove and Link are about files.
 type FS interface {
 	// Open opens or creates a regular file. The name of a created file is not durable before SyncDir.
 	Open(name string, mode Mode) (File, error)
@@ -93,12 +94,24 @@ type FS interface {
 	Link(oldname, newname string) error
 	// MkdirAll makes dir and its missing parents; an existing directory is fine. Durable by SyncDir of each parent.
 	MkdirAll(dir string) error
+	// RenameDir gives a directory a new name in the same parent, atomically. An empty directory that has it is replaced; anything
+	// else in the way is an error. Durable by SyncDir of the parent. Open handles of files in it stay usable; on Windows there
+	// may be none.
+	RenameDir(oldname, newname string) error
+	// RemoveDir removes an empty directory. It may come back after a power cut until SyncDir of its parent.
+	RemoveDir(dir string) error
 	// SyncDir makes the names in dir durable: all creations, renames, links and removals that have returned.
 	SyncDir(dir string) error
 	// Lock takes the exclusive advisory lock of the named file, which is made if missing, without waiting: if another
 	// process or another Lock of this process holds it, the error is a [*LockedError]. The lock ends with Close or with
 	// the process. The file stays: removing it would let two processes lock two files of one name.
 	Lock(name string) (io.Closer, error)
+}
+
+// CannotLink reports whether [FS.Link] failed because these two names cannot be of one file, whoever tries again: the directories are
+// on different file systems, or on one that has no links, allows no more of them, or allows them to the owner only.
+func CannotLink(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || cannotLink(err)
 }
 
 // ErrNotRegular is the cause when a name stands for a symbolic link, directory, pipe, socket or device.

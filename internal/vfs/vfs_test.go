@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/internal/vfs"
@@ -210,6 +211,70 @@ func TestNames(t *testing.T) {
 			t.Error("a directory was made under a file")
 		}
 	})
+}
+
+func TestDirectories(t *testing.T) {
+	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		at := func(name string) string { return filepath.Join(dir, name) }
+		for _, name := range []string{"a/b", "empty", "full"} {
+			must(t, fsys.MkdirAll(at(name)))
+		}
+		f := create(t, fsys, at("a/b/f"), "one")
+		create(t, fsys, at("full/g"), "two")
+		create(t, fsys, at("file"), "three")
+		lock, err := fsys.Lock(at("a/LOCK"))
+		must(t, err)
+		for _, to := range []string{"full", "file", "none/a"} {
+			if fsys.RenameDir(at("a"), at(to)) == nil {
+				t.Errorf("a directory took the place of %s", to)
+			}
+		}
+		if fsys.RenameDir(at("file"), at("x")) == nil || fsys.RemoveDir(at("file")) == nil {
+			t.Error("a file was taken for a directory")
+		}
+		wantErr(t, fsys.RenameDir(at("none"), at("x")), fs.ErrNotExist)
+		must(t, fsys.RenameDir(at("a"), at("empty")))
+		must(t, fsys.RenameDir(at("empty"), at("c")))
+		if got := content(t, fsys, at("c/b/f")); got != "one" {
+			t.Errorf("a file in the renamed directory reads %q", got)
+		}
+		_, err = f.WriteAt([]byte("!"), 3)
+		must(t, err)
+		if got := content(t, fsys, at("c/b/f")); got != "one!" {
+			t.Errorf("written through a handle from before it reads %q", got)
+		}
+		_, err = fsys.Lock(at("c/LOCK"))
+		wantErr(t, err, vfs.ErrLocked)
+		must(t, lock.Close())
+		again, err := fsys.Lock(at("c/LOCK"))
+		must(t, err)
+		must(t, again.Close())
+		if fsys.RemoveDir(at("c")) == nil {
+			t.Error("a directory with files in it was removed")
+		}
+		must(t, fsys.Remove(at("c/b/f")))
+		must(t, fsys.RemoveDir(at("c/b")))
+		wantErr(t, fsys.RemoveDir(at("c/b")), fs.ErrNotExist)
+		must(t, fsys.SyncDir(dir))
+		names, err := fsys.List(dir)
+		must(t, err)
+		if want := []string{"c", "file", "full"}; !slices.Equal(names, want) {
+			t.Errorf("names are %q, want %q", names, want)
+		}
+	})
+}
+
+func TestLinksThatCannotBe(t *testing.T) {
+	for _, cause := range []error{syscall.EXDEV, syscall.EPERM, syscall.EACCES, syscall.EMLINK, syscall.ENOTSUP, syscall.ENOSYS} {
+		if err := vfs.NewFault(vfs.NewMem(), vfs.Rule{Err: cause}).Link("a", "b"); !vfs.CannotLink(err) {
+			t.Errorf("%v is said to pass", err)
+		}
+	}
+	for _, cause := range []error{syscall.EIO, syscall.ENOSPC, syscall.ENOENT, syscall.EEXIST, syscall.EMFILE, nil} {
+		if vfs.CannotLink(cause) {
+			t.Errorf("%v is taken for a link that cannot be", cause)
+		}
+	}
 }
 
 func TestLinksShareBytesAndRemovedFilesLiveOn(t *testing.T) {
