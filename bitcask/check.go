@@ -94,7 +94,7 @@ func (c *checker) segment(sg *segment) error {
 	c.result.Bytes += sg.size.Load()
 	var hint func() (*entry, error)
 	if sg.sealed() {
-		hs, err := openHint(c.s.opts.FS, c.s.dir, c.s.man.store, sg)
+		hs, err := openHint(c.s.opts.FS, c.s.dir, sg)
 		switch {
 		case err == nil:
 			c.result.Hints++

@@ -62,12 +62,13 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 	name := dataName(id)
 	sg, err := (*segment)(nil), fmt.Errorf("%s: %w", name, ErrMissing)
 	if s.present[name] {
-		sg, err = openSegment(s.opts.FS, s.dir, s.man.store, id, s.mode())
+		sg, err = openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, s.mode())
 	}
 	if err == nil || !s.opts.ReadDamaged {
 		return sg, err
 	}
-	sg = &segment{id: id, seal: makeSeal(s.man.store, id), name: name, file: missingFile{}, damaged: true}
+	sg = newSegment(s.man.storeOf(id), id, missingFile{})
+	sg.damaged = true
 	refusal, damage, size := err, err, int64(0)
 	if !s.present[name] {
 		damage = &CorruptError{name, 0, ErrMissing.Error()}

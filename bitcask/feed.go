@@ -360,7 +360,7 @@ func (b *batch) add(seed keydir.Seed, e *entry) {
 func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err error) {
 	s, before := f.s, f.after.segment(sg.id).length
 	upTo = f.after.upTo
-	hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
+	hs, err := openHint(s.opts.FS, s.dir, sg)
 	if err != nil {
 		f.hintFailed(sg, err)
 		return upTo, false, nil

@@ -85,7 +85,7 @@ type hints struct {
 var errHint = errors.New("hint does not fit its segment or is damaged")
 
 // openHint opens and binds a hint. Any error means: do without.
-func openHint(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hints, error) {
+func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	f, err := fsys.Open(filepath.Join(dir, hintName(sg.id)), vfs.ReadOnly)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func openHint(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hints, err
 	if err == nil {
 		_, err = f.ReadAt(head, 0)
 	}
-	if err == nil && string(head) != string(encodeHintHeader(store, sg.info())) {
+	if err == nil && string(head) != string(encodeHintHeader(sg.store, sg.info())) {
 		err = errHint
 	}
 	if err != nil {

@@ -22,7 +22,6 @@ const hintTemp = "HINT.new"
 type hintWriter struct {
 	fs    vfs.FS
 	dir   string
-	store [16]byte
 	sg    *segment
 	file  vfs.File
 	pos   int64
@@ -31,7 +30,7 @@ type hintWriter struct {
 }
 
 // newHintWriter begins the hint of a segment, which need not be sealed yet.
-func newHintWriter(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hintWriter, error) {
+func newHintWriter(fsys vfs.FS, dir string, sg *segment) (*hintWriter, error) {
 	temp := filepath.Join(dir, hintTemp)
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -40,7 +39,7 @@ func newHintWriter(fsys vfs.FS, dir string, store [16]byte, sg *segment) (*hintW
 	if err != nil {
 		return nil, err
 	}
-	return &hintWriter{fs: fsys, dir: dir, store: store, sg: sg, file: f, pos: hintHeaderSize}, nil
+	return &hintWriter{fs: fsys, dir: dir, sg: sg, file: f, pos: hintHeaderSize}, nil
 }
 
 // add appends an entry. Entries come in the order of the segment.
@@ -81,7 +80,7 @@ func (w *hintWriter) flush(last bool) error {
 func (w *hintWriter) finish() error {
 	err := w.flush(true)
 	if err == nil {
-		_, err = w.file.WriteAt(encodeHintHeader(w.store, w.sg.info()), 0)
+		_, err = w.file.WriteAt(encodeHintHeader(w.sg.store, w.sg.info()), 0)
 	}
 	if err == nil {
 		err = w.file.Sync()
@@ -103,8 +102,8 @@ func (w *hintWriter) abandon() error {
 var errCancelled = errors.New("cancelled")
 
 // writeHint makes the hint of a sealed segment by reading the segment.
-func writeHint(fsys vfs.FS, dir string, store [16]byte, sg *segment, cancelled func() bool) error {
-	w, err := newHintWriter(fsys, dir, store, sg)
+func writeHint(fsys vfs.FS, dir string, sg *segment, cancelled func() bool) error {
+	w, err := newHintWriter(fsys, dir, sg)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type input struct {
 // open begins with the hint if there is one that fits.
 func (in *input) open() {
 	if !in.s.opts.NoHints {
-		if hs, err := openHint(in.s.opts.FS, in.s.dir, in.s.man.store, in.sg); err == nil {
+		if hs, err := openHint(in.s.opts.FS, in.s.dir, in.sg); err == nil {
 			in.hint = hs
 			return
 		}

@@ -43,9 +43,10 @@ const (
 	editAdd       = 1 // id u32: segment id joins the unsealed ones, as the last in log order
 	editSeal      = 2 // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
 	editSwap      = 3 // n u32, n ids u32 out; m u32, m sealedInfo in
-	editClose     = 4 // id u32, length u64, nextSeq u64: everything before length is on disk
+	editClose     = 4 // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
 	editNextID    = 5 // id u32: ids below are taken (merge output about to be made)
 	editCollision = 6 // hash u64: two keys have it
+	editInherited = 7 // store id 16, below u32: of a copy: that store made the segments with an id below (backup.go)
 )
 
 // sealedInfo binds a manifest entry to the bytes of a sealed segment.
@@ -90,10 +91,28 @@ type manifest struct {
 	nextID uint32
 	maxSeq uint64 // highest sequence ever sealed, swapped or closed
 
-	collided map[uint64]bool // hashes, without the spare bits, that two keys have
+	inherited []inheritance   // by ascending below
+	collided  map[uint64]bool // hashes, without the spare bits, that two keys have
 
 	closedID  uint32 // active segment at the last clean close ...
 	closedLen uint64 // ... everything before this offset of it is on disk
+}
+
+// inheritance says which store made the segments with an id below, if no other says so with a lower one.
+type inheritance struct {
+	store [16]byte
+	below uint32
+}
+
+// storeOf is the id of the store that made a segment. A copy has an id of its own, and so have the segments that it makes:
+// those of the store that it was copied from, which go on from the same place, are foreign to it.
+func (m *manifest) storeOf(id uint32) [16]byte {
+	for _, in := range m.inherited {
+		if id < in.below {
+			return in.store
+		}
+	}
+	return m.store
 }
 
 // editSum is the checksum of an edit at offset, from its length on.
@@ -139,15 +158,19 @@ func (m *manifest) appendEdit(b []byte, base int64, typ byte, body []byte) []byt
 // and a MANIFEST.new that the next Open removes.
 func (m *manifest) rewrite() error {
 	b := m.encodeHeader()
+	for _, in := range m.inherited {
+		b = m.appendEdit(b, 0, editInherited, binary.LittleEndian.AppendUint32(slices.Clone(in.store[:]), in.below))
+	}
 	b = m.appendEdit(b, 0, editNextID, binary.LittleEndian.AppendUint32(nil, m.nextID))
 	ids := make([]uint32, 0, len(m.sealed))
 	for id := range m.sealed {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	infos := make([]sealedInfo, len(ids))
+	infos, highest := make([]sealedInfo, len(ids)), uint64(0)
 	for i, id := range ids {
 		infos[i] = m.sealed[id]
+		highest = max(highest, infos[i].maxSeq)
 	}
 	b = m.appendEdit(b, 0, editSwap, swapBody(nil, infos))
 	for _, id := range m.tail {
@@ -156,7 +179,7 @@ func (m *manifest) rewrite() error {
 	for _, h := range slices.Sorted(maps.Keys(m.collided)) {
 		b = m.appendEdit(b, 0, editCollision, binary.LittleEndian.AppendUint64(nil, h<<hashSpare))
 	}
-	if m.closedID != 0 {
+	if m.closedID != 0 || m.maxSeq > highest {
 		b = m.appendEdit(b, 0, editClose, m.closeBody(m.closedID, m.closedLen, m.maxSeq))
 	}
 	temp, name := filepath.Join(m.dir, manifestTemp), filepath.Join(m.dir, manifestName)
@@ -237,6 +260,8 @@ func (m *manifest) apply(typ byte, body []byte) error {
 		m.nextID = max(m.nextID, binary.LittleEndian.Uint32(body))
 	case typ == editCollision && len(body) == 8:
 		m.collided[binary.LittleEndian.Uint64(body)>>hashSpare] = true
+	case typ == editInherited && len(body) == 20:
+		m.inherited = append(m.inherited, inheritance{[16]byte(body), binary.LittleEndian.Uint32(body[16:])})
 	case typ == editSeal && len(body) == sealedInfoSize+4:
 		m.addSealed(parseSealedInfo(body))
 		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))

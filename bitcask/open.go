@@ -158,7 +158,7 @@ func (s *Store) clearAway(names []string) error {
 const TTLName = "TTL"
 
 func (s *Store) checkLeftover(id uint32) error {
-	sg, err := openSegment(s.opts.FS, s.dir, s.man.store, id, vfs.ReadOnly)
+	sg, err := openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, vfs.ReadOnly)
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
 	}

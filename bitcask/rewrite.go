@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -397,21 +396,9 @@ func (rw *rewriter) remove(gone []*segment) error {
 	s.manifestMu.Lock()
 	s.segments.Store(s.segments.Load().with(nil, gone))
 	s.manifestMu.Unlock()
-	var errs []error
 	for _, sg := range gone {
 		rw.result.In = append(rw.result.In, sg.id)
 		rw.result.BytesIn += sg.size.Load()
-		errs = append(errs, sg.close(), s.removeSegment(sg))
 	}
-	errs = append(errs, s.opts.FS.SyncDir(s.dir))
-	return errors.Join(errs...)
-}
-
-// removeSegment unlinks a segment and its hint.
-func (s *Store) removeSegment(sg *segment) error {
-	err := s.opts.FS.Remove(filepath.Join(s.dir, hintName(sg.id)))
-	if isNotExist(err) {
-		err = nil
-	}
-	return errors.Join(err, s.opts.FS.Remove(filepath.Join(s.dir, sg.name)))
+	return s.discard(gone)
 }

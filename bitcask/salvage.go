@@ -22,7 +22,7 @@ import (
 // known. Elsewhere the frames are walked, and behind a bad place the next frame
 // is looked for.
 
-// ErrNotEmpty is returned by Salvage if the directory for the new store has files in it.
+// ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.
 var ErrNotEmpty = errors.New("directory is not empty")
 
 // Lost is a stretch of a file that could not be copied.
@@ -97,7 +97,7 @@ type salvager struct {
 	ctx     context.Context
 	dir     string
 	opts    Options
-	store   [16]byte
+	store   [16]byte  // without a manifest, of the segments looked at last
 	man     *manifest // nil: none that can be read
 	sources map[*segment]*salvageSource
 	result  SalvageResult
@@ -144,7 +144,7 @@ func (v *salvager) run(out string) error {
 func (v *salvager) list() (ids []uint32, err error) {
 	m, _, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly, nil)
 	if err == nil {
-		v.store, v.man = m.store, m
+		v.man = m
 		return m.listed(), m.close()
 	}
 	if errors.Is(err, ErrVersion) {
@@ -162,8 +162,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 		}
 		ids = append(ids, id)
 		if v.store == [16]byte{} {
-			v.store, err = storeOf(v.opts.FS, filepath.Join(v.dir, name))
-			if err != nil {
+			if v.store, err = v.headerOf(name); err != nil {
 				return nil, err
 			}
 		}
@@ -181,24 +180,42 @@ func (m *manifest) listed() []uint32 {
 	return ids
 }
 
-// storeOf reads which store a segment belongs to; zero if its header does not verify.
-func storeOf(fsys vfs.FS, path string) (store [16]byte, err error) {
-	f, err := fsys.Open(path, vfs.ReadOnly)
+// headerOf reads which store made the segment in a file; zero if its header does not verify.
+func (v *salvager) headerOf(name string) (store [16]byte, err error) {
+	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
 	if err != nil {
 		return store, err
 	}
+	store, err = readStore(f, name)
+	return store, errors.Join(err, f.Close())
+}
+
+func readStore(f vfs.File, name string) (store [16]byte, err error) {
 	b := make([]byte, segmentHeaderSize)
 	if n, err := f.ReadAt(b, 0); n < len(b) {
 		if err == io.EOF {
 			err = nil
 		}
-		return store, errors.Join(err, f.Close())
+		return store, err
 	}
 	copy(store[:], b[16:])
-	if _, err := checkSegmentHeader(b, filepath.Base(path), store, binary.LittleEndian.Uint32(b[12:])); err != nil {
+	if _, err := checkSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:])); err != nil {
 		store = [16]byte{}
 	}
-	return store, f.Close()
+	return store, nil
+}
+
+// storeOf is the id of the store that made a segment. Without a manifest its header says so: in a copy there are those of two
+// stores or more. One whose header does not verify is taken for what the segment before it is.
+func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
+	if v.man != nil {
+		return v.man.storeOf(id), nil
+	}
+	store, err := readStore(f, dataName(id))
+	if store != [16]byte{} {
+		v.store = store
+	}
+	return v.store, err
 }
 
 // open opens a segment. The header need not be good: every frame says itself
@@ -213,7 +230,11 @@ func (v *salvager) open(id uint32) error {
 	if err != nil {
 		return err
 	}
-	sg := &segment{id: id, seal: makeSeal(v.store, id), file: f, name: name}
+	store, err := v.storeOf(id, f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	sg := newSegment(store, id, f)
 	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: v.man != nil}
 	v.sources[sg] = src
 	v.result.Segments++

@@ -42,7 +42,7 @@ func (src *salvageSource) useHint() error {
 	if !src.sg.sealed() {
 		return nil
 	}
-	hs, err := openHint(src.v.opts.FS, src.v.dir, src.v.store, src.sg)
+	hs, err := openHint(src.v.opts.FS, src.v.dir, src.sg)
 	if err == nil {
 		if err = hs.check(); err == nil {
 			src.hint = hs

@@ -80,6 +80,7 @@ func parseName(name string) (id uint32, suffix string, ok bool) {
 // segment is one open data file. Its bytes up to size never change.
 type segment struct {
 	id        uint32
+	store     [16]byte // id of the store that made it: not this one if that is a copy (manifest.storeOf)
 	seal      seal
 	file      vfs.File
 	name      string
@@ -106,6 +107,10 @@ type segment struct {
 	footed  bool  // with a footer
 	damaged bool  // its file is not what the manifest says: damage.go
 	dropped bool  // what it holds was never on disk as far as the log is concerned
+}
+
+func newSegment(store [16]byte, id uint32, file vfs.File) *segment {
+	return &segment{id: id, store: store, seal: makeSeal(store, id), file: file, name: dataName(id)}
 }
 
 // sealed reports whether the segment has its footer and the manifest says so.
@@ -164,7 +169,7 @@ func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int)
 	if err != nil {
 		return nil, err
 	}
-	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name}
+	sg := newSegment(store, id, f)
 	_, err = f.WriteAt(encodeSegmentHeader(store, id, false), 0)
 	if err == nil {
 		err = f.Sync()
@@ -191,7 +196,7 @@ func openSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mode vfs.Mode
 	if err != nil {
 		return nil, err
 	}
-	sg := &segment{id: id, seal: makeSeal(store, id), file: f, name: name}
+	sg := newSegment(store, id, f)
 	size, err := f.Size()
 	if err == nil {
 		b := make([]byte, min(segmentHeaderSize, size))

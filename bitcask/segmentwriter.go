@@ -42,19 +42,20 @@ const (
 // newSegmentWriter makes the file of segment id. Neither its header nor its
 // name are durable yet.
 func newSegmentWriter(o *Options, dir string, store [16]byte, id uint32) (_ *segmentWriter, err error) {
-	fs, name := o.FS, dataName(id)
-	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
+	fs := o.FS
+	f, err := fs.Open(filepath.Join(dir, dataName(id)), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
 	w := &segmentWriter{
 		fs: fs, dir: dir, limit: o.SegmentSize, pos: segmentHeaderSize,
-		sg:    &segment{id: id, seal: makeSeal(store, id), file: f, name: name, merged: true},
+		sg:    newSegment(store, id, f),
 		frame: make([]byte, frameHeaderSize, rewriteFrame+64<<10),
 	}
+	w.sg.merged = true
 	_, err = f.WriteAt(encodeSegmentHeader(store, id, true), 0)
 	if err == nil && !o.NoHints {
-		w.hint, err = newHintWriter(fs, dir, store, w.sg)
+		w.hint, err = newHintWriter(fs, dir, w.sg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.abandon())

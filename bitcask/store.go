@@ -36,7 +36,9 @@ type Store struct {
 	manifestMu sync.Mutex // guards man once the store is open
 	man        *manifest
 
-	upkeep turn // held by whoever reads whole segments or removes files: merge, hint builder, check
+	backups turn // held by the one backup that is made
+	pins    pins
+	upkeep  turn // held by whoever reads whole segments or removes files: merge, hint builder, check
 
 	leftMu     sync.Mutex // guards left and leftSpaces: dropped, not yet counted as dead
 	left       []keydir.Dropped
@@ -87,7 +89,7 @@ var errOutdated = errors.New("the store has changed while it was opened")
 
 func open(dir string, o *Options) (_ *Store, err error) {
 	begin := time.Now()
-	s := &Store{dir: dir, upkeep: newTurn(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s := &Store{dir: dir, upkeep: newTurn(), backups: newTurn(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
 	s.segments.Store(new(segmentSet))
@@ -216,7 +218,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 			if sg.merged && s.hasHint(sg) {
 				continue
 			}
-			if err := writeHint(s.opts.FS, s.dir, s.man.store, sg, s.stopping); err != nil && !errors.Is(err, errCancelled) {
+			if err := writeHint(s.opts.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, errCancelled) {
 				s.opts.Logger.Warn("hint not written", "file", hintName(sg.id), "err", err)
 			}
 		}
@@ -225,7 +227,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 }
 
 func (s *Store) hasHint(sg *segment) bool {
-	hs, err := openHint(s.opts.FS, s.dir, s.man.store, sg)
+	hs, err := openHint(s.opts.FS, s.dir, sg)
 	return err == nil && hs.close() == nil
 }
 
@@ -264,7 +266,9 @@ func (s *Store) Close() error {
 	}
 	close(s.stop)
 	s.work.Wait()
-	s.upkeep.Lock() // a merge that still runs sees stopping and ends
+	s.backups.Lock() // one that is being made sees stopping and ends
+	defer s.backups.Unlock()
+	s.upkeep.Lock() // so does a merge
 	defer s.upkeep.Unlock()
 	var err error
 	if !s.opts.ReadOnly {

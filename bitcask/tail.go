@@ -23,7 +23,11 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	if bad != nil {
 		at, reason = bad.at, bad.reason
 	}
-	if s.man.closedID == sg.id && end < int64(s.man.closedLen) {
+	reach := end
+	if fr.footer {
+		reach -= footerSize // of another copy of this segment, perhaps, which was sealed sooner
+	}
+	if s.man.closedID == sg.id && reach < int64(s.man.closedLen) {
 		return &CorruptError{sg.name, at, reason + ", before the end of the last clean close"}
 	}
 	if sg.damaged && bad != nil {

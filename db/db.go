@@ -308,6 +308,12 @@ func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, er
 	return s.merger.Run(ctx, o)
 }
 
+// Backup makes a copy of the store in dir, which must not exist or be empty: the store as of one moment between two commits,
+// while everything else goes on. See bitcask.Store.Backup.
+func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, error) {
+	return s.log.Backup(ctx, dir)
+}
+
 // Merger is the background merge, to look at and to steer.
 func (s *Store) Merger() *merge.Merger { return s.merger }
 

@@ -1,0 +1,409 @@
+package bitcask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// A backup is a copy of the store as of one moment between two commits, and a store of its own. Reads, writes, rotations and
+// merges go on while it is made; none of them waits for a file.
+//
+// Sealed segments and their hints get a second name in the copy. That is safe because a sealed segment is never written again, by
+// this store or by the copy: a merge takes a name away, a hint is replaced by its name, and the copy has no segment that is not
+// sealed. What a merge takes out of the store meanwhile stays until the backup is done (pins). Of the unsealed segments, of which at
+// most two hold frames, the frames that there are at that moment are copied and sealed.
+//
+// From then on the store and the copy go on from one place, each in its own way. So the copy has a store id of its own and its
+// manifest says which segments it has inherited: whatever either of them writes later is foreign to the other.
+//
+// INDEX and TTL file are left out: both are bound to the store id, and the log says it all.
+//
+// What a crash leaves behind:
+//
+//	before the manifest is there:  NAME.partial, without a manifest, which no Open takes for a store
+//	before the rename:             NAME.partial, whole
+//	after it:                      NAME or NAME.partial; either is whole, for all in it is on disk
+//	after the sync of the parent:  NAME
+//
+// The next backup of that name removes a NAME.partial.
+
+// BackupResult says what a backup is made of.
+type BackupResult struct {
+	Sequence    uint64 `json:"sequence"` // of the newest record in it
+	Segments    int    `json:"segments"`
+	Linked      int    `json:"linked"` // of them, that the two stores share
+	Copied      int    `json:"copied"` // of them, that only the backup has
+	BytesLinked int64  `json:"bytes_linked"`
+	BytesCopied int64  `json:"bytes_copied"`
+}
+
+// partialSuffix is what the name of a backup ends with until it is whole.
+const partialSuffix = ".partial"
+
+// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is
+// durable when Backup returns, and holds every write that was acknowledged before Backup was called. It shares the files of the sealed
+// segments with this store where the file system allows that, and is made in milliseconds then; damage to such a file is damage to both.
+// Nothing is verified but what is copied of the unsealed segments: Check of the copy does that.
+//
+// One runs at a time, others wait for it. After an error there is no backup; only if its parent could not be synced it may be there,
+// and is whole then. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFailed in a store that
+// refuses writes, a *CorruptError in one opened with damage, the context's, or the file system's.
+func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
+	select {
+	case s.backups <- struct{}{}:
+	case <-ctx.Done():
+		return BackupResult{}, ctx.Err()
+	}
+	defer s.backups.Unlock()
+	if s.closed.Load() {
+		return BackupResult{}, ErrClosed
+	}
+	dir = filepath.Clean(dir)
+	b := &backup{s: s, ctx: ctx, fs: s.opts.FS, dir: dir, temp: dir + partialSuffix}
+	if err := b.run(); err != nil {
+		return BackupResult{}, fmt.Errorf("backup %s: %w", dir, err)
+	}
+	return b.result, nil
+}
+
+// backup is one in the making.
+type backup struct {
+	s         *Store
+	ctx       context.Context
+	fs        vfs.FS
+	dir, temp string
+	sealed    map[uint32]sealedInfo // the segments of the copy
+	buf       []byte
+	result    BackupResult
+}
+
+func (b *backup) run() error {
+	if len(b.s.recovery.Damage) > 0 {
+		return &b.s.recovery.Damage[0]
+	}
+	parent := filepath.Dir(b.dir)
+	if _, err := b.fs.List(parent); err != nil {
+		return err
+	}
+	if names, err := b.fs.List(b.dir); err == nil && len(names) > 0 {
+		return ErrNotEmpty
+	} else if err != nil && !isNotExist(err) {
+		return err
+	}
+	if err := b.fs.MkdirAll(b.temp); err != nil {
+		return err
+	}
+	lock, err := b.fs.Lock(filepath.Join(b.temp, lockName))
+	if errors.Is(err, vfs.ErrLocked) {
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	if err != nil {
+		return errors.Join(err, b.removeTemp())
+	}
+	if err = b.fill(); err == nil {
+		// Within the lock: none who finds the directory may take it for a leftover.
+		err = b.fs.RenameDir(b.temp, b.dir)
+	}
+	if err != nil {
+		return errors.Join(err, b.removeTemp(), lock.Close())
+	}
+	return errors.Join(b.fs.SyncDir(parent), lock.Close())
+}
+
+// fill makes the copy in the temporary directory, durably but for its name.
+func (b *backup) fill() error {
+	if err := b.clear(); err != nil {
+		return err
+	}
+	b.s.holdFiles()
+	defer b.s.letGoFiles()
+	return b.copyLog()
+}
+
+// cutSegment is a segment as of the moment of a backup.
+type cutSegment struct {
+	sg     *segment
+	foot   footer
+	frames int64 // where its frames end; 0 if it is sealed
+}
+
+// cut is the log as of a moment between two commits, and the sequence number after its last record. Nobody waits for more than a
+// look at every segment. The segments that are listed hold all that was written before: a merge lists its output, and takes out what went
+// into it, only when all that it relied on is in the log.
+func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return nil, 0, l.failed
+	}
+	sl := l.rotation.sealing
+	for _, sg := range l.store.segments.Load().all() {
+		c := cutSegment{sg: sg, frames: sg.size.Load()}
+		switch {
+		case sg.sealed():
+			c.foot, c.frames = sg.foot, 0
+		case sg == l.active:
+			c.foot = l.foot
+		case sl != nil && sg == sl.sg:
+			c.foot, c.frames = sl.foot, sl.end // its footer may be under way
+		default:
+			c.foot = sg.foot // ready for use and empty; or not, in a store open for reading
+		}
+		if c.frames > 0 && sg.footed {
+			c.frames -= footerSize
+		}
+		if c.frames == 0 || c.foot.records > 0 {
+			list = append(list, c)
+		}
+	}
+	return list, l.writeSeq, nil
+}
+
+// copyLog makes the segments and the manifest of the copy.
+func (b *backup) copyLog() error {
+	list, next, err := b.s.log.cut()
+	if err != nil {
+		return err
+	}
+	b.sealed = make(map[uint32]sealedInfo, len(list))
+	for _, c := range list {
+		if err := b.cancelled(); err != nil {
+			return err
+		}
+		if c.frames > 0 {
+			err = b.copyUnsealed(c)
+		} else {
+			b.sealed[c.sg.id] = c.sg.info()
+			err = b.linkSegment(c.sg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.result.Sequence, b.result.Segments = next-1, len(list)
+	return b.writeManifest(next - 1)
+}
+
+func (b *backup) cancelled() error {
+	if b.s.stopping() {
+		return ErrClosed
+	}
+	return b.ctx.Err()
+}
+
+// linkSegment gives a sealed segment and its hint a name in the copy.
+func (b *backup) linkSegment(sg *segment) error {
+	size := sg.size.Load()
+	err := b.link(sg.name)
+	// Beside a live writer the name may be gone, the open file is not.
+	if vfs.CannotLink(err) || b.s.opts.ReadOnly && isNotExist(err) {
+		err = b.copyFile(sg.file, sg.name, size)
+		b.result.copied(size)
+	} else {
+		b.result.Linked++
+		b.result.BytesLinked += size
+	}
+	if err != nil || b.s.opts.NoHints {
+		return err
+	}
+	return b.linkHint(hintName(sg.id))
+}
+
+// linkHint is linkSegment for the hint, if there is one.
+func (b *backup) linkHint(name string) error {
+	err := b.link(name)
+	if isNotExist(err) {
+		return nil
+	}
+	if !vfs.CannotLink(err) {
+		return err
+	}
+	f, err := b.fs.Open(filepath.Join(b.s.dir, name), vfs.ReadOnly)
+	if isNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil {
+		err = b.copyFile(f, name, size)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (b *backup) link(name string) error {
+	return b.fs.Link(filepath.Join(b.s.dir, name), filepath.Join(b.temp, name))
+}
+
+func (r *BackupResult) copied(bytes int64) {
+	r.Copied++
+	r.BytesCopied += bytes
+}
+
+// copyFile makes a file with the first bytes of another one, on disk but for its name.
+func (b *backup) copyFile(from vfs.File, name string, size int64) error {
+	f, err := b.copyBytes(from, name, size)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// copyBytes is copyFile without the sync.
+func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, err error) {
+	f, err := b.fs.Open(filepath.Join(b.temp, name), vfs.Create)
+	if err != nil {
+		return nil, err
+	}
+	if b.buf == nil {
+		b.buf = make([]byte, writeBackStep)
+	}
+	for at := int64(0); at < size && err == nil; {
+		piece := b.buf[:min(int64(len(b.buf)), size-at)]
+		if err = b.cancelled(); err != nil {
+			break
+		}
+		var n int
+		if n, err = from.ReadAt(piece, at); err == io.EOF {
+			err = &CorruptError{name, at + int64(n), "file is shorter than it was"}
+		}
+		if err == nil {
+			_, err = f.WriteAt(piece, at)
+		}
+		if wb, ok := f.(vfs.WriteBacker); ok && err == nil {
+			wb.WriteBack(at, int64(len(piece)))
+		}
+		at += int64(len(piece))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy that does
+// not verify must not be sealed.
+func (b *backup) copyUnsealed(c cutSegment) error {
+	f, err := b.copyBytes(c.sg.file, c.sg.name, c.frames)
+	if err != nil {
+		return err
+	}
+	sg := newSegment(c.sg.store, c.sg.id, f)
+	sg.size.Store(c.frames)
+	if err = sg.appendFooter(c.foot); err == nil {
+		sg.setSealed()
+		b.sealed[sg.id] = sg.info()
+		b.result.copied(sg.size.Load())
+		err = b.verify(sg)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// verify reads a sealed copy, and writes its hint unless the store has none.
+func (b *backup) verify(sg *segment) error {
+	fr, err := newFrames(sg), error(nil)
+	if b.s.opts.NoHints {
+		for err == nil {
+			_, err = fr.next()
+		}
+		if err == io.EOF {
+			err = nil
+		}
+	} else {
+		err = b.writeHint(sg, fr)
+	}
+	if bad := (*badFrame)(nil); errors.As(err, &bad) {
+		return &CorruptError{sg.name, bad.at, bad.reason}
+	}
+	if read := (footer{fr.records, fr.minSeq, fr.maxSeq}); err == nil && read != sg.foot {
+		return &CorruptError{sg.name, sg.size.Load(), "its records are not those that were written"}
+	}
+	return err
+}
+
+func (b *backup) writeHint(sg *segment, fr *frames) error {
+	w, err := newHintWriter(b.fs, b.temp, sg)
+	if err != nil {
+		return err
+	}
+	if err := w.addAll(fr, func() bool { return b.cancelled() != nil }); err != nil {
+		if errors.Is(err, errCancelled) {
+			err = b.cancelled()
+		}
+		return errors.Join(err, w.abandon())
+	}
+	return w.finish()
+}
+
+// writeManifest makes the copy a store: one with an id of its own, of which all segments are sealed.
+func (b *backup) writeManifest(maxSeq uint64) error {
+	store, _, err := newIdentity()
+	if err != nil {
+		return err
+	}
+	below := uint32(1)
+	for id := range b.sealed {
+		below = max(below, id+1)
+	}
+	s := b.s
+	s.manifestMu.Lock()
+	// Hashes that came to be shared since the cut do no harm.
+	m := &manifest{fs: b.fs, dir: b.temp, store: store, seed: s.man.seed, sealed: b.sealed, collided: maps.Clone(s.man.collided), maxSeq: maxSeq}
+	m.inherited = slices.Clone(s.man.inherited)
+	s.manifestMu.Unlock()
+	for _, in := range m.inherited {
+		below = max(below, in.below)
+	}
+	m.inherited = append(m.inherited, inheritance{s.man.store, below})
+	m.nextID = below
+	if err := m.rewrite(); err != nil {
+		return err
+	}
+	return m.close()
+}
+
+// clear removes what a backup that was interrupted has left in the temporary directory. What is not of a backup stays, and is an
+// error.
+func (b *backup) clear() error {
+	names, err := b.fs.List(b.temp)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		_, _, ours := parseName(name)
+		switch {
+		case name == lockName:
+		case ours, name == hintTemp, name == manifestName, name == manifestTemp:
+			if err := b.fs.Remove(filepath.Join(b.temp, name)); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%s has %s in it, which is of no backup: %w", b.temp, name, ErrNotEmpty)
+		}
+	}
+	return nil
+}
+
+// removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name does.
+func (b *backup) removeTemp() error {
+	err := b.clear()
+	if err == nil {
+		err = b.fs.Remove(filepath.Join(b.temp, lockName))
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = b.fs.RemoveDir(b.temp)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

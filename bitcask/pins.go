@@ -1,0 +1,65 @@
+package bitcask
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+)
+
+// pins keep the files of segments that a merge takes out of the store for as long as a backup may need them. If the process dies
+// meanwhile, the next Open removes them: the manifest has forgotten them.
+type pins struct {
+	mu   sync.Mutex // guards all below
+	held bool
+	gone []*segment // unlisted, to be removed by letGoFiles
+}
+
+// holdFiles keeps the files of all segments that are listed from now on.
+func (s *Store) holdFiles() {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	s.pins.held = true
+}
+
+// letGoFiles ends holdFiles. A file that cannot be removed is not the backup's failure.
+func (s *Store) letGoFiles() {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	gone := s.pins.gone
+	s.pins.held, s.pins.gone = false, nil
+	if len(gone) == 0 {
+		return
+	}
+	if err := s.removeSegments(gone); err != nil {
+		s.opts.Logger.Warn("merged segments not removed", "err", err)
+	}
+}
+
+// discard closes and removes segments that are not listed any more, now or when nothing holds them.
+func (s *Store) discard(gone []*segment) error {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	if s.pins.held {
+		s.pins.gone = append(s.pins.gone, gone...)
+		return nil
+	}
+	return s.removeSegments(gone)
+}
+
+func (s *Store) removeSegments(gone []*segment) error {
+	var errs []error
+	for _, sg := range gone {
+		errs = append(errs, sg.close(), s.removeSegment(sg))
+	}
+	errs = append(errs, s.opts.FS.SyncDir(s.dir))
+	return errors.Join(errs...)
+}
+
+// removeSegment unlinks a segment and its hint.
+func (s *Store) removeSegment(sg *segment) error {
+	err := s.opts.FS.Remove(filepath.Join(s.dir, hintName(sg.id)))
+	if isNotExist(err) {
+		err = nil
+	}
+	return errors.Join(err, s.opts.FS.Remove(filepath.Join(s.dir, sg.name)))
+}

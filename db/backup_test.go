@@ -1,0 +1,366 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/merge"
+)
+
+// TestMixedCopies puts files of a store into a backup of it, and the other way round, after both have gone on from there in steps
+// of the same length: each opens as it was, or an error says what is wrong.
+func TestMixedCopies(t *testing.T) {
+	opened, refused := 0, 0
+	for _, shape := range []string{"one put", "a round", "two rounds", "a merge", "deletes and a merge"} {
+		mem := vfs.NewMem()
+		s, err := db.Open("d", stepOptions(mem, db.SyncAlways))
+		must(t, err)
+		for i := range 3 {
+			partedRound(t, s, "before", i)
+		}
+		must(t, first(s.Merge(t.Context(), merge.RunOptions{})))
+		partedRound(t, s, "before", 3)
+		must(t, first(s.Backup(t.Context(), "b")))
+		must(t, s.Close())
+		asMade, err := crash.ReadState(mem, "b")
+		must(t, err)
+		parted := map[string]crash.State{}
+		want := map[string]string{}
+		for _, dir := range []string{"d", "b"} {
+			parted[dir], want[dir] = part(t, mem, dir, shape)
+		}
+		parted["b as it was made"] = asMade
+		for _, mix := range []struct{ into, from string }{{"d", "b"}, {"b", "d"}, {"d", "b as it was made"}} {
+			for _, kind := range mixedKinds {
+				all := maps.Clone(parted[mix.into])
+				maps.Copy(all, parted[mix.from]) // files that only the other one has, too
+				for _, names := range mixedNames(all, kind) {
+					mixed := maps.Clone(parted[mix.into])
+					for _, name := range names {
+						if b, there := parted[mix.from][name]; there {
+							mixed[name] = b
+						}
+					}
+					if verifyMixed(t, fmt.Sprintf("%s: %s with %q of %s", shape, mix.into, names, mix.from), mixed, want[mix.into]) {
+						opened++
+					} else {
+						refused++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d mixes: %d opened, %d refused", opened+refused, opened, refused)
+	if opened == 0 || refused == 0 {
+		t.Error("the mixes are no test")
+	}
+}
+
+// part goes on with one of two copies, and returns its files and what it holds.
+func part(t *testing.T, mem *vfs.Mem, dir, shape string) (crash.State, string) {
+	t.Helper()
+	s, err := db.Open(dir, stepOptions(mem, db.SyncAlways))
+	must(t, err)
+	switch shape {
+	case "one put":
+		must(t, s.String("k").Put([]byte(dir)))
+	case "a round":
+		partedRound(t, s, dir, 4)
+	case "two rounds":
+		partedRound(t, s, dir, 4)
+		partedRound(t, s, dir, 5)
+	case "a merge":
+		partedRound(t, s, dir, 4)
+		must(t, mergeEverything(s))
+	case "deletes and a merge":
+		partedRound(t, s, dir, 4)
+		must(t, first(s.Keyspace().Delete("k"+dir+"0", "hash")))
+		must(t, mergeEverything(s))
+	}
+	m, err := readModel(s)
+	must(t, err)
+	must(t, s.Close())
+	state, err := crash.ReadState(mem, dir)
+	must(t, err)
+	return state, m.String()
+}
+
+// partedRound writes records that are as long whoever writes them.
+func partedRound(t *testing.T, s *db.Store, who string, round int) {
+	t.Helper()
+	for i := range 5 {
+		key := "k" + who[:1] + strconv.Itoa(i)
+		must(t, s.String(key).Put(fmt.Appendf(nil, "round %d, %s", round, key), db.ExpireAt(time.UnixMilli(4e12+int64(round)+int64(who[0])))))
+		must(t, first(s.Hash("hash").Put(key, fmt.Appendf(nil, "round %d of %s", round, who[:1]))))
+		must(t, first(s.List("list").PushBack([]byte(key))))
+		must(t, first(s.SortedSet("zset").Add(db.Scored{Member: key, Score: float64(round)})))
+	}
+	must(t, first(s.Key("k"+who[:1]+strconv.Itoa(round%5)).Persist()))
+}
+
+// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes. Each is a state that was,
+// with all that had been acknowledged before, and a store without findings.
+func TestBackupBesideWriters(t *testing.T) {
+	backups := 40
+	if testing.Short() {
+		backups = 6
+	}
+	dir := t.TempDir()
+	s, err := db.Open(dir+"/d", &db.Options{
+		SegmentSize: 4 << 10, Sync: db.SyncNone, NoMerge: true, ExpireEvery: time.Millisecond,
+		Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2},
+	})
+	must(t, err)
+	const writers = 2
+	var acked [writers]atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	for w := range writers {
+		wait.Go(func() {
+			for n := int64(1); ctx.Err() == nil; n++ {
+				if err := backupStep(s, w, n); err != nil {
+					t.Error(err)
+					return
+				}
+				acked[w].Store(n)
+				if s.Stats().Segments > 300 {
+					time.Sleep(time.Millisecond) // the merge falls behind on a busy machine
+				}
+			}
+		})
+	}
+	wait.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			if _, err := s.Merge(ctx, merge.RunOptions{All: n%4 == 0}); err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	linked := 0
+	for i := range backups {
+		var before [writers]int64
+		for w := range before {
+			before[w] = acked[w].Load()
+		}
+		name := fmt.Sprint(dir, "/b", i)
+		r, err := s.Backup(ctx, name)
+		must(t, err)
+		linked += r.Linked
+		for w := range before {
+			verifyBackup(t, name, w, before[w], i%2 == 0)
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	stop()
+	wait.Wait()
+	must(t, s.Close())
+	t.Logf("%d and %d commits, %d backups, %d links", acked[0].Load(), acked[1].Load(), backups, linked)
+	if linked == 0 {
+		t.Error("nothing was linked")
+	}
+}
+
+// backupStep is the n-th commit of a writer: its counter, the last fields and the length of its list agree in each state, and of
+// two keys one has a deadline that has passed soon.
+func backupStep(s *db.Store, w int, n int64) error {
+	name := func(what string) string { return what + strconv.Itoa(w) }
+	return s.UpdateKeys([]string{name("counter"), name("last"), name("list"), name("due")}, func(tx *db.Tx) error {
+		text := []byte(strconv.FormatInt(n, 10))
+		if err := tx.String(name("counter")).Put(text); err != nil {
+			return err
+		}
+		if _, err := tx.Hash(name("last")).Put(strconv.FormatInt(n%50, 10), text); err != nil {
+			return err
+		}
+		if err := tx.String(name("due")).Put(text, db.TTL(time.Duration(n%5)*time.Millisecond+time.Millisecond)); err != nil {
+			return err
+		}
+		_, err := tx.List(name("list")).PushBack(text)
+		if err == nil && n > 20 {
+			_, err = tx.List(name("list")).PopFront()
+		}
+		return err
+	})
+}
+
+// verifyBackup wants a backup to hold all of a writer's commits up to one that is no earlier than before.
+func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) {
+	t.Helper()
+	s, err := db.Open(dir, &db.Options{ReadOnly: readOnly, NoIndex: true, NoMerge: true})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	if _, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("check of %s: %v", dir, f) }); err != nil {
+		t.Error(err)
+	}
+	name := func(what string) string { return what + strconv.Itoa(w) }
+	must(t, s.View(func(tx *db.Tx) error {
+		n := int64(0)
+		if text, err := tx.String(name("counter")).Get(); err == nil {
+			if n, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+				return err
+			}
+		} else if !errors.Is(err, db.ErrNotFound) {
+			return err
+		}
+		if n < before {
+			t.Errorf("%s holds commit %d of writer %d, %d had been acknowledged", dir, n, w, before)
+		}
+		for i := max(n-49, 1); i <= n; i++ {
+			field, err := tx.Hash(name("last")).Get(strconv.FormatInt(i%50, 10))
+			if err != nil || string(field) != strconv.FormatInt(i, 10) {
+				t.Errorf("%s: after commit %d, commit %d left %q, %v", dir, n, i, field, err)
+			}
+		}
+		elems, err := tx.List(name("list")).Range(0, -1)
+		if err != nil || int64(len(elems)) != min(n, 20) || n > 0 && string(elems[len(elems)-1]) != strconv.FormatInt(n, 10) {
+			t.Errorf("%s: after commit %d the list is %q, %v", dir, n, elems, err)
+		}
+		if text, err := tx.String(name("due")).Get(); err == nil && string(text) != strconv.FormatInt(n, 10) {
+			t.Errorf("%s: after commit %d, %q has not expired", dir, n, text)
+		}
+		return nil
+	}))
+}
+
+// TestBackupFails lets each operation on files fail while a backup is made, once and from then on: the store goes on as it
+// was, nothing is left open, and there is a backup that is right or none; and the next one succeeds.
+func TestBackupFails(t *testing.T) {
+	mem := vfs.NewMem()
+	s, err := db.Open("d", stepOptions(mem, db.SyncAlways))
+	must(t, err)
+	partedRound(t, s, "before", 0)
+	partedRound(t, s, "before", 1)
+	m, err := readModel(s)
+	must(t, err)
+	want := m.String()
+	must(t, s.Close())
+	base, err := crash.ReadState(mem, "d")
+	must(t, err)
+	runs, made := 0, 0
+	for _, far := range []bool{false, true} {
+		count := &backupFault{far: far}
+		count.run(t, base, want)
+		for n := range count.ops {
+			if testing.Short() && n%5 > 0 {
+				continue
+			}
+			for _, how := range []vfs.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Applied: true}, {Err: syscall.ENOSPC, Sticky: true, Partial: 7}, {Err: syscall.EMFILE}} {
+				how.Skip = n
+				f := &backupFault{far: far, rule: &how}
+				f.run(t, base, want)
+				runs++
+				if f.made {
+					made++
+				}
+			}
+		}
+	}
+	t.Logf("%d backups with a failure, %d of them made all the same", runs, made)
+}
+
+type backupFault struct {
+	far  bool // links are refused
+	rule *vfs.Rule
+	ops  int
+	made bool
+}
+
+func (f *backupFault) run(t *testing.T, base crash.State, want string) {
+	t.Helper()
+	what := fmt.Sprintf("far %v, %+v", f.far, f.rule)
+	mem, err := base.Mem("d")
+	must(t, err)
+	fault := vfs.NewFault(mem)
+	s, err := db.Open("d", stepOptions(fault, db.SyncAlways))
+	must(t, err)
+	waitForHints(t, mem, s)
+	before := fault.Ops()
+	if f.rule != nil {
+		fault.Inject(*f.rule)
+	}
+	if f.far {
+		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpLink}, Err: syscall.EXDEV, Sticky: true})
+	}
+	_, err = s.Backup(t.Context(), "b")
+	f.ops = fault.Ops() - before
+	if f.rule == nil {
+		must(t, err)
+	} else if !errors.Is(err, f.rule.Err) {
+		t.Errorf("%s: the backup ends with %v", what, err)
+	}
+	fault.Heal()
+	_, listErr := mem.List("b")
+	f.made = listErr == nil
+	if f.made {
+		wantStore(t, what+": the backup", mem, "b", want)
+	}
+	m, err := readModel(s)
+	must(t, err)
+	equal(t, what+": the store", m.String(), want)
+	must(t, first(s.Backup(t.Context(), "c")))
+	if !f.made {
+		must(t, first(s.Backup(t.Context(), "b")))
+		if _, err := mem.List("b.partial"); err == nil {
+			t.Errorf("%s: what was left is still there", what)
+		}
+	}
+	must(t, s.Close())
+	if leaks := mem.Leaks(); len(leaks) > 0 {
+		t.Errorf("%s: left open: %q", what, leaks)
+	}
+	wantStore(t, what+": the backup after it", mem, "c", want)
+}
+
+// waitForHints waits until nothing goes on in the background.
+func waitForHints(t *testing.T, mem *vfs.Mem, s *db.Store) {
+	t.Helper()
+	for begun := time.Now(); ; runtime.Gosched() {
+		names, err := mem.List("d")
+		must(t, err)
+		if !slices.ContainsFunc(s.Log().Segments(), func(sg bitcask.SegmentInfo) bool {
+			return sg.Sealed && !slices.Contains(names, strings.Replace(sg.File, ".data", ".hint", 1))
+		}) && !slices.Contains(names, "HINT.new") {
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("no hints: %q", names)
+		}
+	}
+}
+
+// wantStore opens a store for reading.
+func wantStore(t *testing.T, what string, mem *vfs.Mem, dir, want string) {
+	t.Helper()
+	o := stepOptions(mem, db.SyncAlways)
+	o.ReadOnly = true
+	s, err := db.Open(dir, o)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	if _, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("%s: check: %v", what, f) }); err != nil {
+		t.Errorf("%s: check: %v", what, err)
+	}
+	m, err := readModel(s)
+	must(t, err)
+	equal(t, what, m.String(), want)
+	must(t, s.Close())
+}
