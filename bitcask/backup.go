@@ -45,6 +45,9 @@ type BackupResult struct {
 	BytesCopied int64  `json:"bytes_copied"`
 }
 
+// copyPiece is how many bytes are copied at a time.
+const copyPiece = 1 << 20
+
 // partialSuffix is what the name of a backup ends with until it is whole.
 const partialSuffix = ".partial"
 
@@ -264,8 +267,8 @@ func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, 
 	if err != nil {
 		return nil, err
 	}
-	if b.buf == nil {
-		b.buf = make([]byte, writeBackStep)
+	if piece := min(size, copyPiece); int64(len(b.buf)) < piece {
+		b.buf = make([]byte, piece)
 	}
 	for at := int64(0); at < size && err == nil; {
 		piece := b.buf[:min(int64(len(b.buf)), size-at)]

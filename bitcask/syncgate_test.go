@@ -33,7 +33,7 @@ func syncGate(t *testing.T, n int, zeros bool) (failed bool) {
 	if fault.Failed() == 0 {
 		return false
 	}
-	disk := crash.NewDisk(nil)
+	disk := crash.NewDisk("d", nil)
 	disk.Zeros = zeros
 	what := ""
 	for i, e := range rec.Events() {

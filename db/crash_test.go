@@ -122,7 +122,7 @@ func (c *powerCuts) run() {
 // each calls fn for every cut: after each operation that added something to be
 // lost, and after each promise, with the disk as it is then.
 func (c *powerCuts) each(fn func(i int, d *crash.Disk, keep crash.Choice)) {
-	d := crash.NewDisk(c.before)
+	d := crash.NewDisk("d", c.before)
 	k := c.killed
 	k.low, k.at = c.first, c.first
 	for i, e := range c.events {
@@ -198,7 +198,7 @@ func (c *powerCuts) nested(state crash.State) {
 	s, err := db.Open("d", c.options(rec, db.SyncAlways))
 	c.must("open", err)
 	c.must("close", s.Close())
-	d := crash.NewDisk(state)
+	d := crash.NewDisk("d", state)
 	what := c.what
 	const few = 4
 	for i, e := range rec.Events() {

@@ -355,7 +355,7 @@ func (x *mergeStop) stop(vfs.Event) {
 	if x.fails {
 		return
 	}
-	d := crash.NewDisk(x.base)
+	d := crash.NewDisk("d", x.base)
 	x.killed = x.mem.Clone()
 	for i, e := range x.rec.Events() {
 		d.Apply(i, e)

@@ -52,7 +52,7 @@ func write(fsys vfs.FS, base, text string, off int64, sync string) error {
 
 // states lists what a cut at the end may leave, each state as text.
 func states(p crash.Profile, events []vfs.Event) []string {
-	d := crash.NewDisk(nil)
+	d := crash.NewDisk("d", nil)
 	for i, e := range events {
 		d.Apply(i, e)
 	}
@@ -104,6 +104,46 @@ func TestWhatACutLeaves(t *testing.T) {
 				t.Errorf("%s, %v: %q, want %q", c.what, p, got, want)
 			}
 		}
+	}
+}
+
+// TestDirectories is the life of a copy: a directory beside, a link in it, a new name for it.
+func TestDirectories(t *testing.T) {
+	prepare := func(fsys vfs.FS) error {
+		return errors.Join(write(fsys, "a", "one", 0, "data name"), fsys.MkdirAll("new"), fsys.Link(name("a"), "new/b"))
+	}
+	publish := func(fsys vfs.FS) error {
+		return errors.Join(prepare(fsys), fsys.SyncDir("new"), fsys.RenameDir("new", "copy"))
+	}
+	for _, c := range []struct {
+		what string
+		work func(fsys vfs.FS) error
+		want []string
+	}{
+		{"nothing synced", prepare, []string{"../new/= a=one", "../new/b=one a=one", "a=one"}},
+		{"renamed", publish, []string{"../copy/b=one a=one", "../new/b=one a=one", "a=one"}},
+		{"the parent synced", func(fsys vfs.FS) error { return errors.Join(publish(fsys), fsys.SyncDir(".")) }, []string{"../copy/b=one a=one"}},
+		{"a link is no copy", func(fsys vfs.FS) error {
+			return errors.Join(publish(fsys), fsys.SyncDir("."), write(fsys, "a", "two", 0, "data"), fsys.Remove(name("a")), fsys.SyncDir("d"))
+		}, []string{"../copy/b=two"}},
+		{"taken away", func(fsys vfs.FS) error {
+			return errors.Join(publish(fsys), fsys.SyncDir("."), fsys.Remove("copy/b"), fsys.RemoveDir("copy"))
+		}, []string{"../copy/= a=one", "../copy/b=one a=one", "a=one"}},
+	} {
+		if got := states(crash.Weak, record(t, c.work)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+	mem, err := crash.State{"a": []byte("one"), "../copy/b": []byte("two"), "../empty/": nil}.Mem("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := crash.ReadState(mem, "copy")
+	if err != nil || string(got["b"]) != "two" {
+		t.Errorf("the directory beside holds %q, %v", got, err)
+	}
+	if names, err := mem.List("empty"); err != nil || len(names) > 0 {
+		t.Errorf("the empty directory holds %q, %v", names, err)
 	}
 }
 

@@ -9,8 +9,8 @@
 //     sectors may be there, whatever their order, also those of one write.
 //   - A file may have grown without its bytes: then it holds zeros.
 //   - A cut of the length is a unit like a write.
-//   - Names (made, renamed, removed) become durable by a sync of the directory. Before that any of them may be there, and a
-//     name may be there before the bytes of its file. A rename is all or nothing.
+//   - Names (made, linked, renamed, removed, those of directories too) become durable by a sync of the directory that they are in.
+//     Before that any of them may be there, and a name may be there before the bytes of its file. A rename is all or nothing.
 //
 // [Ordered] is closer to ext4 and its kind: changes of names become durable in their order.
 //
@@ -22,6 +22,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -41,12 +42,12 @@ func (p Profile) String() string { return [...]string{"weak", "ordered"}[p] }
 // sector is what a disk writes whole or not at all, in bytes.
 const sector = 512
 
-// Disk is one directory, as the disk and the operating system know it.
+// Disk is the directory of a store and what is beside it, as the disk and the operating system know them.
 type Disk struct {
-	files   map[int]*file    // by the recorder's numbers
-	current map[string]*file // as the operating system has the names
-	names   map[string]*file // as synced
-	units   []unit           // not synced, in the order in which they came
+	root  *folder
+	dir   string        // of the store, from the root
+	files map[int]*file // by the recorder's numbers
+	units []unit        // not synced, in the order in which they came
 
 	// Zeros is for failed syncs: the file grows all the same, by zeros.
 	Zeros bool
@@ -55,6 +56,20 @@ type Disk struct {
 // file is a file's bytes, as synced. It has no name.
 type file struct{ synced []byte }
 
+// folder is a directory's names. It has none itself.
+type folder struct {
+	current map[string]node // as the operating system has them
+	names   map[string]node // as synced
+}
+
+func newFolder() *folder { return &folder{current: map[string]node{}, names: map[string]node{}} }
+
+// node is what a name stands for: a file, a folder, or, the zero node, nothing.
+type node struct {
+	file   *file
+	folder *folder
+}
+
 // unit is a change that a power cut keeps or loses as a whole.
 type unit struct {
 	event int
@@ -62,7 +77,8 @@ type unit struct {
 	file  *file // of data, length and cut
 	off   int64
 	data  []byte
-	names map[string]*file // of naming: what becomes of each name; nil stands for no file
+	in    *folder         // of naming
+	names map[string]node // of naming: what becomes of each name
 }
 
 type unitKind int
@@ -74,14 +90,64 @@ const (
 	naming
 )
 
-// NewDisk returns a disk on which these files are synced.
-func NewDisk(files map[string][]byte) *Disk {
-	d := &Disk{files: map[int]*file{}, current: map[string]*file{}}
+// NewDisk returns a disk on which a store's directory, with these files, is synced. The store itself may have any name in the root;
+// names in a [State] are seen from its directory.
+func NewDisk(dir string, files State) *Disk {
+	d := &Disk{root: newFolder(), dir: filepath.Clean(dir), files: map[int]*file{}}
+	d.makeFolder(d.dir)
 	for name, b := range files {
-		d.current[name] = &file{synced: b}
+		path := filepath.Join(d.dir, name)
+		if isFolder(name) {
+			d.makeFolder(path)
+			continue
+		}
+		in := d.makeFolder(filepath.Dir(path))
+		in.current[filepath.Base(path)] = node{file: &file{synced: b}}
+		in.names = maps.Clone(in.current)
 	}
-	d.names = maps.Clone(d.current)
 	return d
+}
+
+// makeFolder makes a directory and those above it, synced.
+func (d *Disk) makeFolder(path string) *folder {
+	in := d.root
+	for _, name := range split(path) {
+		if in.current[name].folder == nil {
+			in.current[name] = node{folder: newFolder()}
+			in.names[name] = in.current[name]
+		}
+		in = in.current[name].folder
+	}
+	return in
+}
+
+func split(path string) []string {
+	if path == "." {
+		return nil
+	}
+	return strings.Split(path, string(filepath.Separator))
+}
+
+// folderOf finds the directory that a name is in, as the operating system has it.
+func (d *Disk) folderOf(path string) (in *folder, name string) {
+	path = filepath.Clean(path)
+	in = d.root
+	for _, parent := range split(filepath.Dir(path)) {
+		in = in.current[parent].folder
+		if in == nil {
+			panic("BUG: nobody made the directory of " + path)
+		}
+	}
+	return in, filepath.Base(path)
+}
+
+// find is what a name stands for.
+func (d *Disk) find(path string) node {
+	if filepath.Clean(path) == "." {
+		return node{folder: d.root}
+	}
+	in, name := d.folderOf(path)
+	return in.current[name]
 }
 
 // Units is how many changes are not synced.
@@ -96,21 +162,30 @@ func (d *Disk) Apply(i int, e vfs.Event) (added int) {
 		return 0
 	}
 	before := len(d.units)
-	name, to := filepath.Base(e.Name), filepath.Base(e.To)
 	switch e.Op {
 	case vfs.OpOpen, vfs.OpLock, vfs.OpCreate:
-		f := d.current[name]
+		in, name := d.folderOf(e.Name)
+		f := in.current[name].file
 		if f == nil {
 			f = &file{}
-			d.rename(i, map[string]*file{name: f})
+			d.rename(i, in, map[string]node{name: {file: f}})
 		}
 		d.files[e.File] = f
-	case vfs.OpRemove:
-		d.rename(i, map[string]*file{name: nil})
-	case vfs.OpRename:
-		d.rename(i, map[string]*file{to: d.current[name], name: nil})
+	case vfs.OpMkdir:
+		d.mkdir(i, e.Name)
+	case vfs.OpRemove, vfs.OpRemoveDir:
+		in, name := d.folderOf(e.Name)
+		d.rename(i, in, map[string]node{name: {}})
+	case vfs.OpRename, vfs.OpRenameDir:
+		in, name := d.folderOf(e.Name)
+		into, to := d.folderOf(e.To)
+		if in != into {
+			panic("BUG: a rename from one directory to another")
+		}
+		d.rename(i, in, map[string]node{to: in.current[name], name: {}})
 	case vfs.OpLink:
-		d.rename(i, map[string]*file{to: d.current[name]})
+		in, to := d.folderOf(e.To)
+		d.rename(i, in, map[string]node{to: d.find(e.Name)})
 	case vfs.OpWrite:
 		d.write(i, e)
 	case vfs.OpTruncate:
@@ -120,7 +195,8 @@ func (d *Disk) Apply(i int, e vfs.Event) (added int) {
 		d.settle(e.Covers, func(u unit) bool { return u.file == f })
 		return 0
 	case vfs.OpSyncDir:
-		d.settle(e.Covers, func(u unit) bool { return u.kind == naming })
+		in := d.find(e.Name).folder
+		d.settle(e.Covers, func(u unit) bool { return u.kind == naming && u.in == in })
 		return 0
 	}
 	return len(d.units) - before
@@ -138,31 +214,58 @@ func (d *Disk) forget(f *file) {
 
 // Clone returns a copy to be carried on by another recorder's events, the first of which is number 0.
 func (d *Disk) Clone() *Disk {
-	copies := map[*file]*file{nil: nil}
-	of := func(f *file) *file {
-		if _, done := copies[f]; !done {
-			copies[f] = &file{synced: f.synced}
-		}
-		return copies[f]
-	}
-	all := func(names map[string]*file) map[string]*file {
-		c := map[string]*file{}
-		for name, f := range names {
-			c[name] = of(f)
-		}
-		return c
-	}
-	c := &Disk{files: map[int]*file{}, current: all(d.current), names: all(d.names), Zeros: d.Zeros}
+	g := copier{map[*file]*file{nil: nil}, map[*folder]*folder{nil: nil}}
+	c := &Disk{root: g.folder(d.root), dir: d.dir, files: map[int]*file{}, Zeros: d.Zeros}
 	for _, u := range d.units {
-		u.event, u.file, u.names = -1, of(u.file), all(u.names)
+		u.event, u.file, u.in, u.names = -1, g.file(u.file), g.folder(u.in), g.nodes(u.names)
 		c.units = append(c.units, u)
 	}
 	return c
 }
 
-func (d *Disk) rename(event int, names map[string]*file) {
-	apply(d.current, names)
-	d.units = append(d.units, unit{event: event, kind: naming, names: names})
+// copier copies what leads to one file or folder in several ways so that it still does.
+type copier struct {
+	files   map[*file]*file
+	folders map[*folder]*folder
+}
+
+func (g copier) file(f *file) *file {
+	if _, done := g.files[f]; !done {
+		g.files[f] = &file{synced: f.synced}
+	}
+	return g.files[f]
+}
+
+func (g copier) folder(f *folder) *folder {
+	if _, done := g.folders[f]; !done {
+		g.folders[f] = newFolder()
+		*g.folders[f] = folder{current: g.nodes(f.current), names: g.nodes(f.names)}
+	}
+	return g.folders[f]
+}
+
+func (g copier) nodes(names map[string]node) map[string]node {
+	c := make(map[string]node, len(names))
+	for name, n := range names {
+		c[name] = node{g.file(n.file), g.folder(n.folder)}
+	}
+	return c
+}
+
+// mkdir makes a directory and those above it.
+func (d *Disk) mkdir(event int, path string) {
+	in := d.root
+	for _, name := range split(filepath.Clean(path)) {
+		if in.current[name].folder == nil {
+			d.rename(event, in, map[string]node{name: {folder: newFolder()}})
+		}
+		in = in.current[name].folder
+	}
+}
+
+func (d *Disk) rename(event int, in *folder, names map[string]node) {
+	apply(in.current, names)
+	d.units = append(d.units, unit{event: event, kind: naming, in: in, names: names})
 }
 
 func (d *Disk) write(event int, e vfs.Event) {
@@ -184,7 +287,7 @@ func (d *Disk) settle(before int, covered func(unit) bool) {
 		case u.event >= before || !covered(u):
 			left = append(left, u)
 		case u.kind == naming:
-			apply(d.names, u.names)
+			apply(u.in.names, u.names)
 		default:
 			u.file.synced = u.on(slices.Clone(u.file.synced))
 		}
@@ -205,23 +308,19 @@ func (u unit) on(b []byte) []byte {
 	return b
 }
 
-func apply(names, changes map[string]*file) {
-	for name, f := range changes {
-		if f == nil {
+func apply(names, changes map[string]node) {
+	for name, n := range changes {
+		if n == (node{}) {
 			delete(names, name)
 		} else {
-			names[name] = f
+			names[name] = n
 		}
 	}
 }
 
-// State is what a cut left: the bytes of each file by its name.
-type State map[string][]byte
-
 // Cut returns what is left if the power goes now and the units of the choice are kept. The bytes must not be changed.
 func (d *Disk) Cut(p Profile, keep Choice) State {
-	names := maps.Clone(d.names)
-	bytes := map[*file][]byte{}
+	l := left{dir: d.dir, names: map[*folder]map[string]node{}, bytes: map[*file][]byte{}, state: State{}}
 	lost := false // a change of names, in an ordered file system
 	for i, u := range d.units {
 		switch {
@@ -229,23 +328,62 @@ func (d *Disk) Cut(p Profile, keep Choice) State {
 			lost = lost || u.kind == naming && p == Ordered
 		case u.kind == naming:
 			if !lost {
-				apply(names, u.names)
+				apply(l.namesOf(u.in), u.names)
 			}
 		default:
-			b, changed := bytes[u.file]
+			b, changed := l.bytes[u.file]
 			if !changed {
 				b = slices.Clone(u.file.synced)
 			}
-			bytes[u.file] = u.on(b)
+			l.bytes[u.file] = u.on(b)
 		}
 	}
-	s := State{}
-	for name, f := range names {
-		b, changed := bytes[f]
+	l.walk(d.root, ".")
+	return l.state
+}
+
+// left is what a cut leaves.
+type left struct {
+	dir   string
+	names map[*folder]map[string]node // where they are not what was synced
+	bytes map[*file][]byte            // likewise
+	state State
+}
+
+func (l *left) namesOf(f *folder) map[string]node {
+	if l.names[f] == nil {
+		l.names[f] = maps.Clone(f.names)
+	}
+	return l.names[f]
+}
+
+// walk adds what is in a directory to the state.
+func (l *left) walk(f *folder, path string) {
+	names, changed := l.names[f]
+	if !changed {
+		names = f.names
+	}
+	for name, n := range names {
+		path := filepath.Join(path, name)
+		if n.folder != nil {
+			l.walk(n.folder, path)
+			continue
+		}
+		b, changed := l.bytes[n.file]
 		if !changed {
-			b = f.synced
+			b = n.file.synced
 		}
-		s[name] = b
+		l.state[l.seen(path)] = b
 	}
-	return s
+	if len(names) == 0 && path != l.dir {
+		l.state[l.seen(path)+"/"] = nil
+	}
+}
+
+// seen is a path as seen from the store's directory.
+func (l *left) seen(path string) string {
+	if name, within := strings.CutPrefix(path, l.dir+string(filepath.Separator)); within {
+		return name
+	}
+	return filepath.Join("..", path) // the store's directory is in the root
 }

@@ -7,27 +7,44 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Mem returns a file system that holds the state in directory dir.
+// State is what a cut left: the bytes of each file by its name, as seen from the store's directory: "../copy/MANIFEST" is in a
+// directory beside it. A name that ends with a slash is of an empty directory.
+type State map[string][]byte
+
+func isFolder(name string) bool { return strings.HasSuffix(name, "/") }
+
+// Mem returns a file system that holds the state, the store's directory being dir.
 func (s State) Mem(dir string) (*vfs.Mem, error) {
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll(dir); err != nil {
 		return nil, err
 	}
 	for name, b := range s {
-		f, err := mem.Open(filepath.Join(dir, name), vfs.Create)
-		if err != nil {
-			return nil, err
-		}
-		_, err = f.WriteAt(b, 0)
-		if err := errors.Join(err, f.Close()); err != nil {
+		if err := write(mem, filepath.Join(dir, name), isFolder(name), b); err != nil {
 			return nil, err
 		}
 	}
 	return mem, nil
+}
+
+func write(mem *vfs.Mem, path string, folder bool, b []byte) error {
+	if folder {
+		return mem.MkdirAll(path)
+	}
+	if err := mem.MkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := mem.Open(path, vfs.Create)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	return errors.Join(err, f.Close())
 }
 
 // ReadState reads all files of a directory.
