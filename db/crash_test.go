@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -76,7 +77,7 @@ type powerCuts struct {
 	seed     uint64
 	rng      *rand.Rand
 	sums     maphash.Seed
-	seen     map[uint64]int // state of the disk: what was promised when it was opened last
+	seen     map[uint64]int // state of the disk: what was promised when it was opened last, as promises says
 	state    crash.State    // being opened
 	again    int            // openings after a second cut
 	failed   int            // openings that failed half-way
@@ -129,8 +130,8 @@ func (c *powerCuts) each(fn func(i int, d *crash.Disk, keep crash.Choice)) {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(i)))
 		fresh := d.Apply(i, e)
 		if e.Op == vfs.OpMark {
-			low := k.low
-			if k.mark(e); k.low == low {
+			before := k.promises()
+			if k.mark(e); k.promises() == before {
 				continue
 			}
 		} else if fresh == 0 {
@@ -146,10 +147,10 @@ func (c *powerCuts) each(fn func(i int, d *crash.Disk, keep crash.Choice)) {
 func (c *powerCuts) cut(i int, d *crash.Disk, keep crash.Choice) {
 	state := d.Cut(c.profile, keep)
 	sum := state.Sum(c.sums)
-	if low, seen := c.seen[sum]; seen && low >= c.low {
+	if promised, seen := c.seen[sum]; seen && promised >= c.promises() {
 		return
 	}
-	c.seen[sum] = c.low
+	c.seen[sum] = c.promises()
 	c.what = fmt.Sprintf("cut after event %d, %v, keeping %v", i, c.events[i], keep)
 	const often = 50
 	if len(c.seen)%often == 0 {
@@ -174,6 +175,7 @@ func (k *killed) afterCut(mem *vfs.Mem, thorough bool) {
 	seen := k.compare(s)
 	k.must("close", s.Close())
 	k.leftovers(mem)
+	k.verifyBackups(mem)
 	if !thorough {
 		return
 	}
@@ -286,6 +288,7 @@ func (c *powerCuts) readThenLose(d *crash.Disk) {
 type crashCase struct {
 	Workload string
 	Low, At  int // of killed
+	Backups  []string
 	What     string
 }
 
@@ -298,11 +301,17 @@ func (c *powerCuts) saveFailure() {
 	}
 	dir, err := os.MkdirTemp("", "stave-crash-")
 	must(c.t, err)
-	about, err := json.Marshal(crashCase{c.workload, c.low, c.at, c.what})
+	about, err := json.Marshal(crashCase{c.workload, c.low, c.at, c.backups, c.what})
 	must(c.t, err)
 	must(c.t, os.WriteFile(filepath.Join(dir, crashCaseName), about, 0o600))
 	for name, b := range c.state {
-		must(c.t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+		path := filepath.Join(dir, "d", name)
+		if strings.HasSuffix(name, "/") {
+			must(c.t, os.MkdirAll(path, 0o700))
+			continue
+		}
+		must(c.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(c.t, os.WriteFile(path, b, 0o600))
 	}
 	c.t.Logf("the state of the disk is kept: go test ./db -run TestPowerCut -crash.replay %s", dir)
 }
@@ -314,18 +323,18 @@ func replayCut(t *testing.T, dir string) {
 	var saved crashCase
 	must(t, json.Unmarshal(about, &saved))
 	state := crash.State{}
-	entries, err := os.ReadDir(dir)
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	must(t, err)
-	for _, e := range entries {
-		if e.Name() != crashCaseName {
-			state[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name()))
-			must(t, err)
-		}
+	for _, path := range paths {
+		name, err := filepath.Rel(filepath.Join(dir, "d"), path)
+		must(t, err)
+		state[name], err = os.ReadFile(path)
+		must(t, err)
 	}
 	for _, w := range crashWorkloads {
 		if w.name == saved.Workload {
 			c := newPowerCuts(t, w, db.SyncNone, crash.Weak, 1)
-			c.low, c.at, c.what = saved.Low, saved.At, saved.What
+			c.low, c.at, c.backups, c.what = saved.Low, saved.At, saved.Backups, saved.What
 			c.open(state, true)
 			return
 		}

@@ -236,6 +236,7 @@ var crashWorkloads = []crashWorkload{
 		}
 		w.step(mergeEverything(w.store))
 	})},
+	{name: "backup", run: life((*stepWorkload).backups)},
 	{name: "life", run: (*stepWorkload).run},
 }
 

@@ -28,16 +28,7 @@ type stepWorkload struct {
 	states []string
 }
 
-// recordSteps runs the workload on mem and returns the operations on files,
-// with the marks "ack N" and "synced N" for the states that were acknowledged
-// and made durable.
-func recordSteps(t *testing.T, mem *vfs.Mem, sync db.SyncMode, ops ...vfs.Op) (events []vfs.Event, states []string) {
-	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(mem, ops...)}
-	w.run()
-	return w.rec.Events(), w.states
-}
-
-// parseMark returns the state that a mark is about.
+// parseMark returns the state that a mark is about: "ack N" was acknowledged, "synced N" made durable.
 func parseMark(t *testing.T, e vfs.Event) (state int, synced bool) {
 	t.Helper()
 	what, number, _ := strings.Cut(e.Name, " ")
@@ -81,6 +72,34 @@ func (w *stepWorkload) step(err error) {
 }
 
 func (w *stepWorkload) mark(what string) { w.rec.Mark(what + " " + strconv.Itoa(len(w.states)-1)) }
+
+// backup makes a backup that is to hold the state of the last step.
+func (w *stepWorkload) backup() {
+	name := backupName(len(w.states) - 1)
+	must(w.t, first(w.store.Backup(w.t.Context(), name)))
+	w.rec.Mark(name)
+}
+
+func backupName(state int) string { return backupPrefix + strconv.Itoa(state) }
+
+const backupPrefix = "backup-"
+
+// backups makes one, after a rotation, and goes on with merges.
+func (w *stepWorkload) backups() {
+	for i := range 4 {
+		w.step(w.store.String("k" + strconv.Itoa(i%3)).Put(filler(330)))
+	}
+	must(w.t, w.store.Sync()) // most of what is not on disk yet is the backup's affair
+	w.mark("synced")
+	_, err := w.store.Hash("h").PutAll(db.Field{Name: "a", Value: filler(40)}, db.Field{Name: "b"})
+	w.step(err)
+	_, err = w.store.Key("h").ExpireAt(time.UnixMilli(4e12))
+	w.step(err)
+	w.backup()
+	_, err = w.store.Keyspace().Delete("k2", "h")
+	w.step(err)
+	w.step(mergeEverything(w.store))
+}
 
 // run is a whole life.
 func (w *stepWorkload) run() {
@@ -198,6 +217,10 @@ func (r *replayer) apply(e vfs.Event, n int) {
 		err = r.mem.Link(e.Name, e.To)
 	case vfs.OpMkdir:
 		err = r.mem.MkdirAll(e.Name)
+	case vfs.OpRenameDir:
+		err = r.mem.RenameDir(e.Name, e.To)
+	case vfs.OpRemoveDir:
+		err = r.mem.RemoveDir(e.Name)
 	}
 	if err != nil {
 		r.t.Fatalf("replaying %v: %v", e, err)
@@ -205,7 +228,8 @@ func (r *replayer) apply(e vfs.Event, n int) {
 }
 
 var changingOps = []vfs.Op{
-	vfs.OpCreate, vfs.OpOpen, vfs.OpWrite, vfs.OpTruncate, vfs.OpRemove, vfs.OpRename, vfs.OpLink, vfs.OpMkdir, vfs.OpMark,
+	vfs.OpCreate, vfs.OpOpen, vfs.OpWrite, vfs.OpTruncate, vfs.OpRemove, vfs.OpRename, vfs.OpLink, vfs.OpMkdir, vfs.OpRenameDir,
+	vfs.OpRemoveDir, vfs.OpLock, vfs.OpMark,
 }
 
 // TestKillAtEveryStep records a store's life and then, for each operation on
@@ -214,12 +238,15 @@ var changingOps = []vfs.Op{
 // Check has nothing to say; and the same if the opening is killed in turn.
 func TestKillAtEveryStep(t *testing.T) {
 	for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
-		t.Run(sync.String(), func(t *testing.T) { killAtEveryStep(t, sync) })
+		t.Run(sync.String(), func(t *testing.T) { killAtEveryStep(t, sync, (*stepWorkload).run) })
 	}
+	t.Run("backup", func(t *testing.T) { killAtEveryStep(t, db.SyncNone, life((*stepWorkload).backups)) })
 }
 
-func killAtEveryStep(t *testing.T, sync db.SyncMode) {
-	events, states := recordSteps(t, vfs.NewMem(), sync, changingOps...)
+func killAtEveryStep(t *testing.T, sync db.SyncMode, life func(w *stepWorkload)) {
+	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), changingOps...)}
+	life(w)
+	events, states := w.rec.Events(), w.states
 	r := newReplayer(t, vfs.NewMem())
 	k := &killed{t: t, states: states, low: -1, at: -1}
 	often := 12
@@ -259,6 +286,8 @@ type killed struct {
 	what   string
 	opened int
 	change func(*db.Options) // of stepOptions; nil: none
+
+	backups []string // that must be there
 }
 
 func (k *killed) options(fsys vfs.FS, sync db.SyncMode) *db.Options {
@@ -270,6 +299,10 @@ func (k *killed) options(fsys vfs.FS, sync db.SyncMode) *db.Options {
 }
 
 func (k *killed) mark(e vfs.Event) {
+	if strings.HasPrefix(e.Name, backupPrefix) {
+		k.backups = append(k.backups, e.Name)
+		return
+	}
 	state, synced := parseMark(k.t, e)
 	k.at = state
 	if synced {
@@ -304,6 +337,7 @@ func (k *killed) verify(mem *vfs.Mem, nested bool) {
 		k.t.Errorf("%s: left open: %q", k.what, leaks)
 	}
 	k.leftovers(mem)
+	k.verifyBackups(mem)
 	if !nested {
 		return
 	}
@@ -339,6 +373,43 @@ func (k *killed) compare(s *db.Store) string {
 			k.what, k.low, k.at+1, differences(got, k.states[max(k.low, 0)]))
 	}
 	return got
+}
+
+// promises is how much has been promised, in whatever unit.
+func (k *killed) promises() int { return k.low + len(k.backups) }
+
+// verifyBackups wants each backup to be whole, or to have a name that says that it is not, and those to be there that were made.
+func (k *killed) verifyBackups(mem *vfs.Mem) {
+	k.t.Helper()
+	names, err := mem.List(".")
+	k.must("list", err)
+	for _, name := range k.backups {
+		if !slices.Contains(names, name) {
+			k.t.Errorf("%s: %s is gone", k.what, name)
+		}
+	}
+	for _, name := range names {
+		number, ours := strings.CutPrefix(name, backupPrefix)
+		state, err := strconv.Atoi(number)
+		if ours && err == nil {
+			wantStore(k.t, k.what+": "+name, mem, name, k.states[state])
+		}
+		if name, partial := strings.CutSuffix(name, ".partial"); partial && k.opened%4 == 0 {
+			k.backupAgain(mem, name)
+		}
+	}
+}
+
+// backupAgain makes a backup of which a part has been left.
+func (k *killed) backupAgain(mem *vfs.Mem, name string) {
+	k.t.Helper()
+	s, err := db.Open("d", k.options(mem, db.SyncAlways))
+	k.must("open", err)
+	k.must("backup", first(s.Backup(k.t.Context(), name)))
+	m, err := readModel(s)
+	k.must("read", err)
+	k.must("close", s.Close())
+	wantStore(k.t, k.what+", and a backup again: "+name, mem, name, m.String())
 }
 
 // leftovers wants no file beyond those that the store needs.
