@@ -147,6 +147,14 @@ func (s sketch) register(i int) int {
 	return v & 63
 }
 
+// four reads the four registers of a dense sketch from i on, which is a multiple
+// of four: they lie in three bytes.
+func (s sketch) four(i int) (a, b, c, d uint8) {
+	p := s[sketchHeader+i/4*3:]
+	_ = p[2]
+	return p[0] & 63, p[0]>>6 | p[1]<<2&63, p[1]>>4 | p[2]<<4&63, p[2] >> 2
+}
+
 func (s sketch) setRegister(i, value int) {
 	at, shift := sketchHeader+i*6/8, i*6%8
 	s[at] = s[at]&^(63<<shift) | byte(value<<shift)
@@ -251,8 +259,10 @@ func (s sketch) join(p int) sketch {
 // maxInto raises registers to those of the sketch.
 func (s sketch) maxInto(largest *[registers]uint8) error {
 	if s.isDense() {
-		for i := range largest {
-			largest[i] = max(largest[i], uint8(s.register(i)))
+		for i := 0; i < registers; i += 4 {
+			a, b, c, d := s.four(i)
+			l := largest[i : i+4 : i+4]
+			l[0], l[1], l[2], l[3] = max(l[0], a), max(l[1], b), max(l[2], c), max(l[3], d)
 		}
 		return nil
 	}
@@ -270,8 +280,16 @@ func (s sketch) histogram() (h histogram, err error) {
 		})
 		return h, err
 	}
-	for i := range registers {
-		h[s.register(i)]++
+	var other histogram // neighbours are often equal, and one counter after another is quicker than twice the same
+	for i := 0; i < registers; i += 4 {
+		a, b, c, d := s.four(i)
+		h[a]++
+		other[b]++
+		h[c]++
+		other[d]++
+	}
+	for i, n := range other {
+		h[i] += n
 	}
 	return h, nil
 }
