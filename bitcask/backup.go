@@ -363,11 +363,11 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	m := &manifest{fs: b.fs, dir: b.temp, store: store, seed: s.man.seed, sealed: b.sealed, collided: maps.Clone(s.man.collided), maxSeq: maxSeq}
 	m.inherited = slices.Clone(s.man.inherited)
 	s.manifestMu.Unlock()
-	for _, in := range m.inherited {
-		below = max(below, in.below)
+	own := m.firstOwn()
+	if below > own { // else no segment that is left is this store's own
+		m.inherited = append(m.inherited, inheritance{s.man.store, below})
 	}
-	m.inherited = append(m.inherited, inheritance{s.man.store, below})
-	m.nextID = below
+	m.nextID = max(below, own)
 	if err := m.rewrite(); err != nil {
 		return err
 	}

@@ -178,7 +178,8 @@ func TestBackupOfAnEmptyStore(t *testing.T) {
 // writer has taken names away.
 func TestBackupCopiesWhereItCannotLink(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	rec := vfs.NewRecorder(mem)
+	fault := vfs.NewFault(rec)
 	s := open(t, "a", backupOptions(fault))
 	values := garbage(t, s, backupPuts)
 	reader := backupOptions(mem)
@@ -197,12 +198,39 @@ func TestBackupCopiesWhereItCannotLink(t *testing.T) {
 	if r := backup(t, s, "far"); r.Linked > 0 || r.Copied != r.Segments || r.BytesCopied == 0 {
 		t.Errorf("across file systems: %+v", r)
 	}
+	unsyncedBefore(t, rec.Events(), "far.partial")
 	if n, m := len(snapshot(t, mem, "far")), len(snapshot(t, mem, "linked")); n < 5 || m < 5 {
 		t.Errorf("%d and %d files", n, m)
 	}
 	for _, dir := range []string{"linked", "read", "far"} {
 		readBackup(t, mem, dir, values)
 	}
+}
+
+// unsyncedBefore wants everything in a directory to be on disk when it gets its other name.
+func unsyncedBefore(t *testing.T, events []vfs.Event, dir string) {
+	t.Helper()
+	names, bytes := false, map[string]bool{}
+	for _, e := range events {
+		within := filepath.Dir(e.Name) == dir
+		switch {
+		case e.Op == vfs.OpRenameDir && e.Name == dir:
+			if names || len(bytes) > 0 {
+				t.Errorf("not on disk yet when %s is renamed: names %v, %q", dir, names, slices.Sorted(maps.Keys(bytes)))
+			}
+			return
+		case e.Op == vfs.OpSyncDir && e.Name == dir:
+			names = false
+		case !within:
+		case e.Op == vfs.OpWrite:
+			bytes[e.Name] = true
+		case e.Op == vfs.OpSync:
+			delete(bytes, e.Name)
+		case e.Op == vfs.OpCreate, e.Op == vfs.OpRename, e.Op == vfs.OpRemove:
+			names = true
+		}
+	}
+	t.Errorf("%s is never renamed", dir)
 }
 
 // TestBackupPinsWhatAMergeTakesAway merges everything in the midst of a backup, which gets what there was, and then the files go.
@@ -305,6 +333,58 @@ func TestBackupRefuses(t *testing.T) {
 	}
 	if files := snapshot(t, mem, "left"); files["000000077.data"] != nil || files["MANIFEST"] == nil {
 		t.Errorf("the backup is %q", slices.Sorted(maps.Keys(files)))
+	}
+}
+
+// TestBackupIsSalvaged: a copy that has gone on, with segments of two stores, is repaired like any other, with its manifest and
+// without.
+func TestBackupIsSalvaged(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		mem := vfs.NewMem()
+		s := open(t, "a", backupOptions(mem))
+		values := garbage(t, s, backupPuts)
+		backup(t, s, "b")
+		b := open(t, "b", backupOptions(mem))
+		maps.Copy(values, overwrite(t, b, "later "))
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if without {
+			if err := mem.Remove(filepath.Join("b", "MANIFEST")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := bitcask.Salvage(t.Context(), "b", "c", backupOptions(mem))
+		if err != nil || len(r.Lost) > 0 || r.NoManifest != without {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		holds(t, open(t, "c", backupOptions(mem)), values, backupPuts)
+	}
+}
+
+// TestBackupOfADamagedStore: what is passed over when a store is read is not copied as if it were sound.
+func TestBackupOfADamagedStore(t *testing.T) {
+	mem := vfs.NewMem()
+	s := open(t, "a", backupOptions(mem))
+	garbage(t, s, backupPuts)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := mem.Open(filepath.Join("a", "000000001.data"), vfs.ReadWrite)
+	if err == nil {
+		_, err = f.WriteAt([]byte("X"), 0)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := backupOptions(mem)
+	o.ReadDamaged = true
+	var corrupt *bitcask.CorruptError
+	if _, err := open(t, "a", o).Backup(t.Context(), "b"); !errors.As(err, &corrupt) || corrupt.File != "000000001.data" {
+		t.Errorf("backup of a damaged store: %v", err)
+	}
+	if names, _ := mem.List("."); slices.Contains(names, "b") || slices.Contains(names, "b.partial") {
+		t.Errorf("left: %q", names)
 	}
 }
 

@@ -115,6 +115,14 @@ func (m *manifest) storeOf(id uint32) [16]byte {
 	return m.store
 }
 
+// firstOwn is the lowest id that a segment of the store's own can have.
+func (m *manifest) firstOwn() uint32 {
+	if n := len(m.inherited); n > 0 {
+		return m.inherited[n-1].below
+	}
+	return 1
+}
+
 // editSum is the checksum of an edit at offset, from its length on.
 func (m *manifest) editSum(offset int64, edit []byte) uint32 {
 	return makeSeal(m.store, 0).sum(uint32(offset), edit)

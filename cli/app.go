@@ -1,5 +1,5 @@
 // Package cli is the stave program: the shell, one-shot commands, the server's
-// start, and the offline tools (merge, check, repair, stats, import, export).
+// start, and the offline tools (merge, check, repair, backup, stats, import, export).
 //
 // [Run] is the whole of it: arguments and three streams in, an exit status out,
 // so that tests run the program without a process. Nothing here is of use to a
@@ -176,7 +176,7 @@ interrupted. Errors go to the standard error, one line each.`,
 		Commands: []*cli.Command{
 			shellCommand(t), execCommand(t), serveCommand(t),
 			importCommand(t), exportCommand(t),
-			mergeCommand(t), checkCommand(t), repairCommand(t), statsCommand(t), benchCommand(t),
+			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), statsCommand(t), benchCommand(t),
 			versionCommand(t),
 		},
 	}

@@ -61,6 +61,7 @@ var optionSets = []*optionSet{
 	{name: "killed after the INDEX was saved", after: saveIndexStep},
 	{name: "killed after everything was merged, one-record segments", change: tinySegments, after: killMergedStep, every: 25},
 	{name: "salvaged", after: salvageStep, every: 5},
+	{name: "backed up", after: backupStep, every: 5},
 	{name: "read beside", after: readerStep, every: 3},
 	{name: "on disk, mapped", onDisk: true},
 	{name: "on disk, pread", onDisk: true, change: func(o *db.Options) { o.NoMapping = true }},
@@ -280,6 +281,20 @@ func salvageStep(r *scriptRun) {
 		if len(result.Lost) > 0 || result.Mended > 0 {
 			r.failf("a sound store was repaired: %+v", result)
 		}
+		state, err := crash.ReadState(mem.mem, out)
+		r.must("read", err)
+		mem.mem, err = state.Mem(mem.path())
+		r.must("write", err)
+	})
+}
+
+// backupStep goes on with a backup of the store.
+func backupStep(r *scriptRun) {
+	const out = "backed up"
+	mem := r.disk.(*memoryDisk)
+	_, err := r.store.Backup(r.t.Context(), out)
+	r.must("backup", err)
+	r.reopenAfter(false, func([]bitcask.SegmentInfo) {
 		state, err := crash.ReadState(mem.mem, out)
 		r.must("read", err)
 		mem.mem, err = state.Mem(mem.path())

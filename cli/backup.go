@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/urfave/cli/v2"
+)
+
+func backupCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "backup",
+		Usage:     "Copies a store as of one moment, also while a server writes to it",
+		ArgsUsage: "NEW",
+		UsageText: "stave backup [--dir DIR] NEW [--json]",
+		Description: `Makes a copy of the store in the directory NEW, which must be new or empty. It has
+what had been acknowledged before, no half of any transaction, and is on disk when
+the command ends. The store is opened for reading only: it may be in use.
+
+The files of a store are never changed once they are full, so the copy shares them
+by hard links and only copies what is still being written. On another file system
+everything is copied. To guard against a disk that fails, take the copy to another
+one: damage to a shared file is damage to both.
+
+The copy is a store of its own, to be served or opened like any other. stave check
+verifies all of it.`,
+		Flags: []cli.Flag{
+			dirFlag(),
+			&cli.BoolFlag{Name: "json", Usage: "print the result as JSON"},
+			quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 || c.Args().First() == "" {
+				return usagef("backup takes one directory, the new one; --dir names the store")
+			}
+			return runBackup(t, chosenDir(c), c.Args().First(), c.Bool("json"), c.Bool("quiet"))
+		},
+	}
+}
+
+// A backupReport is what --json prints.
+type backupReport struct {
+	bitcask.BackupResult
+	Took time.Duration `json:"took_ns"`
+}
+
+func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
+	ctx, stop := t.interruptible()
+	defer stop()
+	started := time.Now()
+	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	result, err := store.Backup(ctx, out)
+	if ctx.Err() != nil && err != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return failed(exitCommand, err)
+	}
+	report := backupReport{result, time.Since(started)}
+	switch {
+	case asJSON:
+		err = json.NewEncoder(t.out).Encode(report)
+	case !quiet:
+		_, err = fmt.Fprintln(t.out, backupSentence(report))
+	}
+	return failed(exitCommand, err)
+}
+
+// backupSentence is what a backup ends with.
+func backupSentence(r backupReport) string {
+	return fmt.Sprintf("backed up %d segments in %s: linked %d of %s, copied %d of %s", r.Segments, durationText(r.Took.Round(time.Microsecond)),
+		r.Linked, sizeText(r.BytesLinked), r.Copied, sizeText(r.BytesCopied))
+}
