@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -28,8 +29,8 @@ var (
 // survive (-1: it survives), and the directory.
 const callEnv = "STAVE_CALL_TEST"
 
-// callPlan is what the child does: some segments' worth of operations, one
-// merge of everything, and some more.
+// callPlan is what the child does: some segments' worth of operations, a backup,
+// one merge of everything, and some more.
 func callPlan(dir string) killPlan { return killPlan{dir: dir, seed: 7, round: 0} }
 
 const (
@@ -71,6 +72,7 @@ func TestCalledChild(t *testing.T) {
 	p := callPlan(dir)
 	for i := range callBefore + callAfter {
 		if i == callBefore {
+			must(t, first(s.Backup(t.Context(), callBackup(dir))))
 			must(t, mergeEverything(s))
 		}
 		must(t, p.operation(0, i, s))
@@ -80,6 +82,37 @@ func TestCalledChild(t *testing.T) {
 	must(t, s.Close())
 	_, err = fmt.Fprintln(out, "operations", fsys.Ops())
 	must(t, err)
+}
+
+func callBackup(dir string) string { return dir + " backup" }
+
+// verifyCallBackup wants the backup to be whole, if it is there, and to be made if only a part of it is.
+func verifyCallBackup(t *testing.T, dir string, acked int) {
+	t.Helper()
+	name := callBackup(dir)
+	_, partial := os.Stat(name + ".partial")
+	if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
+		if acked > callBefore {
+			t.Errorf("%s: no backup after %d operations", dir, acked)
+		}
+		if partial != nil {
+			return
+		}
+		s, err := db.Open(dir, &db.Options{ReadOnly: true, Namespaces: modelNamespaces})
+		must(t, err)
+		must(t, first(s.Backup(t.Context(), name)))
+		must(t, s.Close())
+	}
+	if _, err := os.Stat(name + ".partial"); err == nil {
+		t.Errorf("%s: a part of a backup is left", dir)
+	}
+	s, err := db.Open(name, &db.Options{ReadOnly: true, Namespaces: modelNamespaces})
+	must(t, err)
+	if _, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("%s: check: %v", name, f) }); err != nil {
+		t.Errorf("%s: check: %v", name, err)
+	}
+	must(t, s.Close())
+	must(t, os.RemoveAll(name))
 }
 
 // runCalled runs the child and returns how many operations it acknowledged,
@@ -149,7 +182,7 @@ func (c *calledShadow) close(t *testing.T) {
 }
 
 // TestKillAtEveryCall kills a process before each operation on files of a life
-// with rotations and a merge, and finds every acknowledged write.
+// with rotations, a backup and a merge, and finds every acknowledged write.
 func TestKillAtEveryCall(t *testing.T) {
 	parent := t.TempDir()
 	acked, ops := runCalled(t, filepath.Join(parent, "whole"), -1)
@@ -169,6 +202,7 @@ func TestKillAtEveryCall(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "MANIFEST")); errors.Is(err, os.ErrNotExist) && acked == 0 {
 			continue // there was no store yet
 		}
+		verifyCallBackup(t, dir, acked)
 		shadow.verify(t, dir, acked)
 		must(t, os.RemoveAll(dir))
 		kills++
