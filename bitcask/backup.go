@@ -52,9 +52,10 @@ const copyPiece = 1 << 20
 const partialSuffix = ".partial"
 
 // Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is
-// durable when Backup returns, and holds every write that was acknowledged before Backup was called. It shares the files of the sealed
-// segments with this store where the file system allows that, and is made in milliseconds then; damage to such a file is damage to both.
-// Nothing is verified but what is copied of the unsealed segments: Check of the copy does that.
+// durable when Backup returns, and holds every write that was acknowledged before Backup was called (to a store open for reading: what
+// that shows). It shares the files of the sealed segments with this store where the file system allows that: it then takes the time to
+// copy what is not sealed, and damage to a shared file is damage to both. Nothing is verified but what is copied of the unsealed
+// segments: Check of the copy does that.
 //
 // One runs at a time, others wait for it. After an error there is no backup; only if its parent could not be synced it may be there,
 // and is whole then. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFailed in a store that

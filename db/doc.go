@@ -43,4 +43,8 @@
 // # Events
 //
 // [Store.Events] tells what commits do to keys, by the names that Redis has for it, in the order of the commits.
+//
+// # Backups
+//
+// [Store.Backup] copies an open store as of one moment, while everything goes on. Full segments are shared by hard links.
 package db

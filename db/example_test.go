@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,29 @@ func ExampleOpen() {
 	fmt.Printf("%s, for %v; Ada is number %d\n", value, left.Round(time.Minute), rank+1)
 	// Output:
 	// hi, for 1h0m0s; Ada is number 1
+}
+
+// A backup is the store as of one moment, and a store of its own.
+func ExampleStore_Backup() {
+	temp, err := os.MkdirTemp("", "example-")
+	check(err)
+	defer os.RemoveAll(temp)
+	store, err := db.Open(filepath.Join(temp, "data"), nil)
+	check(err)
+	defer store.Close()
+	check(store.String("greeting").Put([]byte("hi")))
+	_, err = store.Backup(context.Background(), filepath.Join(temp, "saved"))
+	check(err)
+	check(store.String("greeting").Put([]byte("hello")))
+
+	saved, err := db.Open(filepath.Join(temp, "saved"), nil)
+	check(err)
+	defer saved.Close()
+	value, err := saved.String("greeting").Get()
+	check(err)
+	fmt.Printf("%s\n", value)
+	// Output:
+	// hi
 }
 
 // A job goes to three structures in one commit: it is in all of them or, after an error or a panic, in none.
