@@ -17,7 +17,7 @@ import (
 // where there is nothing yet.
 func (s *Store) openManifest() (err error) {
 	if !s.opts.ReadOnly {
-		if err := s.opts.FS.MkdirAll(s.dir); err != nil {
+		if err := makeDir(s.opts.FS, s.dir); err != nil {
 			return err
 		}
 		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
@@ -52,6 +52,21 @@ func (s *Store) openManifest() (err error) {
 	}
 	s.man, err = createManifest(s.opts.FS, s.dir, id, seed)
 	return err
+}
+
+// makeDir makes a directory and its missing parents, durably: what is synced in it would be gone with its name.
+func makeDir(fsys vfs.FS, dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := fsys.List(dir); !errors.Is(err, fs.ErrNotExist) || parent == dir {
+		return err
+	}
+	if err := makeDir(fsys, parent); err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	return fsys.SyncDir(parent)
 }
 
 // openSegments opens the files the manifest names, after making sure that

@@ -23,7 +23,7 @@ type salvageWriter struct {
 }
 
 func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
-	if err := o.FS.MkdirAll(dir); err != nil {
+	if err := makeDir(o.FS, dir); err != nil {
 		return nil, err
 	}
 	names, err := o.FS.List(dir)

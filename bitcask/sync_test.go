@@ -3,6 +3,7 @@ package bitcask_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -103,4 +105,21 @@ func TestFullDiskBesideWriters(t *testing.T) {
 		t.Errorf("sequence %d after %d puts that worked", at, done.Load())
 	}
 	check(t, s)
+}
+
+// TestNewStoreKeepsItsName: what a power cut leaves of a store in new directories, once a write has been acknowledged, is where it was.
+func TestNewStoreKeepsItsName(t *testing.T) {
+	rec := vfs.NewRecorder(vfs.NewMem())
+	dir := filepath.Join("new", "also new", "d")
+	s := open(t, dir, &bitcask.Options{FS: rec, Sync: bitcask.SyncAlways})
+	put(t, s, "k", "v")
+	disk := crash.NewDisk("other", nil)
+	for i, e := range rec.Events() {
+		disk.Apply(i, e)
+	}
+	left, err := disk.Cut(crash.Weak, crash.Choice{}).Mem("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, open(t, dir, &bitcask.Options{FS: left}), "k", "v")
 }
