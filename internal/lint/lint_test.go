@@ -22,7 +22,7 @@ import (
 const module = "github.com/stavedb/stave"
 
 // embedded are the packages that a program links for an embedded store.
-var embedded = []string{"keydir", "bitcask", "merge", "ttl", "structures", "db"}
+var embedded = []string{"keydir", "bitcask", "merge", "ttl", "structures", "db", "codec"}
 
 // embeddedModules are what they may need besides the standard library, themselves included.
 var embeddedModules = []string{
@@ -38,10 +38,11 @@ var mayImport = map[string][]string{
 	"ttl":        {"internal/vfs"},
 	"structures": {"keydir"},
 	"db":         {"structures", "ttl", "merge", "bitcask", "keydir", "internal/vfs"},
+	"codec":      {"db"},
 	"server":     {"db", "structures"},
 	"cli":        {"server", "db", "structures", "ttl", "merge", "bitcask", "internal/vfs"},
 	".":          {"cli"},
-	"examples":   {"db", "structures", "ttl", "merge", "bitcask", "keydir"}, // What a user's program may import.
+	"examples":   {"codec", "db", "structures", "ttl", "merge", "bitcask", "keydir"}, // What a user's program may import.
 }
 
 // noEmbedded are packages of this module that no embedded package may depend on, however indirectly.

@@ -1,0 +1,9 @@
+package codec_test
+
+import (
+	"testing"
+
+	"github.com/stavedb/stave/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
