@@ -24,22 +24,38 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldenDir is a store as version 1 of the format writes it, and what it
-// holds. It must open for ever: a new version of the format gets a new one
-// beside it.
-const goldenDir = "testdata/golden-v1"
-
-func goldenOptions() *db.Options {
-	return &db.Options{Namespaces: modelNamespaces, SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone}
+// golden is a store as it was written once, and what it holds. It must open for
+// ever: a new version of the format gets a new one beside it.
+type golden struct {
+	dir       string
+	chunkSize int // as in db.Options
+	fill      func(t *testing.T, s *db.Store)
+	// last is done after the store has been closed and opened once more, to the
+	// active segment.
+	last  func(t *testing.T, s *db.Store)
+	files []string // that it must have
 }
 
-// TestGolden opens a copy of the golden store under several options, also
-// without the files that can be made anew.
+// TestGolden opens the store that version 1 of the format began with.
 func TestGolden(t *testing.T) {
-	if *update {
-		updateGolden(t)
+	g := golden{dir: "testdata/golden-v1", fill: fillGolden, files: []string{"MANIFEST", bitcask.TTLName}}
+	g.last = func(t *testing.T, s *db.Store) { must(t, s.String("active").Put([]byte("in the active segment"))) }
+	g.test(t)
+}
+
+func (g golden) options() *db.Options {
+	return &db.Options{
+		Namespaces: modelNamespaces, SegmentSize: 2 << 10, ChunkSize: g.chunkSize, NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone,
 	}
-	dump, err := os.ReadFile(filepath.Join(goldenDir, "dump.txt"))
+}
+
+// test opens a copy of the golden store under several options, also without the
+// files that can be made anew.
+func (g golden) test(t *testing.T) {
+	if *update {
+		g.update(t)
+	}
+	dump, err := os.ReadFile(filepath.Join(g.dir, "dump.txt"))
 	must(t, err)
 	for name, prepare := range map[string]func(dir string, o *db.Options) error{
 		"as it is":    func(string, *db.Options) error { return nil },
@@ -54,9 +70,9 @@ func TestGolden(t *testing.T) {
 		"other defaults": func(_ string, o *db.Options) error { *o = db.Options{Namespaces: modelNamespaces}; return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			must(t, os.CopyFS(dir, os.DirFS(filepath.Join(goldenDir, "store"))))
-			o := goldenOptions()
+			t.Parallel() // they wait for the disk
+			o := g.options()
+			dir := g.copy(t)
 			must(t, prepare(dir, o))
 			s, err := db.Open(dir, o)
 			must(t, err)
@@ -79,6 +95,14 @@ func TestGolden(t *testing.T) {
 			must(t, s.Close())
 		})
 	}
+}
+
+// copy returns the directory of a copy.
+func (g golden) copy(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Join(g.dir, "store"))))
+	return dir
 }
 
 func removeAll(dir, pattern string) error {
@@ -114,34 +138,35 @@ func (c *counting) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// updateGolden writes the golden store anew. All but the order of the entries
-// in the TTL file is the same every time: store id, hash seed, clock and the
-// order of events are.
-func updateGolden(t *testing.T) {
-	dir := filepath.Join(goldenDir, "store")
-	must(t, os.RemoveAll(goldenDir))
+// update writes the golden store anew. All but the order of the entries in the
+// TTL file is the same every time: store id, hash seed, clock and the order of
+// events are.
+func (g golden) update(t *testing.T) {
+	dir := filepath.Join(g.dir, "store")
+	must(t, os.RemoveAll(g.dir))
 	must(t, os.MkdirAll(dir, 0o755))
 	random := crand.Reader
 	defer func() { crand.Reader = random }()
 	crand.Reader = new(counting)
 	synctest.Test(t, func(t *testing.T) {
-		s, err := db.Open(dir, goldenOptions())
+		s, err := db.Open(dir, g.options())
 		must(t, err)
-		fillGolden(t, s)
+		g.fill(t, s)
 		// A store that was closed, opened and written to once more.
 		must(t, s.Close())
-		s, err = db.Open(dir, goldenOptions())
+		s, err = db.Open(dir, g.options())
 		must(t, err)
-		must(t, s.String("active").Put([]byte("in the active segment")))
+		g.last(t, s)
+		synctest.Wait() // a full segment is sealed in the background
 		wantGoldenShape(t, s)
-		time.Sleep(24 * time.Hour) // one key expires, unreaped
+		time.Sleep(24 * time.Hour) // what was to live for an hour expires, unreaped
 		m, err := readModel(s)
 		must(t, err)
-		must(t, os.WriteFile(filepath.Join(goldenDir, "dump.txt"), []byte(m.String()), 0o644))
+		must(t, os.WriteFile(filepath.Join(g.dir, "dump.txt"), []byte(m.String()), 0o644))
 		must(t, s.Close())
 	})
 	must(t, os.Remove(filepath.Join(dir, "LOCK"))) // it names a process
-	for _, name := range []string{"MANIFEST", bitcask.TTLName} {
+	for _, name := range g.files {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

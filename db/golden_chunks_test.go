@@ -1,0 +1,174 @@
+package db_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/merge"
+)
+
+// goldenV1b is a store with what version 1 of the format got before its first
+// release: strings in chunks, deadlines of fields, and an INDEX. It is made by
+// go test ./db -run 'TestGoldenChunksAndFields$' -update
+var goldenV1b = golden{
+	dir: "testdata/golden-v1b", chunkSize: 32, // strings of more than 256 bytes
+	fill: fillGoldenV1b, last: lastOfGoldenV1b,
+	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},
+}
+
+func TestGoldenChunksAndFields(t *testing.T) {
+	goldenV1b.test(t)
+	goldenV1b.wantRecords(t)
+	t.Run("edited", func(t *testing.T) {
+		dir := goldenV1b.copy(t)
+		o := &db.Options{Namespaces: modelNamespaces} // with chunks of another size
+		s, err := db.Open(dir, o)
+		must(t, err)
+		want, err := readModel(s)
+		must(t, err)
+		n, err := s.String("appended").Append([]byte("more"))
+		must(t, err)
+		_, err = s.String("appended").SetRange(int64(n)-40, []byte("over"))
+		must(t, err)
+		text := []byte(want[0]["appended"].str + "more")
+		copy(text[n-40:], "over")
+		want[0]["appended"].str = string(text)
+		_, err = s.Hash("fields").PersistFields("f1")
+		must(t, err)
+		delete(want[0]["fields"].until, "f1")
+		must(t, s.Close())
+		s, err = db.Open(dir, o)
+		must(t, err)
+		wantDump(t, s, want.String())
+		must(t, s.Close())
+	})
+}
+
+// fillGoldenV1b does all that leaves another kind of trace of strings in chunks
+// and of deadlines of fields.
+func fillGoldenV1b(t *testing.T, s *db.Store) {
+	never := time.UnixMilli(70_000_000_000_000) // in the year 4188; deadlines of fields end in 4199
+	long := goldenText(1, 300)
+	for _, key := range []string{"whole", "appended", "edited", "shortened", "deleted", "to be renamed", "", "a:b:__len__"} {
+		must(t, s.String(key).Put([]byte(long)))
+	}
+	must(t, s.String("timed").Put([]byte(goldenText(2, 290)), db.ExpireAt(never)))
+	must(t, s.String("soon gone").Put([]byte(long), db.TTL(time.Hour)))
+	_, err := s.String("zeros in front").SetRange(1000, []byte("the only chunks are the last"))
+	must(t, err)
+	fields := []string{"", "f1", "f2", "f3", "f4", "f5", "f6", "__len__", "a:b"}
+	for _, key := range []string{"fields", "fields untouched", "fields of the past", "fields to be renamed"} {
+		h := s.Hash(key)
+		for i, field := range fields {
+			_, err := h.Put(field, []byte(strconv.Itoa(i)))
+			must(t, err)
+		}
+		_, err = h.ExpireFieldsAt(never, fields[:6])
+		must(t, err)
+	}
+	_, err = s.Hash("fields of the past").ExpireFields(time.Hour, fields) // all of them: the key expires
+	must(t, err)
+	must(t, s.Hash("fields").PutWith([]db.Field{{Name: "with", Value: []byte("x")}}, db.ExpireAt(never.Add(time.Second))))
+	many := make([]db.Field, 200) // more than a small family takes
+	names := make([]string, len(many))
+	for i := range many {
+		names[i] = "field" + strconv.Itoa(i)
+		many[i] = db.Field{Name: names[i], Value: []byte{byte(i)}}
+	}
+	_, err = s.Hash("many").PutAll(many...)
+	must(t, err)
+	_, err = s.Hash("many").ExpireFieldsAt(never, names[:150])
+	must(t, err)
+	_, err = s.Merge(context.Background(), merge.RunOptions{All: true})
+	must(t, err)
+	changeGoldenV1b(t, s)
+	synctest.Wait() // for the hints
+}
+
+// changeGoldenV1b changes what has been merged: tombstones of chunks and of
+// deadlines, and new versions.
+func changeGoldenV1b(t *testing.T, s *db.Store) {
+	_, err := s.String("appended").Append([]byte(goldenText(3, 100)))
+	must(t, err)
+	_, err = s.String("edited").SetRange(100, []byte("two chunks have changed, and none of the others"))
+	must(t, err)
+	_, err = s.String("edited").SetRange(400, []byte("behind a gap"))
+	must(t, err)
+	must(t, s.String("shortened").Put([]byte("one record")))
+	must(t, s.Key("to be renamed").Rename("renamed"))
+	must(t, s.Key("fields to be renamed").Rename("fields renamed"))
+	_, err = s.Keyspace().Delete("deleted")
+	must(t, err)
+	h := s.Hash("fields")
+	_, err = h.Put("f1", []byte("a value anew, without a deadline"))
+	must(t, err)
+	_, err = h.ExpireFieldsAt(time.UnixMilli(65_000_000_000_000), []string{"f1", "f6"}) // one anew, one for the first time
+	must(t, err)
+	_, err = h.Incr("f2", 40) // keeps the deadline
+	must(t, err)
+	_, err = h.PersistFields("f3")
+	must(t, err)
+	_, err = h.Delete("f4")
+	must(t, err)
+	_, err = h.ExpireFields(time.Hour, []string{"f5"}) // expires, unreaped
+	must(t, err)
+	other, err := s.Use(1)
+	must(t, err)
+	must(t, other.Update(func(tx *db.Tx) error {
+		if err := tx.String("in a batch").Put([]byte(goldenText(4, 280))); err != nil {
+			return err
+		}
+		if _, err := tx.Hash("in a batch too").Put("f", nil); err != nil {
+			return err
+		}
+		_, err := tx.Hash("in a batch too").ExpireFieldsAt(time.UnixMilli(70_000_000_000_000), []string{"f"})
+		return err
+	}))
+}
+
+func lastOfGoldenV1b(t *testing.T, s *db.Store) {
+	must(t, s.String("active").Put([]byte(goldenText(5, 270))))
+	_, err := s.Hash("active fields").Put("f", []byte("x"))
+	must(t, err)
+	_, err = s.Hash("active fields").ExpireFieldsAt(time.UnixMilli(60_000_000_000_000), []string{"f"})
+	must(t, err)
+}
+
+// goldenText is a text that tells its chunks from one another.
+func goldenText(seed uint64, length int) string {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var b strings.Builder
+	for b.Len() < length {
+		b.WriteByte('a' + byte(rng.IntN(26)))
+	}
+	return b.String()
+}
+
+// wantRecords makes sure that the golden store has what it is for.
+func (g golden) wantRecords(t *testing.T) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(g.dir, "store", "*.data"))
+	must(t, err)
+	var log []byte
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		must(t, err)
+		log = append(log, b...)
+	}
+	// docs/FORMAT.md, section 1.
+	for _, name := range []string{"string:whole:__len__", "string:active:8000002000000000", "ttl:fields untouched:f2", "ttl:active fields:f"} {
+		if !bytes.Contains(log, []byte(name)) {
+			t.Errorf("no record is called %q", name)
+		}
+	}
+}
