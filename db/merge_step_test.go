@@ -219,8 +219,9 @@ type mergeStop struct {
 	store   *db.Store
 	mem     *vfs.Mem
 	rec     *vfs.Recorder
-	states  []string // that the store may be in: before, and after each commit of the act
-	bytes   int64    // of a merged store that went through the same without being stopped
+	states  []string   // that the store may be in: before, and after each commit of the act
+	between []*vfs.Mem // files that these were on: by another clock they hold another state
+	bytes   int64      // of a merged store that went through the same without being stopped
 	acted   chan error
 	reached bool
 	late    bool          // the act ended after the merge went on
@@ -287,9 +288,17 @@ func (x *mergeStop) openLeft() {
 		return
 	}
 	time.Sleep(mergeStepAhead - time.Hour)
-	allowed := x.states
-	if !x.late {
-		allowed = x.states[len(x.states)-1:]
+	allowed := x.states[len(x.states)-1:]
+	if x.late { // a key that was due by a later clock, and not yet reaped, is still there by this one
+		allowed = x.states
+		for _, mem := range x.between {
+			s, err := db.Open("d", mergeStepOptions(mem))
+			must(x.t, err)
+			m, err := readModel(s)
+			must(x.t, err)
+			must(x.t, s.Close())
+			allowed = append(allowed, m.String())
+		}
 	}
 	x.reopen("opened again", x.mem, allowed)
 	if x.fails {
@@ -313,6 +322,7 @@ func (x *mergeStop) shadow() {
 		m, err := readModel(s)
 		must(x.t, err)
 		x.states = append(x.states, m.String())
+		x.between = append(x.between, mem.Clone())
 	}
 	look()
 	if x.act.do != nil {
