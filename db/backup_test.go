@@ -112,8 +112,8 @@ func partedRound(t *testing.T, s *db.Store, who string, round int) {
 	must(t, first(s.Key("k"+who[:1]+strconv.Itoa(round%5)).Persist()))
 }
 
-// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes. Each is a state that was,
-// with all that had been acknowledged before, and a store without findings.
+// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes, some of them of a reader
+// beside it. Each is a state that was, with all that had been acknowledged before, and a store without findings.
 func TestBackupBesideWriters(t *testing.T) {
 	backups := 15
 	if testing.Short() {
@@ -158,8 +158,16 @@ func TestBackupBesideWriters(t *testing.T) {
 			before[w] = acked[w].Load()
 		}
 		name := fmt.Sprint(dir, "/b", i)
-		r, err := s.Backup(ctx, name)
+		from := s
+		if i%3 == 2 { // as stave backup does beside a server
+			from, err = db.Open(dir+"/d", &db.Options{ReadOnly: true})
+			must(t, err)
+		}
+		r, err := from.Backup(ctx, name)
 		must(t, err)
+		if from != s {
+			must(t, from.Close())
+		}
 		linked += r.Linked
 		for w := range before {
 			verifyBackup(t, name, w, before[w], i%2 == 0)
