@@ -102,6 +102,9 @@ func (b *backup) run() error {
 	} else if err != nil && !isNotExist(err) {
 		return err
 	}
+	if _, err := b.leftovers(); err != nil {
+		return err
+	}
 	if err := b.fs.MkdirAll(b.temp); err != nil {
 		return err
 	}
@@ -375,26 +378,32 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	return m.close()
 }
 
-// clear removes what a backup that was interrupted has left in the temporary directory. What is not of a backup stays, and is an
-// error.
-func (b *backup) clear() error {
+// leftovers is what a backup that was interrupted has left in the temporary directory, but for the lock. It is an error if there is
+// anything else: then the directory is not ours to clear.
+func (b *backup) leftovers() (list []string, err error) {
 	names, err := b.fs.List(b.temp)
-	if err != nil {
-		return err
+	if err != nil && !isNotExist(err) {
+		return nil, err
 	}
 	for _, name := range names {
 		_, _, ours := parseName(name)
 		switch {
 		case name == lockName:
 		case ours, name == hintTemp, name == manifestName, name == manifestTemp:
-			if err := b.fs.Remove(filepath.Join(b.temp, name)); err != nil {
-				return err
-			}
+			list = append(list, name)
 		default:
-			return fmt.Errorf("%s has %s in it, which is of no backup: %w", b.temp, name, ErrNotEmpty)
+			return nil, fmt.Errorf("%s in %s is of no backup: %w", name, b.temp, ErrNotEmpty)
 		}
 	}
-	return nil
+	return list, nil
+}
+
+func (b *backup) clear() error {
+	names, err := b.leftovers()
+	for _, name := range names {
+		err = errors.Join(err, b.fs.Remove(filepath.Join(b.temp, name)))
+	}
+	return err
 }
 
 // removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name does.

@@ -307,8 +307,8 @@ func TestBackupRefuses(t *testing.T) {
 	if _, err := s.Backup(t.Context(), "file"); err == nil {
 		t.Error("a file was replaced")
 	}
-	if names, _ := mem.List("other.partial"); !slices.Contains(names, "mine") {
-		t.Errorf("what is left of other.partial is %q", names)
+	if names, _ := mem.List("other.partial"); !slices.Equal(names, []string{"mine"}) {
+		t.Errorf("other.partial has become %q", names)
 	}
 	lock, err := mem.Lock("locked.partial/LOCK")
 	if err != nil {

@@ -217,6 +217,11 @@ func (r *replayer) apply(e vfs.Event, n int) {
 		err = r.mem.Link(e.Name, e.To)
 	case vfs.OpMkdir:
 		err = r.mem.MkdirAll(e.Name)
+	case vfs.OpLock:
+		lock, lerr := r.mem.Lock(e.Name) // which makes the file
+		if err = lerr; err == nil {
+			err = lock.Close()
+		}
 	case vfs.OpRenameDir:
 		err = r.mem.RenameDir(e.Name, e.To)
 	case vfs.OpRemoveDir:
