@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -133,6 +134,18 @@ func FuzzOpen(f *testing.F) {
 		}
 		damaged := maps.Clone(files)
 		damaged[name] = b
+		size := 0
+		for _, b := range damaged {
+			size += len(b)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		verdict(t, fmt.Sprintf("%s from %d", name, at), damaged, values)
+		runtime.ReadMemStats(&after)
+		// To open, read and check a store of few bytes takes a hundredth of that.
+		const spare = 4 << 20
+		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(64*size+spare) {
+			t.Errorf("%s from %d: %d bytes allocated for a store of %d", name, at, n, size)
+		}
 	})
 }
