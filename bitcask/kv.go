@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -123,6 +124,7 @@ type Batch struct {
 	s    *Store
 	keys []string
 	ops  []batchOp
+	size int // bytes of the records, roughly
 }
 
 type batchOp struct {
@@ -138,6 +140,10 @@ func (s *Store) NewBatch() *Batch { return &Batch{s: s} }
 func (b *Batch) Put(key string, value []byte) {
 	b.keys = append(b.keys, key)
 	b.ops = append(b.ops, batchOp{key: key, value: value})
+	b.size += recordHeaderMax + nameLen(KindString, keydir.String, len(key), 0)
+	if len(value) < bigValue { // a longer one stays where it is
+		b.size += len(value)
+	}
 }
 
 // Delete adds a delete.
@@ -157,7 +163,11 @@ func (b *Batch) Commit() error {
 		return err
 	}
 	t.Borrow()
-	for _, op := range b.ops {
+	t.buf = slices.Grow(t.buf, min(b.size, MaxCommit)) // else it would be copied as it grows
+	for i, op := range b.ops {
+		if i%WarmAhead == 0 {
+			t.Warm(0, b.keys[i:min(i+WarmAhead, len(b.keys))])
+		}
 		if op.delete {
 			_, err = t.Drop(0, op.key)
 		} else {
@@ -168,7 +178,7 @@ func (b *Batch) Commit() error {
 			return err
 		}
 	}
-	b.keys, b.ops = b.keys[:0], b.ops[:0]
+	b.keys, b.ops, b.size = b.keys[:0], b.ops[:0], 0
 	return b.s.finish(t)
 }
 

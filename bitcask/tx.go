@@ -212,10 +212,16 @@ func (t *Tx) hash(key string) (uint64, error) {
 		return 0, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
 	}
 	h := t.s.man.seed.Hash(key)
-	if st := keydir.StripeOf(h); !t.all && t.held[st/64]&(1<<(st%64)) == 0 {
+	if !t.locked(h) {
 		return 0, fmt.Errorf("%w: %q", errForeign, key)
 	}
 	return h, nil
+}
+
+// locked reports whether the transaction holds the lock of a hash's stripe.
+func (t *Tx) locked(h uint64) bool {
+	st := keydir.StripeOf(h)
+	return t.all || t.held[st/64]&(1<<(st%64)) != 0
 }
 
 // spaceFor returns the space of ns for writing key.

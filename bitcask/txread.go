@@ -1,6 +1,8 @@
 package bitcask
 
 import (
+	"slices"
+
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -63,6 +65,30 @@ func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, 
 				return keydir.Slot{Type: fam.Type(), Loc: slot.Loc}, fam, nil
 			}
 		}
+	}
+}
+
+// WarmAhead is how many keys are best warmed at a time: what that loads stays in the
+// processor's cache until the keys are dealt with.
+const WarmAhead = 128
+
+// Warm begins to look for keys that will be dealt with one after another, so that their cache
+// misses in the index overlap. Keys that the transaction has not locked are left out.
+func (t *Tx) Warm(ns int, keys []string) {
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return
+	}
+	var hashes [WarmAhead]uint64
+	for part := range slices.Chunk(keys, WarmAhead) {
+		n := 0
+		for _, key := range part {
+			if h := t.s.man.seed.Hash(key); t.locked(h) {
+				hashes[n] = h
+				n++
+			}
+		}
+		sp.dir.Warm(hashes[:n])
 	}
 }
 

@@ -3,6 +3,7 @@ package db
 import (
 	"iter"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -106,16 +107,18 @@ func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) err
 // Put sets several strings, whatever the keys held before, in one commit. The keys have no deadline afterwards. O(length)
 // a key.
 func (k Keyspace) Put(pairs ...Pair) error {
-	t, err := k.writeKeys(pairKeys(pairs))
+	keys := pairKeys(pairs)
+	t, err := k.writeKeys(keys)
 	if err != nil {
 		return err
 	}
-	return k.done(t, putPairs(t, pairs))
+	return k.done(t, putPairs(t, keys, pairs))
 }
 
 // PutIfNoneExist is Put unless one of the keys exists; it says whether it set them. O(length) a key.
 func (k Keyspace) PutIfNoneExist(pairs ...Pair) (bool, error) {
-	t, err := k.writeKeys(pairKeys(pairs))
+	keys := pairKeys(pairs)
+	t, err := k.writeKeys(keys)
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +128,7 @@ func (k Keyspace) PutIfNoneExist(pairs ...Pair) (bool, error) {
 			return false, k.done(t, err)
 		}
 	}
-	err = k.done(t, putPairs(t, pairs))
+	err = k.done(t, putPairs(t, keys, pairs))
 	return err == nil, err
 }
 
@@ -137,8 +140,11 @@ func pairKeys(pairs []Pair) []string {
 	return keys
 }
 
-func putPairs(t *Tx, pairs []Pair) error {
+func putPairs(t *Tx, keys []string, pairs []Pair) error {
 	for i := range pairs {
+		if i%bitcask.WarmAhead == 0 {
+			t.log.Warm(t.ns, keys[i:min(i+bitcask.WarmAhead, len(keys))])
+		}
 		s := structures.String{Txn: t.txn(), Key: pairs[i].Key}
 		if _, err := s.Set(pairs[i].Value, SetOptions{}); err != nil {
 			return err

@@ -109,18 +109,15 @@ func (d *Directory) Find(h uint64, i int) (s Slot, ok bool) {
 	return unpack(word, loc), true
 }
 
-// Warm loads the memory in which searches for these hashes of one stripe begin. A search waits for it
+// Warm loads the memory in which searches for these hashes begin. A search waits for it
 // before it knows where to go on. Here nothing depends on what is loaded, so that the cache misses
 // of many hashes overlap.
 func (d *Directory) Warm(hashes []uint64) {
-	if len(hashes) == 0 {
-		return
-	}
-	r := d.at(hashes[0])
-	if r == nil {
-		return
-	}
 	for _, h := range hashes {
+		r := d.at(h)
+		if r == nil {
+			continue
+		}
 		t := r.table(h)
 		if pos := t.home(h); pos < t.slots {
 			page := t.pages[pos>>pageShift]
