@@ -87,6 +87,13 @@ var spokenStructures = []spoken{
 			}, nil},
 		}
 	}},
+	{"bitmap", func(i int) []string { return []string{"BITFIELD", "bitmap", "SET", "u1", text(i), text(i & 1)} }, 4, func(n int, r *rand.Rand) []spokenCommand {
+		return []spokenCommand{
+			{"SETBIT", func(i int) []string { return []string{"SETBIT", "bitmap", text(r.IntN(n)), text(i & 1)} }, nil},
+			{"GETBIT", func(int) []string { return []string{"GETBIT", "bitmap", text(r.IntN(n))} }, nil},
+			{"BITCOUNT", func(int) []string { return []string{"BITCOUNT", "bitmap"} }, nil},
+		}
+	}},
 	{"hyperloglog", func(i int) []string { return []string{"PFADD", "sketch", element(i)} }, 1, func(n int, r *rand.Rand) []spokenCommand {
 		return []spokenCommand{
 			{"PFADD", func(i int) []string { return []string{"PFADD", "sketch", element(r.IntN(n))} }, nil},

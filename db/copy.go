@@ -36,20 +36,21 @@ func (k Key) transfer(namespace int, to string, fn func(t, other *Tx) (bool, err
 	return done, k.done(t, err)
 }
 
-// RandomKey returns a key chosen at random, or ErrNotFound if there is none. It is almost uniform: of a transaction and up
-// to 64 keys exactly, beyond that what the gaps between hashes allow. O(1), and within a transaction up to 64 keys are
-// looked at.
+// fewKeys is of how many keys a random one is chosen by passing over others.
+const fewKeys = 64
+
+// RandomKey returns a key chosen at random, or ErrNotFound if there is none. It is almost uniform: of up to 64 keys exactly,
+// beyond that what the gaps between hashes allow. O(1); within a transaction, and of few keys, up to 64 of them are looked at.
 func (k Keyspace) RandomKey() (string, error) {
 	if k.tx == nil {
 		return k.store.RandomKey()
 	}
-	const most = 64 // keys that are passed over, where every key is met
 	n := k.tx.Len()
 	if n == 0 {
 		return "", ErrNotFound
 	}
-	start, skip := uint64(0), int(k.tx.rand()%uint64(min(n, most)))
-	if n > most {
+	start, skip := uint64(0), int(k.tx.rand()%uint64(min(n, fewKeys)))
+	if n > fewKeys {
 		start = k.tx.rand()
 	}
 	var found []string

@@ -276,7 +276,14 @@ func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
 
 // RandomKey returns a key chosen almost uniformly, or ErrNotFound if there is
 // none.
-func (s *Store) RandomKey() (string, error) {
+func (s *Store) RandomKey() (key string, err error) {
+	if s.Len() <= fewKeys {
+		err = s.View(func(tx *Tx) error {
+			key, err = tx.Keyspace().RandomKey()
+			return err
+		})
+		return key, err
+	}
 	const tries = 100 // expired keys are passed over
 	for range tries {
 		key, ok, err := s.log.RandomKey(s.ns, rand64)

@@ -138,11 +138,16 @@ func TestRandomKey(t *testing.T) {
 		for n := range 200 {
 			must(t, k.String(fmt.Sprint("key", n)).Put(nil))
 			if n == 4 {
-				seen := map[string]bool{}
+				// Of five, each is expected 200 times: less than 100 times by chance once in 10^17 runs.
+				seen := map[string]int{}
 				for range 1000 {
-					seen[ok[string](t)(k.Keyspace().RandomKey())] = true
+					seen[ok[string](t)(k.Keyspace().RandomKey())]++
 				}
-				equal(t, "keys met in 1000 draws of five", len(seen), 5)
+				for key, times := range seen {
+					if times < 100 || len(seen) != 5 {
+						t.Errorf("%s was drawn %d times of 1000, with %d keys of five", key, times, len(seen))
+					}
+				}
 			}
 		}
 		seen := map[string]bool{}
