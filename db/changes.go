@@ -42,8 +42,8 @@ func (t *txn) touch(key string) {
 	c.touched = append(c.touched, place{t.ns, key})
 }
 
-// touchReady is touch for a write that gives the key something to wait for.
-func (t *txn) touchReady(key string, err error) error {
+// touchReady is touch for a write that gives the key, which holds typ, something to wait for.
+func (t *txn) touchReady(key string, typ Type, err error) error {
 	if err != nil {
 		return err
 	}
@@ -51,11 +51,20 @@ func (t *txn) touchReady(key string, err error) error {
 	if t.store.watchers.keys.Load() == 0 {
 		return nil
 	}
-	c := t.noted()
-	if n := len(c.ready); n == c.offered || c.ready[n-1].ns != t.ns || c.ready[n-1].key != key {
-		c.ready = append(c.ready, place{t.ns, key})
+	c, p := t.noted(), place{t.ns, key}
+	if n := len(c.ready); (n == c.offered || c.ready[n-1] != p) && t.store.watchers.wanted(p, typ) {
+		c.ready = append(c.ready, p)
 	}
 	return nil
+}
+
+// arrived is touchReady for a key that has been moved here.
+func (t *txn) arrived(key string, err error) error {
+	if err != nil || t.store.watchers.keys.Load() == 0 {
+		return t.touchAfter(key, err)
+	}
+	slot, _, err := t.Find(key)
+	return t.touchReady(key, slot.Type, err)
 }
 
 // touchIf notes a key if a write went well and changed something.
@@ -143,11 +152,11 @@ func (o observed) PutElem(f keydir.Family, elem string, value []byte) error {
 }
 
 func (o observed) PutScored(f keydir.Family, elem string, score uint64) error {
-	return o.touchReady(f.Key(), o.txn.PutScored(f, elem, score))
+	return o.touchReady(f.Key(), TypeSortedSet, o.txn.PutScored(f, elem, score))
 }
 
 func (o observed) PutIndex(f keydir.Family, index int64, value []byte) error {
-	return o.touchReady(f.Key(), o.txn.PutIndex(f, index, value))
+	return o.touchReady(f.Key(), TypeList, o.txn.PutIndex(f, index, value))
 }
 
 func (o observed) DeleteElem(f keydir.Family, elem string) (bool, error) {
@@ -171,7 +180,7 @@ func (o observed) Drop(key string) (bool, error) {
 }
 
 func (o observed) Rename(from, to string) error {
-	if err := o.touchReady(to, o.txn.Rename(from, to)); err != nil {
+	if err := o.arrived(to, o.txn.Rename(from, to)); err != nil {
 		return err
 	}
 	o.touch(from)

@@ -169,7 +169,7 @@ func (t *txn) rename(from string, in *txn, to string) error {
 func (t *txn) moveTo(in *txn, key string) error {
 	err := t.rename(key, in, key)
 	t.touch(key)
-	return in.touchReady(key, err)
+	return in.arrived(key, err)
 }
 
 func (t *txn) Deadline(key string) (int64, bool) { return t.store.deadlines.Get(t.space(), key) }

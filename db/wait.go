@@ -138,7 +138,7 @@ func (o *watchers) enqueue(w *Waiter) {
 		return
 	}
 	if o.queues == nil {
-		o.queues = make(map[awaited]*list.List)
+		o.queues, o.waiting = make(map[awaited]*list.List), make(map[Type]int)
 	}
 	for _, key := range w.wait.Keys {
 		at := w.at(key)
@@ -147,7 +147,25 @@ func (o *watchers) enqueue(w *Waiter) {
 		}
 		w.spots = append(w.spots, o.queues[at].PushBack(w))
 	}
+	o.waiting[w.wait.Type] += len(w.wait.Keys)
 	o.count(len(w.wait.Keys))
+}
+
+// wanted says whether a key that has been given something of a type may serve somebody at the end of the transaction, in
+// the order of such gifts. Like Redis it asks whether anybody waits for that type, and anybody for that key: by
+// then the key may hold another type.
+func (o *watchers) wanted(p place, typ Type) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting[typ] == 0 {
+		return false
+	}
+	for held := range o.waiting {
+		if o.queues[awaited{p, held}] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *Waiter) at(key string) awaited { return awaited{place{w.ns, key}, w.wait.Type} }
@@ -161,6 +179,7 @@ func (o *watchers) claim(w *Waiter) {
 			delete(o.queues, at)
 		}
 	}
+	o.waiting[w.wait.Type] -= len(w.wait.Keys)
 	o.count(-len(w.wait.Keys))
 }
 

@@ -105,6 +105,32 @@ func TestWaitersSeeWholeTransactions(t *testing.T) {
 	})
 }
 
+// TestWaitersTakeWhatCameFirst: of several keys that one transaction has filled, a waiter gets the one that was filled
+// first with what it waits for, as in Redis. That a key held another type before does not count.
+func TestWaitersTakeWhatCameFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openMemory(t)
+		got := make(chan string)
+		go func() {
+			key, _, err := s.Keyspace().PopFirstWait(t.Context(), db.Back, 1, "k", "m")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- key
+		}()
+		synctest.Wait()
+		must(t, s.Update(func(tx *db.Tx) error {
+			ok[int](t)(tx.SortedSet("k").Add(db.Scored{Member: "a", Score: 1}))
+			ok[int](t)(tx.List("m").PushBack([]byte("first")))
+			ok[bool](t)(tx.Key("m").CopyTo(0, "k", true))
+			return nil
+		}))
+		if key := <-got; key != "m" {
+			t.Errorf("served with %q", key)
+		}
+	})
+}
+
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openMemory(t)

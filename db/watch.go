@@ -25,6 +25,7 @@ type watchers struct {
 	closed  bool
 	watches map[place]map[*Watch]struct{}
 	queues  map[awaited]*list.List // of *Waiter, first come first
+	waiting map[Type]int           // keys in queues, by what they are to hold
 }
 
 // Watch tells whether keys have changed since they were added to it: whether they have been written, deleted, or have
