@@ -115,6 +115,25 @@ func (n *namespaces) spaceLocked(m *spaceMap, id uint32) *space {
 // if no namespace names it: then they are dead.
 func (n *namespaces) byRecord(id uint32) *space { return n.now.Load().byID[id] }
 
+// dead reports whether no namespace names a space, so that its records mean nothing. That there is nothing in it, and so
+// nothing for byRecord, is not enough: records that a tombstone hides may be about. Under the lock of any stripe no
+// transaction is about to take the names back.
+func (n *namespaces) dead(id uint32) bool {
+	m := n.now.Load()
+	if m.byID[id] != nil {
+		return false
+	}
+	if _, moved := m.moved[id]; !moved && id < firstFreshSpace {
+		return false
+	}
+	for _, space := range m.moved {
+		if space == id {
+			return false
+		}
+	}
+	return true
+}
+
 // replaySpace is byRecord for loading: it creates the space on first sight.
 //
 // It may have no name yet: only the newest map is sure to be in the log, and

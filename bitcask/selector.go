@@ -79,7 +79,7 @@ func (sel *selector) fill(sw *sweep) (done bool, err error) {
 		if e.Kind.tombstone() {
 			// I6: a tombstone goes only when nothing older is left outside. It
 			// may stand in two inputs if a merge was interrupted.
-			if e.seq < sel.outside || e.seq == sel.hidden || sel.s.spaces.byRecord(e.Namespace) == nil {
+			if e.seq < sel.outside || e.seq == sel.hidden {
 				sw.dropped++
 				continue
 			}
@@ -94,7 +94,7 @@ func (sel *selector) fill(sw *sweep) (done bool, err error) {
 func (sel *selector) judge(sw *sweep, sp *space, x *swept) {
 	switch {
 	case x.kind.tombstone():
-		x.keep = true // fill has decided
+		x.keep = !sel.s.spaces.dead(x.ns) // else fill has decided
 	case x.kind == KindNamespaces:
 		sel.s.spaces.mu.Lock()
 		defer sel.s.spaces.mu.Unlock()
