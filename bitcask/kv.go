@@ -166,7 +166,7 @@ func (b *Batch) Commit() error {
 	t.buf = slices.Grow(t.buf, min(b.size, MaxCommit)) // else it would be copied as it grows
 	for i, op := range b.ops {
 		if i%WarmAhead == 0 {
-			t.Warm(0, b.keys[i:min(i+WarmAhead, len(b.keys))])
+			t.Warm(0, b.keys[i:])
 		}
 		if op.delete {
 			_, err = t.Drop(0, op.key)

@@ -112,7 +112,7 @@ func (n *namespaces) spaceLocked(m *spaceMap, id uint32) *space {
 }
 
 // byRecord returns the space that records with this number belong to, or nil
-// if no namespace names it: then they are dead.
+// if it is not in use: there is nothing in it, or no namespace names it (dead).
 func (n *namespaces) byRecord(id uint32) *space { return n.now.Load().byID[id] }
 
 // dead reports whether no namespace names a space, so that its records mean nothing. That there is nothing in it, and so

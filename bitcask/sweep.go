@@ -66,7 +66,7 @@ func (sw *sweep) identity(x *swept) Identity {
 }
 
 // visit calls fn for every entry under the lock of its stripe, shared or
-// exclusive, with the space it belongs to: nil if no namespace uses it. between
+// exclusive, with the space it belongs to: nil if that is not in use. between
 // is called with no lock held, after every few entries; its error ends it.
 func (sw *sweep) visit(s *Store, write bool, fn func(sp *space, x *swept), between func(n int) error) error {
 	sw.group()

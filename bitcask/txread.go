@@ -1,8 +1,6 @@
 package bitcask
 
 import (
-	"slices"
-
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -68,28 +66,25 @@ func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, 
 	}
 }
 
-// WarmAhead is how many keys are best warmed at a time: what that loads stays in the
-// processor's cache until the keys are dealt with.
+// WarmAhead is how many keys Warm looks at: what that loads stays in the processor's
+// cache until the keys are dealt with.
 const WarmAhead = 128
 
-// Warm begins to look for keys that will be dealt with one after another, so that their cache
-// misses in the index overlap. Keys that the transaction has not locked are left out.
+// Warm begins to look for the next WarmAhead of keys that will be dealt with one after another, so that
+// their cache misses in the index overlap. Keys that the transaction has not locked are left out.
 func (t *Tx) Warm(ns int, keys []string) {
 	sp := t.s.spaces.of(ns)
 	if sp == nil {
 		return
 	}
-	var hashes [WarmAhead]uint64
-	for part := range slices.Chunk(keys, WarmAhead) {
-		n := 0
-		for _, key := range part {
-			if h := t.s.man.seed.Hash(key); t.locked(h) {
-				hashes[n] = h
-				n++
-			}
+	var room [WarmAhead]uint64
+	hashes := room[:0]
+	for _, key := range keys[:min(len(keys), WarmAhead)] {
+		if h := t.s.man.seed.Hash(key); t.locked(h) {
+			hashes = append(hashes, h)
 		}
-		sp.dir.Warm(hashes[:n])
 	}
+	sp.dir.Warm(hashes)
 }
 
 // deadlineSlot finds the slot of the deadline record of key. The key itself

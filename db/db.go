@@ -274,8 +274,8 @@ func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
 	return s.log.WaitDurable(ticket)
 }
 
-// RandomKey returns a key chosen almost uniformly, or ErrNotFound if there is
-// none.
+// RandomKey returns a key chosen at random, or ErrNotFound if there is none. See
+// Keyspace.RandomKey.
 func (s *Store) RandomKey() (key string, err error) {
 	if s.Len() <= fewKeys {
 		err = s.View(func(tx *Tx) error {

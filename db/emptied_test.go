@@ -25,7 +25,7 @@ func TestEmptiedKeyTakesAnotherType(t *testing.T) {
 		"list": func(tx *db.Tx) error { _, err := tx.List("k").PopBack(); return err },
 	}
 	for first, empty := range emptiers {
-		for second, make := range makers {
+		for second, fill := range makers {
 			for _, before := range []bool{false, true} {
 				t.Run(first+" "+second, func(t *testing.T) {
 					mem := vfs.NewMem()
@@ -43,7 +43,7 @@ func TestEmptiedKeyTakesAnotherType(t *testing.T) {
 						if err := empty(tx); err != nil {
 							return err
 						}
-						return make(tx)
+						return fill(tx)
 					}))
 					want, err := s.Key("k").Type()
 					must(t, err)
