@@ -17,7 +17,7 @@ import (
 // where there is nothing yet.
 func (s *Store) openManifest() (err error) {
 	if !s.opts.ReadOnly {
-		if err := makeDir(s.opts.FS, s.dir); err != nil {
+		if err := s.opts.FS.MkdirAll(s.dir); err != nil {
 			return err
 		}
 		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
@@ -50,23 +50,25 @@ func (s *Store) openManifest() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := syncNames(s.opts.FS, s.dir); err != nil {
+		return err
+	}
 	s.man, err = createManifest(s.opts.FS, s.dir, id, seed)
 	return err
 }
 
-// makeDir makes a directory and its missing parents, durably: what is synced in it would be gone with its name.
-func makeDir(fsys vfs.FS, dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := fsys.List(dir); !errors.Is(err, fs.ErrNotExist) || parent == dir {
-		return err
+// syncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be gone with
+// them. Whoever made them may have been killed before it came to that. One that may not be read was made by someone else.
+func syncNames(fsys vfs.FS, dir string) error {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return nil
+		}
+		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
 	}
-	if err := makeDir(fsys, parent); err != nil {
-		return err
-	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
-	}
-	return fsys.SyncDir(parent)
 }
 
 // openSegments opens the files the manifest names, after making sure that

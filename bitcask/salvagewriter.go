@@ -23,7 +23,10 @@ type salvageWriter struct {
 }
 
 func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
-	if err := makeDir(o.FS, dir); err != nil {
+	if err := o.FS.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	if err := syncNames(o.FS, dir); err != nil {
 		return nil, err
 	}
 	names, err := o.FS.List(dir)

@@ -123,3 +123,37 @@ func TestNewStoreKeepsItsName(t *testing.T) {
 	}
 	want(t, open(t, dir, &bitcask.Options{FS: left}), "k", "v")
 }
+
+// TestNewStoreSyncsItsName: the names on the way to a new store are on disk before its manifest is, also if a process that
+// was killed had made the directories and not synced them. A store that is there costs no such sync.
+func TestNewStoreSyncsItsName(t *testing.T) {
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("a/d"); err != nil {
+		t.Fatal(err)
+	}
+	for _, isNew := range []bool{true, false} {
+		rec := vfs.NewRecorder(mem)
+		s, err := bitcask.Open("a/d", &bitcask.Options{FS: rec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synced := map[string]bool{}
+		for _, e := range rec.Events() {
+			if e.Op == vfs.OpSyncDir {
+				synced[e.Name] = true
+			}
+			if e.Op == vfs.OpRename && isNew && !(synced["a"] && synced["."]) {
+				t.Errorf("%v, but of the names only %v", e, synced)
+			}
+		}
+		if !isNew && (synced["a"] || synced["."]) {
+			t.Errorf("an old store synced %v", synced)
+		}
+		if isNew && !synced["a"] {
+			t.Error("a new store has not synced its name")
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
