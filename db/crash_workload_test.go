@@ -236,6 +236,22 @@ var crashWorkloads = []crashWorkload{
 		}
 		w.step(mergeEverything(w.store))
 	})},
+	{name: "emptied namespace", change: noHints, run: func(w *stepWorkload) {
+		for i := range 3 { // opened by the INDEX, which says nothing of a namespace without keys
+			w.open()
+			w.step(nil)
+			w.step(rewriteNewest(w.store))
+			other, err := w.store.Use(1)
+			must(w.t, err)
+			w.step(w.store.String("stays").Put(filler(30 * i)))
+			w.step(other.String("k").Put(filler(50)))
+			w.step(w.store.Log().Rotate())
+			_, err = other.Key("k").Delete()
+			w.step(err)
+			w.step(w.store.Log().Rotate())
+			w.close()
+		}
+	}},
 	{name: "backup", run: life((*stepWorkload).backups)},
 	{name: "life", run: (*stepWorkload).run},
 }
