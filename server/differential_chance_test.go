@@ -145,16 +145,25 @@ func isLex(name string, args []string) bool {
 	return len(args) > 1 && (strings.Contains(name, "lex") || slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "bylex") }))
 }
 
-// byLex compares a command that selects members by name, if their scores are equal: without that a range of names has no meaning.
+// byLex compares a command that selects members by name, if that means something.
 func (p *pair) byLex(args []string) string {
+	same, err := sameScores(p.redis, args)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !same:
+		return ""
+	}
+	return p.plain(args)
+}
+
+// sameScores says whether the members that a command selects by name have one score: without that a range of names has no meaning.
+func sameScores(at peer, args []string) (bool, error) {
 	source := args[1]
 	if strings.EqualFold(args[0], "zrangestore") && len(args) > 2 {
 		source = args[2]
 	}
-	reply, err := p.redis.do([]string{"zrange", source, "0", "-1", "withscores"})
-	if err != nil {
-		return err.Error()
-	}
+	reply, err := at.do([]string{"zrange", source, "0", "-1", "withscores"})
 	scores := map[string]bool{}
 	for i, item := range reply.Items {
 		switch {
@@ -164,10 +173,7 @@ func (p *pair) byLex(args []string) string {
 			scores[item.String()] = true
 		}
 	}
-	if len(scores) > 1 {
-		return ""
-	}
-	return p.plain(args)
+	return len(scores) <= 1, err
 }
 
 // dbsize compares the number of keys, after both have dropped those whose time is over, which count until then: a write that
