@@ -1,5 +1,7 @@
 package bitcask
 
+import "io"
+
 // Lockless tells tests whether gets of strings take no lock in this build.
 const Lockless = lockless
 
@@ -7,5 +9,34 @@ const Lockless = lockless
 func (s *Store) LimitIndex(bytes int) {
 	for _, sp := range s.spaces.now.Load().byID {
 		sp.dir.Limit(bytes)
+	}
+}
+
+// LookingUp makes a rewrite look every entry up in the keydir.
+func LookingUp(o RewriteOptions) RewriteOptions {
+	o.lookUp = true
+	return o
+}
+
+// RewriteHint makes the hint of a segment anew without its i-th entry.
+func (s *Store) RewriteHint(id uint32, i int) error {
+	sg := s.segments.Load().find(id)
+	w, err := newHintWriter(s.opts.FS, s.dir, sg)
+	if err != nil {
+		return err
+	}
+	for fr := newFrames(sg); ; {
+		entries, err := fr.next()
+		if err == io.EOF {
+			return w.finish()
+		}
+		for k := range entries {
+			if i--; i != -1 && err == nil {
+				err = w.add(&entries[k])
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
 }

@@ -22,14 +22,18 @@ type input struct {
 
 	// What entries come from.
 	hint   *hints
-	block  []byte // of the hint, not yet parsed
-	prev   entry
+	block  []byte                // of the hint, not yet parsed
 	frames *frames               // in place of the hint
 	found  []entry               // of the frames, not yet taken
 	entry  entry                 // the one at hand
 	maxSeq uint64                // of the entries taken so far
 	unpaid int                   // bytes read of which read has not been told yet
 	read   func(bytes int) error // is told what has been read; its error ends it all
+
+	// What a survey found, of strings and deadlines.
+	asked    bool     // whether to make one has been decided
+	surveyed bool     // one has been made
+	live     []uint32 // where the live ones begin that have not been met yet, ascending
 
 	// What records come from.
 	buf     []byte // a piece of the data
@@ -90,15 +94,14 @@ func (in *input) nextHinted() error {
 		if in.block, err = in.hint.nextBlock(); err != nil {
 			return err
 		}
-		in.prev = entry{}
+		in.entry.seq, in.entry.at = 0, 0 // no entry before the first of a block
 		in.unpaid += len(in.block)
 	}
-	e, n, ok := parseHintEntry(in.block, &in.prev)
+	e, n, ok := parseHintEntry(in.block, &in.entry)
 	if !ok || e.seq <= in.maxSeq || int64(e.at)+int64(e.size) > in.sg.size.Load() {
 		return errHint
 	}
 	in.entry, in.maxSeq = e, e.seq
-	in.prev.seq, in.prev.at = e.seq, e.at
 	in.block = in.block[n:]
 	return nil
 }
@@ -124,7 +127,7 @@ func (in *input) nextScanned() error {
 
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
-	in.frames, in.found, in.buf, in.records = nil, nil, nil, nil
+	in.frames, in.found, in.buf, in.records, in.live = nil, nil, nil, nil, nil
 	return in.closeHint()
 }
 
@@ -206,9 +209,10 @@ func (in *input) verified(sw *sweep, x *swept, read func(bytes int) error) ([]re
 // inputs gives out the entries of many segments in order of sequence, with as
 // few of them open at a time as the order allows.
 type inputs struct {
-	all     []*input // by lowest sequence; an input's number is its place here
-	waiting []*input // the end of all: not yet open
-	stay    []*input // the end of all: not yet spent
+	survey  func([]*input) error // is asked, before an input is opened, what is live in it and in those behind it; nil: nobody is
+	all     []*input             // by lowest sequence; an input's number is its place here
+	waiting []*input             // the end of all: not yet open
+	stay    []*input             // the end of all: not yet spent
 	open    inputHeap
 	given   bool // the entry at hand of open[0] has been given out
 }
@@ -236,7 +240,9 @@ func (q *inputs) next() (*input, error) {
 	if q.given {
 		q.given = false
 		if err := q.open[0].next(); err == io.EOF {
-			heap.Pop(&q.open)
+			if err := heap.Pop(&q.open).(*input).unmet(); err != nil {
+				return nil, err
+			}
 		} else if err != nil {
 			return nil, err
 		} else if len(q.open) > 1 {
@@ -245,10 +251,21 @@ func (q *inputs) next() (*input, error) {
 	}
 	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.foot.minSeq <= q.open[0].entry.seq) {
 		in := q.waiting[0]
+		if q.survey != nil && !in.asked {
+			if err := q.survey(q.waiting); err != nil {
+				return nil, err
+			}
+		}
 		q.waiting = q.waiting[1:]
-		if err := in.next(); err == nil {
+		err := in.next()
+		if err == nil {
 			heap.Push(&q.open, in)
-		} else if err != io.EOF {
+			continue
+		}
+		if err == io.EOF {
+			err = in.unmet()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -140,7 +140,7 @@ func parseRecord(b []byte) (rec record, err error) {
 	return rec, nil
 }
 
-// varints reads bounded uvarints one after another and remembers a failure.
+// varints reads bounded uvarints one after another and remembers a failure. The bounds are 127 at least.
 type varints struct {
 	b   []byte
 	n   int
@@ -148,18 +148,19 @@ type varints struct {
 }
 
 func (r *varints) next(limit uint64) uint64 {
-	if r.bad {
-		return 0
+	if r.n < len(r.b) && r.b[r.n] < 1<<7 { // one byte, as most
+		r.n++
+		return uint64(r.b[r.n-1])
 	}
-	v, n := binary.Uvarint(r.b[r.n:])
-	if n <= 0 || v > limit {
-		r.bad = true
-		return 0
-	}
+	return r.long(limit)
+}
+
+func (r *varints) long(limit uint64) uint64 {
+	v, n := binary.Uvarint(r.b[min(r.n, len(r.b)):])
 	// One value has one encoding: no padded varints, or two byte strings
 	// would mean the same record.
-	if n > 1 && r.b[r.n+n-1] == 0 {
-		r.bad = true
+	if n <= 0 || v > limit || n > 1 && r.b[r.n+n-1] == 0 {
+		r.bad, r.b = true, nil
 		return 0
 	}
 	r.n += n

@@ -95,6 +95,8 @@ type RewriteOptions struct {
 	// Progress is called now and then with how many more bytes of the inputs
 	// have been dealt with. It is called as Throttle is. Default: nobody.
 	Progress func(bytes int64)
+
+	lookUp bool // every entry, whatever a survey would spare
 }
 
 // RewriteResult is what a rewrite did.

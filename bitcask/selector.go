@@ -31,6 +31,9 @@ func newSelector(rw *rewriter, in []*segment, outside uint64) *selector {
 		free: make(chan *sweep, sweepsAhead), selected: make(chan *sweep), stop: make(chan struct{}),
 	}
 	sel.in = newInputs(rw.s, in, sel.pace.spend)
+	if !rw.o.lookUp {
+		sel.in.survey = func(list []*input) error { return rw.s.survey(list, sel.pace.spend) }
+	}
 	for range sweepsAhead {
 		sel.free <- new(sweep)
 	}
@@ -63,7 +66,7 @@ func (sel *selector) run() {
 }
 
 // fill takes the next entries into the sweep, but for tombstones that have
-// nothing left to hide. It reports whether they were the last.
+// nothing left to hide and what a survey says is dead. It reports whether they were the last.
 func (sel *selector) fill(sw *sweep) (done bool, err error) {
 	sw.reset()
 	for !sw.full() {
@@ -85,7 +88,17 @@ func (sel *selector) fill(sw *sweep) (done bool, err error) {
 			}
 			sel.hidden = e.seq
 		}
-		sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number)
+		live := false
+		if in.surveyed && (e.Kind == KindString || e.Kind == KindDeadline) {
+			if live, err = in.takes(e.at); err != nil {
+				return false, err
+			}
+			if !live {
+				sw.dropped++
+				continue
+			}
+		}
+		sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number).keep = live
 	}
 	return false, nil
 }

@@ -65,7 +65,7 @@ func (sw *sweep) identity(x *swept) Identity {
 	return Identity{Namespace: x.ns, Kind: x.kind, Type: x.typ, Key: key, Elem: sw.names[x.name+x.keyLen:][:x.elemLen]}
 }
 
-// visit calls fn for every entry under the lock of its stripe, shared or
+// visit calls fn for every entry that is not to be kept already under the lock of its stripe, shared or
 // exclusive, with the space it belongs to: nil if that is not in use. between
 // is called with no lock held, after every few entries; its error ends it.
 func (sw *sweep) visit(s *Store, write bool, fn func(sp *space, x *swept), between func(n int) error) error {
@@ -112,23 +112,28 @@ func (sw *sweep) hold(s *Store, stripe int, write bool, group []uint32, fn func(
 	}
 }
 
-// group sorts the numbers of the entries by stripe.
+// group sorts the numbers of the entries that are to be visited by stripe.
 func (sw *sweep) group() {
 	clear(sw.starts[:])
 	for i := range sw.entries {
-		sw.starts[keydir.StripeOf(sw.entries[i].hash)+1]++
+		if x := &sw.entries[i]; !x.keep {
+			sw.starts[keydir.StripeOf(x.hash)+1]++
+		}
 	}
 	for i := range keydir.Stripes {
 		sw.starts[i+1] += sw.starts[i]
 	}
-	if cap(sw.order) < len(sw.entries) {
-		sw.order = make([]uint32, max(len(sw.entries), min(sweepEntries, 2*cap(sw.order))))
+	n := int(sw.starts[keydir.Stripes])
+	if cap(sw.order) < n {
+		sw.order = make([]uint32, max(n, min(sweepEntries, 2*cap(sw.order))))
 	}
-	sw.order = sw.order[:len(sw.entries)]
+	sw.order = sw.order[:n]
 	next := sw.starts
 	for i := range sw.entries {
-		stripe := keydir.StripeOf(sw.entries[i].hash)
-		sw.order[next[stripe]] = uint32(i)
-		next[stripe]++
+		if x := &sw.entries[i]; !x.keep {
+			stripe := keydir.StripeOf(x.hash)
+			sw.order[next[stripe]] = uint32(i)
+			next[stripe]++
+		}
 	}
 }
