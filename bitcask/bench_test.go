@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
@@ -61,11 +60,11 @@ func BenchmarkWrite(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	fd, buf := int(f.Fd()), make([]byte, benchFrame)
+	buf := make([]byte, benchFrame)
 	b.SetBytes(benchFrame)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := syscall.Write(fd, buf); err != nil {
+		if _, err := f.Write(buf); err != nil {
 			b.Fatal(err)
 		}
 	}
