@@ -14,7 +14,13 @@ func (s *Store) LimitIndex(bytes int) {
 
 // LookingUp makes a rewrite look every entry up in the keydir.
 func LookingUp(o RewriteOptions) RewriteOptions {
-	o.lookUp = true
+	o.survey = &surveyBounds{worth: -1}
+	return o
+}
+
+// SurveyingLittle makes a rewrite survey a few inputs at a time, a few slots of them with a lock held.
+func SurveyingLittle(o RewriteOptions) RewriteOptions {
+	o.survey = &surveyBounds{bytes: 2000, span: 3, worth: 1 << 40, hold: 3}
 	return o
 }
 

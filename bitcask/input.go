@@ -31,9 +31,9 @@ type input struct {
 	read   func(bytes int) error // is told what has been read; its error ends it all
 
 	// What a survey found, of strings and deadlines.
-	asked    bool     // whether to make one has been decided
-	surveyed bool     // one has been made
-	live     []uint32 // where the live ones begin that have not been met yet, ascending
+	asked    bool // whether to make one has been decided
+	surveyed bool // there is one
+	live     live
 
 	// What records come from.
 	buf     []byte // a piece of the data
@@ -127,7 +127,7 @@ func (in *input) nextScanned() error {
 
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
-	in.frames, in.found, in.buf, in.records, in.live = nil, nil, nil, nil, nil
+	in.frames, in.found, in.buf, in.records, in.live = nil, nil, nil, nil, live{}
 	return in.closeHint()
 }
 
@@ -209,7 +209,7 @@ func (in *input) verified(sw *sweep, x *swept, read func(bytes int) error) ([]re
 // inputs gives out the entries of many segments in order of sequence, with as
 // few of them open at a time as the order allows.
 type inputs struct {
-	survey  func([]*input) error // is asked, before an input is opened, what is live in it and in those behind it; nil: nobody is
+	survey  func([]*input) error // is asked, before an input is opened, what is live in it and in those behind it
 	all     []*input             // by lowest sequence; an input's number is its place here
 	waiting []*input             // the end of all: not yet open
 	stay    []*input             // the end of all: not yet spent
@@ -251,7 +251,7 @@ func (q *inputs) next() (*input, error) {
 	}
 	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.foot.minSeq <= q.open[0].entry.seq) {
 		in := q.waiting[0]
-		if q.survey != nil && !in.asked {
+		if !in.asked {
 			if err := q.survey(q.waiting); err != nil {
 				return nil, err
 			}

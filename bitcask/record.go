@@ -22,6 +22,7 @@ import (
 const (
 	recordCRCSize   = 4
 	tagSequence     = 1 << 7
+	recordHeaderMin = recordCRCSize + 1 + 3
 	recordHeaderMax = recordCRCSize + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + binary.MaxVarintLen32
 )
 

@@ -96,7 +96,7 @@ type RewriteOptions struct {
 	// have been dealt with. It is called as Throttle is. Default: nobody.
 	Progress func(bytes int64)
 
-	lookUp bool // every entry, whatever a survey would spare
+	survey *surveyBounds // nil: the usual ones
 }
 
 // RewriteResult is what a rewrite did.
@@ -185,6 +185,9 @@ func (rw *rewriter) run() error {
 	var selecting sync.WaitGroup
 	selecting.Go(rw.sel.run)
 	err := rw.copySelected()
+	if err != nil {
+		rw.end(err)
+	}
 	close(rw.sel.stop)
 	selecting.Wait()
 	if err == nil {

@@ -31,9 +31,11 @@ func newSelector(rw *rewriter, in []*segment, outside uint64) *selector {
 		free: make(chan *sweep, sweepsAhead), selected: make(chan *sweep), stop: make(chan struct{}),
 	}
 	sel.in = newInputs(rw.s, in, sel.pace.spend)
-	if !rw.o.lookUp {
-		sel.in.survey = func(list []*input) error { return rw.s.survey(list, sel.pace.spend) }
+	bounds := usualSurvey
+	if rw.o.survey != nil {
+		bounds = *rw.o.survey
 	}
+	sel.in.survey = func(list []*input) error { return rw.s.surveyFirst(list, bounds, sel.pace.spend) }
 	for range sweepsAhead {
 		sel.free <- new(sweep)
 	}
@@ -88,17 +90,12 @@ func (sel *selector) fill(sw *sweep) (done bool, err error) {
 			}
 			sel.hidden = e.seq
 		}
-		live := false
-		if in.surveyed && (e.Kind == KindString || e.Kind == KindDeadline) {
-			if live, err = in.takes(e.at); err != nil {
-				return false, err
-			}
-			if !live {
-				sw.dropped++
-				continue
-			}
+		surveyed := in.surveyed && (e.Kind == KindString || e.Kind == KindDeadline)
+		if surveyed && !in.live.take(e.at) {
+			sw.dropped++
+			continue
 		}
-		sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number).keep = live
+		sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number).keep = surveyed
 	}
 	return false, nil
 }
@@ -154,6 +151,15 @@ func (p *pacer) look() error {
 		rw.ended = rw.consult(spent, passed)
 	}
 	return rw.ended
+}
+
+// end ends both goroutines, when they look.
+func (rw *rewriter) end(err error) {
+	rw.looking.Lock()
+	defer rw.looking.Unlock()
+	if rw.ended == nil {
+		rw.ended = err
+	}
 }
 
 // consult asks everybody whether the rewrite is to go on.

@@ -1,8 +1,9 @@
 package bitcask
 
 import (
-	"maps"
+	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/stavedb/stave/keydir"
@@ -10,149 +11,185 @@ import (
 
 // A survey finds what is live among the strings and deadlines of some inputs of a merge. To look each of their entries up in the
 // keydir is to miss the processor's cache for each, for most of them only to learn that it is dead. A survey goes the other way: once
-// through all slots of the keydir, in the order of memory, noting which places in the inputs they point to. The entries of an input
-// come in order of place, so the places, sorted, are all that is needed to tell which are live.
+// through all slots of the keydir, in the order of memory, setting a bit for each place in the inputs that they point to.
 //
 // What is in the inputs is sealed: a place that no slot points to will never be pointed to again, and one that was overwritten or
 // deleted since is found out when its location is to move. Elements of collections have no slots; they are looked up (sweep.go).
 
+// surveyBounds are the limits of a survey.
+type surveyBounds struct {
+	bytes int64 // of its inputs: 64 cost one; and the later an entry is met, the likelier it has died meanwhile and is copied in vain
+	span  int   // how far apart their ids are
+	worth int   // slots looked through for each entry that need not be looked up
+	free  int   // slots looked through anyway: that takes half a millisecond
+	hold  int   // slots looked at while a stripe is locked
+}
+
+var usualSurvey = surveyBounds{bytes: 1 << 30, span: 1 << 16, worth: 16, free: 32 << 10, hold: 1024}
+
 const (
-	// surveyLive is about how many places a survey notes, of four bytes each.
-	surveyLive = 8 << 20
-	// surveySpan is how far apart the ids of its inputs are at most.
-	surveySpan = 1 << 16
-	// surveyWorth is how many slots may be looked through for each entry that need not be looked up: going on to the next slot is
-	// some fifty times quicker than a look into the keydir.
-	surveyWorth = 16
-	// surveyHold is how many slots are looked at while a stripe is locked: some 10 us' worth.
-	surveyHold = 2048
+	// stripeWorth is how many slots it takes the time of to come to the stripe of another space.
+	stripeWorth = 2
 	// slotCost is what looking at a slot counts as, in bytes read.
 	slotCost = 2
 )
 
-// survey finds what is live in the first of the given inputs, and in as many more as one survey serves. It leaves that to looking the
-// entries up if that is less work.
-func (s *Store) survey(inputs []*input, spend func(bytes int) error) error {
-	of := newSurveyed(inputs)
+// survey is one that is being made.
+type survey struct {
+	s      *Store
+	bounds surveyBounds
+	inputs []*input
+	byID   []*input // from first on
+	first  uint32
+	locs   []keydir.Loc // of slots, not yet noted
+}
+
+// surveyFirst finds what is live in the first of the given inputs, and in as many more as one survey serves. It leaves that to looking
+// the entries up if that is less work.
+func (s *Store) surveyFirst(inputs []*input, bounds surveyBounds, spend func(bytes int) error) error {
+	sv := &survey{s: s, bounds: bounds}
+	records := sv.choose(inputs)
+	spaces := s.spaces.now.Load().byID // a space is there before anything is written to it
 	slots := 0
-	for _, sp := range s.spaces.now.Load().byID {
-		slots += sp.dir.Len() + sp.dir.LenDeadlines()
+	for _, sp := range spaces {
+		slots += sp.dir.Len() + sp.dir.LenDeadlines() + stripeWorth*keydir.Stripes
 	}
-	if slots > surveyWorth*of.records {
-		return nil
-	}
-	for stripe := range keydir.Stripes {
-		if err := s.eachSlot(stripe, of.note, func(n int) error { return spend(n * slotCost) }); err != nil {
-			return err
+	worth := slots <= bounds.free+bounds.worth*records
+	for _, in := range sv.inputs {
+		in.asked, in.surveyed = true, worth
+		if worth {
+			in.live.places = make([]uint64, in.sg.size.Load()/(64*placeSize)+1)
 		}
 	}
-	for _, in := range of.inputs {
-		slices.Sort(in.live)
-		in.surveyed = true
+	if !worth {
+		return nil
+	}
+	for _, sp := range spaces {
+		for stripe := range keydir.Stripes {
+			if err := sv.look(sp, stripe, spend); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// surveyed is the inputs of one survey.
-type surveyed struct {
-	inputs  []*input
-	byID    []*input // from first on
-	first   uint32
-	records int // in all of them
-}
-
-// newSurveyed takes as many of the inputs as one survey serves, at least one.
-func newSurveyed(inputs []*input) *surveyed {
-	of := &surveyed{first: math.MaxUint32}
-	last, live := uint32(0), 0.0
+// choose takes as many of the inputs as one survey serves, at least one, and returns how many records are in them.
+func (sv *survey) choose(inputs []*input) (records int) {
+	sv.first = math.MaxUint32
+	last, bytes := uint32(0), int64(0)
 	for _, in := range inputs {
-		sg := in.sg
-		low, high := min(of.first, sg.id), max(last, sg.id)
-		live += float64(sg.foot.records) * float64(sg.liveBytes.Load()) / float64(sg.size.Load())
-		if len(of.inputs) > 0 && (live > surveyLive || high-low >= surveySpan) {
+		low, high := min(sv.first, in.sg.id), max(last, in.sg.id)
+		bytes += in.sg.size.Load()
+		if len(sv.inputs) > 0 && (bytes > sv.bounds.bytes || int(high-low) >= sv.bounds.span) {
 			break
 		}
-		of.inputs = append(of.inputs, in)
-		of.records += int(sg.foot.records)
-		of.first, last = low, high
-		in.asked = true
+		sv.inputs = append(sv.inputs, in)
+		records += int(in.sg.foot.records)
+		sv.first, last = low, high
 	}
-	of.byID = make([]*input, last-of.first+1)
-	for _, in := range of.inputs {
-		of.byID[in.sg.id-of.first] = in
+	sv.byID = make([]*input, last-sv.first+1)
+	for _, in := range sv.inputs {
+		sv.byID[in.sg.id-sv.first] = in
 	}
-	return of
+	return records
 }
 
-// note is called with every slot.
-func (of *surveyed) note(slot keydir.Slot) {
-	at := uint64(slot.Loc.Segment()) - uint64(of.first) // of others, also of pending locations, too much
-	if at >= uint64(len(of.byID)) || of.byID[at] == nil {
-		return
-	}
-	if slot.Type == keydir.String || slot.Type == keydir.Deadline {
-		in := of.byID[at]
-		in.live = append(in.live, slot.Loc.Offset())
-	}
-}
-
-// eachSlot calls fn for the slots of a stripe in every space in use, under the lock of the stripe, and between, with no lock held,
-// after every few. Slots that are there throughout are all seen once.
-func (s *Store) eachSlot(stripe int, fn func(keydir.Slot), between func(n int) error) error {
-	spaces := slices.Collect(maps.Values(s.spaces.now.Load().byID))
-	from := uint64(0)
-	for len(spaces) > 0 {
-		n := 0
-		s.stripes[stripe].RLock()
-		for len(spaces) > 0 && n < surveyHold {
-			n++
-			if sp := spaces[0]; s.spaces.byRecord(sp.id) == sp {
-				last, more := uint64(0), false
-				sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
-					if n >= surveyHold && h != last { // all slots of a hash belong together
-						from, more = h, true
-						return false
-					}
-					fn(slot)
-					last = h
-					n++
-					return true
-				})
-				if more {
-					break
-				}
-			}
-			spaces, from = spaces[1:], 0
+// look notes the slots of one stripe of a space.
+func (sv *survey) look(sp *space, stripe int, spend func(bytes int) error) error {
+	for from, more := uint64(0), true; more; {
+		from, more = sv.hold(sp, stripe, from)
+		for _, loc := range sv.locs {
+			sv.note(loc)
 		}
-		s.stripes[stripe].RUnlock()
-		if err := between(n); err != nil {
+		if err := spend((len(sv.locs) + stripeWorth) * slotCost); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takes reports, of the entry of a string or a deadline that begins at a place, whether the survey found it live. Entries come in
-// order of place.
-func (in *input) takes(at uint32) (bool, error) {
-	switch {
-	case len(in.live) == 0 || at < in.live[0]:
-		return false, nil
-	case at > in.live[0]:
-		return false, in.unmet()
+// hold takes the locations of some slots with the lock of their stripe held, from a hash on, and returns where to go on.
+// The lock is what makes the slots of a commit that is in the log those that it wants: even of an empty space.
+func (sv *survey) hold(sp *space, stripe int, from uint64) (next uint64, more bool) {
+	sv.locs = sv.locs[:0]
+	lock := &sv.s.stripes[stripe]
+	lock.RLock()
+	defer lock.RUnlock()
+	if sv.s.spaces.byRecord(sp.id) != sp {
+		return 0, false // flushed
 	}
-	in.live = in.live[1:]
-	return true, nil
+	n, last := 0, uint64(0)
+	sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
+		if n >= sv.bounds.hold && h != last { // all slots of a hash belong together
+			next, more = h, true
+			return false
+		}
+		if slot.Type == keydir.String || slot.Type == keydir.Deadline {
+			sv.locs = append(sv.locs, slot.Loc)
+		}
+		n, last = n+1, h
+		return true
+	})
+	return next, more
 }
 
-// unmet is the error for a place that the keydir points to and where there was no entry. If it was the hint that had none, the next
-// merge reads the data.
+// note adds a location to what is live in its input, if it is in one.
+func (sv *survey) note(loc keydir.Loc) {
+	i := uint64(loc.Segment()) - uint64(sv.first) // of those before, and of pending ones, far too much
+	if i < uint64(len(sv.byID)) && sv.byID[i] != nil {
+		sv.byID[i].live.add(loc.Offset())
+	}
+}
+
+// live is the places of an input where live strings and deadlines begin, that have not been met yet.
+type live struct {
+	places []uint64 // a bit for each placeSize bytes
+	n      int
+}
+
+// placeSize is a number of bytes in which at most one record begins: none is shorter.
+const placeSize = recordHeaderMin
+
+// at is the word and the bit of a place. Behind the end of the input is the last one: no entry is there to be met.
+func (l *live) at(place uint32) (word *uint64, bit uint64) {
+	i := min(int(place/(64*placeSize)), len(l.places)-1)
+	return &l.places[i], 1 << (place / placeSize % 64)
+}
+
+func (l *live) add(place uint32) {
+	if word, bit := l.at(place); *word&bit == 0 {
+		*word |= bit
+		l.n++
+	}
+}
+
+// take reports whether a live record begins at a place, once.
+func (l *live) take(place uint32) bool {
+	word, bit := l.at(place)
+	if *word&bit == 0 {
+		return false
+	}
+	*word &^= bit
+	l.n--
+	return true
+}
+
+// first is about where the first of them begins.
+func (l *live) first() int64 {
+	i := slices.IndexFunc(l.places, func(word uint64) bool { return word != 0 })
+	return int64(64*i+bits.TrailingZeros64(l.places[i])) * placeSize
+}
+
+// unmet is the error, at the end of an input, for a place that the keydir points to and where there was no entry. If it was the hint
+// that had none, the next merge reads the data.
 func (in *input) unmet() error {
-	if len(in.live) == 0 {
+	switch {
+	case in.live.n == 0:
 		return nil
-	}
-	if in.hint != nil {
+	case in.hint != nil:
 		in.s.removeHint(in.sg)
+		return fmt.Errorf("%s: no entry for offset %d: %w", hintName(in.sg.id), in.live.first(), errHint)
 	}
-	return &CorruptError{in.sg.name, int64(in.live[0]), "no record where the index has one"}
+	return &CorruptError{in.sg.name, in.live.first(), "no record where the index has one"}
 }

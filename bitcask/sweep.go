@@ -65,7 +65,7 @@ func (sw *sweep) identity(x *swept) Identity {
 	return Identity{Namespace: x.ns, Kind: x.kind, Type: x.typ, Key: key, Elem: sw.names[x.name+x.keyLen:][:x.elemLen]}
 }
 
-// visit calls fn for every entry that is not to be kept already under the lock of its stripe, shared or
+// visit calls fn for every entry whose keep is not set, under the lock of its stripe, shared or
 // exclusive, with the space it belongs to: nil if that is not in use. between
 // is called with no lock held, after every few entries; its error ends it.
 func (sw *sweep) visit(s *Store, write bool, fn func(sp *space, x *swept), between func(n int) error) error {
