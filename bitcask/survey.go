@@ -109,8 +109,8 @@ func (sv *survey) look(sp *space, stripe int, spend func(bytes int) error) error
 	return nil
 }
 
-// hold takes the locations of some slots with the lock of their stripe held, from a hash on, and returns where to go on.
-// The lock is what makes the slots of a commit that is in the log those that it wants: even of an empty space.
+// hold takes the locations of some slots with the lock of their stripe held, from a hash on, and returns where to go on. What is in
+// the log is in the slots, too, once its writer has let go of that lock: so a space that seems empty is looked at like any other.
 func (sv *survey) hold(sp *space, stripe int, from uint64) (next uint64, more bool) {
 	sv.locs = sv.locs[:0]
 	lock := &sv.s.stripes[stripe]
