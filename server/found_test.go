@@ -15,6 +15,8 @@ func TestFoundByComparison(t *testing.T) {
 		{"ZRANGE z 0 -1 LIMIT 0 -2", "-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"},
 		{"BITFIELD b OVERFLOW SAT SET i8 0 -9223372036854775808 GET i8 0 SET i8 0 -9223372036854775600 GET i8 0", "*4 :0 :127 :127 :-128"},
 		{"BITFIELD b OVERFLOW SAT SET i64 0 -9223372036854775808 GET i64 0", "*2 :0 :-9223372036854775808"},
+		{"MULTI | LMPOP 0 k LEFT | EXEC", "+OK +QUEUED *1 -ERR numkeys should be greater than 0"},
+		{"MULTI | ZUNIONSTORE d 0 a | EXEC", "+OK +QUEUED *1 -ERR at least 1 input key is needed for 'zunionstore' command"},
 	} {
 		s := server.NewSession(openStore(t), nil)
 		got := ask(s, strings.ReplaceAll(tt.in, " | ", "\r\n")+"\r\n")

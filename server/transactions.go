@@ -65,9 +65,11 @@ func (s *Session) enqueue(command *Command, args [][]byte) {
 		copied[i] = bytes.Clone(arg)
 	}
 	q.requests = append(q.requests, request{command: command, args: copied})
+	others := len(q.keys)
 	q.keys = command.appendKeys(q.keys, copied)
+	none := len(command.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
 	q.writes = q.writes || command.isWrite()
-	q.whole = q.whole || command.Flags&keyspace != 0 || command.readsBeyond(copied)
+	q.whole = q.whole || none || command.Flags&keyspace != 0 || command.readsBeyond(copied)
 	s.out.Simple("QUEUED")
 }
 
