@@ -13,7 +13,8 @@ type changes struct {
 	offered  int       // how many of ready have been offered to waiters
 	served   []*Waiter // to be told when the transaction has ended
 	deferred []deferral
-	locked   []string // what a transaction that serves a deferral has locked for it
+	serving  *deferral   // what this transaction is for, and
+	behind   *[]deferral // what comes after it
 
 	events  []Event // for listeners, who hear of them when the transaction is committed
 	dropped []place // a key that the current call has dropped: what it makes in its place is not new
@@ -56,6 +57,14 @@ func (t *txn) touchReady(key string, typ Type, err error) error {
 		c.ready = append(c.ready, p)
 	}
 	return nil
+}
+
+// touchMade is touchReady for a write that may have made the key. One that was there had been offered to all who wait.
+func (t *txn) touchMade(key string, typ Type, isNew bool, err error) error {
+	if !isNew {
+		return t.touchAfter(key, err)
+	}
+	return t.touchReady(key, typ, err)
 }
 
 // arrived is touchReady for a key that has been moved here.
@@ -152,11 +161,13 @@ func (o observed) PutElem(f keydir.Family, elem string, value []byte) error {
 }
 
 func (o observed) PutScored(f keydir.Family, elem string, score uint64) error {
-	return o.touchReady(f.Key(), TypeSortedSet, o.txn.PutScored(f, elem, score))
+	isNew := f.Len() == 0
+	return o.touchMade(f.Key(), TypeSortedSet, isNew, o.txn.PutScored(f, elem, score))
 }
 
 func (o observed) PutIndex(f keydir.Family, index int64, value []byte) error {
-	return o.touchReady(f.Key(), TypeList, o.txn.PutIndex(f, index, value))
+	isNew := f.Len() == 0
+	return o.touchMade(f.Key(), TypeList, isNew, o.txn.PutIndex(f, index, value))
 }
 
 func (o observed) DeleteElem(f keydir.Family, elem string) (bool, error) {

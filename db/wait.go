@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -40,10 +41,11 @@ type Waiter struct {
 	err    error
 }
 
-// deferral is a waiter that its transaction could not serve, because Do touches keys that it has not locked.
+// deferral is a key to be offered behind the end of its transaction, because those who wait for it, or for a key that was filled before
+// it, touch others that the transaction has not locked.
 type deferral struct {
 	place
-	others []string
+	others []string // that the first who waits for it touches, if that was seen
 }
 
 // errUnserved ends waiters that were to be served by a transaction that was taken back.
@@ -227,7 +229,7 @@ func (o *watchers) shut() {
 
 // holds says whether the transaction has locked the keys: to look one up that it has not is an error.
 func (t *Tx) holds(keys []string) bool {
-	if slices.Equal(keys, t.changes.locked) {
+	if d := t.changes.serving; d != nil && slices.Equal(keys, d.others) {
 		return true
 	}
 	return !slices.ContainsFunc(keys, func(key string) bool {
@@ -250,6 +252,10 @@ func (t *Tx) HandOver() bool {
 	}
 	for ; c.offered < len(c.ready); c.offered++ {
 		p := c.ready[c.offered]
+		if len(c.deferred) > 0 || c.offered > 0 && c.behind != nil && len(*c.behind) > 0 {
+			c.deferred = append(c.deferred, deferral{place: p}) // others were first
+			continue
+		}
 		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
 	}
 	for ; c.told < len(c.touched); c.told++ {
@@ -292,20 +298,34 @@ func (t *Tx) tell(ticket Ticket, err error) {
 	if err != nil {
 		return
 	}
-	for _, d := range c.deferred {
-		if err := t.store.serve(d.place, d.others); err != nil {
-			t.store.opts.Logger.Error("waiters not served", "key", d.key, "err", err)
+	if d := c.serving; d != nil {
+		// Those who wait for the same key come next, those for keys that serving it has filled come last.
+		same := 0
+		if len(c.deferred) > 0 && c.deferred[0].place == d.place {
+			same = 1
 		}
+		*c.behind = slices.Concat(c.deferred[:same], *c.behind, c.deferred[same:])
+		return
+	}
+	if err := t.store.serve(c.deferred); err != nil {
+		t.store.opts.Logger.Error("waiters not served", "err", err)
 	}
 }
 
-// serve offers a key to those who wait for it.
-func (s *Store) serve(p place, others []string) error {
-	tx, err := s.Begin(true, append([]string{p.key}, others...)...)
-	if err != nil {
-		return err
+// serve offers keys to those who wait for them, each in a transaction of its own. What that defers is put into the queue.
+func (s *Store) serve(queue []deferral) error {
+	var errs []error
+	for len(queue) > 0 {
+		d := queue[0]
+		queue = queue[1:]
+		tx, err := s.Begin(true, append([]string{d.key}, d.others...)...)
+		if err == nil {
+			tx.changes = &changes{ready: []place{d.place}, serving: &d, behind: &queue}
+			_, err = tx.End(nil)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%q: %w", d.key, err))
+		}
 	}
-	tx.changes = &changes{ready: []place{p}, locked: others}
-	_, err = tx.End(nil)
-	return err
+	return errors.Join(errs...)
 }

@@ -175,10 +175,9 @@ func (s *Store) swapNoticed(t *bitcask.Tx, a, b int) (awaited []place) {
 
 // serveAll offers keys to those who wait for them.
 func (s *Store) serveAll(keys []place) error {
-	for _, p := range keys {
-		if err := s.serve(p, nil); err != nil {
-			return err
-		}
+	queue := make([]deferral, len(keys))
+	for i, p := range keys {
+		queue[i].place = p
 	}
-	return nil
+	return s.serve(queue)
 }

@@ -233,7 +233,12 @@ func (p *pair) distances(args []string) string {
 			}
 		}
 	}
-	return ""
+	// Taken for places, distances lie so close together that their order, seen from afar, is a matter of last bits again.
+	to := args[1]
+	if at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "storedist") }); at+1 < len(args) && !strings.EqualFold(args[0], "geosearchstore") {
+		to = args[at+1]
+	}
+	return p.plain([]string{"del", to})
 }
 
 // flat are the texts of a reply, in which RESP3 has pairs and doubles.

@@ -350,3 +350,42 @@ func TestDifferentialClients(t *testing.T) {
 	}
 	t.Logf("%d commands, %d differences, seed %d, of %d clients", p.compared, found, seed, len(p.list))
 }
+
+// TestWaitersFoundByComparison: what the comparison above has found, against a real redis-server.
+func TestWaitersFoundByComparison(t *testing.T) {
+	redis := startRedisServer(t)
+	p := &parties{t: t, server: server.New(openStore(t), nil), redis: redis, control: redis.dial()}
+	for range 4 {
+		p.list = append(p.list, p.join())
+	}
+	for _, tt := range []struct {
+		what  string
+		turns []string // a client and what it sends
+	}{
+		{"one who cannot be served is before those of keys that were filled later", []string{
+			"0 set m b", "3 brpoplpush k m 0", "1 bzmpop 0 2 l l min", "0 multi", "0 rpush k b b d", "2 blmpop 0 2 k l right count 1", "0 lpush l c", "0 exec",
+		}},
+		{"all who wait for a key are before those of keys that serving them fills", []string{
+			"3 blmove l s:x left right 0", "2 blmove l k right right 0", "1 blmove s:x l right right 0", "0 rpush l d d a",
+		}},
+		{"the same, and those of two keys are served in the order in which these were filled", []string{
+			"3 blmove l s:x left right 0", "2 blmove l k right right 0", "1 blmpop 0 2 k s:x left", "0 rpush l d d a",
+		}},
+		{"a key that has something already is not filled again", []string{
+			"3 bzmpop 0 3 s:x k l min count 3", "1 brpop s:x 0", "0 rpush k a", "0 multi", "0 rpush k b", "0 del k", "0 zadd l 4 c", "0 zadd k 2 b", "0 exec",
+		}},
+	} {
+		var turns []turn
+		for _, text := range tt.turns {
+			words := strings.Fields(text)
+			client, err := strconv.Atoi(words[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			turns = append(turns, turn{client, [][]string{words[1:]}})
+		}
+		if d, _ := p.play(turns); d != "" {
+			t.Errorf("%s: %s", tt.what, d)
+		}
+	}
+}

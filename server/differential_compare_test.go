@@ -156,6 +156,9 @@ func unlike70(name string, args []string) bool {
 		return len(args) >= 4 // WITHSCORE since 7.2
 	case "hscan":
 		return has("novalues") // since 7.4
+	case "hello":
+		at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "setname") })
+		return at >= 0 && at+2 < len(args) // until 7.2 the name holds even if what comes behind it is refused
 	case "lrem":
 		return len(args) == 4 && args[2] == "-9223372036854775808" // refused since 7.2: it has no positive counterpart
 	case "lpos":
