@@ -234,11 +234,54 @@ func (p *pair) distances(args []string) string {
 		}
 	}
 	// Taken for places, distances lie so close together that their order, seen from afar, is a matter of last bits again.
-	to := args[1]
-	if at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "storedist") }); at+1 < len(args) && !strings.EqualFold(args[0], "geosearchstore") {
-		to = args[at+1]
+	return p.plain([]string{"del", storedAt(args)})
+}
+
+// storedAt is the key that a command on places stores its result at, if it does.
+func storedAt(args []string) string {
+	if strings.EqualFold(args[0], "geosearchstore") {
+		return args[1]
 	}
-	return p.plain([]string{"del", to})
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "store") || strings.EqualFold(arg, "storedist") })
+	if at < 0 || at+1 == len(args) {
+		return ""
+	}
+	return args[at+1]
+}
+
+// countsPlaces says whether the command selects some of the places that are near.
+func countsPlaces(name string, args []string) bool {
+	return strings.HasPrefix(name, "geo") && len(args) > 1 && slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "count") })
+}
+
+// nearest compares a command that selects the nearest places, or the farthest. Which of some that are equally far is nobody's promise:
+// then the distances are compared, and what was stored goes.
+func (p *pair) nearest(args []string) string {
+	if key := storedAt(args); key != "" {
+		if d := p.plain(args); d != "" {
+			return d
+		}
+		return p.plain([]string{"del", key})
+	}
+	ours, theirs, err := p.both([][]string{args, append(slices.Clone(args), "withdist")})
+	if err != nil {
+		return err.Error()
+	}
+	d := p.compare(args, ours[0], theirs[0])
+	if distances := secondOfEach(ours[1]); len(distances) > 0 && slices.Equal(distances, secondOfEach(theirs[1])) {
+		return ""
+	}
+	return d
+}
+
+// secondOfEach are the texts behind the names in a reply of places.
+func secondOfEach(r resp.Reply) (list []string) {
+	for _, item := range r.Items {
+		if len(item.Items) > 1 {
+			list = append(list, item.Items[1].String())
+		}
+	}
+	return list
 }
 
 // flat are the texts of a reply, in which RESP3 has pairs and doubles.

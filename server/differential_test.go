@@ -167,7 +167,7 @@ func (p *pair) mannerOf(name string, args []string) manner {
 		return notAtAll
 	case p.multi && expiresSoon(args):
 		return notAtAll // the time may be over before the transaction is
-	case special[name] != nil || isLex(name, args) || storesDistances(name, args):
+	case special[name] != nil || isLex(name, args) || storesDistances(name, args) || countsPlaces(name, args):
 		if p.multi {
 			return notAtAll // what it depends on cannot be asked for, nor chance be taken back
 		}
@@ -222,6 +222,8 @@ func (p *pair) alone(name string, args []string) (difference string) {
 	case compare != nil:
 	case storesDistances(name, args):
 		compare = (*pair).distances
+	case countsPlaces(name, args):
+		compare = (*pair).nearest
 	default:
 		compare = (*pair).byLex
 	}
@@ -289,6 +291,9 @@ var deadlineWords = []string{"px", "pexpire", "psetex", "ex", "expire", "setex"}
 // timeToLive returns the argument of a command with a relative deadline that is small: what would pass at some moment of the
 // test. It is 0 for all others.
 func timeToLive(args []string) int {
+	if strings.EqualFold(args[0], "restore") && len(args) > 2 {
+		args = []string{"px", args[2]} // what else is a number there is none of time
+	}
 	if !slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(deadlineWords, strings.ToLower(arg)) }) {
 		return 0
 	}
