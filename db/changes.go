@@ -1,6 +1,8 @@
 package db
 
 import (
+	"slices"
+
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -11,6 +13,7 @@ type changes struct {
 	told     int       // how many of touched the watches have been told of
 	ready    []place   // keys that were given something to wait for, in that order
 	offered  int       // how many of ready have been offered to waiters
+	offering bool      // and one more is just being
 	served   []*Waiter // to be told when the transaction has ended
 	deferred []deferral
 	serving  *deferral   // what this transaction is for, and
@@ -53,7 +56,11 @@ func (t *txn) touchReady(key string, typ Type, err error) error {
 		return nil
 	}
 	c, p := t.noted(), place{t.ns, key}
-	if n := len(c.ready); (n == c.offered || c.ready[n-1] != p) && t.store.watchers.wanted(p, typ) {
+	next := c.offered
+	if c.offering {
+		next++
+	}
+	if t.store.watchers.wanted(p, typ) && !slices.Contains(c.ready[next:], p) {
 		c.ready = append(c.ready, p)
 	}
 	return nil

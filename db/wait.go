@@ -81,7 +81,8 @@ func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 // Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the sync
 // mode promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds something else now; one that
 // comes to hold something else later is passed over. Those who wait for one key are served in the order in which they came,
-// within the transaction that writes it: nobody can take away what it was written for.
+// within the transaction that fills it: nobody can take away what it was filled for. One with Others that this transaction has not
+// locked is served right behind it, and so are those whose keys it filled later.
 func (s *Store) Await(ctx context.Context, w Wait) error {
 	tx, err := s.beginKeys(true, slices.Concat(w.Keys, w.Others)...)
 	if err != nil {
@@ -256,7 +257,9 @@ func (t *Tx) HandOver() bool {
 			c.deferred = append(c.deferred, deferral{place: p}) // others were first
 			continue
 		}
+		c.offering = true
 		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
+		c.offering = false
 	}
 	for ; c.told < len(c.touched); c.told++ {
 		t.store.watchers.note(c.touched[c.told])
@@ -295,13 +298,16 @@ func (t *Tx) tell(ticket Ticket, err error) {
 	for _, w := range c.served {
 		w.finish(ticket, err)
 	}
-	if err != nil {
+	if d := c.serving; d != nil && err != nil && len(c.served) > 0 {
+		*c.behind = slices.Insert(*c.behind, 0, deferral{place: d.place}) // what these could not have is there for the others
+	}
+	if err != nil || len(c.deferred) == 0 {
 		return
 	}
 	if d := c.serving; d != nil {
 		// Those who wait for the same key come next, those for keys that serving it has filled come last.
 		same := 0
-		if len(c.deferred) > 0 && c.deferred[0].place == d.place {
+		if c.deferred[0].place == d.place {
 			same = 1
 		}
 		*c.behind = slices.Concat(c.deferred[:same], *c.behind, c.deferred[same:])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,6 +215,37 @@ func TestMoveWaitToWrongType(t *testing.T) {
 		if value, err := s.List("from").PopFront(); err != nil || string(value) != "x" {
 			t.Errorf("left: %q, %v", value, err)
 		}
+	})
+}
+
+// TestWaiterAfterOneWhoFailed: a waiter whose commit the disk refuses for a moment does not keep those behind him from what he could not
+// have.
+func TestWaiterAfterOneWhoFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fault := vfs.NewFault(vfs.NewMem())
+		s, err := db.Open("store", &db.Options{FS: fault, NoMerge: true})
+		must(t, err)
+		moved := make(chan error, 1)
+		go func() {
+			_, err := s.List("k").MoveWait(t.Context(), "m", db.Front, db.Back)
+			moved <- err
+		}()
+		synctest.Wait()
+		popped := popper(t.Context(), s.List("k"))
+		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Skip: 1, Err: syscall.ENOSPC})
+		_, err = s.List("k").PushBack([]byte("a"))
+		must(t, err)
+		if err := <-moved; !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("moved: %v", err)
+		}
+		synctest.Wait()
+		select {
+		case value := <-popped:
+			equal(t, "popped", value, "a")
+		default:
+			t.Error("the element is there, and who waits for it does not get it")
+		}
+		must(t, s.Close())
 	})
 }
 

@@ -374,6 +374,10 @@ func TestWaitersFoundByComparison(t *testing.T) {
 		{"a key that has something already is not filled again", []string{
 			"3 bzmpop 0 3 s:x k l min count 3", "1 brpop s:x 0", "0 rpush k a", "0 multi", "0 rpush k b", "0 del k", "0 zadd l 4 c", "0 zadd k 2 b", "0 exec",
 		}},
+		{"a key that is filled twice before it is offered keeps its place", []string{
+			"3 blpop k 0", "2 blmove l k left right 0", "1 blmpop 0 2 k x left", "0 multi", "0 rpush k a", "0 rpush l b", "0 del k", "0 rpush k a",
+			"0 rpush x c", "0 exec",
+		}},
 	} {
 		var turns []turn
 		for _, text := range tt.turns {
