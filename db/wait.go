@@ -12,7 +12,8 @@ import (
 type Wait struct {
 	// Keys are tried in this order; the first that exists is taken.
 	Keys []string
-	// Type is what it must hold.
+	// Type is what it must hold: TypeList or TypeSortedSet. A key that comes to hold another type is noticed only if it has been
+	// renamed, moved or swapped to its place.
 	Type Type
 	// Others are further keys that Do touches.
 	Others []string
