@@ -240,7 +240,7 @@ var crashWorkloads = []crashWorkload{
 		for i := range 3 { // opened by the INDEX, which says nothing of a namespace without keys
 			w.open()
 			w.step(nil)
-			w.step(rewriteNewest(w.store))
+			w.step(first(rewriteNewest(w.store)))
 			other, err := w.store.Use(1)
 			must(w.t, err)
 			w.step(w.store.String("stays").Put(filler(30 * i)))

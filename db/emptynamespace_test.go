@@ -1,7 +1,6 @@
 package db_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
@@ -31,13 +30,7 @@ func TestMergeKeepsTombstonesOfAnEmptyNamespace(t *testing.T) {
 		must(t, s.Close())
 
 		s, _ = openIt(db.Options{})
-		var newest uint32
-		for _, sg := range s.Log().Segments() {
-			if sg.Sealed {
-				newest = sg.ID
-			}
-		}
-		result := ok[bitcask.RewriteResult](t)(s.Log().Rewrite(context.Background(), []uint32{newest}, bitcask.RewriteOptions{}))
+		result := ok[bitcask.RewriteResult](t)(rewriteNewest(s))
 		must(t, s.Close())
 		equal(t, "records copied", result.Copied, 1) // the tombstone, or what says that the namespace was flushed
 

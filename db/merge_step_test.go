@@ -88,15 +88,14 @@ var stepMerges = []struct {
 }
 
 // rewriteNewest merges the newest sealed segment alone: its tombstones are needed as long as what they hide is older.
-func rewriteNewest(s *db.Store) error {
+func rewriteNewest(s *db.Store) (bitcask.RewriteResult, error) {
 	var ids []uint32
 	for _, sg := range s.Log().Segments() {
 		if sg.Sealed {
 			ids = append(ids[:0], sg.ID)
 		}
 	}
-	_, err := s.Log().Rewrite(context.Background(), ids, bitcask.RewriteOptions{})
-	return err
+	return s.Log().Rewrite(context.Background(), ids, bitcask.RewriteOptions{})
 }
 
 // stepAct is what comes between. It calls done after each commit that it makes.
