@@ -343,12 +343,18 @@ func (rw *rewriter) move(sg *segment) error {
 			if done = err == io.EOF; done {
 				break
 			}
+			if err == nil && i == len(rw.from) {
+				err = errors.New("more records than were copied")
+			}
 			if err != nil {
 				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.name, err), in.close())
 			}
 			if rw.from[i] != 0 {
 				rw.moves.add(&in.entry, rw.s.man.seed.Hash(text(in.entry.Key)), uint32(i))
 			}
+		}
+		if done && i < len(rw.from) {
+			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.name, i, len(rw.from)), in.close())
 		}
 		err := rw.moves.visit(rw.s, true, func(sp *space, x *swept) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * sweptCost) })
 		if err != nil {

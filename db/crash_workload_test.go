@@ -102,10 +102,13 @@ var crashWorkloads = []crashWorkload{
 	})},
 	{name: "merge", change: noHints, run: life(func(w *stepWorkload) {
 		for i := range 6 {
-			w.step(w.store.String("k" + strconv.Itoa(i%2)).Put(filler(400)))
+			w.step(w.store.String("k" + strconv.Itoa(i%3)).Put(filler(400 + 10*i)))
 		}
 		w.step(mergeEverything(w.store))
 		w.step(w.store.String("k0").Put(nil))
+		w.step(first(w.store.Key("k2").Delete()))
+		_, err := rewriteNewest(w.store) // has k2 only, and what makes that dead is in no sealed segment yet
+		w.step(err)
 		w.step(mergeEverything(w.store))
 	})},
 	{name: "merge and write", change: noHints, run: life(func(w *stepWorkload) {

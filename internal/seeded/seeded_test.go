@@ -3,6 +3,7 @@ package seeded
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 var (
 	try    = flag.String("seeded", "", "a regular expression: the bugs to be tried")
 	stride = flag.Int("seeded.stride", 1, "try one in so many of them, from a random one on")
+	times  = flag.Int("seeded.times", 1, "how often each is tried: a test that draws at random is to notice it each time")
 )
 
 // limit is the time that a test has to notice a bug, the building of the
@@ -108,23 +110,38 @@ func (b *bug) try(t *testing.T) time.Duration {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the code with the bug does not build: %v\n%s", err, out)
 	}
+	var took time.Duration
+	for i := range *times {
+		output, took1, err := b.run(t, binary)
+		if err != nil {
+			t.Fatalf("%s: time %d: %v\n%s", b.name, i+1, err, output)
+		}
+		took = max(took, took1)
+	}
+	return took
+}
+
+// run fails unless the bug's test, built with the bug, fails.
+func (b *bug) run(t *testing.T, binary string) (output []byte, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	args := append([]string{"-test.failfast", "-test.run", b.test}, b.args...)
 	run := exec.CommandContext(ctx, binary, args...)
 	run.Dir = filepath.Join(root, b.pkg)
 	begin := time.Now()
-	out, err := run.CombinedOutput()
-	took := time.Since(begin)
+	output, err = run.CombinedOutput()
+	took = time.Since(begin)
 	switch {
 	case ctx.Err() != nil:
-		t.Fatalf("%s: not noticed within %v", b.name, limit)
+		err = fmt.Errorf("not noticed within %v", limit)
 	case err == nil:
-		t.Fatalf("%s: not noticed:\n%s", b.name, out)
-	case !strings.Contains(string(out), "--- FAIL: "+b.testName()):
-		t.Fatalf("the test did not fail but ended: %v\n%s", err, tail(out))
+		err = errors.New("not noticed")
+	case !strings.Contains(string(output), "--- FAIL: "+b.testName()):
+		err = fmt.Errorf("the test did not fail but ended: %w", err)
+	default:
+		err = nil
 	}
-	return took
+	return tail(output), took, err
 }
 
 // tail is the end of a long output.
