@@ -21,10 +21,11 @@ import (
 //
 // seq and offset are uvarint differences to the entry before (from 0 at the
 // start of each block); the other numbers are uvarints. * and **: only for the
-// kinds that have one.
+// kinds that have one. Flag 1, plain: all entries are strings and deadlines.
 const (
 	hintMagic      = "STAVEHNT"
 	hintVersion    = 1
+	hintPlain      = 1
 	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4*8 + 4
 	hintBlockSize  = 256 << 10
 	hintBlockMax   = hintBlockSize + 4*(MaxKey+maxElementPart)
@@ -76,6 +77,7 @@ type hints struct {
 	file    vfs.File
 	pos     int64
 	size    int64
+	plain   bool // as the flag says
 	buf     []byte
 	last    bool
 	limit   uint64 // data length of the segment
@@ -95,13 +97,14 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	if err == nil {
 		_, err = f.ReadAt(head, 0)
 	}
-	if err == nil && string(head) != string(encodeHintHeader(sg.store, sg.info())) {
+	plain := string(head) == string(encodeHintHeader(sg.store, sg.info(), hintPlain))
+	if err == nil && !plain && string(head) != string(encodeHintHeader(sg.store, sg.info(), 0)) {
 		err = errHint
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, limit: uint64(sg.size.Load())}, nil
+	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, plain: plain, limit: uint64(sg.size.Load())}, nil
 }
 
 // next returns the entries of the next block, io.EOF at the end.
@@ -154,7 +157,7 @@ func (hs *hints) parse(b []byte) ([]entry, error) {
 	var prev entry
 	for len(b) > 0 {
 		e, n, ok := parseHintEntry(b, &prev)
-		if !ok || uint64(e.at)+uint64(e.size) > hs.limit {
+		if !ok || !hs.fits(&e) {
 			return nil, errHint
 		}
 		hs.entries = append(hs.entries, e)
@@ -162,6 +165,11 @@ func (hs *hints) parse(b []byte) ([]entry, error) {
 		b = b[n:]
 	}
 	return hs.entries, nil
+}
+
+// fits reports whether an entry is one that the segment may have.
+func (hs *hints) fits(e *entry) bool {
+	return uint64(e.at)+uint64(e.size) <= hs.limit && (e.Kind.plain() || !hs.plain)
 }
 
 // check reads the whole file once, for those who use a hint only if all of it

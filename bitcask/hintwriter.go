@@ -27,6 +27,7 @@ type hintWriter struct {
 	pos   int64
 	block []byte
 	prev  entry
+	mixed bool // there are other entries than strings and deadlines
 }
 
 // newHintWriter begins the hint of a segment, which need not be sealed yet.
@@ -53,6 +54,7 @@ func (w *hintWriter) add(e *entry) error {
 		w.block = append(w.block, make([]byte, 8)...)
 		w.prev = entry{}
 	}
+	w.mixed = w.mixed || !e.Kind.plain()
 	w.block = appendHintEntry(w.block, &w.prev, e)
 	w.prev = entry{seq: e.seq, at: e.at}
 	return nil
@@ -80,7 +82,11 @@ func (w *hintWriter) flush(last bool) error {
 func (w *hintWriter) finish() error {
 	err := w.flush(true)
 	if err == nil {
-		_, err = w.file.WriteAt(encodeHintHeader(w.sg.store, w.sg.info()), 0)
+		flags := uint16(hintPlain)
+		if w.mixed {
+			flags = 0
+		}
+		_, err = w.file.WriteAt(encodeHintHeader(w.sg.store, w.sg.info(), flags), 0)
 	}
 	if err == nil {
 		err = w.file.Sync()
@@ -134,11 +140,11 @@ func (w *hintWriter) addAll(fr *frames, cancelled func() bool) error {
 	}
 }
 
-func encodeHintHeader(store [16]byte, si sealedInfo) []byte {
+func encodeHintHeader(store [16]byte, si sealedInfo, flags uint16) []byte {
 	b := make([]byte, 0, hintHeaderSize)
 	b = append(b, hintMagic...)
 	b = binary.LittleEndian.AppendUint16(b, hintVersion)
-	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint16(b, flags)
 	b = binary.LittleEndian.AppendUint32(b, si.id)
 	b = append(b, store[:]...)
 	b = binary.LittleEndian.AppendUint64(b, si.length)

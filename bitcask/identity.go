@@ -59,6 +59,9 @@ func (k Kind) inFamily() bool { return k == KindElement || k == KindMeta || k ==
 // location of the record written just before them.
 func (k Kind) follows() bool { return k == KindBound || k == KindOrder }
 
+// plain reports whether the index has a slot for each live record of this kind.
+func (k Kind) plain() bool { return k == KindString || k == KindDeadline }
+
 // tombstone reports whether records of this kind only take away.
 func (k Kind) tombstone() bool {
 	return k == KindTombstone || k == KindElementTombstone || k == KindDeadlineTombstone || k == KindFieldDeadlineTombstone

@@ -2,9 +2,7 @@ package bitcask
 
 import (
 	"container/heap"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
@@ -12,9 +10,9 @@ import (
 )
 
 // input is a segment that a merge reads: its entries from its hint, so that
-// dead records cost a look at 24 bytes and no more, and the records worth
-// copying from the data. Without a good hint the entries come from the data too.
-// One goroutine may take entries while another one reads records.
+// dead records cost a look at 24 bytes and no more, or none at all where all are
+// dead, and the records worth copying from the data. Without a good hint the
+// entries come from the data too.
 type input struct {
 	s      *Store
 	sg     *segment
@@ -35,12 +33,11 @@ type input struct {
 	surveyed bool // there is one
 	live     live
 
-	// What records come from.
-	buf     []byte // a piece of the data
-	bufAt   int64
-	ahead   int64 // how much to read at once
-	records []record
+	records recordReader
 }
+
+// errDead says, of an input just opened, that nothing in it is live. It takes no more than the head of its hint and a survey to know.
+var errDead = errors.New("nothing is live")
 
 // open begins with the hint if there is one that fits.
 func (in *input) open() {
@@ -53,10 +50,16 @@ func (in *input) open() {
 	in.frames = newFrames(in.sg)
 }
 
-// next makes the next entry the one at hand; io.EOF at the end.
+// next makes the next entry the one at hand; io.EOF at the end, errDead in place of the first.
 func (in *input) next() error {
 	if in.hint == nil && in.frames == nil {
 		in.open()
+		if in.surveyed && in.live.n == 0 && in.hint != nil && in.hint.plain {
+			if err := in.closeHint(); err != nil {
+				return err
+			}
+			return errDead
+		}
 	}
 	if n := in.unpaid; n > 0 {
 		in.unpaid = 0
@@ -98,7 +101,7 @@ func (in *input) nextHinted() error {
 		in.unpaid += len(in.block)
 	}
 	e, n, ok := parseHintEntry(in.block, &in.entry)
-	if !ok || e.seq <= in.maxSeq || int64(e.at)+int64(e.size) > in.sg.size.Load() {
+	if !ok || e.seq <= in.maxSeq || !in.hint.fits(&e) {
 		return errHint
 	}
 	in.entry, in.maxSeq = e, e.seq
@@ -127,7 +130,8 @@ func (in *input) nextScanned() error {
 
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
-	in.frames, in.found, in.buf, in.records, in.live = nil, nil, nil, nil, live{}
+	in.frames, in.found, in.live = nil, nil, live{}
+	in.records.buf, in.records.list = nil, nil
 	return in.closeHint()
 }
 
@@ -140,72 +144,6 @@ func (in *input) closeHint() error {
 	return hint.close()
 }
 
-const (
-	inputAheadMin = 16 << 10
-	inputAheadMax = 512 << 10
-)
-
-// bytes returns n bytes of the data. Calls go forward mostly: it reads ahead,
-// the more the closer together the calls are. read is told how much was read.
-func (in *input) bytes(at int64, n int, read func(bytes int) error) ([]byte, error) {
-	if from := at - in.bufAt; from >= 0 && from+int64(n) <= int64(len(in.buf)) {
-		return in.buf[from:][:n], nil
-	}
-	if gap := at - (in.bufAt + int64(len(in.buf))); gap < in.ahead {
-		in.ahead = min(2*in.ahead, inputAheadMax)
-	} else {
-		in.ahead /= 2
-	}
-	in.ahead = max(in.ahead, inputAheadMin)
-	want := int(min(max(in.ahead, int64(n)), in.sg.size.Load()-at))
-	if want < n {
-		return nil, &CorruptError{in.sg.name, at, "record reaches past the end"}
-	}
-	if cap(in.buf) < want {
-		in.buf = make([]byte, max(want, inputAheadMin))
-	}
-	in.buf, in.bufAt = in.buf[:want], at
-	if got, err := in.sg.file.ReadAt(in.buf, at); err != nil {
-		in.buf = in.buf[:0]
-		if errors.Is(err, io.EOF) {
-			return nil, &CorruptError{in.sg.name, at + int64(got), "file is shorter than it was"}
-		}
-		return nil, fmt.Errorf("%s: reading at %d: %w", in.sg.name, at, err)
-	}
-	return in.buf[:n], read(want)
-}
-
-// verified returns the record of an entry, and those that follow it. Each has
-// been checked, and the first is the one that the entry is about.
-func (in *input) verified(sw *sweep, x *swept, read func(bytes int) error) ([]record, error) {
-	raw, err := in.bytes(int64(x.at), int(x.size), read)
-	if err != nil {
-		return nil, err
-	}
-	in.records = in.records[:0]
-	for at := x.at; len(raw) > 0; {
-		rec, err := parseRecord(raw)
-		if err != nil || binary.LittleEndian.Uint32(raw) != in.sg.seal.sum(at, raw[recordCRCSize:rec.size]) {
-			return nil, &CorruptError{in.sg.name, int64(at), "record checksum"}
-		}
-		if len(in.records) > 0 != rec.Kind.follows() {
-			return nil, &CorruptError{in.sg.name, int64(at), "not the record that the hint says"}
-		}
-		in.records = append(in.records, rec)
-		at += uint32(rec.size)
-		raw = raw[rec.size:]
-	}
-	rec, id := &in.records[0], sw.identity(x)
-	same := rec.Kind == id.Kind && rec.Type == id.Type && rec.Namespace == id.Namespace
-	if same && x.keyLen > 0 {
-		same = string(rec.Key) == string(id.Key) && string(rec.Elem) == string(id.Elem)
-	}
-	if !same || in.s.man.seed.Hash(text(rec.Key)) != x.hash {
-		return nil, &CorruptError{in.sg.name, int64(x.at), "not the record that the hint says"}
-	}
-	return in.records, nil
-}
-
 // inputs gives out the entries of many segments in order of sequence, with as
 // few of them open at a time as the order allows.
 type inputs struct {
@@ -214,7 +152,8 @@ type inputs struct {
 	waiting []*input             // the end of all: not yet open
 	stay    []*input             // the end of all: not yet spent
 	open    inputHeap
-	given   bool // the entry at hand of open[0] has been given out
+	given   bool     // the entry at hand of open[0] has been given out
+	dead    []*input // passed over since the caller last looked
 }
 
 func newInputs(s *Store, list []*segment, read func(bytes int) error) *inputs {
@@ -227,7 +166,7 @@ func newInputs(s *Store, list []*segment, read func(bytes int) error) *inputs {
 	})
 	q := new(inputs)
 	for i, sg := range list {
-		q.all = append(q.all, &input{s: s, sg: sg, number: uint32(i), ahead: inputAheadMin, read: read})
+		q.all = append(q.all, &input{s: s, sg: sg, number: uint32(i), read: read, records: newRecordReader(s, sg, read)})
 	}
 	q.waiting, q.stay = q.all, q.all
 	return q
@@ -257,16 +196,17 @@ func (q *inputs) next() (*input, error) {
 			}
 		}
 		q.waiting = q.waiting[1:]
-		err := in.next()
-		if err == nil {
+		switch err := in.next(); {
+		case err == nil:
 			heap.Push(&q.open, in)
-			continue
-		}
-		if err == io.EOF {
-			err = in.unmet()
-		}
-		if err != nil {
+		case err == errDead:
+			q.dead = append(q.dead, in)
+		case err != io.EOF:
 			return nil, err
+		default:
+			if err := in.unmet(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(q.open) == 0 {

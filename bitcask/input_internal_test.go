@@ -25,7 +25,7 @@ func TestSpentInputs(t *testing.T) {
 		for i, r := range tt.ranges {
 			list = append(list, &segment{id: uint32(i), foot: footer{records: 1, minSeq: r[0], maxSeq: r[1]}})
 		}
-		q := newInputs(nil, list, nil)
+		q := newInputs(&Store{man: new(manifest)}, list, nil)
 		var got []uint32
 		for _, in := range q.spent(tt.seq) {
 			got = append(got, in.sg.id)

@@ -23,8 +23,9 @@ import (
 // a higher sequence and wins, now and at the next Open.
 //
 // An output is published as soon as it is full, and the inputs that lie wholly
-// before its end are removed then: a merge of any size needs the space of one
-// output more, or a little more where the sequences of its inputs overlap. An
+// before its end are removed then, while the next one is begun: a merge of any
+// size needs the space of one output more, or a little more until files are gone
+// and where the sequences of its inputs overlap. An
 // input that is left half copied says the same as before; records that stand in
 // two segments have the same sequence in both, and loading takes either.
 
@@ -119,7 +120,12 @@ type rewriter struct {
 	out     *segmentWriter
 	from    []keydir.Loc // where each entry of out was; 0 for tombstones
 	moves   sweep        // entries of out
+	long    recordReader // for long records
+	records []record     // of the entry being copied
 	result  RewriteResult
+
+	removing  sync.WaitGroup // of files, while the next output is begun
+	removeErr error          // once removing is done
 }
 
 // maxMoves is how many entries an output takes at most: 32 MB are needed to
@@ -149,7 +155,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if rw.out != nil {
 		err = errors.Join(err, rw.out.abandon())
 	}
-	return rw.result, errors.Join(err, rw.sel.in.close())
+	return rw.result, errors.Join(err, rw.removed(), rw.sel.in.close())
 }
 
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
@@ -202,13 +208,25 @@ func (rw *rewriter) run() error {
 func (rw *rewriter) copySelected() error {
 	for sw := range rw.sel.selected {
 		rw.result.Dropped += sw.dropped
+		raw := sw.records
 		for i := range sw.entries {
 			x := &sw.entries[i]
 			if !x.keep {
 				rw.result.Dropped++
 				continue
 			}
-			if err := rw.copy(sw, x); err != nil {
+			var records []record
+			var err error
+			if x.long() {
+				records, err = rw.readLong(sw, x)
+			} else {
+				records, err = rw.parse(raw[:x.size])
+				raw = raw[x.size:]
+			}
+			if err == nil {
+				err = rw.copy(x, records)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -217,13 +235,32 @@ func (rw *rewriter) copySelected() error {
 	return nil
 }
 
-// copy writes one entry, with the records that follow it, to the output.
-func (rw *rewriter) copy(sw *sweep, x *swept) error {
-	in := rw.sel.in.all[x.from]
-	records, err := in.verified(sw, x, rw.spend)
-	if err != nil {
-		return err
+// readLong reads a record that the selector has left.
+func (rw *rewriter) readLong(sw *sweep, x *swept) ([]record, error) {
+	if sg := rw.sel.in.all[x.from].sg; rw.long.sg != sg {
+		rw.long = newRecordReader(rw.s, sg, rw.spend)
 	}
+	_, records, err := rw.long.verified(sw, x)
+	return records, err
+}
+
+// parse takes apart the records of an entry, which the selector has verified.
+func (rw *rewriter) parse(raw []byte) ([]record, error) {
+	rw.records = rw.records[:0]
+	for len(raw) > 0 {
+		rec, err := parseRecord(raw)
+		if err != nil {
+			return nil, err
+		}
+		rw.records = append(rw.records, rec)
+		raw = raw[rec.size:]
+	}
+	return rw.records, nil
+}
+
+// copy writes one entry, with the records that follow it, to the output.
+func (rw *rewriter) copy(x *swept, records []record) error {
+	in := rw.sel.in.all[x.from]
 	if rw.out != nil && (rw.out.full(int(x.size)) || len(rw.from) == maxMoves) {
 		if err := rw.publish(x.seq); err != nil {
 			return err
@@ -393,10 +430,11 @@ func (rw *rewriter) moveOne(sg *segment, sp *space, x *swept) {
 
 // remove unlinks inputs once nobody can be reading them: every reader with a
 // lock holds that of a stripe while it follows a location, no location leads
-// to them any more, so passing through every lock once is enough.
+// to them any more, so passing through every lock once is enough. To free the
+// pages of files takes time, in which the next output can be begun.
 func (rw *rewriter) remove(gone []*segment) error {
-	if len(gone) == 0 {
-		return nil
+	if err := rw.removed(); err != nil || len(gone) == 0 {
+		return err
 	}
 	s := rw.s
 	for i := range s.stripes {
@@ -411,5 +449,14 @@ func (rw *rewriter) remove(gone []*segment) error {
 		rw.result.In = append(rw.result.In, sg.id)
 		rw.result.BytesIn += sg.size.Load()
 	}
-	return s.discard(gone)
+	rw.removing.Go(func() { rw.removeErr = s.discard(gone) })
+	return nil
+}
+
+// removed waits until what was to be removed is gone.
+func (rw *rewriter) removed() error {
+	rw.removing.Wait()
+	err := rw.removeErr
+	rw.removeErr = nil
+	return err
 }

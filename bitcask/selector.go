@@ -6,10 +6,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// selector finds what is live in the inputs of a rewrite. It runs a sweep ahead
-// of the goroutine that copies: reading hints and missing the cache in the index
-// is half of the work. That what it found live may be dead when it is copied is
-// nothing new; moving the location decides.
+// selector finds what is live in the inputs of a rewrite, and reads and verifies it. It runs a
+// sweep ahead of the goroutine that copies: that is half of the work. That what it found live may
+// be dead when it is copied is nothing new; moving the location decides.
 type selector struct {
 	s        *Store
 	in       *inputs
@@ -17,7 +16,7 @@ type selector struct {
 	hidden   uint64 // sequence of the last tombstone kept
 	pace     pacer
 	free     chan *sweep   // to be filled
-	selected chan *sweep   // with keep set; closed at the end
+	selected chan *sweep   // with keep set, and the records; closed at the end
 	stop     chan struct{} // closed when nobody wants more
 	err      error         // once selected is closed
 }
@@ -59,6 +58,9 @@ func (sel *selector) run() {
 		if sel.err = sw.visit(sel.s, false, judge, sel.visited); sel.err != nil {
 			return
 		}
+		if sel.err = sel.read(sw); sel.err != nil {
+			return
+		}
 		select {
 		case sel.selected <- sw:
 		case <-sel.stop:
@@ -73,6 +75,11 @@ func (sel *selector) fill(sw *sweep) (done bool, err error) {
 	sw.reset()
 	for !sw.full() {
 		in, err := sel.in.next()
+		for _, dead := range sel.in.dead {
+			sw.dropped += dead.sg.foot.records
+			sel.pace.passed += dead.sg.size.Load()
+		}
+		sel.in.dead = sel.in.dead[:0]
 		if err == io.EOF {
 			return true, sel.pace.look()
 		}
@@ -90,12 +97,16 @@ func (sel *selector) fill(sw *sweep) (done bool, err error) {
 			}
 			sel.hidden = e.seq
 		}
-		surveyed := in.surveyed && (e.Kind == KindString || e.Kind == KindDeadline)
+		surveyed := in.surveyed && e.Kind.plain()
 		if surveyed && !in.live.take(e.at) {
 			sw.dropped++
 			continue
 		}
-		sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number).keep = surveyed
+		x := sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number)
+		x.keep = surveyed
+		if !x.long() {
+			sw.bytes += int(x.size)
+		}
 	}
 	return false, nil
 }
@@ -113,6 +124,22 @@ func (sel *selector) judge(sw *sweep, sp *space, x *swept) {
 		id := sw.identity(x)
 		x.keep = sp != nil && pointsTo(sp.dir, x.hash, &id, sel.loc(x))
 	}
+}
+
+// read reads the records that are kept, but for the long ones.
+func (sel *selector) read(sw *sweep) error {
+	for i := range sw.entries {
+		x := &sw.entries[i]
+		if !x.keep || x.long() {
+			continue
+		}
+		raw, _, err := sel.in.all[x.from].records.verified(sw, x)
+		if err != nil {
+			return err
+		}
+		sw.records = append(sw.records, raw...)
+	}
+	return nil
 }
 
 // loc is where the keydir has an entry if it is live.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -27,8 +28,12 @@ func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
 		base := vfs.NewMem()
 		o := bitcask.Options{FS: base, SegmentSize: 1 << 10, NoHints: rng.IntN(4) == 0}
 		s := open(t, "d", &o)
+		change := scribble
+		if rng.IntN(3) == 0 {
+			change = scribblePlain
+		}
 		for range 200 {
-			scribble(t, s, rng)
+			change(t, s, rng)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -120,6 +125,24 @@ func scribble(t *testing.T, s *bitcask.Store, rng *rand.Rand) {
 	}
 }
 
+// scribblePlain does something that a slot of the index is about.
+func scribblePlain(t *testing.T, s *bitcask.Store, rng *rand.Rand) {
+	t.Helper()
+	key := fmt.Sprint("k", rng.IntN(9))
+	put(t, s, key, strings.Repeat("v", rng.IntN(60)))
+	tx, err := s.BeginAll(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.End()
+	if err := tx.SetDeadline(0, key, 4e12+int64(rng.IntN(99))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMergeMissesRecord: a hint that verifies and leaves a live record out, which only a bug can write, ends a merge with an error
 // that says where. Nothing is lost, and the next merge does without the hint.
 func TestMergeMissesRecord(t *testing.T) {
@@ -154,5 +177,56 @@ func TestMergeMissesRecord(t *testing.T) {
 			}
 		}
 		check(t, s)
+	}
+}
+
+// TestDeadSegmentsAreNotRead: a merge reads no entry of a segment in which only strings and deadlines stood, all of them dead by
+// now; one that has a tombstone is read, since that may have to stay.
+func TestDeadSegmentsAreNotRead(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		fs := vfs.NewMem()
+		var log strings.Builder
+		s := open(t, "d", &bitcask.Options{FS: fs, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		const keys = 100
+		put(t, s, "older", "value")
+		if err := s.Rotate(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range keys {
+			put(t, s, fmt.Sprint("k", i), "first")
+		}
+		if deleted {
+			if _, err := s.Delete("older"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Rotate(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range keys {
+			put(t, s, fmt.Sprint("k", i), "second")
+		}
+		waitHints(t, s, fs, true)
+		ids := sealed(s)
+		dead := ids[len(ids)-1]
+		flipByte(t, fs, fmt.Sprintf("d/%09d.hint", dead), 0.5)
+		var passed int64
+		r, err := s.Rewrite(context.Background(), []uint32{dead}, bitcask.RewriteOptions{Progress: func(bytes int64) { passed += bytes }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Dropped != keys || passed == 0 || deleted != (r.Copied == 1) {
+			t.Errorf("deleted %v: %+v after %d bytes", deleted, r, passed)
+		}
+		if noticed := strings.Contains(log.String(), "hint not used"); noticed != deleted {
+			t.Errorf("deleted %v: entries were read: %v", deleted, noticed)
+		}
+		for i := range keys {
+			want(t, s, fmt.Sprint("k", i), "second")
+		}
+		check(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

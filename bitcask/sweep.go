@@ -15,6 +15,8 @@ type sweep struct {
 	order   []uint32
 	starts  [keydir.Stripes + 1]uint32
 	dropped uint64 // entries that were left out
+	bytes   int    // that records may get to, as its owner counts them
+	records []byte // of the entries that are kept, one behind the other, but for long ones
 }
 
 // swept is an entry in a sweep. Strings need no name: hash and location are
@@ -33,17 +35,24 @@ type swept struct {
 }
 
 const (
-	// sweepEntries and sweepNames, in bytes, bound a sweep.
+	// sweepEntries, and sweepNames and sweepRecords, in bytes, bound a sweep.
 	sweepEntries = 32 << 10
 	sweepNames   = 2 << 20
+	sweepRecords = 8 << 20
+	// longRecord is the size from which a record is not read ahead.
+	longRecord = 64 << 10
 	// sweepHold is how many entries are looked at while a stripe is locked:
 	// some 10 us' worth.
 	sweepHold = 64
 )
 
-func (sw *sweep) reset() { sw.entries, sw.names, sw.dropped = sw.entries[:0], sw.names[:0], 0 }
+func (sw *sweep) reset() {
+	sw.entries, sw.names, sw.dropped, sw.bytes, sw.records = sw.entries[:0], sw.names[:0], 0, 0, sw.records[:0]
+}
 
-func (sw *sweep) full() bool { return len(sw.entries) >= sweepEntries || len(sw.names) >= sweepNames }
+func (sw *sweep) full() bool {
+	return len(sw.entries) >= sweepEntries || len(sw.names) >= sweepNames || sw.bytes >= sweepRecords
+}
 
 // add takes an entry.
 func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
@@ -58,6 +67,9 @@ func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
 	}
 	return x
 }
+
+// long reports whether its record is left in its segment until it is copied.
+func (x *swept) long() bool { return x.size >= longRecord }
 
 // identity is what the entry is about; without names for strings and deadlines.
 func (sw *sweep) identity(x *swept) Identity {

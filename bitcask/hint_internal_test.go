@@ -1,0 +1,73 @@
+package bitcask
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// TestHintThatIsNotPlain: a tombstone in a hint that says there is none, so that a merge would drop it unread, makes the hint no good.
+func TestHintThatIsNotPlain(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := Open("d", &Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	putting := s.Put("k", []byte("v"))
+	_, deleting := s.Delete("k")
+	if err := errors.Join(putting, deleting, s.Rotate()); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle()
+	sg := s.segments.Load().all()[0]
+	for { // until the store has made one itself
+		if hs, err := openHint(fs, "d", sg); err == nil {
+			if err := hs.close(); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for _, lie := range []bool{false, true} {
+		w, err := newHintWriter(fs, "d", sg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for fr := newFrames(sg); err == nil; { // io.EOF ends it
+			var entries []entry
+			if entries, err = fr.next(); len(entries) > 0 {
+				err = w.add(&entries[0])
+			}
+		}
+		w.mixed = !lie
+		if err := w.finish(); err != nil {
+			t.Fatal(err)
+		}
+		hs, err := openHint(fs, "d", sg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = hs.check()
+		if hs.plain != lie || errors.Is(err, errHint) != lie {
+			t.Errorf("plain %v, %v", hs.plain, err)
+		}
+		if err := hs.close(); err != nil {
+			t.Fatal(err)
+		}
+		in := &input{s: s, sg: sg, read: func(int) error { return nil }}
+		n := 0
+		for in.next() == nil {
+			n++
+		}
+		if n != 2 || (in.frames != nil) != lie {
+			t.Errorf("%d entries; the hint was given up: %v", n, in.frames != nil)
+		}
+		if err := in.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
