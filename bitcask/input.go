@@ -55,6 +55,7 @@ func (in *input) next() error {
 	if in.hint == nil && in.frames == nil {
 		in.open()
 		if in.surveyed && in.live.n == 0 && in.hint != nil && in.hint.plain {
+			in.live = live{}
 			if err := in.closeHint(); err != nil {
 				return err
 			}

@@ -23,9 +23,9 @@ import (
 // a higher sequence and wins, now and at the next Open.
 //
 // An output is published as soon as it is full, and the inputs that lie wholly
-// before its end are removed then, while the next one is begun: a merge of any
-// size needs the space of one output more, or a little more until files are gone
-// and where the sequences of its inputs overlap. An
+// before its end are removed then, while the first half of the next one is
+// written: a merge of any size needs the space of one output more, up to half of
+// another until files are gone, and a little more where the sequences of its inputs overlap. An
 // input that is left half copied says the same as before; records that stand in
 // two segments have the same sequence in both, and loading takes either.
 
@@ -238,7 +238,9 @@ func (rw *rewriter) copySelected() error {
 // readLong reads a record that the selector has left.
 func (rw *rewriter) readLong(sw *sweep, x *swept) ([]record, error) {
 	if sg := rw.sel.in.all[x.from].sg; rw.long.sg != sg {
+		buf := rw.long.buf[:0]
 		rw.long = newRecordReader(rw.s, sg, rw.spend)
+		rw.long.buf = buf
 	}
 	_, records, err := rw.long.verified(sw, x)
 	return records, err
@@ -268,6 +270,11 @@ func (rw *rewriter) copy(x *swept, records []record) error {
 	}
 	if rw.out == nil {
 		if err := rw.startOutput(); err != nil {
+			return err
+		}
+	}
+	if rw.out.pos > rw.out.limit/2 {
+		if err := rw.removed(); err != nil {
 			return err
 		}
 	}
@@ -433,7 +440,8 @@ func (rw *rewriter) moveOne(sg *segment, sp *space, x *swept) {
 // to them any more, so passing through every lock once is enough. To free the
 // pages of files takes time, in which the next output can be begun.
 func (rw *rewriter) remove(gone []*segment) error {
-	if err := rw.removed(); err != nil || len(gone) == 0 {
+	err := rw.removed() // of the ones before
+	if len(gone) == 0 {
 		return err
 	}
 	s := rw.s
@@ -450,7 +458,7 @@ func (rw *rewriter) remove(gone []*segment) error {
 		rw.result.BytesIn += sg.size.Load()
 	}
 	rw.removing.Go(func() { rw.removeErr = s.discard(gone) })
-	return nil
+	return err
 }
 
 // removed waits until what was to be removed is gone.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,7 +96,7 @@ func TestRewriteNeedsLittleSpace(t *testing.T) {
 	if len(r.Out) < 3 || calls < 5 {
 		t.Fatalf("%d outputs, %d calls of Throttle: too few to say anything", len(r.Out), calls)
 	}
-	// One output, and one input half copied, each with its hint.
+	// One output, one input half copied, each with its hint, and inputs that are just being unlinked.
 	if limit := before + 4*size; most > limit {
 		t.Errorf("the store was %d bytes long before the merge and up to %d meanwhile", before, most)
 	}
@@ -311,5 +312,38 @@ func TestRewriteMeetsDamagedHints(t *testing.T) {
 	}
 	if hints < 10 {
 		t.Errorf("only %d damaged hints were tried", hints)
+	}
+}
+
+// TestRemovalFails: a merge that cannot remove a file ends with an error when it next looks, and the store then has the segments
+// that the manifest has.
+func TestRemovalFails(t *testing.T) {
+	mem := vfs.NewMem()
+	fault := vfs.NewFault(mem)
+	o := &bitcask.Options{FS: fault, SegmentSize: 4 << 10}
+	s := open(t, "d", o)
+	const puts = 400
+	values := garbage(t, s, puts)
+	if err := s.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	waitHints(t, s, mem, true)
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "*.data", Err: syscall.EIO})
+	r, err := s.Rewrite(context.Background(), sealed(s), bitcask.RewriteOptions{})
+	if !errors.Is(err, syscall.EIO) || strings.Count(err.Error(), syscall.EIO.Error()) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	holds(t, s, values, puts)
+	is := sealed(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, "d", o)
+	if !slices.Equal(sealed(s), is) || !s.Recovery().Indexed {
+		t.Errorf("segments %v, reopened %v, with INDEX: %v", is, sealed(s), s.Recovery().Indexed)
+	}
+	holds(t, s, values, puts)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

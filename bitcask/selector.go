@@ -6,8 +6,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// selector finds what is live in the inputs of a rewrite, and reads and verifies it. It runs a
-// sweep ahead of the goroutine that copies: that is half of the work. That what it found live may
+// selector finds what is live in the inputs of a rewrite, and reads and verifies it, which is half
+// of the work. It runs a sweep ahead of the goroutine that copies. That what it found live may
 // be dead when it is copied is nothing new; moving the location decides.
 type selector struct {
 	s        *Store
