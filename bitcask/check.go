@@ -104,7 +104,7 @@ func (c *checker) segment(sg *segment) error {
 					c.found("I8", hintName(sg.id), 0, "", "closing: %v", err)
 				}
 			}()
-		case !isNotExist(err): // a missing hint is only made anew
+		case !isNotExist(err) && !errors.Is(err, ErrVersion): // which are only made anew
 			c.found("I8", hintName(sg.id), 0, "", "%v", err)
 		}
 	}

@@ -32,6 +32,7 @@ const (
 type batch struct {
 	sg      *segment
 	buf     []byte // what entries point into
+	keys    []byte // and this
 	entries []entry
 	hashes  []uint64
 	stops   []int // entries about namespaces
@@ -372,9 +373,9 @@ func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err err
 	}()
 	for last := uint64(0); ; {
 		b := f.batch(sg)
-		hs.buf = b.buf
+		hs.buf, hs.keys = b.buf, b.keys
 		entries, err := hs.next()
-		b.buf = hs.buf
+		b.buf, b.keys = hs.buf, hs.keys
 		if err == nil && len(entries) > 0 {
 			if entries[0].seq <= last {
 				err = errHint

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stavedb/stave/internal/vfs"
@@ -86,24 +87,26 @@ func FuzzFrame(f *testing.F) {
 // FuzzHintEntries reads the entries of a block: each is refused, or encodes to
 // what it was read from.
 func FuzzHintEntries(f *testing.F) {
-	f.Add([]byte("\x11\x01\x28\x25\x00\x01k"))
+	f.Add([]byte("\x11\x01\x28\x00\x01\x4a\x00k"))
+	f.Add([]byte("\x11\x01\x28\x00\x03\x4a\x00key\x91\x01\x03\x02z"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		bounded(t, len(b), func() {
-			var prev entry
+			var context hintContext
 			for len(b) > 0 {
-				e, n, ok := parseHintEntry(b, &prev)
+				writing := hintContext{context.seq, context.end, context.size, context.namespace, slices.Clone(context.key)}
+				reading := hintContext{context.seq, context.end, context.size, context.namespace, slices.Clone(context.key)}
+				e, n, ok := context.next(b)
 				if !ok {
 					return
 				}
-				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.inline) > n {
+				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.inline) > n+hintShared {
 					t.Fatalf("an entry of %d bytes of %d: %+v", n, len(b), e)
 				}
-				again, m, ok := parseHintEntry(appendHintEntry(nil, &prev, &e), &prev)
+				again, m, ok := reading.next(writing.append(nil, &e))
 				if !ok || m > n || !reflect.DeepEqual(again, e) {
 					t.Fatalf("%+v became %+v", e, again)
 				}
-				prev.seq, prev.at = e.seq, e.at
 				b = b[n:]
 			}
 		})

@@ -17,36 +17,94 @@ import (
 //	header: magic "STAVEHNT" | version u16 | flags u16 | id u32 | store id 16 |
 //	        data length u64 | min seq u64 | max seq u64 | records u64 | crc u32
 //	block:  crc u32 | size u32 (bit 31: last) | entries
-//	entry:  tag u8 | seq | offset | size | namespace | keyLen | elemLen* | inlineLen** | key | elem | inline
+//	entry:  tag u8 | seq | (gap | namespace | keyLen) | size | elemLen* | inlineLen** | shared | rest of key | elem | inline
 //
-// seq and offset are uvarint differences to the entry before (from 0 at the
-// start of each block); the other numbers are uvarints. * and **: only for the
-// kinds that have one. Flag 1, plain: all entries are strings and deadlines.
+// Most of it refers to the entry before, which at the start of each block is one of zeros with an empty
+// key: seq is the difference, size too, zigzag; gap is the number of bytes between the two, and
+// shared how many bytes, at most 63, the keys have in common at their beginning. If bit 7 of tag is set,
+// the gap is 0, namespace and keyLen are those before, and all three are left out. Numbers are
+// uvarints. * and **: only for the kinds that have one. Flag 1, plain: all entries are strings and deadlines.
 const (
 	hintMagic      = "STAVEHNT"
-	hintVersion    = 1
+	hintVersion    = 2
 	hintPlain      = 1
 	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4*8 + 4
 	hintBlockSize  = 256 << 10
 	hintBlockMax   = hintBlockSize + 4*(MaxKey+maxElementPart)
 	hintLast       = 1 << 31
+
+	hintLike   = 1 << 7 // of the tag
+	hintShared = 63     // so that keys in memory are no more than some 16 times the file
 )
 
-// parseHintEntry is the inverse of appendHintEntry.
-func parseHintEntry(b []byte, prev *entry) (e entry, n int, ok bool) {
+// hintContext is what an entry of a hint refers to.
+type hintContext struct {
+	seq       uint64
+	end, size uint32
+	namespace uint32
+	key       []byte // reused
+}
+
+// begin begins a block.
+func (c *hintContext) begin() { *c = hintContext{key: c.key[:0]} }
+
+// follow makes e, whose key is in c.key already, the entry before.
+func (c *hintContext) follow(e *entry) {
+	c.seq, c.end, c.size, c.namespace = e.seq, e.at+e.size, e.size, e.Namespace
+}
+
+// append appends an entry.
+func (c *hintContext) append(b []byte, e *entry) []byte {
+	tag, gap := tagOf(e.Kind, e.Type), e.at-c.end
+	like := gap == 0 && e.Namespace == c.namespace && len(e.Key) == len(c.key)
+	if like {
+		tag |= hintLike
+	}
+	b = binary.AppendUvarint(append(b, tag), e.seq-c.seq)
+	if !like {
+		b = binary.AppendUvarint(b, uint64(gap))
+		b = binary.AppendUvarint(b, uint64(e.Namespace))
+		b = binary.AppendUvarint(b, uint64(len(e.Key)))
+	}
+	b = binary.AppendVarint(b, int64(e.size)-int64(c.size))
+	if e.Kind.hasElement() {
+		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
+	}
+	if inlined(e.Kind, e.Type) {
+		b = binary.AppendUvarint(b, uint64(len(e.inline)))
+	}
+	shared := 0
+	for shared < min(len(e.Key), len(c.key), hintShared) && e.Key[shared] == c.key[shared] {
+		shared++
+	}
+	c.key = append(c.key[:shared], e.Key[shared:]...)
+	c.follow(e)
+	b = append(binary.AppendUvarint(b, uint64(shared)), e.Key[shared:]...)
+	return append(append(b, e.Elem...), e.inline...)
+}
+
+// next is the inverse of append: the entry that b begins with, and its length. Its key is valid until
+// the next one is taken.
+func (c *hintContext) next(b []byte) (e entry, n int, ok bool) {
 	if len(b) == 0 {
 		return e, 0, false
 	}
-	e.Kind, e.Type = splitTag(b[0])
-	if !validKind(e.Kind, e.Type) || e.Kind.follows() || b[0]&tagSequence != 0 {
+	e.Kind, e.Type = splitTag(b[0] &^ hintLike)
+	if !validKind(e.Kind, e.Type) || e.Kind.follows() {
 		return e, 0, false
 	}
 	r := varints{b: b, n: 1}
-	e.seq = prev.seq + r.next(1<<64-1)
-	e.at = prev.at + uint32(r.next(1<<32-1))
-	e.size = uint32(r.next(MaxCommit))
-	e.Namespace = uint32(r.next(1<<32 - 1))
-	key := int(r.next(MaxKey))
+	e.seq = c.seq + r.next(1<<64-1)
+	gap, key := uint64(0), len(c.key)
+	e.Namespace = c.namespace
+	if b[0]&hintLike == 0 {
+		gap = r.next(1<<32 - 1)
+		e.Namespace = uint32(r.next(1<<32 - 1))
+		key = int(r.next(MaxKey))
+	}
+	at := uint64(c.end) + gap
+	zigzag := r.next(2*MaxCommit + 1)
+	size := int64(c.size) + (int64(zigzag>>1) ^ -int64(zigzag&1))
 	elem, inline := 0, 0
 	if e.Kind.hasElement() {
 		elem = int(r.next(maxElementPart))
@@ -54,13 +112,18 @@ func parseHintEntry(b []byte, prev *entry) (e entry, n int, ok bool) {
 	if inlined(e.Kind, e.Type) {
 		inline = int(r.next(hintBlockSize))
 	}
-	if r.bad || e.seq < prev.seq || e.at < prev.at || len(b)-r.n < key+elem+inline {
+	shared := int(r.next(hintShared))
+	if r.bad || e.seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
+		shared > min(key, len(c.key)) || len(b)-r.n < key-shared+elem+inline {
 		return e, 0, false
 	}
-	e.Key = b[r.n : r.n+key]
-	e.Elem = b[r.n+key : r.n+key+elem]
-	e.inline = b[r.n+key+elem : r.n+key+elem+inline]
-	return e, r.n + key + elem + inline, true
+	e.at, e.size = uint32(at), uint32(size)
+	b = b[r.n:]
+	c.key = append(c.key[:shared], b[:key-shared]...)
+	e.Key, b = c.key, b[key-shared:]
+	e.Elem, e.inline = b[:elem], b[elem:][:inline]
+	c.follow(&e)
+	return e, r.n + key - shared + elem + inline, true
 }
 
 // info is what the manifest says of a sealed segment.
@@ -79,9 +142,11 @@ type hints struct {
 	size    int64
 	plain   bool // as the flag says
 	buf     []byte
+	keys    []byte // of entries
 	last    bool
 	limit   uint64 // data length of the segment
 	entries []entry
+	context hintContext
 }
 
 var errHint = errors.New("hint does not fit its segment or is damaged")
@@ -97,6 +162,9 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	if err == nil {
 		_, err = f.ReadAt(head, 0)
 	}
+	if err == nil && otherVersion(head, hintMagic, hintVersion) {
+		err = ErrVersion
+	}
 	plain := string(head) == string(encodeHintHeader(sg.store, sg.info(), hintPlain))
 	if err == nil && !plain && string(head) != string(encodeHintHeader(sg.store, sg.info(), 0)) {
 		err = errHint
@@ -107,7 +175,8 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, plain: plain, limit: uint64(sg.size.Load())}, nil
 }
 
-// next returns the entries of the next block, io.EOF at the end.
+// next returns the entries of the next block, io.EOF at the end. They are valid
+// until it is called again, unless buf and keys are replaced before.
 func (hs *hints) next() ([]entry, error) {
 	block, err := hs.nextBlock()
 	if err != nil {
@@ -153,15 +222,17 @@ func (hs *hints) nextBlock() ([]byte, error) {
 }
 
 func (hs *hints) parse(b []byte) ([]entry, error) {
-	hs.entries = hs.entries[:0]
-	var prev entry
+	hs.entries, hs.keys = hs.entries[:0], hs.keys[:0]
+	hs.context.begin()
 	for len(b) > 0 {
-		e, n, ok := parseHintEntry(b, &prev)
+		e, n, ok := hs.context.next(b)
 		if !ok || !hs.fits(&e) {
 			return nil, errHint
 		}
+		k := len(hs.keys)
+		hs.keys = append(hs.keys, e.Key...)
+		e.Key = hs.keys[k:len(hs.keys):len(hs.keys)]
 		hs.entries = append(hs.entries, e)
-		prev = e
 		b = b[n:]
 	}
 	return hs.entries, nil

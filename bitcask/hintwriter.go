@@ -20,14 +20,14 @@ const hintTemp = "HINT.new"
 // renamed, its directory synced, so that a hint never stands there half done.
 // A crash before the rename leaves a HINT.new that the next Open removes.
 type hintWriter struct {
-	fs    vfs.FS
-	dir   string
-	sg    *segment
-	file  vfs.File
-	pos   int64
-	block []byte
-	prev  entry
-	mixed bool // there are other entries than strings and deadlines
+	fs      vfs.FS
+	dir     string
+	sg      *segment
+	file    vfs.File
+	pos     int64
+	block   []byte
+	context hintContext
+	mixed   bool // there are other entries than strings and deadlines
 }
 
 // newHintWriter begins the hint of a segment, which need not be sealed yet.
@@ -52,11 +52,10 @@ func (w *hintWriter) add(e *entry) error {
 	}
 	if len(w.block) == 0 {
 		w.block = append(w.block, make([]byte, 8)...)
-		w.prev = entry{}
+		w.context.begin()
 	}
 	w.mixed = w.mixed || !e.Kind.plain()
-	w.block = appendHintEntry(w.block, &w.prev, e)
-	w.prev = entry{seq: e.seq, at: e.at}
+	w.block = w.context.append(w.block, e)
 	return nil
 }
 
@@ -152,23 +151,4 @@ func encodeHintHeader(store [16]byte, si sealedInfo, flags uint16) []byte {
 	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
 	b = binary.LittleEndian.AppendUint64(b, si.records)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-}
-
-// appendHintEntry appends e; prev is the entry before it in the block.
-func appendHintEntry(b []byte, prev, e *entry) []byte {
-	b = append(b, tagOf(e.Kind, e.Type))
-	b = binary.AppendUvarint(b, e.seq-prev.seq)
-	b = binary.AppendUvarint(b, uint64(e.at-prev.at))
-	b = binary.AppendUvarint(b, uint64(e.size))
-	b = binary.AppendUvarint(b, uint64(e.Namespace))
-	b = binary.AppendUvarint(b, uint64(len(e.Key)))
-	if e.Kind.hasElement() {
-		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
-	}
-	if inlined(e.Kind, e.Type) {
-		b = binary.AppendUvarint(b, uint64(len(e.inline)))
-	}
-	b = append(b, e.Key...)
-	b = append(b, e.Elem...)
-	return append(b, e.inline...)
 }

@@ -31,7 +31,7 @@ import (
 const (
 	indexTemp       = IndexFile + ".new"
 	indexMagic      = "STAVEIDX"
-	indexVersion    = 1
+	indexVersion    = 2
 	indexHeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 8 + 8 + 4 + 4
 	indexEndBytes   = 64
 )
@@ -101,6 +101,13 @@ func parseIndexHeader(b []byte, store [16]byte, seed keydir.Seed) (offset, lengt
 	offset, length = binary.LittleEndian.Uint64(b[48:]), binary.LittleEndian.Uint64(b[56:])
 	sum = binary.LittleEndian.Uint32(b[64:])
 	return offset, length, sum, slices.Equal(b, encodeIndexHeader(store, seed, offset, length, sum))
+}
+
+// otherVersion reports whether the head of an INDEX or of a hint is whole and of another version than this.
+func otherVersion(head []byte, magic string, version uint16) bool {
+	end := len(head) - 4
+	return string(head[:len(magic)]) == magic && binary.LittleEndian.Uint16(head[len(magic):]) != version &&
+		binary.LittleEndian.Uint32(head[end:]) == crc32.ChecksumIEEE(head[:end])
 }
 
 func (c *indexContents) encode() []byte {

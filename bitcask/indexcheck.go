@@ -30,6 +30,9 @@ func (c *checker) index() error {
 		return nil
 	}
 	fits, err := c.sections(f)
+	if errors.Is(err, ErrVersion) {
+		return f.Close()
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		c.found("I8", IndexFile, 0, "", "%v", err)
 		return nil

@@ -106,6 +106,9 @@ func (l *indexLoader) contents() (*indexContents, error) {
 	if _, err := l.file.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
+	if otherVersion(head, indexMagic, indexVersion) {
+		return nil, ErrVersion
+	}
 	at, length, sum, ok := parseIndexHeader(head, l.s.man.store, l.s.man.seed)
 	if !ok || at > l.size || length != l.size-at {
 		return nil, errIndex

@@ -19,14 +19,15 @@ type input struct {
 	number uint32
 
 	// What entries come from.
-	hint   *hints
-	block  []byte                // of the hint, not yet parsed
-	frames *frames               // in place of the hint
-	found  []entry               // of the frames, not yet taken
-	entry  entry                 // the one at hand
-	maxSeq uint64                // of the entries taken so far
-	unpaid int                   // bytes read of which read has not been told yet
-	read   func(bytes int) error // is told what has been read; its error ends it all
+	hint    *hints
+	block   []byte // of the hint, not yet parsed
+	context hintContext
+	frames  *frames               // in place of the hint
+	found   []entry               // of the frames, not yet taken
+	entry   entry                 // the one at hand
+	maxSeq  uint64                // of the entries taken so far
+	unpaid  int                   // bytes read of which read has not been told yet
+	read    func(bytes int) error // is told what has been read; its error ends it all
 
 	// What a survey found, of strings and deadlines.
 	asked    bool // whether to make one has been decided
@@ -98,10 +99,10 @@ func (in *input) nextHinted() error {
 		if in.block, err = in.hint.nextBlock(); err != nil {
 			return err
 		}
-		in.entry.seq, in.entry.at = 0, 0 // no entry before the first of a block
+		in.context.begin()
 		in.unpaid += len(in.block)
 	}
-	e, n, ok := parseHintEntry(in.block, &in.entry)
+	e, n, ok := in.context.next(in.block)
 	if !ok || e.seq <= in.maxSeq || !in.hint.fits(&e) {
 		return errHint
 	}

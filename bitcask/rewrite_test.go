@@ -76,7 +76,7 @@ func bytesIn(t *testing.T, fs vfs.FS, dir string) (total int64) {
 // A merge of many segments publishes one output after another and removes what
 // it has dealt with, so that it never needs much space.
 func TestRewriteNeedsLittleSpace(t *testing.T) {
-	const puts, size = 4000, 8 << 10
+	const puts, size = 6000, 8 << 10
 	fs := vfs.NewMem()
 	o := &bitcask.Options{FS: fs, SegmentSize: size}
 	s := open(t, "d", o)

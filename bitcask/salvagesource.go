@@ -50,7 +50,7 @@ func (src *salvageSource) useHint() error {
 		}
 		err = errors.Join(err, hs.close())
 	}
-	if errors.Is(err, errHint) || isNotExist(err) || errors.Is(err, io.EOF) {
+	if errors.Is(err, errHint) || errors.Is(err, ErrVersion) || isNotExist(err) || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err

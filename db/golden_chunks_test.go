@@ -26,6 +26,18 @@ var goldenV1b = golden{
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},
 }
 
+// goldenV1c is the same with INDEX and hints of version 2. It is made by
+// go test ./db -run 'TestGoldenCompact$' -update
+var goldenV1c = golden{
+	dir: "testdata/golden-v1c", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
+	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true,
+}
+
+func TestGoldenCompact(t *testing.T) {
+	goldenV1c.test(t)
+	goldenV1c.wantRecords(t)
+}
+
 func TestGoldenChunksAndFields(t *testing.T) {
 	goldenV1b.test(t)
 	goldenV1b.wantRecords(t)

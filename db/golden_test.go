@@ -34,6 +34,8 @@ type golden struct {
 	// active segment.
 	last  func(t *testing.T, s *db.Store)
 	files []string // that it must have
+	// indexed: its INDEX is of the version that is written now, and so are its hints.
+	indexed bool
 }
 
 // TestGolden opens the store that version 1 of the format began with.
@@ -76,6 +78,9 @@ func (g golden) test(t *testing.T) {
 			must(t, prepare(dir, o))
 			s, err := db.Open(dir, o)
 			must(t, err)
+			if r := s.Log().Recovery(); name == "as it is" && (r.Indexed != g.indexed || !g.indexed && r.Replayed == 0) {
+				t.Errorf("%+v; want the INDEX used: %v", r, g.indexed)
+			}
 			wantDump(t, s, string(dump))
 			if o.ReadOnly {
 				must(t, s.Close())

@@ -6,16 +6,18 @@ import "encoding/binary"
 // in memory: loading lays it out anew, densely, and finds every inconsistency by doing so. Integers are little-endian,
 // lengths of names uvarints.
 //
-//	dump:     items, in ascending order of hash
-//	item:     | slot 8 | location 8 |                                                     string, deadline
-//	          | slot 8 | location of the meta records 8 | elements 4 | key length 2 | key | element ...   collections
-//	          | slot 8, of a string | zero 8 | location of the meta records 8 ... |                   chunks, on as collections
+//	dump:     | stripe 1 | item, item ... |, in ascending order of hash; no bytes at all if there is no item
+//	item:     | slot | place |                                                                  string, deadline
+//	          | slot | place of the meta records | elements 4 | key length 2 | key | element ...   collections
+//	slot:     1 to 8 bytes, the fewest possible: bits 0-2 how many, less one; 3-5 the type, 0 for chunks; 6 same;
+//	          7 on the difference to the hash before, without its low three bits, or to the stripe's lowest
+//	place:    | segment uvarint | offset 4 | class of the size 1 |, without the class if the slot says that it is the same as before
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
 //	          | length | name | location 8 | score 8 |   sorted set; in that order too
 //	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
 //
-// The slot is the hash with the type in its low three bits. Several items of one hash, type and key are one
-// collection: each goes on where the one before ended.
+// Several items of one hash, type and key are one collection: each goes on where the one before ended. Where there is no
+// meta record, its place is all zeros.
 
 // Dump dumps one stripe of a directory, in pieces, so that nobody holds its lock for long.
 //
@@ -28,6 +30,7 @@ type Dump struct {
 	from   uint64 // hash of the next slot
 	ended  bool   // no slots are left
 	big    []bigDump
+	items  itemContext
 }
 
 // bigDump is a family whose elements are still to come, behind the one named here.
@@ -42,7 +45,7 @@ type bigDump struct {
 
 // Dump returns a dump of a stripe that has not begun.
 func (d *Directory) Dump(stripe int) Dump {
-	return Dump{dir: d, stripe: stripe, from: uint64(stripe) << (64 - stripeBits)}
+	return Dump{dir: d, stripe: stripe, from: uint64(stripe) << (64 - stripeBits), items: itemContext{stripe: stripe}}
 }
 
 // Done reports whether nothing is left to append.
@@ -81,21 +84,15 @@ func (c *Dump) appendSlots(b []byte, limit int) []byte {
 			b = c.appendFamily(b, h, Family{fs: &r.families, id: uint32(loc)})
 			return true
 		}
-		b = binary.LittleEndian.AppendUint64(b, word)
-		b = binary.LittleEndian.AppendUint64(b, loc)
+		b = c.items.append(b, h, s.Type, s.Loc)
 		return true
 	})
 	return b
 }
 
 // appendItem appends the item of a family without elements, to be counted later by count.
-func appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
-	word, _ := pack(h, Slot{Type: t})
-	b = binary.LittleEndian.AppendUint64(b, word)
-	if t == Chunks {
-		b = binary.LittleEndian.AppendUint64(b, 0)
-	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(meta))
+func (c *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
+	b = c.items.append(b, h, t, meta)
 	count = len(b)
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(key)))
@@ -105,12 +102,12 @@ func appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, cou
 // appendFamily appends a small family, or the item of a big one whose elements come later.
 func (c *Dump) appendFamily(b []byte, h uint64, f Family) []byte {
 	if g := f.fs.big(f.id); g != nil {
-		b, _ = appendItem(b, h, g.typ, g.meta, g.key)
+		b, _ = c.appendItem(b, h, g.typ, g.meta, g.key)
 		c.big = append(c.big, bigDump{h: h, typ: g.typ, key: g.key})
 		return b
 	}
 	s := f.fs.small(f.id)
-	b, count := appendItem(b, h, s.typ(), s.meta(), view(s.key()))
+	b, count := c.appendItem(b, h, s.typ(), s.meta(), view(s.key()))
 	n := s.n()
 	switch {
 	case !s.typ().Indexed():
@@ -149,7 +146,7 @@ func (c *Dump) appendBig(b []byte, limit int) []byte {
 	}
 	var count, n int
 	var more bool
-	b, count = appendItem(b, p.h, p.typ, f.Meta(), p.key)
+	b, count = c.appendItem(b, p.h, p.typ, f.Meta(), p.key)
 	if p.typ.Indexed() {
 		b, n, more = p.appendIndexes(b, f)
 	} else {

@@ -51,40 +51,25 @@ type rankedName struct {
 func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	r := newRegion(d)
 	l.slots, l.families = l.slots[:0], l.families[:0]
+	items := itemContext{stripe: stripe}
 	var last uint64
 	for b := dump; len(b) > 0; {
-		if len(b) < slotBytes {
+		h, t, loc, rest, ok := items.next(b)
+		if !ok || h != last && !l.finish(r, last) {
 			return ErrDump
 		}
-		word, loc := binary.LittleEndian.Uint64(b), Loc(binary.LittleEndian.Uint64(b[8:]))
-		b = b[slotBytes:]
-		if StripeOf(word) != stripe || word>>3 < last>>3 {
-			return ErrDump
-		}
-		if word>>3 != last>>3 && !l.finish(r, last) {
-			return ErrDump
-		}
-		same := len(l.slots) > 0 && word>>3 == last>>3
-		last = word
-		t := Type(word & typeMask)
-		switch {
-		case t == String && loc == 0:
-			if len(b) < 8 {
-				return ErrDump
-			}
-			var ok bool
-			if b, ok = l.state(Chunks, Loc(binary.LittleEndian.Uint64(b)), b[8:]); !ok {
-				return ErrDump
-			}
+		b = rest
+		same := len(l.slots) > 0 && h == last
+		last = h
+		switch word, place := pack(h, Slot{t, loc}); {
 		case t.family():
-			var ok bool
 			if b, ok = l.state(t, loc, b); !ok {
 				return ErrDump
 			}
-		case t == None || isChunks(word, uint64(loc)) || !l.See(loc):
+		case isChunks(word, place) || !l.See(loc):
 			return ErrDump
 		default:
-			l.slots = append(l.slots, word, uint64(loc))
+			l.slots = append(l.slots, word, place)
 			d.count(t, 1)
 			if same {
 				l.sink()

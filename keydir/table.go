@@ -9,7 +9,8 @@ import (
 // A slot is two words: the hash with the Type in its low three bits, and the
 // location. A hash word of zero is an empty slot, for no slot has type None.
 const (
-	typeMask  = 7
+	typeBits  = 3
+	typeMask  = 1<<typeBits - 1
 	slotWords = 2
 	slotBytes = 8 * slotWords
 
