@@ -24,6 +24,21 @@ func SurveyingLittle(o RewriteOptions) RewriteOptions {
 	return o
 }
 
+// HintBlocks returns how many blocks the hint of a segment has.
+func (s *Store) HintBlocks(id uint32) (n int, err error) {
+	hs, err := openHint(s.opts.FS, s.dir, s.segments.Load().find(id))
+	if err != nil {
+		return 0, err
+	}
+	for ; err == nil; n++ {
+		_, err = hs.next()
+	}
+	if err != io.EOF {
+		return 0, err
+	}
+	return n - 1, hs.close()
+}
+
 // RewriteHint makes the hint of a segment anew without its i-th entry.
 func (s *Store) RewriteHint(id uint32, i int) error {
 	sg := s.segments.Load().find(id)

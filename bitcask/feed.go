@@ -402,9 +402,12 @@ func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err err
 	}
 }
 
-// hintFailed removes a hint that is no good.
+// hintFailed removes a hint that is no good. One of another version stays until the new one takes its name.
 func (f *feed) hintFailed(sg *segment, err error) {
-	if !isNotExist(err) {
+	switch {
+	case errors.Is(err, ErrVersion):
+		f.s.opts.Logger.Info("hint not used", "file", hintName(sg.id), "err", err)
+	case !isNotExist(err):
 		f.s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
 		f.s.removeHint(sg)
 	}

@@ -89,6 +89,7 @@ func FuzzFrame(f *testing.F) {
 func FuzzHintEntries(f *testing.F) {
 	f.Add([]byte("\x11\x01\x28\x00\x01\x4a\x00k"))
 	f.Add([]byte("\x11\x01\x28\x00\x03\x4a\x00key\x91\x01\x03\x02z"))
+	f.Add(append(append([]byte("\x11\x01\x28\x00\x64\x4a\x00"), make([]byte, 100)...), "\x91\x01\x00\x64"...)) // too much in common
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		bounded(t, len(b), func() {

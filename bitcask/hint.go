@@ -30,6 +30,7 @@ const (
 	hintPlain      = 1
 	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4*8 + 4
 	hintBlockSize  = 256 << 10
+	hintBlockCount = 8 << 10 // entries: in memory each is a hundred bytes
 	hintBlockMax   = hintBlockSize + 4*(MaxKey+maxElementPart)
 	hintLast       = 1 << 31
 
@@ -113,7 +114,7 @@ func (c *hintContext) next(b []byte) (e entry, n int, ok bool) {
 		inline = int(r.next(hintBlockSize))
 	}
 	shared := int(r.next(hintShared))
-	if r.bad || e.seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
+	if r.bad || shared > hintShared || e.seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
 		shared > min(key, len(c.key)) || len(b)-r.n < key-shared+elem+inline {
 		return e, 0, false
 	}

@@ -28,6 +28,9 @@ func TestHintGoodInPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitHints(t, s, fs, true)
+	if n, err := s.HintBlocks(sealed(s)[0]); err != nil || n < 3 {
+		t.Fatalf("%d blocks, %v", n, err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +64,15 @@ func TestHintGoodInPart(t *testing.T) {
 		}
 		check(t, s)
 		waitHints(t, s, fs, true) // it is made anew
+		if part == 0.999 {
+			if err := rewriteAll(s); err != nil {
+				t.Fatal(err)
+			}
+			check(t, s)
+			if n := s.Len(0); n != keys {
+				t.Errorf("after a merge: %d keys", n)
+			}
+		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,7 @@ type hintWriter struct {
 	file    vfs.File
 	pos     int64
 	block   []byte
+	count   int // entries in block
 	context hintContext
 	mixed   bool // there are other entries than strings and deadlines
 }
@@ -45,7 +46,7 @@ func newHintWriter(fsys vfs.FS, dir string, sg *segment) (*hintWriter, error) {
 
 // add appends an entry. Entries come in the order of the segment.
 func (w *hintWriter) add(e *entry) error {
-	if len(w.block) >= hintBlockSize {
+	if len(w.block) >= hintBlockSize || w.count == hintBlockCount {
 		if err := w.flush(false); err != nil {
 			return err
 		}
@@ -53,8 +54,10 @@ func (w *hintWriter) add(e *entry) error {
 	if len(w.block) == 0 {
 		w.block = append(w.block, make([]byte, 8)...)
 		w.context.begin()
+		w.count = 0
 	}
 	w.mixed = w.mixed || !e.Kind.plain()
+	w.count++
 	w.block = w.context.append(w.block, e)
 	return nil
 }

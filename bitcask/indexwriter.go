@@ -78,13 +78,13 @@ func (s *Store) indexIfDue() (more bool) {
 	return true
 }
 
-// indexSize estimates the length of an INDEX written now.
+// indexSize estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an element 24 and 19.
 func (s *Store) indexSize() int64 {
 	var n int64
 	for _, sp := range s.spaces.now.Load().byID {
 		n += sp.dir.Bytes()
 	}
-	return n
+	return n * 2 / 3
 }
 
 // SaveIndex writes the file INDEX now, so that the next Open need not replay

@@ -10,7 +10,7 @@ import (
 )
 
 // input is a segment that a merge reads: its entries from its hint, so that
-// dead records cost a look at 24 bytes and no more, or none at all where all are
+// dead records cost a look at some ten bytes and no more, or none at all where all are
 // dead, and the records worth copying from the data. Without a good hint the
 // entries come from the data too.
 type input struct {
@@ -132,7 +132,7 @@ func (in *input) nextScanned() error {
 
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
-	in.frames, in.found, in.live = nil, nil, live{}
+	in.frames, in.found, in.live, in.context = nil, nil, live{}, hintContext{}
 	in.records.buf, in.records.list = nil, nil
 	return in.closeHint()
 }

@@ -3,9 +3,12 @@ package db_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,4 +186,42 @@ func (g golden) wantRecords(t *testing.T) {
 			t.Errorf("no record is called %q", name)
 		}
 	}
+}
+
+// TestGoldenHintsOfBefore: hints of an older version stay until new ones take their names, so that whoever cannot open a store
+// now has what the older version needs.
+func TestGoldenHintsOfBefore(t *testing.T) {
+	hints := func(dir string) map[string]string {
+		t.Helper()
+		m := map[string]string{}
+		names, err := filepath.Glob(filepath.Join(dir, "*.hint"))
+		must(t, err)
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			must(t, err)
+			m[name] = string(b[8:10]) // the version
+		}
+		return m
+	}
+	dir := goldenV1b.copy(t)
+	name := filepath.Join(dir, "000000012.data")
+	sound, err := os.ReadFile(name)
+	must(t, err)
+	damaged := bytes.Clone(sound)
+	damaged[600] ^= 1
+	must(t, os.WriteFile(name, damaged, 0o600))
+	before := hints(dir)
+	if _, err := db.Open(dir, goldenV1b.options()); !errors.As(err, new(*bitcask.CorruptError)) {
+		t.Fatal(err)
+	}
+	if after := hints(dir); !maps.Equal(after, before) || len(before) == 0 {
+		t.Errorf("%q; before %q", after, before)
+	}
+	must(t, os.WriteFile(name, sound, 0o600))
+	s, err := db.Open(dir, goldenV1b.options())
+	must(t, err)
+	for made := false; !made; time.Sleep(time.Millisecond) {
+		made = !slices.Contains(slices.Collect(maps.Values(hints(dir))), "\x01\x00")
+	}
+	must(t, s.Close())
 }

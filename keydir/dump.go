@@ -10,7 +10,7 @@ import "encoding/binary"
 //	item:     | slot | place |                                                                  string, deadline
 //	          | slot | place of the meta records | elements 4 | key length 2 | key | element ...   collections
 //	slot:     1 to 8 bytes, the fewest possible: bits 0-2 how many, less one; 3-5 the type, 0 for chunks; 6 same;
-//	          7 on the difference to the hash before, without its low three bits, or to the stripe's lowest
+//	          7 on the difference to the hash before, both shifted right by three, or to the stripe's lowest
 //	place:    | segment uvarint | offset 4 | class of the size 1 |, without the class if the slot says that it is the same as before
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
 //	          | length | name | location 8 | score 8 |   sorted set; in that order too

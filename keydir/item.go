@@ -9,7 +9,7 @@ import (
 type itemContext struct {
 	stripe int
 	begun  bool
-	hash   uint64 // of the item before, without its low three bits
+	hash   uint64 // of the item before, shifted right by three
 	class  uint8  // of the place before
 }
 
