@@ -10,6 +10,7 @@ type itemContext struct {
 	stripe int
 	begun  bool
 	hash   uint64 // of the item before, shifted right by three
+	last   uint64 // of the stripe
 	class  uint8  // of the place before
 }
 
@@ -17,12 +18,14 @@ const (
 	itemSize = 1<<3 - 1 // bits of the slot: its length, less one
 	itemType = 3        // shift
 	itemSame = 1 << 6
-	itemHash = 7 // shift
+	itemHash = 7         // shift
+	itemMost = 8 + 4 + 8 // and no less than that is looked at
 )
 
 func (c *itemContext) begin() {
 	c.begun = true
 	c.hash = uint64(c.stripe) << (64 - stripeBits) >> typeBits
+	c.last = c.hash | (1<<(64-stripeBits-typeBits) - 1)
 }
 
 // append appends slot and place, behind the stripe if they are the first.
@@ -50,54 +53,61 @@ func (c *itemContext) append(b []byte, h uint64, t Type, loc Loc) []byte {
 	return b
 }
 
-// next takes slot and place, and returns what is behind them. Hashes ascend, within the stripe.
-func (c *itemContext) next(b []byte) (h uint64, t Type, loc Loc, rest []byte, ok bool) {
-	if !c.begun {
-		if len(b) < 2 || int(b[0]) != c.stripe {
-			return 0, 0, 0, nil, false
+// open takes the stripe from the beginning of a dump.
+func (c *itemContext) open(dump []byte) (items []byte, ok bool) {
+	c.begin()
+	if len(dump) == 0 {
+		return nil, true
+	}
+	return dump[1:], len(dump) > 1 && int(dump[0]) == c.stripe
+}
+
+// next takes slot and place, of n bytes; 0 if they are not what append writes. Hashes ascend, within the stripe.
+func (c *itemContext) next(b []byte) (h uint64, t Type, loc Loc, n int) {
+	if len(b) < itemMost {
+		var padded [itemMost]byte
+		copy(padded[:], b)
+		if h, t, loc, n = c.next(padded[:]); n > len(b) {
+			n = 0
 		}
-		c.begin()
-		b = b[1:]
+		return h, t, loc, n
 	}
-	n := int(b[0]&itemSize) + 1
-	if len(b) < n {
-		return 0, 0, 0, nil, false
-	}
-	var word uint64
-	if len(b) >= 8 {
-		word = binary.LittleEndian.Uint64(b) << (64 - 8*n) >> (64 - 8*n)
-	} else {
-		for i, x := range b[:n] {
-			word |= uint64(x) << (8 * i)
-		}
-	}
-	if n > 1 && b[n-1] == 0 {
-		return 0, 0, 0, nil, false
-	}
+	word := binary.LittleEndian.Uint64(b)
+	n = int(word&itemSize) + 1
+	word = word << (64 - 8*n) >> (64 - 8*n)
 	hash := c.hash + word>>itemHash
 	h, t = hash<<typeBits, Type(word>>itemType&typeMask)
-	if hash>>(64-typeBits) != 0 || StripeOf(h) != c.stripe {
-		return 0, 0, 0, nil, false
+	if word>>(8*n-8) == 0 && n > 1 || hash > c.last {
+		return 0, 0, 0, 0
 	}
-	b = b[n:]
-	segment, k := uvarint24(b)
-	if k == 0 || len(b) < k+4 {
-		return 0, 0, 0, nil, false
-	}
-	offset := binary.LittleEndian.Uint32(b[k:])
-	b = b[k+4:]
-	if word&itemSame == 0 {
-		if len(b) == 0 || b[0] == c.class {
-			return 0, 0, 0, nil, false
+	place := binary.LittleEndian.Uint64(b[n:])
+	segment := place & 0x7f
+	if place&0x80 == 0 {
+		place >>= 8
+		n++
+	} else {
+		long, k := uvarint24(b[n:])
+		if k == 0 {
+			return 0, 0, 0, 0
 		}
-		c.class = b[0]
-		b = b[1:]
+		segment = uint64(long)
+		n += k
+		place = binary.LittleEndian.Uint64(b[n:])
+	}
+	class := c.class
+	n += 4
+	if word&itemSame == 0 {
+		if class = uint8(place >> 32); class == c.class {
+			return 0, 0, 0, 0
+		}
+		c.class = class
+		n++
 	}
 	c.hash = hash
 	if t == None {
 		t = Chunks
 	}
-	return h, t, Loc(segment)<<40 | Loc(offset)<<8 | Loc(c.class), b, true
+	return h, t, Loc(segment<<40 | place&(1<<32-1)<<8 | uint64(class)), n
 }
 
 // uvarint24 reads a number of up to 24 bits in the fewest bytes possible; n is 0 if there is none.

@@ -37,21 +37,25 @@ func TestItems(t *testing.T) {
 		t.Errorf("%.1f bytes an item", each)
 	}
 	reading := itemContext{stripe: stripe}
-	rest := b
+	rest, ok := reading.open(b)
+	if !ok {
+		t.Fatal("not opened")
+	}
 	for i, want := range hashes {
-		h, typ, loc, next, ok := reading.next(rest)
-		if !ok || h != want || typ != types[i%len(types)] || loc != locs[i] {
-			t.Fatalf("item %d: %x %v %x, %v", i, h, typ, loc, ok)
+		h, typ, loc, n := reading.next(rest)
+		if n == 0 || h != want || typ != types[i%len(types)] || loc != locs[i] {
+			t.Fatalf("item %d: %x %v %x, %d", i, h, typ, loc, n)
 		}
-		rest = next
+		rest = rest[n:]
 	}
 	if len(rest) > 0 {
 		t.Errorf("%d bytes are left", len(rest))
 	}
 	for cut := range 20 {
 		reading := itemContext{stripe: stripe}
-		if _, _, _, _, ok := reading.next(b[:cut]); ok && cut < 8 {
-			t.Errorf("an item in %d bytes", cut)
+		rest, ok := reading.open(b[:cut])
+		if _, _, _, n := reading.next(rest); ok && n > 0 && (n >= cut || cut < 8) {
+			t.Errorf("an item of %d bytes in %d", n, cut)
 		}
 	}
 	for what, b := range map[string][]byte{
@@ -69,10 +73,11 @@ func TestItems(t *testing.T) {
 		"a segment that is cut": {stripe, 1 << 3, 0x81},
 	} {
 		reading := itemContext{stripe: stripe}
-		h, typ, loc, rest, ok := reading.next(b)
-		if good := what == "as it should be"; ok != good {
-			t.Errorf("%s: %x %v %x, %v", what, h, typ, loc, ok)
-		} else if good && (h != stripe<<56 || typ != String || loc != 1<<40|9 || len(rest) > 0) {
+		rest, ok := reading.open(b)
+		h, typ, loc, n := reading.next(rest)
+		if good := what == "as it should be"; (ok && n > 0) != good {
+			t.Errorf("%s: %x %v %x, %d", what, h, typ, loc, n)
+		} else if good && (h != stripe<<56 || typ != String || loc != 1<<40|9 || n != len(rest)) {
 			t.Errorf("%x %v %x", h, typ, loc)
 		}
 	}

@@ -52,13 +52,17 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	r := newRegion(d)
 	l.slots, l.families = l.slots[:0], l.families[:0]
 	items := itemContext{stripe: stripe}
+	b, ok := items.open(dump)
+	if !ok {
+		return ErrDump
+	}
 	var last uint64
-	for b := dump; len(b) > 0; {
-		h, t, loc, rest, ok := items.next(b)
-		if !ok || h != last && !l.finish(r, last) {
+	for len(b) > 0 {
+		h, t, loc, n := items.next(b)
+		if n == 0 || h != last && !l.finish(r, last) {
 			return ErrDump
 		}
-		b = rest
+		b = b[n:]
 		same := len(l.slots) > 0 && h == last
 		last = h
 		switch word, place := pack(h, Slot{t, loc}); {
