@@ -30,26 +30,31 @@ func (s *Store) letGoFiles() {
 	if len(gone) == 0 {
 		return
 	}
-	if err := s.removeSegments(gone); err != nil {
+	if err := s.removeSegments(gone, func(int64) {}); err != nil {
 		s.opts.Logger.Warn("merged segments not removed", "err", err)
 	}
 }
 
-// discard closes and removes segments that are not listed any more, now or when nothing holds them.
-func (s *Store) discard(gone []*segment) error {
+// discard closes and removes segments that are not listed any more, now or when nothing holds them. freed is told the length of
+// each that is removed now.
+func (s *Store) discard(gone []*segment, freed func(bytes int64)) error {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	if s.pins.held {
 		s.pins.gone = append(s.pins.gone, gone...)
 		return nil
 	}
-	return s.removeSegments(gone)
+	return s.removeSegments(gone, freed)
 }
 
-func (s *Store) removeSegments(gone []*segment) error {
+func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
 	var errs []error
 	for _, sg := range gone {
-		errs = append(errs, sg.close(), s.removeSegment(sg))
+		err := errors.Join(sg.close(), s.removeSegment(sg))
+		if err == nil {
+			freed(sg.size.Load())
+		}
+		errs = append(errs, err)
 	}
 	errs = append(errs, s.opts.FS.SyncDir(s.dir))
 	return errors.Join(errs...)

@@ -23,9 +23,9 @@ import (
 // a higher sequence and wins, now and at the next Open.
 //
 // An output is published as soon as it is full, and the inputs that lie wholly
-// before its end are removed then, while the first half of the next one is
-// written: a merge of any size needs the space of one output more, up to half of
-// another until files are gone, and a little more where the sequences of its inputs overlap. An
+// before its end are removed then, while the next one is begun, of which no more
+// is written than has been freed: a merge of any size needs the space of one
+// output more, or a little more where the sequences of its inputs overlap. An
 // input that is left half copied says the same as before; records that stand in
 // two segments have the same sequence in both, and loading takes either.
 
@@ -124,8 +124,9 @@ type rewriter struct {
 	records []record     // of the entry being copied
 	result  RewriteResult
 
-	removing  sync.WaitGroup // of files, while the next output is begun
-	removeErr error          // once removing is done
+	freed     chan int64 // lengths of files that are being removed, each when it is gone; nil: none are
+	room      int64      // the sum of those that have gone
+	removeErr error      // once freed is closed
 }
 
 // maxMoves is how many entries an output takes at most: 32 MB are needed to
@@ -155,7 +156,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if rw.out != nil {
 		err = errors.Join(err, rw.out.abandon())
 	}
-	return rw.result, errors.Join(err, rw.removed(), rw.sel.in.close())
+	return rw.result, errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close())
 }
 
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
@@ -273,11 +274,6 @@ func (rw *rewriter) copy(x *swept, records []record) error {
 			return err
 		}
 	}
-	if rw.out.pos > rw.out.limit/2 {
-		if err := rw.removed(); err != nil {
-			return err
-		}
-	}
 	at, err := rw.out.begin(int(x.size), x.seq)
 	if err != nil {
 		return err
@@ -310,7 +306,7 @@ func (rw *rewriter) startOutput() error {
 	if err != nil {
 		return s.log.fail(err)
 	}
-	rw.out, err = newSegmentWriter(&s.opts, s.dir, s.man.store, id)
+	rw.out, err = newSegmentWriter(&s.opts, s.dir, s.man.store, id, rw.removed)
 	return err
 }
 
@@ -440,7 +436,7 @@ func (rw *rewriter) moveOne(sg *segment, sp *space, x *swept) {
 // to them any more, so passing through every lock once is enough. To free the
 // pages of files takes time, in which the next output can be begun.
 func (rw *rewriter) remove(gone []*segment) error {
-	err := rw.removed() // of the ones before
+	err := rw.removed(math.MaxInt64) // the ones before
 	if len(gone) == 0 {
 		return err
 	}
@@ -457,14 +453,24 @@ func (rw *rewriter) remove(gone []*segment) error {
 		rw.result.In = append(rw.result.In, sg.id)
 		rw.result.BytesIn += sg.size.Load()
 	}
-	rw.removing.Go(func() { rw.removeErr = s.discard(gone) })
+	freed := make(chan int64, len(gone))
+	rw.freed, rw.room = freed, 0
+	go func() {
+		rw.removeErr = s.discard(gone, func(bytes int64) { freed <- bytes })
+		close(freed)
+	}()
 	return err
 }
 
-// removed waits until what was to be removed is gone.
-func (rw *rewriter) removed() error {
-	rw.removing.Wait()
-	err := rw.removeErr
-	rw.removeErr = nil
-	return err
+// removed waits until so many bytes have been freed, or all that is to be removed is gone.
+func (rw *rewriter) removed(bytes int64) error {
+	for rw.freed != nil && rw.room < bytes {
+		n, more := <-rw.freed
+		rw.room += n
+		if !more {
+			rw.freed = nil
+			return rw.removeErr
+		}
+	}
+	return nil
 }

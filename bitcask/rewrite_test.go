@@ -103,6 +103,59 @@ func TestRewriteNeedsLittleSpace(t *testing.T) {
 	holds(t, s, values, puts)
 }
 
+// TestSlowRemovalsTakeNoSpace: a merge begins the next output while files are removed, and writes no more of it than has been freed.
+func TestSlowRemovalsTakeNoSpace(t *testing.T) {
+	const size, keys = 1 << 20, 4 << 10
+	mem := vfs.NewMem()
+	fault := vfs.NewFault(mem)
+	o := &bitcask.Options{FS: fault, SegmentSize: size, NoHints: true}
+	s := open(t, "d", o)
+	values := map[string]string{}
+	for i := range keys { // all of it is live, so that nothing is gained
+		key := fmt.Sprint("key", i)
+		values[key] = strings.Repeat("v", 1<<10)
+		put(t, s, key, values[key])
+	}
+	if err := s.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	inputs := sealed(s)
+	length := func() (n int64) {
+		names, err := mem.List("d")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, name := range names {
+			if f, err := mem.Open("d/"+name, vfs.ReadOnly); err == nil { // it may have gone
+				bytes, _ := f.Size()
+				n += bytes
+				_ = f.Close()
+			}
+		}
+		return n
+	}
+	before, most, removals := length(), int64(0), 0
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "*.data", Sticky: true, Do: func(vfs.Event) {
+		removals++
+		time.Sleep(20 * time.Millisecond)
+		most = max(most, length())
+	}})
+	r, err := s.Rewrite(context.Background(), inputs, bitcask.RewriteOptions{})
+	if err != nil || len(r.In) != len(inputs) || len(r.Out) < 4 || removals != len(inputs) {
+		t.Fatalf("%+v after %d removals: %v", r, removals, err)
+	}
+	const little = 16 << 10
+	if most > before+size+little {
+		t.Errorf("the store was %d bytes long before the merge and up to %d meanwhile", before, most)
+	}
+	for key, value := range values {
+		want(t, s, key, value)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A merge that is cancelled at any place keeps what it has published; the rest
 // is as it was, also after a kill, and the next merge ends it.
 func TestCancelledRewrite(t *testing.T) {

@@ -19,11 +19,12 @@ type segmentWriter struct {
 	sg    *segment
 	hint  *hintWriter // nil: without
 	limit int64
-	pos   int64  // where frame will stand
-	begun int64  // the kernel has been asked to write what lies before this offset
-	frame []byte // header and records
-	sums  []byte // the checksums of the records in frame
-	base  uint64 // sequence of its first record
+	room  func(length int64) error // waits until there may be so many bytes of data
+	pos   int64                    // where frame will stand
+	begun int64                    // the kernel has been asked to write what lies before this offset
+	frame []byte                   // header and records
+	sums  []byte                   // the checksums of the records in frame
+	base  uint64                   // sequence of its first record
 	foot  footer
 }
 
@@ -40,15 +41,15 @@ const (
 )
 
 // newSegmentWriter makes the file of segment id. Neither its header nor its
-// name are durable yet.
-func newSegmentWriter(o *Options, dir string, store [16]byte, id uint32) (_ *segmentWriter, err error) {
+// name are durable yet. room is asked before anything more is written.
+func newSegmentWriter(o *Options, dir string, store [16]byte, id uint32, room func(length int64) error) (_ *segmentWriter, err error) {
 	fs := o.FS
 	f, err := fs.Open(filepath.Join(dir, dataName(id)), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
 	w := &segmentWriter{
-		fs: fs, dir: dir, limit: o.SegmentSize, pos: segmentHeaderSize,
+		fs: fs, dir: dir, limit: o.SegmentSize, room: room, pos: segmentHeaderSize,
 		sg:    newSegment(store, id, f),
 		frame: make([]byte, frameHeaderSize, rewriteFrame+64<<10),
 	}
@@ -130,6 +131,9 @@ func (w *segmentWriter) flush() error {
 }
 
 func (w *segmentWriter) write(b []byte) error {
+	if err := w.room(w.pos + int64(len(b))); err != nil {
+		return err
+	}
 	if _, err := w.sg.file.WriteAt(b, w.pos); err != nil {
 		return fmt.Errorf("%s: writing at %d: %w", w.sg.name, w.pos, err)
 	}
