@@ -37,11 +37,8 @@ func TestHintThatIsNotPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for fr := newFrames(sg); err == nil; { // io.EOF ends it
-			var entries []entry
-			if entries, err = fr.next(); len(entries) > 0 {
-				err = w.add(&entries[0])
-			}
+		if err := w.addAll(newFrames(sg), nil); err != nil {
+			t.Fatal(err)
 		}
 		w.mixed = !lie
 		if err := w.finish(); err != nil {

@@ -31,7 +31,7 @@ func (c *checker) index() error {
 	}
 	fits, err := c.sections(f)
 	if errors.Is(err, ErrVersion) {
-		return f.Close()
+		err = nil // and it does not fit
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		c.found("I8", IndexFile, 0, "", "%v", err)

@@ -112,11 +112,11 @@ func (b *bug) try(t *testing.T) time.Duration {
 	}
 	var took time.Duration
 	for i := range *times {
-		output, took1, err := b.run(t, binary)
+		output, once, err := b.run(t, binary)
 		if err != nil {
 			t.Fatalf("%s: time %d: %v\n%s", b.name, i+1, err, output)
 		}
-		took = max(took, took1)
+		took = max(took, once)
 	}
 	return took
 }
