@@ -70,7 +70,7 @@ func memoryOfKeys(c *child) error {
 func (c *child) recordMemory(part string) error {
 	runtime.GC()
 	var took []float64
-	for range 5 {
+	for range 21 {
 		begin := cpuTime()
 		runtime.GC()
 		took = append(took, float64(cpuTime()-begin))

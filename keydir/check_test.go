@@ -8,6 +8,7 @@ import (
 func (d *Directory) check() error {
 	var counts [8]int // slots by type
 	bytes := 0
+	pages := map[uintptr]bool{} // those of slabs that tables have
 	for s := range d.regions {
 		r := d.regions[s].Load()
 		if r == nil {
@@ -28,6 +29,14 @@ func (d *Directory) check() error {
 				return fmt.Errorf("stripe %d table %d: %w", s, i, err)
 			}
 			bytes += t.slots * slotBytes
+			for _, page := range t.pages {
+				if address := addressOf(page); len(page) == pageWords {
+					if pages[address] { // K9
+						return fmt.Errorf("stripe %d table %d: a page is in two tables", s, i)
+					}
+					pages[address] = true
+				}
+			}
 		}
 		if a := r.families.arena; a != nil {
 			if err := a.check(); err != nil {
@@ -45,6 +54,10 @@ func (d *Directory) check() error {
 			bytes += g.arena.held
 		}
 	}
+	if err := d.slabs.check(pages); err != nil {
+		return err
+	}
+	bytes += d.slabs.free * pageBytes
 	deadlines, expiring := counts[Deadline], counts[FieldDeadlines]
 	keys := -deadlines - expiring
 	for _, n := range counts {
@@ -56,6 +69,30 @@ func (d *Directory) check() error {
 	}
 	if int64(bytes) != d.Bytes() {
 		return fmt.Errorf("%d bytes counted as %d", bytes, d.Bytes())
+	}
+	return nil
+}
+
+func (s *slabs) check(taken map[uintptr]bool) error {
+	pages, free := 0, 0
+	for i, x := range s.all {
+		if i > 0 && addressOf(s.all[i-1].mem) >= addressOf(x.mem) {
+			return fmt.Errorf("slab %d is out of order", i)
+		}
+		if i < s.first && x.unused != 0 {
+			return fmt.Errorf("slab %d has room, the first is said to be %d", i, s.first)
+		}
+		for at := range x.pages() {
+			page := x.mem[at*pageWords:]
+			if unused := x.unused>>at&1 == 1; unused == taken[addressOf(page)] { // K9
+				return fmt.Errorf("slab %d page %d: unused %v, in a table %v", i, at, unused, !unused)
+			}
+		}
+		pages += x.pages()
+		free += x.free()
+	}
+	if pages != s.pages || free != s.free || pages-free != len(taken) {
+		return fmt.Errorf("%d pages, %d free and %d in tables, counted as %d and %d", pages, free, len(taken), s.pages, s.free)
 	}
 	return nil
 }

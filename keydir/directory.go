@@ -27,12 +27,15 @@ type Directory struct {
 	deadlines atomic.Int64
 	expiring  atomic.Int64 // families of FieldDeadlines
 	bytes     atomic.Int64
+	slabs     slabs
 	arenaMost int // chunks that one arena takes before its families are full
 }
 
 // NewDirectory returns an empty directory. Hashes handed to it are hashes under seed.
 func NewDirectory(seed Seed) *Directory {
-	return &Directory{hash: hasher{seed: seed, mask: ^uint64(0)}, arenaMost: maxChunks - spareChunks}
+	d := &Directory{hash: hasher{seed: seed, mask: ^uint64(0)}, arenaMost: maxChunks - spareChunks}
+	d.slabs.bytes = &d.bytes
+	return d
 }
 
 // Limit lowers how much memory one family, or the small families of one stripe, may

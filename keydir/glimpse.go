@@ -5,7 +5,7 @@ import "sync/atomic"
 // Looking without the stripe's lock. A region counts its changes: the version is odd
 // while slots are inserted, removed or moved. A search that saw the same even version
 // before and after saw what a holder of the lock would have seen. Words cannot tear,
-// and pages that a region gives up are never written again, so a search that is
+// and pages that a region gives up, to be written by another one perhaps, it gives up within a change. So a search that is
 // overtaken goes astray, finds that out and is made again.
 //
 // In terms of the Go memory model this is a race. It is not one for the machine where

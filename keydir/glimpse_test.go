@@ -52,7 +52,8 @@ func TestGlimpseSeesWhatFindSees(t *testing.T) {
 
 // One goroutine changes a stripe in every way while others look at it without a
 // lock: at keys that stay, at keys that are never there, and at keys that come, go
-// and move. Nobody may see a state from before the look began.
+// and move. Nobody may see a state from before the look began. Another stripe grows and
+// shrinks meanwhile, with pages that the first has given up.
 func TestGlimpseBesideChanges(t *testing.T) {
 	if underRace {
 		t.Skip("what glimpses do is a race by definition")
@@ -108,6 +109,17 @@ func TestGlimpseBesideChanges(t *testing.T) {
 			}
 		})
 	}
+	wait.Go(func() {
+		const other = stripe + 1
+		for !stop.Load() {
+			for i := range uint64(10_000) {
+				d.Insert(other<<56|i<<40, keydir.Slot{Type: keydir.String, Loc: ^keydir.Loc(0) >> 8})
+			}
+			for i := range uint64(10_000) {
+				d.Delete(other<<56|i<<40, keydir.Slot{Type: keydir.String, Loc: ^keydir.Loc(0) >> 8})
+			}
+		}
+	})
 	// A table of some thousand slots grows, is cut in two, shrinks and is joined.
 	end := time.Now().Add(time.Second)
 	for wave := 0; time.Now().Before(end) && !t.Failed(); wave++ {

@@ -460,7 +460,7 @@ func (r *region) fill(slots []uint64) {
 	}
 	r.tables = make([]*table, 1<<r.depth)
 	for i := range r.tables {
-		t := &table{extent: extent{skip: stripeBits + r.depth}, bytes: &r.dir.bytes}
+		t := &table{extent: extent{skip: stripeBits + r.depth}, slabs: &r.dir.slabs}
 		r.tables[i] = t
 		end := 0
 		for end < len(slots) && r.index(slots[end]) == i {

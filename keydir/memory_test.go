@@ -140,6 +140,57 @@ func TestMemoryShrinks(t *testing.T) {
 	}
 }
 
+// Slots that are deleted give their memory back, too, and what is left of the slabs is not spread over all of them.
+func TestMemoryOfSlotsShrinks(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector has memory of its own")
+	}
+	const n = 400_000
+	seed := keydir.Seed{1, 2}
+	before := heap()
+	d := keydir.NewDirectory(seed)
+	fillStrings(d, seed, n, func(int) {})
+	full := heap() - before
+	for i := range n {
+		if h := seed.Hash(fmt.Sprintf("%016d", i)); !d.Delete(h, keydir.Slot{Type: keydir.String, Loc: keydir.Loc(i + 1)}) {
+			t.Fatalf("key %d is not there", i)
+		}
+		switch left := n - i - 1; left {
+		case n / 2, n / 4, n / 16, 0:
+			check(t, d)
+			most := full*float64(left)/n*3 + 512<<10 // tables shrink when they are three eighths full, and an empty slab may be kept
+			if now := heap() - before; now > most || float64(d.Bytes()) > most {
+				t.Errorf("%d of %d slots take %.0f bytes of %.0f, %d by their own estimate", left, n, now, full, d.Bytes())
+			}
+		}
+	}
+	runtime.KeepAlive(d)
+}
+
+// TestFewSlabs: a million slots are a few hundred objects to the collector, not one for each page.
+func TestFewSlabs(t *testing.T) {
+	if underRace {
+		t.Skip("needs many slots, which takes long")
+	}
+	const n = 1_000_000
+	seed := keydir.Seed{3, 4}
+	before := objects()
+	d := keydir.NewDirectory(seed)
+	fillStrings(d, seed, n, func(int) {})
+	if n := objects() - before; n > 3000 {
+		t.Errorf("%d objects", n)
+	}
+	runtime.KeepAlive(d)
+}
+
+// objects returns how many the collector has left.
+func objects() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapObjects
+}
+
 // The collector has a handful of objects to look at, however many families there are.
 func TestFewObjects(t *testing.T) {
 	if underRace {
@@ -147,12 +198,6 @@ func TestFewObjects(t *testing.T) {
 	}
 	const families = 50_000
 	seed := keydir.Seed{3, 4}
-	objects := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapObjects
-	}
 	before := objects()
 	d := keydir.NewDirectory(seed)
 	fillMany(false)(d, seed, 10*families, func(int) {})

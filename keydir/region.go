@@ -30,7 +30,7 @@ type region struct {
 
 func newRegion(d *Directory) *region {
 	r := &region{dir: d}
-	r.tables = []*table{{extent: extent{skip: stripeBits}, bytes: &d.bytes}}
+	r.tables = []*table{{extent: extent{skip: stripeBits}, slabs: &d.slabs}}
 	r.families.init(d)
 	r.publish()
 	return r
@@ -81,8 +81,8 @@ func (r *region) split(i int) {
 	t.rehome(uint64(slots), slots)
 
 	half := extent{skip: t.skip + 1, homes: t.homes / 2}
-	right := &table{extent: half, bytes: t.bytes}
-	left := &table{extent: half, bytes: t.bytes}
+	right := &table{extent: half, slabs: t.slabs}
+	left := &table{extent: half, slabs: t.slabs}
 	mid := slots / 2
 	left.pages = t.pages[: mid>>pageShift : mid>>pageShift]
 	left.slots = mid
@@ -142,7 +142,7 @@ func (r *region) join(i int) {
 		if left.skip != right.skip || left.n+right.n > maxTableSlots/2 {
 			break
 		}
-		both := &table{extent: extent{skip: left.skip - 1}, bytes: left.bytes}
+		both := &table{extent: extent{skip: left.skip - 1}, slabs: left.slabs}
 		both.resize((left.n+right.n)*4/3 + 1)
 		both.load(right, both.load(left, 0))
 		left.truncate(0)

@@ -31,13 +31,13 @@ const (
 // and shrinking to the left. So both happen in place, page by page, and leave no
 // garbage: a store never holds a table twice while it loads.
 //
-// Slots lie in pages; only the last may be short. Entries that the homes have no
+// Slots lie in pages; only the last may be short, and the others are from slabs. Entries that the homes have no
 // room for overflow into the slots behind the last home.
 type table struct {
 	extent
 	n     int  // slots taken
 	grown bool // the extent has changed since the region published it
-	bytes *atomic.Int64
+	slabs *slabs
 }
 
 // extent is where the slots of a table are. A search needs nothing else, so a copy of
@@ -329,17 +329,25 @@ func (t *table) extend(slots int) {
 		last := len(t.pages) - 1
 		if last >= 0 && len(t.pages[last]) < pageSlots*slotWords { // a short page is replaced by a longer one
 			start := last * pageSlots
-			page := make([]uint64, min(slots-start, pageSlots)*slotWords)
+			page := t.newPage(slots - start)
 			copy(page, t.pages[last])
 			t.pages = append(slices.Clone(t.pages[:last]), page)
 			t.slots = start + len(page)/slotWords
 			continue
 		}
-		page := make([]uint64, min(slots-t.slots, pageSlots)*slotWords)
+		page := t.newPage(slots - t.slots)
 		t.pages = append(t.pages, page)
 		t.slots += len(page) / slotWords
 	}
-	t.bytes.Add(int64(t.slots-before) * slotBytes)
+	t.slabs.bytes.Add(int64(t.slots-before) * slotBytes)
+}
+
+// newPage returns a page of so many empty slots, or a full one.
+func (t *table) newPage(slots int) []uint64 {
+	if slots >= pageSlots {
+		return t.slabs.take()
+	}
+	return make([]uint64, slots*slotWords)
 }
 
 // truncate gives up the slots, all empty, behind that many.
@@ -348,16 +356,24 @@ func (t *table) truncate(slots int) {
 		t.extend(slots)
 		return
 	}
-	t.bytes.Add(int64(slots-t.slots) * slotBytes)
+	t.slabs.bytes.Add(int64(slots-t.slots) * slotBytes)
 	t.grown = true
 	full, rest := slots>>pageShift, slots&pageMask
-	pages := append([][]uint64(nil), t.pages[:full]...) // the longer list goes with its pages
+	old := t.pages
+	t.pages, t.slots = slices.Clone(old[:full]), slots // the longer list goes with its pages
 	if rest > 0 {
 		page := make([]uint64, rest*slotWords)
-		copy(page, t.pages[full])
-		pages = append(pages, page)
+		copy(page, old[full])
+		t.pages = append(t.pages, page)
 	}
-	t.pages, t.slots = pages, slots
+	for _, page := range old[full:] {
+		if len(page) == pageWords {
+			t.slabs.give(page)
+		}
+	}
+	for i, page := range t.pages[:full] {
+		t.pages[i] = t.slabs.lower(page)
+	}
 }
 
 // count counts the entries.
