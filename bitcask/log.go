@@ -60,10 +60,10 @@ type writeGroup struct {
 }
 
 const (
-	// spinLooks is how often a writer looks at a flag before it sleeps: for one
-	// or two microseconds, about the time of a write(2). To sleep and to be
-	// woken costs several times that.
-	spinLooks = 2000
+	// spinLooks is how often a writer looks at a flag before it sleeps: for three
+	// or four microseconds, a little more than a write(2) takes in a virtual
+	// machine. To sleep and to be woken costs several times that.
+	spinLooks = 10_000
 	// maxCombined is how many groups a writer writes for others before one of
 	// them has to.
 	maxCombined = 4

@@ -18,8 +18,9 @@ type Loader struct {
 	// See is told of every location. False refuses the dump.
 	See func(Loc) bool
 
-	slots    []uint64 // two words each, of the stripe
-	families []stated // of the hash at hand
+	slots    []uint64          // two words each, of the stripe
+	families []stated          // of the hash at hand
+	counts   [Chunks + 1]int64 // of the slots; the directory, which other loaders fill meanwhile, is told at the end
 	page     pageBuilder
 	ranked   []rankedName
 }
@@ -51,6 +52,7 @@ type rankedName struct {
 func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	r := newRegion(d)
 	l.slots, l.families = l.slots[:0], l.families[:0]
+	clear(l.counts[:])
 	items := itemContext{stripe: stripe}
 	b, ok := items.open(dump)
 	if !ok {
@@ -74,7 +76,7 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 			return ErrDump
 		default:
 			l.slots = append(l.slots, word, place)
-			d.count(t, 1)
+			l.counts[t]++
 			if same {
 				l.sink()
 			}
@@ -82,6 +84,9 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	}
 	if !l.finish(r, last) {
 		return ErrDump
+	}
+	for t, n := range l.counts {
+		d.count(Type(t), n)
 	}
 	r.fill(l.slots)
 	r.publish()
@@ -194,7 +199,7 @@ func (l *Loader) finish(r *region, word uint64) bool {
 		}
 		slot, place := pack(word, Slot{s.typ, Loc(id)})
 		l.slots = append(l.slots, slot, place)
-		r.dir.count(s.typ, 1)
+		l.counts[s.typ]++
 	}
 	clear(l.families)
 	l.families = l.families[:0]
