@@ -126,8 +126,13 @@ func (b bitcaskKV) remove(key string) error {
 	return err
 }
 
-func (b bitcaskKV) merge() error {
-	_, err := merge.New(b.s, merge.Policy{}, nil).Run(context.Background(), merge.RunOptions{All: true, Unlimited: true})
+func (b bitcaskKV) merge() error { return b.mergeWith(merge.RunOptions{All: true, Unlimited: true}) }
+
+// mergePaced merges at the rate of the background.
+func mergePaced(s kv) error { return s.(bitcaskKV).mergeWith(merge.RunOptions{All: true}) }
+
+func (b bitcaskKV) mergeWith(o merge.RunOptions) error {
+	_, err := merge.New(b.s, merge.Policy{}, nil).Run(context.Background(), o)
 	return err
 }
 

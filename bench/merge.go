@@ -85,28 +85,32 @@ func (c *child) recordSize(part string) error {
 // mergeBusy times single gets and puts, alternating, by one client: first while
 // nothing else runs, then beside a thread that only computes (what that does to
 // a client is the machine's doing, not the merge's), then while a merge runs.
-func mergeBusy(c *child) error {
-	return c.withGarbage(bitcask.SyncInterval, func(s kv) error {
-		if err := c.profiled("idle", func() error { return c.client(s, "idle", after(2*time.Second)) }); err != nil {
-			return err
-		}
-		if err := c.besideComputing(s); err != nil {
-			return err
-		}
-		return c.profiled("merging", func() error {
-			var err error
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				begin := time.Now()
-				err = s.merge()
-				c.record("took", float64(time.Since(begin)))
-			}()
-			cerr := c.client(s, "merging", done)
-			<-done
-			return errors.Join(err, cerr)
+func mergeBusy(merge func(s kv) error) func(c *child) error {
+	return func(c *child) error {
+		return c.withGarbage(bitcask.SyncInterval, func(s kv) error {
+			if err := c.profiled("idle", func() error { return c.client(s, "idle", after(2*time.Second)) }); err != nil {
+				return err
+			}
+			if err := c.besideComputing(s); err != nil {
+				return err
+			}
+			return c.profiled("merging", func() error { return c.besideMerge(s, merge) })
 		})
-	})
+	}
+}
+
+func (c *child) besideMerge(s kv, merge func(s kv) error) error {
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		begin := time.Now()
+		err = merge(s)
+		c.record("took", float64(time.Since(begin)))
+	}()
+	cerr := c.client(s, "merging", done)
+	<-done
+	return errors.Join(err, cerr)
 }
 
 func (c *child) besideComputing(s kv) error {

@@ -44,7 +44,8 @@ var ownTables = []table{
 			fig(octets, "merge/alone/bitcask/after-each"), fig(octets, "merge/alone/bitcask/after-other-each"), fig(octets, "merge/alone/bitcask/after-total-each"),
 		}, target: "<= 184 B", met: atMost(184)},
 	}},
-	{"one client", []string{"idle", "beside a busy thread", "beside a merge", "merge / idle"}, latencyRows()},
+	{"one client, a merge at full speed", []string{"idle", "beside a busy thread", "beside a merge", "merge / idle"}, latencyRows("busy")},
+	{"one client, a merge in the background", []string{"idle", "beside a busy thread", "beside a merge", "merge / idle"}, latencyRows("paced")},
 	{"memory, each entry", []string{"heap", "RSS, after opening", "RSS, after loading"}, []row{
 		memoryRow("string, 16-byte key", "string", 24), memoryRow("set member, 10 bytes", "set", 28),
 		memoryRow("hash field, 10 bytes, one big hash", "hash", 28), memoryRow("hash field in 10-field hashes", "hash10", 40),
@@ -86,11 +87,12 @@ func both(label, group, part, target string, met func(float64) bool) row {
 	return r
 }
 
-func latencyRows() []row {
+func latencyRows(how string) []row {
+	merge := "merge/" + how + "/bitcask/"
 	var rows []row
 	for _, op := range []string{"get", "put"} {
 		for _, q := range quantiles {
-			at := func(part string) string { return "merge/busy/bitcask/" + part + "-" + op + "-" + q.name }
+			at := func(part string) string { return merge + part + "-" + op + "-" + q.name }
 			idle, merging := at("idle"), at("merging")
 			r := row{label: op + " " + q.name, cells: []cell{
 				fig(micros, idle), fig(micros, at("computing")), fig(micros, merging),
@@ -103,7 +105,7 @@ func latencyRows() []row {
 		}
 	}
 	return append(rows, row{label: "time of the merge meanwhile", cells: []cell{
-		{}, {}, fig(millis, "merge/busy/bitcask/took"), {},
+		{}, {}, fig(millis, merge+"took"), {},
 	}})
 }
 

@@ -36,7 +36,8 @@ var workloads = slices.Concat(
 	eachEngine("merge/alone", "merge of a store of which 75 % is garbage; bytes on disk afterwards", 1, mergeAlone),
 	eachEngine("memory/kv", "key of 16 bytes with a value of 128", 3, memoryOfKeys),
 	[]workload{
-		{"merge/busy/bitcask", "gets and puts, idle and while such a merge runs", 1, withEngine(engineNamed("bitcask"), mergeBusy)},
+		{"merge/busy/bitcask", "gets and puts, idle and while such a merge runs", 1, withEngine(engineNamed("bitcask"), mergeBusy(kv.merge))},
+		{"merge/paced/bitcask", "the same while one runs at the rate that it has in the background", 1, withEngine(engineNamed("bitcask"), mergeBusy(mergePaced))},
 		{"memory/string", "string with a 16-byte key", 4, memory(loadStrings)},
 		{"memory/set", "member of 10 bytes of one set", 4, memory(loadSet)},
 		{"memory/hash", "field of 10 bytes of one hash", 4, memory(loadHash)},
