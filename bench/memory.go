@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
@@ -68,6 +69,7 @@ func memoryOfKeys(c *child) error {
 // recordMemory records what the process holds after garbage has been collected
 // and freed pages have gone back, and the CPU time of a collection.
 func (c *child) recordMemory(part string) error {
+	waitIdle()
 	runtime.GC()
 	var took []float64
 	for range 21 {
@@ -84,6 +86,19 @@ func (c *child) recordMemory(part string) error {
 	c.record(part+"-heap", float64(m.HeapAlloc))
 	c.record(part+"-gc", median(took))
 	return err
+}
+
+// waitIdle waits until the store has done its work in the background, hints and INDEX of what was loaded: its processor
+// time would be taken for the collector's.
+func waitIdle() {
+	const look = 200 * time.Millisecond
+	for range 50 {
+		begin := cpuTime()
+		time.Sleep(look)
+		if cpuTime()-begin < look/50 {
+			return
+		}
+	}
 }
 
 // anonymousRSS is the resident memory of the process that no file backs. The
