@@ -12,7 +12,7 @@ import (
 // commitLog appends commits to the active segment and makes them durable.
 //
 // A lone writer encodes, writes and returns: no hand-off. A writer that finds
-// another one writing looks on for about the time of a write and then has its
+// another one writing looks on for the time of a few and then has its
 // turn; if that took longer it queues its frame behind and sleeps, and whoever
 // wrote last writes the whole queue with one write. Those who wait for a disk
 // wait in groups of their own (sync.go).
@@ -60,9 +60,9 @@ type writeGroup struct {
 }
 
 const (
-	// spinLooks is how often a writer looks at a flag before it sleeps: for three
-	// or four microseconds, a little more than a write(2) takes in a virtual
-	// machine. To sleep and to be woken costs several times that.
+	// spinLooks is how often a writer looks at a flag before it sleeps: for five to
+	// ten microseconds, a few times that of a write(2) in a virtual machine. To sleep
+	// and to be woken costs more.
 	spinLooks = 10_000
 	// maxCombined is how many groups a writer writes for others before one of
 	// them has to.

@@ -14,11 +14,11 @@
 // is made of pages of bytes. Tables, blocks and pages grow and shrink in place or reuse
 // memory, so that loading leaves little for the collector and deleting gives back.
 //
-// Invariants of the memory are numbered K1 to K8 where they hold; the tests verify them all.
+// Invariants of the memory are numbered K1 to K9 where they hold; the tests verify them all.
 //
 // # Concurrency
 //
-// The package has no locks, no goroutines and no clock. A key, with all that is known of
+// The package has no goroutines, no clock, and one lock, around the memory that the tables of all stripes are made of. A key, with all that is known of
 // it, belongs to the stripe of its hash, see [StripeOf]. Callers hold a lock for each stripe: shared to
 // read, exclusive to change. Reads change nothing at all, so any number may run at a time.
 // The counters Len, LenDeadlines, LenFieldDeadlines and Bytes may be read without a lock, and [Directory.Glimpse]

@@ -4,9 +4,11 @@ import "sync/atomic"
 
 // Looking without the stripe's lock. A region counts its changes: the version is odd
 // while slots are inserted, removed or moved. A search that saw the same even version
-// before and after saw what a holder of the lock would have seen. Words cannot tear,
-// and pages that a region gives up, to be written by another one perhaps, it gives up within a change. So a search that is
-// overtaken goes astray, finds that out and is made again.
+// before and after saw what a holder of the lock would have seen. Words cannot tear. Pages
+// that a region gives up may be another one's at once; it gives them up within a change,
+// so whoever has read what the other wrote finds the version changed: it was, before the
+// page went through the lock of the slabs. So a search that is overtaken goes astray, finds
+// that out and is made again.
 //
 // In terms of the Go memory model this is a race. It is not one for the machine where
 // a load of an aligned 64-bit word is one load, copy moves whole words (the garbage

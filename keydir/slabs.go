@@ -50,7 +50,8 @@ func (s *slabs) take() []uint64 {
 	if s.free == 0 {
 		s.grow()
 	}
-	page := s.claim(s.lowest())
+	s.advance(len(s.all))
+	page := s.claim(s.first)
 	s.mu.Unlock()
 	clear(page)
 	return page
@@ -58,7 +59,7 @@ func (s *slabs) take() []uint64 {
 
 // grow adds a slab.
 func (s *slabs) grow() {
-	n := min(max(s.pages/16, minSlab), maxSlab)
+	n := min(max(s.pages/16, minSlab), maxSlab) &^ 1 // the runtime rounds up to 8 KiB
 	x := &slab{mem: make([]uint64, n*pageWords), unused: 1<<n - 1}
 	i, _ := s.find(x.mem)
 	s.all = slices.Insert(s.all, i, x)
@@ -84,12 +85,11 @@ func (s *slabs) gain(pages int) {
 	s.bytes.Add(int64(pages) * pageBytes)
 }
 
-// lowest returns the index of the first slab that has room. There is one.
-func (s *slabs) lowest() int {
-	for s.all[s.first].unused == 0 {
+// advance moves first on, past slabs without room, to an index at most.
+func (s *slabs) advance(to int) {
+	for s.first < to && s.all[s.first].unused == 0 {
 		s.first++
 	}
-	return s.first
 }
 
 func (s *slabs) claim(i int) []uint64 {
@@ -127,7 +127,7 @@ func (s *slabs) give(page []uint64) {
 func (s *slabs) lower(page []uint64) []uint64 {
 	s.mu.Lock()
 	i, _ := s.find(page)
-	if s.free == 0 || s.lowest() >= i {
+	if s.advance(i); s.first >= i {
 		s.mu.Unlock()
 		return page
 	}

@@ -41,8 +41,8 @@ type table struct {
 }
 
 // extent is where the slots of a table are. A search needs nothing else, so a copy of
-// it is what readers without a lock go by: the list of pages is never written in
-// place, only appended to or replaced.
+// it is what readers without a lock go by: once published the list of pages is never
+// written in place, only appended to or replaced.
 type extent struct {
 	pages [][]uint64
 	homes uint64
