@@ -25,7 +25,8 @@ import (
 // An output is published as soon as it is full, and the inputs that lie wholly
 // before its end are removed then, while the next one is begun, of which no more
 // is written than has been freed: a merge of any size needs the space of one
-// output more, or a little more where the sequences of its inputs overlap. An
+// output more, or a little more where the sequences of its inputs overlap (and
+// that of what a backup holds: pins.go). An
 // input that is left half copied says the same as before; records that stand in
 // two segments have the same sequence in both, and loading takes either.
 

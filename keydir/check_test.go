@@ -124,7 +124,7 @@ func (t *table) check(prefix uint64, counts *[8]int) error {
 	next, n, slots := 0, 0, 0
 	last := uint64(0)
 	for p, page := range t.pages {
-		if p < len(t.pages)-1 && len(page) != pageSlots*slotWords {
+		if p < len(t.pages)-1 && len(page) != pageWords {
 			return fmt.Errorf("page %d of %d is short", p, len(t.pages))
 		}
 		slots += len(page) / slotWords

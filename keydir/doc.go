@@ -18,8 +18,8 @@
 //
 // # Concurrency
 //
-// The package has no goroutines, no clock, and one lock, around the memory that the tables of all stripes are made of. A key, with all that is known of
-// it, belongs to the stripe of its hash, see [StripeOf]. Callers hold a lock for each stripe: shared to
+// The package has no goroutines, no clock, and one lock, around the memory that the tables
+// of all stripes are made of. A key, with all that is known of it, belongs to the stripe of its hash, see [StripeOf]. Callers hold a lock for each stripe: shared to
 // read, exclusive to change. Reads change nothing at all, so any number may run at a time.
 // The counters Len, LenDeadlines, LenFieldDeadlines and Bytes may be read without a lock, and [Directory.Glimpse]
 // looks for a slot without one.

@@ -167,22 +167,6 @@ func TestMemoryOfSlotsShrinks(t *testing.T) {
 	runtime.KeepAlive(d)
 }
 
-// TestFewSlabs: a million slots are a few hundred objects to the collector, not one for each page.
-func TestFewSlabs(t *testing.T) {
-	if underRace {
-		t.Skip("needs many slots, which takes long")
-	}
-	const n = 1_000_000
-	seed := keydir.Seed{3, 4}
-	before := objects()
-	d := keydir.NewDirectory(seed)
-	fillStrings(d, seed, n, func(int) {})
-	if n := objects() - before; n > 3000 {
-		t.Errorf("%d objects", n)
-	}
-	runtime.KeepAlive(d)
-}
-
 // objects returns how many the collector has left.
 func objects() uint64 {
 	var m runtime.MemStats
@@ -191,20 +175,32 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// The collector has a handful of objects to look at, however many families there are.
+// The collector has few objects to look at, however many families there are, and slots: neither one for each family nor one for
+// each page.
 func TestFewObjects(t *testing.T) {
 	if underRace {
-		t.Skip("needs many families, which takes long")
+		t.Skip("needs many entries, which takes long")
 	}
-	const families = 50_000
-	seed := keydir.Seed{3, 4}
-	before := objects()
-	d := keydir.NewDirectory(seed)
-	fillMany(false)(d, seed, 10*families, func(int) {})
-	if n := objects() - before; n > families/4 {
-		t.Errorf("%d families are %d objects", families, n)
+	for _, test := range []struct {
+		name    string
+		fill    fill
+		entries int
+		most    uint64
+	}{
+		{"families", fillMany(false), 500_000, 12_500},
+		{"slots", fillStrings, 1_000_000, 3000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			seed := keydir.Seed{3, 4}
+			before := objects()
+			d := keydir.NewDirectory(seed)
+			test.fill(d, seed, test.entries, func(int) {})
+			if n := objects() - before; n > test.most {
+				t.Errorf("%d entries are %d objects", test.entries, n)
+			}
+			runtime.KeepAlive(d)
+		})
 	}
-	runtime.KeepAlive(d)
 }
 
 func TestNothingIsAllocated(t *testing.T) {

@@ -10,10 +10,8 @@ import (
 )
 
 const (
-	pageWords = pageSlots * slotWords
-	pageBytes = pageSlots * slotBytes
-	minSlab   = 8  // pages; a new slab is a sixteenth of what there is, from this
-	maxSlab   = 64 // to this, 256 KiB: one bit of a word for each
+	minSlab = 8  // pages; a new slab is a sixteenth of what there is, from this
+	maxSlab = 64 // to this, 256 KiB: one bit of a word for each
 )
 
 // slabs is where the full pages of a directory's tables come from: up to 64 of them from one piece
@@ -51,7 +49,7 @@ func (s *slabs) take() []uint64 {
 		s.grow()
 	}
 	s.advance(len(s.all))
-	page := s.claim(s.first)
+	page := s.claim()
 	s.mu.Unlock()
 	clear(page)
 	return page
@@ -92,8 +90,9 @@ func (s *slabs) advance(to int) {
 	}
 }
 
-func (s *slabs) claim(i int) []uint64 {
-	x := s.all[i]
+// claim takes a page of the first slab, which has room.
+func (s *slabs) claim() []uint64 {
+	x := s.all[s.first]
 	at := bits.TrailingZeros64(x.unused) * pageWords
 	x.unused &= x.unused - 1
 	s.gain(-1)
@@ -131,7 +130,7 @@ func (s *slabs) lower(page []uint64) []uint64 {
 		s.mu.Unlock()
 		return page
 	}
-	down := s.claim(s.first)
+	down := s.claim()
 	s.mu.Unlock()
 	copy(down, page)
 	s.give(page)

@@ -17,6 +17,8 @@ const (
 	pageShift = 8
 	pageSlots = 1 << pageShift
 	pageMask  = pageSlots - 1
+	pageWords = pageSlots * slotWords
+	pageBytes = pageSlots * slotBytes
 )
 
 // table is a hash table in ordered linear probing: the entries stand sorted by
@@ -283,7 +285,7 @@ func (t *table) spread(homes uint64, slots int) {
 	old := len(t.pages)
 	t.homes, t.grown = homes, true
 	t.extend(max(slots, next))
-	var scratch [pageSlots * slotWords]uint64
+	var scratch [pageWords]uint64
 	for p := old - 1; p >= 0; p-- {
 		page := scratch[:copy(scratch[:], t.pages[p])]
 		clear(t.pages[p])
@@ -327,7 +329,7 @@ func (t *table) extend(slots int) {
 	slots = quantum(slots)
 	for t.slots < slots {
 		last := len(t.pages) - 1
-		if last >= 0 && len(t.pages[last]) < pageSlots*slotWords { // a short page is replaced by a longer one
+		if last >= 0 && len(t.pages[last]) < pageWords { // a short page is replaced by a longer one
 			start := last * pageSlots
 			page := t.newPage(slots - start)
 			copy(page, t.pages[last])
