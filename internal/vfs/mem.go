@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -23,6 +25,7 @@ type Mem struct {
 	files map[string]*memInode
 	locks map[string]*memLock
 	open  map[*memFile]bool
+	boot  BootID
 }
 
 // memInode is what a name stands for, however many names it has.
@@ -47,9 +50,33 @@ type memFile struct {
 	closed bool
 }
 
-// NewMem returns an empty file system.
+// memBoots counts the lives of all file systems in memory.
+var memBoots atomic.Uint64
+
+func newMemBoot() (id BootID) {
+	binary.LittleEndian.PutUint64(id[:], memBoots.Add(1))
+	return id
+}
+
+// BootID implements [Booter].
+func (m *Mem) BootID(string) BootID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.boot
+}
+
+// SetBoot says which life of the kernel the file system is in: that of another one, for instance, whose bytes it has been
+// given. A [BootID] of zero says that nobody can tell.
+func (m *Mem) SetBoot(id BootID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.boot = id
+}
+
+// NewMem returns an empty file system, in a life of its own.
 func NewMem() *Mem {
 	return &Mem{
+		boot:  newMemBoot(),
 		dirs:  map[string]bool{".": true, string(filepath.Separator): true},
 		files: map[string]*memInode{},
 		locks: map[string]*memLock{},
@@ -57,12 +84,12 @@ func NewMem() *Mem {
 	}
 }
 
-// Clone returns a deep copy without open handles and locks: what the next process finds after this one was killed.
+// Clone returns a deep copy without open handles and locks, in the same life: what the next process finds after this one was killed.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewMem()
-	c.dirs = maps.Clone(m.dirs)
+	c.dirs, c.boot = maps.Clone(m.dirs), m.boot
 	copies := map[*memInode]*memInode{}
 	for _, inode := range m.files { // All of them before any is copied: the copy is of one moment.
 		if copies[inode] == nil {

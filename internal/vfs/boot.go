@@ -1,0 +1,25 @@
+package vfs
+
+// A BootID names one uninterrupted life of the kernel and of the mount that a directory is on. Where two of them are equal
+// and not zero, no power cut and no loss of the mount lies between: whatever was written is still there to be read, whether
+// it was synced or not, unless a sync has failed. The zero BootID says that nobody can tell.
+type BootID [16]byte
+
+// Booter is what an [FS] is as well if it knows the [BootID] of a directory.
+type Booter interface {
+	BootID(dir string) BootID
+}
+
+// BootOf returns the [BootID] of an existing directory; zero if the file system, or the operating system, cannot tell.
+func BootOf(fsys FS, dir string) BootID {
+	if b, ok := fsys.(Booter); ok {
+		return b.BootID(dir)
+	}
+	return BootID{}
+}
+
+// BootID implements [Booter].
+func (f *Fault) BootID(dir string) BootID { return BootOf(f.inner, dir) }
+
+// BootID implements [Booter].
+func (r *Recorder) BootID(dir string) BootID { return BootOf(r.inner, dir) }
