@@ -148,8 +148,8 @@ func (missingFile) Close() error                       { return nil }
 
 // mendFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all
 // that is wrong there. The location of a record that is damaged stays what it was: reading it is an error.
-func (f *feed) mendFrame(fr *frames, at int64, err error) ([]entry, error) {
-	if !f.s.opts.ReadDamaged || !damaged(err) {
+func (rp *replayer) mendFrame(fr *frames, at int64, err error) ([]entry, error) {
+	if !rp.s.opts.ReadDamaged || !damaged(err) {
 		return nil, err
 	}
 	fr.pos = at
@@ -157,9 +157,9 @@ func (f *feed) mendFrame(fr *frames, at int64, err error) ([]entry, error) {
 	if !ok {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return entries, f.s.pass(err)
+	rp.mu.Lock()
+	defer rp.mu.Unlock()
+	return entries, rp.s.pass(err)
 }
 
 // mendLimit is the length in bytes of the longest record that is mended. Up to there the polynomial never takes two flipped

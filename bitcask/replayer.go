@@ -45,8 +45,8 @@ type run struct {
 	from, to int
 }
 
-// feed is one replay of the log.
-type feed struct {
+// replayer is one replay of the log.
+type replayer struct {
 	s       *Store
 	after   *indexContents
 	free    sync.Pool
@@ -97,12 +97,12 @@ func (h *readers) Pop() any {
 
 // replayLog applies what the log has after ix.
 func (s *Store) replayLog(ix *indexContents) error {
-	f := &feed{s: s, after: ix, stop: make(chan struct{})}
-	f.free.New = func() any { return new(batch) }
-	list := f.segments()
-	err := f.run(list)
-	s.hintless = append(s.hintless, f.hintless...)
-	s.recovery.Scanned = f.scanned
+	rp := &replayer{s: s, after: ix, stop: make(chan struct{})}
+	rp.free.New = func() any { return new(batch) }
+	list := rp.segments()
+	err := rp.run(list)
+	s.hintless = append(s.hintless, rp.hintless...)
+	s.recovery.Scanned = rp.scanned
 	for _, sg := range s.tail {
 		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
 		if err == nil && sg.end < int64(ix.segment(sg.id).length) {
@@ -113,8 +113,8 @@ func (s *Store) replayLog(ix *indexContents) error {
 }
 
 // segments lists what is to be read, oldest first.
-func (f *feed) segments() []*reader {
-	s := f.s
+func (rp *replayer) segments() []*reader {
+	s := rp.s
 	var list []*reader
 	for _, sg := range s.segments.Load().all() {
 		if !sg.sealed() {
@@ -122,10 +122,10 @@ func (f *feed) segments() []*reader {
 		}
 		// Not from the entries: records that follow others have numbers too.
 		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
-		if int64(f.after.segment(sg.id).length) < sg.size.Load()-footerSize {
+		if int64(rp.after.segment(sg.id).length) < sg.size.Load()-footerSize {
 			list = append(list, newReader(sg.foot.minSeq, sg))
 		} else if !s.opts.NoHints && !s.present[hintName(sg.id)] {
-			f.hintless = append(f.hintless, sg.id)
+			rp.hintless = append(rp.hintless, sg.id)
 		}
 	}
 	if len(s.tail) > 0 {
@@ -136,24 +136,24 @@ func (f *feed) segments() []*reader {
 }
 
 // run replays the segments.
-func (f *feed) run(list []*reader) error {
+func (rp *replayer) run(list []*reader) error {
 	for range runtime.GOMAXPROCS(0) {
-		a, runs := newApplier(f.s, f.after), make(chan run, 4)
-		f.appliers, f.runs = append(f.appliers, a), append(f.runs, runs)
+		a, runs := newApplier(rp.s, rp.after), make(chan run, 4)
+		rp.appliers, rp.runs = append(rp.appliers, a), append(rp.runs, runs)
 	}
 	var work sync.WaitGroup
-	for i := range f.appliers {
-		work.Go(func() { f.apply(i) })
+	for i := range rp.appliers {
+		work.Go(func() { rp.apply(i) })
 	}
-	err := f.merge(list)
-	for _, runs := range f.runs {
+	err := rp.merge(list)
+	for _, runs := range rp.runs {
 		close(runs)
 	}
 	work.Wait()
-	close(f.stop)
-	f.readers.Wait()
+	close(rp.stop)
+	rp.readers.Wait()
 	errs := []error{err}
-	for _, a := range f.appliers {
+	for _, a := range rp.appliers {
 		a.settle()
 		errs = append(errs, a.err)
 	}
@@ -161,9 +161,9 @@ func (f *feed) run(list []*reader) error {
 }
 
 // apply is an applier: it takes every run.
-func (f *feed) apply(i int) {
-	a, n := f.appliers[i], len(f.appliers)
-	for r := range f.runs[i] {
+func (rp *replayer) apply(i int) {
+	a, n := rp.appliers[i], len(rp.appliers)
+	for r := range rp.runs[i] {
 		hashes := r.b.hashes[:r.to]
 		for k := r.from; k < r.to && a.err == nil; k++ {
 			if h := hashes[k]; keydir.StripeOf(h)%n == i {
@@ -171,33 +171,33 @@ func (f *feed) apply(i int) {
 			}
 		}
 		if a.err != nil {
-			f.failed.Store(true)
+			rp.failed.Store(true)
 		}
-		f.release(r.b)
-		f.busy.Done()
+		rp.release(r.b)
+		rp.busy.Done()
 	}
 }
 
-func (f *feed) release(b *batch) {
+func (rp *replayer) release(b *batch) {
 	if b.users.Add(-1) == 0 {
-		f.free.Put(b)
+		rp.free.Put(b)
 	}
 }
 
 // merge passes on the runs in order.
-func (f *feed) merge(waiting []*reader) error {
+func (rp *replayer) merge(waiting []*reader) error {
 	var h readers
 	started := 0
-	for !f.failed.Load() {
+	for !rp.failed.Load() {
 		// A segment takes part from its lowest sequence on; the next ones are
 		// being read already.
-		for ; started < len(waiting) && started < len(f.appliers)+1; started++ {
-			f.start(waiting[started])
+		for ; started < len(waiting) && started < len(rp.appliers)+1; started++ {
+			rp.start(waiting[started])
 		}
 		if len(waiting) > 0 && (len(h) == 0 || waiting[0].minSeq <= h[0].seq()) {
 			r := waiting[0]
 			waiting, started = waiting[1:], started-1
-			if more, err := f.next(r); err != nil {
+			if more, err := rp.next(r); err != nil {
 				return err
 			} else if more {
 				heap.Push(&h, r)
@@ -205,10 +205,10 @@ func (f *feed) merge(waiting []*reader) error {
 			continue
 		}
 		if len(h) == 0 {
-			f.busy.Wait()
+			rp.busy.Wait()
 			return nil
 		}
-		more, err := f.pass(h[0], f.limit(h, waiting))
+		more, err := rp.pass(h[0], rp.limit(h, waiting))
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (f *feed) merge(waiting []*reader) error {
 }
 
 // limit is the lowest sequence that anybody but the first may have.
-func (f *feed) limit(h readers, waiting []*reader) uint64 {
+func (rp *replayer) limit(h readers, waiting []*reader) uint64 {
 	limit := uint64(math.MaxUint64)
 	for i := 1; i < min(len(h), 3); i++ {
 		limit = min(limit, h[i].seq())
@@ -235,7 +235,7 @@ func (f *feed) limit(h readers, waiting []*reader) uint64 {
 
 // pass passes on the entries at hand below limit, at least one. It reports
 // whether the reader has more.
-func (f *feed) pass(r *reader, limit uint64) (more bool, err error) {
+func (rp *replayer) pass(r *reader, limit uint64) (more bool, err error) {
 	b, to := r.b, len(r.b.entries)
 	if b.entries[to-1].seq >= limit {
 		to = r.pos + max(sort.Search(to-r.pos, func(i int) bool { return b.entries[r.pos+i].seq >= limit }), 1)
@@ -244,17 +244,17 @@ func (f *feed) pass(r *reader, limit uint64) (more bool, err error) {
 		to = b.stops[0]
 	}
 	if r.pos < to {
-		b.users.Add(int32(len(f.runs)))
-		f.busy.Add(len(f.runs))
-		for _, runs := range f.runs {
+		b.users.Add(int32(len(rp.runs)))
+		rp.busy.Add(len(rp.runs))
+		for _, runs := range rp.runs {
 			runs <- run{b, r.pos, to}
 		}
 	} else { // about namespaces
-		f.busy.Wait()
-		if f.failed.Load() {
+		rp.busy.Wait()
+		if rp.failed.Load() {
 			return false, nil
 		}
-		if err := f.appliers[0].namespaces(b.sg, &b.entries[to]); err != nil {
+		if err := rp.appliers[0].namespaces(b.sg, &b.entries[to]); err != nil {
 			return false, err
 		}
 		b.stops = b.stops[1:]
@@ -263,12 +263,12 @@ func (f *feed) pass(r *reader, limit uint64) (more bool, err error) {
 	if r.pos = to; to < len(b.entries) {
 		return true, nil
 	}
-	f.release(b)
-	return f.next(r)
+	rp.release(b)
+	return rp.next(r)
 }
 
 // next waits for the next batch of a reader.
-func (f *feed) next(r *reader) (more bool, err error) {
+func (rp *replayer) next(r *reader) (more bool, err error) {
 	r.pos = 0
 	if r.b = <-r.out; r.b == nil {
 		return false, r.err
@@ -277,14 +277,14 @@ func (f *feed) next(r *reader) (more bool, err error) {
 }
 
 // start starts a reader.
-func (f *feed) start(r *reader) {
-	f.readers.Go(func() {
+func (rp *replayer) start(r *reader) {
+	rp.readers.Go(func() {
 		defer close(r.out)
 		for _, sg := range r.segments {
 			if sg.dropped {
 				break
 			}
-			if r.err = f.read(r, sg); r.err != nil {
+			if r.err = rp.read(r, sg); r.err != nil {
 				break
 			}
 		}
@@ -293,55 +293,55 @@ func (f *feed) start(r *reader) {
 
 // read sends the entries of a segment, from its hint as far as that is good and
 // from its data otherwise.
-func (f *feed) read(r *reader, sg *segment) error {
-	upTo := f.after.upTo
+func (rp *replayer) read(r *reader, sg *segment) error {
+	upTo := rp.after.upTo
 	if sg.sealed() {
-		if !f.s.opts.NoHints {
+		if !rp.s.opts.NoHints {
 			var done bool
 			var err error
-			if upTo, done, err = f.readHint(r, sg); done || err != nil {
+			if upTo, done, err = rp.readHint(r, sg); done || err != nil {
 				return err
 			}
-			f.noteHintless(sg.id)
+			rp.noteHintless(sg.id)
 		}
-		f.mu.Lock()
-		f.scanned++
-		f.mu.Unlock()
+		rp.mu.Lock()
+		rp.scanned++
+		rp.mu.Unlock()
 	}
-	err := f.readData(r, newFramesAfter(sg, f.after.segment(sg.id)), upTo)
+	err := rp.readData(r, newFramesAfter(sg, rp.after.segment(sg.id)), upTo)
 	if err == io.EOF {
 		return nil
 	}
 	return err
 }
 
-func (f *feed) noteHintless(id uint32) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.hintless = append(f.hintless, id)
+func (rp *replayer) noteHintless(id uint32) {
+	rp.mu.Lock()
+	defer rp.mu.Unlock()
+	rp.hintless = append(rp.hintless, id)
 }
 
 // errStopped ends a reader that nobody listens to any more.
 var errStopped = errors.New("stopped")
 
 // send passes a batch on, unless it is empty.
-func (f *feed) send(r *reader, b *batch) error {
+func (rp *replayer) send(r *reader, b *batch) error {
 	if len(b.entries) == 0 {
-		f.free.Put(b)
+		rp.free.Put(b)
 		return nil
 	}
 	b.users.Store(1)
 	select {
 	case r.out <- b:
 		return nil
-	case <-f.stop:
+	case <-rp.stop:
 		return errStopped
 	}
 }
 
 // batch returns an empty batch.
-func (f *feed) batch(sg *segment) *batch {
-	b := f.free.Get().(*batch)
+func (rp *replayer) batch(sg *segment) *batch {
+	b := rp.free.Get().(*batch)
 	b.sg, b.buf, b.entries, b.hashes, b.stops = sg, b.buf[:0], b.entries[:0], b.hashes[:0], b.stops[:0]
 	return b
 }
@@ -358,12 +358,12 @@ func (b *batch) add(seed keydir.Seed, e *entry) {
 // readHint is read from the hint. Each block is verified before it is used, so
 // what came before a bad one is right: the data says the rest, from behind
 // sequence upTo on, unless done.
-func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err error) {
-	s, before := f.s, f.after.segment(sg.id).length
-	upTo = f.after.upTo
+func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, err error) {
+	s, before := rp.s, rp.after.segment(sg.id).length
+	upTo = rp.after.upTo
 	hs, err := openHint(s.opts.FS, s.dir, sg)
 	if err != nil {
-		f.hintFailed(sg, err)
+		rp.hintFailed(sg, err)
 		return upTo, false, nil
 	}
 	defer func() {
@@ -372,7 +372,7 @@ func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err err
 		}
 	}()
 	for last := uint64(0); ; {
-		b := f.batch(sg)
+		b := rp.batch(sg)
 		hs.buf, hs.keys = b.buf, b.keys
 		entries, err := hs.next()
 		b.buf, b.keys = hs.buf, hs.keys
@@ -383,43 +383,43 @@ func (f *feed) readHint(r *reader, sg *segment) (upTo uint64, done bool, err err
 			last = max(last, entries[len(entries)-1].seq)
 		}
 		if err != nil {
-			f.free.Put(b)
+			rp.free.Put(b)
 			if err == io.EOF {
 				return upTo, true, nil
 			}
-			f.hintFailed(sg, err)
+			rp.hintFailed(sg, err)
 			return upTo, false, nil
 		}
 		for i := range entries {
-			if e := &entries[i]; e.seq > f.after.upTo && uint64(e.at) >= before {
+			if e := &entries[i]; e.seq > rp.after.upTo && uint64(e.at) >= before {
 				b.add(s.man.seed, e)
 			}
 		}
 		upTo = max(upTo, last)
-		if err := f.send(r, b); err != nil {
+		if err := rp.send(r, b); err != nil {
 			return upTo, false, err
 		}
 	}
 }
 
 // hintFailed removes a hint that is no good. One of another version stays until the new one takes its name.
-func (f *feed) hintFailed(sg *segment, err error) {
+func (rp *replayer) hintFailed(sg *segment, err error) {
 	switch {
 	case errors.Is(err, ErrVersion):
-		f.s.opts.Logger.Info("hint not used", "file", hintName(sg.id), "err", err)
+		rp.s.opts.Logger.Info("hint not used", "file", hintName(sg.id), "err", err)
 	case !isNotExist(err):
-		f.s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
-		f.s.removeHint(sg)
+		rp.s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
+		rp.s.removeHint(sg)
 	}
 }
 
 // readData is read from the frames, behind sequence upTo. io.EOF is the end.
-func (f *feed) readData(r *reader, fr *frames, upTo uint64) error {
-	b := f.batch(fr.sg)
+func (rp *replayer) readData(r *reader, fr *frames, upTo uint64) error {
+	b := rp.batch(fr.sg)
 	for {
-		entries, err := f.frame(fr)
+		entries, err := rp.frame(fr)
 		if err != nil {
-			if serr := f.send(r, b); serr != nil {
+			if serr := rp.send(r, b); serr != nil {
 				return serr
 			}
 			return err
@@ -431,16 +431,16 @@ func (f *feed) readData(r *reader, fr *frames, upTo uint64) error {
 			}
 			n := len(e.Key) + len(e.Elem) + len(e.inline)
 			if len(b.entries) == batchEntries || len(b.entries) > 0 && len(b.buf)+n > cap(b.buf) {
-				if err := f.send(r, b); err != nil {
+				if err := rp.send(r, b); err != nil {
 					return err
 				}
-				b = f.batch(fr.sg)
+				b = rp.batch(fr.sg)
 			}
 			left := int(min(batchBytes, fr.end-fr.pos)) + n // what is still to come needs no more
 			b.buf = slices.Grow(b.buf, max(n, min(batchBytes-len(b.buf), left)))
 			copied := *e // the frame's bytes go when the next one is read
 			copied.Key, copied.Elem, copied.inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.inline)
-			b.add(f.s.man.seed, &copied)
+			b.add(rp.s.man.seed, &copied)
 		}
 	}
 }
@@ -453,7 +453,7 @@ func (b *batch) keep(bytes []byte) []byte {
 }
 
 // frame reads one frame and judges the end.
-func (f *feed) frame(fr *frames) ([]entry, error) {
+func (rp *replayer) frame(fr *frames) ([]entry, error) {
 	at := fr.pos
 	entries, err := fr.next()
 	var bad *badFrame
@@ -461,12 +461,12 @@ func (f *feed) frame(fr *frames) ([]entry, error) {
 	case err == nil, err != io.EOF && !errors.As(err, &bad):
 		return entries, err
 	case !fr.sg.sealed():
-		if err := f.s.judgeTail(fr, bad); err != nil {
-			return f.mendFrame(fr, at, err)
+		if err := rp.s.judgeTail(fr, bad); err != nil {
+			return rp.mendFrame(fr, at, err)
 		}
 		return nil, io.EOF
 	case bad != nil:
-		return f.mendFrame(fr, at, &CorruptError{fr.sg.name, bad.at, bad.reason})
+		return rp.mendFrame(fr, at, &CorruptError{fr.sg.name, bad.at, bad.reason})
 	}
 	return nil, err
 }
