@@ -86,10 +86,13 @@ func parseFrameHeader(b []byte, s seal, offset uint32, limit int64) (h frameHead
 }
 
 // eachRecord walks the records of a whole frame at offset, verifying each. It
-// reports the offset, in the segment, of the first that does not verify.
+// reports the offset, in the segment, of the first that does not verify. If all
+// of them do, and the kind of one is of a newer version, the error is an
+// *unknownRecord; fn sees no record from there on.
 func eachRecord(frame []byte, h *frameHeader, s seal, offset uint32, fn func(at uint32, seq uint64, rec *record) error) (bad uint32, ok bool, err error) {
 	pos := h.records()
 	sum := s.start(offset)
+	var unknown *unknownRecord
 	for i := uint64(0); pos < len(frame); i++ {
 		at := offset + uint32(pos)
 		rec, perr := parseRecord(frame[pos:])
@@ -105,7 +108,10 @@ func eachRecord(frame []byte, h *frameHeader, s seal, offset uint32, fn func(at 
 		if rec.hasSeq {
 			seq = h.seq + rec.seqDelta
 		}
-		if fn != nil {
+		if rec.unknown && unknown == nil {
+			unknown = &unknownRecord{rec.Kind, at}
+		}
+		if fn != nil && unknown == nil {
 			if err := fn(at, seq, &rec); err != nil {
 				return 0, true, err
 			}
@@ -114,6 +120,9 @@ func eachRecord(frame []byte, h *frameHeader, s seal, offset uint32, fn func(at 
 	}
 	if h.many && sum != h.sum {
 		return offset, false, nil
+	}
+	if unknown != nil {
+		return 0, true, unknown
 	}
 	return 0, true, nil
 }

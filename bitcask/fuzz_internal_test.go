@@ -97,15 +97,15 @@ func FuzzHintEntries(f *testing.F) {
 			for len(b) > 0 {
 				writing := hintContext{context.seq, context.end, context.size, context.namespace, slices.Clone(context.key)}
 				reading := hintContext{context.seq, context.end, context.size, context.namespace, slices.Clone(context.key)}
-				e, n, ok := context.next(b)
-				if !ok {
+				e, n, err := context.next(b)
+				if err != nil {
 					return
 				}
 				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.inline) > n+hintShared {
 					t.Fatalf("an entry of %d bytes of %d: %+v", n, len(b), e)
 				}
-				again, m, ok := reading.next(writing.append(nil, &e))
-				if !ok || m > n || !reflect.DeepEqual(again, e) {
+				again, m, err := reading.next(writing.append(nil, &e))
+				if err != nil || m > n || !reflect.DeepEqual(again, e) {
 					t.Fatalf("%+v became %+v", e, again)
 				}
 				b = b[n:]

@@ -85,14 +85,17 @@ func (c *hintContext) append(b []byte, e *entry) []byte {
 }
 
 // next is the inverse of append: the entry that b begins with, and its length. Its key is valid until
-// the next one is taken.
-func (c *hintContext) next(b []byte) (e entry, n int, ok bool) {
+// the next one is taken. The error is errHint, or ErrVersion for an entry of a newer version.
+func (c *hintContext) next(b []byte) (e entry, n int, err error) {
 	if len(b) == 0 {
-		return e, 0, false
+		return e, 0, errHint
+	}
+	if reserved(b[0] &^ hintLike) {
+		return e, 0, ErrVersion
 	}
 	e.Kind, e.Type = splitTag(b[0] &^ hintLike)
 	if !validKind(e.Kind, e.Type) || e.Kind.follows() {
-		return e, 0, false
+		return e, 0, errHint
 	}
 	r := varints{b: b, n: 1}
 	e.seq = c.seq + r.next(1<<64-1)
@@ -116,7 +119,7 @@ func (c *hintContext) next(b []byte) (e entry, n int, ok bool) {
 	shared := int(r.next(hintShared))
 	if r.bad || shared > hintShared || e.seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
 		shared > min(key, len(c.key)) || len(b)-r.n < key-shared+elem+inline {
-		return e, 0, false
+		return e, 0, errHint
 	}
 	e.at, e.size = uint32(at), uint32(size)
 	b = b[r.n:]
@@ -124,7 +127,7 @@ func (c *hintContext) next(b []byte) (e entry, n int, ok bool) {
 	e.Key, b = c.key, b[key-shared:]
 	e.Elem, e.inline = b[:elem], b[elem:][:inline]
 	c.follow(&e)
-	return e, r.n + key - shared + elem + inline, true
+	return e, r.n + key - shared + elem + inline, nil
 }
 
 // info is what the manifest says of a sealed segment.
@@ -163,7 +166,7 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	if err == nil {
 		_, err = f.ReadAt(head, 0)
 	}
-	if err == nil && otherVersion(head, hintMagic, hintVersion) {
+	if err == nil && (otherVersion(head, hintMagic, hintVersion) || otherFlags(head, hintMagic, hintPlain)) {
 		err = ErrVersion
 	}
 	plain := string(head) == string(encodeHintHeader(sg.store, sg.info(), hintPlain))
@@ -226,9 +229,12 @@ func (hs *hints) parse(b []byte) ([]entry, error) {
 	hs.entries, hs.keys = hs.entries[:0], hs.keys[:0]
 	hs.context.begin()
 	for len(b) > 0 {
-		e, n, ok := hs.context.next(b)
-		if !ok || !hs.fits(&e) {
-			return nil, errHint
+		e, n, err := hs.context.next(b)
+		if err == nil && !hs.fits(&e) {
+			err = errHint
+		}
+		if err != nil {
+			return nil, err
 		}
 		k := len(hs.keys)
 		hs.keys = append(hs.keys, e.Key...)

@@ -27,6 +27,14 @@ const (
 
 	// ttl:{key}:{field}: the deadline is gone, the field stays
 	KindFieldDeadlineTombstone Kind = 12
+
+	// KindSystem is what the store notes of itself, by name: stave:{name} -> value.
+	KindSystem Kind = 13
+
+	// Not written yet: kindExtended is for kinds and types of a second table,
+	// kindFree for what that leaves.
+	kindExtended Kind = 14
+	kindFree     Kind = 15
 )
 
 // String returns what a record of the kind is about, such as "element".
@@ -35,6 +43,7 @@ func (k Kind) String() string {
 		KindString: "string", KindElement: "element", KindMeta: "count", KindBound: "bound", KindOrder: "order", KindDeadline: "deadline",
 		KindTombstone: "tombstone", KindElementTombstone: "element tombstone", KindDeadlineTombstone: "deadline tombstone", KindNamespaces: "namespaces",
 		KindFieldDeadline: "deadline of a field", KindFieldDeadlineTombstone: "tombstone of a field's deadline",
+		KindSystem: "system",
 	}
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]
@@ -48,8 +57,11 @@ func (k Kind) hasElement() bool {
 	case KindElement, KindMeta, KindBound, KindOrder, KindElementTombstone, KindFieldDeadline, KindFieldDeadlineTombstone:
 		return true
 	}
-	return false
+	return k.extended()
 }
+
+// extended reports whether records of this kind name kind and type in one more byte.
+func (k Kind) extended() bool { return k == kindExtended || k == kindFree }
 
 // inFamily reports whether the location of records of this kind is in a
 // family, for which it takes the names of key and element to find it.

@@ -110,6 +110,13 @@ func otherVersion(head []byte, magic string, version uint16) bool {
 		binary.LittleEndian.Uint32(head[end:]) == crc32.ChecksumIEEE(head[:end])
 }
 
+// otherFlags reports whether the head of a hint or of an INDEX is whole and has flags other than the known ones.
+func otherFlags(head []byte, magic string, known uint16) bool {
+	end := len(head) - 4
+	return string(head[:len(magic)]) == magic && binary.LittleEndian.Uint16(head[len(magic)+2:])&^known != 0 &&
+		binary.LittleEndian.Uint32(head[end:]) == crc32.ChecksumIEEE(head[:end])
+}
+
 func (c *indexContents) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, c.upTo)
 	for _, seq := range c.stripes {

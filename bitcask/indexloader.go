@@ -106,7 +106,7 @@ func (l *indexLoader) contents() (*indexContents, error) {
 	if _, err := l.file.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if otherVersion(head, indexMagic, indexVersion) {
+	if otherVersion(head, indexMagic, indexVersion) || otherFlags(head, indexMagic, 0) {
 		return nil, ErrVersion
 	}
 	at, length, sum, ok := parseIndexHeader(head, l.s.man.store, l.s.man.seed)

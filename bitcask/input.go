@@ -74,9 +74,11 @@ func (in *input) next() error {
 		if err == nil || err == io.EOF {
 			return err
 		}
-		// Damaged: the data says it all, from the next entry on.
+		// Damaged, or of a newer version: the data says it all, from the next entry on.
 		in.s.opts.Logger.Warn("hint not used", "file", hintName(in.sg.id), "err", err)
-		in.s.removeHint(in.sg)
+		if !errors.Is(err, ErrVersion) {
+			in.s.removeHint(in.sg)
+		}
 		if err := in.closeHint(); err != nil {
 			return err
 		}
@@ -102,9 +104,12 @@ func (in *input) nextHinted() error {
 		in.context.begin()
 		in.unpaid += len(in.block)
 	}
-	e, n, ok := in.context.next(in.block)
-	if !ok || e.seq <= in.maxSeq || !in.hint.fits(&e) {
-		return errHint
+	e, n, err := in.context.next(in.block)
+	if err == nil && (e.seq <= in.maxSeq || !in.hint.fits(&e)) {
+		err = errHint
+	}
+	if err != nil {
+		return err
 	}
 	in.entry, in.maxSeq = e, e.seq
 	in.block = in.block[n:]

@@ -19,7 +19,7 @@ import (
 // is a small log: a header, then edits, each synced before anything relies on
 // it.
 //
-//	header:  magic "STAVEMAN" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 | crc u32
+//	header:  magic "STAVEMAN" | version u16 | feature bits u16 | reserved u32 | store id 16 | hash seed 16 | crc u32
 //	edit:    crc u32 | length u32 | type u8 | body
 //
 // The crc of an edit covers length, type and body and is seeded with the store
@@ -47,6 +47,10 @@ const (
 	editNextID    = 5 // id u32: ids below are taken (merge output about to be made)
 	editCollision = 6 // hash u64: two keys have it
 	editInherited = 7 // store id 16, below u32: of a copy: that store made the segments with an id below (backup.go)
+
+	// lastEdit is the highest type that this build knows. Those beyond it are of
+	// a newer version.
+	lastEdit = editInherited
 )
 
 // sealedInfo binds a manifest entry to the bytes of a sealed segment.
@@ -84,8 +88,10 @@ type manifest struct {
 	file vfs.File
 	size int64
 
-	store  [16]byte
-	seed   keydir.Seed
+	store    [16]byte
+	seed     keydir.Seed
+	features features // of the format that the store uses: features.go
+
 	sealed map[uint32]sealedInfo
 	tail   []uint32 // the unsealed segments in log order: being sealed, active, ready to be the next
 	nextID uint32
@@ -142,7 +148,7 @@ func (m *manifest) encodeHeader() []byte {
 	b := make([]byte, 0, manifestHeaderSize)
 	b = append(b, manifestMagic...)
 	b = binary.LittleEndian.AppendUint16(b, manifestVersion)
-	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(m.features))
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = append(b, m.store[:]...)
 	b = binary.LittleEndian.AppendUint64(b, m.seed[0])
@@ -392,6 +398,9 @@ func (m *manifest) replay(pass func(error) error) (torn bool, err error) {
 		if !ok {
 			break
 		}
+		if typ > lastEdit {
+			return false, unknownEdit(typ, pos)
+		}
 		if err := m.apply(typ, body); err != nil {
 			return false, &CorruptError{manifestName, int64(pos), err.Error()}
 		}
@@ -420,8 +429,9 @@ func (m *manifest) parseManifestHeader(b []byte) error {
 	if v := binary.LittleEndian.Uint16(b[8:]); v != manifestVersion {
 		return fmt.Errorf("%s: version %d: %w", manifestName, v, ErrVersion)
 	}
-	if flags := binary.LittleEndian.Uint16(b[10:]); flags != 0 {
-		return fmt.Errorf("%s: unknown flags %#x: %w", manifestName, flags, ErrVersion)
+	m.features = features(binary.LittleEndian.Uint16(b[10:]))
+	if err := m.features.check(); err != nil {
+		return err
 	}
 	copy(m.store[:], b[16:])
 	m.seed = keydir.Seed{binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])}

@@ -2,8 +2,11 @@ package bitcask
 
 import (
 	"encoding/binary"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/internal/vfs"
@@ -57,5 +60,36 @@ func TestManifestOfManySegments(t *testing.T) {
 	}
 	if err := again.close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A feature bit is on disk when need returns, and is written once. One that
+// could not be written is not set.
+func TestFeatureBits(t *testing.T) {
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("d"))
+	fault := vfs.NewFault(mem)
+	m, err := createManifest(fault, "d", [16]byte{1}, keydir.Seed{2, 3})
+	must(t, err)
+	must(t, m.log(editCollision, make([]byte, 8)))
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestTemp, Err: syscall.ENOSPC})
+	if err := m.need(1 << 15); !errors.Is(err, syscall.ENOSPC) || m.features != 0 {
+		t.Errorf("on a full disk: %v, features %#x", err, m.features)
+	}
+	must(t, m.log(editNextID, []byte{7, 0, 0, 0})) // goes on with the old file
+	must(t, m.need(1<<15))
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite, vfs.OpRename}, Err: errors.New("written again")})
+	must(t, m.need(1<<15))
+	must(t, m.close())
+	if _, _, err := readManifest(mem, "d", vfs.ReadOnly, nil); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "0x8000") {
+		t.Errorf("read by a build that does not know the bit: %v", err)
+	}
+	f, err := mem.Open("d/"+manifestName, vfs.ReadOnly)
+	must(t, err)
+	b := make([]byte, m.size)
+	_, err = f.ReadAt(b, 0)
+	must(t, errors.Join(err, f.Close()))
+	if typ, body, ok := m.editAt(b, manifestHeaderSize); !ok || typ != editNextID || body[0] != 7 {
+		t.Errorf("the first edit is %d, %v, %v", typ, body, ok)
 	}
 }

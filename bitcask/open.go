@@ -185,10 +185,13 @@ func (s *Store) checkLeftover(id uint32) error {
 	held := sg.size.Load() > segmentHeaderSize && !sg.merged && id >= s.man.nextID
 	if held {
 		// Only frames count: a crash may have left a longer file of zeros.
-		_, ferr := newFrames(sg).next()
-		held = ferr == nil
+		_, err = newFrames(sg).next()
+		held = err == nil
 	}
-	if err := sg.close(); err != nil {
+	if cerr := sg.close(); cerr != nil {
+		return cerr
+	}
+	if errors.Is(err, ErrVersion) {
 		return err
 	}
 	if held && !s.outdated() {

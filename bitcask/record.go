@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -14,7 +15,8 @@ import (
 //	|        | u8  | uvarint* | uvarint   | uvarint| uvarint**| uvarint  |      |       |
 //	+--------+-----+----------+-----------+--------+----------+----------+------+-------+
 //	tag: bits 0-3 kind, bits 4-6 type, bit 7: the record carries its own sequence
-//	*  only with bit 7 (records that merge copied): difference to the frame's sequence
+//	*  only with bit 7 (records that merge copied): difference to the frame's sequence;
+//	   kinds 14 and 15, which no version writes yet, have one more byte after it
 //	** only for kinds whose name has an element
 //
 // The crc covers everything after itself and is seeded with store id, segment
@@ -23,7 +25,7 @@ const (
 	recordCRCSize   = 4
 	tagSequence     = 1 << 7
 	recordHeaderMin = recordCRCSize + 1 + 3
-	recordHeaderMax = recordCRCSize + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + binary.MaxVarintLen32
+	recordHeaderMax = recordCRCSize + 2 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + binary.MaxVarintLen32
 )
 
 // Limits of the format, in bytes.
@@ -43,7 +45,8 @@ type record struct {
 	seqDelta uint64 // to the frame's sequence; 0 when the record has none of its own
 	hasSeq   bool
 	value    []byte
-	size     int // whole record, crc included
+	size     int  // whole record, crc included
+	unknown  bool // its kind is of a newer version: nothing but its sizes is known
 }
 
 var errRecord = errors.New("malformed record")
@@ -84,7 +87,8 @@ type header struct {
 	ns                       uint32
 	keyLen, elemLen, nameLen int
 	valueLen                 int
-	size                     int // offset of the name in the record
+	size                     int  // offset of the name in the record
+	unknown                  bool // see record
 }
 
 // total is the length of the whole record.
@@ -99,12 +103,16 @@ func parseHeader(b []byte) (h header, err error) {
 	tag := b[recordCRCSize]
 	h.kind, h.typ = splitTag(tag)
 	h.hasSeq = tag&tagSequence != 0
-	if !validKind(h.kind, h.typ) {
+	h.unknown = reserved(tag)
+	if !h.unknown && !validKind(h.kind, h.typ) {
 		return h, errRecord
 	}
 	r := varints{b: b, n: recordCRCSize + 1}
 	if h.hasSeq {
 		h.seqDelta = r.next(1<<64 - 1)
+	}
+	if h.kind.extended() {
+		r.n++ // kind and type of the second table
 	}
 	h.ns = uint32(r.next(1<<32 - 1))
 	h.keyLen = int(r.next(MaxKey))
@@ -116,8 +124,26 @@ func parseHeader(b []byte) (h header, err error) {
 		return h, errRecord
 	}
 	h.size = r.n
+	if h.unknown {
+		return h, h.unknownName(b)
+	}
 	h.nameLen = nameLen(h.kind, h.typ, h.keyLen, h.elemLen)
 	return h, nil
+}
+
+// unknownName finds the length of the name of a record whose kind is of a newer
+// version. It looks at the first part of the name.
+func (h *header) unknownName(b []byte) error {
+	name := b[h.size:min(h.size+maxPrefix, len(b))]
+	colon := bytes.IndexByte(name, ':')
+	if colon < 0 {
+		return errRecord
+	}
+	h.nameLen = colon + 1 + h.keyLen
+	if h.kind.hasElement() {
+		h.nameLen += 1 + h.elemLen
+	}
+	return nil
 }
 
 // parseRecord parses the record at the start of b. It does not check the crc.
@@ -128,6 +154,9 @@ func parseRecord(b []byte) (rec record, err error) {
 	}
 	if h.total() > len(b) {
 		return rec, errRecord
+	}
+	if h.unknown {
+		return record{Identity: Identity{Kind: h.kind}, hasSeq: h.hasSeq, seqDelta: h.seqDelta, size: h.total(), unknown: true}, nil
 	}
 	name := b[h.size : h.size+h.nameLen]
 	key, elem, err := splitName(name, h.kind, h.typ, h.keyLen)

@@ -199,7 +199,11 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 		return store, err
 	}
 	copy(store[:], b[16:])
-	if _, err := checkSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:])); err != nil {
+	_, err = checkSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:]))
+	if errors.Is(err, ErrVersion) {
+		return store, err
+	}
+	if err != nil {
 		store = [16]byte{}
 	}
 	return store, nil
@@ -208,10 +212,13 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 // storeOf is the id of the store that made a segment. Without a manifest its header says so: in a copy there are those of two
 // stores or more. One whose header does not verify is taken for what the segment before it is.
 func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
+	store, err := readStore(f, dataName(id))
+	if errors.Is(err, ErrVersion) {
+		return store, err
+	}
 	if v.man != nil {
 		return v.man.storeOf(id), nil
 	}
-	store, err := readStore(f, dataName(id))
 	if store != [16]byte{} {
 		v.store = store
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -188,6 +189,9 @@ func (src *salvageSource) within() ([]entry, error) {
 		if lost >= 0 {
 			src.loseWithin(lost, pos)
 			lost = -1
+		}
+		if rec.unknown {
+			return nil, fmt.Errorf("%s: %w", src.sg.name, &unknownRecord{rec.Kind, at + uint32(pos)})
 		}
 		if rec.hasSeq {
 			seq = h.seq + rec.seqDelta

@@ -115,6 +115,9 @@ func (fr *frames) take(raw []byte, h *frameHeader) (entries []entry, bad uint32,
 	fr.entries = fr.entries[:0]
 	records, maxSeq := fr.records, fr.maxSeq
 	bad, ok, err = eachRecord(raw, h, fr.sg.seal, uint32(fr.pos), fr.collect)
+	if errors.Is(err, ErrVersion) {
+		err = fmt.Errorf("%s: %w", fr.sg.name, err)
+	}
 	if err != nil {
 		return nil, 0, false, err
 	}
