@@ -3,7 +3,6 @@ package server_test
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,9 +202,9 @@ func storesDistances(name string, args []string) bool {
 	return strings.HasPrefix(name, "geo") && slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "storedist") })
 }
 
-// distances compares a command that stores distances. Their last bits depend on the sine of each server's mathematical library: where
-// they differ by no more than that, Stave is given those of Redis.
-func (p *pair) distances(args []string) string {
+// storedDistances compares a command that stores distances. Where they differ by no more than alike allows, Stave is given those
+// of Redis.
+func (p *pair) storedDistances(args []string) string {
 	if d := p.plain(args); d != "" {
 		return d
 	}
@@ -225,7 +224,7 @@ func (p *pair) distances(args []string) string {
 		for i := 0; i < len(mine); i += 2 {
 			score, err := strconv.ParseFloat(mine[i+1], 64)
 			want, ok := scores[mine[i]]
-			if err != nil || !ok || math.Abs(score-want) > 1e-14*math.Abs(want) {
+			if err != nil || !ok || !alike(score, want, 0) {
 				return fmt.Sprintf("%q: stave %.500s, redis %.500s", key, show(ours[0]), show(theirs[0]))
 			}
 			if _, err := p.stave.do([]string{"zadd", key, strconv.FormatFloat(want, 'g', -1, 64), mine[i]}); err != nil {
@@ -268,7 +267,7 @@ func (p *pair) nearest(args []string) string {
 		return err.Error()
 	}
 	d := p.compare(args, ours[0], theirs[0])
-	if distances := secondOfEach(ours[1]); len(distances) > 0 && slices.Equal(distances, secondOfEach(theirs[1])) {
+	if distances := secondOfEach(ours[1]); len(distances) > 0 && slices.EqualFunc(distances, secondOfEach(theirs[1]), sameDistance) {
 		return ""
 	}
 	return d

@@ -40,7 +40,7 @@ func diff(name string, ours, theirs resp.Reply) string {
 	case "pttl", "pexpiretime":
 		tolerance = 1500
 	}
-	if same(ours, theirs, tolerance, slices.Contains(doubles, name)) {
+	if same(ours, theirs, tolerance, slices.Contains(doubles, name)) || slices.Contains(distances, name) && sameDistances(ours, theirs) {
 		return ""
 	}
 	return fmt.Sprintf("stave %.500s, redis %.500s", show(ours), show(theirs))

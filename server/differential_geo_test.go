@@ -1,11 +1,87 @@
 package server_test
 
 import (
+	"bytes"
+	"math"
+	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
 )
 
-// The grammar of the commands on places.
+// The grammar of the commands on places, and how distances are compared.
+
+// distances are the commands whose replies hold distances.
+var distances = []string{"geodist", "geosearch", "georadius", "georadius_ro", "georadiusbymember", "georadiusbymember_ro"}
+
+// distancePattern is a distance in a reply.
+var distancePattern = regexp.MustCompile(`^[0-9]+\.[0-9]{4}$`)
+
+// sameDistances says whether two replies are the same but for the last digits of distances.
+func sameDistances(a, b resp.Reply) bool {
+	if a.Kind != b.Kind || a.Null != b.Null || len(a.Items) != len(b.Items) || a.Int != b.Int {
+		return false
+	}
+	for i := range a.Items {
+		if !sameDistances(a.Items[i], b.Items[i]) {
+			return false
+		}
+	}
+	return bytes.Equal(a.Text, b.Text) || a.Kind == resp.BulkString && sameDistance(string(a.Text), string(b.Text))
+}
+
+// sameDistance compares distances with four decimals.
+func sameDistance(a, b string) bool {
+	if a == b || !distancePattern.MatchString(a) || !distancePattern.MatchString(b) {
+		return a == b
+	}
+	x, err1 := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	return err1 == nil && err2 == nil && alike(x, y, 1.0001e-4)
+}
+
+// alike says whether two distances, rounded to a digit, could be one whose sines and cosines are off by a unit in the last
+// place: ours are correctly rounded, those of a C library nearly always. On the other side of the earth this makes half a metre,
+// for there the arc sine grows without bounds.
+func alike(x, y, digit float64) bool {
+	const diameter, off = 2 * 6372797.560856, 1e-15
+	for _, unit := range []float64{1, 1000, 0.3048, 1609.34} {
+		whole := diameter / unit
+		if x > whole*math.Pi/2+digit {
+			continue
+		}
+		s := math.Sin(min(x/whole, math.Pi/2))
+		low, high := whole*math.Asin(s*(1-off)), whole*math.Asin(min(s*(1+off), 1))
+		if y >= low*(1-off)-digit && y <= high*(1+off)+digit {
+			return true
+		}
+	}
+	return false
+}
+
+// TestDistancesAlike says what the comparison of distances lets pass.
+func TestDistancesAlike(t *testing.T) {
+	for _, tt := range []struct {
+		x, y, digit float64
+		want        bool
+	}{
+		{166274.15156960033, 166274.15156960036, 0, true},
+		{166274.15156960033, 166274.15156960133, 0, false},
+		{166274.1516, 166274.1517, 1.0001e-4, true},
+		{166274.1516, 166274.1518, 1.0001e-4, false},
+		{20020733.9, 20020733.5, 0, true}, // half of the equator is 20,020,734.0 m
+		{20020733.9, 20020732.9, 0, false},
+		{20020.7339, 20020.7335, 0, true},
+		{20000000, 20000000.001, 0, false},
+		{0, 0.0001, 0, false},
+		{0, 0, 0, true},
+	} {
+		if got := alike(tt.x, tt.y, tt.digit); got != tt.want {
+			t.Errorf("%v and %v to %v: %t", tt.x, tt.y, tt.digit, got)
+		}
+	}
+}
 
 // degrees are within limit, near a place or anywhere.
 func (g *generator) degrees(near, limit float64) string {

@@ -221,7 +221,7 @@ func (p *pair) alone(name string, args []string) (difference string) {
 	switch {
 	case compare != nil:
 	case storesDistances(name, args):
-		compare = (*pair).distances
+		compare = (*pair).storedDistances
 	case countsPlaces(name, args):
 		compare = (*pair).nearest
 	default:

@@ -45,6 +45,32 @@ func TestGeoFigures(t *testing.T) {
 	equal(t, "score", score, 3479447370796909)
 }
 
+// The distances are those that Redis stores, in kilometres, to the last bit.
+func TestGeoDistancesToTheLastBit(t *testing.T) {
+	for _, tt := range []struct {
+		p, q structures.GeoPoint
+		want float64
+	}{
+		{structures.GeoPoint{Longitude: 13.361389, Latitude: 38.115556}, structures.GeoPoint{Longitude: 15.087269, Latitude: 37.502669}, 166.27415156960032},
+		{structures.GeoPoint{Longitude: 2.3522, Latitude: 48.8566}, structures.GeoPoint{Longitude: 139.6917, Latitude: 35.6895}, 9714.8114300243687},
+		{structures.GeoPoint{Longitude: -0.1276, Latitude: 51.5072}, structures.GeoPoint{Longitude: -74.006, Latitude: 40.7128}, 5571.814015569902},
+		{structures.GeoPoint{Longitude: 151.2093, Latitude: -33.8688}, structures.GeoPoint{Longitude: -43.1729, Latitude: -22.9068}, 13524.847983799578},
+		{structures.GeoPoint{Longitude: -70.6693, Latitude: -33.4489}, structures.GeoPoint{Longitude: 109.3, Latitude: 33.45}, 20017.882233775028},
+		{structures.GeoPoint{Longitude: 179.9, Latitude: 0.001}, structures.GeoPoint{Longitude: -179.9, Latitude: -0.002}, 22.247941952800293},
+		{structures.GeoPoint{Longitude: 24.9384, Latitude: 60.1699}, structures.GeoPoint{Longitude: 24.9385, Latitude: 60.17}, 0.012608461821918309},
+		{structures.GeoPoint{Longitude: -175.2, Latitude: -21.14}, structures.GeoPoint{Longitude: 4.8, Latitude: 21.1399}, 20020.723004063329},
+		{structures.GeoPoint{Longitude: 100, Latitude: 85}, structures.GeoPoint{Longitude: -80, Latitude: 84.9}, 1123.3856872714821},
+		{structures.GeoPoint{Longitude: 7.4474, Latitude: 46.948}, structures.GeoPoint{Longitude: 8.5417, Latitude: 47.3769}, 95.520794756503207},
+	} {
+		m := newMemory()
+		_, err := m.geo("g").Add(structures.AddOptions{}, []structures.GeoMember{{Member: "p", Point: tt.p}, {Member: "q", Point: tt.q}})
+		must(t, err)
+		d, _, err := m.geo("g").Distance("p", "q")
+		must(t, err)
+		equal(t, fmt.Sprint(tt.p, " to ", tt.q), d/1000, tt.want)
+	}
+}
+
 func TestGeoSearch(t *testing.T) {
 	m := sicily(t)
 	centre := structures.GeoPoint{Longitude: 15, Latitude: 37}

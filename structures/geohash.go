@@ -1,10 +1,15 @@
 package structures
 
-import "math"
+import (
+	"math"
+
+	"github.com/stavedb/stave/internal/trig"
+)
 
 // Geohashes, as Redis computes them: longitude and latitude are cut to integers of `step` bits each, whose bits are
 // interleaved, so that places with a common prefix are near each other. The digits of every reply follow from the order of
-// the operations here; it is that of Redis's geohash.c and geohash_helper.c.
+// the operations here; it is that of Redis's geohash.c and geohash_helper.c. The conversions of products keep a compiler from
+// fusing them with a sum, which would round differently.
 
 // Bounds of what a geohash can hold, in degrees. The latitudes are those of the Mercator projection.
 const (
@@ -116,8 +121,8 @@ func (h geohash) area() geoArea {
 	scale := float64(uint64(1) << h.step)
 	const width, height = maxLongitude + maxLongitude, maxLatitude + maxLatitude
 	return geoArea{
-		west: -maxLongitude + (longitude*1.0/scale)*width, east: -maxLongitude + ((longitude+1)*1.0/scale)*width,
-		south: -maxLatitude + (latitude*1.0/scale)*height, north: -maxLatitude + ((latitude+1)*1.0/scale)*height,
+		west: -maxLongitude + float64(longitude/scale*width), east: -maxLongitude + float64((longitude+1)/scale*width),
+		south: -maxLatitude + float64(latitude/scale*height), north: -maxLatitude + float64((latitude+1)/scale*height),
 	}
 }
 
@@ -148,20 +153,23 @@ func stepIn(bits, mask, used uint64, d int) uint64 {
 	return own & mask & used
 }
 
+// radians is an angle in degrees.
+func radians(degrees float64) float64 { return float64(degrees * radPerDegree) }
+
 // distance is the length in metres of the great circle between two points, by the haversine formula.
 func (p GeoPoint) distance(q GeoPoint) float64 {
-	v := math.Sin((q.Longitude*radPerDegree - p.Longitude*radPerDegree) / 2)
+	v := trig.Sin((radians(q.Longitude) - radians(p.Longitude)) / 2)
 	if v == 0 {
 		return latitudeDistance(p.Latitude, q.Latitude)
 	}
-	a, b := p.Latitude*radPerDegree, q.Latitude*radPerDegree
-	u := math.Sin((b - a) / 2)
-	return 2.0 * earthRadius * math.Asin(math.Sqrt(u*u+math.Cos(a)*math.Cos(b)*v*v))
+	a, b := radians(p.Latitude), radians(q.Latitude)
+	u := trig.Sin((b - a) / 2)
+	return 2.0 * earthRadius * trig.Asin(math.Sqrt(float64(u*u)+float64(trig.Cos(a)*trig.Cos(b)*v*v)))
 }
 
 // latitudeDistance is the distance of two points with the same longitude.
 func latitudeDistance(a, b float64) float64 {
-	return earthRadius * math.Abs(b*radPerDegree-a*radPerDegree)
+	return earthRadius * math.Abs(radians(b)-radians(a))
 }
 
 // GeoShape is what a search covers around its centre: a circle, or a box if Radius is 0 and the box is not empty. Lengths
@@ -198,7 +206,7 @@ func (s GeoShape) bounds(c GeoPoint) geoArea {
 	if c.Latitude < 0 {
 		pole = c.Latitude - dy
 	}
-	dx := width / earthRadius / math.Cos(pole*radPerDegree) / radPerDegree
+	dx := width / earthRadius / trig.Cos(radians(pole)) / radPerDegree
 	return geoArea{west: c.Longitude - dx, east: c.Longitude + dx, south: c.Latitude - dy, north: c.Latitude + dy}
 }
 
@@ -206,7 +214,7 @@ func (s GeoShape) bounds(c GeoPoint) geoArea {
 func (s GeoShape) estimate(latitude float64) int {
 	reach := s.Radius
 	if s.Box {
-		reach = math.Sqrt(s.Width/2*(s.Width/2) + s.Height/2*(s.Height/2))
+		reach = math.Sqrt(float64(s.Width/2*(s.Width/2)) + float64(s.Height/2*(s.Height/2)))
 	}
 	if reach == 0 {
 		return geoStep

@@ -157,13 +157,13 @@ func differ(sources []source) []Scored {
 func (c Combination) intersect(sources []source) []Scored {
 	var members []Scored
 	sources[0].each(func(member []byte, score float64) {
-		sum := notNaN(sources[0].weight * score)
+		sum := notNaN(float64(sources[0].weight * score))
 		for _, other := range sources[1:] {
 			more, ok := other.score(text(member))
 			if !ok {
 				return
 			}
-			sum = c.Aggregate.into(sum, other.weight*more)
+			sum = c.Aggregate.into(sum, float64(other.weight*more)) // converted: not to be fused with the sum
 		}
 		members = append(members, Scored{Member: string(member), Score: sum})
 	})
@@ -175,7 +175,7 @@ func (c Combination) unite(sources []source) []Scored {
 	at := make(map[string]int)
 	for _, s := range sources {
 		s.each(func(member []byte, score float64) {
-			score = notNaN(s.weight * score)
+			score = notNaN(float64(s.weight * score))
 			if i, ok := at[string(member)]; ok {
 				members[i].Score = c.Aggregate.into(members[i].Score, score)
 				return
