@@ -12,26 +12,30 @@ import (
 
 // The file INDEX is the keydir as of some moment, written at Close and now and
 // then, so that opening need not replay the log from its beginning. It is
-// optional: one that is missing, damaged, of another store, or that refers to
-// segments that merges have taken away is passed over, and the log says it all.
+// optional: one that is missing, damaged, of another store, of a state that the
+// log has not been in, or that refers to segments that merges have taken away is
+// not used, and the log says it all. A store open for writing removes it before
+// the first write: later it might fit a log that has grown.
 //
 //	header:   magic "STAVEIDX" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 |
 //	          contents offset u64 | contents length u64 | contents crc u32 | crc u32
 //	section:  the dump of one stripe of one space, see keydir.Dump
-//	contents: complete up to u64 | complete up to u64, for each stripe |
+//	contents: complete up to u64 | complete up to u64, for each stripe | mark of the end, 32 |
 //	          fresh space u32 | location of the namespaces record u64 |
 //	          n u32 | n times: namespace u32, space u32 |
+//	          n u32 | n times: location of a system record u64 |
 //	          n u32 | n times: segment id u32, length u64, records u64, min seq u64, max seq u64, end crc u32 |
 //	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32
 //
 // The checksums of sections and contents are seeded with the store id and the
 // offset. A segment's length is how far it had been replayed; end crc is the
 // checksum of its last bytes before there, up to 64. A stripe is complete up
-// to its own sequence, or later: what the log has after it is replayed.
+// to its own sequence, or later: what the log has after it is replayed. All that
+// the sections know comes before the mark (mark.go).
 const (
 	indexTemp       = IndexFile + ".new"
 	indexMagic      = "STAVEIDX"
-	indexVersion    = 2
+	indexVersion    = 3
 	indexHeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 8 + 8 + 4 + 4
 	indexEndBytes   = 64
 )
@@ -43,9 +47,11 @@ const IndexFile = "INDEX"
 type indexContents struct {
 	upTo      uint64                 // in every stripe nothing before it is missing
 	stripes   [keydir.Stripes]uint64 // nor in this one
+	end       Mark                   // nothing after it is in any of them
 	fresh     uint32
 	record    keydir.Loc
 	moved     map[uint32]uint32
+	system    []keydir.Loc // of system records; there are none yet
 	segments  []indexSegment
 	sections  []indexSection
 	dataBytes int64 // of the file; not written
@@ -73,6 +79,7 @@ func (s *indexSection) before(t *indexSection) bool {
 
 const (
 	indexMovedSize   = 4 + 4
+	indexSystemSize  = 8
 	indexSegmentSize = 4 + 4*8 + 4
 	indexSectionSize = 4 + 4 + 8 + 8 + 4
 )
@@ -122,12 +129,17 @@ func (c *indexContents) encode() []byte {
 	for _, seq := range c.stripes {
 		b = binary.LittleEndian.AppendUint64(b, seq)
 	}
+	b = c.end.append(b)
 	b = binary.LittleEndian.AppendUint32(b, c.fresh)
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.record))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.moved)))
 	for _, ns := range slices.Sorted(maps.Keys(c.moved)) {
 		b = binary.LittleEndian.AppendUint32(b, ns)
 		b = binary.LittleEndian.AppendUint32(b, c.moved[ns])
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.system)))
+	for _, loc := range c.system {
+		b = binary.LittleEndian.AppendUint64(b, uint64(loc))
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.segments)))
 	for _, sg := range c.segments {
@@ -158,12 +170,17 @@ func decodeIndex(b []byte) (*indexContents, bool) {
 		c.stripes[i] = f.u64()
 		f.bad = f.bad || c.stripes[i] < c.upTo
 	}
+	c.end = f.mark()
+	f.bad = f.bad || c.end.Sequence < slices.Max(c.stripes[:])
 	c.fresh, c.record = f.u32(), keydir.Loc(f.u64())
 	f.bad = f.bad || c.fresh < firstFreshSpace
 	for range f.count(indexMovedSize) {
 		ns, space := f.u32(), f.u32()
 		c.moved[ns] = space
 		f.bad = f.bad || ns >= MaxNamespaces
+	}
+	for range f.count(indexSystemSize) {
+		c.system = append(c.system, keydir.Loc(f.u64()))
 	}
 	for range f.count(indexSegmentSize) {
 		c.segments = append(c.segments, indexSegment{
@@ -199,6 +216,10 @@ func (f *fields) u64() uint64 {
 	return uint64(f.u32())<<32 | uint64(low)
 }
 
+func (f *fields) mark() Mark {
+	return Mark{Opening: f.u64(), Sequence: f.u64(), Segment: f.u32(), Length: f.u64(), Sum: f.u32()}
+}
+
 // count reads the number of items of that size that follow; zero if so many
 // do not.
 func (f *fields) count(size int) int {
@@ -222,26 +243,32 @@ func (c *indexContents) segment(id uint32) indexSegment {
 }
 
 // fits reports whether the contents agree with the files there are: every
-// segment is still listed, and holds what it held. If that cannot be read, it
-// can be passed over.
+// segment is still listed, and holds what it held, and the end is there. If that
+// cannot be read, it can be passed over.
 func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	for _, is := range c.segments {
-		sg := ss.find(is.id)
-		if sg == nil || is.length < segmentHeaderSize || int64(is.length) > sg.size.Load() {
+		if sg := ss.find(is.id); sg != nil && sg.sealed() && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
 			return false
 		}
-		if sg.sealed() && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
-			return false
-		}
-		end, err := sg.endSum(int64(is.length))
-		if err == nil && end != is.end {
-			err = &CorruptError{sg.name, max(int64(is.length)-indexEndBytes, 0), "not what the index has seen"}
-		}
-		if err != nil && pass(is, err) != nil {
+		if !is.fits(ss, pass) {
 			return false
 		}
 	}
-	return true
+	end := indexSegment{id: c.end.Segment, length: c.end.Length, end: c.end.Sum}
+	return end.fits(ss, pass)
+}
+
+// fits reports whether a segment is listed, and holds what it held.
+func (is indexSegment) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
+	sg := ss.find(is.id)
+	if sg == nil || is.length < segmentHeaderSize || int64(is.length) > sg.size.Load() {
+		return false
+	}
+	end, err := sg.endSum(int64(is.length))
+	if err == nil && end != is.end {
+		err = &CorruptError{sg.name, max(int64(is.length)-indexEndBytes, 0), "not what the index has seen"}
+	}
+	return err == nil || pass(is, err) == nil
 }
 
 // endSum is the checksum of the last bytes before length.

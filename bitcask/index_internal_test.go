@@ -13,6 +13,8 @@ func FuzzIndexContents(f *testing.F) {
 	for i := range c.stripes {
 		c.stripes[i] = 7 + uint64(i)
 	}
+	c.end = Mark{Opening: 1, Sequence: 7 + keydir.Stripes, Segment: 9, Length: 50, Sum: 6}
+	c.system = []keydir.Loc{keydir.MakeLoc(9, 8, 7)}
 	c.segments = []indexSegment{{id: 1, length: 100, foot: footer{1, 2, 3}, end: 4}, {id: 9, length: 40}}
 	c.sections = []indexSection{{space: 1, stripe: 0, offset: 72, length: 3, crc: 5}, {space: 0, stripe: 255, offset: 75, length: 9}}
 	f.Add(c.encode())

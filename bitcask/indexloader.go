@@ -20,8 +20,12 @@ import (
 var errIndex = errors.New("index does not fit the log or is damaged")
 
 // loadIndex makes the keydir what the INDEX says, and returns how far that is
-// the log. Any error means: do without, and nothing has been loaded.
+// the log. Any error means: do without, and nothing has been loaded. With
+// NoIndex nothing is loaded either, and a writer learns whether it fits so far.
 func (s *Store) loadIndex() (*indexContents, error) {
+	if s.opts.NoIndex && s.opts.ReadOnly {
+		return nil, nil
+	}
 	f, err := s.opts.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
 	if err != nil {
 		return nil, err
@@ -54,8 +58,11 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.fits(s.segments.Load(), s.vouch) {
+	if !c.fits(s.segments.Load(), s.vouch) || len(c.system) > 0 {
 		return nil, errIndex
+	}
+	if s.opts.NoIndex {
+		return c, nil
 	}
 	s.spaces.mu.Lock()
 	s.spaces.installLocked(c.moved, c.fresh)

@@ -41,6 +41,9 @@ func (s *Store) noteIndex(c *indexContents) {
 	for _, is := range c.segments {
 		s.index.lengths[is.id] = int64(is.length)
 	}
+	if _, known := s.index.lengths[c.end.Segment]; !known { // newer than those, and needed as they are
+		s.index.lengths[c.end.Segment] = segmentHeaderSize
+	}
 }
 
 // behind is how many bytes of segments opening would have to replay after the
@@ -211,6 +214,10 @@ func (w *indexWriter) write() error {
 	// Every record that the sections know must be on disk: after a power cut
 	// the log may not end before them, or its sequence numbers would be given
 	// again.
+	var err error
+	if c.end, err = s.Mark(); err != nil {
+		return err
+	}
 	if err := s.log.sync(); err != nil {
 		return err
 	}
@@ -222,7 +229,7 @@ func (w *indexWriter) write() error {
 	}
 	c.dataBytes = w.pos
 	head := encodeIndexHeader(s.man.store, s.man.seed, uint64(at), uint64(len(b)), w.seal.sum(uint32(at), b))
-	_, err := w.file.WriteAt(head, 0)
+	_, err = w.file.WriteAt(head, 0)
 	return err
 }
 

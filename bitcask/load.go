@@ -18,16 +18,23 @@ import (
 // load builds the keydir: from the INDEX and what the log has after it, or from
 // all of the log.
 func (s *Store) load() error {
-	var ix *indexContents
-	if !s.opts.NoIndex {
-		var err error
-		if ix, err = s.loadIndex(); err != nil && !isNotExist(err) {
-			s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+	ix, err := s.loadIndex()
+	if err != nil && !isNotExist(err) {
+		s.refuseIndex(err)
+	}
+	if ix != nil && s.opts.NoIndex {
+		s.startReplay(0)
+		if err := s.replayLog(new(indexContents)); err != nil {
+			return err
 		}
+		if !s.reached(ix.end) { // not used, but it must not fit later
+			s.refuseIndex(errIndex)
+		}
+		return nil
 	}
 	if ix != nil && !s.startReplay(ix.upTo) {
 		if err := s.tellDeadlines(max(ix.upTo, 1)); err != nil {
-			s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+			s.refuseIndex(err)
 			s.unload()
 			ix = nil
 		}
@@ -36,9 +43,9 @@ func (s *Store) load() error {
 		s.startReplay(0)
 		return s.replayLog(new(indexContents))
 	}
-	err := s.replayLog(ix)
+	err = s.replayLog(ix)
 	if errors.Is(err, errIndex) {
-		s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+		s.refuseIndex(err)
 		s.unload()
 		s.startReplay(0)
 		return s.replayLog(new(indexContents))
@@ -46,6 +53,28 @@ func (s *Store) load() error {
 	s.recovery.Indexed = true
 	s.noteIndex(ix)
 	return err
+}
+
+func (s *Store) refuseIndex(err error) {
+	s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+	s.stale = append(s.stale, IndexFile)
+}
+
+// removeStale removes the files that describe another log than this one, before
+// anything is written: they could fit once it has grown. It does so after all
+// that can refuse the store.
+func (s *Store) removeStale() error {
+	if s.opts.ReadOnly || len(s.stale) == 0 {
+		return nil
+	}
+	slices.Sort(s.stale)
+	for _, name := range slices.Compact(s.stale) { // the log may have been read twice
+		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil && !isNotExist(err) {
+			return err
+		}
+		s.recovery.Stale = append(s.recovery.Stale, name)
+	}
+	return s.opts.FS.SyncDir(s.dir)
 }
 
 // startReplay tells who listens for deadlines from where on he will hear of

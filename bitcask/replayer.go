@@ -60,6 +60,7 @@ type replayer struct {
 
 	mu       sync.Mutex // guards what readers note about segments
 	hintless []uint32
+	stale    []string
 	scanned  int
 }
 
@@ -102,12 +103,16 @@ func (s *Store) replayLog(ix *indexContents) error {
 	list := rp.segments()
 	err := rp.run(list)
 	s.hintless = append(s.hintless, rp.hintless...)
+	s.stale = append(s.stale, rp.stale...)
 	s.recovery.Scanned = rp.scanned
 	for _, sg := range s.tail {
 		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
 		if err == nil && sg.end < int64(ix.segment(sg.id).length) {
 			err = errIndex // what it knows has been dropped: the disk has lost what was synced
 		}
+	}
+	if err == nil && !s.reached(ix.end) {
+		err = errIndex
 	}
 	return err
 }
@@ -321,6 +326,12 @@ func (rp *replayer) noteHintless(id uint32) {
 	rp.hintless = append(rp.hintless, id)
 }
 
+func (rp *replayer) noteStale(name string) {
+	rp.mu.Lock()
+	defer rp.mu.Unlock()
+	rp.stale = append(rp.stale, name)
+}
+
 // errStopped ends a reader that nobody listens to any more.
 var errStopped = errors.New("stopped")
 
@@ -402,14 +413,14 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 	}
 }
 
-// hintFailed removes a hint that is no good. One of another version stays until the new one takes its name.
+// hintFailed has a hint removed that is no good. One of another version stays until the new one takes its name.
 func (rp *replayer) hintFailed(sg *segment, err error) {
 	switch {
 	case errors.Is(err, ErrVersion):
 		rp.s.opts.Logger.Info("hint not used", "file", hintName(sg.id), "err", err)
 	case !isNotExist(err):
 		rp.s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
-		rp.s.removeHint(sg)
+		rp.noteStale(hintName(sg.id))
 	}
 }
 

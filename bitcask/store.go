@@ -35,6 +35,7 @@ type Store struct {
 
 	manifestMu sync.Mutex // guards man once the store is open
 	man        *manifest
+	opening    uint64 // this one, for marks; does not change once the store is open
 
 	backups turn // held by the one backup that is made
 	pins    pins
@@ -51,6 +52,7 @@ type Store struct {
 	tail     []*segment      // the unsealed segments in log order, during Open
 	replayed func(DeadlineEvent)
 	hintless []uint32 // sealed segments that need a hint
+	stale    []string // files that describe the log and are not used, during Open
 
 	stop   chan struct{}
 	hinter chan struct{}
@@ -62,6 +64,7 @@ type Recovery struct {
 	TornBytes    int64          // cut off the end of the active segment: never acknowledged as durable
 	TornManifest bool           // the manifest ended in an edit nothing relied on
 	Removed      []string       // files that an interrupted rotation or merge left
+	Stale        []string       // INDEX or hints that did not fit the log; removed
 	Unknown      []string       // files that are not ours; untouched
 	Indexed      bool           // the file INDEX spared replaying the log from its beginning
 	Replayed     uint64         // records replayed
@@ -114,6 +117,9 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	}
 	if len(s.recovery.Damage) > 0 && s.outdated() {
 		return nil, errOutdated // what is missing may only have been merged
+	}
+	if err := s.removeStale(); err != nil {
+		return nil, err
 	}
 	if err := s.cutTail(); err != nil {
 		return nil, err

@@ -218,22 +218,28 @@ func (l *optionalLife) reopen() {
 
 // files reads all the files, as a kill would leave them.
 func (l *optionalLife) files() map[string]string {
+	files := filesIn(l.t, l.mem.Clone()) // a segment may be being sealed
+	delete(files, "LOCK")
+	return files
+}
+
+// filesIn reads all files of a store.
+func filesIn(t *testing.T, mem *vfs.Mem) map[string]string {
+	t.Helper()
 	files := map[string]string{}
-	mem := l.mem.Clone() // a segment may be being sealed
 	names, err := mem.List("d")
-	must(l.t, err)
+	must(t, err)
 	for _, name := range names {
 		f, err := mem.Open(filepath.Join("d", name), vfs.ReadOnly)
-		must(l.t, err)
+		must(t, err)
 		n, err := f.Size()
-		must(l.t, err)
+		must(t, err)
 		b := make([]byte, n)
 		_, err = f.ReadAt(b, 0)
-		must(l.t, err)
-		must(l.t, f.Close())
+		must(t, err)
+		must(t, f.Close())
 		files[name] = string(b)
 	}
-	delete(files, "LOCK")
 	return files
 }
 

@@ -1,0 +1,60 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Mark names a state of the log: all that it holds up to a sequence number.
+// INDEX and TTL carry the mark of the state that they describe, so that they are
+// believed only where the log has been in that state. Neither the number nor the
+// place alone would do: copies and restored directories give the same numbers to
+// other commits, and commits of the same lengths end at the same places.
+//
+//	+------------+-------------+-----------+-----------+-------------+
+//	| opening u64| sequence u64| segment   | length u64| end crc u32 |
+//	|            |             | id u32    |           |             |
+//	+------------+-------------+-----------+-----------+-------------+
+//	0            8             16          20          28            32
+type Mark struct {
+	Opening  uint64 // of the store for writing, which gave the sequence
+	Sequence uint64 // of the newest record
+	Segment  uint32 // that it ends in
+	Length   uint64 // of that segment, up to there
+	Sum      uint32 // of the last bytes of that length, up to 64
+}
+
+const markSize = 8 + 8 + 4 + 8 + 4
+
+func (m Mark) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, m.Opening)
+	b = binary.LittleEndian.AppendUint64(b, m.Sequence)
+	b = binary.LittleEndian.AppendUint32(b, m.Segment)
+	b = binary.LittleEndian.AppendUint64(b, m.Length)
+	return binary.LittleEndian.AppendUint32(b, m.Sum)
+}
+
+// Mark returns the mark of all that has been written. A store that is open for
+// reading has none to give.
+func (s *Store) Mark() (Mark, error) {
+	if s.opts.ReadOnly {
+		return Mark{}, ErrReadOnly
+	}
+	l := &s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := Mark{Opening: s.opening, Sequence: l.writeSeq - 1, Segment: l.active.id, Length: uint64(l.active.size.Load())}
+	var err error
+	m.Sum, err = l.active.endSum(int64(m.Length))
+	return m, err
+}
+
+// reached reports, once the log has been read, whether it has been in the state
+// of a mark.
+func (s *Store) reached(m Mark) bool {
+	if m.Sequence > max(s.log.nextSeq-1, s.man.maxSeq) {
+		return false
+	}
+	i := slices.IndexFunc(s.tail, func(sg *segment) bool { return sg.id == m.Segment })
+	return i < 0 || m.Length <= uint64(s.tail[i].end)
+}
