@@ -49,12 +49,22 @@ func (s *Store) Mark() (Mark, error) {
 	return m, err
 }
 
-// reached reports, once the log has been read, whether it has been in the state
-// of a mark.
-func (s *Store) reached(m Mark) bool {
-	if m.Sequence > max(s.log.nextSeq-1, s.man.maxSeq) {
+// Reached reports whether the log has been in the state of a mark. It is to be
+// asked before the first write.
+func (s *Store) Reached(m Mark) bool {
+	sg := s.segments.Load().find(m.Segment)
+	if sg != nil && !(indexSegment{id: sg.id, length: m.Length, end: m.Sum}).fits(s.segments.Load(), s.vouch) {
 		return false
 	}
+	return s.reached(m) // a merge may have taken the segment
+}
+
+// reached is that of a mark whose place is known to fit, once the log has been
+// read.
+func (s *Store) reached(m Mark) bool {
 	i := slices.IndexFunc(s.tail, func(sg *segment) bool { return sg.id == m.Segment })
-	return i < 0 || m.Length <= uint64(s.tail[i].end)
+	if i >= 0 && m.Length > uint64(s.tail[i].end) {
+		return false
+	}
+	return m.Sequence <= max(s.log.nextSeq-1, s.man.maxSeq)
 }

@@ -122,7 +122,13 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.agrees(log, cp) {
+	agrees := c.agrees(log, cp)
+	if (cp.stale || !agrees) && !c.opts.ReadOnly { // before the first write: it may fit a log that has grown
+		if err := ttl.Remove(c.opts.FS, dir); err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
+	}
+	if agrees {
 		return log, nil
 	}
 	c.opts.Logger.Warn("TTL file does not fit the log; rebuilding the deadlines", "dir", dir)

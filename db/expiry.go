@@ -17,7 +17,8 @@ func rand64() uint64 { return rand.Uint64() }
 // checkpoint says what a TTL file that was read covers.
 type checkpoint struct {
 	fits   bool
-	upTo   uint64          // complete up to this sequence
+	stale  bool            // there is a file, and it is not used
+	upTo   ttl.Mark        // complete up to this state of the log
 	spaces map[uint32]bool // that it has deadlines of
 }
 
@@ -27,14 +28,15 @@ type checkpoint struct {
 // up to after, from where on the log will be replayed.
 func (c *core) readCheckpoint(dir string, store [16]byte, after uint64) checkpoint {
 	upTo, entries, err := ttl.Read(c.opts.FS, dir, store)
-	if err == nil && upTo < after {
+	if err == nil && upTo.Sequence < after {
+		return checkpoint{stale: true}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return checkpoint{}
 	}
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			c.opts.Logger.Warn("TTL file not used", "dir", dir, "err", err)
-		}
-		return checkpoint{}
+		c.opts.Logger.Warn("TTL file not used", "dir", dir, "err", err)
+		return checkpoint{stale: true}
 	}
 	cp := checkpoint{fits: true, upTo: upTo, spaces: map[uint32]bool{}}
 	for _, e := range entries {
@@ -48,7 +50,7 @@ func (c *core) readCheckpoint(dir string, store [16]byte, after uint64) checkpoi
 // has it.
 func (c *core) replayed(cp checkpoint, ev bitcask.DeadlineEvent) {
 	switch {
-	case ev.Sequence <= cp.upTo:
+	case ev.Sequence <= cp.upTo.Sequence:
 	case ev.Dropped:
 		c.deadlines.DropNamespace(ev.Space)
 	case ev.Deadline == 0:
@@ -58,15 +60,15 @@ func (c *core) replayed(cp checkpoint, ev bitcask.DeadlineEvent) {
 	}
 }
 
-// agrees reports whether index and log agree: a TTL file of a later time than
-// the log (a mixed-up restore) does not count, nor does one of an earlier time
-// if a merge has since removed the tombstones of deadlines that it holds. The
-// index has every deadline of the log, so to compare the numbers is enough.
+// agrees reports whether index and log agree: a TTL file of a state that the log
+// has not been in (a mixed-up restore) does not count, nor does one of an earlier
+// time if a merge has since removed the tombstones of deadlines that it holds.
+// The index has every deadline of the log, so to compare the numbers is enough.
 func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
 	if !cp.fits {
 		return true
 	}
-	if cp.upTo > log.Sequence() {
+	if !log.Reached(bitcask.Mark(cp.upTo)) {
 		return false
 	}
 	for space := range cp.spaces {
@@ -98,7 +100,11 @@ func (s *Store) writeCheckpoint() error {
 	if err := s.log.Sync(); err != nil {
 		return err
 	}
-	return ttl.Write(s.opts.FS, s.log.Dir(), s.log.StoreID(), s.log.Sequence(), s.deadlines)
+	upTo, err := s.log.Mark()
+	if err != nil {
+		return err
+	}
+	return ttl.Write(s.opts.FS, s.log.Dir(), s.log.StoreID(), ttl.Mark(upTo), s.deadlines)
 }
 
 // Bounds of one run of the expiry cycle.

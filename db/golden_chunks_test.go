@@ -33,7 +33,7 @@ var goldenV1b = golden{
 // go test ./db -run 'TestGoldenCompact$' -update
 var goldenV1c = golden{
 	dir: "testdata/golden-v1c", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
-	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true,
+	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},
 }
 
 func TestGoldenCompact(t *testing.T) {

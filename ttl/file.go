@@ -20,7 +20,7 @@ const FileName = "TTL"
 const tempName = FileName + ".new"
 
 // Write makes the file TTL in dir a checkpoint of x, replacing the one before. The caller vouches that x holds what all records up to the
-// sequence number upTo amount to, that those are durable, and that x does not change meanwhile.
+// mark amount to, that those are durable, and that x does not change meanwhile.
 //
 // What a crash or a power cut leaves:
 //
@@ -32,7 +32,7 @@ const tempName = FileName + ".new"
 //     records after its own sequence number that is correct too, as long as merge has kept them; so it may not come back.
 //
 // After an error the old checkpoint is in place, or, if the sync of the directory failed, either of the two.
-func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo uint64, x *Index) error {
+func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo Mark, x *Index) error {
 	name, temp := filepath.Join(dir, FileName), filepath.Join(dir, tempName)
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what an interrupted write of the TTL file left: %w", err)
@@ -67,7 +67,7 @@ func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo uint64, x *Index) err
 var errChanged = errors.New("the deadlines changed while they were written")
 
 // writeTo writes the whole file.
-func writeTo(f vfs.File, storeID [16]byte, upTo uint64, x *Index) error {
+func writeTo(f vfs.File, storeID [16]byte, upTo Mark, x *Index) error {
 	h := header{store: storeID, upTo: upTo}
 	for _, sp := range *x.spaces.Load() {
 		h.count += uint64(sp.count.Load())
@@ -126,26 +126,39 @@ func (w *blockWriter) flush() error {
 	return nil
 }
 
-// Read returns the entries of the file TTL in dir and the sequence number up to which they are complete. It checks everything
+// Read returns the entries of the file TTL in dir and the mark up to which they are complete. It checks everything
 // before it returns anything, and allocates in proportion to the file's size, whatever the file says.
 //
 // The error is [io/fs.ErrNotExist] if there is no file, [ErrVersion] or [ErrForeign] if it is none of this format or store,
 // a [*CorruptError] if it is damaged, and any other if it could not be read. Whichever it is, the deadlines are to be had from
 // the log.
-func Read(fsys vfs.FS, dir string, storeID [16]byte) (upTo uint64, entries []Entry, err error) {
+func Read(fsys vfs.FS, dir string, storeID [16]byte) (upTo Mark, entries []Entry, err error) {
 	name := filepath.Join(dir, FileName)
 	f, err := fsys.Open(name, vfs.ReadOnly)
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the TTL file: %w", err)
+		return upTo, nil, fmt.Errorf("read the TTL file: %w", err)
 	}
 	h, entries, err := readFrom(f, name, storeID)
 	if cerr := f.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("read the TTL file: %w", cerr)
 	}
 	if err != nil {
-		return 0, nil, err
+		return upTo, nil, err
 	}
 	return h.upTo, entries, nil
+}
+
+// Remove removes the file TTL from dir, and a leftover of an interrupted Write, durably. It is no error if there is none.
+func Remove(fsys vfs.FS, dir string) error {
+	for _, name := range []string{FileName, tempName} {
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the TTL file: %w", err)
+		}
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return fmt.Errorf("remove the TTL file: %w", err)
+	}
+	return nil
 }
 
 // reader reads a file from front to back.
@@ -161,11 +174,10 @@ func readFrom(f vfs.File, name string, storeID [16]byte) (h header, entries []En
 	if r.size, err = f.Size(); err != nil {
 		return h, nil, fmt.Errorf("read the TTL file: %w", err)
 	}
-	head, err := r.bytes(0, headerSize)
+	head, err := r.bytes(0, min(headerSize, r.size)) // that of version 1 was shorter
 	if err != nil {
 		return h, nil, err
 	}
-	seed := headerSum(head)
 	h, reason, err := decodeHeader(head)
 	switch {
 	case err != nil:
@@ -177,6 +189,7 @@ func readFrom(f vfs.File, name string, storeID [16]byte) (h header, entries []En
 	case h.count > uint64(r.size)/entrySize:
 		return h, nil, r.corrupt(0, "more entries than fit")
 	}
+	seed := headerSum(head)
 	entries = make([]Entry, 0, h.count)
 	for offset := int64(headerSize); offset < r.size; {
 		var n int64

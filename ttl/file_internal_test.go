@@ -18,7 +18,7 @@ var store = [16]byte{1, 2, 3}
 
 // checkpoint returns the bytes of a file with these blocks, each given as its entries, and a count.
 func checkpoint(count uint64, blocks ...[]byte) []byte {
-	data := header{store: store, upTo: 9, count: count}.encode()
+	data := header{store: store, upTo: Mark{Sequence: 9}, count: count}.encode()
 	for _, entries := range blocks {
 		data = append(data, make([]byte, blockHeaderSize)...)
 		data = append(data, entries...)
@@ -38,7 +38,7 @@ func reseal(data []byte, blocks [][]byte) []byte {
 	return data
 }
 
-func load(t testing.TB, data []byte) (upTo uint64, entries []Entry, err error) {
+func load(t testing.TB, data []byte) (upTo Mark, entries []Entry, err error) {
 	t.Helper()
 	m := vfs.NewMem()
 	f, err := m.Open(FileName, vfs.Create)
@@ -66,14 +66,14 @@ func TestWellSealedNonsense(t *testing.T) {
 		data   []byte
 		offset int64
 	}{
-		"more entries announced":    {checkpoint(2, one), 73},
-		"fewer entries announced":   {checkpoint(1, one, one), 73},
+		"more entries announced":    {checkpoint(2, one), headerSize + 25},
+		"fewer entries announced":   {checkpoint(1, one, one), headerSize + 25},
 		"absurd count":              {checkpoint(1<<62, one), 0},
-		"empty block":               {checkpoint(1, one, nil), 73},
-		"entry cut within its head": {checkpoint(1, one[:15]), 48},
-		"entry cut within its key":  {checkpoint(1, one[:16]), 48},
-		"bytes behind the last":     {checkpoint(1, append(slices.Clone(one), 0)), 48},
-		"key longer than the block": {checkpoint(1, append(append([]byte{}, one[:12]...), 0xff, 0xff, 0xff, 0xff, 'k')), 48},
+		"empty block":               {checkpoint(1, one, nil), headerSize + 25},
+		"entry cut within its head": {checkpoint(1, one[:15]), headerSize},
+		"entry cut within its key":  {checkpoint(1, one[:16]), headerSize},
+		"bytes behind the last":     {checkpoint(1, append(slices.Clone(one), 0)), headerSize},
+		"key longer than the block": {checkpoint(1, append(append([]byte{}, one[:12]...), 0xff, 0xff, 0xff, 0xff, 'k')), headerSize},
 	} {
 		_, entries, err := load(t, c.data)
 		var corrupt *CorruptError
@@ -108,7 +108,7 @@ func TestChangeDuringWriteIsNoticed(t *testing.T) {
 	x.Set(0, "k", 1)
 	(*x.spaces.Load())[0].count.Add(1) // As if a key had gone between counting and writing.
 	m := vfs.NewMem()
-	if err := Write(m, ".", store, 1, x); !errors.Is(err, errChanged) {
+	if err := Write(m, ".", store, Mark{Sequence: 1}, x); !errors.Is(err, errChanged) {
 		t.Errorf("error is %v", err)
 	}
 	if _, _, err := Read(m, ".", store); !errors.Is(err, fs.ErrNotExist) {
@@ -136,14 +136,14 @@ func FuzzRead(f *testing.F) {
 			data = reseal(data, cutBlocks(data))
 		}
 		var entries []Entry
-		var upTo uint64
+		var upTo Mark
 		var err error
 		if n := allocated(func() { upTo, entries, err = load(t, data) }); n > uint64(8*len(data)+1<<20) {
 			t.Errorf("reading %d bytes allocates %d", len(data), n) // Half of it is the file system in memory.
 		}
 		if err != nil {
-			if entries != nil || upTo != 0 {
-				t.Errorf("beside the error %v there are %v, %d", err, entries, upTo)
+			if entries != nil || upTo != (Mark{}) {
+				t.Errorf("beside the error %v there are %v, %v", err, entries, upTo)
 			}
 			return
 		}

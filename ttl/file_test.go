@@ -71,6 +71,11 @@ func slurp(t testing.TB, fsys vfs.FS, name string) []byte {
 	return b
 }
 
+// mark is a mark with that sequence.
+func mark(upTo uint64) ttl.Mark {
+	return ttl.Mark{Opening: 0x1112131415161718, Sequence: upTo, Segment: 0x21222324, Length: 0x3132333435363738, Sum: 0x41424344}
+}
+
 // put makes a file system whose TTL file has these bytes.
 func put(t testing.TB, data []byte) *vfs.Mem {
 	t.Helper()
@@ -94,14 +99,14 @@ func TestWriteAndReadBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := memory(t)
 			for _, upTo := range []uint64{0, 17, math.MaxUint64} { // The second replaces the first.
-				must(t, ttl.Write(m, "db", storeID, upTo, fill(entries...)))
+				must(t, ttl.Write(m, "db", storeID, mark(upTo), fill(entries...)))
 				gotUpTo, got, err := ttl.Read(m, "db", storeID)
 				must(t, err)
 				sortEntries(got)
 				want := slices.Clone(entries)
 				sortEntries(want)
-				if gotUpTo != upTo || !slices.Equal(got, want) {
-					t.Errorf("%d entries up to %d came back as %d up to %d", len(want), upTo, len(got), gotUpTo)
+				if gotUpTo != mark(upTo) || !slices.Equal(got, want) {
+					t.Errorf("%d entries up to %d came back as %d up to %v", len(want), upTo, len(got), gotUpTo)
 				}
 			}
 			if names, _ := m.List("db"); !slices.Equal(names, []string{"TTL"}) {
@@ -112,9 +117,9 @@ func TestWriteAndReadBack(t *testing.T) {
 }
 
 func TestGoldenFile(t *testing.T) {
-	const golden = "testdata/checkpoint.hex"
+	const golden = "testdata/checkpoint-v2.hex"
 	m := memory(t)
-	must(t, ttl.Write(m, "db", storeID, 0x0102030405060708, fill(some...)))
+	must(t, ttl.Write(m, "db", storeID, mark(0x0102030405060708), fill(some...)))
 	dump := hex.Dump(slurp(t, m, "db/TTL"))
 	if *update {
 		must(t, os.WriteFile(golden, []byte(dump), 0o644))
@@ -126,16 +131,47 @@ func TestGoldenFile(t *testing.T) {
 	}
 
 	// And the file of the released format opens, whatever is written now.
-	var raw []byte
-	for line := range strings.Lines(string(want)) {
+	upTo, got, err := ttl.Read(put(t, undump(t, golden)), "db", storeID)
+	must(t, err)
+	if upTo != mark(0x0102030405060708) || !slices.Equal(got, some) {
+		t.Errorf("the golden file holds %v up to %v", got, upTo)
+	}
+}
+
+// undump reads a golden file.
+func undump(t *testing.T, name string) (raw []byte) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
 		b, err := hex.DecodeString(strings.ReplaceAll(line[10:58], " ", ""))
 		must(t, err)
 		raw = append(raw, b...)
 	}
-	upTo, got, err := ttl.Read(put(t, raw), "db", storeID)
-	must(t, err)
-	if upTo != 0x0102030405060708 || !slices.Equal(got, some) {
-		t.Errorf("the golden file holds %v up to %x", got, upTo)
+	return raw
+}
+
+// TestFirstVersion has a file that says of the log no more than a sequence number: it is not believed, and no damage.
+func TestFirstVersion(t *testing.T) {
+	raw := undump(t, "testdata/checkpoint-v1.hex")
+	for _, data := range [][]byte{raw, raw[:48]} { // with entries and without
+		if _, entries, err := ttl.Read(put(t, data), "db", storeID); !errors.Is(err, ttl.ErrVersion) || entries != nil {
+			t.Errorf("%d entries, %v", len(entries), err)
+		}
+	}
+}
+
+func TestRemove(t *testing.T) {
+	m := memory(t)
+	must(t, ttl.Write(m, "db", storeID, mark(1), fill(some...)))
+	rec := vfs.NewRecorder(m)
+	must(t, ttl.Remove(rec, "db"))
+	must(t, ttl.Remove(rec, "db"))
+	if names, _ := m.List("db"); len(names) > 0 {
+		t.Errorf("the directory holds %q", names)
+	}
+	if got := rec.Trace(vfs.OpSyncDir); got != "sync-dir db\nsync-dir db\n" {
+		t.Errorf("synced: %s", got)
 	}
 }
 
@@ -145,12 +181,12 @@ func TestReadRefuses(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file gives %v", err)
 	}
-	must(t, ttl.Write(m, "db", storeID, 5, fill(some...)))
+	must(t, ttl.Write(m, "db", storeID, mark(5), fill(some...)))
 	if _, _, err := ttl.Read(m, "db", [16]byte{1}); !errors.Is(err, ttl.ErrForeign) || !strings.Contains(err.Error(), "TTL") {
 		t.Errorf("another store's file gives %v", err)
 	}
 	data := slurp(t, m, "db/TTL")
-	data[8] = 2
+	data[8] = 3
 	_, _, err = ttl.Read(put(t, data), "db", storeID)
 	var corrupt *ttl.CorruptError
 	if !errors.Is(err, ttl.ErrVersion) || errors.As(err, &corrupt) {
@@ -164,8 +200,8 @@ func refused(t *testing.T, data []byte, damage string) {
 	upTo, entries, err := ttl.Read(put(t, data), "db", storeID)
 	var corrupt *ttl.CorruptError
 	switch {
-	case err == nil || upTo != 0 || entries != nil:
-		t.Fatalf("%s: read %d entries up to %d, %v", damage, len(entries), upTo, err)
+	case err == nil || upTo != (ttl.Mark{}) || entries != nil:
+		t.Fatalf("%s: read %d entries up to %v, %v", damage, len(entries), upTo, err)
 	case errors.As(err, &corrupt):
 		if corrupt.File != filepath.Join("db", "TTL") || corrupt.Offset < 0 || corrupt.Offset > int64(len(data)) {
 			t.Fatalf("%s: the error does not name the place: %v", damage, err)
@@ -178,7 +214,7 @@ func refused(t *testing.T, data []byte, damage string) {
 func encoded(t *testing.T, upTo uint64, entries ...ttl.Entry) []byte {
 	t.Helper()
 	m := memory(t)
-	must(t, ttl.Write(m, "db", storeID, upTo, fill(entries...)))
+	must(t, ttl.Write(m, "db", storeID, mark(upTo), fill(entries...)))
 	return slurp(t, m, "db/TTL")
 }
 
@@ -212,11 +248,11 @@ func TestGraftedBlocksAreDetected(t *testing.T) {
 	for i := range changed {
 		changed[i].Deadline += 1000
 	}
-	block := (len(data) - 48) / 3
+	block := (len(data) - 80) / 3
 	for i := range 3 {
 		for what, donor := range map[string][]byte{"an earlier": encoded(t, 4, entries...), "another": encoded(t, 5, changed...)} {
-			at := 48 + i*block
-			if bytes.Equal(donor[:48], data[:48]) {
+			at := 80 + i*block
+			if bytes.Equal(donor[:80], data[:80]) {
 				continue // The same stamp, so the same promise about the log: whatever it says is right.
 			}
 			graft := bytes.Clone(data)
@@ -224,7 +260,7 @@ func TestGraftedBlocksAreDetected(t *testing.T) {
 			refused(t, graft, fmt.Sprintf("block %d of %s checkpoint", i, what))
 		}
 		swapped := bytes.Clone(data)
-		a, b := 48+i*block, 48+(i+1)%3*block
+		a, b := 80+i*block, 80+(i+1)%3*block
 		copy(swapped[a:a+block], data[b:])
 		copy(swapped[b:b+block], data[a:])
 		refused(t, swapped, fmt.Sprintf("block %d swapped with the next", i))
@@ -233,17 +269,17 @@ func TestGraftedBlocksAreDetected(t *testing.T) {
 		refused(t, doubled, fmt.Sprintf("block %d replaced by the next", i))
 		refused(t, append(bytes.Clone(data[:a]), data[a+block:]...), fmt.Sprintf("block %d missing", i))
 	}
-	refused(t, append(bytes.Clone(data), data[48+2*block:]...), "the last block twice")
+	refused(t, append(bytes.Clone(data), data[80+2*block:]...), "the last block twice")
 }
 
 // TestOrderOfOperations pins what has to be durable before what.
 func TestOrderOfOperations(t *testing.T) {
 	rec := vfs.NewRecorder(memory(t))
-	must(t, ttl.Write(rec, "db", storeID, 5, fill(some...)))
+	must(t, ttl.Write(rec, "db", storeID, mark(5), fill(some...)))
 	want := `remove db/TTL.new (remove db/TTL.new: file does not exist)
 create db/TTL.new
-write db/TTL.new 0+48
-write db/TTL.new 48+70
+write db/TTL.new 0+80
+write db/TTL.new 80+70
 sync db/TTL.new
 close db/TTL.new
 rename db/TTL.new -> db/TTL
@@ -257,16 +293,16 @@ sync-dir db
 // TestEveryFailureOfWrite fails each operation of a write over an older checkpoint, in each way.
 func TestEveryFailureOfWrite(t *testing.T) {
 	base := memory(t)
-	must(t, ttl.Write(base, "db", storeID, 1, fill(some[0])))
+	must(t, ttl.Write(base, "db", storeID, mark(1), fill(some[0])))
 	healthy := vfs.NewFault(base.Clone())
-	must(t, ttl.Write(healthy, "db", storeID, 2, fill(some...)))
+	must(t, ttl.Write(healthy, "db", storeID, mark(2), fill(some...)))
 	for n := range healthy.Ops() {
 		for _, rule := range []vfs.Rule{
 			{Err: syscall.EIO}, {Err: syscall.EIO, Sticky: true}, {Err: syscall.ENOSPC, Partial: 20}, {Err: syscall.EMFILE, Applied: true},
 		} {
 			rule.Skip = n
 			m := base.Clone()
-			err := ttl.Write(vfs.NewFault(m, rule), "db", storeID, 2, fill(some...))
+			err := ttl.Write(vfs.NewFault(m, rule), "db", storeID, mark(2), fill(some...))
 			if !errors.Is(err, rule.Err) {
 				t.Errorf("operation %d failing with %v gives %v", n, rule.Err, err)
 			}
@@ -274,10 +310,10 @@ func TestEveryFailureOfWrite(t *testing.T) {
 				t.Errorf("operation %d failing leaves %v open", n, leaks)
 			}
 			upTo, got, err := ttl.Read(m, "db", storeID)
-			if err != nil || upTo == 1 && !slices.Equal(got, some[:1]) || upTo == 2 && !slices.Equal(got, some) {
-				t.Errorf("operation %d failing leaves %v up to %d, %v", n, got, upTo, err)
+			if err != nil || upTo == mark(1) && !slices.Equal(got, some[:1]) || upTo == mark(2) && !slices.Equal(got, some) {
+				t.Errorf("operation %d failing leaves %v up to %v, %v", n, got, upTo, err)
 			}
-			must(t, ttl.Write(m, "db", storeID, 3, fill(some...))) // Leftovers do not stand in the way.
+			must(t, ttl.Write(m, "db", storeID, mark(3), fill(some...))) // Leftovers do not stand in the way.
 			if names, _ := m.List("db"); !slices.Equal(names, []string{"TTL"}) {
 				t.Errorf("operation %d failing, then a good write leave %q", n, names)
 			}
@@ -287,7 +323,7 @@ func TestEveryFailureOfWrite(t *testing.T) {
 
 func TestEveryFailureOfRead(t *testing.T) {
 	m := memory(t)
-	must(t, ttl.Write(m, "db", storeID, 1, fill(some...)))
+	must(t, ttl.Write(m, "db", storeID, mark(1), fill(some...)))
 	healthy := vfs.NewFault(m)
 	_, _, err := ttl.Read(healthy, "db", storeID)
 	must(t, err)
@@ -295,8 +331,8 @@ func TestEveryFailureOfRead(t *testing.T) {
 		for _, rule := range []vfs.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Partial: 3}, {Err: io.EOF, Partial: 3}} {
 			rule.Skip = n
 			upTo, got, err := ttl.Read(vfs.NewFault(m, rule), "db", storeID)
-			if err == nil || upTo != 0 || got != nil {
-				t.Errorf("operation %d failing gives %v up to %d, %v", n, got, upTo, err)
+			if err == nil || upTo != (ttl.Mark{}) || got != nil {
+				t.Errorf("operation %d failing gives %v up to %v, %v", n, got, upTo, err)
 			}
 			if errors.Is(rule.Err, syscall.EIO) && !errors.Is(err, syscall.EIO) {
 				t.Errorf("operation %d failing gives %v, want EIO", n, err)

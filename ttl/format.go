@@ -11,12 +11,24 @@ import (
 // The checkpoint is a header and blocks, back to back to the end of the file. Integers are little-endian, checksums CRC-32 with
 // the IEEE polynomial.
 //
-//	header, 48 bytes
-//	+--------+---------+----------+----------+---------+----------+
-//	| magic  | version | store id | complete | entries | checksum |
-//	|        |         |          | up to    | in file | of these |
-//	+--------+---------+----------+----------+---------+----------+
-//	0        8         12         28         36        44         48
+//	header, 80 bytes
+//	+--------+---------+----------+----------+----------+----------+
+//	| magic  | version | store id | complete | reserved | entries  |
+//	|        |         |          | up to    |          | in file  |
+//	+--------+---------+----------+----------+----------+----------+
+//	0        8         12         28         60         68         76
+//	+----------+
+//	| checksum |
+//	| of these |
+//	+----------+
+//	76         80
+//
+//	complete up to: the mark of a state of the log
+//	+---------+----------+---------+---------+---------+
+//	| opening | sequence | segment | length  | end     |
+//	|         |          | id      | of that | crc     |
+//	+---------+----------+---------+---------+---------+
+//	28        36         44        48        56        60
 //
 //	block, 8 bytes and entries
 //	+--------------+----------+---------+---------+-----
@@ -37,9 +49,9 @@ import (
 // No block is empty, so zeros never pass for one.
 const (
 	magic   = "STAVETTL"
-	version = 1
+	version = 2
 
-	headerSize      = 48 // bytes
+	headerSize      = 80 // bytes
 	blockHeaderSize = 8  // bytes
 	entrySize       = 16 // bytes, without the key
 
@@ -65,10 +77,19 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s: corrupt at offset %d: %s", e.File, e.Offset, e.Reason)
 }
 
+// Mark names the state of the log that a checkpoint describes. Whether a log has been in that state is for its owner to say.
+type Mark struct {
+	Opening  uint64 // The writer that gave the sequence.
+	Sequence uint64 // Of the newest record.
+	Segment  uint32 // That it ends in.
+	Length   uint64 // Of that segment, in bytes.
+	Sum      uint32 // Of the last of these bytes.
+}
+
 // header is the decoded file header.
 type header struct {
 	store [16]byte
-	upTo  uint64
+	upTo  Mark
 	count uint64
 }
 
@@ -77,7 +98,12 @@ func (h header) encode() []byte {
 	b = append(b, magic...)
 	b = binary.LittleEndian.AppendUint32(b, version)
 	b = append(b, h.store[:]...)
-	b = binary.LittleEndian.AppendUint64(b, h.upTo)
+	b = binary.LittleEndian.AppendUint64(b, h.upTo.Opening)
+	b = binary.LittleEndian.AppendUint64(b, h.upTo.Sequence)
+	b = binary.LittleEndian.AppendUint32(b, h.upTo.Segment)
+	b = binary.LittleEndian.AppendUint64(b, h.upTo.Length)
+	b = binary.LittleEndian.AppendUint32(b, h.upTo.Sum)
+	b = binary.LittleEndian.AppendUint64(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, h.count)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
@@ -87,19 +113,28 @@ func headerSum(b []byte) uint32 { return binary.LittleEndian.Uint32(b[headerSize
 
 // decodeHeader returns what a header says, or what is wrong with it: an error for a version that is not ours, a reason for damage.
 func decodeHeader(b []byte) (h header, reason string, err error) {
-	if string(b[:8]) != magic {
+	if len(b) < len(magic)+4 || string(b[:len(magic)]) != magic {
 		return h, "magic", nil
 	}
 	// Before the checksum: nobody knows where a later version has it.
 	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
 		return h, "", fmt.Errorf("%w: %d, this program knows %d", ErrVersion, v, version)
 	}
+	if len(b) < headerSize {
+		return h, "cut off", nil
+	}
 	if crc32.ChecksumIEEE(b[:headerSize-4]) != headerSum(b) {
 		return h, "header checksum", nil
 	}
+	if binary.LittleEndian.Uint64(b[60:]) != 0 {
+		return h, "reserved bytes", nil
+	}
 	copy(h.store[:], b[12:])
-	h.upTo = binary.LittleEndian.Uint64(b[28:])
-	h.count = binary.LittleEndian.Uint64(b[36:])
+	h.upTo = Mark{
+		Opening: binary.LittleEndian.Uint64(b[28:]), Sequence: binary.LittleEndian.Uint64(b[36:]), Segment: binary.LittleEndian.Uint32(b[44:]),
+		Length: binary.LittleEndian.Uint64(b[48:]), Sum: binary.LittleEndian.Uint32(b[56:]),
+	}
+	h.count = binary.LittleEndian.Uint64(b[68:])
 	return h, "", nil
 }
 
