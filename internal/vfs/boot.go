@@ -19,7 +19,10 @@ func BootOf(fsys FS, dir string) BootID {
 }
 
 // BootID implements [Booter].
-func (f *Fault) BootID(dir string) BootID { return BootOf(f.inner, dir) }
+func (v faultFS) BootID(dir string) BootID { return BootOf(v.inner, dir) }
 
 // BootID implements [Booter].
-func (r *Recorder) BootID(dir string) BootID { return BootOf(r.inner, dir) }
+func (v recordedFS) BootID(dir string) BootID { return BootOf(v.inner, dir) }
+
+// BootID implements [Booter].
+func (h *Held) BootID(dir string) BootID { return BootOf(h.view, dir) }

@@ -8,13 +8,19 @@ import (
 )
 
 // BootID implements [Booter]: the number of the kernel's life and the file system.
-func (osFS) BootID(dir string) BootID {
+func (o osFS) BootID(dir string) BootID {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil || boot == "" {
 		return BootID{}
 	}
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
+	at, err := o.at("stat", dir)
+	if err == nil && at.dir != nil {
+		err = control(at.dir.handle, func(fd int) error { return unix.Fstatfs(fd, &st) })
+	} else if err == nil {
+		err = unix.Statfs(dir, &st)
+	}
+	if err != nil {
 		return BootID{}
 	}
 	b := []byte(boot)

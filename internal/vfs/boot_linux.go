@@ -14,14 +14,18 @@ const bootFile = "/proc/sys/kernel/random/boot_id"
 // BootID implements [Booter]: the kernel's number, the device and the mount. A file system that was cut off by force and
 // mounted again has lost what was not synced, though the kernel lives on. Since Linux 6.8 a mount has a number that is never
 // given twice; before that the number of one that is gone may come back.
-func (osFS) BootID(dir string) BootID {
+func (o osFS) BootID(dir string) BootID {
 	boot, err := os.ReadFile(bootFile)
 	if err != nil || len(boot) == 0 {
 		return BootID{}
 	}
 	const mountUnique = 0x4000 // STATX_MNT_ID_UNIQUE
 	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID|mountUnique, &st); err != nil || st.Mask&(unix.STATX_MNT_ID|mountUnique) == 0 {
+	at, err := o.at("stat", dir)
+	if err == nil {
+		err = at.call(func(from int) error { return unix.Statx(from, at.rel, 0, unix.STATX_MNT_ID|mountUnique, &st) })
+	}
+	if err != nil || st.Mask&(unix.STATX_MNT_ID|mountUnique) == 0 {
 		return BootID{}
 	}
 	for _, n := range []uint64{uint64(st.Dev_major), uint64(st.Dev_minor), st.Mnt_id} {

@@ -13,7 +13,7 @@ import (
 // Fault wraps a file system and makes operations fail by rules. It counts operations, so that a test can run a workload
 // once to learn their number and then again for each of them with that one failing.
 type Fault struct {
-	inner FS
+	faultFS
 
 	mu     sync.Mutex
 	rules  []*activeRule
@@ -49,7 +49,8 @@ type activeRule struct {
 // NewFault returns a file system that does what inner does, except where a rule says otherwise. Of several rules that match
 // an operation the first decides; every one of them counts it.
 func NewFault(inner FS, rules ...Rule) *Fault {
-	f := &Fault{inner: inner}
+	f := new(Fault)
+	f.faultFS = faultFS{fault: f, inner: inner}
 	for _, r := range rules {
 		f.Inject(r)
 	}
@@ -148,12 +149,18 @@ func fail(e Event, cause error) error {
 	return &fs.PathError{Op: e.Op.String(), Path: e.Name, Err: cause}
 }
 
+// faultFS is what a Fault does to one file system: the one that it wraps, or a view of that on a directory.
+type faultFS struct {
+	fault *Fault
+	inner FS
+}
+
 // Open implements [FS]. A failing open that is Applied leaves a created file, but no handle.
-func (f *Fault) Open(name string, mode Mode) (File, error) {
+func (v faultFS) Open(name string, mode Mode) (File, error) {
 	e := Event{Op: openOp(mode), Name: name}
 	var inner File
-	err := f.run(e, func() (err error) {
-		inner, err = f.inner.Open(name, mode)
+	err := v.fault.run(e, func() (err error) {
+		inner, err = v.inner.Open(name, mode)
 		return err
 	})
 	if err != nil {
@@ -162,7 +169,7 @@ func (f *Fault) Open(name string, mode Mode) (File, error) {
 		}
 		return nil, err
 	}
-	file := &faultFile{fault: f, name: name, inner: inner}
+	file := &faultFile{fault: v.fault, name: name, inner: inner}
 	if m, ok := inner.(Mapper); ok {
 		return &faultMapper{file, m}, nil
 	}
@@ -177,9 +184,9 @@ func openOp(mode Mode) Op {
 }
 
 // List implements [FS].
-func (f *Fault) List(dir string) (names []string, err error) {
-	err = f.run(Event{Op: OpList, Name: dir}, func() (err error) {
-		names, err = f.inner.List(dir)
+func (v faultFS) List(dir string) (names []string, err error) {
+	err = v.fault.run(Event{Op: OpList, Name: dir}, func() (err error) {
+		names, err = v.inner.List(dir)
 		return err
 	})
 	if err != nil {
@@ -189,45 +196,45 @@ func (f *Fault) List(dir string) (names []string, err error) {
 }
 
 // Remove implements [FS].
-func (f *Fault) Remove(name string) error {
-	return f.run(Event{Op: OpRemove, Name: name}, func() error { return f.inner.Remove(name) })
+func (v faultFS) Remove(name string) error {
+	return v.fault.run(Event{Op: OpRemove, Name: name}, func() error { return v.inner.Remove(name) })
 }
 
 // Rename implements [FS].
-func (f *Fault) Rename(oldname, newname string) error {
-	return f.run(Event{Op: OpRename, Name: oldname, To: newname}, func() error { return f.inner.Rename(oldname, newname) })
+func (v faultFS) Rename(oldname, newname string) error {
+	return v.fault.run(Event{Op: OpRename, Name: oldname, To: newname}, func() error { return v.inner.Rename(oldname, newname) })
 }
 
 // Link implements [FS].
-func (f *Fault) Link(oldname, newname string) error {
-	return f.run(Event{Op: OpLink, Name: oldname, To: newname}, func() error { return f.inner.Link(oldname, newname) })
+func (v faultFS) Link(oldname, newname string) error {
+	return v.fault.run(Event{Op: OpLink, Name: oldname, To: newname}, func() error { return v.inner.Link(oldname, newname) })
 }
 
 // MkdirAll implements [FS].
-func (f *Fault) MkdirAll(dir string) error {
-	return f.run(Event{Op: OpMkdir, Name: dir}, func() error { return f.inner.MkdirAll(dir) })
+func (v faultFS) MkdirAll(dir string) error {
+	return v.fault.run(Event{Op: OpMkdir, Name: dir}, func() error { return v.inner.MkdirAll(dir) })
 }
 
 // RenameDir implements [FS].
-func (f *Fault) RenameDir(oldname, newname string) error {
-	return f.run(Event{Op: OpRenameDir, Name: oldname, To: newname}, func() error { return f.inner.RenameDir(oldname, newname) })
+func (v faultFS) RenameDir(oldname, newname string) error {
+	return v.fault.run(Event{Op: OpRenameDir, Name: oldname, To: newname}, func() error { return v.inner.RenameDir(oldname, newname) })
 }
 
 // RemoveDir implements [FS].
-func (f *Fault) RemoveDir(dir string) error {
-	return f.run(Event{Op: OpRemoveDir, Name: dir}, func() error { return f.inner.RemoveDir(dir) })
+func (v faultFS) RemoveDir(dir string) error {
+	return v.fault.run(Event{Op: OpRemoveDir, Name: dir}, func() error { return v.inner.RemoveDir(dir) })
 }
 
 // SyncDir implements [FS].
-func (f *Fault) SyncDir(dir string) error {
-	return f.run(Event{Op: OpSyncDir, Name: dir}, func() error { return f.inner.SyncDir(dir) })
+func (v faultFS) SyncDir(dir string) error {
+	return v.fault.run(Event{Op: OpSyncDir, Name: dir}, func() error { return v.inner.SyncDir(dir) })
 }
 
 // Lock implements [FS].
-func (f *Fault) Lock(name string) (io.Closer, error) {
+func (v faultFS) Lock(name string) (io.Closer, error) {
 	var inner io.Closer
-	err := f.run(Event{Op: OpLock, Name: name}, func() (err error) {
-		inner, err = f.inner.Lock(name)
+	err := v.fault.run(Event{Op: OpLock, Name: name}, func() (err error) {
+		inner, err = v.inner.Lock(name)
 		return err
 	})
 	if err != nil {
@@ -236,12 +243,47 @@ func (f *Fault) Lock(name string) (io.Closer, error) {
 		}
 		return nil, err
 	}
-	return closerFunc(func() error { return f.run(Event{Op: OpUnlock, Name: name}, inner.Close) }), nil
+	unlock := func() error { return v.fault.run(Event{Op: OpUnlock, Name: name}, inner.Close) }
+	return &wrappedLock{inner: inner, unlock: unlock}, nil
 }
 
-type closerFunc func() error
+// wrappedLock is a lock of the file system below.
+type wrappedLock struct {
+	inner  io.Closer
+	unlock func() error
+}
 
-func (c closerFunc) Close() error { return c() }
+func (l *wrappedLock) Close() error { return l.unlock() }
+
+func (l *wrappedLock) HasName(name string) (bool, error) { return HasName(l.inner, name) }
+
+// faultHeld is a Fault's view of a directory that the file system below holds.
+type faultHeld struct {
+	faultFS
+	held *Held
+}
+
+func (v faultFS) hold(dir string) (heldView, error) {
+	held, err := Hold(v.inner, dir)
+	if err != nil {
+		return nil, err
+	}
+	return faultHeld{faultFS{v.fault, held}, held}, nil
+}
+
+func (v faultHeld) where() (Where, error) { return v.held.Where() }
+
+func (v faultHeld) watch(name string, notify func()) (stop func()) { return v.held.Watch(name, notify) }
+
+func (v faultHeld) release() error { return v.held.Close() }
+
+func (v faultHeld) linkTo(oldname string, to FS, newname string) error {
+	other, ok := to.(faultHeld)
+	if !ok {
+		return errOtherSystem
+	}
+	return v.fault.run(Event{Op: OpLink, Name: oldname, To: newname}, func() error { return v.held.LinkTo(oldname, other.held, newname) })
+}
 
 type faultFile struct {
 	fault *Fault
@@ -299,6 +341,8 @@ func (f *faultFile) Size() (size int64, err error) {
 func (f *faultFile) Close() error {
 	return f.fault.run(Event{Op: OpClose, Name: f.name}, f.inner.Close)
 }
+
+func (f *faultFile) HasName(name string) (bool, error) { return HasName(f.inner, name) }
 
 // faultMapper is a faultFile whose inner file can be mapped; one that cannot must not look as if it could.
 type faultMapper struct {

@@ -20,12 +20,21 @@ import (
 //
 // Directories must be made before files in them. The current directory "." and the root exist from the start.
 type Mem struct {
+	memFS
+
 	mu    sync.Mutex
 	dirs  map[string]bool
 	files map[string]*memInode
-	locks map[string]*memLock
+	locks map[*memInode]*memLock
 	open  map[*memFile]bool
+	held  map[*memDir]bool
 	boot  BootID
+}
+
+// memFS is the file system, or a view of it on a directory that is held.
+type memFS struct {
+	mem *Mem
+	dir *memDir // nil: none
 }
 
 // memInode is what a name stands for, however many names it has.
@@ -41,7 +50,7 @@ var (
 
 // memFile is one open handle.
 type memFile struct {
-	mem   *Mem
+	fs    memFS
 	inode *memInode
 	name  string // It was opened by, for messages.
 	mode  Mode
@@ -59,10 +68,10 @@ func newMemBoot() (id BootID) {
 }
 
 // BootID implements [Booter].
-func (m *Mem) BootID(string) BootID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.boot
+func (v memFS) BootID(string) BootID {
+	v.mem.mu.Lock()
+	defer v.mem.mu.Unlock()
+	return v.mem.boot
 }
 
 // SetBoot says which life of the kernel the file system is in: that of another one, for instance, whose bytes it has been
@@ -75,13 +84,16 @@ func (m *Mem) SetBoot(id BootID) {
 
 // NewMem returns an empty file system, in a life of its own.
 func NewMem() *Mem {
-	return &Mem{
+	m := &Mem{
 		boot:  newMemBoot(),
 		dirs:  map[string]bool{".": true, string(filepath.Separator): true},
 		files: map[string]*memInode{},
-		locks: map[string]*memLock{},
+		locks: map[*memInode]*memLock{},
 		open:  map[*memFile]bool{},
+		held:  map[*memDir]bool{},
 	}
+	m.memFS.mem = m
+	return m
 }
 
 // Clone returns a deep copy without open handles and locks, in the same life: what the next process finds after this one was killed.
@@ -107,29 +119,39 @@ func (m *Mem) Clone() *Mem {
 	return c
 }
 
-// Leaks returns the names of the handles and locks that are open now, sorted, one entry for each.
+// Leaks returns the names of the handles, locks and held directories that are open now, sorted, one entry for each.
 func (m *Mem) Leaks() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	names := slices.Collect(maps.Keys(m.locks))
+	var names []string
+	for _, l := range m.locks {
+		names = append(names, l.name)
+	}
 	for f := range m.open {
 		names = append(names, f.name)
+	}
+	for d := range m.held {
+		names = append(names, d.name)
 	}
 	slices.Sort(names)
 	return names
 }
 
 // Open implements [FS].
-func (m *Mem) Open(name string, mode Mode) (File, error) {
+func (v memFS) Open(name string, mode Mode) (File, error) {
 	openFlags(mode) // Panics for an unknown mode, as OS does.
-	name = filepath.Clean(name)
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	name, err := v.atLocked("open", name)
+	if err != nil {
+		return nil, err
+	}
 	inode, err := m.inodeLocked("open", name, mode == Create)
 	if err != nil {
 		return nil, err
 	}
-	f := &memFile{mem: m, inode: inode, name: name, mode: mode}
+	f := &memFile{fs: v, inode: inode, name: name, mode: mode}
 	m.open[f] = true
 	return f, nil
 }
@@ -153,10 +175,14 @@ func (m *Mem) inodeLocked(op, name string, create bool) (*memInode, error) {
 }
 
 // List implements [FS].
-func (m *Mem) List(dir string) ([]string, error) {
-	dir = filepath.Clean(dir)
+func (v memFS) List(dir string) ([]string, error) {
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	dir, err := v.atLocked("open", dir)
+	if err != nil {
+		return nil, err
+	}
 	if !m.dirs[dir] {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
 	}
@@ -176,10 +202,14 @@ func (m *Mem) List(dir string) ([]string, error) {
 }
 
 // Remove implements [FS].
-func (m *Mem) Remove(name string) error {
-	name = filepath.Clean(name)
+func (v memFS) Remove(name string) error {
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	name, err := v.atLocked("remove", name)
+	if err != nil {
+		return err
+	}
 	if _, err := m.inodeLocked("remove", name, false); err != nil {
 		return err
 	}
@@ -188,17 +218,13 @@ func (m *Mem) Remove(name string) error {
 }
 
 // Rename implements [FS].
-func (m *Mem) Rename(oldname, newname string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.nameLocked("rename", filepath.Clean(oldname), filepath.Clean(newname))
+func (v memFS) Rename(oldname, newname string) error {
+	return v.twoNames("rename", oldname, newname, v.mem.nameLocked)
 }
 
 // Link implements [FS].
-func (m *Mem) Link(oldname, newname string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.nameLocked("link", filepath.Clean(oldname), filepath.Clean(newname))
+func (v memFS) Link(oldname, newname string) error {
+	return v.twoNames("link", oldname, newname, v.mem.nameLocked)
 }
 
 // nameLocked gives the file oldname the name newname too, and takes the old one away for a rename.
@@ -223,11 +249,16 @@ func (m *Mem) nameLocked(op, oldname, newname string) error {
 }
 
 // MkdirAll implements [FS].
-func (m *Mem) MkdirAll(dir string) error {
+func (v memFS) MkdirAll(dir string) error {
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	dir, err := v.atLocked("mkdir", dir)
+	if err != nil {
+		return err
+	}
 	var missing []string
-	for d := filepath.Clean(dir); !m.dirs[d]; d = filepath.Dir(d) {
+	for d := dir; !m.dirs[d]; d = filepath.Dir(d) {
 		if m.files[d] != nil {
 			return &fs.PathError{Op: "mkdir", Path: d, Err: syscall.ENOTDIR}
 		}
@@ -240,11 +271,12 @@ func (m *Mem) MkdirAll(dir string) error {
 }
 
 // RenameDir implements [FS].
-func (m *Mem) RenameDir(oldname, newname string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	oldname, newname = filepath.Clean(oldname), filepath.Clean(newname)
-	fail := func(err error) error { return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err} }
+func (v memFS) RenameDir(oldname, newname string) error {
+	return v.twoNames("rename", oldname, newname, v.mem.renameDirLocked)
+}
+
+func (m *Mem) renameDirLocked(op, oldname, newname string) error {
+	fail := func(err error) error { return &os.LinkError{Op: op, Old: oldname, New: newname, Err: err} }
 	switch {
 	case !m.dirs[oldname] || !m.dirs[filepath.Dir(newname)]:
 		return fail(fs.ErrNotExist)
@@ -253,22 +285,24 @@ func (m *Mem) RenameDir(oldname, newname string) error {
 	case m.dirs[newname] && !m.emptyLocked(newname):
 		return fail(fs.ErrExist)
 	}
+	m.goneLocked(newname)
 	delete(m.dirs, oldname)
 	m.dirs[newname] = true
 	moveNames(m.dirs, oldname, newname)
 	moveNames(m.files, oldname, newname)
-	moveNames(m.locks, oldname, newname)
-	for name, lock := range m.locks {
-		lock.name = name
-	}
+	m.movedLocked(oldname, newname)
 	return nil
 }
 
 // RemoveDir implements [FS].
-func (m *Mem) RemoveDir(dir string) error {
+func (v memFS) RemoveDir(dir string) error {
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dir = filepath.Clean(dir)
+	dir, err := v.atLocked("remove", dir)
+	if err != nil {
+		return err
+	}
 	fail := func(err error) error { return &fs.PathError{Op: "remove", Path: dir, Err: err} }
 	switch {
 	case !m.dirs[dir]:
@@ -276,6 +310,7 @@ func (m *Mem) RemoveDir(dir string) error {
 	case !m.emptyLocked(dir):
 		return fail(fs.ErrExist)
 	}
+	m.goneLocked(dir)
 	delete(m.dirs, dir)
 	return nil
 }
@@ -286,50 +321,60 @@ func (m *Mem) emptyLocked(dir string) bool {
 }
 
 // SyncDir implements [FS].
-func (m *Mem) SyncDir(dir string) error {
+func (v memFS) SyncDir(dir string) error {
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.dirs[filepath.Clean(dir)] {
+	dir, err := v.atLocked("open", dir)
+	if err != nil {
+		return err
+	}
+	if !m.dirs[dir] {
 		return &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
 	}
 	return nil
 }
 
 // Lock implements [FS]. The lock file stays empty, so that the same run leaves the same bytes whoever makes it.
-func (m *Mem) Lock(name string) (io.Closer, error) {
-	name = filepath.Clean(name)
+func (v memFS) Lock(name string) (io.Closer, error) {
+	m := v.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.locks[name] != nil {
-		return nil, &LockedError{Name: name}
+	name, err := v.atLocked("open", name)
+	if err != nil {
+		return nil, err
 	}
-	_, err := m.inodeLocked("open", name, false)
+	inode, err := m.inodeLocked("open", name, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, err = m.inodeLocked("open", name, true)
+		inode, err = m.inodeLocked("open", name, true)
 	}
 	if err != nil {
 		return nil, err
 	}
-	lock := &memLock{mem: m, name: name}
-	m.locks[name] = lock
+	if m.locks[inode] != nil {
+		return nil, &LockedError{Name: name}
+	}
+	lock := &memLock{fs: v, inode: inode, name: name}
+	m.locks[inode] = lock
 	return lock, nil
 }
 
-// memLock is a lock that someone holds; its fields are guarded by mem.mu.
+// memLock is a lock that someone holds; its fields are guarded by the file system's mu.
 type memLock struct {
-	mem    *Mem
+	fs     memFS
+	inode  *memInode
 	name   string // Of the file, as long as it is locked.
 	closed bool
 }
 
 func (l *memLock) Close() error {
-	l.mem.mu.Lock()
-	defer l.mem.mu.Unlock()
+	l.fs.mem.mu.Lock()
+	defer l.fs.mem.mu.Unlock()
 	if l.closed {
 		return &fs.PathError{Op: "close", Path: l.name, Err: fs.ErrClosed}
 	}
 	l.closed = true
-	delete(l.mem.locks, l.name)
+	delete(l.fs.mem.locks, l.inode)
 	return nil
 }
 
@@ -429,8 +474,8 @@ func (f *memFile) Close() error {
 		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}
 	}
 	f.closed = true
-	f.mem.mu.Lock()
-	defer f.mem.mu.Unlock()
-	delete(f.mem.open, f)
+	f.fs.mem.mu.Lock()
+	defer f.fs.mem.mu.Unlock()
+	delete(f.fs.mem.open, f)
 	return nil
 }

@@ -1,9 +1,11 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // File modes of what the store makes: for its owner only.
@@ -15,11 +17,17 @@ const (
 // OS returns the operating system's file system.
 func OS() FS { return osFS{} }
 
-type osFS struct{}
+// osFS is the operating system's file system, or a view of it on a directory that is held.
+type osFS struct {
+	dir *osDir // nil: none
+}
 
 // osFile forwards to an [os.File], whose methods retry interrupted calls, finish partial writes, use F_FULLFSYNC on
 // macOS, and keep a descriptor from being reused while another goroutine is still reading through it.
-type osFile struct{ f *os.File }
+type osFile struct {
+	f  *os.File
+	fs osFS // It was opened in.
+}
 
 func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }
 func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
@@ -35,13 +43,20 @@ func (f *osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (osFS) Open(name string, mode Mode) (File, error) {
-	f, err := openRegular(name, openFlags(mode))
+func (o osFS) Open(name string, mode Mode) (File, error) {
+	at, err := o.at("open", name)
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{f}, nil
+	f, err := openRegular(at, openFlags(mode))
+	if err != nil {
+		return nil, err
+	}
+	return &osFile{f, o}, nil
 }
+
+// HasName implements [Namer].
+func (f *osFile) HasName(name string) (bool, error) { return f.fs.hasName(f.f, name) }
 
 func openFlags(mode Mode) int {
 	switch mode {
@@ -68,22 +83,60 @@ func checkRegular(f *os.File) (*os.File, error) {
 	return f, nil
 }
 
-func (osFS) List(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir) // Sorted.
+func (o osFS) List(dir string) ([]string, error) {
+	at, err := o.at("open", dir)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
+	d, err := at.openDir()
+	if err != nil {
+		return nil, err
 	}
+	names, err := d.Readdirnames(-1)
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
 	return names, nil
 }
 
-func (osFS) MkdirAll(dir string) error { return os.MkdirAll(dir, dirMode) }
+func (o osFS) MkdirAll(dir string) error {
+	at, err := o.at("mkdir", dir)
+	switch {
+	case err != nil:
+		return err
+	case at.dir == nil:
+		return os.MkdirAll(dir, dirMode)
+	}
+	return at.dir.root.MkdirAll(at.rel, dirMode)
+}
 
-func (osFS) Lock(name string) (io.Closer, error) {
-	f, err := openRegular(name, os.O_RDWR|os.O_CREATE)
+// lockTries is how often a lock file is opened again because it was removed, replaced or made meanwhile.
+const lockTries = 100
+
+func (o osFS) Lock(name string) (io.Closer, error) {
+	at, err := o.at("lock", name)
+	if err != nil {
+		return nil, err
+	}
+	for range lockTries {
+		l, err := o.tryLock(at)
+		if err != nil || l != nil {
+			return l, err
+		}
+	}
+	return nil, &fs.PathError{Op: "lock", Path: name, Err: errLockMoves}
+}
+
+var errLockMoves = errors.New("the file is replaced again and again")
+
+// tryLock takes the lock of the file that has the name now, and returns nothing if another one has it afterwards: that one would
+// not be locked.
+func (o osFS) tryLock(at spot) (io.Closer, error) {
+	f, err := openRegular(at, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +144,29 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		if err == ErrLocked {
 			text := make([]byte, maxHolder)
 			n, _ := f.ReadAt(text, 0) // Whatever can be read: it only serves the message.
-			err = &LockedError{Name: name, Holder: parseHolder(text[:n])}
+			err = &LockedError{Name: at.name, Holder: parseHolder(text[:n])}
 		} else {
-			err = &fs.PathError{Op: "lock", Path: name, Err: err}
+			err = &fs.PathError{Op: "lock", Path: at.name, Err: err}
 		}
 		f.Close() // Nothing was written through it.
 		return nil, err
 	}
+	if ours, err := o.hasName(f, at.name); err != nil || !ours {
+		f.Close() // Nor here.
+		return nil, err
+	}
 	writeHolder(f)
-	return f, nil
+	return &osLock{f, o}, nil
 }
+
+// osLock is a locked file.
+type osLock struct {
+	*os.File
+	fs osFS
+}
+
+// HasName implements [Namer].
+func (l *osLock) HasName(name string) (bool, error) { return l.fs.hasName(l.File, name) }
 
 // writeHolder says in the lock file who holds it. A failure is no failure of the lock (a full disk must not keep a store
 // from opening), it costs the next one who tries the holder's name in a message.

@@ -11,60 +11,103 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRegular opens name if it is a regular file or, with O_CREATE, makes it.
-func openRegular(name string, flags int) (*os.File, error) {
-	// O_NONBLOCK keeps the open of a pipe from waiting for its other end; a regular file does not heed it.
+// call runs fn with the descriptor from which to look up at.rel.
+func (at spot) call(fn func(dir int) error) error {
+	again := func(dir int) error { return retryErr(func() error { return fn(dir) }) }
+	if at.dir == nil {
+		return again(unix.AT_FDCWD)
+	}
+	return control(at.dir.handle, again)
+}
+
+// callBoth is call for two names.
+func callBoth(a, b spot, fn func(olddir, newdir int) error) error {
+	return a.call(func(olddir int) error {
+		return b.call(func(newdir int) error { return fn(olddir, newdir) })
+	})
+}
+
+// openRegular opens a file if it is a regular one or, with O_CREATE, makes it.
+func openRegular(at spot, flags int) (*os.File, error) {
+	// O_NONBLOCK keeps the open of a pipe from waiting for its other end; a regular file does not heed it. Not os.Root.OpenFile:
+	// that one follows links within the directory.
 	flags |= unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
-	fd, err := retry(func() (int, error) { return unix.Open(name, flags, fileMode) })
+	fd := -1
+	err := at.call(func(dir int) (err error) {
+		fd, err = unix.Openat(dir, at.rel, flags, fileMode)
+		return err
+	})
 	if err == unix.ELOOP || err == unix.EMLINK { // The latter is FreeBSD's word for a link met with O_NOFOLLOW.
 		err = ErrNotRegular
 	}
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, &fs.PathError{Op: "open", Path: at.name, Err: err}
 	}
 	// Back to blocking before the os package sees it: it would try to put a non-blocking descriptor into its poller.
 	if err := unix.SetNonblock(fd, false); err != nil {
 		unix.Close(fd)
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, &fs.PathError{Op: "open", Path: at.name, Err: err}
 	}
-	return checkRegular(os.NewFile(uintptr(fd), name))
+	return checkRegular(os.NewFile(uintptr(fd), at.name))
 }
 
-func (osFS) Remove(name string) error {
+// directoryFlags has the system refuse what is no directory, without waiting for the other end of a pipe.
+const directoryFlags = unix.O_RDONLY | unix.O_DIRECTORY
+
+func openDir(name string) (*os.File, error) { return os.OpenFile(name, directoryFlags, 0) }
+
+// openRoot takes a handle of a directory. With a slash at the end a pipe is not waited for.
+func openRoot(dir string) (*os.Root, error) { return os.OpenRoot(dir + "/") }
+
+// isStale is what a server of files says of a handle that it knows nothing of any more.
+func isStale(err error) bool { return errors.Is(err, unix.ESTALE) }
+
+func (o osFS) Remove(name string) error {
 	// Not os.Remove: that one falls back to removing an empty directory.
-	if err := retryErr(func() error { return unix.Unlink(name) }); err != nil {
+	return o.unlink(name, 0)
+}
+
+func (o osFS) RemoveDir(dir string) error { return o.unlink(dir, unix.AT_REMOVEDIR) }
+
+func (o osFS) unlink(name string, flags int) error {
+	at, err := o.at("remove", name)
+	if err != nil {
+		return err
+	}
+	if err := at.call(func(dir int) error { return unix.Unlinkat(dir, at.rel, flags) }); err != nil {
 		return &fs.PathError{Op: "remove", Path: name, Err: err}
 	}
 	return nil
 }
 
-func (osFS) Rename(oldname, newname string) error {
-	if err := retryErr(func() error { return unix.Rename(oldname, newname) }); err != nil {
+func (o osFS) Rename(oldname, newname string) error { return o.rename(oldname, newname, "") }
+
+// A slash behind it makes the system refuse what is no directory.
+func (o osFS) RenameDir(oldname, newname string) error { return o.rename(oldname, newname, "/") }
+
+func (o osFS) rename(oldname, newname, end string) error {
+	a, b, err := twoSpots("rename", o, oldname, o, newname)
+	if err != nil {
+		return err
+	}
+	err = callBoth(a, b, func(olddir, newdir int) error { return unix.Renameat(olddir, a.rel+end, newdir, b.rel) })
+	if err != nil {
 		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
 	}
 	return nil
 }
 
-func (osFS) Link(oldname, newname string) error {
+func (o osFS) Link(oldname, newname string) error { return linkSpots(o, oldname, o, newname) }
+
+func linkSpots(from osFS, oldname string, to osFS, newname string) error {
+	a, b, err := twoSpots("link", from, oldname, to, newname)
+	if err != nil {
+		return err
+	}
 	// linkat without AT_SYMLINK_FOLLOW never follows a symbolic link; what plain link does differs between systems.
-	err := retryErr(func() error { return unix.Linkat(unix.AT_FDCWD, oldname, unix.AT_FDCWD, newname, 0) })
+	err = callBoth(a, b, func(olddir, newdir int) error { return unix.Linkat(olddir, a.rel, newdir, b.rel, 0) })
 	if err != nil {
 		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: err}
-	}
-	return nil
-}
-
-func (osFS) RenameDir(oldname, newname string) error {
-	// A slash behind it makes the system refuse what is no directory.
-	if err := retryErr(func() error { return unix.Rename(oldname+"/", newname) }); err != nil {
-		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
-	}
-	return nil
-}
-
-func (osFS) RemoveDir(dir string) error {
-	if err := retryErr(func() error { return unix.Rmdir(dir) }); err != nil {
-		return &fs.PathError{Op: "remove", Path: dir, Err: err}
 	}
 	return nil
 }
@@ -72,12 +115,16 @@ func (osFS) RemoveDir(dir string) error {
 // cannotLink is the part of CannotLink that is the operating system's.
 func cannotLink(err error) bool { return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EMLINK) }
 
-func (osFS) SyncDir(dir string) error {
-	fd, err := retry(func() (int, error) { return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+func (o osFS) SyncDir(dir string) error {
+	at, err := o.at("open", dir)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: dir, Err: err}
+		return err
 	}
-	d := os.NewFile(uintptr(fd), dir)
+	// A handle for each sync: of two syncs of one handle at a time only one is told of a failure.
+	d, err := at.openDir()
+	if err != nil {
+		return err
+	}
 	err = d.Sync()
 	if pe, ok := err.(*fs.PathError); ok && pe.Err == syscall.EINVAL {
 		err = nil // A file system that knows no sync of directories (SMB) says so; there is nothing else one could do.

@@ -19,8 +19,8 @@ import (
 // writers can go on during a slow sync. Beneath a [Fault] the log tells what happened, on top of it what the store was told.
 // Bytes that the system writes into a lock file are not recorded.
 type Recorder struct {
-	inner FS
-	only  []Op
+	recordedFS
+	only []Op
 
 	mu     sync.Mutex // Held during operations that change something.
 	events []Event
@@ -30,7 +30,9 @@ type Recorder struct {
 
 // NewRecorder returns a file system that does what inner does and records operations of the given kinds. Default: all.
 func NewRecorder(inner FS, only ...Op) *Recorder {
-	return &Recorder{inner: inner, only: only, ids: map[string]int{}}
+	r := &Recorder{only: only, ids: map[string]int{}}
+	r.recordedFS = recordedFS{recorder: r, inner: inner}
+	return r
 }
 
 // Events returns what was recorded so far. The bytes are shared: do not change them.
@@ -97,19 +99,25 @@ func (r *Recorder) idLocked(name string) int {
 	return r.ids[name]
 }
 
+// recordedFS is what a Recorder records of: the file system that it wraps, or a view of that on a directory.
+type recordedFS struct {
+	recorder *Recorder
+	inner    FS
+}
+
 // Open implements [FS].
-func (r *Recorder) Open(name string, mode Mode) (File, error) {
+func (v recordedFS) Open(name string, mode Mode) (File, error) {
 	var file *recordedFile
-	err := r.change(Event{Op: openOp(mode), Name: name}, func(e *Event) error {
-		inner, err := r.inner.Open(name, mode)
+	err := v.recorder.change(Event{Op: openOp(mode), Name: name}, func(e *Event) error {
+		inner, err := v.inner.Open(name, mode)
 		if err != nil {
 			return err
 		}
 		if mode == Create {
-			delete(r.ids, filepath.Clean(name)) // Whatever had the name is gone, or the create would have failed.
+			delete(v.recorder.ids, filepath.Clean(name)) // Whatever had the name is gone, or the create would have failed.
 		}
-		e.File = r.idLocked(name)
-		file = &recordedFile{recorder: r, name: name, id: e.File, inner: inner}
+		e.File = v.recorder.idLocked(name)
+		file = &recordedFile{recorder: v.recorder, name: name, id: e.File, inner: inner}
 		return nil
 	})
 	if err != nil {
@@ -122,65 +130,69 @@ func (r *Recorder) Open(name string, mode Mode) (File, error) {
 }
 
 // List implements [FS].
-func (r *Recorder) List(dir string) (names []string, err error) {
-	err = r.observe(Event{Op: OpList, Name: dir}, func(*Event) (err error) {
-		names, err = r.inner.List(dir)
+func (v recordedFS) List(dir string) (names []string, err error) {
+	err = v.recorder.observe(Event{Op: OpList, Name: dir}, func(*Event) (err error) {
+		names, err = v.inner.List(dir)
 		return err
 	})
 	return names, err
 }
 
 // Remove implements [FS].
-func (r *Recorder) Remove(name string) error {
-	return r.change(Event{Op: OpRemove, Name: name}, func(e *Event) error {
-		if err := r.inner.Remove(name); err != nil {
+func (v recordedFS) Remove(name string) error {
+	return v.recorder.change(Event{Op: OpRemove, Name: name}, func(e *Event) error {
+		if err := v.inner.Remove(name); err != nil {
 			return err
 		}
-		e.File = r.idLocked(name)
-		delete(r.ids, filepath.Clean(name))
+		e.File = v.recorder.idLocked(name)
+		delete(v.recorder.ids, filepath.Clean(name))
 		return nil
 	})
 }
 
 // Rename implements [FS].
-func (r *Recorder) Rename(oldname, newname string) error {
-	return r.change(Event{Op: OpRename, Name: oldname, To: newname}, func(e *Event) error {
-		if err := r.inner.Rename(oldname, newname); err != nil {
+func (v recordedFS) Rename(oldname, newname string) error {
+	return v.recorder.change(Event{Op: OpRename, Name: oldname, To: newname}, func(e *Event) error {
+		if err := v.inner.Rename(oldname, newname); err != nil {
 			return err
 		}
-		e.File = r.idLocked(oldname)
-		if r.ids[filepath.Clean(newname)] != e.File { // Else both are names of one file and both stay.
-			delete(r.ids, filepath.Clean(oldname))
+		e.File = v.recorder.idLocked(oldname)
+		if v.recorder.ids[filepath.Clean(newname)] != e.File { // Else both are names of one file and both stay.
+			delete(v.recorder.ids, filepath.Clean(oldname))
 		}
-		r.ids[filepath.Clean(newname)] = e.File
+		v.recorder.ids[filepath.Clean(newname)] = e.File
 		return nil
 	})
 }
 
 // Link implements [FS].
-func (r *Recorder) Link(oldname, newname string) error {
-	return r.change(Event{Op: OpLink, Name: oldname, To: newname}, func(e *Event) error {
-		if err := r.inner.Link(oldname, newname); err != nil {
+func (v recordedFS) Link(oldname, newname string) error {
+	return v.recordLink(oldname, newname, func() error { return v.inner.Link(oldname, newname) })
+}
+
+func (v recordedFS) recordLink(oldname, newname string, link func() error) error {
+	return v.recorder.change(Event{Op: OpLink, Name: oldname, To: newname}, func(e *Event) error {
+		if err := link(); err != nil {
 			return err
 		}
-		e.File = r.idLocked(oldname)
-		r.ids[filepath.Clean(newname)] = e.File
+		e.File = v.recorder.idLocked(oldname)
+		v.recorder.ids[filepath.Clean(newname)] = e.File
 		return nil
 	})
 }
 
 // MkdirAll implements [FS].
-func (r *Recorder) MkdirAll(dir string) error {
-	return r.change(Event{Op: OpMkdir, Name: dir}, func(*Event) error { return r.inner.MkdirAll(dir) })
+func (v recordedFS) MkdirAll(dir string) error {
+	return v.recorder.change(Event{Op: OpMkdir, Name: dir}, func(*Event) error { return v.inner.MkdirAll(dir) })
 }
 
 // RenameDir implements [FS].
-func (r *Recorder) RenameDir(oldname, newname string) error {
-	return r.change(Event{Op: OpRenameDir, Name: oldname, To: newname}, func(*Event) error {
-		if err := r.inner.RenameDir(oldname, newname); err != nil {
+func (v recordedFS) RenameDir(oldname, newname string) error {
+	return v.recorder.change(Event{Op: OpRenameDir, Name: oldname, To: newname}, func(*Event) error {
+		if err := v.inner.RenameDir(oldname, newname); err != nil {
 			return err
 		}
-		moveNames(r.ids, filepath.Clean(oldname), filepath.Clean(newname))
+		moveNames(v.recorder.ids, filepath.Clean(oldname), filepath.Clean(newname))
 		return nil
 	})
 }
@@ -198,22 +210,22 @@ func moveNames[T any](of map[string]T, olddir, newdir string) {
 }
 
 // RemoveDir implements [FS].
-func (r *Recorder) RemoveDir(dir string) error {
-	return r.change(Event{Op: OpRemoveDir, Name: dir}, func(*Event) error { return r.inner.RemoveDir(dir) })
+func (v recordedFS) RemoveDir(dir string) error {
+	return v.recorder.change(Event{Op: OpRemoveDir, Name: dir}, func(*Event) error { return v.inner.RemoveDir(dir) })
 }
 
 // SyncDir implements [FS].
-func (r *Recorder) SyncDir(dir string) error {
-	return r.observe(Event{Op: OpSyncDir, Name: dir}, func(*Event) error { return r.inner.SyncDir(dir) })
+func (v recordedFS) SyncDir(dir string) error {
+	return v.recorder.observe(Event{Op: OpSyncDir, Name: dir}, func(*Event) error { return v.inner.SyncDir(dir) })
 }
 
 // Lock implements [FS].
-func (r *Recorder) Lock(name string) (io.Closer, error) {
+func (v recordedFS) Lock(name string) (io.Closer, error) {
 	var inner io.Closer
 	id := 0
-	err := r.change(Event{Op: OpLock, Name: name}, func(e *Event) (err error) {
-		if inner, err = r.inner.Lock(name); err == nil {
-			id = r.idLocked(name)
+	err := v.recorder.change(Event{Op: OpLock, Name: name}, func(e *Event) (err error) {
+		if inner, err = v.inner.Lock(name); err == nil {
+			id = v.recorder.idLocked(name)
 			e.File = id
 		}
 		return err
@@ -221,12 +233,43 @@ func (r *Recorder) Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return closerFunc(func() error {
-		return r.change(Event{Op: OpUnlock, Name: name}, func(e *Event) error {
+	unlock := func() error {
+		return v.recorder.change(Event{Op: OpUnlock, Name: name}, func(e *Event) error {
 			e.File = id
 			return inner.Close()
 		})
-	}), nil
+	}
+	return &wrappedLock{inner: inner, unlock: unlock}, nil
+}
+
+// recordedHeld is a Recorder's view of a directory that the file system below holds. Names are recorded as they are given.
+type recordedHeld struct {
+	recordedFS
+	held *Held
+}
+
+func (v recordedFS) hold(dir string) (heldView, error) {
+	held, err := Hold(v.inner, dir)
+	if err != nil {
+		return nil, err
+	}
+	return recordedHeld{recordedFS{v.recorder, held}, held}, nil
+}
+
+func (v recordedHeld) where() (Where, error) { return v.held.Where() }
+
+func (v recordedHeld) watch(name string, notify func()) (stop func()) {
+	return v.held.Watch(name, notify)
+}
+
+func (v recordedHeld) release() error { return v.held.Close() }
+
+func (v recordedHeld) linkTo(oldname string, to FS, newname string) error {
+	other, ok := to.(recordedHeld)
+	if !ok {
+		return errOtherSystem
+	}
+	return v.recordLink(oldname, newname, func() error { return v.held.LinkTo(oldname, other.held, newname) })
 }
 
 type recordedFile struct {
@@ -283,6 +326,8 @@ func (f *recordedFile) Size() (size int64, err error) {
 func (f *recordedFile) Close() error {
 	return f.recorder.observe(f.event(OpClose), func(*Event) error { return f.inner.Close() })
 }
+
+func (f *recordedFile) HasName(name string) (bool, error) { return HasName(f.inner, name) }
 
 // recordedMapper is a recordedFile whose inner file can be mapped. What is read through a mapping leaves no events.
 type recordedMapper struct {

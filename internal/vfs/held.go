@@ -1,0 +1,147 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Held is a file system that reaches one directory through a handle of it: names directly in the directory, and the directory
+// itself, lead to what was there at [Hold], wherever its path leads meanwhile. A directory that was moved is followed, one that
+// took its place is never touched. Names elsewhere are paths as usual; names deeper in the directory are refused
+// ([io/fs.ErrInvalid]): hold their directory.
+//
+// The methods take the same names as those of any [FS]: paths that begin as the one given to Hold does.
+type Held struct {
+	FS
+	base  FS
+	dir   string
+	view  heldView
+	users *users
+
+	once sync.Once
+	err  error // of the first Close
+}
+
+// heldView is what a file system makes of itself when it holds a directory.
+type heldView interface {
+	FS
+	where() (Where, error)
+	linkTo(oldname string, to FS, newname string) error
+	watch(name string, notify func()) (stop func())
+	release() error
+}
+
+// holder is a file system that can hold a directory. Others are used as they are.
+type holder interface {
+	hold(dir string) (heldView, error)
+}
+
+// users counts who has one handle of a directory.
+type users struct {
+	mu sync.Mutex
+	n  int
+}
+
+// Hold takes a handle of a directory, which must exist. If fsys is a [Held] of the same name, both share the handle: it goes with the
+// last Close.
+func Hold(fsys FS, dir string) (*Held, error) {
+	dir = filepath.Clean(dir)
+	base := fsys
+	if h, ok := fsys.(*Held); ok {
+		if h.dir == dir {
+			h.users.mu.Lock()
+			defer h.users.mu.Unlock()
+			h.users.n++
+			return &Held{FS: h.view, base: h.base, dir: dir, view: h.view, users: h.users}, nil
+		}
+		fsys, base = h.view, h.base
+	}
+	view := heldView(unheld{fsys})
+	if can, ok := fsys.(holder); ok {
+		var err error
+		if view, err = can.hold(dir); err != nil {
+			return nil, err
+		}
+	}
+	return &Held{FS: view, base: base, dir: dir, view: view, users: &users{n: 1}}, nil
+}
+
+// Base is the file system that was given to [Hold]: by it, names in the directory are paths like any other.
+func (h *Held) Base() FS { return h.base }
+
+// Where says where a path leads.
+type Where int
+
+// What the path of a held directory may lead to.
+const (
+	Here      Where = iota // The directory that is held.
+	Nowhere                // Nothing.
+	Elsewhere              // Another directory, or a file.
+)
+
+// Where reports where the path that was given to [Hold] leads now, links included.
+func (h *Held) Where() (Where, error) { return h.view.where() }
+
+// LinkTo gives a file in this directory one more name, in another one that is held. See [FS.Link].
+func (h *Held) LinkTo(oldname string, to *Held, newname string) error {
+	return h.view.linkTo(oldname, to.view, newname)
+}
+
+// Watch has notify called, by another goroutine, when the system reports that a file in the directory was removed, renamed or
+// replaced. It may be called for nothing, and it may never be called: where the system cannot tell, or can watch no more files. It
+// must not wait for anything. After stop has returned it is not called.
+func (h *Held) Watch(name string, notify func()) (stop func()) { return h.view.watch(name, notify) }
+
+// Close releases the handle. A second call returns what the first did.
+func (h *Held) Close() error {
+	h.once.Do(func() {
+		h.users.mu.Lock()
+		defer h.users.mu.Unlock()
+		if h.users.n--; h.users.n == 0 {
+			h.err = h.view.release()
+		}
+	})
+	return h.err
+}
+
+// Namer is what a [File] and what [FS.Lock] returns is as well if it can tell whether a name is still its own. See [HasName].
+type Namer interface {
+	// HasName reports whether name stands for this file now. A missing name is no error.
+	HasName(name string) (bool, error)
+}
+
+// HasName reports whether name stands for the open file, or the locked one, now. What cannot tell says true.
+func HasName(file any, name string) (bool, error) {
+	if n, ok := file.(Namer); ok {
+		return n.HasName(name)
+	}
+	return true, nil
+}
+
+// unheld stands for a file system that cannot hold a directory.
+type unheld struct{ FS }
+
+func (unheld) where() (Where, error)                               { return Here, nil }
+func (unheld) watch(string, func()) (stop func())                  { return func() {} }
+func (unheld) release() error                                      { return nil }
+func (u unheld) linkTo(oldname string, _ FS, newname string) error { return u.Link(oldname, newname) }
+
+// errOtherSystem means that two directories are held by different file systems. [CannotLink] holds for it.
+var errOtherSystem = fmt.Errorf("directories of different file systems: %w", errors.ErrUnsupported)
+
+// cutDirectory takes a directory's name away from the front of another one: "" is left of the directory itself. Both are clean.
+func cutDirectory(dir, name string) (rest string, within bool) {
+	if name == dir {
+		return "", true
+	}
+	if dir == "." {
+		return name, !filepath.IsAbs(name) && name != ".." && !strings.HasPrefix(name, ".."+string(filepath.Separator))
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}
+
+// deep reports whether a name, relative to a directory, is of something in a directory below that.
+func deep(rest string) bool { return strings.ContainsRune(rest, filepath.Separator) }

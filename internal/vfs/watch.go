@@ -1,0 +1,125 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package vfs
+
+import (
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// watcher passes on what the operating system reports about files: one for all stores of the process, for a user has few of what the
+// system watches with (128 on Linux, by default).
+//
+// A single file is watched, not its directory: of a directory every write to a file in it would be reported.
+type watcher struct {
+	mu       sync.Mutex
+	notify   map[string][]*func() // By absolute path.
+	system   *fsnotify.Watcher    // nil: nobody watches.
+	ended    chan struct{}        // Closed when the goroutine of system has ended.
+	newWatch func() (*fsnotify.Watcher, error)
+}
+
+var theWatcher = watcher{notify: map[string][]*func(){}, newWatch: fsnotify.NewWatcher}
+
+// add has fn called when something has happened to the file. If the system cannot watch it, nothing will be reported.
+func (w *watcher) add(path string, fn func()) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.system == nil {
+		system, err := w.newWatch()
+		if err != nil {
+			return func() {}
+		}
+		w.system, w.ended = system, make(chan struct{})
+		go w.run(system, w.ended)
+	}
+	if err := w.system.Add(path); err != nil {
+		w.endLocked()
+		return func() {}
+	}
+	w.notify[path] = append(w.notify[path], &fn)
+	return sync.OnceFunc(func() { w.remove(path, &fn) })
+}
+
+func (w *watcher) remove(path string, fn *func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.notify[path] = slices.DeleteFunc(w.notify[path], func(f *func()) bool { return f == fn }); len(w.notify[path]) > 0 {
+		return
+	}
+	delete(w.notify, path)
+	_ = w.system.Remove(path) // It may be watched no more: the file is gone.
+	w.endLocked()
+}
+
+// endLocked ends the goroutine if there is nothing to watch.
+func (w *watcher) endLocked() {
+	if len(w.notify) > 0 {
+		return
+	}
+	_ = w.system.Close() // What it had is gone, whatever it says.
+	ended := w.ended
+	w.system, w.ended = nil, nil
+	w.mu.Unlock() // The goroutine may be about to take it.
+	<-ended
+	w.mu.Lock()
+}
+
+func (w *watcher) run(system *fsnotify.Watcher, ended chan struct{}) {
+	defer close(ended)
+	events, errs := system.Events, system.Errors
+	for events != nil || errs != nil {
+		select {
+		case e, more := <-events:
+			if !more {
+				events = nil
+				continue
+			}
+			w.report(filepath.Clean(e.Name))
+		case err, more := <-errs:
+			if !more {
+				errs = nil
+			} else if err != nil {
+				w.report("") // Events may be lost.
+			}
+		}
+	}
+}
+
+// report calls who watches the file, or all if path is empty.
+func (w *watcher) report(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, list := range w.notify {
+		if path != "" && name != path {
+			continue
+		}
+		for _, fn := range list {
+			(*fn)()
+		}
+	}
+}
+
+func (o osHeld) watch(name string, notify func()) (stop func()) {
+	at, err := o.at("watch", name)
+	if err != nil || at.dir == nil || ownTime() {
+		return func() {}
+	}
+	// By its path, for want of another way: if that leads elsewhere by now, what is reported is of no use, and does no harm.
+	return theWatcher.add(filepath.Join(at.dir.path, at.rel), notify)
+}
+
+// ownTime reports whether the caller has a clock of its own, as tests in a bubble of testing/synctest do. Their time goes on only when
+// all goroutines wait for each other: one that waits for the kernel would stop it.
+func ownTime() bool {
+	var now unix.Timeval
+	if unix.Gettimeofday(&now) != nil {
+		return true
+	}
+	return time.Since(time.Unix(now.Unix())).Abs() > time.Hour
+}
