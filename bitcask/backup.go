@@ -71,7 +71,7 @@ func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 		return BackupResult{}, ErrClosed
 	}
 	dir = filepath.Clean(dir)
-	b := &backup{s: s, ctx: ctx, fs: s.opts.FS, dir: dir, temp: dir + partialSuffix}
+	b := &backup{s: s, ctx: ctx, dir: dir, temp: dir + partialSuffix}
 	if err := b.run(); err != nil {
 		return BackupResult{}, fmt.Errorf("backup %s: %w", dir, err)
 	}
@@ -82,33 +82,39 @@ func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 type backup struct {
 	s         *Store
 	ctx       context.Context
-	fs        vfs.FS
+	fs        *vfs.Held // of the parent of dir
+	to        *vfs.Held // of temp
 	dir, temp string
 	sealed    map[uint32]sealedInfo // the segments of the copy
 	buf       []byte
 	result    BackupResult
 }
 
-func (b *backup) run() error {
+func (b *backup) run() (err error) {
 	if len(b.s.recovery.Damage) > 0 {
 		return &b.s.recovery.Damage[0]
 	}
 	parent := filepath.Dir(b.dir)
-	if _, err := b.fs.List(parent); err != nil {
+	if b.fs, err = vfs.Hold(b.s.held.Base(), parent); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, b.fs.Close()) }()
 	if names, err := b.fs.List(b.dir); err == nil && len(names) > 0 {
 		return ErrNotEmpty
 	} else if err != nil && !isNotExist(err) {
 		return err
 	}
-	if _, err := b.leftovers(); err != nil {
+	if _, err := leftovers(b.fs, b.temp); err != nil {
 		return err
 	}
 	if err := b.fs.MkdirAll(b.temp); err != nil {
 		return err
 	}
-	lock, err := b.fs.Lock(filepath.Join(b.temp, lockName))
+	if b.to, err = vfs.Hold(b.fs, b.temp); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.to.Close()) }()
+	lock, err := b.to.Lock(filepath.Join(b.temp, lockName))
 	if errors.Is(err, vfs.ErrLocked) {
 		return fmt.Errorf("%w: %w", ErrLocked, err)
 	}
@@ -117,12 +123,24 @@ func (b *backup) run() error {
 	}
 	if err = b.fill(); err == nil {
 		// Within the lock: none who finds the directory may take it for a leftover.
-		err = b.fs.RenameDir(b.temp, b.dir)
+		err = b.publish()
 	}
 	if err != nil {
 		return errors.Join(err, b.removeTemp(), lock.Close())
 	}
 	return errors.Join(b.fs.SyncDir(parent), lock.Close())
+}
+
+// publish gives the copy its name, if it still has the one under which it was made.
+func (b *backup) publish() error {
+	where, err := b.to.Where()
+	if err == nil && where != vfs.Here {
+		err = fmt.Errorf("%w: %s, while the backup was made", ErrDirectoryGone, b.temp)
+	}
+	if err != nil {
+		return err
+	}
+	return b.fs.RenameDir(b.temp, b.dir)
 }
 
 // fill makes the copy in the temporary directory, durably but for its name.
@@ -233,7 +251,7 @@ func (b *backup) linkHint(name string) error {
 	if !vfs.CannotLink(err) {
 		return err
 	}
-	f, err := b.fs.Open(filepath.Join(b.s.dir, name), vfs.ReadOnly)
+	f, err := b.s.held.Open(filepath.Join(b.s.dir, name), vfs.ReadOnly)
 	if isNotExist(err) {
 		return nil
 	}
@@ -248,7 +266,7 @@ func (b *backup) linkHint(name string) error {
 }
 
 func (b *backup) link(name string) error {
-	return b.fs.Link(filepath.Join(b.s.dir, name), filepath.Join(b.temp, name))
+	return b.s.held.LinkTo(filepath.Join(b.s.dir, name), b.to, filepath.Join(b.temp, name))
 }
 
 func (r *BackupResult) copied(bytes int64) {
@@ -267,7 +285,7 @@ func (b *backup) copyFile(from vfs.File, name string, size int64) error {
 
 // copyBytes is copyFile without the sync.
 func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, err error) {
-	f, err := b.fs.Open(filepath.Join(b.temp, name), vfs.Create)
+	f, err := b.to.Open(filepath.Join(b.temp, name), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +356,7 @@ func (b *backup) verify(sg *segment) error {
 }
 
 func (b *backup) writeHint(sg *segment, fr *frames) error {
-	w, err := newHintWriter(b.fs, b.temp, sg)
+	w, err := newHintWriter(b.to, b.temp, sg)
 	if err != nil {
 		return err
 	}
@@ -364,7 +382,7 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	s := b.s
 	s.manifestMu.Lock()
 	// Hashes that came to be shared since the cut do no harm.
-	m := &manifest{fs: b.fs, dir: b.temp, store: store, seed: s.man.seed, sealed: b.sealed, collided: maps.Clone(s.man.collided), maxSeq: maxSeq}
+	m := &manifest{fs: b.to, dir: b.temp, store: store, seed: s.man.seed, sealed: b.sealed, collided: maps.Clone(s.man.collided), maxSeq: maxSeq}
 	m.inherited = slices.Clone(s.man.inherited)
 	s.manifestMu.Unlock()
 	own := m.firstOwn()
@@ -380,8 +398,8 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 
 // leftovers is what a backup that was interrupted has left in the temporary directory, but for the lock. It is an error if there is
 // anything else: then the directory is not ours to clear.
-func (b *backup) leftovers() (list []string, err error) {
-	names, err := b.fs.List(b.temp)
+func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
+	names, err := fsys.List(temp)
 	if err != nil && !isNotExist(err) {
 		return nil, err
 	}
@@ -392,16 +410,16 @@ func (b *backup) leftovers() (list []string, err error) {
 		case ours, name == hintTemp, name == manifestName, name == manifestTemp:
 			list = append(list, name)
 		default:
-			return nil, fmt.Errorf("%s in %s is of no backup: %w", name, b.temp, ErrNotEmpty)
+			return nil, fmt.Errorf("%s in %s is of no backup: %w", name, temp, ErrNotEmpty)
 		}
 	}
 	return list, nil
 }
 
 func (b *backup) clear() error {
-	names, err := b.leftovers()
+	names, err := leftovers(b.to, b.temp)
 	for _, name := range names {
-		err = errors.Join(err, b.fs.Remove(filepath.Join(b.temp, name)))
+		err = errors.Join(err, b.to.Remove(filepath.Join(b.temp, name)))
 	}
 	return err
 }
@@ -410,7 +428,7 @@ func (b *backup) clear() error {
 func (b *backup) removeTemp() error {
 	err := b.clear()
 	if err == nil {
-		err = b.fs.Remove(filepath.Join(b.temp, lockName))
+		err = b.to.Remove(filepath.Join(b.temp, lockName))
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = b.fs.RemoveDir(b.temp)

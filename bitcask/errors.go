@@ -20,6 +20,10 @@ var (
 	ErrForeign   = errors.New("file belongs to another store")                     // store id differs
 	ErrMergeBusy = errors.New("a merge is running")                                // one merge at a time
 	ErrFailed    = errors.New("store refuses writes after a failed write or sync") // wrapped with the cause; reopen to go on
+
+	// These come with ErrFailed as well, but for a backup's directory.
+	ErrDirectoryGone = errors.New("the directory, or a file that is in use, has been removed or replaced")          // what is written would be lost
+	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look
 )
 
 // CorruptError says that stored bytes are not what was written.

@@ -11,8 +11,7 @@ import (
 
 // mend opens the new store, makes every collection agree with itself again, and
 // tells which losses show.
-func (v *salvager) mend(out string) error {
-	o := v.opts
+func (v *salvager) mend(out string, o Options) error {
 	o.ReadOnly, o.Sync, o.Loading = false, SyncNone, nil
 	s, err := Open(out, &o)
 	if err != nil {

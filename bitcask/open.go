@@ -16,10 +16,10 @@ import (
 // openManifest takes the lock and reads the manifest, or makes a new store
 // where there is nothing yet.
 func (s *Store) openManifest() (err error) {
+	if err := s.hold(); err != nil {
+		return err
+	}
 	if !s.opts.ReadOnly {
-		if err := s.opts.FS.MkdirAll(s.dir); err != nil {
-			return err
-		}
 		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
 				return fmt.Errorf("%w: %w", ErrLocked, err)

@@ -83,9 +83,15 @@ type SalvageResult struct {
 func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, error) {
 	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment]*salvageSource{}, named: losses{}}
 	v.result.Lost = []Lost{}
-	err := v.run(out)
-	for _, src := range v.sources {
-		err = errors.Join(err, src.close())
+	v.base = v.opts.FS
+	held, err := vfs.Hold(v.base, dir)
+	if err == nil {
+		v.opts.FS = held
+		err = v.run(out)
+		for _, src := range v.sources {
+			err = errors.Join(err, src.close())
+		}
+		err = errors.Join(err, held.Close())
 	}
 	if err != nil {
 		return v.result, fmt.Errorf("salvage %s: %w", dir, err)
@@ -96,7 +102,8 @@ func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, e
 type salvager struct {
 	ctx     context.Context
 	dir     string
-	opts    Options
+	opts    Options   // FS holds dir
+	base    vfs.FS    // as it was given
 	store   [16]byte  // without a manifest, of the segments looked at last
 	man     *manifest // nil: none that can be read
 	sources map[*segment]*salvageSource
@@ -126,7 +133,19 @@ func (v *salvager) run(out string) error {
 			list = append(list, &source{sg: src.sg, next: src.next})
 		}
 	}
-	w, err := newSalvageWriter(v.opts, out)
+	return v.write(list, out)
+}
+
+// write makes the new store, in a directory that is held like the one that is read.
+func (v *salvager) write(list []*source, out string) (err error) {
+	held, err := vfs.HoldNew(v.base, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	o := v.opts
+	o.FS = held
+	w, err := newSalvageWriter(o, out)
 	if err != nil {
 		return err
 	}
@@ -137,7 +156,7 @@ func (v *salvager) run(out string) error {
 	if err := errors.Join(err, w.close()); err != nil {
 		return err
 	}
-	return v.mend(out)
+	return v.mend(out, o)
 }
 
 // list finds the segments: those that the manifest names, or all there are.

@@ -23,9 +23,6 @@ type salvageWriter struct {
 }
 
 func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
-	if err := o.FS.MkdirAll(dir); err != nil {
-		return nil, err
-	}
 	if err := syncNames(o.FS, dir); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ const lockName = "LOCK"
 type Store struct {
 	dir    string
 	opts   Options
+	held   *vfs.Held // of dir; it is opts.FS as well
 	lock   io.Closer
 	closed atomic.Bool
 
@@ -317,6 +318,9 @@ func (s *Store) release() error {
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())
+	}
+	if s.held != nil {
+		errs = append(errs, s.held.Close())
 	}
 	return errors.Join(errs...)
 }

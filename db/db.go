@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
 	"github.com/stavedb/stave/ttl"
@@ -32,7 +33,8 @@ type Store struct {
 
 // core is what the views of one store on its namespaces share.
 type core struct {
-	opts      Options
+	opts      Options   // FS is held
+	held      *vfs.Held // the directory: TTL file and log are always of one
 	log       *bitcask.Store
 	deadlines *ttl.Index // of keys
 	fields    *ttl.Index // of hashes that have fields with deadlines: none of these is earlier (fielddeadlines.go)
@@ -79,16 +81,19 @@ func (c *clock) now() int64 {
 func Open(dir string, o *Options) (*Store, error) {
 	c := &core{opts: o.withDefaults()}
 	c.guard.init()
+	if err := c.hold(dir); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
 	log, err := c.openLog(dir)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.held.Close())
 	}
 	c.log = log
 	c.fields = ttl.NewIndex()
 	log.EachFieldDeadline(c.fields.Set)
 	if c.opts.OrderedKeys {
 		if c.ordered, err = newOrderedKeys(log); err != nil {
-			return nil, errors.Join(err, log.Close())
+			return nil, errors.Join(err, log.Close(), c.held.Close())
 		}
 		c.watchers.active.Add(1) // every write is noted
 	}
@@ -103,6 +108,19 @@ func Open(dir string, o *Options) (*Store, error) {
 		}
 	}
 	return s, nil
+}
+
+// hold takes a handle of the directory: all files are reached from there, wherever its path leads meanwhile.
+func (c *core) hold(dir string) (err error) {
+	if c.opts.ReadOnly || c.opts.ReadDamaged {
+		c.held, err = vfs.Hold(c.opts.FS, dir)
+	} else {
+		c.held, err = vfs.HoldNew(c.opts.FS, dir)
+	}
+	if err == nil {
+		c.opts.FS = c.held
+	}
+	return err
 }
 
 // openLog opens the log with the deadlines: the TTL file if it fits, and what
@@ -154,7 +172,7 @@ func (s *Store) Close() error {
 		if !s.opts.ReadOnly && s.log.Err() == nil {
 			err = s.writeCheckpoint()
 		}
-		s.fail = errors.Join(err, s.log.Close())
+		s.fail = errors.Join(err, s.log.Close(), s.held.Close())
 		for _, l := range s.listeners.all() {
 			l.shut()
 		}

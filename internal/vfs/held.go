@@ -69,6 +69,16 @@ func Hold(fsys FS, dir string) (*Held, error) {
 	return &Held{FS: view, base: base, dir: dir, view: view, users: &users{n: 1}}, nil
 }
 
+// HoldNew is [Hold] of a directory that is made, with its parents, if it is missing.
+func HoldNew(fsys FS, dir string) (*Held, error) {
+	if h, ok := fsys.(*Held); !ok || h.dir != filepath.Clean(dir) {
+		if err := fsys.MkdirAll(dir); err != nil {
+			return nil, err
+		}
+	}
+	return Hold(fsys, dir)
+}
+
 // Base is the file system that was given to [Hold]: by it, names in the directory are paths like any other.
 func (h *Held) Base() FS { return h.base }
 
