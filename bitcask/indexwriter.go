@@ -75,7 +75,7 @@ func (s *Store) indexIfDue() (more bool) {
 		return true
 	}
 	defer s.upkeep.Unlock()
-	if !s.index.failed && s.behind() >= max(indexMinBehind, 4*s.indexSize()) {
+	if !s.index.failed && s.Err() == nil && s.behind() >= max(indexMinBehind, 4*s.indexSize()) {
 		_ = s.saveIndex(s.stopping) // logged, and it only saves time
 	}
 	return true

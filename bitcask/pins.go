@@ -49,6 +49,12 @@ func (s *Store) discard(gone []*segment, freed func(bytes int64)) error {
 
 func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
 	var errs []error
+	if err := s.lookAtDirectory(); refusing(err) {
+		for _, sg := range gone { // another process may have the files
+			errs = append(errs, sg.close())
+		}
+		return errors.Join(append(errs, s.log.fail(err))...)
+	}
 	for _, sg := range gone {
 		err := errors.Join(sg.close(), s.removeSegment(sg))
 		if err == nil {

@@ -327,6 +327,9 @@ func (rw *rewriter) publish(seq uint64) error {
 		infos = []sealedInfo{rw.out.sg.info()}
 		rw.out.sg.mapTo(s.mapFor(rw.out.sg))
 	}
+	if err := s.checkDirectory(); err != nil {
+		return err
+	}
 	// What made a record dead must be on disk before the record goes: else a
 	// power cut would take the new version, and the merge has the old one.
 	if err := s.log.sync(); err != nil {

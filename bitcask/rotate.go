@@ -171,9 +171,13 @@ func (l *commitLog) rotateStep() bool {
 		l.abandonSealing()
 		return false
 	case sl != nil:
-		err = l.seal(sl)
+		if err = l.store.checkDirectory(); err == nil {
+			err = l.seal(sl)
+		}
 	case wanted && !l.store.stopping():
-		err = l.makeReady()
+		if err = l.store.checkDirectory(); err == nil {
+			err = l.makeReady()
+		}
 	default:
 		return false
 	}

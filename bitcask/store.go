@@ -156,6 +156,7 @@ func (s *Store) mode() vfs.Mode {
 // startWork starts the background goroutines; Close stops them.
 func (s *Store) startWork() {
 	s.work.Go(s.log.rotateLoop)
+	s.work.Go(s.watchDirectory)
 	if s.opts.Sync == SyncInterval {
 		s.work.Go(func() { s.every(s.opts.SyncEvery, s.syncLog) })
 	}
@@ -218,7 +219,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 		}
 		s.upkeep.Lock()
 		for _, sg := range s.segments.Load().all() {
-			if done[sg.id] || !sg.sealed() || s.stopping() {
+			if done[sg.id] || !sg.sealed() || s.stopping() || s.Err() != nil {
 				continue
 			}
 			done[sg.id] = true
@@ -291,6 +292,9 @@ func (s *Store) Close() error {
 func (s *Store) closeLog() error {
 	l := &s.log
 	if err := l.sync(); err != nil {
+		return err
+	}
+	if err := s.checkDirectory(); err != nil {
 		return err
 	}
 	l.mu.Lock()
