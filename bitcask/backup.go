@@ -383,6 +383,7 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	s.manifestMu.Lock()
 	// Hashes that came to be shared since the cut do no harm.
 	m := &manifest{fs: b.to, dir: b.temp, store: store, seed: s.man.seed, sealed: b.sealed, collided: maps.Clone(s.man.collided), maxSeq: maxSeq}
+	m.features = s.man.features
 	m.inherited = slices.Clone(s.man.inherited)
 	s.manifestMu.Unlock()
 	own := m.firstOwn()

@@ -66,6 +66,7 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 	if err := c.index(); err != nil {
 		return c.result, err
 	}
+	c.system()
 	for _, ns := range s.Namespaces() {
 		for stripe := range keydir.Stripes {
 			if err := c.stripe(ns, stripe); err != nil {

@@ -25,7 +25,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		t.placeLone(sg, at)
 	} else {
 		t.settle()
-		t.place(sg, at)
+		t.place(sg, at, seq)
 	}
 	t.forget()
 	return ticket, nil
@@ -181,7 +181,7 @@ func (t *Tx) settle() {
 
 // place gives the keydir the real location of every record that it still
 // points to, and counts the bytes as live.
-func (t *Tx) place(sg *segment, at int64) {
+func (t *Tx) place(sg *segment, at int64, seq uint64) {
 	for i := 0; i < len(t.recs); {
 		r := &t.recs[i]
 		size := r.size
@@ -195,7 +195,9 @@ func (t *Tx) place(sg *segment, at int64) {
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
 		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
-		if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
+		if r.kind == KindSystem {
+			t.placeSystem(r, sg, loc, seq+uint64(i))
+		} else if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
 			t.s.live(sg, loc)
 		}
 		i += n

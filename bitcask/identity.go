@@ -91,7 +91,7 @@ const (
 type Identity struct {
 	Namespace uint32
 	Kind      Kind
-	Type      keydir.Type // of the key; keydir.Deadline and keydir.FieldDeadlines for deadlines, keydir.None for KindNamespaces
+	Type      keydir.Type // of the key; keydir.Deadline and keydir.FieldDeadlines for deadlines, keydir.None for KindNamespaces and KindSystem
 	Key       []byte
 	Elem      []byte // element, meta name or order part; nil for kinds without one
 }
@@ -129,7 +129,7 @@ func validKind(k Kind, t keydir.Type) bool {
 		return t == keydir.Deadline
 	case KindFieldDeadline, KindFieldDeadlineTombstone:
 		return t == keydir.FieldDeadlines
-	case KindNamespaces:
+	case KindNamespaces, KindSystem:
 		return t == keydir.None
 	}
 	return false

@@ -23,9 +23,9 @@ import (
 //	contents: complete up to u64 | complete up to u64, for each stripe | mark of the end, 32 |
 //	          fresh space u32 | location of the namespaces record u64 |
 //	          n u32 | n times: namespace u32, space u32 |
-//	          n u32 | n times: location of a system record u64 |
 //	          n u32 | n times: segment id u32, length u64, records u64, min seq u64, max seq u64, end crc u32 |
-//	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32
+//	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32 |
+//	          n u32 | n times: sequence u64, location u64, length of name u32, length of value u32, name, value
 //
 // The checksums of sections and contents are seeded with the store id and the
 // offset. A segment's length is how far it had been replayed; end crc is the
@@ -51,9 +51,9 @@ type indexContents struct {
 	fresh     uint32
 	record    keydir.Loc
 	moved     map[uint32]uint32
-	system    []keydir.Loc // of system records; there are none yet
 	segments  []indexSegment
 	sections  []indexSection
+	system    systemNames
 	dataBytes int64 // of the file; not written
 }
 
@@ -79,9 +79,9 @@ func (s *indexSection) before(t *indexSection) bool {
 
 const (
 	indexMovedSize   = 4 + 4
-	indexSystemSize  = 8
 	indexSegmentSize = 4 + 4*8 + 4
 	indexSectionSize = 4 + 4 + 8 + 8 + 4
+	indexSystemSize  = 8 + 8 + 4 + 4
 )
 
 func encodeIndexHeader(store [16]byte, seed keydir.Seed, offset, length uint64, sum uint32) []byte {
@@ -137,10 +137,6 @@ func (c *indexContents) encode() []byte {
 		b = binary.LittleEndian.AppendUint32(b, ns)
 		b = binary.LittleEndian.AppendUint32(b, c.moved[ns])
 	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.system)))
-	for _, loc := range c.system {
-		b = binary.LittleEndian.AppendUint64(b, uint64(loc))
-	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.segments)))
 	for _, sg := range c.segments {
 		b = binary.LittleEndian.AppendUint32(b, sg.id)
@@ -157,6 +153,15 @@ func (c *indexContents) encode() []byte {
 		b = binary.LittleEndian.AppendUint64(b, s.offset)
 		b = binary.LittleEndian.AppendUint64(b, s.length)
 		b = binary.LittleEndian.AppendUint32(b, s.crc)
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.system)))
+	for _, name := range slices.Sorted(maps.Keys(c.system)) {
+		r := c.system[name]
+		b = binary.LittleEndian.AppendUint64(b, r.seq)
+		b = binary.LittleEndian.AppendUint64(b, uint64(r.loc))
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(name)))
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(r.value)))
+		b = append(append(b, name...), r.value...)
 	}
 	return b
 }
@@ -179,9 +184,6 @@ func decodeIndex(b []byte) (*indexContents, bool) {
 		c.moved[ns] = space
 		f.bad = f.bad || ns >= MaxNamespaces
 	}
-	for range f.count(indexSystemSize) {
-		c.system = append(c.system, keydir.Loc(f.u64()))
-	}
 	for range f.count(indexSegmentSize) {
 		c.segments = append(c.segments, indexSegment{
 			id: f.u32(), length: f.u64(), foot: footer{records: f.u64(), minSeq: f.u64(), maxSeq: f.u64()}, end: f.u32(),
@@ -191,6 +193,16 @@ func decodeIndex(b []byte) (*indexContents, bool) {
 		s := indexSection{space: f.u32(), stripe: f.u32(), offset: f.u64(), length: f.u64(), crc: f.u32()}
 		f.bad = f.bad || s.stripe >= keydir.Stripes || i > 0 && !c.sections[i-1].before(&s)
 		c.sections = append(c.sections, s)
+	}
+	c.system = systemNames{}
+	last := ""
+	for range f.count(indexSystemSize) {
+		r := systemRecord{seq: f.u64(), loc: keydir.Loc(f.u64())}
+		n, m := int(f.u32()), int(f.u32())
+		name := string(f.bytes(n))
+		r.value = slices.Clone(f.bytes(m))
+		f.bad = f.bad || !validSystem(n, m) || name <= last
+		c.system[name], last = r, name
 	}
 	return c, !f.bad && len(f.b) == 0
 }
@@ -218,6 +230,17 @@ func (f *fields) u64() uint64 {
 
 func (f *fields) mark() Mark {
 	return Mark{Opening: f.u64(), Sequence: f.u64(), Segment: f.u32(), Length: f.u64(), Sum: f.u32()}
+}
+
+// bytes reads so many bytes; none if so many do not follow.
+func (f *fields) bytes(n int) []byte {
+	if n < 0 || n > len(f.b) {
+		f.bad = true
+		return nil
+	}
+	b := f.b[:n]
+	f.b = f.b[n:]
+	return b
 }
 
 // count reads the number of items of that size that follow; zero if so many

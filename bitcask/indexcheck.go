@@ -93,6 +93,9 @@ func (c *checker) compareIndex() (err error) {
 	if !other.recovery.Indexed || other.Sequence() != s.Sequence() {
 		return nil // a live writer has gone on meanwhile
 	}
+	if !maps.EqualFunc(s.system.dump().there(), other.system.dump().there(), sameRecord) {
+		c.found("I8", IndexFile, 0, "", "the system records are not what the log says")
+	}
 	mine, theirs := s.spaces.now.Load().byID, maps.Clone(other.spaces.now.Load().byID)
 	for id, sp := range mine {
 		if theirs[id] == nil {

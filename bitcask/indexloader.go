@@ -42,6 +42,7 @@ func (s *Store) loadIndex() (*indexContents, error) {
 func (s *Store) unload() {
 	s.spaces.init(s.man.seed)
 	s.spaces.record = 0
+	s.system.init()
 	s.hintless, s.recovery.Replayed, s.recovery.Scanned = nil, 0, 0
 	for _, sg := range s.segments.Load().all() {
 		sg.liveBytes.Store(0)
@@ -58,7 +59,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.fits(s.segments.Load(), s.vouch) || len(c.system) > 0 {
+	if !c.fits(s.segments.Load(), s.vouch) {
 		return nil, errIndex
 	}
 	if s.opts.NoIndex {
@@ -84,6 +85,12 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	l.locations = newLocations(s.segments.Load())
 	if c.record != 0 && !l.locations.see(c.record) {
 		return nil, errIndex
+	}
+	for name, r := range c.system {
+		if !l.locations.see(r.loc) {
+			return nil, errIndex
+		}
+		s.system.put(name, r)
 	}
 	if err := l.loadAll(c.sections); err != nil {
 		return nil, err

@@ -194,6 +194,7 @@ func (w *indexWriter) write() error {
 	moved := s.spaces.now.Load().moved
 	c.fresh, c.record, c.moved = s.spaces.fresh, s.spaces.record, maps.Clone(moved)
 	s.spaces.mu.Unlock()
+	c.system = s.system.dump()
 	for stripe := range keydir.Stripes {
 		// Read before the lock is taken: whoever wrote a record of this stripe
 		// before now has told the keydir by the time we have the lock.

@@ -56,6 +56,9 @@ func (l losses) replace(id *Identity) (n uint64) {
 // replacedBy reports whether a newer record of the same key says all that the
 // lost one could have said.
 func (x *loss) replacedBy(id *Identity) bool {
+	if x.typ == keydir.None || id.Type == keydir.None { // no record of a key
+		return x.kind == id.Kind
+	}
 	switch id.Kind {
 	case KindTombstone: // takes the deadline with it
 		return true
@@ -71,5 +74,5 @@ func (x *loss) replacedBy(id *Identity) bool {
 	case KindDeadline, KindDeadlineTombstone:
 		return x.typ == keydir.Deadline
 	}
-	return x.kind == id.Kind && x.typ == id.Type // counts and the map of namespaces
+	return x.kind == id.Kind && x.typ == id.Type // counts
 }

@@ -149,7 +149,7 @@ func (v *salvager) report(s *Store) error {
 	for _, list := range v.named {
 		for _, x := range list {
 			ns, ok := s.NamespaceOf(x.Namespace)
-			if !ok && x.kind != KindNamespaces {
+			if !ok && x.typ != keydir.None {
 				v.result.Replaced++ // its namespace has been flushed
 				continue
 			}
@@ -174,6 +174,9 @@ func (v *salvager) report(s *Store) error {
 // shows reports whether the new store holds something that the lost record
 // would have replaced or taken away.
 func (s *Store) shows(ns int, x *loss) (bool, error) {
+	if x.kind == KindSystem {
+		return s.System(x.Key) != nil, nil
+	}
 	if x.kind == KindMeta || x.kind == KindNamespaces {
 		return x.kind == KindNamespaces, nil // counts have been mended
 	}

@@ -120,7 +120,7 @@ func parseHeader(b []byte) (h header, err error) {
 		h.elemLen = int(r.next(maxElementPart))
 	}
 	h.valueLen = int(r.next(MaxValue))
-	if r.bad {
+	if r.bad || h.kind == KindSystem && !h.unknown && !validSystem(h.keyLen, h.valueLen) {
 		return h, errRecord
 	}
 	h.size = r.n

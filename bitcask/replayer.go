@@ -35,7 +35,7 @@ type batch struct {
 	keys    []byte // and this
 	entries []entry
 	hashes  []uint64
-	stops   []int // entries about namespaces
+	stops   []int // entries about namespaces, and system records
 	users   atomic.Int32
 }
 
@@ -254,6 +254,10 @@ func (rp *replayer) pass(r *reader, limit uint64) (more bool, err error) {
 		for _, runs := range rp.runs {
 			runs <- run{b, r.pos, to}
 		}
+	} else if e := &b.entries[to]; e.Kind == KindSystem { // of no stripe: nobody has to wait
+		rp.s.replaySystem(b.sg, e)
+		b.stops = b.stops[1:]
+		to++
 	} else { // about namespaces
 		rp.busy.Wait()
 		if rp.failed.Load() {
@@ -359,7 +363,7 @@ func (rp *replayer) batch(sg *segment) *batch {
 
 // add adds an entry whose bytes stay as they are.
 func (b *batch) add(seed keydir.Seed, e *entry) {
-	if e.Kind == KindNamespaces {
+	if e.Kind == KindNamespaces || e.Kind == KindSystem {
 		b.stops = append(b.stops, len(b.entries))
 	}
 	b.entries = append(b.entries, *e)

@@ -425,6 +425,9 @@ func (rw *rewriter) moveOne(sg *segment, sp *space, x *swept) {
 		if moved = s.spaces.record == old; moved {
 			s.spaces.record = loc
 		}
+	} else if x.kind == KindSystem {
+		id := rw.moves.identity(x)
+		moved = s.system.move(string(id.Key), old, loc)
 	} else if sp != nil {
 		id := rw.moves.identity(x)
 		moved = moveLoc(sp.dir, x.hash, &id, old, loc)

@@ -68,6 +68,11 @@ func (w *salvageWriter) add(records []record, e *entry) error {
 			return err
 		}
 	}
+	if e.Kind == KindSystem {
+		if err := w.man.need(featureSystem); err != nil {
+			return err
+		}
+	}
 	at, err := w.out.begin(int(e.size), e.seq)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type entry struct {
 
 // inlined reports whether the keydir needs the value of such a record.
 func inlined(k Kind, t keydir.Type) bool {
-	return k == KindDeadline || k == KindFieldDeadline || k == KindNamespaces || k == KindElement && t == keydir.ZSet
+	return k == KindDeadline || k == KindFieldDeadline || k == KindNamespaces || k == KindSystem || k == KindElement && t == keydir.ZSet
 }
 
 // frames reads the frames of a segment in order.

@@ -116,6 +116,9 @@ func (sel *selector) judge(sw *sweep, sp *space, x *swept) {
 	switch {
 	case x.kind.tombstone():
 		x.keep = !sel.s.spaces.dead(x.ns) // else fill has decided
+	case x.kind == KindSystem:
+		id := sw.identity(x)
+		x.keep = sel.s.system.keep(string(id.Key), sel.loc(x), x.seq, sel.outside, x.empty)
 	case x.kind == KindNamespaces:
 		sel.s.spaces.mu.Lock()
 		defer sel.s.spaces.mu.Unlock()

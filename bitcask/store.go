@@ -30,6 +30,7 @@ type Store struct {
 
 	stripes  [keydir.Stripes]stripe
 	spaces   namespaces
+	system   systemRecords
 	segments atomic.Pointer[segmentSet]
 	log      commitLog
 	txs      sync.Pool
@@ -110,6 +111,7 @@ func open(dir string, o *Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.spaces.init(s.man.seed)
+	s.system.init()
 	if err := s.openSegments(); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type swept struct {
 	kind            Kind
 	typ             keydir.Type
 	keep            bool
+	empty           bool // a system record that says that there is none
 }
 
 const (
@@ -61,7 +62,8 @@ func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
 		name: uint32(len(sw.names)), kind: e.Kind, typ: e.Type,
 	})
 	x := &sw.entries[len(sw.entries)-1]
-	if e.Kind.inFamily() {
+	x.empty = e.Kind == KindSystem && len(e.inline) == 0
+	if e.Kind.inFamily() || e.Kind == KindSystem {
 		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
 		sw.names = append(append(sw.names, e.Key...), e.Elem...)
 	}

@@ -27,6 +27,7 @@ type Tx struct {
 	recs    []txRecord
 	apart   int        // bytes of values that are not in buf
 	borrow  bool       // see Borrow
+	system  bool       // it holds the lock of who writes system records
 	lone    loneString // the one record, not yet in the keydir
 	undo    []undoOp
 	touched []touchedFamily
@@ -189,6 +190,9 @@ func (t *Tx) End() {
 		t.unlockStripe(int(i))
 	}
 	s := t.s
+	if t.system {
+		s.system.writing.Unlock()
+	}
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
