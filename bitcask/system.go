@@ -116,6 +116,9 @@ func (sr *systemRecords) dump() systemNames {
 // System returns the value of a system record; nil if there is none.
 func (s *Store) System(name string) []byte {
 	r, _ := s.system.get(name)
+	if len(r.value) == 0 {
+		return nil
+	}
 	return slices.Clone(r.value)
 }
 

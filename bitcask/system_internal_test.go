@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/internal/vfs"
@@ -241,5 +242,35 @@ func TestSystemLost(t *testing.T) {
 	must(t, err)
 	if len(result.Lost) != 1 || result.Lost[0].Kind != "system" || result.Lost[0].Key != "name" || !result.Lost[0].Stale {
 		t.Errorf("%+v", result)
+	}
+}
+
+// A record that says that there is none stays as long as something older may be
+// outside of the merge (I6), also if a merge that could have dropped it failed.
+func TestSystemDeletionOutlivesMerge(t *testing.T) {
+	for _, failing := range []bool{false, true} {
+		fs := vfs.NewFault(vfs.NewMem())
+		s, err := Open("d", &Options{FS: fs, NoIndex: true})
+		must(t, err)
+		for _, value := range []string{"older", ""} {
+			commitNewer(t, s, func(tx *Tx) { must(t, tx.PutSystem("name", []byte(value))) })
+			must(t, s.Put("key", []byte("value")))
+			must(t, s.Rotate())
+		}
+		if failing { // after the deletion has been judged
+			fs.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data", Err: syscall.ENOSPC})
+			if _, err := s.Rewrite(context.Background(), []uint32{1, 2}, RewriteOptions{}); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("a merge that was to fail: %v", err)
+			}
+		}
+		_, err = s.Rewrite(context.Background(), []uint32{2}, RewriteOptions{})
+		must(t, err)
+		must(t, s.Close())
+		s, err = Open("d", &Options{FS: fs, NoIndex: true})
+		must(t, err)
+		if v := s.System("name"); v != nil {
+			t.Errorf("failing %v: %q is back", failing, v)
+		}
+		must(t, s.Close())
 	}
 }
