@@ -9,6 +9,9 @@ import (
 // result is a ticket for WaitDurable; zero if there was nothing to write. After
 // an error nothing has happened and End takes the changes back.
 func (t *Tx) Commit() (ticket uint64, err error) {
+	if !t.open {
+		return 0, ErrTxDone
+	}
 	if err := t.addMeta(); err != nil {
 		return 0, err
 	}

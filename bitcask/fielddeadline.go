@@ -21,6 +21,9 @@ var errNoField = errors.New("BUG: deadline of a field that is not there")
 // field and in order; not valid if no field has one. Scores are deadlines in the
 // form of FieldDeadlineScore.
 func (t *Tx) FieldDeadlines(ns int, key string) (keydir.Family, error) {
+	if !t.open {
+		return keydir.Family{}, ErrTxDone
+	}
 	sp := t.s.spaces.of(ns)
 	if sp == nil || sp.dir.LenFieldDeadlines() == 0 {
 		return keydir.Family{}, nil

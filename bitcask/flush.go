@@ -42,6 +42,9 @@ func (t *Tx) Swap(a, b int) (ticket uint64, err error) {
 
 // rename commits a changed map of namespaces.
 func (t *Tx) rename(change func(m *spaceMap, moved map[uint32]uint32, fresh *uint32) error) (dropped []uint32, ticket uint64, err error) {
+	if !t.open {
+		return nil, 0, ErrTxDone
+	}
 	if !t.write {
 		return nil, 0, errReadTx
 	}

@@ -8,21 +8,15 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// BeginStripe starts a transaction on every key of one stripe (a 256th of all
-// keys, by hash), for scans that lock little at a time.
-func (s *Store) BeginStripe(write bool, stripe int) (*Tx, error) {
-	t := s.newTx(write)
-	t.held[stripe/64] |= 1 << (stripe % 64)
-	t.stripes = append(t.stripes, uint8(stripe))
-	return t, t.lock()
-}
-
 // EachKey calls fn for the keys of one stripe of a namespace in order of their
 // hash, from the first hash that is at least from, until fn returns false. The
 // transaction holds the stripe. key is valid within the call, and fn changes
 // nothing. Since the order never changes, a scan that goes on later from where
 // it stopped misses no key that was there throughout.
 func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ keydir.Type) bool) (err error) {
+	if !t.open {
+		return ErrTxDone
+	}
 	t.applyLone()
 	if !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
 		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
@@ -71,17 +65,22 @@ func (s *Store) RandomKey(ns int, random func() uint64) (key string, ok bool, er
 	}
 	first := int(random() % keydir.Stripes)
 	for i := range keydir.Stripes {
-		t, err := s.BeginStripe(false, (first+i)%keydir.Stripes)
-		if err != nil {
-			return "", false, err
-		}
-		key, ok, err = t.randomKey(sp, (first+i)%keydir.Stripes, random)
-		t.End()
+		key, ok, err = s.randomKey(sp, (first+i)%keydir.Stripes, random)
 		if ok || err != nil {
 			return key, ok, err
 		}
 	}
 	return "", false, nil
+}
+
+// randomKey is RandomKey of one stripe.
+func (s *Store) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
+	t, err := s.BeginStripe(false, stripe)
+	defer t.Recycle()
+	if err != nil {
+		return "", false, err
+	}
+	return t.randomKey(sp, stripe, random)
 }
 
 func (t *Tx) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
@@ -149,6 +148,9 @@ func (s *Store) NamespaceOf(space uint32) (int, bool) {
 // the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It takes 8
 // bytes a string meanwhile. The transaction holds all keys and has written nothing. key is valid within the call.
 func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
+	if !t.open {
+		return ErrTxDone
+	}
 	sp := t.s.spaces.of(ns)
 	if sp == nil {
 		return nil

@@ -72,10 +72,10 @@ func (s *Store) Has(key string) (bool, error) {
 		return sight == keydir.OneString, nil
 	}
 	t, err := s.Begin(false, key)
+	defer t.Recycle()
 	if err != nil {
 		return false, err
 	}
-	defer t.End()
 	slot, _, err := t.Find(0, key)
 	return slot.Type != keydir.None, err
 }
@@ -83,12 +83,12 @@ func (s *Store) Has(key string) (bool, error) {
 // Put sets key to value. Both may be used again after it returns.
 func (s *Store) Put(key string, value []byte) error {
 	t, err := s.Begin(true, key)
+	defer t.Recycle()
 	if err != nil {
 		return err
 	}
 	t.Borrow()
 	if err := t.PutString(0, key, value); err != nil {
-		t.End()
 		return err
 	}
 	return s.finish(t)
@@ -97,12 +97,12 @@ func (s *Store) Put(key string, value []byte) error {
 // Delete removes key. It reports whether it was there.
 func (s *Store) Delete(key string) (bool, error) {
 	t, err := s.Begin(true, key)
+	defer t.Recycle()
 	if err != nil {
 		return false, err
 	}
 	existed, err := t.Drop(0, key)
 	if err != nil {
-		t.End()
 		return false, err
 	}
 	return existed, s.finish(t)
@@ -159,6 +159,7 @@ func (b *Batch) Len() int { return len(b.ops) }
 // has happened.
 func (b *Batch) Commit() error {
 	t, err := b.s.Begin(true, b.keys...)
+	defer t.Recycle()
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,6 @@ func (b *Batch) Commit() error {
 			err = t.PutString(0, op.key, op.value)
 		}
 		if err != nil {
-			t.End()
 			return err
 		}
 	}
@@ -216,10 +216,10 @@ func (s *Store) All() iter.Seq2[Item, error] {
 // stringsOf lists the string keys of one stripe.
 func (s *Store) stringsOf(stripe int) (keys []string, err error) {
 	t, err := s.BeginStripe(false, stripe)
+	defer t.Recycle()
 	if err != nil {
 		return nil, err
 	}
-	defer t.End()
 	err = t.EachKey(0, stripe, 0, func(_ uint64, key []byte, typ keydir.Type) bool {
 		if typ == keydir.String {
 			keys = append(keys, string(key))

@@ -128,6 +128,8 @@ func (s *Store) System(name string) []byte {
 // name or value over its limit, or one record too many.
 func (t *Tx) PutSystem(name string, value []byte) error {
 	switch {
+	case !t.open:
+		return ErrTxDone
 	case !t.write:
 		return errReadTx
 	case len(name) == 0 || len(name) > MaxSystemName:

@@ -15,9 +15,12 @@ import (
 // writes; Commit appends them to the log as one frame and puts the real
 // locations in place; End without Commit takes them back.
 //
-// A Tx is for one goroutine.
+// A Tx is for one goroutine. After its end every method fails with ErrTxDone,
+// or does nothing if it returns no error. Its memory is used again only if its
+// owner says that nobody else has it: see Recycle.
 type Tx struct {
 	s       *Store
+	open    bool // from Begin to End
 	write   bool
 	all     bool
 	stripes []uint8
@@ -101,15 +104,14 @@ var (
 	errForeign = errors.New("BUG: key outside the locks of its transaction")
 )
 
+// ErrTxDone is returned by methods of a transaction that has ended.
+var ErrTxDone = errors.New("transaction has ended")
+
 // Begin starts a transaction on the given keys of any namespace.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	t := s.newTx(write)
 	for _, key := range keys {
-		st := uint8(keydir.StripeOf(s.man.seed.Hash(key)))
-		if bit := uint64(1) << (st % 64); t.held[st/64]&bit == 0 {
-			t.held[st/64] |= bit
-			t.stripes = append(t.stripes, st)
-		}
+		t.hold(keydir.StripeOf(s.man.seed.Hash(key)))
 	}
 	slices.Sort(t.stripes)
 	return t, t.lock()
@@ -123,6 +125,14 @@ func (s *Store) BeginAll(write bool) (*Tx, error) {
 	return t, t.lock()
 }
 
+// BeginStripe starts a transaction on every key of one stripe (a 256th of all
+// keys, by hash), for scans that lock little at a time.
+func (s *Store) BeginStripe(write bool, stripe int) (*Tx, error) {
+	t := s.newTx(write)
+	t.hold(stripe)
+	return t, t.lock()
+}
+
 func (s *Store) newTx(write bool) *Tx {
 	t := s.txs.Get().(*Tx)
 	t.s, t.write = s, write
@@ -131,6 +141,14 @@ func (s *Store) newTx(write bool) *Tx {
 	}
 	t.buf = t.buf[:frameHeaderSize]
 	return t
+}
+
+// hold notes that the transaction is to lock a stripe.
+func (t *Tx) hold(stripe int) {
+	if bit := uint64(1) << (stripe % 64); t.held[stripe/64]&bit == 0 {
+		t.held[stripe/64] |= bit
+		t.stripes = append(t.stripes, uint8(stripe))
+	}
 }
 
 // lock takes the stripe locks in ascending order, which is why no two
@@ -144,6 +162,7 @@ func (t *Tx) lock() error {
 	for _, i := range t.stripes {
 		t.lockStripe(int(i))
 	}
+	t.open = true
 	if t.s.closed.Load() {
 		t.End()
 		return ErrClosed
@@ -178,9 +197,18 @@ func (t *Tx) unlockStripe(i int) {
 // next one.
 const keepBuffer = 64 << 10
 
-// End releases the locks. What was not committed is taken back first.
+// End releases the locks. What was not committed is taken back first. A second
+// End does nothing.
 func (t *Tx) End() {
-	t.RollbackTo(Savepoint{buf: frameHeaderSize})
+	if !t.open {
+		return
+	}
+	defer t.unlock()
+	t.rollbackTo(Savepoint{buf: frameHeaderSize})
+}
+
+func (t *Tx) unlock() {
+	t.open = false
 	if t.all {
 		for i := range t.s.stripes {
 			t.unlockStripe(i)
@@ -189,9 +217,18 @@ func (t *Tx) End() {
 	for _, i := range t.stripes {
 		t.unlockStripe(int(i))
 	}
-	s := t.s
 	if t.system {
-		s.system.writing.Unlock()
+		t.s.system.writing.Unlock()
+	}
+}
+
+// Recycle is End for an owner who has shown the transaction to nobody: another
+// one gets its memory.
+func (t *Tx) Recycle() {
+	t.End()
+	s := t.s
+	if s == nil {
+		return // a second time
 	}
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
@@ -202,7 +239,7 @@ func (t *Tx) End() {
 
 // KeyOf is the key of a family that Find or Family returned.
 func (t *Tx) KeyOf(fam keydir.Family) string {
-	if fam == t.lastFamily {
+	if t.open && fam == t.lastFamily {
 		return t.lastKey
 	}
 	return fam.Key()
@@ -211,6 +248,9 @@ func (t *Tx) KeyOf(fam keydir.Family) string {
 // hash returns the hash of a key, which must be one the Tx has locked. Whatever
 // asks for it is about to look into the keydir, or to change it.
 func (t *Tx) hash(key string) (uint64, error) {
+	if !t.open {
+		return 0, ErrTxDone
+	}
 	t.applyLone()
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
@@ -230,12 +270,12 @@ func (t *Tx) locked(h uint64) bool {
 
 // spaceFor returns the space of ns for writing key.
 func (t *Tx) spaceFor(ns int, key string) (*space, uint64, error) {
-	if !t.write {
-		return nil, 0, errReadTx
-	}
 	h, err := t.hash(key)
 	if err != nil {
 		return nil, 0, err
+	}
+	if !t.write {
+		return nil, 0, errReadTx
 	}
 	sp, err := t.s.spaces.make(ns)
 	return sp, h, err

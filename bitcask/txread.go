@@ -29,6 +29,9 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Family, error) {
 // Len is the number of keys of a namespace, without the collections that were
 // emptied in this transaction: those go at its commit.
 func (t *Tx) Len(ns int) int {
+	if !t.open {
+		return 0
+	}
 	t.applyLone()
 	sp := t.s.spaces.of(ns)
 	if sp == nil {
@@ -73,6 +76,9 @@ const WarmAhead = 128
 // Warm begins to look for the next WarmAhead of keys that will be dealt with one after another, so that
 // their cache misses in the index overlap. Keys that the transaction has not locked are left out.
 func (t *Tx) Warm(ns int, keys []string) {
+	if !t.open {
+		return
+	}
 	sp := t.s.spaces.of(ns)
 	if sp == nil {
 		return
@@ -143,6 +149,9 @@ const errName = "the record is not the one that the keydir expects"
 // Value appends to dst the value of a string or element that Find or a family
 // gave loc for. elem is ignored for strings.
 func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	if !t.open {
+		return dst, ErrTxDone
+	}
 	if typ == keydir.String && loc == t.provedLoc {
 		sg, err := t.s.segmentOf(loc)
 		if err != nil {
@@ -156,6 +165,9 @@ func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc ke
 
 // ValueLen is the length of what Value would append.
 func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
+	if !t.open {
+		return 0, ErrTxDone
+	}
 	if typ == keydir.String && loc == t.provedLoc {
 		return len(t.proved), nil
 	}

@@ -1,6 +1,10 @@
 package bitcask
 
-import "github.com/stavedb/stave/keydir"
+import (
+	"errors"
+
+	"github.com/stavedb/stave/keydir"
+)
 
 // undoOp takes back one change of the keydir. It also says what the change
 // replaced, which is what a commit turns from live into dead bytes.
@@ -80,14 +84,32 @@ func (u *undoOp) run() {
 // Savepoint is a moment within a transaction.
 type Savepoint struct{ buf, apart, recs, undo, touched int }
 
+// ErrSavepoint is returned for a savepoint that is not of the transaction, or of
+// a part of it that was taken back.
+var ErrSavepoint = errors.New("no such savepoint in the transaction")
+
 // Savepoint marks this moment, to come back to with RollbackTo.
 func (t *Tx) Savepoint() Savepoint {
+	if !t.open {
+		return Savepoint{}
+	}
 	t.applyLone()
 	return Savepoint{len(t.buf), t.apart, len(t.recs), len(t.undo), len(t.touched)}
 }
 
 // RollbackTo takes back everything done since sp.
-func (t *Tx) RollbackTo(sp Savepoint) {
+func (t *Tx) RollbackTo(sp Savepoint) error {
+	switch {
+	case !t.open:
+		return ErrTxDone
+	case sp.buf < frameHeaderSize || sp.buf > len(t.buf) || sp.recs > len(t.recs) || sp.undo > len(t.undo) || sp.touched > len(t.touched):
+		return ErrSavepoint
+	}
+	t.rollbackTo(sp)
+	return nil
+}
+
+func (t *Tx) rollbackTo(sp Savepoint) {
 	for i := len(t.undo) - 1; i >= sp.undo; i-- {
 		t.undo[i].run()
 	}

@@ -1,5 +1,7 @@
 package db
 
+import "github.com/stavedb/stave/bitcask"
+
 // Ticket stands for a commit that has been made but perhaps not yet synced.
 type Ticket uint64
 
@@ -8,29 +10,49 @@ type Ticket uint64
 // namespace), or everything if none is given; no other keys may be touched.
 // Every Begin is followed by one End, on the same goroutine, which uses
 // nothing of the store in between but the Tx: unlike in View and Update, a
-// nested use is not noticed. Long values of strings are not copied: what is
+// nested use is not noticed, and whoever may panic in between defers the End. Long values of strings are not copied: what is
 // handed to the transaction stays as it is until End.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
-	if len(keys) > 0 {
-		log, err := s.log.Begin(write, keys...)
-		if err != nil {
-			return nil, err
-		}
-		log.Borrow()
-		return s.newTx(log, write), nil
+	if err := s.guard.check(); err != nil {
+		return nil, err
 	}
-	log, err := s.log.BeginAll(write)
+	return s.begin(write, keys)
+}
+
+func (s *Store) begin(write bool, keys []string) (*Tx, error) {
+	var log *bitcask.Tx
+	var err error
+	if len(keys) > 0 {
+		log, err = s.log.Begin(write, keys...)
+	} else {
+		log, err = s.log.BeginAll(write)
+	}
 	if err != nil {
+		log.Recycle()
 		return nil, err
 	}
 	log.Borrow()
-	return s.newTx(log, write), nil
+	t := s.newTx(log, write)
+	t.begun = true
+	return t, nil
 }
 
 // End commits the transaction, or takes everything back if err is not nil, and
 // unlocks. Everyone sees the commit at once; it is acknowledged, as the sync
-// mode promises, when WaitDurable has returned for its ticket.
-func (t *Tx) End(err error) (Ticket, error) { return t.finish(err) }
+// mode promises, when WaitDurable has returned for its ticket. A second End
+// fails with ErrTxDone, and so does whatever else is done with the transaction.
+func (t *Tx) End(err error) (Ticket, error) {
+	switch {
+	case t.ended.Load():
+		return 0, ErrTxDone
+	case !t.begun:
+		return 0, ErrNotBegun
+	case t.visit > 0 || t.changes != nil && t.changes.offering:
+		return 0, ErrNested
+	}
+	defer t.abandon() // after a panic
+	return t.finish(err)
+}
 
 // WaitDurable returns when the commit of the ticket, and all before it, are as
 // durable as Options.Sync promises. One wait can stand for many commits: the
@@ -40,8 +62,13 @@ func (s *Store) WaitDurable(t Ticket) error { return s.log.WaitDurable(uint64(t)
 
 // Len is the number of keys of the namespace as the transaction sees it, those
 // included that have expired and wait to be reaped. O(collections written in
-// this transaction).
-func (t *Tx) Len() int { return t.log.Len(t.ns) }
+// this transaction). 0 when the transaction has ended.
+func (t *Tx) Len() int {
+	if t.ended.Load() {
+		return 0
+	}
+	return t.log.Len(t.ns)
+}
 
 // Now is the moment of the transaction in Unix milliseconds, by the store's
 // clock, which never goes backwards.

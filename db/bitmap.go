@@ -60,45 +60,25 @@ const (
 // Get returns the bit at a position. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB.
 // O(1), of a short bitmap O(length).
 func (b Bitmap) Get(offset int64) (bool, error) {
-	t, err := b.read()
-	if err != nil {
-		return false, err
-	}
-	on, err := b.on(t).Get(offset)
-	return on, b.done(t, err)
+	return call(b.handle, reading, func(t *Tx) (bool, error) { return b.on(t).Get(offset) })
 }
 
 // Set changes the bit at a position and returns what it was. The bitmap grows as far as needed, and its deadline stays. It
 // fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is
 // written if nothing changes. O(1), of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
-	t, err := b.write()
-	if err != nil {
-		return false, err
-	}
-	was, err = b.on(t).Set(offset, on)
-	return was, b.done(t, err)
+	return call(b.handle, writing, func(t *Tx) (bool, error) { return b.on(t).Set(offset, on) })
 }
 
 // Count returns the number of bits that are set in a range, 0 if the key does not exist. O(length).
 func (b Bitmap) Count(r BitRange) (int64, error) {
-	t, err := b.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := b.on(t).Count(r)
-	return n, b.done(t, err)
+	return call(b.handle, reading, func(t *Tx) (int64, error) { return b.on(t).Count(r) })
 }
 
 // Position returns the position of the first bit in a range that is on, or off, and -1 if there is none. A key that does
 // not exist has no bit on, and bit 0 off. O(length).
 func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
-	t, err := b.read()
-	if err != nil {
-		return 0, err
-	}
-	pos, err := b.on(t).Position(on, r)
-	return pos, b.done(t, err)
+	return call(b.handle, reading, func(t *Tx) (int64, error) { return b.on(t).Position(on, r) })
 }
 
 // Field executes operations on integers within the bitmap, in their order, and returns their results. If one may write, the
@@ -106,18 +86,14 @@ func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
 // impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. What changes
 // is written once. O(number of operations), of a short bitmap O(length).
 func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
-	begin := b.read
+	does := reading
 	for i := range ops {
 		if ops[i].Action != BitfieldGet {
-			begin = b.write
+			does = writing
 		}
 	}
-	t, err := begin()
+	results, err := call(b.handle, does, func(t *Tx) ([]BitfieldResult, error) { return b.on(t).Field(ops) })
 	if err != nil {
-		return nil, err
-	}
-	results, err := b.on(t).Field(ops)
-	if err = b.done(t, err); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -127,12 +103,7 @@ func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
 // them, and returns that length in bytes. dest has no deadline afterwards, and does not exist if the length is 0. It fails
 // with structures.ErrBitNot if BitNot is given other than one source. O(sum of the lengths).
 func (k Keyspace) CombineBits(op BitOp, dest string, keys ...string) (int, error) {
-	t, err := k.writeKeys(append([]string{dest}, keys...))
-	if err != nil {
-		return 0, err
-	}
-	n, err := structures.CombineBits(t.txn(), op, dest, keys)
-	return n, k.done(t, err)
+	return callKeys(k.handle, writing, append([]string{dest}, keys...), func(t *Tx) (int, error) { return structures.CombineBits(t.txn(), op, dest, keys) })
 }
 
 func (b Bitmap) on(t *Tx) structures.Bitmap { return structures.Bitmap{Txn: t.txn(), Key: b.key} }

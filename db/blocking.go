@@ -75,8 +75,8 @@ func (h handle) await(ctx context.Context, w Wait) error {
 		view := &Store{core: h.store.core, ns: h.ns}
 		return view.Await(ctx, w)
 	}
-	if !h.tx.write {
-		return ErrReadOnly
+	if err := h.tx.checkWrite(); err != nil {
+		return err
 	}
 	return h.tx.Try(w)
 }

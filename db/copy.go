@@ -21,19 +21,16 @@ func (k Key) MoveTo(namespace int) (bool, error) {
 
 // transfer runs fn in a transaction over the key and another one.
 func (k Key) transfer(namespace int, to string, fn func(t, other *Tx) (bool, error)) (bool, error) {
-	if namespace == k.ns && to == k.key {
-		return false, ErrSameKey
-	}
-	t, err := k.writeKeys([]string{k.key, to})
-	if err != nil {
-		return false, err
-	}
-	other, err := t.Use(namespace)
-	if err != nil {
-		return false, k.done(t, err)
-	}
-	done, err := fn(t, other)
-	return done, k.done(t, err)
+	return callKeys(k.handle, writing, []string{k.key, to}, func(t *Tx) (bool, error) {
+		if namespace == k.ns && to == k.key {
+			return false, ErrSameKey
+		}
+		other, err := t.Use(namespace)
+		if err != nil {
+			return false, err
+		}
+		return fn(t, other)
+	})
 }
 
 // fewKeys is of how many keys a random one is chosen by passing over others.
@@ -44,6 +41,9 @@ const fewKeys = 64
 func (k Keyspace) RandomKey() (string, error) {
 	if k.tx == nil {
 		return k.store.RandomKey()
+	}
+	if err := k.tx.check(); err != nil {
+		return "", err
 	}
 	n := k.tx.Len()
 	if n == 0 {

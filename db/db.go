@@ -161,23 +161,32 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 }
 
 // Close ends background work, writes the TTL checkpoint, makes everything
-// durable and releases the directory. It waits for running transactions. A
-// second call returns what the first did.
+// durable and releases the directory. It waits for running transactions, and
+// fails with ErrNested within one of the caller's own. A second call returns
+// what the first did.
 func (s *Store) Close() error {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
 	s.once.Do(func() {
+		defer s.close() // also if a wake of Enqueue panics
 		s.stop()
 		s.watchers.shut()
-		s.work.Wait()
-		var err error
-		if !s.opts.ReadOnly && s.log.Err() == nil {
-			err = s.writeCheckpoint()
-		}
-		s.fail = errors.Join(err, s.log.Close(), s.held.Close())
-		for _, l := range s.listeners.all() {
-			l.shut()
-		}
 	})
 	return s.fail
+}
+
+// close is the part of Close that calls nobody.
+func (s *Store) close() {
+	s.work.Wait()
+	var err error
+	if !s.opts.ReadOnly && s.log.Err() == nil {
+		err = s.writeCheckpoint()
+	}
+	s.fail = errors.Join(err, s.log.Close(), s.held.Close())
+	for _, l := range s.listeners.all() {
+		l.shut()
+	}
 }
 
 // Use returns the store seen through another namespace.
@@ -227,15 +236,8 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 		return err
 	}
 	t := s.newTx(log, write)
-	finished := false
-	defer func() {
-		if !finished { // fn has panicked
-			t.cancel()
-		}
-	}()
-	err = s.guard.call(fn, t)
-	finished = true
-	return t.end(err)
+	defer t.abandon() // after a panic of fn
+	return t.end(s.guard.call(fn, t))
 }
 
 // Len is the number of keys of the namespace, those included that have expired
@@ -265,42 +267,54 @@ func (s *Store) flush(namespaces ...int) error {
 }
 
 // Swap exchanges the contents of two namespaces in one small commit.
-func (s *Store) Swap(a, b int) error {
+func (s *Store) Swap(a, b int) (err error) {
 	if max(a, b) >= s.opts.Namespaces || min(a, b) < 0 {
 		return ErrNamespace
 	}
 	var noticed []place
-	err := s.withAll(func(t *bitcask.Tx) (uint64, error) {
-		noticed = s.swapNoticed(t, a, b)
+	defer func() { // also if a listener has panicked: the commit stands
+		if failed := s.serveAll(noticed); err == nil {
+			err = failed
+		}
+	}()
+	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
+		keys := s.swapNoticed(t, a, b)
 		ticket, err := t.Swap(a, b)
+		if err == nil {
+			noticed = keys
+		}
 		s.tellNamespaces(structures.EventSwapped, ticket, err, a, b)
 		return ticket, err
 	})
-	if err != nil {
-		return err
-	}
-	return s.serveAll(noticed)
 }
 
+// withAll runs fn with every key locked, and waits for what it has committed.
 func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
 	if err := s.guard.check(); err != nil {
 		return err
 	}
-	t, err := s.log.BeginAll(true)
-	if err != nil {
-		return err
-	}
-	ticket, err := fn(t)
-	t.End()
+	ticket, err := s.lockedAll(fn)
 	if err != nil {
 		return err
 	}
 	return s.log.WaitDurable(ticket)
 }
 
+func (s *Store) lockedAll(fn func(*bitcask.Tx) (uint64, error)) (uint64, error) {
+	t, err := s.log.BeginAll(true)
+	defer t.Recycle()
+	if err != nil {
+		return 0, err
+	}
+	return fn(t)
+}
+
 // RandomKey returns a key chosen at random, or ErrNotFound if there is none. See
 // Keyspace.RandomKey.
 func (s *Store) RandomKey() (key string, err error) {
+	if err := s.guard.check(); err != nil {
+		return "", err
+	}
 	if s.Len() <= fewKeys {
 		err = s.View(func(tx *Tx) error {
 			key, err = tx.Keyspace().RandomKey()
@@ -328,14 +342,21 @@ func (s *Store) RandomKey() (key string, err error) {
 func (s *Store) Sync() error { return s.log.Sync() }
 
 // Check verifies everything the format promises. See bitcask.Store.Check.
+// report runs with keys locked: it cannot use the store.
 func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcask.CheckResult, error) {
-	return s.log.Check(ctx, report)
+	if err := s.guard.check(); err != nil {
+		return bitcask.CheckResult{}, err
+	}
+	return s.log.Check(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
 }
 
 // Merge runs one merge to its end, picking segments as Options.Merge says, or
 // all of them with o.All. It fails with bitcask.ErrMergeBusy while another
 // runs.
 func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, error) {
+	if err := s.guard.check(); err != nil {
+		return merge.Result{}, err
+	}
 	return s.merger.Run(ctx, o)
 }
 

@@ -18,12 +18,7 @@ var (
 // Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10 (Redis 7.0), or 12
 // (Redis 7.4) for a hash whose fields have deadlines. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
 func (k Key) Dump() ([]byte, error) {
-	t, err := k.read()
-	if err != nil {
-		return nil, err
-	}
-	payload, err := k.dump(t)
-	return owned(payload, k.done(t, err))
+	return owned(call(k.handle, reading, k.dump))
 }
 
 func (k Key) dump(t *Tx) ([]byte, error) {
@@ -103,15 +98,14 @@ type RestoreOptions struct {
 // the key exists and may not be replaced, with ErrPayload or ErrBadPayload if the payload is not good, and with an error of
 // package structures if a name or a value in it is too long. Nothing has changed then. O(n).
 func (k Key) Restore(payload []byte, o RestoreOptions) error {
-	t, err := k.write()
-	if err != nil {
-		return err
-	}
-	mark := t.Savepoint()
-	if err = k.restore(t, payload, o); err != nil {
-		t.RollbackTo(mark)
-	}
-	return k.done(t, err)
+	return k.do(writing, func(t *Tx) error {
+		mark := t.Savepoint()
+		err := k.restore(t, payload, o)
+		if err != nil {
+			return t.takeBack(mark, err)
+		}
+		return nil
+	})
 }
 
 func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {

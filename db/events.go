@@ -86,19 +86,20 @@ func (s *Store) Events(o EventOptions) (*Events, error) {
 	}
 	// What runs has not told the first of what it did: it must end before it can be heard.
 	t, err := s.log.BeginAll(false)
+	defer t.Recycle()
 	if err != nil {
 		return nil, err
 	}
-	e.own = s.listen(o.Classes, e.hear, e.shut)
-	t.End()
+	e.own = s.listen(&listener{classes: o.Classes, hear: e.hear, shut: e.shut})
 	return e, nil
 }
 
 // OnEvents calls fn with every event of the classes, of all namespaces, until stop is called. It is for those who pass events
 // on in order; Events suits everybody else. fn runs within the commit, while its keys are locked: it must be quick, and must
-// neither wait nor use the store. Of transactions that run when OnEvents is called it may hear a part.
+// neither wait nor use the store, which fails with ErrNested. Of transactions that run when OnEvents is called it may hear a part.
+// If fn panics, whoever writes gets the panic, when all others have heard of the commit: that stands.
 func (s *Store) OnEvents(classes EventClass, fn func(Event)) (stop func()) {
-	l := s.listen(classes, fn, func() {})
+	l := s.listen(&listener{classes: classes, hear: fn, shut: func() {}, foreign: true})
 	return func() { s.unlisten(l) }
 }
 
@@ -205,10 +206,10 @@ type listener struct {
 	classes EventClass
 	hear    func(Event)
 	shut    func() // called when the store closes
+	foreign bool   // hear is a user's
 }
 
-func (c *core) listen(classes EventClass, hear func(Event), shut func()) *listener {
-	l := &listener{classes, hear, shut}
+func (c *core) listen(l *listener) *listener {
 	c.listeners.change(c, func(list []*listener) []*listener { return append(list, l) })
 	return l
 }
@@ -244,15 +245,41 @@ func (o *listeners) all() []*listener {
 // want says whether anybody wants events of a class.
 func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
 
-// tell passes events on to those who want them. The keys they are about are locked.
-func (o *listeners) tell(ticket Ticket, events []Event) {
-	for _, l := range o.all() {
-		for _, event := range events {
-			if l.classes&event.Kind.Class() != 0 {
-				event.Ticket = ticket
-				l.hear(event)
-			}
+// tellListeners passes events on to those who want them. The keys they are about are locked.
+func (c *core) tellListeners(ticket Ticket, events []Event) {
+	if len(events) == 0 {
+		return
+	}
+	list := c.listeners.all()
+	tell := func() { each(list, func(l *listener) { l.tell(ticket, events) }) }
+	if slices.ContainsFunc(list, func(l *listener) bool { return l.foreign }) {
+		c.guard.run(tell)
+	} else {
+		tell()
+	}
+}
+
+func (l *listener) tell(ticket Ticket, events []Event) {
+	each(events, func(event Event) {
+		if l.classes&event.Kind.Class() != 0 {
+			event.Ticket = ticket
+			l.hear(event)
 		}
+	})
+}
+
+// each calls fn, which is a user's or calls one, with every element: if it panics, or ends its goroutine, that goes on when
+// the others have had their turn.
+func each[T any](list []T, fn func(T)) {
+	done := 0
+	defer func() {
+		if done < len(list) {
+			each(list[done+1:], fn)
+		}
+	}()
+	for _, elem := range list {
+		fn(elem)
+		done++
 	}
 }
 
@@ -265,5 +292,5 @@ func (c *core) tellNamespaces(e EventKind, ticket uint64, err error, namespaces 
 	for i, ns := range namespaces {
 		events[i] = Event{Namespace: ns, Kind: e}
 	}
-	c.listeners.tell(Ticket(ticket), events)
+	c.tellListeners(Ticket(ticket), events)
 }

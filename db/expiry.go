@@ -183,10 +183,12 @@ func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
 		return false, nil
 	}
 	view := &Store{core: s.core, ns: ns}
-	t, err := view.beginKey(true, key)
+	first, err := view.beginKey(writing, key)
 	if err != nil {
 		return false, err
 	}
+	defer first.recycle()
+	t := &first.Tx
 	now, had := s.deadlines.Get(space, key)
 	if s.log.Space(ns) != space { // swapped before the key was locked: it names another one now
 		return false, t.end(nil)

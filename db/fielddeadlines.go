@@ -114,23 +114,29 @@ func (s *Store) reapFields(space uint32, key string) (n int, err error) {
 		return 0, nil
 	}
 	view := &Store{core: s.core, ns: ns}
-	for n < reapFieldsMax {
-		t, err := view.beginKey(true, key)
-		if err != nil {
-			return n, err
-		}
-		if s.log.Space(ns) != space { // swapped before the key was locked: it names another one now
-			return n, t.end(nil)
-		}
-		reaped, more, err := (*txn)(t).reapFields(key)
-		if err = t.end(err); err != nil {
-			return n, err
-		}
-		if n += reaped; !more {
-			break
-		}
+	for more := true; more && n < reapFieldsMax && err == nil; {
+		var reaped int
+		reaped, more, err = view.reapSomeFields(space, key)
+		n += reaped
 	}
-	return n, nil
+	return n, err
+}
+
+func (s *Store) reapSomeFields(space uint32, key string) (n int, more bool, err error) {
+	first, err := s.beginKey(writing, key)
+	if err != nil {
+		return 0, false, err
+	}
+	defer first.recycle()
+	t := &first.Tx
+	if s.log.Space(s.ns) != space { // swapped before the key was locked: it names another one now
+		return 0, false, t.end(nil)
+	}
+	n, more, err = (*txn)(t).reapFields(key)
+	if err = t.end(err); err != nil {
+		return 0, false, err
+	}
+	return n, more, nil
 }
 
 // reapFields is one step of it; more says that there are others.

@@ -43,55 +43,40 @@ func (g Geo) Add(members ...GeoMember) (int, error) {
 
 // AddWith is Add under conditions. O(log n) a member.
 func (g Geo) AddWith(o AddOptions, members ...GeoMember) (AddResult, error) {
-	t, err := g.write()
-	if err != nil {
-		return AddResult{}, err
-	}
-	res, err := g.on(t).Add(o, members)
-	return res, g.done(t, err)
+	return call(g.handle, writing, func(t *Tx) (AddResult, error) { return g.on(t).Add(o, members) })
 }
 
 // Position returns the place of a member, or ErrNotFound. O(log n).
 func (g Geo) Position(member string) (GeoPoint, error) {
-	t, err := g.read()
-	if err != nil {
-		return GeoPoint{}, err
-	}
-	p, ok, err := g.on(t).Position(member)
-	return p, found(ok, g.done(t, err))
+	var ok bool
+	p, err := call(g.handle, reading, func(t *Tx) (p GeoPoint, err error) {
+		p, ok, err = g.on(t).Position(member)
+		return p, err
+	})
+	return p, found(ok, err)
 }
 
 // Distance returns how far two members are from each other in metres, or ErrNotFound if one of them does not exist. O(log n).
 func (g Geo) Distance(a, b string) (float64, error) {
-	t, err := g.read()
-	if err != nil {
-		return 0, err
-	}
-	d, ok, err := g.on(t).Distance(a, b)
-	return d, found(ok, g.done(t, err))
+	var ok bool
+	d, err := call(g.handle, reading, func(t *Tx) (d float64, err error) {
+		d, ok, err = g.on(t).Distance(a, b)
+		return d, err
+	})
+	return d, found(ok, err)
 }
 
 // Search returns the members within a shape, none if the key does not exist. It fails with structures.ErrGeoMember if the
 // member in the centre does not exist. O(log n + m) in the number m of members near the shape.
 func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
-	t, err := g.read()
-	if err != nil {
-		return nil, err
-	}
-	results, err := g.on(t).Search(q)
-	return results, g.done(t, err)
+	return call(g.handle, reading, func(t *Tx) ([]GeoResult, error) { return g.on(t).Search(q) })
 }
 
 // PutSearch makes the key what a search in the places at another key finds, whatever it held before, and returns how many
 // members that are; none deletes the key. Their scores are their geohashes, or their distances from the centre in units of
 // unit metres if that is not 0. O(log n) a member besides the cost of Search.
 func (g Geo) PutSearch(from string, q GeoSearch, unit float64) (int, error) {
-	t, err := g.writeKeys([]string{g.key, from})
-	if err != nil {
-		return 0, err
-	}
-	n, err := g.on(t).PutSearch(from, q, unit)
-	return n, g.done(t, err)
+	return callKeys(g.handle, writing, []string{g.key, from}, func(t *Tx) (int, error) { return g.on(t).PutSearch(from, q, unit) })
 }
 
 func (g Geo) on(t *Tx) structures.Geo { return structures.Geo{Txn: t.txn(), Key: g.key} }

@@ -32,6 +32,14 @@ func (g *guard) call(fn func(*Tx) error, t *Tx) error {
 	return enclose(g.number, fn, t)
 }
 
+// run is call for a function of another kind.
+func (g *guard) run(fn func()) {
+	_ = g.call(func(*Tx) error { // which returns nil
+		fn()
+		return nil
+	}, nil)
+}
+
 // check fails if this goroutine is within a closure of the store.
 func (g *guard) check() error {
 	if g.inside.Load() > 0 && within(g.number) {

@@ -29,108 +29,67 @@ func (h Hash) Get(field string) ([]byte, error) { return owned(h.AppendTo([]byte
 // AppendTo appends a field's value to dst and returns the extended buffer: Get without an allocation if dst has room. It
 // returns dst unchanged and ErrNotFound if the key or the field does not exist. O(log n).
 func (h Hash) AppendTo(dst []byte, field string) ([]byte, error) {
-	t, err := h.read()
-	if err != nil {
-		return dst, err
-	}
-	value, ok, err := h.on(t).Get(dst, field)
-	return value, found(ok, h.done(t, err))
+	var ok bool
+	err := h.do(reading, func(t *Tx) (err error) {
+		dst, ok, err = h.on(t).Get(dst, field)
+		return err
+	})
+	return dst, found(ok, err)
 }
 
 // GetMany returns the values of several fields, in their order; nil stands for a field that does not exist. O(log n) a
 // field.
 func (h Hash) GetMany(fields ...string) ([][]byte, error) {
-	t, err := h.read()
+	values := make([][]byte, len(fields))
+	err := h.do(reading, func(t *Tx) error { return h.on(t).GetMany(fields, collectAt(values)) })
 	if err != nil {
 		return nil, err
 	}
-	values := make([][]byte, len(fields))
-	err = h.on(t).GetMany(fields, func(i int, value []byte) {
-		if value != nil {
-			values[i] = append([]byte{}, value...)
-		}
-	})
-	return values, h.done(t, err)
+	return values, nil
 }
 
 // Has says whether the field exists. O(log n).
 func (h Hash) Has(field string) (bool, error) {
-	t, err := h.read()
-	if err != nil {
-		return false, err
-	}
-	ok, err := h.on(t).Has(field)
-	return ok, h.done(t, err)
+	return call(h.handle, reading, func(t *Tx) (bool, error) { return h.on(t).Has(field) })
 }
 
 // Len returns the number of fields, 0 if the key does not exist. O(1), and O(log n) in the number of fields with deadlines.
 func (h Hash) Len() (int, error) {
-	t, err := h.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := h.on(t).Len()
-	return n, h.done(t, err)
+	return call(h.handle, reading, func(t *Tx) (int, error) { return h.on(t).Len() })
 }
 
 // Put sets one field and says whether it is new. It has no deadline afterwards. O(log n).
 func (h Hash) Put(field string, value []byte) (bool, error) {
-	t, err := h.write()
-	if err != nil {
-		return false, err
-	}
-	isNew, err := h.on(t).Put(field, value)
-	return isNew, h.done(t, err)
+	return call(h.handle, writing, func(t *Tx) (bool, error) { return h.on(t).Put(field, value) })
 }
 
 // PutAll sets fields in their order and returns how many of them are new. They have no deadline afterwards. O(log n) a field.
 func (h Hash) PutAll(fields ...Field) (int, error) {
-	t, err := h.write()
-	if err != nil {
-		return 0, err
-	}
-	added, err := h.on(t).PutAll(fields)
-	return added, h.done(t, err)
+	return call(h.handle, writing, func(t *Tx) (int, error) { return h.on(t).PutAll(fields) })
 }
 
 // PutIfAbsent sets a field unless it exists, and says whether it did. O(log n).
 func (h Hash) PutIfAbsent(field string, value []byte) (bool, error) {
-	t, err := h.write()
-	if err != nil {
-		return false, err
-	}
-	isNew, err := h.on(t).PutIfAbsent(field, value)
-	return isNew, h.done(t, err)
+	return call(h.handle, writing, func(t *Tx) (bool, error) { return h.on(t).PutIfAbsent(field, value) })
 }
 
 // Delete deletes fields and returns how many of them existed. O(log n) a field.
 func (h Hash) Delete(fields ...string) (int, error) {
-	t, err := h.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := h.on(t).Delete(fields)
-	return n, h.done(t, err)
+	return call(h.handle, writing, func(t *Tx) (int, error) { return h.on(t).Delete(fields) })
 }
 
 // Incr adds delta to the decimal integer that the field holds, 0 if it does not exist, and returns the sum. The deadline
 // stays. It fails with structures.ErrHashNotInteger if the value is no int64, and with structures.ErrOverflow if the sum
 // would not be one. O(log n).
 func (h Hash) Incr(field string, delta int64) (int64, error) {
-	t, err := h.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := h.on(t).Incr(field, delta)
-	return n, h.done(t, err)
+	return call(h.handle, writing, func(t *Tx) (int64, error) { return h.on(t).Incr(field, delta) })
 }
 
 // Entries returns all fields with their values, in no particular order. O(n).
 func (h Hash) Entries() ([]Field, error) {
 	var fields []Field
-	err := h.Visit(func(n int) { fields = make([]Field, 0, n) }, func(name, value []byte) bool {
-		fields = append(fields, Field{Name: string(name), Value: append([]byte{}, value...)})
-		return true
+	err := h.do(reading, func(t *Tx) error {
+		return h.on(t).Visit(func(n int) { fields = make([]Field, 0, n) }, collectFields(&fields))
 	})
 	return fields, err
 }
@@ -138,9 +97,8 @@ func (h Hash) Entries() ([]Field, error) {
 // Fields returns the names of all fields, in no particular order. O(n), without a read of a value.
 func (h Hash) Fields() ([]string, error) {
 	var names []string
-	err := h.VisitFields(func(n int) { names = make([]string, 0, n) }, func(name []byte) bool {
-		names = append(names, string(name))
-		return true
+	err := h.do(reading, func(t *Tx) error {
+		return h.on(t).VisitFields(func(n int) { names = make([]string, 0, n) }, collect(&names))
 	})
 	return names, err
 }
@@ -148,9 +106,11 @@ func (h Hash) Fields() ([]string, error) {
 // Values returns the values of all fields, in no particular order. O(n).
 func (h Hash) Values() ([][]byte, error) {
 	var values [][]byte
-	err := h.Visit(func(n int) { values = make([][]byte, 0, n) }, func(_, value []byte) bool {
-		values = append(values, append([]byte{}, value...))
-		return true
+	err := h.do(reading, func(t *Tx) error {
+		return h.on(t).Visit(func(n int) { values = make([][]byte, 0, n) }, func(_, value []byte) bool {
+			values = append(values, append([]byte{}, value...))
+			return true
+		})
 	})
 	return values, err
 }
@@ -159,38 +119,28 @@ func (h Hash) Values() ([][]byte, error) {
 // start may be nil. The slices are valid during the call only, and neither function may use the store or change the
 // transaction: it is the form that copies nothing. O(n).
 func (h Hash) Visit(start func(n int), visit func(name, value []byte) bool) error {
-	t, err := h.read()
-	if err != nil {
-		return err
-	}
-	return h.done(t, h.on(t).Visit(start, visit))
+	return h.visit(func(t *Tx) error { return h.on(t).Visit(start, visit) })
 }
 
 // VisitFields is Visit without the values, which are not read. O(n).
 func (h Hash) VisitFields(start func(n int), visit func(name []byte) bool) error {
-	t, err := h.read()
-	if err != nil {
-		return err
-	}
-	return h.done(t, h.on(t).VisitFields(start, visit))
+	return h.visit(func(t *Tx) error { return h.on(t).VisitFields(start, visit) })
 }
 
 // Scan returns some fields and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
 // field that exists from the start of the scan to its end is returned exactly once. A hash of up to 128 fields comes
 // whole. O(o.Count), 10 if it is 0.
 func (h Hash) Scan(cursor uint64, o ScanOptions) (fields []Field, next uint64, err error) {
-	t, err := h.read()
-	if err != nil {
-		return nil, 0, err
-	}
-	next, err = h.on(t).Scan(cursor, o, func(name, value []byte) {
-		f := Field{Name: string(name)}
-		if !o.NoValues {
-			f.Value = append([]byte{}, value...)
-		}
-		fields = append(fields, f)
+	next, err = call(h.handle, reading, func(t *Tx) (uint64, error) {
+		return h.on(t).Scan(cursor, o, func(name, value []byte) {
+			f := Field{Name: string(name)}
+			if !o.NoValues {
+				f.Value = append([]byte{}, value...)
+			}
+			fields = append(fields, f)
+		})
 	})
-	return fields, next, h.done(t, err)
+	return fields, next, err
 }
 
 // All ranges over the fields and their values, in no particular order. See the package documentation on iterators: it

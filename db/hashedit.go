@@ -2,28 +2,15 @@ package db
 
 // ValueLen returns the length of a field's value in bytes, 0 if the key or the field does not exist. O(log n).
 func (h Hash) ValueLen(field string) (int, error) {
-	t, err := h.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := h.on(t).ValueLen(field)
-	return n, h.done(t, err)
+	return call(h.handle, reading, func(t *Tx) (int, error) { return h.on(t).ValueLen(field) })
 }
 
 // GetAndDelete returns the values of several fields, in their order, and deletes them; nil stands for a field that does
 // not exist. O(log n) a field.
 func (h Hash) GetAndDelete(fields ...string) ([][]byte, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
 	values := make([][]byte, len(fields))
-	err = h.on(t).GetAndDelete(fields, func(i int, value []byte) {
-		if value != nil {
-			values[i] = append([]byte{}, value...)
-		}
-	})
-	if err = h.done(t, err); err != nil {
+	err := h.do(writing, func(t *Tx) error { return h.on(t).GetAndDelete(fields, collectAt(values)) })
+	if err != nil {
 		return nil, err
 	}
 	return values, nil
@@ -33,10 +20,7 @@ func (h Hash) GetAndDelete(fields ...string) ([][]byte, error) {
 // negative. It returns none if the key does not exist. O(log n) a field.
 func (h Hash) Random(n int) ([]Field, error) {
 	var fields []Field
-	err := h.VisitRandom(n, nil, func(name, value []byte) bool {
-		fields = append(fields, Field{Name: string(name), Value: append([]byte{}, value...)})
-		return true
-	})
+	err := h.do(reading, func(t *Tx) error { return h.on(t).VisitRandom(n, t.rand, nil, collectFields(&fields)) })
 	return fields, err
 }
 
@@ -44,18 +28,10 @@ func (h Hash) Random(n int) ([]Field, error) {
 // returns false, all at one moment. start may be nil. The slices are valid during the call only, and neither function may
 // use the store or change the transaction: it is the form that builds nothing. O(log n) a field.
 func (h Hash) VisitRandom(n int, start func(n int), visit func(name, value []byte) bool) error {
-	t, err := h.read()
-	if err != nil {
-		return err
-	}
-	return h.done(t, h.on(t).VisitRandom(n, t.rand, start, visit))
+	return h.visit(func(t *Tx) error { return h.on(t).VisitRandom(n, t.rand, start, visit) })
 }
 
 // VisitRandomFields is VisitRandom without the values, which are not read.
 func (h Hash) VisitRandomFields(n int, start func(n int), visit func(name []byte) bool) error {
-	t, err := h.read()
-	if err != nil {
-		return err
-	}
-	return h.done(t, h.on(t).VisitRandomFields(n, t.rand, start, visit))
+	return h.visit(func(t *Tx) error { return h.on(t).VisitRandomFields(n, t.rand, start, visit) })
 }

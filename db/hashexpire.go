@@ -33,31 +33,25 @@ var LastFieldDeadline = time.UnixMilli(structures.LastFieldDeadline)
 // with structures.ErrExpireTime for a moment after LastFieldDeadline, and with structures.ErrExpireNX or
 // structures.ErrExpireGTLT if the conditions contradict each other. O(log n) a field.
 func (h Hash) ExpireFields(d time.Duration, fields []string, conditions ...ExpireCondition) ([]FieldResult, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
-	return h.expireFields(t, t.now()+d.Milliseconds(), fields, conditions)
+	return h.expireFields(func(now int64) int64 { return now + d.Milliseconds() }, fields, conditions)
 }
 
 // ExpireFieldsAt is ExpireFields with a moment, with a precision of one millisecond. Fields are deleted at once if the moment
 // has passed.
 func (h Hash) ExpireFieldsAt(at time.Time, fields []string, conditions ...ExpireCondition) ([]FieldResult, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
-	return h.expireFields(t, at.UnixMilli(), fields, conditions)
+	return h.expireFields(func(int64) int64 { return at.UnixMilli() }, fields, conditions)
 }
 
-func (h Hash) expireFields(t *Tx, ms int64, fields []string, conditions []ExpireCondition) ([]FieldResult, error) {
+func (h Hash) expireFields(when func(now int64) (ms int64), fields []string, conditions []ExpireCondition) ([]FieldResult, error) {
 	var condition ExpireCondition
 	for _, c := range conditions {
 		condition |= c
 	}
 	results := make([]FieldResult, len(fields))
-	err := h.on(t).Expire(ms, t.now(), condition, fields, func(i int, r FieldResult) { results[i] = r })
-	if err = h.done(t, err); err != nil {
+	err := h.do(writing, func(t *Tx) error {
+		return h.on(t).Expire(when(t.now()), t.now(), condition, fields, func(i int, r FieldResult) { results[i] = r })
+	})
+	if err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -66,13 +60,11 @@ func (h Hash) expireFields(t *Tx, ms int64, fields []string, conditions []Expire
 // PersistFields takes the deadlines of fields away and returns what became of each of them, in their order: FieldMissing,
 // FieldWithoutTTL or FieldChanged. O(log n) a field.
 func (h Hash) PersistFields(fields ...string) ([]FieldResult, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
 	results := make([]FieldResult, len(fields))
-	err = h.on(t).Persist(fields, func(i int, r FieldResult) { results[i] = r })
-	if err = h.done(t, err); err != nil {
+	err := h.do(writing, func(t *Tx) error {
+		return h.on(t).Persist(fields, func(i int, r FieldResult) { results[i] = r })
+	})
+	if err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -86,18 +78,16 @@ type FieldDeadline struct {
 
 // FieldDeadlines returns when each of several fields expires, in their order. O(log n) a field, without a read.
 func (h Hash) FieldDeadlines(fields ...string) ([]FieldDeadline, error) {
-	t, err := h.read()
-	if err != nil {
-		return nil, err
-	}
 	list := make([]FieldDeadline, len(fields))
-	err = h.on(t).Deadlines(fields, func(i int, ms int64) {
-		list[i].Exists = ms != structures.NoField
-		if list[i].Exists && ms != structures.NoDeadline {
-			list[i].At = time.UnixMilli(ms)
-		}
+	err := h.do(reading, func(t *Tx) error {
+		return h.on(t).Deadlines(fields, func(i int, ms int64) {
+			list[i].Exists = ms != structures.NoField
+			if list[i].Exists && ms != structures.NoDeadline {
+				list[i].At = time.UnixMilli(ms)
+			}
+		})
 	})
-	if err = h.done(t, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return list, nil
@@ -106,23 +96,20 @@ func (h Hash) FieldDeadlines(fields ...string) ([]FieldDeadline, error) {
 // FieldTTLs returns the time that each of several fields has left to live, in whole milliseconds and in their order: NoTTL for
 // a field without a deadline, NoField for one that does not exist. O(log n) a field, without a read.
 func (h Hash) FieldTTLs(fields ...string) ([]time.Duration, error) {
-	t, err := h.read()
-	if err != nil {
-		return nil, err
-	}
-	now := t.now()
 	list := make([]time.Duration, len(fields))
-	err = h.on(t).Deadlines(fields, func(i int, ms int64) {
-		switch ms {
-		case structures.NoField:
-			list[i] = NoField
-		case structures.NoDeadline:
-			list[i] = NoTTL
-		default:
-			list[i] = time.Duration(ms-now) * time.Millisecond
-		}
+	err := h.do(reading, func(t *Tx) error {
+		return h.on(t).Deadlines(fields, func(i int, ms int64) {
+			switch ms {
+			case structures.NoField:
+				list[i] = NoField
+			case structures.NoDeadline:
+				list[i] = NoTTL
+			default:
+				list[i] = time.Duration(ms-t.now()) * time.Millisecond
+			}
+		})
 	})
-	if err = h.done(t, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return list, nil
@@ -132,44 +119,40 @@ func (h Hash) FieldTTLs(fields ...string) ([]time.Duration, error) {
 // milliseconds and must be at least one: structures.ErrExpireTime otherwise, and for a moment after LastFieldDeadline. nil
 // stands for a field that does not exist. O(log n) a field.
 func (h Hash) GetAndExpire(d time.Duration, fields ...string) ([][]byte, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
-	if d < time.Millisecond {
-		return nil, h.done(t, structures.ErrExpireTime)
-	}
-	return h.getAnd(t, structures.FieldDeadline{Change: structures.SetDeadlines, MS: t.now() + d.Milliseconds()}, fields)
+	return h.getAnd(func(now int64) (structures.FieldDeadline, error) {
+		if d < time.Millisecond {
+			return structures.FieldDeadline{}, structures.ErrExpireTime
+		}
+		return structures.FieldDeadline{Change: structures.SetDeadlines, MS: now + d.Milliseconds()}, nil
+	}, fields)
 }
 
 // GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The fields are deleted at once if the
 // moment has passed.
 func (h Hash) GetAndExpireAt(at time.Time, fields ...string) ([][]byte, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
-	return h.getAnd(t, structures.FieldDeadline{Change: structures.SetDeadlines, MS: at.UnixMilli()}, fields)
+	return h.getAnd(func(int64) (structures.FieldDeadline, error) {
+		return structures.FieldDeadline{Change: structures.SetDeadlines, MS: at.UnixMilli()}, nil
+	}, fields)
 }
 
 // GetAndPersist returns the values of several fields, in their order, and takes their deadlines away; nil stands for a field
 // that does not exist. O(log n) a field.
 func (h Hash) GetAndPersist(fields ...string) ([][]byte, error) {
-	t, err := h.write()
-	if err != nil {
-		return nil, err
-	}
-	return h.getAnd(t, structures.FieldDeadline{Change: structures.ClearDeadlines}, fields)
+	return h.getAnd(func(int64) (structures.FieldDeadline, error) {
+		return structures.FieldDeadline{Change: structures.ClearDeadlines}, nil
+	}, fields)
 }
 
-func (h Hash) getAnd(t *Tx, deadline structures.FieldDeadline, fields []string) ([][]byte, error) {
+func (h Hash) getAnd(change func(now int64) (structures.FieldDeadline, error), fields []string) ([][]byte, error) {
 	values := make([][]byte, len(fields))
-	err := h.on(t).GetAndExpire(deadline, t.now(), fields, func(i int, value []byte) {
-		if value != nil {
-			values[i] = append([]byte{}, value...)
+	err := h.do(writing, func(t *Tx) error {
+		deadline, err := change(t.now())
+		if err != nil {
+			return err
 		}
+		return h.on(t).GetAndExpire(deadline, t.now(), fields, collectAt(values))
 	})
-	if err = h.done(t, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return values, nil
@@ -181,16 +164,15 @@ func (h Hash) getAnd(t *Tx, deadline structures.FieldDeadline, fields []string) 
 // positive, or a moment after LastFieldDeadline, gives structures.ErrExpireTime, and contradicting options
 // structures.ErrSyntax. O(log n) a field.
 func (h Hash) PutWith(fields []Field, options ...PutOption) error {
-	t, err := h.write()
-	if err != nil {
-		return err
-	}
-	deadline, condition, err := fieldOptions(options, t.now())
-	if err != nil {
-		return h.done(t, err)
-	}
-	ok, err := h.on(t).PutWith(deadline, t.now(), condition, fields)
-	if err = h.done(t, err); err != nil || ok || len(fields) == 0 {
+	var condition structures.FieldsIf
+	ok, err := call(h.handle, writing, func(t *Tx) (_ bool, err error) {
+		var deadline structures.FieldDeadline
+		if deadline, condition, err = fieldOptions(options, t.now()); err != nil {
+			return false, err
+		}
+		return h.on(t).PutWith(deadline, t.now(), condition, fields)
+	})
+	if err != nil || ok || len(fields) == 0 {
 		return err
 	}
 	if condition == structures.FieldsIfAbsent {

@@ -17,40 +17,21 @@ func (t *Tx) HyperLogLog(key string) HyperLogLog { return HyperLogLog{t.handle(k
 // Add adds elements, and says whether that changed the sketch; a key that does not exist is made, also for no element. The
 // deadline stays. O(1) an element, and up to 12 KiB written: many elements are cheapest in one call.
 func (l HyperLogLog) Add(elements ...[]byte) (bool, error) {
-	t, err := l.write()
-	if err != nil {
-		return false, err
-	}
-	changed, err := structures.HyperLogLog{Txn: t.txn(), Key: l.key}.Add(elements)
-	return changed, l.done(t, err)
+	return call(l.handle, writing, func(t *Tx) (bool, error) { return structures.HyperLogLog{Txn: t.txn(), Key: l.key}.Add(elements) })
 }
 
 // Count estimates how many different elements were added, 0 if the key does not exist. O(1), with a large constant.
 func (l HyperLogLog) Count() (uint64, error) {
-	t, err := l.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := structures.CountHyperLogLogs(t.txn(), []string{l.key})
-	return n, l.done(t, err)
+	return call(l.handle, reading, func(t *Tx) (uint64, error) { return structures.CountHyperLogLogs(t.txn(), []string{l.key}) })
 }
 
 // Merge adds what the sketches at other keys have, those that exist; the deadline stays. O(1) a key, with a large constant.
 func (l HyperLogLog) Merge(keys ...string) error {
-	t, err := l.writeKeys(append([]string{l.key}, keys...))
-	if err != nil {
-		return err
-	}
-	return l.done(t, structures.MergeHyperLogLogs(t.txn(), l.key, keys))
+	return l.doKeys(writing, append([]string{l.key}, keys...), func(t *Tx) error { return structures.MergeHyperLogLogs(t.txn(), l.key, keys) })
 }
 
 // CountHyperLogLogs estimates how many different elements the sketches at several keys have together. O(1) a key, with a
 // large constant.
 func (k Keyspace) CountHyperLogLogs(keys ...string) (uint64, error) {
-	t, err := k.readKeys(keys)
-	if err != nil {
-		return 0, err
-	}
-	n, err := structures.CountHyperLogLogs(t.txn(), keys)
-	return n, k.done(t, err)
+	return callKeys(k.handle, reading, keys, func(t *Tx) (uint64, error) { return structures.CountHyperLogLogs(t.txn(), keys) })
 }

@@ -46,12 +46,7 @@ const (
 
 // Delete deletes the key and says whether it existed. O(1): what a collection holds is freed in the background.
 func (k Key) Delete() (bool, error) {
-	t, err := k.write()
-	if err != nil {
-		return false, err
-	}
-	ok, err := k.on(t).Delete()
-	return ok, k.done(t, err)
+	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Delete() })
 }
 
 // Exists says whether the key exists. O(1).
@@ -73,53 +68,41 @@ func (k Key) Type() (Type, error) {
 			return TypeNone, nil
 		}
 	}
-	t, err := k.read()
-	if err != nil {
-		return TypeNone, err
-	}
-	typ, err := k.on(t).Type()
-	return typ, k.done(t, err)
+	return call(k.handle, reading, func(t *Tx) (Type, error) { return k.on(t).Type() })
 }
 
 // Expire lets the key expire after d, counted in whole milliseconds, if it exists and all conditions hold, and says whether
 // it did so. The key is deleted at once if d is not positive. It fails with structures.ErrExpireNX or
 // structures.ErrExpireGTLT if the conditions contradict each other. O(log n) in the number of deadlines.
 func (k Key) Expire(d time.Duration, conditions ...ExpireCondition) (bool, error) {
-	t, err := k.write()
-	if err != nil {
-		return false, err
-	}
-	return k.expire(t, t.now()+d.Milliseconds(), conditions)
+	return k.expire(func(now int64) int64 { return now + d.Milliseconds() }, conditions)
 }
 
 // ExpireAt is Expire with a moment, with a precision of one millisecond. The key is deleted at once if the moment has
 // passed. O(log n) in the number of deadlines.
 func (k Key) ExpireAt(at time.Time, conditions ...ExpireCondition) (bool, error) {
-	t, err := k.write()
-	if err != nil {
-		return false, err
-	}
-	return k.expire(t, at.UnixMilli(), conditions)
+	return k.expire(func(int64) int64 { return at.UnixMilli() }, conditions)
 }
 
-func (k Key) expire(t *Tx, ms int64, conditions []ExpireCondition) (bool, error) {
+func (k Key) expire(when func(now int64) (ms int64), conditions []ExpireCondition) (bool, error) {
 	var condition ExpireCondition
 	for _, c := range conditions {
 		condition |= c
 	}
-	ok, err := k.on(t).Expire(ms, t.now(), condition)
-	return ok, k.done(t, err)
+	return call(k.handle, writing, func(t *Tx) (bool, error) {
+		return k.on(t).Expire(when(t.now()), t.now(), condition)
+	})
 }
 
 // Deadline returns the moment from which the key is gone, the zero time if it has none. It returns ErrNotFound if the key
 // does not exist. O(1).
 func (k Key) Deadline() (time.Time, error) {
-	t, err := k.read()
-	if err != nil {
-		return time.Time{}, err
-	}
-	ms, set, ok, err := k.on(t).Deadline()
-	if err = found(ok, k.done(t, err)); err != nil || !set {
+	var set, ok bool
+	ms, err := call(k.handle, reading, func(t *Tx) (ms int64, err error) {
+		ms, set, ok, err = k.on(t).Deadline()
+		return ms, err
+	})
+	if err = found(ok, err); err != nil || !set {
 		return time.Time{}, err
 	}
 	return time.UnixMilli(ms), nil
@@ -128,68 +111,43 @@ func (k Key) Deadline() (time.Time, error) {
 // TTL returns the time that the key has left to live, in whole milliseconds, and NoTTL if it has no deadline. It returns
 // ErrNotFound if the key does not exist. O(1).
 func (k Key) TTL() (time.Duration, error) {
-	t, err := k.read()
-	if err != nil {
-		return 0, err
-	}
-	now := t.now()
-	ms, set, ok, err := k.on(t).Deadline()
-	if err = found(ok, k.done(t, err)); err != nil {
+	var set, ok bool
+	left, err := call(k.handle, reading, func(t *Tx) (_ int64, err error) {
+		now, ms := t.now(), int64(0)
+		ms, set, ok, err = k.on(t).Deadline()
+		return ms - now, err
+	})
+	if err = found(ok, err); err != nil {
 		return 0, err
 	}
 	if !set {
 		return NoTTL, nil
 	}
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(min(max(ms-now, 0), longest)) * time.Millisecond, nil
+	return time.Duration(min(max(left, 0), longest)) * time.Millisecond, nil
 }
 
 // Persist takes the key's deadline away and says whether it had one. O(log n) in the number of deadlines.
 func (k Key) Persist() (bool, error) {
-	t, err := k.write()
-	if err != nil {
-		return false, err
-	}
-	ok, err := k.on(t).Persist()
-	return ok, k.done(t, err)
+	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Persist() })
 }
 
 // Rename moves what the key holds, with its deadline, to another name, replacing what is there. It returns ErrNotFound if
 // the key does not exist. O(n): every record carries the name and is written again.
 func (k Key) Rename(to string) error {
-	t, err := k.writeKeys([]string{k.key, to})
-	if err != nil {
-		return err
-	}
-	ok, err := k.on(t).Rename(to)
-	return found(ok, k.done(t, err))
+	ok, err := callKeys(k.handle, writing, []string{k.key, to}, func(t *Tx) (bool, error) { return k.on(t).Rename(to) })
+	return found(ok, err)
 }
 
 // RenameIfAbsent is Rename unless the other name exists; it says whether it moved the key. It returns ErrNotFound if the
 // key does not exist. O(n).
 func (k Key) RenameIfAbsent(to string) (bool, error) {
-	t, err := k.writeKeys([]string{k.key, to})
-	if err != nil {
-		return false, err
-	}
-	moved, ok, err := k.on(t).RenameIfAbsent(to)
-	return moved, found(ok, k.done(t, err))
+	var ok bool
+	moved, err := callKeys(k.handle, writing, []string{k.key, to}, func(t *Tx) (moved bool, err error) {
+		moved, ok, err = k.on(t).RenameIfAbsent(to)
+		return moved, err
+	})
+	return moved, found(ok, err)
 }
 
 func (k Key) on(t *Tx) structures.Key { return structures.Key{Txn: t.txn(), Key: k.key} }
-
-// readKeys is read for a method that touches several keys; done ends it too.
-func (h handle) readKeys(keys []string) (*Tx, error) {
-	if h.tx != nil {
-		return h.read()
-	}
-	return h.store.beginKeys(false, keys...)
-}
-
-// writeKeys is write for a method that touches several keys; done ends it too.
-func (h handle) writeKeys(keys []string) (*Tx, error) {
-	if h.tx != nil {
-		return h.write()
-	}
-	return h.store.beginKeys(true, keys...)
-}

@@ -193,10 +193,12 @@ func (k Keyspace) page(r KeyRange, n int) ([]string, error) {
 		slices.SortFunc(keys, r.compare)
 		return keys, err
 	}
-	if k.tx == nil {
-		if err := k.store.guard.check(); err != nil {
+	if k.tx != nil {
+		if err := k.tx.check(); err != nil {
 			return nil, err
 		}
+	} else if err := k.store.guard.check(); err != nil {
+		return nil, err
 	}
 	keys, err := c.ordered.page(c.log.Space(k.ns), r, n, nil)
 	if err != nil || k.tx == nil || k.tx.changes == nil {

@@ -41,51 +41,46 @@ type KeyScanOptions struct {
 
 // Delete deletes keys and returns how many of them existed, all in one commit. O(1) a key.
 func (k Keyspace) Delete(keys ...string) (int, error) {
-	t, err := k.writeKeys(keys)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, key := range keys {
-		var ok bool
-		if ok, err = (structures.Key{Txn: t.txn(), Key: key}).Delete(); err != nil {
-			break
+	return callKeys(k.handle, writing, keys, func(t *Tx) (n int, err error) {
+		for _, key := range keys {
+			ok, err := (structures.Key{Txn: t.txn(), Key: key}).Delete()
+			if err != nil {
+				return n, err
+			}
+			if ok {
+				n++
+			}
 		}
-		if ok {
-			n++
-		}
-	}
-	return n, k.done(t, err)
+		return n, nil
+	})
 }
 
 // Exists returns how many of the keys exist; a key that is named twice counts twice. O(1) a key.
 func (k Keyspace) Exists(keys ...string) (int, error) {
-	t, err := k.readKeys(keys)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, key := range keys {
-		var typ Type
-		if typ, err = (structures.Key{Txn: t.txn(), Key: key}).Type(); err != nil {
-			break
+	return callKeys(k.handle, reading, keys, func(t *Tx) (n int, err error) {
+		for _, key := range keys {
+			typ, err := (structures.Key{Txn: t.txn(), Key: key}).Type()
+			if err != nil {
+				return n, err
+			}
+			if typ != TypeNone {
+				n++
+			}
 		}
-		if typ != TypeNone {
-			n++
-		}
-	}
-	return n, k.done(t, err)
+		return n, nil
+	})
 }
 
 // Get returns the values of several strings, in the order of the keys; nil stands for a key that does not exist or holds
 // something else. O(length) a key.
 func (k Keyspace) Get(keys ...string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
-	err := k.Visit(keys, func(i int, value []byte) bool {
-		if value != nil {
-			values[i] = append([]byte{}, value...)
-		}
-		return true
+	at := collectAt(values)
+	err := k.doKeys(reading, keys, func(t *Tx) error {
+		return structures.GetMany(t.txn(), keys, func(i int, value []byte) bool {
+			at(i, value)
+			return true
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -97,39 +92,29 @@ func (k Keyspace) Get(keys ...string) ([][]byte, error) {
 // one moment; nil stands for a key that does not exist or holds something else. The slice is valid during the call only,
 // and visit may not use the store or change the transaction: it is the form that copies nothing.
 func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) error {
-	t, err := k.readKeys(keys)
-	if err != nil {
-		return err
-	}
-	return k.done(t, structures.GetMany(t.txn(), keys, visit))
+	return k.visitKeys(keys, func(t *Tx) error { return structures.GetMany(t.txn(), keys, visit) })
 }
 
 // Put sets several strings, whatever the keys held before, in one commit. The keys have no deadline afterwards. O(length)
 // a key.
 func (k Keyspace) Put(pairs ...Pair) error {
 	keys := pairKeys(pairs)
-	t, err := k.writeKeys(keys)
-	if err != nil {
-		return err
-	}
-	return k.done(t, putPairs(t, keys, pairs))
+	return k.doKeys(writing, keys, func(t *Tx) error { return putPairs(t, keys, pairs) })
 }
 
 // PutIfNoneExist is Put unless one of the keys exists; it says whether it set them. O(length) a key.
 func (k Keyspace) PutIfNoneExist(pairs ...Pair) (bool, error) {
 	keys := pairKeys(pairs)
-	t, err := k.writeKeys(keys)
-	if err != nil {
-		return false, err
-	}
-	for i := range pairs {
-		typ, err := (structures.Key{Txn: t.txn(), Key: pairs[i].Key}).Type()
-		if err != nil || typ != TypeNone {
-			return false, k.done(t, err)
+	done, err := callKeys(k.handle, writing, keys, func(t *Tx) (bool, error) {
+		for i := range pairs {
+			typ, err := (structures.Key{Txn: t.txn(), Key: pairs[i].Key}).Type()
+			if err != nil || typ != TypeNone {
+				return false, err
+			}
 		}
-	}
-	err = k.done(t, putPairs(t, keys, pairs))
-	return err == nil, err
+		return true, putPairs(t, keys, pairs)
+	})
+	return done && err == nil, err
 }
 
 func pairKeys(pairs []Pair) []string {
@@ -180,29 +165,19 @@ func (k Keyspace) Scan(cursor uint64, o KeyScanOptions) (keys []KeyInfo, next ui
 func (k Keyspace) scan(from uint64, visit func(h uint64, key []byte, typ Type) bool) (next uint64, err error) {
 	stopped := false
 	for stripe := keydir.StripeOf(from); stripe < keydir.Stripes && !stopped; stripe++ {
-		t, err := k.readStripe(stripe)
-		if err != nil {
-			return 0, err
-		}
-		err = t.eachKey(k.ns, stripe, from, func(h uint64, key []byte, typ Type) bool {
-			if !visit(h, key, typ) {
-				stopped, next = true, h
-			}
-			return !stopped
+		err := k.doStripe(stripe, func(t *Tx) error {
+			return t.eachKey(k.ns, stripe, from, func(h uint64, key []byte, typ Type) bool {
+				if !visit(h, key, typ) {
+					stopped, next = true, h
+				}
+				return !stopped
+			})
 		})
-		if err = k.done(t, err); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
 	return next, nil
-}
-
-// readStripe is read for a method that looks at the keys of one stripe.
-func (k Keyspace) readStripe(stripe int) (*Tx, error) {
-	if k.tx != nil {
-		return k.read()
-	}
-	return k.store.beginStripe(stripe)
 }
 
 // Keys returns the keys that match a glob pattern, in no particular order. O(all keys): it is meant for looking around.

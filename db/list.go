@@ -20,12 +20,7 @@ func (t *Tx) List(key string) List { return List{t.handle(key)} }
 
 // Len returns the number of elements, 0 if the key does not exist. O(1).
 func (l List) Len() (int, error) {
-	t, err := l.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := l.on(t).Len()
-	return n, l.done(t, err)
+	return call(l.handle, reading, func(t *Tx) (int, error) { return l.on(t).Len() })
 }
 
 // PushFront puts values in front, one after the other, so that the last one comes first, and returns the new length. O(1)
@@ -36,12 +31,7 @@ func (l List) PushFront(values ...[]byte) (int, error) { return l.push(structure
 func (l List) PushBack(values ...[]byte) (int, error) { return l.push(structures.Back, values) }
 
 func (l List) push(end structures.End, values [][]byte) (int, error) {
-	t, err := l.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := l.on(t).Push(end, values)
-	return n, l.done(t, err)
+	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Push(end, values) })
 }
 
 // PushFrontIfPresent is PushFront on a list that exists; otherwise it does nothing and returns 0. O(1) a value.
@@ -55,12 +45,7 @@ func (l List) PushBackIfPresent(values ...[]byte) (int, error) {
 }
 
 func (l List) pushPresent(end structures.End, values [][]byte) (int, error) {
-	t, err := l.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := l.on(t).PushIfPresent(end, values)
-	return n, l.done(t, err)
+	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).PushIfPresent(end, values) })
 }
 
 // PopFront removes and returns the first element. It returns ErrNotFound if the key does not exist. O(1).
@@ -86,42 +71,40 @@ func (l List) PopFrontN(n int) ([][]byte, error) { return l.popN(structures.Fron
 func (l List) PopBackN(n int) ([][]byte, error) { return l.popN(structures.Back, n) }
 
 func (l List) popN(end structures.End, n int) ([][]byte, error) {
-	t, err := l.write()
-	if err != nil {
-		return nil, err
-	}
-	values, ok, err := l.on(t).Pop(end, n)
-	return values, found(ok, l.done(t, err))
+	var ok bool
+	values, err := call(l.handle, writing, func(t *Tx) (values [][]byte, err error) {
+		values, ok, err = l.on(t).Pop(end, n)
+		return values, err
+	})
+	return values, found(ok, err)
 }
 
 // At returns a copy of the element at a position, or ErrNotFound if there is none. O(1).
 func (l List) At(position int64) ([]byte, error) {
-	t, err := l.read()
-	if err != nil {
-		return nil, err
-	}
-	value, ok, err := l.on(t).At([]byte{}, position)
-	return owned(value, found(ok, l.done(t, err)))
+	var ok bool
+	value, err := call(l.handle, reading, func(t *Tx) (value []byte, err error) {
+		value, ok, err = l.on(t).At([]byte{}, position)
+		return value, err
+	})
+	return owned(value, found(ok, err))
 }
 
 // Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and structures.ErrIndexRange
 // if the list has no such position. O(1).
 func (l List) Set(position int64, value []byte) error {
-	t, err := l.write()
-	if err != nil {
-		return err
-	}
-	ok, err := l.on(t).Set(position, value)
-	return found(ok, l.done(t, err))
+	ok, err := call(l.handle, writing, func(t *Tx) (bool, error) { return l.on(t).Set(position, value) })
+	return found(ok, err)
 }
 
 // Range returns the elements from start to stop, both inclusive; positions beyond the list are cut to it. O(number
 // returned).
 func (l List) Range(start, stop int64) ([][]byte, error) {
 	var values [][]byte
-	err := l.Visit(start, stop, func(n int) { values = make([][]byte, 0, n) }, func(value []byte) bool {
-		values = append(values, append([]byte{}, value...))
-		return true
+	err := l.do(reading, func(t *Tx) error {
+		return l.on(t).Visit(start, stop, func(n int) { values = make([][]byte, 0, n) }, func(value []byte) bool {
+			values = append(values, append([]byte{}, value...))
+			return true
+		})
 	})
 	return values, err
 }
@@ -130,11 +113,7 @@ func (l List) Range(start, stop int64) ([][]byte, error) {
 // false, all at one moment. begin may be nil. The slice is valid during the call only, and neither function may use the
 // store or change the transaction: it is the form that copies nothing. O(number visited).
 func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byte) bool) error {
-	t, err := l.read()
-	if err != nil {
-		return err
-	}
-	return l.done(t, l.on(t).Visit(start, stop, begin, visit))
+	return l.visit(func(t *Tx) error { return l.on(t).Visit(start, stop, begin, visit) })
 }
 
 // All ranges over positions and elements, front to back. See the package documentation on iterators: it reads in pages, so
@@ -163,11 +142,7 @@ func (l List) All(errs ...*error) iter.Seq2[int, []byte] {
 // Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key. O(1)
 // a deleted element.
 func (l List) Trim(start, stop int64) error {
-	t, err := l.write()
-	if err != nil {
-		return err
-	}
-	return l.done(t, l.on(t).Trim(start, stop))
+	return l.do(writing, func(t *Tx) error { return l.on(t).Trim(start, stop) })
 }
 
 // InsertBefore puts value before the first element that equals pivot and returns the new length, -1 if no element does,
@@ -179,24 +154,14 @@ func (l List) InsertBefore(pivot, value []byte) (int, error) { return l.insert(t
 func (l List) InsertAfter(pivot, value []byte) (int, error) { return l.insert(false, pivot, value) }
 
 func (l List) insert(before bool, pivot, value []byte) (int, error) {
-	t, err := l.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := l.on(t).Insert(before, pivot, value)
-	return n, l.done(t, err)
+	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Insert(before, pivot, value) })
 }
 
 // Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is positive,
 // the last -count if it is negative, all if it is 0. O(n): it looks at every element that it has to, and then moves as few
 // as closing the gaps allows.
 func (l List) Remove(count int64, value []byte) (int, error) {
-	t, err := l.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := l.on(t).Remove(count, value)
-	return n, l.done(t, err)
+	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Remove(count, value) })
 }
 
 // End is an end of a list.
@@ -212,12 +177,12 @@ const (
 // rotates the list. It returns the element, or ErrNotFound if the key does not exist, and ErrWrongType if either key holds
 // anything but a list. O(1).
 func (l List) Move(to string, from, into End) ([]byte, error) {
-	t, err := l.writeKeys([]string{l.key, to})
-	if err != nil {
-		return nil, err
-	}
-	value, ok, err := l.on(t).Move(to, from, into)
-	return owned(value, found(ok, l.done(t, err)))
+	var ok bool
+	value, err := callKeys(l.handle, writing, []string{l.key, to}, func(t *Tx) (value []byte, err error) {
+		value, ok, err = l.on(t).Move(to, from, into)
+		return value, err
+	})
+	return owned(value, found(ok, err))
 }
 
 // PositionOptions narrow List.Positions.
@@ -226,24 +191,19 @@ type PositionOptions = structures.PositionOptions
 // Positions returns the positions of the elements that equal value, all of them or those that the options choose, in the
 // order in which they are found. It returns none if the key does not exist. O(n).
 func (l List) Positions(value []byte, o PositionOptions) ([]int64, error) {
-	t, err := l.read()
-	if err != nil {
-		return nil, err
-	}
-	positions, err := l.on(t).Positions(value, o)
-	return positions, l.done(t, err)
+	return call(l.handle, reading, func(t *Tx) ([]int64, error) { return l.on(t).Positions(value, o) })
 }
 
 // PopFirst removes up to n elements from one end of the first of several lists that exists, and returns its key and them, the
 // outermost first. It returns ErrNotFound if none exists, ErrWrongType if a key before that holds anything else, and
 // structures.ErrNegative for a negative n. O(number of keys), and O(1) an element.
 func (k Keyspace) PopFirst(end End, n int, keys ...string) (key string, values [][]byte, err error) {
-	t, err := k.writeKeys(keys)
-	if err != nil {
-		return "", nil, err
-	}
-	key, values, ok, err := structures.PopFirst(t.txn(), keys, end, n)
-	return key, values, found(ok, k.done(t, err))
+	var ok bool
+	err = k.doKeys(writing, keys, func(t *Tx) (err error) {
+		key, values, ok, err = structures.PopFirst(t.txn(), keys, end, n)
+		return err
+	})
+	return key, values, found(ok, err)
 }
 
 func (l List) on(t *Tx) structures.List { return structures.List{Txn: t.txn(), Key: l.key} }

@@ -30,7 +30,7 @@ func newOrderedKeys(log *bitcask.Store) (*orderedKeys, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.End()
+	defer t.Recycle()
 	for _, ns := range log.Namespaces() {
 		tree := o.tree(log.Space(ns))
 		err := t.EachName(ns, func(key []byte) bool {
@@ -106,13 +106,18 @@ func (t *Tx) reindex() {
 	for _, p := range t.changes.touched {
 		slot, _, err := t.log.Find(p.ns, p.key)
 		if err != nil { // a damaged record, with the same hash
-			o.mu.Lock()
-			o.err = err
-			o.mu.Unlock()
+			o.fail(err)
 			return
 		}
 		o.set(t.store.log.Space(p.ns), p.key, slot.Type != keydir.None)
 	}
+}
+
+// fail notes why names are missing.
+func (o *orderedKeys) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
 }
 
 // leaveOrder takes a key that has expired out of the ordered keys. That need not be taken back with the transaction: nothing brings

@@ -18,48 +18,30 @@ func (t *Tx) Set(key string) Set { return Set{t.handle(key)} }
 
 // Add adds members and returns how many of them are new. O(log n) a member.
 func (s Set) Add(members ...string) (int, error) {
-	t, err := s.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).Add(members)
-	return n, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Add(members) })
 }
 
 // Remove removes members and returns how many of them were there. O(log n) a member.
 func (s Set) Remove(members ...string) (int, error) {
-	t, err := s.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).Remove(members)
-	return n, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Remove(members) })
 }
 
 // Has says whether member is in the set. O(log n).
 func (s Set) Has(member string) (bool, error) {
-	t, err := s.read()
-	if err != nil {
-		return false, err
-	}
-	ok, err := s.on(t).Has(member)
-	return ok, s.done(t, err)
+	return call(s.handle, reading, func(t *Tx) (bool, error) { return s.on(t).Has(member) })
 }
 
 // Len returns the number of members, 0 if the key does not exist. O(1).
 func (s Set) Len() (int, error) {
-	t, err := s.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).Len()
-	return n, s.done(t, err)
+	return call(s.handle, reading, func(t *Tx) (int, error) { return s.on(t).Len() })
 }
 
 // Members returns all members, in no particular order. O(n).
 func (s Set) Members() ([]string, error) {
 	var members []string
-	err := s.Visit(func(n int) { members = make([]string, 0, n) }, collect(&members))
+	err := s.do(reading, func(t *Tx) error {
+		return s.on(t).Visit(func(n int) { members = make([]string, 0, n) }, collect(&members))
+	})
 	return members, err
 }
 
@@ -67,29 +49,20 @@ func (s Set) Members() ([]string, error) {
 // start may be nil. The slice is valid during the call only, and neither function may use the store or change the
 // transaction: it is the form that copies nothing. O(n).
 func (s Set) Visit(start func(n int), visit func(member []byte) bool) error {
-	t, err := s.read()
-	if err != nil {
-		return err
-	}
-	return s.done(t, s.on(t).Visit(start, visit))
+	return s.visit(func(t *Tx) error { return s.on(t).Visit(start, visit) })
 }
 
 // Pop removes up to n members, chosen at random, and returns them. It returns none if the key does not exist, and
 // structures.ErrNegative for a negative n. O(log n) a member.
 func (s Set) Pop(n int) ([]string, error) {
-	t, err := s.write()
-	if err != nil {
-		return nil, err
-	}
-	members, err := s.on(t).Pop(n, t.rand)
-	return members, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) ([]string, error) { return s.on(t).Pop(n, t.rand) })
 }
 
 // Random returns members chosen at random, and leaves them: up to n different ones, or exactly -n that may repeat if n is
 // negative. It returns none if the key does not exist. O(log n) a member.
 func (s Set) Random(n int) ([]string, error) {
 	var members []string
-	err := s.VisitRandom(n, nil, collect(&members))
+	err := s.do(reading, func(t *Tx) error { return s.on(t).VisitRandom(n, t.rand, nil, collect(&members)) })
 	return members, err
 }
 
@@ -97,23 +70,17 @@ func (s Set) Random(n int) ([]string, error) {
 // returns false, all at one moment. start may be nil. The slice is valid during the call only, and neither function may
 // use the store or change the transaction: it is the form that builds nothing. O(log n) a member.
 func (s Set) VisitRandom(n int, start func(n int), visit func(member []byte) bool) error {
-	t, err := s.read()
-	if err != nil {
-		return err
-	}
-	return s.done(t, s.on(t).VisitRandom(n, t.rand, start, visit))
+	return s.visit(func(t *Tx) error { return s.on(t).VisitRandom(n, t.rand, start, visit) })
 }
 
 // Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
 // member that is there from the start of the scan to its end is returned exactly once. A set of up to 128 members comes
 // whole. O(o.Count), 10 if it is 0.
 func (s Set) Scan(cursor uint64, o ScanOptions) (members []string, next uint64, err error) {
-	t, err := s.read()
-	if err != nil {
-		return nil, 0, err
-	}
-	next, err = s.on(t).Scan(cursor, o, func(member []byte) { members = append(members, string(member)) })
-	return members, next, s.done(t, err)
+	next, err = call(s.handle, reading, func(t *Tx) (uint64, error) {
+		return s.on(t).Scan(cursor, o, func(member []byte) { members = append(members, string(member)) })
+	})
+	return members, next, err
 }
 
 // All ranges over the members, in no particular order. See the package documentation on iterators: it reads in pages, so
@@ -140,7 +107,8 @@ func (s Set) Diff(others ...string) ([]string, error) { return s.combine(structu
 
 func (s Set) combine(op structures.SetOp, others []string) ([]string, error) {
 	var members []string
-	err := s.VisitCombined(op, others, collect(&members))
+	keys := append([]string{s.key}, others...)
+	err := s.doKeys(reading, keys, func(t *Tx) error { return structures.Combine(t.txn(), op, keys, collect(&members)) })
 	return members, err
 }
 
@@ -159,54 +127,27 @@ const (
 // the store or change the transaction: it is the form that builds nothing.
 func (s Set) VisitCombined(op SetOp, others []string, visit func(member []byte) bool) error {
 	keys := append([]string{s.key}, others...)
-	t, err := s.readKeys(keys)
-	if err != nil {
-		return err
-	}
-	return s.done(t, structures.Combine(t.txn(), op, keys, visit))
+	return s.visitKeys(keys, func(t *Tx) error { return structures.Combine(t.txn(), op, keys, visit) })
 }
 
 // Move takes a member out of the set and adds it to the one at another key; it says false if this set does not have it.
 // O(log n).
 func (s Set) Move(to, member string) (bool, error) {
-	t, err := s.writeKeys([]string{s.key, to})
-	if err != nil {
-		return false, err
-	}
-	ok, err := s.on(t).Move(to, member)
-	return ok, s.done(t, err)
+	return callKeys(s.handle, writing, []string{s.key, to}, func(t *Tx) (bool, error) { return s.on(t).Move(to, member) })
 }
 
 // PutCombined makes the key the union, the intersection or the difference of the sets at keys, whatever it held before, and
 // returns how many members it has; none deletes the key. The key may be one of the sets, and has no deadline afterwards. The
 // result is held in memory until it is written. Costs are those of Union, Inter and Diff, and O(log n) a member of the result.
 func (s Set) PutCombined(op SetOp, keys ...string) (int, error) {
-	t, err := s.writeKeys(append([]string{s.key}, keys...))
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).PutCombined(op, keys)
-	return n, s.done(t, err)
+	return callKeys(s.handle, writing, append([]string{s.key}, keys...), func(t *Tx) (int, error) { return s.on(t).PutCombined(op, keys) })
 }
 
 // InterLen returns how many members this set and all sets at the other keys have; it stops at limit if that is not 0.
 // O(smallest * keys * log n).
 func (s Set) InterLen(limit int, others ...string) (int, error) {
 	keys := append([]string{s.key}, others...)
-	t, err := s.readKeys(keys)
-	if err != nil {
-		return 0, err
-	}
-	n, err := structures.CountInter(t.txn(), keys, limit, true)
-	return n, s.done(t, err)
+	return callKeys(s.handle, reading, keys, func(t *Tx) (int, error) { return structures.CountInter(t.txn(), keys, limit, true) })
 }
 
 func (s Set) on(t *Tx) structures.Set { return structures.Set{Txn: t.txn(), Key: s.key} }
-
-// collect returns a visitor that copies what it sees to the end of a slice.
-func collect(names *[]string) func([]byte) bool {
-	return func(name []byte) bool {
-		*names = append(*names, string(name))
-		return true
-	}
-}

@@ -17,12 +17,7 @@ func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 		})
 		return values, err
 	}
-	t, err := k.read()
-	if err != nil {
-		return nil, err
-	}
-	values, err = k.on(t).Sort(o)
-	return values, k.done(t, err)
+	return call(k.handle, reading, func(t *Tx) ([][]byte, error) { return k.on(t).Sort(o) })
 }
 
 // SortInto makes another key a list of what Sort returns, with empty strings for what is not there, and returns its length.
@@ -35,10 +30,5 @@ func (k Key) SortInto(dest string, o SortOptions) (n int, err error) {
 		})
 		return n, err
 	}
-	t, err := k.writeKeys([]string{k.key, dest})
-	if err != nil {
-		return 0, err
-	}
-	n, err = k.on(t).SortInto(dest, o)
-	return n, k.done(t, err)
+	return callKeys(k.handle, writing, []string{k.key, dest}, func(t *Tx) (int, error) { return k.on(t).SortInto(dest, o) })
 }

@@ -63,12 +63,7 @@ func (z SortedSet) Add(members ...Scored) (int, error) {
 // AddWith is Add under conditions. It fails with structures.ErrAddNXXX or structures.ErrAddNXGTLT if these contradict each
 // other. O(log n) a member.
 func (z SortedSet) AddWith(o AddOptions, members ...Scored) (AddResult, error) {
-	t, err := z.write()
-	if err != nil {
-		return AddResult{}, err
-	}
-	res, err := z.on(t).Add(o, members)
-	return res, z.done(t, err)
+	return call(z.handle, writing, func(t *Tx) (AddResult, error) { return z.on(t).Add(o, members) })
 }
 
 // Incr adds delta to a member's score, 0 if it is not there, and returns the sum. It fails with structures.ErrScoreNaN if
@@ -80,32 +75,21 @@ func (z SortedSet) Incr(member string, delta float64) (float64, error) {
 
 // IncrWith is Incr under conditions: done says whether they held. O(log n).
 func (z SortedSet) IncrWith(o AddOptions, member string, delta float64) (score float64, done bool, err error) {
-	t, err := z.write()
-	if err != nil {
-		return 0, false, err
-	}
-	score, done, err = z.on(t).Incr(o, member, delta)
-	return score, done, z.done(t, err)
+	score, err = call(z.handle, writing, func(t *Tx) (score float64, err error) {
+		score, done, err = z.on(t).Incr(o, member, delta)
+		return score, err
+	})
+	return score, done, err
 }
 
 // Remove removes members and returns how many of them were there. O(log n) a member.
 func (z SortedSet) Remove(members ...string) (int, error) {
-	t, err := z.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := z.on(t).Remove(members)
-	return n, z.done(t, err)
+	return call(z.handle, writing, func(t *Tx) (int, error) { return z.on(t).Remove(members) })
 }
 
 // RemoveRange removes the members that r selects and returns their number. O(log n) a member.
 func (z SortedSet) RemoveRange(r Range) (int, error) {
-	t, err := z.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := z.on(t).RemoveRange(r)
-	return n, z.done(t, err)
+	return call(z.handle, writing, func(t *Tx) (int, error) { return z.on(t).RemoveRange(r) })
 }
 
 // RemoveByRank removes the members at positions start to stop, both inclusive, lowest score first; negative positions
@@ -122,22 +106,17 @@ func (z SortedSet) RemoveByScore(minScore, maxScore float64) (int, error) {
 
 // Len returns the number of members, 0 if the key does not exist. O(1).
 func (z SortedSet) Len() (int, error) {
-	t, err := z.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := z.on(t).Len()
-	return n, z.done(t, err)
+	return call(z.handle, reading, func(t *Tx) (int, error) { return z.on(t).Len() })
 }
 
 // Score returns a member's score, or ErrNotFound. O(log n).
 func (z SortedSet) Score(member string) (float64, error) {
-	t, err := z.read()
-	if err != nil {
-		return 0, err
-	}
-	score, ok, err := z.on(t).Score(member)
-	return score, found(ok, z.done(t, err))
+	var ok bool
+	score, err := call(z.handle, reading, func(t *Tx) (score float64, err error) {
+		score, ok, err = z.on(t).Score(member)
+		return score, err
+	})
+	return score, found(ok, err)
 }
 
 // Rank returns a member's position, 0 being the lowest score, or ErrNotFound. O(log n).
@@ -154,30 +133,24 @@ func (z SortedSet) RevRank(member string) (int, error) {
 
 // RankScore returns a member's position, from the highest score if reverse is set, and its score, or ErrNotFound. O(log n).
 func (z SortedSet) RankScore(member string, reverse bool) (rank int, score float64, err error) {
-	t, err := z.read()
-	if err != nil {
-		return 0, 0, err
-	}
-	rank, score, ok, err := z.on(t).Rank(member, reverse)
-	return rank, score, found(ok, z.done(t, err))
+	var ok bool
+	err = z.do(reading, func(t *Tx) (err error) {
+		rank, score, ok, err = z.on(t).Rank(member, reverse)
+		return err
+	})
+	return rank, score, found(ok, err)
 }
 
 // Count returns the number of members that r selects. O(log n).
 func (z SortedSet) Count(r Range) (int, error) {
-	t, err := z.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := z.on(t).Count(r)
-	return n, z.done(t, err)
+	return call(z.handle, reading, func(t *Tx) (int, error) { return z.on(t).Count(r) })
 }
 
 // Range returns the members that r selects, in order. O(log n + number returned).
 func (z SortedSet) Range(r Range) ([]Scored, error) {
 	var members []Scored
-	err := z.Visit(r, func(n int) { members = make([]Scored, 0, n) }, func(member []byte, score float64) bool {
-		members = append(members, Scored{Member: string(member), Score: score})
-		return true
+	err := z.do(reading, func(t *Tx) error {
+		return z.on(t).Visit(r, func(n int) { members = make([]Scored, 0, n) }, collectScored(&members))
 	})
 	return members, err
 }
@@ -186,11 +159,7 @@ func (z SortedSet) Range(r Range) ([]Scored, error) {
 // false, all at one moment. start may be nil. The slice is valid during the call only, and neither function may use the
 // store or change the transaction: it is the form that copies nothing. O(log n + number visited).
 func (z SortedSet) Visit(r Range, start func(n int), visit func(member []byte, score float64) bool) error {
-	t, err := z.read()
-	if err != nil {
-		return err
-	}
-	return z.done(t, z.on(t).Visit(r, start, visit))
+	return z.visit(func(t *Tx) error { return z.on(t).Visit(r, start, visit) })
 }
 
 // PopMin removes and returns up to n members with the lowest scores, lowest first. It returns none if the key does not
@@ -202,26 +171,19 @@ func (z SortedSet) PopMin(n int) ([]Scored, error) { return z.pop(n, false) }
 func (z SortedSet) PopMax(n int) ([]Scored, error) { return z.pop(n, true) }
 
 func (z SortedSet) pop(n int, highest bool) ([]Scored, error) {
-	t, err := z.write()
-	if err != nil {
-		return nil, err
-	}
-	members, err := z.on(t).Pop(n, highest)
-	return members, z.done(t, err)
+	return call(z.handle, writing, func(t *Tx) ([]Scored, error) { return z.on(t).Pop(n, highest) })
 }
 
 // Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
 // member that is there from the start of the scan to its end is returned exactly once. A sorted set of up to 128 members
 // comes whole. O(o.Count), 10 if it is 0.
 func (z SortedSet) Scan(cursor uint64, o ScanOptions) (members []Scored, next uint64, err error) {
-	t, err := z.read()
-	if err != nil {
-		return nil, 0, err
-	}
-	next, err = z.on(t).Scan(cursor, o, func(member []byte, score float64) {
-		members = append(members, Scored{Member: string(member), Score: score})
+	next, err = call(z.handle, reading, func(t *Tx) (uint64, error) {
+		return z.on(t).Scan(cursor, o, func(member []byte, score float64) {
+			members = append(members, Scored{Member: string(member), Score: score})
+		})
 	})
-	return members, next, z.done(t, err)
+	return members, next, err
 }
 
 // ByRank ranges over the members at some positions, in order. See the package documentation on iterators: it reads in
@@ -249,11 +211,10 @@ func (z SortedSet) pages(r Range, errs []*error) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		var page []Scored
 		for at := (structures.Position{}); ; {
-			t, err := z.read()
-			if err == nil {
+			err := z.do(reading, func(t *Tx) (err error) {
 				page, at, err = z.on(t).Page(page[:0], r, at, pageSize)
-				err = z.done(t, err)
-			}
+				return err
+			})
 			if err != nil {
 				fail(err)
 				return

@@ -76,52 +76,49 @@ func (s String) AppendTo(dst []byte) ([]byte, error) {
 			return dst, ErrNotFound
 		}
 	}
-	t, err := s.read()
-	if err != nil {
-		return dst, err
-	}
-	value, ok, err := s.on(t).Get(dst)
-	return value, found(ok, s.done(t, err))
+	return s.appendLocked(dst)
+}
+
+// appendLocked is AppendTo for whatever it takes a lock to read.
+func (s String) appendLocked(dst []byte) ([]byte, error) {
+	var ok bool
+	err := s.do(reading, func(t *Tx) (err error) {
+		dst, ok, err = s.on(t).Get(dst)
+		return err
+	})
+	return dst, found(ok, err)
 }
 
 // Len returns the length of the value in bytes, 0 if the key does not exist. O(1).
 func (s String) Len() (int, error) {
-	t, err := s.read()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).Len()
-	return n, s.done(t, err)
+	return call(s.handle, reading, func(t *Tx) (int, error) { return s.on(t).Len() })
 }
 
 // Range appends the bytes from start to end, both inclusive, to dst. Negative positions count from the end, -1 being the
 // last byte; positions beyond the value are cut to it. A key that does not exist is an empty string. O(length of the
 // range), and of a value up to 64 KiB O(length).
 func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
-	t, err := s.read()
-	if err != nil {
-		return dst, err
-	}
-	value, err := s.on(t).Range(dst, start, end)
-	return value, s.done(t, err)
+	err := s.do(reading, func(t *Tx) (err error) {
+		dst, err = s.on(t).Range(dst, start, end)
+		return err
+	})
+	return dst, err
 }
 
 // Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. With IfAbsent
 // or IfPresent it may fail with ErrExists or ErrNotFound; a deadline that is not positive gives ErrExpireTime, contradicting
 // options structures.ErrSyntax, and a value above 512 MB structures.ErrTooLong. O(length).
 func (s String) Put(value []byte, options ...PutOption) error {
-	t, err := s.write()
-	if err != nil {
-		return err
-	}
 	var o SetOptions
-	if len(options) > 0 {
-		if o, err = putOptions(options, t.now()); err != nil {
-			return s.done(t, err)
+	res, err := call(s.handle, writing, func(t *Tx) (_ SetResult, err error) {
+		if len(options) > 0 {
+			if o, err = putOptions(options, t.now()); err != nil {
+				return SetResult{}, err
+			}
 		}
-	}
-	res, err := s.on(t).Set(value, o)
-	if err = s.done(t, err); err != nil || res.Done {
+		return s.on(t).Set(value, o)
+	})
+	if err != nil || res.Done {
 		return err
 	}
 	if o.IfAbsent {
@@ -171,52 +168,21 @@ func putOptions(options []PutOption, now int64) (SetOptions, error) {
 // Set is Put with everything that SET can say: it returns whether the write was done, and with o.Get the value that was
 // there. A condition that does not hold is no error. O(length).
 func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
-	t, err := s.write()
-	if err != nil {
-		return SetResult{}, err
-	}
-	res, err := s.on(t).Set(value, o)
-	return res, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) (SetResult, error) { return s.on(t).Set(value, o) })
 }
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
 // fails with structures.ErrTooLong above 512 MB. O(length of what is appended), and of a value up to 64 KiB O(length): see
 // Options.ChunkSize.
 func (s String) Append(value []byte) (int, error) {
-	t, err := s.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).Append(value)
-	return n, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Append(value) })
 }
 
 // Incr adds delta, which may be negative, to the decimal integer that the key holds, 0 if it does not exist, and returns
 // the sum. The deadline stays. It fails with structures.ErrNotInteger if the value is no int64, and with
 // structures.ErrOverflow if the sum would not be one. O(1).
 func (s String) Incr(delta int64) (int64, error) {
-	t, err := s.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).Incr(delta)
-	return n, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) (int64, error) { return s.on(t).Incr(delta) })
 }
 
 func (s String) on(t *Tx) structures.String { return structures.String{Txn: t.txn(), Key: s.key} }
-
-// owned makes an append form's result that of a plain one: nil with an error, and not nil without.
-func owned(value []byte, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	return value, nil
-}
-
-// found turns "not there" into ErrNotFound, behind any error of the call itself.
-func found(ok bool, err error) error {
-	if err == nil && !ok {
-		return ErrNotFound
-	}
-	return err
-}

@@ -12,51 +12,54 @@ import (
 
 // GetAndDelete returns the value and deletes the key. It returns ErrNotFound if the key does not exist. O(length).
 func (s String) GetAndDelete() ([]byte, error) {
-	t, err := s.write()
-	if err != nil {
-		return nil, err
-	}
-	value, ok, err := s.on(t).GetAndDelete()
-	return owned(value, found(ok, s.done(t, err)))
+	var ok bool
+	value, err := call(s.handle, writing, func(t *Tx) (value []byte, err error) {
+		value, ok, err = s.on(t).GetAndDelete()
+		return value, err
+	})
+	return owned(value, found(ok, err))
 }
 
 // GetAndExpire returns the value and lets the key expire after d, which is counted in whole milliseconds and must be at
 // least one: structures.ErrExpireTime otherwise. It returns ErrNotFound if the key does not exist. O(length).
 func (s String) GetAndExpire(d time.Duration) ([]byte, error) {
-	t, err := s.write()
-	if err != nil {
-		return nil, err
-	}
-	if d < time.Millisecond {
-		return nil, s.done(t, structures.ErrExpireTime)
-	}
-	return s.getAndExpire(t, t.now()+d.Milliseconds())
+	return s.getAndExpire(func(now int64) (int64, error) {
+		if d < time.Millisecond {
+			return 0, structures.ErrExpireTime
+		}
+		return now + d.Milliseconds(), nil
+	})
 }
 
 // GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The key is deleted at once if the
 // moment has passed.
 func (s String) GetAndExpireAt(at time.Time) ([]byte, error) {
-	t, err := s.write()
-	if err != nil {
-		return nil, err
-	}
-	return s.getAndExpire(t, at.UnixMilli())
+	return s.getAndExpire(func(int64) (int64, error) { return at.UnixMilli(), nil })
 }
 
-func (s String) getAndExpire(t *Tx, ms int64) ([]byte, error) {
-	value, ok, err := s.on(t).GetAndExpire([]byte{}, ms, t.now())
-	return owned(value, found(ok, s.done(t, err)))
+func (s String) getAndExpire(when func(now int64) (ms int64, err error)) ([]byte, error) {
+	var ok bool
+	value, err := call(s.handle, writing, func(t *Tx) ([]byte, error) {
+		ms, err := when(t.now())
+		if err != nil {
+			return nil, err
+		}
+		var value []byte
+		value, ok, err = s.on(t).GetAndExpire([]byte{}, ms, t.now())
+		return value, err
+	})
+	return owned(value, found(ok, err))
 }
 
 // GetAndPersist returns the value and takes the deadline of the key away. It returns ErrNotFound if the key does not exist.
 // O(length).
 func (s String) GetAndPersist() ([]byte, error) {
-	t, err := s.write()
-	if err != nil {
-		return nil, err
-	}
-	value, ok, err := s.on(t).GetAndPersist([]byte{})
-	return owned(value, found(ok, s.done(t, err)))
+	var ok bool
+	value, err := call(s.handle, writing, func(t *Tx) (value []byte, err error) {
+		value, ok, err = s.on(t).GetAndPersist([]byte{})
+		return value, err
+	})
+	return owned(value, found(ok, err))
 }
 
 // SetRange overwrites the bytes from offset on, with zeros before them where the value was shorter, and returns the new
@@ -64,12 +67,7 @@ func (s String) GetAndPersist() ([]byte, error) {
 // and with structures.ErrTooLong above 512 MB. O(length of the part), and of a value up to 64 KiB O(length):
 // see Options.ChunkSize.
 func (s String) SetRange(offset int64, part []byte) (int, error) {
-	t, err := s.write()
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.on(t).SetRange(offset, part)
-	return n, s.done(t, err)
+	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).SetRange(offset, part) })
 }
 
 // IncrFloat adds delta to the decimal float that the key holds, 0 if it does not exist, and returns the sum. The deadline
@@ -82,12 +80,8 @@ func (s String) IncrFloat(delta float64) (float64, error) {
 // IncrDecimal is IncrFloat in decimal text: a stored float has 64 bits of mantissa and up to 17 digits behind the point,
 // of which a float64 would lose some.
 func (s String) IncrDecimal(delta string) (string, error) {
-	t, err := s.write()
-	if err != nil {
-		return "", err
-	}
-	sum, err := s.on(t).IncrFloat([]byte(delta))
-	return string(sum), s.done(t, err)
+	sum, err := call(s.handle, writing, func(t *Tx) ([]byte, error) { return s.on(t).IncrFloat([]byte(delta)) })
+	return string(sum), err
 }
 
 // IncrFloat adds delta to the decimal float that the field holds, 0 if it does not exist, and returns the sum. It fails with
@@ -99,12 +93,8 @@ func (h Hash) IncrFloat(field string, delta float64) (float64, error) {
 
 // IncrDecimal is IncrFloat in decimal text; see String.IncrDecimal.
 func (h Hash) IncrDecimal(field, delta string) (string, error) {
-	t, err := h.write()
-	if err != nil {
-		return "", err
-	}
-	sum, err := h.on(t).IncrFloat(field, []byte(delta))
-	return string(sum), h.done(t, err)
+	sum, err := call(h.handle, writing, func(t *Tx) ([]byte, error) { return h.on(t).IncrFloat(field, []byte(delta)) })
+	return string(sum), err
 }
 
 // decimal is the shortest text that stands for a float64. NaN has none that a store would take.
@@ -132,10 +122,5 @@ type LCSMatch = structures.LCSMatch
 // if the product of the lengths is above 2^27. Time is O(length * length), memory a bit for each comparison; writers of the
 // two keys wait meanwhile.
 func (k Keyspace) LongestCommonSubsequence(a, b string) (LCS, error) {
-	t, err := k.readKeys([]string{a, b})
-	if err != nil {
-		return LCS{}, err
-	}
-	lcs, err := structures.LongestCommonSubsequence(t.txn(), a, b)
-	return lcs, k.done(t, err)
+	return callKeys(k.handle, reading, []string{a, b}, func(t *Tx) (LCS, error) { return structures.LongestCommonSubsequence(t.txn(), a, b) })
 }

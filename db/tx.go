@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
@@ -12,7 +13,8 @@ import (
 
 // Tx is one atomic unit: everything read in it is from one moment, and
 // everything written in it is one commit. It reads its own writes. A Tx is for
-// one goroutine, within the closure that was given it.
+// one goroutine, within the closure that was given it: after its end, whatever
+// is done with it, or with a handle of it, fails with ErrTxDone.
 type Tx struct {
 	*unit
 	ns int
@@ -23,10 +25,14 @@ type unit struct {
 	store *Store
 	log   *bitcask.Tx
 	write bool
+	begun bool  // by Begin: End may end it
+	shown bool  // somebody may have kept it: its memory is not used again
+	visit int   // how many visits of the transaction run, whose callbacks change nothing
 	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 if nobody has asked
 	err   error // first read error of an iterator
 
-	own *firstTx // it, if it goes back to the pool
+	over  bool        // log may not be used any more
+	ended atomic.Bool // the same for those who were shown the transaction, on whatever goroutine
 
 	// Changes of the deadline index, to be taken back with the transaction.
 	deadlines []deadlineChange
@@ -51,123 +57,80 @@ type deadlineChange struct {
 }
 
 var (
-	// ErrNested is returned when a store is used within its own View or
-	// Update: that would wait for itself for ever. Use the Tx.
-	ErrNested = errors.New("db: store used inside its own View or Update; use the Tx")
+	// ErrNested is returned when a store is used within its own View or Update,
+	// or within a callback that is called while keys are locked: that would wait
+	// for itself for ever. Use the Tx. Within a callback of a visit the
+	// transaction itself cannot be changed either.
+	ErrNested = errors.New("db: store used inside its own View, Update or callback; use the Tx")
+	// ErrTxDone is returned for whatever is done with a transaction that has
+	// ended, or with a handle of it.
+	ErrTxDone = bitcask.ErrTxDone
+	// ErrNotBegun is returned by Tx.End for a transaction that the store ends by
+	// itself, as View, Update and Wait do.
+	ErrNotBegun = errors.New("db: End of a transaction that Begin has not made")
+	// ErrSavepoint is returned by Tx.RollbackTo for a savepoint of another
+	// transaction, or of a part that was rolled back.
+	ErrSavepoint = bitcask.ErrSavepoint
 	// ErrNamespace is returned for a namespace beyond Options.Namespaces.
 	ErrNamespace = errors.New("db: no such namespace")
 )
 
-// handle is what all typed handles are: a key of a namespace, on a store or
-// within a transaction.
-type handle struct {
-	store *Store // nil on a Tx
-	tx    *Tx
-	ns    int
-	key   string
-}
-
-func (s *Store) handle(key string) handle { return handle{store: s, ns: s.ns, key: key} }
-func (t *Tx) handle(key string) handle    { return handle{tx: t, ns: t.ns, key: key} }
-
-// read returns the transaction for a method that only reads: the handle's own,
-// or a new one that ends with done.
-func (h handle) read() (*Tx, error) {
-	if h.tx != nil {
-		return h.tx, nil
-	}
-	return h.store.beginKey(false, h.key)
-}
-
-// write is read for a method that writes.
-func (h handle) write() (*Tx, error) {
-	if h.tx != nil {
-		if !h.tx.write {
-			return nil, bitcask.ErrReadOnly
-		}
-		return h.tx, nil
-	}
-	return h.store.beginKey(true, h.key)
-}
-
-// done ends what read or write began. On a handle of a transaction it returns
-// err and no more: the closure decides.
-func (h handle) done(t *Tx, err error) error {
-	if h.tx != nil {
-		return err
-	}
-	ticket, err := t.finish(err)
-	log := t.store.log
-	t.recycle()
-	if err != nil {
-		return err
-	}
-	return log.WaitDurable(uint64(ticket))
-}
-
-func (s *Store) beginKey(write bool, key string) (*Tx, error) {
-	if err := s.guard.check(); err != nil {
-		return nil, err
-	}
-	log, err := s.log.Begin(write, key)
-	if err != nil {
-		return nil, err
-	}
-	return s.ownTx(log, write), nil
-}
-
-func (s *Store) beginKeys(write bool, keys ...string) (*Tx, error) {
-	if err := s.guard.check(); err != nil {
-		return nil, err
-	}
-	log, err := s.log.Begin(write, keys...)
-	if err != nil {
-		return nil, err
-	}
-	return s.ownTx(log, write), nil
-}
-
-func (s *Store) beginStripe(stripe int) (*Tx, error) {
-	if err := s.guard.check(); err != nil {
-		return nil, err
-	}
-	log, err := s.log.BeginStripe(false, stripe)
-	if err != nil {
-		return nil, err
-	}
-	return s.ownTx(log, false), nil
-}
-
 func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
-	first := &firstTx{unit: unit{store: s, log: log, write: write, clock: s.clock.now()}}
+	first := &firstTx{unit: unit{store: s, log: log, write: write, shown: true, clock: s.clock.now()}}
 	first.Tx = Tx{unit: &first.unit, ns: s.ns}
 	return &first.Tx
 }
 
-// pool keeps the transactions of single calls for the next one. A closure's own
-// is never used again: who knows who kept it.
+// pool keeps the transactions of single calls for the next one, unless somebody
+// was shown them. A closure's own is never used again: who knows who kept it.
 var pool = sync.Pool{New: func() any { return new(firstTx) }}
 
 // ownTx is newTx for a transaction that no caller gets to see.
-func (s *Store) ownTx(log *bitcask.Tx, write bool) *Tx {
+func (s *Store) ownTx(log *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = unit{store: s, log: log, write: write, deadlines: first.unit.deadlines, own: first}
+	first.unit = unit{store: s, log: log, write: write, deadlines: first.unit.deadlines}
 	first.Tx = Tx{unit: &first.unit, ns: s.ns}
 	log.Borrow() // the caller waits for the commit with what it gave
-	return &first.Tx
+	return first
 }
 
-// recycle gives back a transaction that ownTx made. It is used no more.
-func (t *Tx) recycle() {
+// recycle gives back what ownTx returned. If a panic keeps it from being ended it
+// is ended here, and everything rolled back.
+func (f *firstTx) recycle() {
 	const keep = 16 // changes of deadlines
-	first := t.own
-	clear(first.unit.deadlines)
-	first.unit.deadlines = first.unit.deadlines[:0]
-	if cap(first.unit.deadlines) > keep {
-		first.unit.deadlines = nil
+	f.Tx.abandon()
+	u := &f.unit
+	if u.shown {
+		return
 	}
-	first.unit.store, first.unit.log, first.unit.err = nil, nil, nil
-	pool.Put(first)
+	clear(u.deadlines)
+	u.deadlines = u.deadlines[:0]
+	if cap(u.deadlines) > keep {
+		u.deadlines = nil
+	}
+	u.store, u.log, u.err = nil, nil, nil
+	pool.Put(f)
+}
+
+// check fails if the transaction has ended.
+func (t *Tx) check() error {
+	if t.ended.Load() {
+		return ErrTxDone
+	}
+	return nil
+}
+
+// checkWrite fails if the transaction cannot be written to.
+func (t *Tx) checkWrite() error {
+	switch {
+	case t.ended.Load():
+		return ErrTxDone
+	case !t.write:
+		return ErrReadOnly
+	case t.visit > 0:
+		return ErrNested
+	}
+	return nil
 }
 
 // end is finish and the wait that the sync mode wants.
@@ -180,42 +143,74 @@ func (t *Tx) end(err error) error {
 }
 
 // finish commits, or takes everything back if err is not nil, and unlocks.
-func (t *Tx) finish(err error) (Ticket, error) {
+// After a panic in it abandon does what is left.
+func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	if err == nil {
 		err = t.err
 	}
+	if t.changes != nil {
+		return t.finishNoticed(err)
+	}
+	if err == nil && t.write {
+		var n uint64
+		n, err = t.log.Commit()
+		ticket = Ticket(n)
+	}
+	t.release(err)
+	return ticket, err
+}
+
+// finishNoticed is finish for a transaction that others want to know of. It
+// calls what users have given: Wait.Do before the commit, listeners after it,
+// Enqueue's wake when nothing is locked any more. If one of these panics, or
+// ends its goroutine, the rest is done all the same: before the commit
+// everything is taken back, after it the commit stands.
+func (t *Tx) finishNoticed(err error) (ticket Ticket, _ error) {
+	outcome := errUnserved // until it is known
+	defer func() {
+		t.release(outcome)
+		t.tell(ticket, outcome)
+	}()
 	if err == nil {
 		t.HandOver()
 	}
-	var ticket uint64
 	if err == nil && t.write {
-		ticket, err = t.log.Commit()
+		var n uint64
+		n, err = t.log.Commit()
+		ticket = Ticket(n)
 	}
-	if err != nil {
-		t.undoDeadlines(0)
-	} else if t.changes != nil {
+	outcome = err
+	if err == nil {
 		if t.store.ordered != nil {
 			t.reindex()
 		}
-		t.store.listeners.tell(Ticket(ticket), t.changes.events)
+		t.ended.Store(true) // listeners must not use it
+		t.store.tellListeners(ticket, t.changes.events)
 	}
-	t.log.End()
+	return ticket, err
+}
+
+// release unlocks. Without a commit, everything is taken back first.
+func (t *Tx) release(err error) {
+	t.over = true
+	if t.shown {
+		t.ended.Store(true)
+	}
+	if err != nil {
+		t.undoDeadlines(0)
+	}
+	t.log.Recycle()
 	if err == nil {
 		t.store.counters.expired.Add(uint64(t.expired))
 		t.store.counters.expiredFields.Add(uint64(t.reaped))
 	}
-	if t.changes != nil {
-		t.tell(Ticket(ticket), err)
-	}
-	return Ticket(ticket), err
 }
 
-// cancel takes everything back and unlocks.
-func (t *Tx) cancel() {
-	t.undoDeadlines(0)
-	t.log.End()
-	if t.changes != nil {
-		t.tell(0, errUnserved)
+// abandon takes back a transaction that has not been ended: what ran in it has
+// panicked, or has ended its goroutine.
+func (t *Tx) abandon() {
+	if !t.over {
+		_, _ = t.finish(errUnserved) // which is its result
 	}
 }
 
@@ -232,6 +227,7 @@ func (t *Tx) undoDeadlines(to int) {
 
 // Savepoint is a moment within a transaction.
 type Savepoint struct {
+	of        *unit
 	log       bitcask.Savepoint
 	deadlines int
 	events    int
@@ -239,24 +235,49 @@ type Savepoint struct {
 
 // Savepoint marks this moment.
 func (t *Tx) Savepoint() Savepoint {
-	sp := Savepoint{log: t.log.Savepoint(), deadlines: len(t.deadlines)}
+	if t.ended.Load() {
+		return Savepoint{}
+	}
+	sp := Savepoint{of: t.unit, log: t.log.Savepoint(), deadlines: len(t.deadlines)}
 	if t.changes != nil {
 		sp.events = len(t.changes.events)
 	}
 	return sp
 }
 
-// RollbackTo takes back everything done since sp.
-func (t *Tx) RollbackTo(sp Savepoint) {
-	t.undoDeadlines(sp.deadlines)
-	t.log.RollbackTo(sp.log)
-	if c := t.changes; c != nil {
-		c.events, c.dropped = c.events[:sp.events], c.dropped[:0]
+// RollbackTo takes back everything done since sp. It fails with ErrSavepoint if
+// that is not a moment of this transaction, and with ErrTxDone after its end;
+// nothing has changed then.
+func (t *Tx) RollbackTo(sp Savepoint) error {
+	if err := t.checkWrite(); err != nil && !errors.Is(err, ErrReadOnly) {
+		return err
 	}
+	if sp.of != t.unit || sp.deadlines > len(t.deadlines) {
+		return ErrSavepoint
+	}
+	if err := t.log.RollbackTo(sp.log); err != nil {
+		return err
+	}
+	t.undoDeadlines(sp.deadlines)
+	if c := t.changes; c != nil {
+		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]
+	}
+	return nil
+}
+
+// takeBack is RollbackTo after err, which it returns.
+func (t *Tx) takeBack(sp Savepoint, err error) error {
+	if failed := t.RollbackTo(sp); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return err
 }
 
 // Use returns the same transaction on another namespace.
 func (t *Tx) Use(namespace int) (*Tx, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
 	if namespace < 0 || namespace >= t.store.opts.Namespaces {
 		return nil, ErrNamespace
 	}
@@ -270,8 +291,9 @@ func (t *Tx) Namespace() int { return t.ns }
 func (t *Tx) Writable() bool { return t.write }
 
 // fail keeps the first read error of an iterator, for View or Update to return.
+// After the end of the transaction nobody asks.
 func (t *Tx) fail(err error) {
-	if t.err == nil {
+	if !t.ended.Load() && t.err == nil {
 		t.err = err
 	}
 }

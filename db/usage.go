@@ -9,13 +9,13 @@ type Usage = bitcask.Usage
 // index in memory. Of a collection, or a long string, it looks at so many records and takes the rest for as long as these on
 // average; 0 means all. It returns ErrNotFound if the key does not exist. O(samples).
 func (k Key) Usage(samples int) (Usage, error) {
-	t, err := k.read()
-	if err != nil {
-		return Usage{}, err
-	}
-	if gone, err := (*txn)(t).hideExpired(k.key); gone || err != nil {
-		return Usage{}, found(false, k.done(t, err))
-	}
-	u, ok, err := t.log.Usage(t.ns, k.key, samples)
-	return u, found(ok, k.done(t, err))
+	var ok bool
+	u, err := call(k.handle, reading, func(t *Tx) (u Usage, err error) {
+		if gone, err := (*txn)(t).hideExpired(k.key); gone || err != nil {
+			return u, err
+		}
+		u, ok, err = t.log.Usage(t.ns, k.key, samples)
+		return u, err
+	})
+	return u, found(ok, err)
 }

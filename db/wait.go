@@ -18,7 +18,8 @@ type Wait struct {
 	// Others are further keys that Do touches.
 	Others []string
 	// Do is called with a key that holds Type, once; after an error nothing of it is kept. It may run on another goroutine,
-	// within the transaction that has just written the key, so it must neither use the store nor wait.
+	// within the transaction that has just written the key, so it must neither use the store, which fails with ErrNested, nor
+	// wait. If it panics, that transaction is taken back, whoever made it gets the panic, and the wait ends with an error.
 	Do func(tx *Tx, key string) error
 }
 
@@ -55,6 +56,9 @@ var errUnserved = errors.New("db: the transaction that served a waiter was taken
 // Try does what w says with the first of its keys that exists. It returns ErrNotFound if none does, and ErrWrongType if that
 // key holds something else.
 func (t *Tx) Try(w Wait) error {
+	if err := t.check(); err != nil {
+		return err
+	}
 	for _, key := range w.Keys {
 		switch typ, err := t.Key(key).Type(); {
 		case err != nil:
@@ -71,11 +75,19 @@ func (t *Tx) Try(w Wait) error {
 
 // Enqueue lets w be done by the next transaction after which one of its keys holds something. The transaction must have
 // locked the keys for writing and found that there is nothing to be had. wake, unless it is nil, is called once when the waiter
-// has been served; like Do it must not wait.
+// has been served; like Do it must not wait, but it may use the store: nothing is locked then. A transaction that has ended returns a waiter that
+// has ended with ErrTxDone.
 func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 	w.Keys, w.Others = slices.Clone(w.Keys), slices.Clone(w.Others)
 	waiter := &Waiter{core: t.store.core, wait: w, ns: t.ns, wake: wake, done: make(chan struct{})}
-	t.store.watchers.enqueue(waiter)
+	err := t.check()
+	if err == nil && !t.store.watchers.enqueue(waiter) {
+		err = ErrClosed
+	}
+	if err != nil {
+		waiter.claimed = true
+		t.store.guard.run(func() { waiter.finish(0, err) })
+	}
 	return waiter
 }
 
@@ -85,19 +97,11 @@ func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 // within the transaction that fills it: nobody can take away what it was filled for. One with Others that this transaction has not
 // locked is served right behind it, and so are those whose keys it filled later.
 func (s *Store) Await(ctx context.Context, w Wait) error {
-	tx, err := s.beginKeys(true, slices.Concat(w.Keys, w.Others)...)
-	if err != nil {
+	waiter, err := s.tryOrEnqueue(w)
+	if waiter == nil {
 		return err
 	}
-	err = tx.Try(w)
-	if !errors.Is(err, ErrNotFound) || len(w.Keys) == 0 {
-		return tx.end(err)
-	}
-	waiter := tx.Enqueue(w, nil)
-	if err := tx.end(nil); err != nil {
-		waiter.Cancel()
-		return err
-	}
+	defer waiter.Cancel() // for it holds only what nobody waits for any more
 	select {
 	case <-waiter.Done():
 	case <-ctx.Done():
@@ -111,6 +115,32 @@ func (s *Store) Await(ctx context.Context, w Wait) error {
 		return err
 	}
 	return s.WaitDurable(ticket)
+}
+
+// tryOrEnqueue does what w says, or returns the waiter that it is now.
+func (s *Store) tryOrEnqueue(w Wait) (waiter *Waiter, err error) {
+	first, err := s.beginKeys(writing, slices.Concat(w.Keys, w.Others))
+	if err != nil {
+		return nil, err
+	}
+	defer first.recycle()
+	tx := &first.Tx
+	tx.shown = true
+	err = s.guard.call(func(tx *Tx) error { return tx.Try(w) }, tx)
+	if !errors.Is(err, ErrNotFound) || len(w.Keys) == 0 {
+		return nil, tx.end(err)
+	}
+	queued, done := tx.Enqueue(w, nil), false
+	defer func() {
+		if !done { // the commit has failed, or somebody else's Do has panicked in it
+			queued.Cancel()
+		}
+	}()
+	if err := tx.end(nil); err != nil {
+		return nil, err
+	}
+	done = true
+	return queued, nil
 }
 
 // Done is closed when the waiter has been served.
@@ -132,14 +162,12 @@ func (w *Waiter) Cancel() bool {
 	return true
 }
 
-// enqueue is called with the keys locked, so whoever writes one next sees the waiter.
-func (o *watchers) enqueue(w *Waiter) {
+// enqueue is called with the keys locked, so whoever writes one next sees the waiter. It says false if the store is closed.
+func (o *watchers) enqueue(w *Waiter) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		w.claimed = true
-		w.finish(0, ErrClosed)
-		return
+		return false
 	}
 	if o.queues == nil {
 		o.queues, o.waiting = make(map[awaited]*list.List), make(map[Type]int)
@@ -153,6 +181,7 @@ func (o *watchers) enqueue(w *Waiter) {
 	}
 	o.waiting[w.wait.Type] += len(w.wait.Keys)
 	o.count(len(w.wait.Keys))
+	return true
 }
 
 // wanted says whether a key that has been given something of a type may serve somebody at the end of the transaction, in
@@ -217,6 +246,11 @@ func (w *Waiter) finish(ticket Ticket, err error) {
 
 // shut ends all waiters when the store closes.
 func (o *watchers) shut() {
+	each(o.claimAll(), func(w *Waiter) { w.finish(0, ErrClosed) })
+}
+
+// claimAll empties all queues for good.
+func (o *watchers) claimAll() (all []*Waiter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
@@ -224,9 +258,10 @@ func (o *watchers) shut() {
 		for q.Len() > 0 {
 			w := q.Front().Value.(*Waiter)
 			o.claim(w)
-			w.finish(0, ErrClosed)
+			all = append(all, w)
 		}
 	}
+	return all
 }
 
 // holds says whether the transaction has locked the keys: to look one up that it has not is an error.
@@ -245,7 +280,7 @@ func (t *Tx) holds(keys []string) bool {
 // that the transaction has not locked: he is served right behind its end, which had better come now.
 func (t *Tx) HandOver() bool {
 	c := t.changes
-	if c == nil {
+	if c == nil || c.offering || t.ended.Load() {
 		return true
 	}
 	if t.store.watchers.keys.Load() == 0 { // what is noted is for listeners and the ordered keys
@@ -258,9 +293,7 @@ func (t *Tx) HandOver() bool {
 			c.deferred = append(c.deferred, deferral{place: p}) // others were first
 			continue
 		}
-		c.offering = true
 		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
-		c.offering = false
 	}
 	for ; c.told < len(c.touched); c.told++ {
 		t.store.watchers.note(c.touched[c.told])
@@ -270,6 +303,9 @@ func (t *Tx) HandOver() bool {
 
 // offer serves those who wait for a key, as long as it holds what they want. What they do may touch other keys.
 func (t *Tx) offer(in *Tx, p place) {
+	t.shown = true // to Do, which may keep it
+	t.changes.offering = true
+	defer func() { t.changes.offering = false }()
 	for {
 		typ, err := in.Key(p.key).Type()
 		if err != nil || typ == TypeNone {
@@ -283,11 +319,12 @@ func (t *Tx) offer(in *Tx, p place) {
 			t.changes.deferred = append(t.changes.deferred, deferral{p, w.wait.Others})
 			return
 		}
+		t.changes.served = append(t.changes.served, w) // also if Do panics: with an error
 		sp := in.Savepoint()
-		if w.err = w.wait.Do(in, p.key); w.err != nil {
-			in.RollbackTo(sp)
+		w.err = t.store.guard.call(func(in *Tx) error { return w.wait.Do(in, p.key) }, in)
+		if w.err != nil {
+			w.err = in.takeBack(sp, w.err)
 		}
-		t.changes.served = append(t.changes.served, w)
 	}
 }
 
@@ -296,9 +333,12 @@ func (t *Tx) offer(in *Tx, p place) {
 func (t *Tx) tell(ticket Ticket, err error) {
 	c := t.changes
 	t.changes = nil
-	for _, w := range c.served {
-		w.finish(ticket, err)
-	}
+	defer t.serveOthers(c, err)
+	each(c.served, func(w *Waiter) { w.finish(ticket, err) })
+}
+
+// serveOthers serves those whom the transaction could not serve.
+func (t *Tx) serveOthers(c *changes, err error) {
 	if d := c.serving; d != nil && err != nil && len(c.served) > 0 {
 		*c.behind = slices.Insert(*c.behind, 0, deferral{place: d.place}) // what these could not have is there for the others
 	}
@@ -314,14 +354,24 @@ func (t *Tx) tell(ticket Ticket, err error) {
 		*c.behind = slices.Concat(c.deferred[:same], *c.behind, c.deferred[same:])
 		return
 	}
-	if err := t.store.serve(c.deferred); err != nil {
-		t.store.opts.Logger.Error("waiters not served", "err", err)
+	t.store.serveAfter(c.deferred)
+}
+
+// serveAfter is serve for a commit that stands, whatever comes of that.
+func (s *Store) serveAfter(queue []deferral) {
+	if err := s.serve(queue); err != nil {
+		s.opts.Logger.Error("waiters not served", "err", err)
 	}
 }
 
 // serve offers keys to those who wait for them, each in a transaction of its own. What that defers is put into the queue.
 func (s *Store) serve(queue []deferral) error {
 	var errs []error
+	defer func() {
+		if len(queue) > 0 { // a Do has panicked, which goes on when the others have had theirs
+			s.serveAfter(queue)
+		}
+	}()
 	for len(queue) > 0 {
 		d := queue[0]
 		queue = queue[1:]

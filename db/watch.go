@@ -53,6 +53,9 @@ func (s *Store) NewWatch() *Watch { return &Watch{core: s.core, existed: make(ma
 // Add watches further keys, of the transaction's namespace, which the transaction must have locked. A key that is watched
 // already stays so from the first time on.
 func (w *Watch) Add(tx *Tx, keys ...string) error {
+	if err := tx.check(); err != nil {
+		return err
+	}
 	for _, key := range keys {
 		p := place{tx.ns, key}
 		if _, watched := w.existed[p]; watched {
@@ -83,6 +86,9 @@ func (w *Watch) Keys() []string {
 // Changed says whether any of the keys has changed, at the moment of a transaction that has locked Keys. Only keys that
 // existed can expire: one that had expired before is merely gone.
 func (w *Watch) Changed(tx *Tx) (bool, error) {
+	if err := tx.check(); err != nil {
+		return false, err
+	}
 	if w.changed.Load() {
 		return true, nil
 	}

@@ -13,6 +13,9 @@ import (
 // Flush empties the namespace, as a part of the transaction, which must have locked everything. O(number of keys): Store.Flush
 // is O(1).
 func (t *Tx) Flush() error {
+	if err := t.checkWrite(); err != nil {
+		return err
+	}
 	keys, err := t.Keyspace().Keys("*")
 	if err != nil {
 		return err
@@ -30,6 +33,9 @@ func (t *Tx) Flush() error {
 // Swap exchanges what two namespaces hold, as a part of the transaction, which must have locked everything. O(n), n being the
 // size of both, which is written again: Store.Swap is O(1).
 func (t *Tx) Swap(a, b int) error {
+	if err := t.checkWrite(); err != nil {
+		return err
+	}
 	first, err := t.Use(a)
 	if err != nil {
 		return err
