@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/budget"
 	"github.com/stavedb/stave/internal/leak"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -101,12 +102,14 @@ func faultOptions(fs vfs.FS, hints bool) *bitcask.Options {
 // and on the healed file system every acknowledged write is there. Hints and
 // the INDEX only save time, so with them a failure may pass without an error.
 func TestEveryOperationFails(t *testing.T) {
+	share := longTests.Start(t, 2)
 	for _, hints := range []bool{false, true} {
-		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) { everyOperationFails(t, hints) })
+		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) { everyOperationFails(t, hints, share.Part(20)) })
 	}
 }
 
-func everyOperationFails(t *testing.T, hints bool) {
+func everyOperationFails(t *testing.T, hints bool, operations *budget.Part) {
+	defer operations.End()
 	count := vfs.NewFault(vfs.NewMem())
 	if _, _, err := workload(count, hints); err != nil {
 		t.Fatal(err)
@@ -114,6 +117,9 @@ func everyOperationFails(t *testing.T, hints bool) {
 	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE}
 	runs := 0
 	for n := range count.Ops() {
+		if !operations.Take(n, count.Ops()) {
+			continue
+		}
 		for _, cause := range causes {
 			for _, sticky := range []bool{false, true} {
 				for _, partial := range []int{0, 7} {
@@ -326,7 +332,12 @@ func TestNothingStaysOpen(t *testing.T) {
 		every *= 3
 	}
 	ops := leavesNothingOpen(t, "nothing fails", made)
+	part := longTests.Start(t, 1, "openfiles.every").Part(5)
+	defer part.End()
 	for n := 0; n < ops; n += every {
+		if !part.Take(n, ops) {
+			continue
+		}
 		sticky := n%2 == 0
 		leavesNothingOpen(t, fmt.Sprintf("operation %d, sticky %v", n, sticky), made, vfs.Rule{Skip: n, Sticky: sticky, Err: syscall.EIO})
 	}

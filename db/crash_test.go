@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/budget"
 	"github.com/stavedb/stave/internal/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -40,14 +41,16 @@ func TestPowerCut(t *testing.T) {
 	}
 	t.Logf("-crash.seed %d -crash.random %d", seed, *crashRandom)
 	var total crashCount
+	profiles, syncs := []crash.Profile{crash.Weak, crash.Ordered}, []db.SyncMode{db.SyncAlways, db.SyncNone}
+	share := longTests.Start(t, len(crashWorkloads)*len(syncs)*len(profiles), "crash.seed", "crash.random")
 	t.Run("all", func(t *testing.T) {
 		for _, w := range crashWorkloads {
-			for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
-				for _, disk := range []crash.Profile{crash.Weak, crash.Ordered} {
+			for _, sync := range syncs {
+				for _, disk := range profiles {
 					t.Run(fmt.Sprintf("%s/%v/%v", w.name, sync, disk), func(t *testing.T) {
 						t.Parallel()
 						c := newPowerCuts(t, w, sync, disk, seed)
-						c.run()
+						c.run(share.Part(20))
 						total.add(c)
 					})
 				}
@@ -104,7 +107,8 @@ func newPowerCuts(t *testing.T, w crashWorkload, sync db.SyncMode, disk crash.Pr
 }
 
 // run opens what power cuts may leave; a sample of it with -short.
-func (c *powerCuts) run() {
+func (c *powerCuts) run(cuts *budget.Part) {
+	defer cuts.End()
 	defer c.saveFailure()
 	share := 1.0
 	if testing.Short() {
@@ -113,7 +117,7 @@ func (c *powerCuts) run() {
 	n := 0
 	c.each(func(i int, d *crash.Disk, keep crash.Choice) {
 		n++
-		if c.rng.Float64() < share {
+		if c.rng.Float64() < share && cuts.Take(i, len(c.events)) {
 			c.cut(i, d, keep)
 		}
 	})

@@ -195,8 +195,13 @@ func TestKillAtEveryCall(t *testing.T) {
 	}
 	var shadow calledShadow
 	defer shadow.close(t)
+	calls := longTests.Start(t, 1, "callkill.every").Part(5)
+	defer calls.End()
 	kills := 0
 	for n := rand.IntN(every); n < ops; n += every {
+		if !calls.Take(n, ops) {
+			continue
+		}
 		dir := filepath.Join(parent, strconv.Itoa(n))
 		acked, _ := runCalled(t, dir, n)
 		if _, err := os.Stat(filepath.Join(dir, "MANIFEST")); errors.Is(err, os.ErrNotExist) && acked == 0 {

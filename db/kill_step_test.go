@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/budget"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -242,13 +243,15 @@ var changingOps = []vfs.Op{
 // write, also half of it): nothing is lost or half done, nothing lies around,
 // Check has nothing to say; and the same if the opening is killed in turn.
 func TestKillAtEveryStep(t *testing.T) {
+	share := longTests.Start(t, 3)
 	for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
-		t.Run(sync.String(), func(t *testing.T) { killAtEveryStep(t, sync, (*stepWorkload).run) })
+		t.Run(sync.String(), func(t *testing.T) { killAtEveryStep(t, share.Part(50), sync, (*stepWorkload).run) })
 	}
-	t.Run("backup", func(t *testing.T) { killAtEveryStep(t, db.SyncNone, life((*stepWorkload).backups)) })
+	t.Run("backup", func(t *testing.T) { killAtEveryStep(t, share.Part(50), db.SyncNone, life((*stepWorkload).backups)) })
 }
 
-func killAtEveryStep(t *testing.T, sync db.SyncMode, life func(w *stepWorkload)) {
+func killAtEveryStep(t *testing.T, kills *budget.Part, sync db.SyncMode, life func(w *stepWorkload)) {
+	defer kills.End()
 	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), changingOps...)}
 	life(w)
 	events, states := w.rec.Events(), w.states
@@ -265,13 +268,15 @@ func killAtEveryStep(t *testing.T, sync db.SyncMode, life func(w *stepWorkload))
 			continue
 		}
 		k.what = "killed before event " + strconv.Itoa(i) + ", " + e.String()
-		if e.Op == vfs.OpWrite && e.N > 1 {
-			half := newReplayer(t, r.mem.Clone())
-			half.apply(vfs.Event{Op: vfs.OpOpen, File: e.File, Name: r.names[e.File]}, 0)
-			half.apply(e, e.N/2)
-			k.verify(half.mem.Clone(), false)
+		if kills.Take(i, len(events)) {
+			if e.Op == vfs.OpWrite && e.N > 1 {
+				half := newReplayer(t, r.mem.Clone())
+				half.apply(vfs.Event{Op: vfs.OpOpen, File: e.File, Name: r.names[e.File]}, 0)
+				half.apply(e, e.N/2)
+				k.verify(half.mem.Clone(), false)
+			}
+			k.verify(r.mem.Clone(), i%often == 0)
 		}
-		k.verify(r.mem.Clone(), i%often == 0)
 		r.apply(e, e.N)
 		if t.Failed() {
 			return

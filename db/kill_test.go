@@ -182,13 +182,16 @@ func TestKill(t *testing.T) {
 		seed = rand.Uint64() >> 1
 	}
 	t.Logf("replay with -kill.seed %d -kill.runs %d", seed, runs)
+	kills := longTests.Start(t, 1, "kill.runs", "kill.seed").Part(5)
+	defer kills.End()
 	dir := t.TempDir()
 	// The same operations on a store in memory say what there should be.
 	shadow, err := db.Open("shadow", &db.Options{FS: vfs.NewMem(), Namespaces: modelNamespaces, NoMerge: true, SegmentSize: 64 << 20})
 	must(t, err)
 	defer shadow.Close()
 	total, inFlight := 0, 0
-	for round := range runs {
+	round := 0
+	for ; kills.More(round, runs); round++ {
 		p := killPlan{dir: dir, seed: seed, round: uint64(round)}
 		acked := runAndKill(t, p)
 		for w, n := range acked {
@@ -201,7 +204,7 @@ func TestKill(t *testing.T) {
 		}
 		inFlight += compareKilled(t, p, acked, shadow)
 	}
-	t.Logf("%d kills, %d operations acknowledged, %d found that were in flight", runs, total, inFlight)
+	t.Logf("%d kills, %d operations acknowledged, %d found that were in flight", round, total, inFlight)
 }
 
 // runAndKill runs a child for a while and returns how many operations each of

@@ -41,13 +41,15 @@ func TestMergeAtEveryStep(t *testing.T) {
 	t.Logf("replay with -mergestep.seed %d -mergestep.every %d", seed, every)
 	var runs, late, opened atomic.Int64
 	base := mergeStepBase(t)
+	share := longTests.Start(t, len(stepMerges)*len(stepActs)*2, "mergestep.every", "mergestep.seed")
 	t.Run("all", func(t *testing.T) {
 		for _, merge := range stepMerges {
 			for i, act := range stepActs {
 				t.Run(merge.name+"/"+act.name, func(t *testing.T) {
 					t.Parallel()
 					for _, fails := range []bool{false, true} {
-						for n, reached := i%every, true; reached && !t.Failed(); n += every {
+						stops := share.Part(1)
+						for n, reached := i%every, true; reached && !t.Failed(); n += every * stops.Stride() {
 							x := &mergeStop{
 								base: base, merge: merge, act: act, n: n, fails: fails, rng: rand.New(rand.NewPCG(seed, uint64(n))),
 							}
@@ -60,6 +62,7 @@ func TestMergeAtEveryStep(t *testing.T) {
 								late.Add(1)
 							}
 						}
+						stops.End()
 					}
 				})
 			}

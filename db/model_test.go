@@ -18,6 +18,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/budget"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -41,15 +42,16 @@ func TestModel(t *testing.T) {
 		steps /= 20
 	}
 	t.Logf("replay with -model.seed %d -model.steps %d", seed, steps)
+	share := longTests.Start(t, 2, "model.seed", "model.steps")
 	t.Run("memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			runModel(t, seed, steps, &memoryDisk{vfs.NewMem()})
+			runModel(t, seed, steps, share.Part(2000), &memoryDisk{vfs.NewMem()})
 		})
 	})
 	t.Run("disk", func(t *testing.T) {
 		parent := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			runModel(t, seed, steps/10, &realDisk{t: t, parent: parent, dir: filepath.Join(parent, "0")})
+			runModel(t, seed, steps/10, share.Part(500), &realDisk{t: t, parent: parent, dir: filepath.Join(parent, "0")})
 		})
 	})
 }
@@ -116,11 +118,12 @@ type modelTest struct {
 // fullEvery is how many steps lie between two comparisons of everything.
 const fullEvery = 100
 
-func runModel(t *testing.T, seed uint64, steps int, d disk) {
+func runModel(t *testing.T, seed uint64, steps int, part *budget.Part, d disk) {
+	defer part.End()
 	m := &modelTest{t: t, rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, disk: d, model: newModel(), done: map[string]int{}}
 	m.open()
 	t.Cleanup(func() { must(t, m.store.Close()) })
-	for m.step = range steps {
+	for ; part.More(m.step, steps); m.step++ {
 		m.model.expire(time.Now().UnixMilli())
 		m.oneStep()
 		if m.step%fullEvery == 0 {
@@ -129,7 +132,7 @@ func runModel(t *testing.T, seed uint64, steps int, d disk) {
 	}
 	m.reopen(false)
 	m.closeStore()
-	t.Logf("%d steps: %v", steps, m.done)
+	t.Logf("%d steps: %v", m.step, m.done)
 }
 
 // failf ends the test with all that is needed to run it again.

@@ -322,9 +322,11 @@ func TestDifferentialClients(t *testing.T) {
 	if testing.Short() {
 		limit = min(limit, 1000)
 	}
+	part := longTests.Start(t, 1, "seed", "differential.commands", "differential.for").Part(1000)
+	defer part.End()
 	found := 0
 	for start, round := time.Now(), 0; found < maxDifferences; round++ {
-		if *forFlag > 0 && time.Since(start) > *forFlag || *forFlag == 0 && p.compared >= limit {
+		if *forFlag > 0 && time.Since(start) > *forFlag || *forFlag == 0 && !part.More(p.compared, limit) {
 			break
 		}
 		g := &generator{r: rand.New(rand.NewPCG(seed, uint64(round)))}

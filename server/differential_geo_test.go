@@ -45,6 +45,9 @@ func sameDistance(a, b string) bool {
 // place: ours are correctly rounded, those of a C library nearly always. On the other side of the earth this makes half a metre,
 // for there the arc sine grows without bounds.
 func alike(x, y, digit float64) bool {
+	if x == y {
+		return true // also what is no distance
+	}
 	const diameter, off = 2 * 6372797.560856, 1e-15
 	for _, unit := range []float64{1, 1000, 0.3048, 1609.34} {
 		whole := diameter / unit
@@ -76,6 +79,9 @@ func TestDistancesAlike(t *testing.T) {
 		{20000000, 20000000.001, 0, false},
 		{0, 0.0001, 0, false},
 		{0, 0, 0, true},
+		{-753, -753, 0, true}, // another score that the key held already
+		{-753, -754, 0, false},
+		{3e7, 3e7, 0, true},
 	} {
 		if got := alike(tt.x, tt.y, tt.digit); got != tt.want {
 			t.Errorf("%v and %v to %v: %t", tt.x, tt.y, tt.digit, got)

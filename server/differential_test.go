@@ -34,9 +34,11 @@ func TestDifferential(t *testing.T) {
 	if testing.Short() {
 		limit = min(limit, 3000)
 	}
+	part := longTests.Start(t, 1, "seed", "differential.commands", "differential.for").Part(3000)
+	defer part.End()
 	var found int
 	for start, round := time.Now(), 0; found < maxDifferences; round++ {
-		if *forFlag > 0 && time.Since(start) > *forFlag || *forFlag == 0 && p.compared >= limit {
+		if *forFlag > 0 && time.Since(start) > *forFlag || *forFlag == 0 && !part.More(p.compared, limit) {
 			break
 		}
 		r := rand.New(rand.NewPCG(seed, uint64(round)))

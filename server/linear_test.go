@@ -317,7 +317,12 @@ func TestLinearizable(t *testing.T) {
 		seed = rand.Uint64() >> 1
 	}
 	t.Logf("%d histories of %d clients, %d where the server is killed, with %d calls each; replay the commands with -linear.seed %d", n, linearClients, linearKilled, linearCalls, seed)
+	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(5)
+	defer part.End()
 	for i := range n {
+		if !part.Take(i, n) {
+			continue
+		}
 		l := &linearMemory{t: t, sync: db.SyncMode(i % 3), mem: vfs.NewMem()}
 		l.start()
 		kills, callers := i%3, linearClients
@@ -453,7 +458,12 @@ func TestLinearizableProcess(t *testing.T) {
 	// with eight clients there are, now and then, too many orders to try.
 	const callers, calls = 4, 24
 	t.Logf("%d histories of killed processes; replay the commands with -linear.seed %d", n, seed)
+	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(2)
+	defer part.End()
 	for i := range n {
+		if !part.Take(i, n) {
+			continue
+		}
 		l := &linearProcess{t: t, dir: t.TempDir(), sync: db.SyncMode(i % 3)}
 		l.start()
 		if linearHistory(t, l, seed+uint64(i), linearKilled, calls, 2) == porcupine.Unknown {
