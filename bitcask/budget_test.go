@@ -4,6 +4,6 @@ import "github.com/stavedb/stave/internal/budget"
 
 // longTests are those that take more than some seconds.
 var longTests = budget.Plan{
-	Seconds: map[string]float64{"TestEveryBit": 10, "TestEveryOperationFails": 10, "TestNothingStaysOpen": 6},
-	Rest:    30,
+	Seconds: map[string]float64{"TestEveryBit": 6, "TestEveryOperationFails": 2, "TestNothingStaysOpen": 1.5},
+	Rest:    12,
 }

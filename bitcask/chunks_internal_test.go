@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -81,8 +81,9 @@ func TestChunksApart(t *testing.T) {
 	mem := vfs.NewMem()
 	s := openChunks(t, mem)
 	long := make([]byte, 3<<20+17)
+	rng := chance.Rand(t)
 	for i := range long {
-		long[i] = byte(rand.Uint32())
+		long[i] = byte(rng.Uint32())
 	}
 	short := long[:1000]
 	for round, size := range []int{8 << 10, 300 << 10} { // gathered for one write, and written alone

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -52,9 +53,7 @@ func TestCollidingKeys(t *testing.T) {
 	if seed.Hash(collidingA)>>3 != seed.Hash(collidingB)>>3 {
 		t.Fatal("the keys do not collide")
 	}
-	number := rand.Uint64()
-	t.Logf("seed %d", number)
-	rng := rand.New(rand.NewPCG(number, 1))
+	rng := chance.Rand(t)
 	for range 40 {
 		c := &colliding{t: t, rng: rng, mem: vfs.NewMem(), model: map[string]*holding{}}
 		c.o = bitcask.Options{SegmentSize: 400, Loading: c.loading}

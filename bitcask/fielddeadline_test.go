@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -42,10 +43,7 @@ func (m fieldModel) clone() fieldModel {
 // TestFieldDeadlinesAgainstModel makes random transactions on hashes whose fields have deadlines, some of them taken back,
 // with merges, kills and reopenings in between, with the INDEX and without.
 func TestFieldDeadlinesAgainstModel(t *testing.T) {
-	seed := *fieldSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := chance.Draw(*fieldSeed)
 	t.Logf("repeat with -fields.seed=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	mem := vfs.NewMem()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -164,8 +165,7 @@ func (l *timeline) see(key string, got []byte, err error, from, to uint64) error
 // Gets beside puts, deletes, rollbacks, deadlines, collections, rotations and merges see
 // what was committed and nothing else.
 func TestGetsBesideEverything(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	duration := 3 * time.Second
 	if testing.Short() {
 		duration = 700 * time.Millisecond

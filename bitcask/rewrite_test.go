@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,9 +31,7 @@ func sealed(s *bitcask.Store) (ids []uint32) {
 // random, and returns what it holds in the end.
 func garbage(t *testing.T, s *bitcask.Store, puts int) map[string]string {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := chance.Rand(t)
 	values := map[string]string{}
 	for i := range puts {
 		key := fmt.Sprint("key", r.IntN(puts/4))

@@ -1,9 +1,9 @@
 package bitcask
 
 import (
-	"math/rand/v2"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -11,9 +11,7 @@ import (
 // TestSurveySeesEverySlotOnce: also where the lock is let go of, and of keys whose slots share a hash.
 func TestSurveySeesEverySlotOnce(t *testing.T) {
 	const stripe = 7
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := chance.Rand(t)
 	hold := usualSurvey.hold
 	for _, most := range []int{0, 1, hold - 1, hold, hold + 1, 5 * hold} {
 		s := openChunks(t, vfs.NewMem())

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -20,9 +21,7 @@ import (
 // TestSurveyFindsWhatLookingUpFinds: merges of stores with everything in them write the same files, byte for byte, whether a
 // survey says what is live, or several, or every entry is looked up.
 func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := chance.Rand(t)
 	copied, dropped := uint64(0), uint64(0)
 	for range 60 {
 		base := vfs.NewMem()

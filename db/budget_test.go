@@ -5,8 +5,8 @@ import "github.com/stavedb/stave/internal/budget"
 // longTests are those that take more than some seconds.
 var longTests = budget.Plan{
 	Seconds: map[string]float64{
-		"TestPowerCut": 60, "TestDamage": 25, "TestMergeAtEveryStep": 25, "TestModel": 12, "TestOptionSets": 15, "TestSalvageEveryBit": 8,
-		"TestKillAtEveryStep": 6, "TestKillAtEveryCall": 6, "TestKill": 4,
+		"TestPowerCut": 80, "TestDamage": 30, "TestMergeAtEveryStep": 28, "TestSalvageEveryBit": 28, "TestOptionSets": 28, "TestModel": 15,
+		"TestKillAtEveryStep": 8, "TestKillAtEveryCall": 5, "TestKill": 2,
 	},
-	Rest: 30,
+	Rest: 25,
 }

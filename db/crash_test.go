@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/budget"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -35,10 +36,7 @@ func TestPowerCut(t *testing.T) {
 		replayCut(t, *crashReplay)
 		return
 	}
-	seed := *crashSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := chance.Draw(*crashSeed)
 	t.Logf("-crash.seed %d -crash.random %d", seed, *crashRandom)
 	var total crashCount
 	profiles, syncs := []crash.Profile{crash.Weak, crash.Ordered}, []db.SyncMode{db.SyncAlways, db.SyncNone}

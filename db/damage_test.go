@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -38,7 +38,7 @@ func TestDamage(t *testing.T) {
 		stride *= 40
 	}
 	if turn < 0 {
-		turn = rand.IntN(stride)
+		turn = int(chance.Draw(0) % uint64(stride))
 	}
 	victims := newVictims(t)
 	t.Logf("-damage.stride %d -damage.turn %d, on stores of %s", stride, turn, sizes(victims))

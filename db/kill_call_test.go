@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -198,7 +198,7 @@ func TestKillAtEveryCall(t *testing.T) {
 	calls := longTests.Start(t, 1, "callkill.every").Part(5)
 	defer calls.End()
 	kills := 0
-	for n := rand.IntN(every); n < ops; n += every {
+	for n := chance.Rand(t).IntN(every); n < ops; n += every {
 		if !calls.Take(n, ops) {
 			continue
 		}

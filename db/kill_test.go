@@ -17,6 +17,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
@@ -177,10 +178,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		runs = min(runs, 5)
 	}
-	seed := *killSeed
-	if seed == 0 {
-		seed = rand.Uint64() >> 1
-	}
+	seed := chance.Draw(*killSeed)
 	t.Logf("replay with -kill.seed %d -kill.runs %d", seed, runs)
 	kills := longTests.Start(t, 1, "kill.runs", "kill.seed").Part(5)
 	defer kills.End()

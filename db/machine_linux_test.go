@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/merge"
 )
 
@@ -99,7 +99,7 @@ func (d *loopDisk) again(options string) {
 // and again: every acknowledged write is there, for each writer in its order.
 func TestKernelPowerCut(t *testing.T) {
 	d := newLoopDisk(t)
-	runs := *kernelCuts
+	runs, rng := *kernelCuts, chance.Rand(t)
 	if testing.Short() {
 		runs = 1
 	}
@@ -126,7 +126,7 @@ func TestKernelPowerCut(t *testing.T) {
 			for mergeEverything(s) == nil {
 			}
 		})
-		time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond)
+		time.Sleep(time.Duration(20+rng.IntN(200)) * time.Millisecond)
 		// What is acknowledged while the power goes is not promised: a sync that
 		// meets the shutdown may return as if nothing had happened.
 		var promised [writers]int64

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -31,12 +32,9 @@ var (
 // store holds what it should, now, when opened again, and when merged again:
 // nothing deleted is back, the newest wins, and the bytes are reclaimed.
 func TestMergeAtEveryStep(t *testing.T) {
-	every, seed := *mergeStepEvery, *mergeStepSeed
+	every, seed := *mergeStepEvery, chance.Draw(*mergeStepSeed)
 	if testing.Short() {
 		every = max(every, 71)
-	}
-	if seed == 0 {
-		seed = rand.Uint64()
 	}
 	t.Logf("replay with -mergestep.seed %d -mergestep.every %d", seed, every)
 	var runs, late, opened atomic.Int64

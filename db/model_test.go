@@ -19,6 +19,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/budget"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -33,10 +34,7 @@ var (
 // the store is closed, killed and opened again under other options. Time is
 // that of a synctest bubble.
 func TestModel(t *testing.T) {
-	seed := *modelSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := chance.Draw(*modelSeed)
 	steps := *modelSteps
 	if testing.Short() {
 		steps /= 20

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -43,9 +44,7 @@ var optionalKinds = map[string]func(name string) bool{
 // left, of an earlier time, damaged in every way, or gone, in every combination:
 // what they hold is the same, with every deadline and every count.
 func TestOptionalFiles(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := chance.Rand(t)
 	for name, life := range optionalLives {
 		t.Run(name, func(t *testing.T) {
 			files, earlier := life(t, rng)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/crash"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -88,12 +88,9 @@ func tinySegments(o *db.Options)   { o.SegmentSize = 1 } // the lowest there is
 // that fails is made as short as it goes and kept.
 func TestOptionSets(t *testing.T) {
 	const length = 500 // of a script
-	steps, seed := *scriptSteps/len(optionSets), *scriptSeed
+	steps, seed := *scriptSteps/len(optionSets), chance.Draw(*scriptSeed)
 	if testing.Short() {
 		steps = 100
-	}
-	if seed == 0 {
-		seed = rand.Uint64()
 	}
 	var scripts []script
 	for n := 0; n < steps; n += length {

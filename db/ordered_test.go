@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -175,10 +176,7 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 // TestOrderedKeysModel compares ranges of keys with a map after random writes, transactions that are taken back, expiry, flushes,
 // swaps, merges and new starts.
 func TestOrderedKeysModel(t *testing.T) {
-	seed := *orderedSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := chance.Draw(*orderedSeed)
 	t.Logf("repeat with -ordered.seed %d", seed)
 	synctest.Test(t, func(t *testing.T) {
 		m := &orderedModel{t: t, rng: rand.New(rand.NewPCG(seed, 0)), files: vfs.NewMem(), keys: [2]map[string]int64{{}, {}}}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -24,6 +25,7 @@ import (
 type raceTest struct {
 	t       *testing.T
 	s       *db.Store
+	rng     *rand.Rand // draws the seeds of the goroutines
 	done    context.Context
 	stop    context.CancelFunc
 	writers sync.WaitGroup // those that end by themselves
@@ -79,7 +81,7 @@ func TestRace(t *testing.T) {
 func newRaceTest(t *testing.T, dir string, o *db.Options) *raceTest {
 	s, err := db.Open(dir, o)
 	must(t, err)
-	r := &raceTest{t: t, s: s}
+	r := &raceTest{t: t, s: s, rng: chance.Rand(t)}
 	r.done, r.stop = context.WithCancel(context.Background())
 	for i := range raceAccounts {
 		_, err := s.Hash(account(i)).Put("balance", []byte(strconv.Itoa(raceBalance)))
@@ -96,7 +98,7 @@ func fixed(i int) string   { return fmt.Sprint("fixed:", i) }
 
 // writer starts a goroutine that does something so many times.
 func (r *raceTest) writer(steps int, do func(rng *rand.Rand) error) {
-	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	rng := rand.New(rand.NewPCG(r.rng.Uint64(), 0))
 	r.writers.Go(func() {
 		for range steps {
 			if err := do(rng); err != nil {
@@ -109,7 +111,7 @@ func (r *raceTest) writer(steps int, do func(rng *rand.Rand) error) {
 
 // other starts a goroutine that does something until all writers have ended.
 func (r *raceTest) other(do func(rng *rand.Rand) error) {
-	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	rng := rand.New(rand.NewPCG(r.rng.Uint64(), 0))
 	r.others.Go(func() {
 		for r.done.Err() == nil {
 			if err := do(rng); err != nil {

@@ -1,27 +1,14 @@
 package keydir_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 picks one")
-
-// random returns a source whose seed is in the log, to be passed back by -seed.
-func random(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("-seed=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 func check(t testing.TB, d *keydir.Directory) {
 	t.Helper()
@@ -142,7 +129,7 @@ func TestDirectoryAgainstMap(t *testing.T) {
 			if underRace {
 				test.ops /= 10
 			}
-			r := random(t)
+			r := chance.Rand(t)
 			d, m := keydir.NewDirectory(keydir.Seed{}), slots{}
 			var live []pair
 			step := func(inserts int) {
@@ -219,7 +206,7 @@ func TestEmptyDirectory(t *testing.T) {
 func TestScanWhileChanging(t *testing.T) {
 	for _, grow := range []bool{true, false} {
 		t.Run(fmt.Sprintf("growing=%v", grow), func(t *testing.T) {
-			r := random(t)
+			r := chance.Rand(t)
 			const stripe = 7
 			hash := func() uint64 { return stripe<<56 | r.Uint64()>>8&^7 }
 			d := keydir.NewDirectory(keydir.Seed{})
@@ -275,7 +262,7 @@ func TestScanWhileChanging(t *testing.T) {
 }
 
 func TestNearIsUniform(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	for _, n := range []int{1, 3, 100, 5000, 40000} {
 		d := keydir.NewDirectory(keydir.Seed{})
 		seen := map[uint64]int{}
@@ -304,7 +291,7 @@ func TestNearIsUniform(t *testing.T) {
 
 // Where hashes crowd, random positions find nothing but empty tables.
 func TestNearInACrowd(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	d := keydir.NewDirectory(keydir.Seed{})
 	for range 24000 {
 		d.Insert(200<<56|^uint64(0)>>8&^(r.Uint64()>>24), keydir.Slot{Type: keydir.String, Loc: 1})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -154,7 +155,7 @@ func TestLoadEqualsDumped(t *testing.T) {
 			seed := keydir.Seed{3, 4}
 			d := keydir.NewDirectory(seed)
 			keydir.WeakHash(d, c.weak)
-			populate(random(t), d, seed, c.n)
+			populate(chance.Rand(t), d, seed, c.n)
 			equalDirectories(t, reload(t, d, seed, c.weak, c.piece), d)
 		})
 	}
@@ -162,7 +163,7 @@ func TestLoadEqualsDumped(t *testing.T) {
 
 // TestLoadedGoesOn changes a directory and one loaded from it in the same way.
 func TestLoadedGoesOn(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	seed := keydir.Seed{5, 6}
 	d := keydir.NewDirectory(seed)
 	populate(r, d, seed, 1000)
@@ -197,7 +198,7 @@ func TestLoadedGoesOn(t *testing.T) {
 // TestLoadLarge has tables that are cut in several.
 func TestLoadLarge(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{})
-	r := random(t)
+	r := chance.Rand(t)
 	for range 60_000 {
 		d.Insert(r.Uint64()>>8, keydir.Slot{Type: keydir.String, Loc: keydir.Loc(r.Uint32())})
 	}
@@ -215,7 +216,7 @@ func TestLoadLarge(t *testing.T) {
 // TestDumpWhileChanging changes a directory between the pieces of its dump, and makes all the changes again on what was
 // loaded from that: both end up equal.
 func TestDumpWhileChanging(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	seed := keydir.Seed{7, 8}
 	for range 20 {
 		d := keydir.NewDirectory(seed)
@@ -296,7 +297,7 @@ func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.L
 func TestLoadRefuses(t *testing.T) {
 	seed := keydir.Seed{3, 4}
 	d := keydir.NewDirectory(seed)
-	populate(random(t), d, seed, 5000)
+	populate(chance.Rand(t), d, seed, 5000)
 	b := dump(d, 7, 1<<20)
 	load := func(stripe int, b []byte, see func(keydir.Loc) bool) error {
 		l := keydir.Loader{See: see}

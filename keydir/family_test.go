@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -240,7 +241,7 @@ func TestFamilyAgainstMap(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%v/%d/%d/%s", typ, size, weak, habit), func(t *testing.T) {
-						r := random(t)
+						r := chance.Rand(t)
 						d := keydir.NewDirectory(keydir.Seed{r.Uint64(), r.Uint64()})
 						keydir.WeakHash(d, weak)
 						churn(t, r, d, typ, size, names(r, size)[habit])
@@ -304,13 +305,13 @@ func TestOrderOfArrival(t *testing.T) {
 				m.put(t, fmt.Sprintf("%08d", i), score(i), keydir.Loc(i+1))
 			}
 			check(t, d)
-			m.equal(t, random(t))
+			m.equal(t, chance.Rand(t))
 		})
 	}
 }
 
 func TestLongNames(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	long := func() string { return strings.Repeat("n", keydir.MaxName-4) + fmt.Sprintf("%04d", r.IntN(200)) }
 	for _, typ := range []keydir.Type{keydir.Hash, keydir.ZSet} {
 		d := keydir.NewDirectory(keydir.Seed{})
@@ -334,7 +335,7 @@ func TestLongNames(t *testing.T) {
 }
 
 func TestManyFamilies(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	seed := keydir.Seed{r.Uint64(), r.Uint64()}
 	d := keydir.NewDirectory(seed)
 	model := map[string]*members{}
@@ -396,7 +397,7 @@ func sameDropped(t *testing.T, x keydir.Dropped, m *members) {
 // A transaction's rollback undoes, last first, what was done to several families of a stripe.
 // Handles from before must work again.
 func TestRestoreUndoesDrop(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	d := keydir.NewDirectory(keydir.Seed{})
 	model := map[string]*members{}
 	for i := range 50 {
@@ -437,7 +438,7 @@ func TestRestoreUndoesDrop(t *testing.T) {
 
 // Names that were handed out stay as they are while other families of the stripe change.
 func TestNamesStayWhileOthersChange(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	d := keydir.NewDirectory(keydir.Seed{})
 	f := d.NewFamily(1, keydir.Set, "quiet")
 	for i := range 40 {
@@ -474,7 +475,7 @@ func TestNamesStayWhileOthersChange(t *testing.T) {
 // Pages fill up at every place of a full group of pages, so that the group is cut before,
 // behind and between the halves of the page that is split.
 func TestGroupsAreCutAnywhere(t *testing.T) {
-	r := random(t)
+	r := chance.Rand(t)
 	for range 100 {
 		crowded := 61 + r.Uint64N(6)
 		d := keydir.NewDirectory(keydir.Seed{1, 2})

@@ -3,6 +3,7 @@ package keydir_test
 import (
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -44,7 +45,7 @@ func TestFieldDeadlinesBesideTheirHash(t *testing.T) {
 
 func TestFieldDeadlinesAgainstMap(t *testing.T) {
 	for _, size := range []int{8, 150, 2000} {
-		r := random(t)
+		r := chance.Rand(t)
 		d := keydir.NewDirectory(keydir.Seed{r.Uint64(), r.Uint64()})
 		h := r.Uint64()
 		m := &members{d.NewFamily(h, keydir.FieldDeadlines, "key"), map[string]element{}}

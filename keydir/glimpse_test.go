@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -57,8 +58,7 @@ func TestGlimpseBesideChanges(t *testing.T) {
 	if underRace {
 		t.Skip("what glimpses do is a race by definition")
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	const stripe, keys = 3, 40_000
 	r := rand.New(rand.NewPCG(seed, 1))
 	hash := make([]uint64, 3*keys)
@@ -150,8 +150,7 @@ func TestGlimpseBesidePagesThatMove(t *testing.T) {
 	if underRace {
 		t.Skip("what glimpses do is a race by definition")
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	const stripes, stay, all = 3, 300, 25_000
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
 	slot := func(stripe, i int) keydir.Slot {

@@ -1,17 +1,16 @@
 package keydir
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/stavedb/stave/internal/chance"
 )
 
 // TestItems: slot and place come back as they were, take some 12 bytes where there are as many keys as in
 // a store of a million, and are written in one way only.
 func TestItems(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := chance.Rand(t)
 	const stripe, n = 200, 4096
 	hashes := make([]uint64, n)
 	for i := range hashes {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -89,7 +90,7 @@ func TestListAgainstMap(t *testing.T) {
 	for name, index := range index {
 		for _, size := range []int{10, 200, 300, 4000} {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
-				r := random(t)
+				r := chance.Rand(t)
 				d := keydir.NewDirectory(keydir.Seed{})
 				m := &elements{d.NewFamily(1, keydir.List, "list"), map[int64]keydir.Loc{}}
 				m.f.SetMeta(3)

@@ -4,6 +4,6 @@ import "github.com/stavedb/stave/internal/budget"
 
 // longTests are those that take more than some seconds.
 var longTests = budget.Plan{
-	Seconds: map[string]float64{"TestDifferential": 40, "TestDifferentialClients": 15, "TestLinearizable": 20, "TestLinearizableProcess": 6},
-	Rest:    15,
+	Seconds: map[string]float64{"TestDifferential": 12, "TestDifferentialClients": 2, "TestLinearizable": 4, "TestLinearizableProcess": 1},
+	Rest:    12,
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 )
@@ -317,7 +318,7 @@ func TestDifferentialClients(t *testing.T) {
 	for range 4 {
 		p.list = append(p.list, p.join())
 	}
-	seed := newSeed(t)
+	seed := chance.Seed(t)
 	limit := *commandsFlag / 10
 	if testing.Short() {
 		limit = min(limit, 1000)

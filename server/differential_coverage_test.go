@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 )
@@ -123,7 +124,7 @@ var unrefused = []string{"reset", "unwatch", "object|refcount", "touch", "exists
 
 // TestGeneratorKnowsTheTable fails when a command or a word of its usage is never generated and not left out for a reason.
 func TestGeneratorKnowsTheTable(t *testing.T) {
-	g := &generator{r: newRand(t)}
+	g := &generator{r: chance.Rand(t)}
 	words := map[string]map[string]bool{}
 	for range 60_000 {
 		args := g.command()

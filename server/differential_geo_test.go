@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -159,7 +160,7 @@ func (g *generator) geoStore() []string {
 // TestPlaces compares searches among many places, where most of them find something.
 func TestPlaces(t *testing.T) {
 	p := newPair(t)
-	g := &generator{r: newRand(t), wide: true}
+	g := &generator{r: chance.Rand(t), wide: true}
 	run := func(args ...string) {
 		t.Helper()
 		if d := p.run(args); d != "" {

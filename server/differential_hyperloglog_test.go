@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strconv"
 	"testing"
+
+	"github.com/stavedb/stave/internal/chance"
 )
 
 // The grammar of HyperLogLogs, for the differential test. They live on keys of their own and, now and then, on the others:
@@ -59,7 +61,7 @@ func (p *pair) pfcount(args []string) string {
 // TestHyperLogLogBytes adds elements until the sketches have become dense, and compares the strings byte by byte.
 func TestHyperLogLogBytes(t *testing.T) {
 	p := newPair(t)
-	r := newRand(t)
+	r := chance.Rand(t)
 	same := func(args ...string) {
 		t.Helper()
 		if d := p.run(args); d != "" {

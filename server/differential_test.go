@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 )
 
 var (
-	seedFlag     = flag.Uint64("seed", 0, "seed of the random tests (0: from the clock)")
 	commandsFlag = flag.Int("differential.commands", 200_000, "random commands that TestDifferential compares")
 	forFlag      = flag.Duration("differential.for", 0, "how long TestDifferential runs, whatever -differential.commands says")
 )
@@ -29,7 +29,7 @@ const (
 // TestDifferential compares Stave with a real redis-server on random commands, alone and in pipelines.
 func TestDifferential(t *testing.T) {
 	p := newPair(t)
-	seed := newSeed(t)
+	seed := chance.Seed(t)
 	limit := *commandsFlag
 	if testing.Short() {
 		limit = min(limit, 3000)
@@ -61,16 +61,6 @@ func TestDifferential(t *testing.T) {
 		p.covered()
 	}
 	t.Logf("%d commands, %d differences, seed %d", p.compared, found, seed)
-}
-
-// newSeed is the seed of a random test. It is printed, and taken from -seed.
-func newSeed(t testing.TB) uint64 {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
-	return seed
 }
 
 // report finds a short sequence with a difference, and fails the test with it.

@@ -22,6 +22,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -309,12 +310,9 @@ func replyText(r resp.Reply) string {
 // sessions of a server that is killed and merges all the time: there is an
 // order of all commands that explains every reply.
 func TestLinearizable(t *testing.T) {
-	n, seed := *linearHistories, *linearSeed
+	n, seed := *linearHistories, chance.Draw(*linearSeed)
 	if testing.Short() {
 		n = min(n, 5)
-	}
-	if seed == 0 {
-		seed = rand.Uint64() >> 1
 	}
 	t.Logf("%d histories of %d clients, %d where the server is killed, with %d calls each; replay the commands with -linear.seed %d", n, linearClients, linearKilled, linearCalls, seed)
 	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(5)
@@ -450,10 +448,7 @@ func TestLinearizableProcess(t *testing.T) {
 	if testing.Short() {
 		n = 1
 	}
-	seed := *linearSeed
-	if seed == 0 {
-		seed = rand.Uint64() >> 1
-	}
+	seed := chance.Draw(*linearSeed)
 	// A killed process leaves several commands of each client of which nobody knows whether they were carried out:
 	// with eight clients there are, now and then, too many orders to try.
 	const callers, calls = 4, 24

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/structures"
@@ -217,11 +218,7 @@ func restoreBoth(t *testing.T, ours *staveTeller, theirs *redisTeller) {
 
 // TestRandomNotifications compares what random commands tell.
 func TestRandomNotifications(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
+	seed := chance.Seed(t)
 	ours, theirs := newTellers(t, "Eg$lshz")
 	g := &generator{r: rand.New(rand.NewPCG(seed, 0))}
 	var sequence [][]string

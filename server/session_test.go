@@ -3,13 +3,12 @@ package server_test
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 )
@@ -34,16 +33,6 @@ func ask(s *server.Session, in string) string {
 	out := string(s.Output())
 	s.Flushed(len(out))
 	return out
-}
-
-// newRand returns a source whose seed is printed, and taken from -seed.
-func newRand(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
-	return rand.New(rand.NewPCG(seed, 1))
 }
 
 func TestSessionConversation(t *testing.T) {
@@ -130,7 +119,7 @@ func TestSessionEnds(t *testing.T) {
 // TestSessionAnySplit feeds the same bytes in different pieces, which makes different batches of them, and takes the replies in
 // different pieces. The clock stands still meanwhile, so that no deadline passes in one run and not in another.
 func TestSessionAnySplit(t *testing.T) {
-	g := &generator{r: newRand(t)} // here: the seed comes from a clock that moves
+	g := &generator{r: chance.Rand(t)} // here: the seed comes from a clock that moves
 	synctest.Test(t, func(t *testing.T) { sessionAnySplit(t, g) })
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -22,7 +23,7 @@ func bitsOf(s string) string {
 
 // Every method is compared with the same on a text of ones and zeros.
 func TestBitmapAgainstText(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	for range 400 {
 		m := newMemory()
 		data := make([]byte, 1+rng.IntN(40))
@@ -153,7 +154,7 @@ func TestCombineBits(t *testing.T) {
 
 // The results are compared with arithmetic on integers without bounds.
 func TestBitfieldOverflow(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	for range 20000 {
 		m := newMemory()
 		b := m.bitmap("k")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -19,7 +20,7 @@ func (m *memory) typeOf(key string) keydir.Type {
 // TestChunkedString does random edits and reads to a string, whose chunks have 16
 // bytes, and to a slice of bytes.
 func TestChunkedString(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	s, b := m.string("k"), structures.Bitmap{Txn: m, Key: "k"}
 	var want []byte
@@ -140,7 +141,7 @@ func testBits(t *testing.T, b structures.Bitmap, data []byte, start, end int) {
 // TestChunkedFields: operations on a bitfield that is cut do what they do to one
 // that is not.
 func TestChunkedFields(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	cut, whole := newMemory(), newMemory()
 	whole.chunk = 1 << 20
 	for range 500 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -135,7 +136,7 @@ func TestGeoRefusals(t *testing.T) {
 // A search finds what a look at all places finds, near the poles and the date line as well, as long as the shape does not
 // reach over these: Redis does not look behind them.
 func TestGeoSearchFindsAll(t *testing.T) {
-	r := newRand(t)
+	r := chance.Rand(t)
 	m := newMemory()
 	var all []structures.GeoMember
 	for i := range 500 {

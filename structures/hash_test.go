@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -205,7 +206,7 @@ func TestHashScan(t *testing.T) {
 // What stays from the start of a scan to its end is seen exactly once, whatever
 // else comes and goes.
 func TestScanGuarantee(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	h := m.hash("h")
 	stay := map[string]int{}
@@ -241,7 +242,7 @@ func TestScanGuarantee(t *testing.T) {
 }
 
 func TestHashAgainstModel(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	model := map[string]string{}
 	for i := range 4000 {

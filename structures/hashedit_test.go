@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -45,7 +46,7 @@ func TestHashGetAndDelete(t *testing.T) {
 }
 
 func TestHashRandom(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	h := m.hash("h")
 	all := map[string]string{}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -93,7 +94,7 @@ func fieldNames(r *rand.Rand) []string {
 // TestHashDeadlinesAgainstModel compares every call on a hash with the model, while time passes in jumps and nothing is reaped
 // but now and then.
 func TestHashDeadlinesAgainstModel(t *testing.T) {
-	r := newRand(t)
+	r := chance.Rand(t)
 	rounds := 60
 	if testing.Short() {
 		rounds = 15

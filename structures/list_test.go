@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -222,7 +223,7 @@ func TestListLimit(t *testing.T) {
 }
 
 func TestListAgainstModel(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	l := m.list("l")
 	var model []string

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -64,7 +65,7 @@ func TestSet(t *testing.T) {
 }
 
 func TestPop(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	got, err := m.set("none").Pop(3, rng.Uint64)
 	must(t, err)
@@ -100,7 +101,7 @@ func TestPop(t *testing.T) {
 }
 
 func TestRandomMembers(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	for i := range 100 {
 		_, err := m.set("s").Add([]string{strconv.Itoa(i)})
@@ -137,7 +138,7 @@ func TestRandomMembers(t *testing.T) {
 // Every member has the same chance in each way of drawing. The bounds are
 // beyond five standard deviations.
 func TestRandomIsFair(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	const size, rounds = 40, 4000
 	for i := range size {
@@ -192,7 +193,7 @@ func TestSetAlgebra(t *testing.T) {
 }
 
 func TestSetAlgebraAgainstModel(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	for range 60 {
 		m := newMemory()
 		var keys []string
@@ -262,7 +263,7 @@ func TestSetScan(t *testing.T) {
 }
 
 func TestSetAgainstModel(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	model := map[string]bool{}
 	for i := range 3000 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -378,7 +379,7 @@ func TestSortedSetScan(t *testing.T) {
 }
 
 func TestSortedSetAgainstModel(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	model := map[string]float64{}
 	for i := range 3000 {

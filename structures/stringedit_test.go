@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -104,7 +105,7 @@ func TestIncrFloat(t *testing.T) {
 // The length is that of the textbook's table, and the runs spell the text on
 // both sides.
 func TestLongestCommonSubsequence(t *testing.T) {
-	rng := newRand(t)
+	rng := chance.Rand(t)
 	m := newMemory()
 	for range 300 {
 		a, b := randomText(rng), randomText(rng)

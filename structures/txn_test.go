@@ -2,28 +2,13 @@ package structures_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 draws one")
-
-// newRand draws a seed, says which, and takes one back by -seed.
-func newRand(t *testing.T) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("random test: repeat with -seed=%d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
 
 // memory is a Txn over a real keydir with its records in a slice. A record
 // remembers its name, and Value proves it, as the log does.

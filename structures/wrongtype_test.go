@@ -1,7 +1,6 @@
 package structures_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stavedb/stave/structures"
@@ -99,9 +98,9 @@ func (m *memory) setCalls() []call {
 		func(k string) error { _, err := m.set(k).Has("m"); return err },
 		func(k string) error { _, err := m.set(k).Len(); return err },
 		func(k string) error { return m.set(k).Visit(nil, func([]byte) bool { return true }) },
-		func(k string) error { _, err := m.set(k).Pop(1, rand.Uint64); return err },
+		func(k string) error { _, err := m.set(k).Pop(1, noChance); return err },
 		func(k string) error {
-			return m.set(k).VisitRandom(1, rand.Uint64, nil, func([]byte) bool { return true })
+			return m.set(k).VisitRandom(1, noChance, nil, func([]byte) bool { return true })
 		},
 		func(k string) error {
 			_, err := m.set(k).Scan(0, structures.ScanOptions{}, func([]byte) {})
@@ -139,7 +138,7 @@ func (m *memory) zsetCalls() []call {
 			_, _, _, err := structures.PopFirstScored(m, []string{"none", k}, 1, true)
 			return err
 		},
-		func(k string) error { return m.zset(k).VisitRandom(1, rand.Uint64, nil, nil) },
+		func(k string) error { return m.zset(k).VisitRandom(1, noChance, nil, nil) },
 		func(k string) error {
 			_, _, err := m.zset(k).Page(nil, structures.RankRange{}, structures.Position{}, 1)
 			return err
@@ -177,3 +176,6 @@ func callsOf(m *memory, typ string) []call {
 		"string": m.stringCalls, "hash": m.hashCalls, "list": m.listCalls, "set": m.setCalls, "zset": m.zsetCalls,
 	}[typ]()
 }
+
+// noChance stands in where nothing is drawn.
+func noChance() uint64 { return 0 }

@@ -6,15 +6,13 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -22,18 +20,6 @@ import (
 type name struct {
 	ns  uint32
 	key string
-}
-
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("STAVE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("STAVE_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }
 
 func TestSetGetClear(t *testing.T) {
@@ -207,7 +193,7 @@ func TestAverage(t *testing.T) {
 
 // TestIndexAgainstModel does random operations on an index and on a map.
 func TestIndexAgainstModel(t *testing.T) {
-	rng := seeded(t)
+	rng := chance.Rand(t)
 	x := ttl.NewIndex()
 	model := map[name]int64{}
 	random := func() name {

@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 }
 
 // noEmbedded are packages of this module that no embedded package may depend on, however indirectly.
-var noEmbedded = []string{"server", "cli", "internal/resp", "internal/leak"}
+var noEmbedded = []string{"server", "cli", "internal/resp", "internal/leak", "internal/budget", "internal/chance"}
 
 // Limits on size, in lines.
 const (

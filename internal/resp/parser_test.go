@@ -3,27 +3,15 @@ package resp_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests (0: from the clock)")
-
-func newRand(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d (repeat with -seed %d)", seed, seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // drain returns every whole command and the error, if any, that ends the stream.
 func drain(p *resp.Parser) (commands [][]string, err error) {
@@ -257,7 +245,7 @@ func randomStream(r *rand.Rand) []byte {
 
 // TestParserAnySplit checks that how a stream is cut into reads changes nothing.
 func TestParserAnySplit(t *testing.T) {
-	r := newRand(t)
+	r := chance.Rand(t)
 	for range 300 {
 		stream := randomStream(r)
 		limits := resp.Limits{Inline: 1 << (4 + r.IntN(11))}

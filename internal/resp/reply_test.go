@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -206,7 +207,7 @@ func TestWriterDiscard(t *testing.T) {
 
 // TestWriterDiscardInPieces sends replies in pieces while others are added: nothing is lost or repeated.
 func TestWriterDiscardInPieces(t *testing.T) {
-	r := newRand(t)
+	r := chance.Rand(t)
 	var w resp.Writer
 	var want, got []byte
 	for i := range 2000 {
@@ -254,7 +255,7 @@ func TestAppendDouble(t *testing.T) {
 	if got := string(resp.AppendDouble(nil, math.NaN())); got != "nan" {
 		t.Errorf("NaN: %s", got)
 	}
-	r := newRand(t)
+	r := chance.Rand(t)
 	for range 10_000 {
 		f := math.Float64frombits(r.Uint64())
 		back, err := strconv.ParseFloat(string(resp.AppendDouble(nil, f)), 64)

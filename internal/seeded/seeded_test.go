@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stavedb/stave/internal/chance"
 )
 
 var (
@@ -84,7 +85,7 @@ func TestSeededBugs(t *testing.T) {
 	var tried, caught atomic.Int64
 	bugs := slices.DeleteFunc(allBugs(t), func(b *bug) bool { return !wanted.MatchString(b.name) })
 	t.Run("bug", func(t *testing.T) {
-		for i := rand.IntN(*stride); i < len(bugs); i += *stride {
+		for i := chance.Rand(t).IntN(*stride); i < len(bugs); i += *stride {
 			b := bugs[i]
 			tried.Add(1)
 			t.Run(b.name, func(t *testing.T) {

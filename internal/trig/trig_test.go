@@ -10,25 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/trig"
 )
 
-var (
-	seedFlag      = flag.Uint64("trig.seed", 0, "seed of the random arguments (0: from the clock)")
-	argumentsFlag = flag.Int("trig.arguments", 10_000, "random arguments that are compared with exact values; with the C library, a hundred times as many")
-)
-
-func newRand(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d (repeat with -trig.seed %d)", seed, seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
+var argumentsFlag = flag.Int("trig.arguments", 10_000, "random arguments that are compared with exact values; with the C library, a hundred times as many")
 
 // arguments are n random ones from -limit to limit, half of them near 0, a quarter near limit, and those that are hard:
 // powers of two, multiples of π/4 with their neighbours, and some whose values lie next to the middle between two float64.
@@ -62,7 +49,7 @@ func arguments(r *rand.Rand, n int, limit float64) []float64 {
 
 // TestNearestFloat compares with values of 250 bits.
 func TestNearestFloat(t *testing.T) {
-	r := newRand(t)
+	r := chance.Rand(t)
 	n := *argumentsFlag
 	if testing.Short() {
 		n /= 10
@@ -155,7 +142,7 @@ func TestNearC(t *testing.T) {
 	if err != nil || testing.Short() {
 		t.Skip("no C compiler, or no time")
 	}
-	r := newRand(t)
+	r := chance.Rand(t)
 	executable := filepath.Join(t.TempDir(), "sines")
 	compile := exec.Command(cc, "-O1", "-fno-builtin", "-x", "c", "-o", executable, "-", "-lm")
 	compile.Stdin = bytes.NewReader([]byte(program))

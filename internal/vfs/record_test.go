@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -106,11 +104,7 @@ func TestSyncCoversWhatCameBefore(t *testing.T) {
 
 // TestEventsRebuildTheFiles does random operations, some of which fail, and rebuilds from the log what they left.
 func TestEventsRebuildTheFiles(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("STAVE_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("STAVE_SEED=%d", seed)
+	seed := chance.Seed(t)
 	for round := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, round))
 		mem := vfs.NewMem()
