@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -129,10 +130,7 @@ func (m *systemModel) step(i int) {
 }
 
 func TestSystemRecords(t *testing.T) {
-	seed := *systemSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := chance.Draw(*systemSeed)
 	steps := *systemSteps
 	if testing.Short() {
 		steps /= 4
