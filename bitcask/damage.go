@@ -167,48 +167,59 @@ func (rp *replayer) mendFrame(fr *frames, at int64, err error) ([]entry, error) 
 // the number of bits.
 const mendLimit = 91607 / 8
 
-// mended takes the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
+// mended goes on behind the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it
+// verify.
 func (fr *frames) mended() ([]entry, bool) {
-	b, err := fr.window(frameHeaderSize)
-	if err != nil || len(b) < frameHeaderSize {
+	raw, h, ok := fr.mend()
+	if !ok {
 		return nil, false
 	}
+	if h.footer { // that a crash kept from being listed
+		fr.footer = true
+		fr.pos += int64(h.size)
+		return nil, true
+	}
+	entries, _, ok, err := fr.take(raw, &h)
+	return entries, ok && err == nil
+}
+
+// mend returns the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
+func (fr *frames) mend() (raw []byte, h frameHeader, ok bool) {
+	b, err := fr.window(frameHeaderSize)
+	if err != nil || len(b) < frameHeaderSize {
+		return nil, h, false
+	}
 	head := slices.Clone(b)
-	var h frameHeader
 	parse := func() (ok bool) {
 		h, ok = parseFrameHeader(head, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos)
 		return ok
 	}
 	whole := parse()
 	if !whole && !anyBit(head, parse) {
-		return nil, false
+		return nil, h, false
 	}
-	raw, err := fr.window(int64(h.size))
-	if err != nil || len(raw) < int(h.size) {
-		return nil, false
+	if raw, err = fr.window(int64(h.size)); err != nil || len(raw) < int(h.size) {
+		return nil, h, false
 	}
 	raw = slices.Clone(raw)
 	copy(raw, head)
-	if h.footer {
-		return nil, fr.mendFooter(raw, &h)
+	switch {
+	case h.footer:
+		ok = fr.mendFooter(raw, &h)
+	case whole:
+		ok = fr.mendRecord(raw, &h)
+	default:
+		_, ok, err = eachRecord(raw, &h, fr.sg.seal, uint32(fr.pos), nil)
+		ok = ok && err == nil
 	}
-	if whole && !fr.mendRecord(raw, &h) {
-		return nil, false
-	}
-	entries, _, ok, err := fr.take(raw, &h)
-	return entries, ok && err == nil
+	return raw, h, ok
 }
 
-// mendFooter ends the frames at a footer that a crash kept from being listed, and that verifies but for a bit.
+// mendFooter makes the body of a footer verify, if it takes one bit at most.
 func (fr *frames) mendFooter(raw []byte, h *frameHeader) bool {
 	body := raw[frameHeaderSize:]
 	verify := func() bool { return h.sum == fr.sg.seal.sum(uint32(fr.pos)+frameHeaderSize, body) }
-	if !verify() && !anyBit(body, verify) {
-		return false
-	}
-	fr.footer = true
-	fr.pos += int64(h.size)
-	return true
+	return verify() || anyBit(body, verify)
 }
 
 // mendRecord flips a bit of the first record of a frame that does not verify, so that the frame does.

@@ -13,12 +13,13 @@ type features uint16
 
 // The feature bits. Their numbers are part of the format.
 const (
+	featureBoot     features = 1 << 0 // edits "boot" may occur
 	featureSystem   features = 1 << 1 // records of kind 13 may occur
 	featureExtended features = 1 << 2 // records of kind 14 may occur
 	featureThrough  features = 1 << 3 // edits "inherited" may have a "through sequence"
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = featureSystem
+	knownFeatures = featureBoot | featureSystem
 )
 
 // check returns ErrVersion if there is a bit that this build does not know.

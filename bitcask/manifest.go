@@ -24,7 +24,7 @@ import (
 //
 // The crc of an edit covers length, type and body and is seeded with the store
 // id and the offset of the edit. A tail that does not verify is an edit that
-// was never relied upon, if no edit verifies after it; otherwise it is damage.
+// was never relied upon, if a crash can have cut it short: manifest.judge.
 const (
 	manifestName       = "MANIFEST"
 	manifestTemp       = "MANIFEST.new"
@@ -47,10 +47,17 @@ const (
 	editNextID    = 5 // id u32: ids below are taken (merge output about to be made)
 	editCollision = 6 // hash u64: two keys have it
 	editInherited = 7 // store id 16, below u32: of a copy: that store made the segments with an id below (backup.go)
+	editBoot      = 8 // boot id 16: a writer has the store open, in this life of the kernel; zeros: it has closed it, and perhaps what close says
 
 	// lastEdit is the highest type that this build knows. Those beyond it are of
 	// a newer version.
-	lastEdit = editInherited
+	lastEdit = editBoot
+)
+
+// Bodies of edits, in bytes.
+const (
+	closeSize = 4 + 8 + 8
+	bootSize  = len(vfs.BootID{})
 )
 
 // sealedInfo binds a manifest entry to the bytes of a sealed segment.
@@ -87,6 +94,8 @@ type manifest struct {
 	dir  string
 	file vfs.File
 	size int64
+	rest []byte     // after Open: what stands behind the edits that verify
+	here vfs.BootID // of the directory, when the manifest was read
 
 	store    [16]byte
 	seed     keydir.Seed
@@ -102,7 +111,21 @@ type manifest struct {
 
 	closedID  uint32 // active segment at the last clean close ...
 	closedLen uint64 // ... everything before this offset of it is on disk
+
+	booted bool       // there is an edit of type boot
+	boot   vfs.BootID // what the last one says
 }
+
+// closed reports whether the last writer has closed the store: everything that it wrote is on disk.
+func (m *manifest) closed() bool { return m.booted && m.boot == vfs.BootID{} }
+
+// sameBoot reports whether no power cut can lie between the last writer and now: all that was ever written to the store's
+// files is still there, short of a failed sync.
+func (m *manifest) sameBoot() bool { return m.booted && m.boot == m.here && m.here != vfs.BootID{} }
+
+// nothingLost reports whether all of the log is there. Besides a writer that was killed that is one that has closed the
+// store: the next one writes to the manifest first.
+func (m *manifest) nothingLost() bool { return m.closed() || m.sameBoot() }
 
 // inheritance says which store made the segments with an id below, if no other says so with a lower one.
 type inheritance struct {
@@ -136,7 +159,10 @@ func (m *manifest) editSum(offset int64, edit []byte) uint32 {
 
 // createManifest makes the manifest of a new store.
 func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*manifest, error) {
-	m := &manifest{fs: fs, dir: dir, store: store, seed: seed, sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1}
+	m := &manifest{
+		fs: fs, dir: dir, here: vfs.BootOf(fs, dir), store: store, seed: seed, features: featureBoot,
+		sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1,
+	}
 	if err := m.rewrite(); err != nil {
 		return nil, err
 	}
@@ -195,6 +221,9 @@ func (m *manifest) rewrite() error {
 	}
 	if m.closedID != 0 || m.maxSeq > highest {
 		b = m.appendEdit(b, 0, editClose, m.closeBody(m.closedID, m.closedLen, m.maxSeq))
+	}
+	if m.booted {
+		b = m.appendEdit(b, 0, editBoot, m.boot[:])
 	}
 	temp, name := filepath.Join(m.dir, manifestTemp), filepath.Join(m.dir, manifestName)
 	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -281,7 +310,12 @@ func (m *manifest) apply(typ byte, body []byte) error {
 		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))
 	case typ == editSwap && len(body) >= 8:
 		return m.applySwap(body)
-	case typ == editClose && len(body) == 20:
+	case typ == editBoot && len(body) == bootSize+closeSize:
+		m.booted, m.boot = true, vfs.BootID(body)
+		return m.apply(editClose, body[bootSize:])
+	case typ == editBoot && len(body) == bootSize:
+		m.booted, m.boot = true, vfs.BootID(body)
+	case typ == editClose && len(body) == closeSize:
 		m.closedID = binary.LittleEndian.Uint32(body)
 		m.closedLen = binary.LittleEndian.Uint64(body[4:])
 		m.maxSeq = max(m.maxSeq, binary.LittleEndian.Uint64(body[12:]))
@@ -340,117 +374,6 @@ func swapBody(out []uint32, in []sealedInfo) []byte {
 		b = si.append(b)
 	}
 	return b
-}
-
-// readManifest opens and replays the manifest. torn reports a tail that was
-// never relied upon; it is overwritten by the next edit. pass is asked about
-// damage that can be mended; nil: none is.
-func readManifest(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error) (m *manifest, torn bool, err error) {
-	f, err := fsys.Open(filepath.Join(dir, manifestName), mode)
-	if err != nil {
-		return nil, false, err
-	}
-	m = &manifest{fs: fsys, dir: dir, file: f, sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1}
-	torn, err = m.replay(pass)
-	if err == nil && torn && mode != vfs.ReadOnly {
-		err = f.Truncate(m.size)
-	}
-	if err == nil && mode != vfs.ReadOnly {
-		// Made durable, bytes and name, before anything relies on it: the last
-		// edit of a killed process may be in the page cache only, and Open
-		// removes the files that it says are gone.
-		if err = writeAgain(f, 0, m.size); err == nil {
-			err = f.Sync()
-		}
-		if err == nil {
-			err = fsys.SyncDir(dir)
-		}
-	}
-	if err != nil {
-		return nil, false, errors.Join(err, f.Close())
-	}
-	return m, torn, nil
-}
-
-func (m *manifest) replay(pass func(error) error) (torn bool, err error) {
-	size, err := m.file.Size()
-	if err != nil {
-		return false, err
-	}
-	const limit = 64 << 20
-	if size > limit {
-		return false, &CorruptError{manifestName, limit, "longer than any manifest"}
-	}
-	b := make([]byte, size)
-	if _, err := m.file.ReadAt(b, 0); err != nil {
-		return false, fmt.Errorf("reading manifest: %w", err)
-	}
-	if err := m.parseManifestHeader(b); err != nil && (pass == nil || !m.mendHeader(b) || pass(err) != nil) {
-		return false, err
-	}
-	pos := manifestHeaderSize
-	for pos < len(b) {
-		typ, body, ok := m.editAt(b, pos)
-		if !ok && pass != nil && m.mendEdit(b, pos) {
-			typ, body, _ = m.editAt(b, pos)
-			ok = pass(&CorruptError{manifestName, int64(pos), "edit checksum"}) == nil
-		}
-		if !ok {
-			break
-		}
-		if typ > lastEdit {
-			return false, unknownEdit(typ, pos)
-		}
-		if err := m.apply(typ, body); err != nil {
-			return false, &CorruptError{manifestName, int64(pos), err.Error()}
-		}
-		pos += editHeaderSize + len(body)
-	}
-	m.size = int64(pos)
-	if pos == len(b) {
-		return false, nil
-	}
-	for later := pos + 1; later < len(b); later++ {
-		if _, _, ok := m.editAt(b, later); ok {
-			return false, &CorruptError{manifestName, int64(pos), "edit checksum, with valid edits after it"}
-		}
-	}
-	return true, nil
-}
-
-func (m *manifest) parseManifestHeader(b []byte) error {
-	if len(b) < manifestHeaderSize || string(b[:8]) != manifestMagic {
-		return &CorruptError{manifestName, 0, "not a manifest"}
-	}
-	end := manifestHeaderSize - 4
-	if binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
-		return &CorruptError{manifestName, 0, "header checksum"}
-	}
-	if v := binary.LittleEndian.Uint16(b[8:]); v != manifestVersion {
-		return fmt.Errorf("%s: version %d: %w", manifestName, v, ErrVersion)
-	}
-	m.features = features(binary.LittleEndian.Uint16(b[10:]))
-	if err := m.features.check(); err != nil {
-		return err
-	}
-	copy(m.store[:], b[16:])
-	m.seed = keydir.Seed{binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])}
-	return nil
-}
-
-func (m *manifest) editAt(b []byte, pos int) (typ byte, body []byte, ok bool) {
-	if len(b)-pos < editHeaderSize {
-		return 0, nil, false
-	}
-	n := int64(binary.LittleEndian.Uint32(b[pos+4:]))
-	if int64(len(b)-pos) < editHeaderSize+n {
-		return 0, nil, false
-	}
-	edit := b[pos+4 : pos+editHeaderSize+int(n)]
-	if binary.LittleEndian.Uint32(b[pos:]) != m.editSum(int64(pos), edit) {
-		return 0, nil, false
-	}
-	return edit[4], edit[5:], true
 }
 
 func (m *manifest) close() error { return m.file.Close() }

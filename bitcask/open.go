@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,10 +28,11 @@ func (s *Store) openManifest() (err error) {
 			return err
 		}
 	}
-	var torn bool
-	s.man, torn, err = readManifest(s.opts.FS, s.dir, s.mode(), s.passing())
+	s.man, err = readManifest(s.opts.FS, s.dir, s.mode(), s.passing())
+	if err == nil {
+		s.recovery.TornManifest = len(s.man.rest) > 0
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		s.recovery.TornManifest = torn
 		return err
 	}
 	missing := err
@@ -72,8 +74,7 @@ func syncNames(fsys vfs.FS, dir string) error {
 }
 
 // openSegments opens the files the manifest names, after making sure that
-// they are all there, and clears away what an interrupted rotation or merge
-// left.
+// they are all there, and looks for what an interrupted rotation or merge left.
 func (s *Store) openSegments() error {
 	names, err := s.opts.FS.List(s.dir)
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *Store) openSegments() error {
 		s.tail = slices.Insert(s.tail, 0, sg)
 		sg.mapTo(s.mapFor(sg))
 	}
-	return s.clearAway(names)
+	return s.findLeftovers(names)
 }
 
 // mapLength is the length to map of a segment that will still grow.
@@ -136,17 +137,20 @@ func (s *Store) mapFor(sg *segment) int {
 	return max(s.mapLength(), int(sg.size.Load()))
 }
 
-// clearAway removes files with our names that the manifest does not know. All
-// that it does know are there. One that holds commits and was not written by a
-// merge is not a leftover: the manifest has lost an edit.
-func (s *Store) clearAway(names []string) error {
+// findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are there.
+// One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
+func (s *Store) findLeftovers(names []string) error {
 	for _, name := range names {
 		id, suffix, ours := parseName(name)
+		_, _, _, remains := parseRemainsName(name)
 		_, sealed := s.man.sealed[id]
 		switch {
 		case name == manifestName || name == lockName || name == TTLName || name == IndexFile:
 			continue
-		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new":
+		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
+		case remains:
+			s.recovery.Remains = append(s.recovery.Remains, name)
+			continue
 		case !ours:
 			s.recovery.Unknown = append(s.recovery.Unknown, name)
 			continue
@@ -157,15 +161,57 @@ func (s *Store) clearAway(names []string) error {
 				return err
 			}
 		}
-		if s.opts.ReadOnly {
-			continue
-		}
+		s.leftover = append(s.leftover, name)
+	}
+	return nil
+}
+
+// makeGood makes the files what they have been found to be, once the store is known to open: up to here nothing has been
+// changed. What is truncated is kept first. A crash at any step leaves what the next Open finds and judges in the same way:
+// the manifest says last that this one has begun.
+func (s *Store) makeGood() error {
+	if s.opts.ReadOnly {
+		s.foreseeTruncation()
+		return nil
+	}
+	if err := s.keepAllRemains(); err != nil {
+		return err
+	}
+	if err := s.man.makeGood(); err != nil {
+		return err
+	}
+	if err := s.clearAway(); err != nil {
+		return err
+	}
+	if err := s.removeStale(); err != nil {
+		return err
+	}
+	if err := s.cutTail(); err != nil {
+		return err
+	}
+	if err := s.man.need(featureBoot); err != nil {
+		return err
+	}
+	return s.man.log(editBoot, s.bootOf())
+}
+
+// bootOf is what the manifest is to say of this writer's life of the kernel. One that is unknown is like no other.
+func (s *Store) bootOf() []byte {
+	if s.man.here != (vfs.BootID{}) {
+		return s.man.here[:]
+	}
+	return []byte(crand.Text())[:len(s.man.here)]
+}
+
+// clearAway removes the leftovers.
+func (s *Store) clearAway() error {
+	for _, name := range s.leftover {
 		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil {
 			return err
 		}
 		s.recovery.Removed = append(s.recovery.Removed, name)
 	}
-	if len(s.recovery.Removed) == 0 {
+	if len(s.leftover) == 0 {
 		return nil
 	}
 	return s.opts.FS.SyncDir(s.dir)
@@ -209,7 +255,7 @@ func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
-	now, _, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, s.passing()) // mended as before
+	now, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, s.passing()) // mended as before
 	if err != nil {
 		return false
 	}

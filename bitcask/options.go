@@ -37,7 +37,8 @@ func (m SyncMode) String() string {
 type Options struct {
 	// Sync says when writes reach the disk. Default: SyncInterval.
 	Sync SyncMode
-	// SyncEvery is the time between syncs with SyncInterval. Default: 1 s.
+	// SyncEvery is the time between syncs with SyncInterval. In every mode a store that nobody has written to for so
+	// long is synced, and the manifest notes how far its log reaches. Default: 1 s.
 	SyncEvery time.Duration
 	// SegmentSize is the length in bytes from which a segment is sealed; a
 	// single larger commit gets a segment of its own. Default: 256 MiB.

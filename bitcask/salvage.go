@@ -71,6 +71,8 @@ type SalvageResult struct {
 	Lost       []Lost `json:"lost"`
 	Replaced   uint64 `json:"replaced"`    // damaged, but of no use any more: something newer is there
 	Torn       int64  `json:"torn_bytes"`  // behind the last commit: never acknowledged as durable
+	Remains    int    `json:"remains"`     // files of what openings have truncated, which were read ...
+	Returned   uint64 `json:"returned"`    // ... and the records that were copied from them
 	NoManifest bool   `json:"no_manifest"` // all segments found were taken: what a merge had left out may be back
 	Mended     int    `json:"mended"`      // collections whose count was wrong, or lists with holes
 }
@@ -81,7 +83,7 @@ type SalvageResult struct {
 // what is lost is no error. o is for the new store; of it FS, SegmentSize,
 // NoHints and Logger count.
 func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, error) {
-	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment]*salvageSource{}, named: losses{}}
+	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment]*salvageSource{}, named: losses{}, unlisted: map[uint32]bool{}}
 	v.result.Lost = []Lost{}
 	v.base = v.opts.FS
 	held, err := vfs.Hold(v.base, dir)
@@ -106,12 +108,16 @@ type salvager struct {
 	base    vfs.FS    // as it was given
 	store   [16]byte  // without a manifest, of the segments looked at last
 	man     *manifest // nil: none that can be read
+	names   []string  // in dir
 	sources map[*segment]*salvageSource
-	result  SalvageResult
-	named   losses
-	unnamed []*Lost
-	bounded int    // so many of unnamed have a Before
-	last    uint64 // sequence of the record copied last
+	cuts    []cut // by next sequence, and in the order in which they were made
+
+	unlisted map[uint32]bool // segments that the manifest has lost
+	result   SalvageResult
+	named    losses
+	unnamed  []*Lost
+	bounded  int    // so many of unnamed have a Before
+	last     uint64 // sequence of the record copied last
 }
 
 func (v *salvager) run(out string) error {
@@ -127,10 +133,13 @@ func (v *salvager) run(out string) error {
 	if err := v.judgeTail(); err != nil {
 		return err
 	}
+	if err := v.openRemains(); err != nil {
+		return err
+	}
 	var list []*source
 	for _, src := range v.sources {
 		if !src.dropped {
-			list = append(list, &source{sg: src.sg, next: src.next})
+			list = append(list, &source{sg: src.sg, next: v.inTime(src)})
 		}
 	}
 	return v.write(list, out)
@@ -161,23 +170,36 @@ func (v *salvager) write(list []*source, out string) (err error) {
 
 // list finds the segments: those that the manifest names, or all there are.
 func (v *salvager) list() (ids []uint32, err error) {
-	m, _, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly, nil)
-	if err == nil {
-		v.man = m
-		return m.listed(), m.close()
+	if v.names, err = v.opts.FS.List(v.dir); err != nil {
+		return nil, err
 	}
+	// An edit that is one bit away from verifying is what it was.
+	m, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
 	if errors.Is(err, ErrVersion) {
 		return nil, err
 	}
-	v.result.NoManifest = true
-	names, err := v.opts.FS.List(v.dir)
-	if err != nil {
-		return nil, err
+	var listed []uint32
+	if err == nil {
+		v.man, listed = m, m.listed()
+		if err := m.close(); err != nil {
+			return nil, err
+		}
 	}
-	for _, name := range names {
+	v.result.NoManifest = v.man == nil
+	for _, name := range v.names {
 		id, suffix, ok := parseName(name)
-		if !ok || suffix != dataSuffix {
+		if !ok || suffix != dataSuffix || slices.Contains(listed, id) {
 			continue
+		}
+		if v.man != nil {
+			lost, err := v.holdsCommits(id)
+			if err != nil {
+				return nil, err
+			}
+			if !lost {
+				continue
+			}
+			v.unlisted[id], v.result.NoManifest = true, true
 		}
 		ids = append(ids, id)
 		if v.store == [16]byte{} {
@@ -186,10 +208,29 @@ func (v *salvager) list() (ids []uint32, err error) {
 			}
 		}
 	}
-	if v.store == [16]byte{} {
+	if v.man == nil && v.store == [16]byte{} {
 		return nil, fmt.Errorf("a segment with a header: %w", ErrNotFound)
 	}
+	ids = append(ids, listed...)
+	slices.Sort(ids)
 	return ids, nil
+}
+
+// holdsCommits reports whether a segment that the manifest does not list is more than what an interrupted rotation or merge
+// left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if something that is
+// listed is missing.
+func (v *salvager) holdsCommits(id uint32) (bool, error) {
+	sg, err := openSegment(v.opts.FS, v.dir, v.man.storeOf(id), id, vfs.ReadOnly)
+	if err != nil {
+		if damaged(err) || errors.Is(err, ErrForeign) {
+			err = nil
+		}
+		return false, err
+	}
+	missing := slices.ContainsFunc(v.man.listed(), func(id uint32) bool { return !slices.Contains(v.names, dataName(id)) })
+	_, frame := newFrames(sg).next()
+	held := frame == nil && (missing || !sg.merged && (len(v.man.rest) > 0 || id >= v.man.nextID))
+	return held, errors.Join(ignoreEnd(frame), sg.close())
 }
 
 // listed is the ids of all segments of the store, in order.
@@ -261,7 +302,8 @@ func (v *salvager) open(id uint32) error {
 		return errors.Join(err, f.Close())
 	}
 	sg := newSegment(store, id, f)
-	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: v.man != nil}
+	listed := v.man != nil && !v.unlisted[id]
+	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: listed}
 	v.sources[sg] = src
 	v.result.Segments++
 	size, err := f.Size()
@@ -270,8 +312,8 @@ func (v *salvager) open(id uint32) error {
 	}
 	sg.size.Store(size)
 	src.fr.end = size
-	if v.man == nil {
-		// Without a manifest the footer alone says whether, and how, it was sealed.
+	if !listed {
+		// Without the manifest the footer alone says whether, and how, it was sealed.
 		if err := sg.readFooter(); err != nil && !damaged(err) {
 			return err
 		}
@@ -308,11 +350,12 @@ func (v *salvager) judgeTail() error {
 		}
 	}
 	for i, src := range slices.Backward(tail) {
-		synced, err := newFrames(src.sg).lastSynced()
+		fr := newFrames(src.sg)
+		synced, err := fr.lastSynced()
 		if err != nil {
 			return err
 		}
-		if max(synced, src.closed) > segmentHeaderSize {
+		if max(synced, src.closed) > segmentHeaderSize || v.man.nothingLost() && fr.records > 0 {
 			for _, earlier := range tail[:i] {
 				earlier.active = false
 			}
@@ -365,6 +408,9 @@ func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *entry) error {
 		return nil
 	}
 	v.last = e.seq
+	if src.remains {
+		v.result.Returned++
+	}
 	v.result.Replaced += v.named.replace(&e.Identity)
 	v.result.Records++
 	return w.add(records, e)

@@ -12,11 +12,13 @@ import (
 type salvageSource struct {
 	v       *salvager
 	sg      *segment
-	active  bool    // not sealed: a bad end, past closed, may be a torn tail
-	dropped bool    // behind a torn tail
-	closed  int64   // everything before this is known to have been on disk
-	hint    *hints  // nil: walk the frames
-	fr      *frames // also reads records for the hint
+	active  bool          // not sealed: a bad end, past closed, may be a torn tail
+	dropped bool          // behind a torn tail
+	remains bool          // of what an opening has truncated ...
+	cut     remainsHeader // ... as it says itself
+	closed  int64         // everything before this is known to have been on disk
+	hint    *hints        // nil: walk the frames
+	fr      *frames       // also reads records for the hint
 	records []record
 }
 
@@ -142,16 +144,25 @@ func (src *salvageSource) walk() ([]entry, error) {
 }
 
 // torn reports whether the bad place is a torn tail, as at Open: nothing says
-// that its bytes were ever on disk. It is left out, for it is half a commit.
+// that its bytes were ever on disk, and a crash can have left it. It is left
+// out, for it is half a commit. Remains end so, too.
 func (src *salvageSource) torn() (bool, error) {
 	fr := src.fr
 	at := fr.pos
 	if !src.active || at < src.closed {
 		return false, nil
 	}
-	synced, err := fr.resync(at + 1)
-	fr.pos = at
-	if err != nil || synced > at {
+	why, err := "", error(nil)
+	if src.remains {
+		var valid bool
+		if _, valid, err = fr.resync(at + 1); valid {
+			why = "before commits"
+		}
+		fr.pos = at
+	} else {
+		why, err = fr.notTorn(src.v.man.nothingLost())
+	}
+	if err != nil || why != "" {
 		return false, ignoreBad(err)
 	}
 	src.v.result.Torn += fr.end - at

@@ -177,17 +177,17 @@ func (fr *frames) window(n int64) ([]byte, error) {
 	return fr.buf[:n], nil
 }
 
-// resync looks for valid frames behind a bad place. It returns the highest
-// "synced through" that any of them states; 0 if there is none.
-func (fr *frames) resync(from int64) (synced int64, err error) {
+// resync looks for valid frames behind a bad place: whether there are any, and the highest "synced through" that one of
+// them states.
+func (fr *frames) resync(from int64) (synced int64, valid bool, err error) {
 	for fr.pos = from; fr.end-fr.pos >= frameHeaderSize; fr.pos++ {
 		b, err := fr.window(frameHeaderSize)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if h, ok := parseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
-			synced = max(synced, int64(h.synced))
+			synced, valid = max(synced, int64(h.synced)), true
 		}
 	}
-	return synced, nil
+	return synced, valid, nil
 }

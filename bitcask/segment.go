@@ -294,18 +294,12 @@ func (sg *segment) appendFooter(ft footer) error {
 // the bytes clean that it could not write, and no later sync writes them, but they
 // are still there to be read.
 func writeAgain(f vfs.File, from, end int64) error {
-	const piece = 1 << 20
-	buf := make([]byte, max(min(piece, end-from), 0))
-	for from < end {
-		b := buf[:min(int64(len(buf)), end-from)]
-		_, err := f.ReadAt(b, from)
-		if err == nil {
-			_, err = f.WriteAt(b, from)
-		}
-		if err != nil {
-			return fmt.Errorf("writing again what may not be on disk, at %d: %w", from, err)
-		}
-		from += int64(len(b))
+	err := eachPiece(f, from, end-from, func(b []byte, at int64) error {
+		_, err := f.WriteAt(b, at)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing again what may not be on disk: %w", err)
 	}
 	return nil
 }

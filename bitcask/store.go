@@ -51,6 +51,7 @@ type Store struct {
 
 	recovery Recovery
 	present  map[string]bool // names in the directory, during Open
+	leftover []string        // those that an interrupted rotation or merge left
 	tail     []*segment      // the unsealed segments in log order, during Open
 	replayed func(DeadlineEvent)
 	hintless []uint32 // sealed segments that need a hint
@@ -63,8 +64,10 @@ type Store struct {
 
 // Recovery says what Open found and did.
 type Recovery struct {
-	TornBytes    int64          // cut off the end of the active segment: never acknowledged as durable
+	TornBytes    int64          // truncated, or to be truncated, at the end of the log: no part of a commit known to have been on disk
 	TornManifest bool           // the manifest ended in an edit nothing relied on
+	Truncated    []Remains      // what was not all zeros of the two; a store open for reading has truncated nothing
+	Remains      []string       // files in which an opening before this one has kept such
 	Removed      []string       // files that an interrupted rotation or merge left
 	Stale        []string       // INDEX or hints that did not fit the log; removed
 	Unknown      []string       // files that are not ours; untouched
@@ -121,14 +124,11 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	if len(s.recovery.Damage) > 0 && s.outdated() {
 		return nil, errOutdated // what is missing may only have been merged
 	}
-	if err := s.removeStale(); err != nil {
-		return nil, err
-	}
-	if err := s.cutTail(); err != nil {
-		return nil, err
-	}
 	s.log.nextSeq = max(s.log.nextSeq, s.man.maxSeq+1)
 	s.log.writeSeq = s.log.nextSeq
+	if err := s.makeGood(); err != nil {
+		return nil, err
+	}
 	s.present = nil
 	if s.opts.ReadOnly {
 		s.showActive()
@@ -159,9 +159,8 @@ func (s *Store) mode() vfs.Mode {
 func (s *Store) startWork() {
 	s.work.Go(s.log.rotateLoop)
 	s.work.Go(s.watchDirectory)
-	if s.opts.Sync == SyncInterval {
-		s.work.Go(func() { s.every(s.opts.SyncEvery, s.syncLog) })
-	}
+	idle := idleMark{l: &s.log}
+	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && idle.tick() }) })
 	if !s.opts.NoIndex {
 		s.work.Go(func() { s.every(indexEvery, s.indexIfDue) })
 	}
@@ -196,6 +195,9 @@ func (s *Store) every(d time.Duration, fn func() bool) {
 // syncLog is the sync of SyncInterval. A failure is kept: every later write
 // returns it.
 func (s *Store) syncLog() (more bool) {
+	if s.opts.Sync != SyncInterval {
+		return true
+	}
 	err := s.log.sync()
 	if err != nil {
 		s.opts.Logger.Error("background sync", "err", err)
@@ -290,7 +292,7 @@ func (s *Store) Close() error {
 }
 
 // closeLog syncs and notes in the manifest how far the active segment reaches,
-// so that damage to it can be told from a torn tail.
+// so that damage to it can be told from a torn tail, and that nobody writes.
 func (s *Store) closeLog() error {
 	l := &s.log
 	if err := l.sync(); err != nil {
@@ -304,13 +306,13 @@ func (s *Store) closeLog() error {
 	if l.failed != nil {
 		return l.failed
 	}
-	end := l.active.size.Load()
-	if end == l.closeLen || end == segmentHeaderSize {
-		return nil
+	body := make([]byte, bootSize) // one edit: of two in one write a power cut could leave the second
+	if end := l.active.size.Load(); end != l.closeLen && end != segmentHeaderSize {
+		body = append(body, l.markLocked(end)...)
 	}
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	return s.man.log(editClose, s.man.closeBody(l.active.id, uint64(end), l.writeSeq-1))
+	return s.man.log(editBoot, body)
 }
 
 // release closes files and lets go of the lock.

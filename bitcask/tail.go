@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/stavedb/stave/internal/vfs"
 )
 
 // The end of the log at Open: the unsealed segments, of which at most two hold
@@ -15,8 +17,8 @@ import (
 // damage, which is an error.
 //
 // A bad frame is a torn tail only if nothing says that its bytes were ever on
-// disk: not the manifest of the last clean close, no later valid frame, and no
-// later segment.
+// disk (not the manifest of the last close or pause, no later valid frame, no
+// later segment), and if a crash can have left it as it is: notTorn.
 func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	sg, end := fr.sg, fr.pos
 	at, reason := end, "file ends"
@@ -41,49 +43,78 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	if fr.records > 0 {
 		sg.foot = footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}
 	}
-	if bad != nil {
-		synced, err := fr.resync(end + 1)
-		if err != nil {
-			return err
-		}
-		if synced > end {
-			return &CorruptError{sg.name, at, reason + ", before data written once this was on disk"}
-		}
+	whole, err := s.judgeNext(sg, at, reason)
+	if err != nil || whole || bad == nil {
+		return err // what stands behind a segment that is all there is a torn footer
 	}
-	return s.judgeNext(sg, at, reason)
+	why, err := fr.notTorn(s.man.nothingLost())
+	if why != "" {
+		err = &CorruptError{sg.name, at, reason + ", " + why}
+	}
+	return err
 }
 
-// judgeNext looks at the segments behind sg. They go on where sg ends, or sg
+// judgeNext looks at the segments behind sg. They go on where sg ends, so that it is whole, or sg
 // is not all there: then nothing of theirs was ever synced, or sg was.
-func (s *Store) judgeNext(sg *segment, at int64, reason string) error {
+func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err error) {
 	later := s.tail[slices.Index(s.tail, sg)+1:]
 	if len(later) == 0 {
-		return nil
+		return false, nil
 	}
 	next := later[0]
 	_, h, _, err := newFrames(next).nextFrame()
 	if bad := (*badFrame)(nil); err == io.EOF || errors.As(err, &bad) {
-		return nil // nothing that could be judged before next is read itself
+		return false, nil // nothing that could be judged before next is read itself
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if sg.foot.records > 0 && h.seq == sg.foot.maxSeq+1 {
-		return nil
+		return true, nil
 	}
 	for _, next := range later {
 		synced, err := s.syncedIn(next)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if synced > segmentHeaderSize || sg.footed {
-			return &CorruptError{sg.name, at, reason + ", before " + next.name + ", which was written once this was on disk"}
+			return false, &CorruptError{sg.name, at, reason + ", before " + next.name + ", which was written once this was on disk"}
 		}
+	}
+	if s.man.nothingLost() {
+		return false, &CorruptError{sg.name, at, reason + ", before " + next.name + ", which was written after it"}
 	}
 	for _, next := range later {
 		next.dropped, next.end, next.foot = true, segmentHeaderSize, footer{}
 	}
-	return nil
+	return false, nil
+}
+
+// notTorn says why what stands at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; it
+// says nothing if it can. kept says that no byte of what was written can be missing: the process was killed, but the
+// machine went on. Then a write is there up to some byte, and nothing after it.
+func (fr *frames) notTorn(kept bool) (why string, err error) {
+	end := fr.pos
+	defer func() { fr.pos = end }()
+	synced, valid, err := fr.resync(end + 1)
+	switch {
+	case err != nil:
+		return "", err
+	case synced > end:
+		return "before data written once this was on disk", nil
+	case kept && valid:
+		return "before commits that were written after it", nil
+	}
+	fr.pos = end
+	raw, h, ok := fr.mend()
+	if !ok || h.footer {
+		return "", nil // no record is in a footer
+	}
+	is, err := fr.window(int64(h.size))
+	if err != nil || !kept && lostSector(is, raw, end) {
+		return "", err
+	}
+	return "for one flipped bit", nil
 }
 
 // syncedIn is the highest offset of a segment that is known to have been on
@@ -105,7 +136,7 @@ func (fr *frames) lastSynced() (int64, error) {
 		case err == io.EOF:
 			return fr.synced, nil
 		case errors.As(err, &bad):
-			later, err := fr.resync(fr.pos + 1)
+			later, _, err := fr.resync(fr.pos + 1)
 			return max(fr.synced, later), err
 		case err != nil:
 			return 0, err
@@ -113,7 +144,86 @@ func (fr *frames) lastSynced() (int64, error) {
 	}
 }
 
-// cutTail cuts off torn tails, durably, before anything can be appended behind
+// remains lists what is to be truncated of the log, and of the manifest.
+func (s *Store) remains() (list []tornEnd) {
+	for _, sg := range s.tail {
+		if n := sg.size.Load() - sg.end; n > 0 {
+			list = append(list, tornEnd{sg.name, sg.file, remainsHeader{sg.id, sg.store, sg.end, s.log.nextSeq, n}})
+		}
+	}
+	if n := len(s.man.rest); n > 0 {
+		list = append(list, tornEnd{manifestName, s.man.file, remainsHeader{0, s.man.store, s.man.size, s.log.nextSeq, int64(n)}})
+	}
+	return list
+}
+
+// tornEnd is the end of a file that is about to be truncated.
+type tornEnd struct {
+	name string
+	file vfs.File
+	h    remainsHeader
+}
+
+// keepAllRemains keeps what is about to be truncated, durably. Where the disk is too full for that, an unfinished write with
+// nothing readable in it is given up; anything else is not.
+func (s *Store) keepAllRemains() error {
+	kept := false
+	for _, torn := range s.remains() {
+		name, err := s.keepRemains(torn.file, torn.h)
+		if err != nil && passing(err) && torn.h.id != 0 {
+			readable, rerr := s.readable(torn.h.id)
+			if err = errors.Join(err, rerr); !readable && rerr == nil {
+				s.opts.Logger.Warn("no room to keep an unfinished write", "file", torn.name, "offset", torn.h.offset, "bytes", torn.h.length, "err", err)
+				err = nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: keeping %d bytes from %d on, which are to be truncated: %w", torn.name, torn.h.length, torn.h.offset, err)
+		}
+		kept = kept || name != ""
+		s.noteTruncated(torn, name)
+	}
+	if !kept {
+		return nil
+	}
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// readable reports whether anything behind the end of an unsealed segment verifies.
+func (s *Store) readable(id uint32) (bool, error) {
+	for _, sg := range s.tail {
+		if sg.id == id {
+			_, valid, err := newFrames(sg).resync(sg.end)
+			return valid, ignoreBad(err)
+		}
+	}
+	return false, nil
+}
+
+// foreseeTruncation notes, in a store that is open for reading, what a writer would truncate.
+func (s *Store) foreseeTruncation() {
+	for _, torn := range s.remains() {
+		if zeros, err := allZeros(torn.file, torn.h.offset, torn.h.length); err != nil || !zeros {
+			s.noteTruncated(torn, "")
+		}
+	}
+	for _, sg := range s.tail {
+		s.recovery.TornBytes += sg.size.Load() - sg.end
+		sg.size.Store(sg.end)
+	}
+}
+
+func (s *Store) noteTruncated(torn tornEnd, kept string) {
+	r := Remains{torn.name, torn.h.offset, torn.h.length, kept}
+	if kept != "" || s.opts.ReadOnly {
+		s.recovery.Truncated = append(s.recovery.Truncated, r)
+	}
+	if !s.opts.ReadOnly {
+		s.opts.Logger.Warn("torn tail truncated", "file", r.File, "offset", r.Offset, "bytes", r.Bytes, "kept", r.Kept)
+	}
+}
+
+// cutTail truncates torn tails, durably, before anything can be appended behind
 // them or read from them. The newest goes first: what is dropped from it must
 // be gone before an older segment grows to where it went on.
 func (s *Store) cutTail() error {
@@ -121,13 +231,12 @@ func (s *Store) cutTail() error {
 		size, end := sg.size.Load(), sg.end
 		s.recovery.TornBytes += size - end
 		sg.size.Store(end)
-		if s.opts.ReadOnly || size == segmentHeaderSize {
+		if size == segmentHeaderSize {
 			continue
 		}
 		if end < size {
-			s.opts.Logger.Warn("torn tail cut off", "file", sg.name, "offset", end, "bytes", size-end)
 			if err := sg.file.Truncate(end); err != nil {
-				return fmt.Errorf("%s: cutting off torn tail: %w", sg.name, err)
+				return fmt.Errorf("%s: truncating a torn tail: %w", sg.name, err)
 			}
 		}
 		// What recovery serves must not be lost by a power cut after it: a killed

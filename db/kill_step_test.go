@@ -432,6 +432,7 @@ func (k *killed) leftovers(mem *vfs.Mem) {
 		switch {
 		case name == "MANIFEST", name == "LOCK", name == bitcask.TTLName, name == bitcask.IndexFile, strings.HasSuffix(name, ".data"):
 		case strings.HasSuffix(name, ".hint") && slices.Contains(names, data):
+		case strings.Contains(name, ".torn-"): // what was truncated is kept
 		default:
 			k.t.Errorf("%s: %s lies around", k.what, name)
 		}
