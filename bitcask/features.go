@@ -36,13 +36,16 @@ func (m *manifest) need(f features) error {
 	if m.features&f == f {
 		return nil
 	}
+	if m.failed != nil {
+		return m.failed
+	}
 	before := m.features
 	m.features |= f
 	err := m.rewrite()
 	if isUndone(err) {
 		m.features = before
 	}
-	return err
+	return m.fail(err)
 }
 
 // unknownEdit is the error for an edit that verifies and whose type this build

@@ -97,6 +97,8 @@ type manifest struct {
 	rest []byte     // after Open: what stands behind the edits that verify
 	here vfs.BootID // of the directory, when the manifest was read
 
+	failed error // why no more edits are written
+
 	store    [16]byte
 	seed     keydir.Seed
 	features features // of the format that the store uses: features.go
@@ -261,6 +263,20 @@ func (m *manifest) rewrite() error {
 // log appends one edit and makes it durable, then applies it to the state. A
 // crash during the sync leaves the old state or the new one.
 func (m *manifest) log(typ byte, body []byte) error {
+	if m.failed != nil {
+		return m.failed
+	}
+	err := m.append(typ, body)
+	if err == nil && m.full() {
+		if err = m.rewrite(); isUndone(err) {
+			return nil // the old one says it all; the next edit has it tried again
+		}
+	}
+	return m.fail(err)
+}
+
+// append writes one edit behind the others, and syncs it.
+func (m *manifest) append(typ byte, body []byte) error {
 	b := m.appendEdit(nil, m.size, typ, body)
 	if _, err := m.file.WriteAt(b, m.size); err != nil {
 		return cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err))
@@ -269,13 +285,16 @@ func (m *manifest) log(typ byte, body []byte) error {
 		return fmt.Errorf("syncing manifest: %w", err)
 	}
 	m.size += int64(len(b))
-	if err := m.apply(typ, body); err != nil || !m.full() {
-		return err
+	return m.apply(typ, body)
+}
+
+// fail keeps an error after which nobody knows what the file holds: there may be an edit at its end, which another one, at the
+// same place, would overwrite in part. Then no more are written.
+func (m *manifest) fail(err error) error {
+	if err != nil && !isUndone(err) {
+		m.failed = err
 	}
-	if err := m.rewrite(); !isUndone(err) {
-		return err
-	}
-	return nil // the old one says it all; the next edit has it tried again
+	return err
 }
 
 // full reports whether the manifest is to be written anew: once it is long, and

@@ -93,3 +93,31 @@ func TestFeatureBits(t *testing.T) {
 		t.Errorf("the first edit is %d, %v, %v", typ, body, ok)
 	}
 }
+
+// After a failed sync of the manifest there is an edit behind its end that may or may not be on disk. No other one takes its
+// place: the rest of the longer one would stand behind it.
+func TestNoEditAfterAFailedSync(t *testing.T) {
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("d"))
+	fault := vfs.NewFault(mem)
+	m, err := createManifest(fault, "d", [16]byte{1}, keydir.Seed{2, 3})
+	must(t, err)
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO})
+	long := swapBody([]uint32{7, 8, 9}, nil)
+	for _, next := range []func() error{
+		func() error { return m.log(editSwap, long) },
+		func() error { return m.log(editNextID, []byte{7, 0, 0, 0}) },
+		func() error { return m.need(featureExtended) },
+	} {
+		if err := next(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("after a failed sync: %v", err)
+		}
+	}
+	must(t, m.close())
+	again, err := readManifest(mem, "d", vfs.ReadOnly, nil)
+	must(t, err)
+	if len(again.rest) > 0 || again.nextID != 1 {
+		t.Errorf("%d bytes behind the edits, next id %d", len(again.rest), again.nextID)
+	}
+	must(t, again.close())
+}
