@@ -162,7 +162,7 @@ func TestSystemFeature(t *testing.T) {
 	}
 	checked := false
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Do: func(vfs.Event) {
-		m, _, err := readManifest(mem, "d", vfs.ReadOnly, nil)
+		m, err := readManifest(mem, "d", vfs.ReadOnly, nil)
 		must(t, err)
 		checked = m.features == featureSystem
 		must(t, m.close())
