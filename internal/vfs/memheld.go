@@ -11,6 +11,8 @@ type memDir struct {
 	name string // It was held by.
 	path string // Where it is now.
 	gone bool   // It has been removed.
+
+	closed bool
 }
 
 // atLocked is where a name leads in this view.
@@ -23,6 +25,8 @@ func (v memFS) atLocked(op, name string) (string, error) {
 	switch {
 	case !within:
 		return name, nil
+	case v.dir.closed:
+		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrClosed}
 	case deep(rest):
 		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	case v.dir.gone:
@@ -119,6 +123,7 @@ func (v memHeld) linkTo(oldname string, to FS, newname string) error {
 func (v memHeld) release() error {
 	v.mem.mu.Lock()
 	defer v.mem.mu.Unlock()
+	v.dir.closed = true
 	delete(v.mem.held, v.dir)
 	return nil
 }

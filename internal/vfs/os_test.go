@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,21 +84,24 @@ func TestSpecialFilesAreRefusedWithoutHanging(t *testing.T) {
 	must(t, os.Symlink(filepath.Join(dir, "none"), dangling))
 	must(t, unix.Mkfifo(pipe, 0o600))
 
+	inside := filepath.Join(dir, "inside") // a link that os.Root would follow
+	must(t, os.Symlink("target", inside))
+	held, err := vfs.Hold(vfs.OS(), dir)
+	must(t, err)
+	defer held.Close()
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for _, name := range []string{link, dangling, pipe, "/dev/null", dir} {
-			for _, mode := range []vfs.Mode{vfs.ReadOnly, vfs.ReadWrite, vfs.Create} {
-				if f, err := vfs.OS().Open(name, mode); err == nil {
-					t.Errorf("%s opens in mode %d", name, mode)
-					f.Close()
-				} else if mode == vfs.ReadOnly {
-					wantErr(t, err, vfs.ErrNotRegular)
-				}
+		for _, fsys := range []vfs.FS{vfs.OS(), held} {
+			for _, name := range []string{link, dangling, inside, pipe, "/dev/null", dir} {
+				refuses(t, fsys, name)
 			}
-			if lock, err := vfs.OS().Lock(name); err == nil {
-				t.Errorf("%s was locked", name)
-				lock.Close()
+		}
+		for _, name := range []string{pipe, target} {
+			if held, err := vfs.Hold(vfs.OS(), name); err == nil {
+				t.Errorf("%s is held as a directory", name)
+				held.Close()
 			}
 		}
 	}()
@@ -111,6 +116,54 @@ func TestSpecialFilesAreRefusedWithoutHanging(t *testing.T) {
 	if got, _ := os.ReadFile(target); string(got) != "secret" {
 		t.Errorf("the target of a link became %q", got)
 	}
+}
+
+// refuses fails unless a name can neither be opened nor locked.
+func refuses(t *testing.T, fsys vfs.FS, name string) {
+	for _, mode := range []vfs.Mode{vfs.ReadOnly, vfs.ReadWrite, vfs.Create} {
+		if f, err := fsys.Open(name, mode); err == nil {
+			t.Errorf("%s opens in mode %d", name, mode)
+			f.Close()
+		} else if mode == vfs.ReadOnly {
+			wantErr(t, err, vfs.ErrNotRegular)
+		}
+	}
+	if lock, err := fsys.Lock(name); err == nil {
+		t.Errorf("%s was locked", name)
+		lock.Close()
+	}
+}
+
+// Whoever has the lock may remove its file: those who have opened that by then must not take it for the lock.
+func TestLockIsOfTheFileThatHasTheName(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "LOCK")
+	var holders atomic.Int32
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			for range 500 {
+				lock, err := vfs.OS().Lock(name)
+				if errors.Is(err, vfs.ErrLocked) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if holders.Add(1) > 1 {
+					t.Error("two have the lock")
+				}
+				holders.Add(-1)
+				if err := os.Remove(name); err != nil {
+					t.Error(err)
+				}
+				if err := lock.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	work.Wait()
 }
 
 func TestPermissions(t *testing.T) {

@@ -174,8 +174,8 @@ func control(f *os.File, fn func(fd int) error) error {
 		return err
 	}
 	var ferr error
-	if err := conn.Control(func(fd uintptr) { ferr = fn(int(fd)) }); err != nil {
-		return err
+	if conn.Control(func(fd uintptr) { ferr = fn(int(fd)) }) != nil {
+		return fs.ErrClosed // It fails for nothing else, and has an error of its own for that.
 	}
 	return ferr
 }
