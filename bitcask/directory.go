@@ -24,14 +24,6 @@ import (
 //
 // Then the store refuses writes, and serves reads.
 
-// Errors about the directory of an open store. Writes then fail with ErrFailed as well.
-var (
-	// ErrDirectoryGone means that the directory, or a file in use, has been removed or replaced: what is written would be lost.
-	ErrDirectoryGone = errors.New("the directory, or a file in use, has been removed or replaced")
-	// ErrLockLost means that another process may have the store, for the file LOCK has been removed or replaced.
-	ErrLockLost = errors.New("the file LOCK has been removed or replaced: another process may have the store")
-)
-
 // directoryEvery is how often the goroutine looks, whether or not anything was reported.
 const directoryEvery = 500 * time.Millisecond
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
 
@@ -55,7 +56,12 @@ func putNumbered(t *testing.T, s *db.Store, prefix string, from, count int) {
 // wantNumbered fails unless the store is sound and has these keys and no others.
 func wantNumbered(t *testing.T, dir, prefix string, count int) {
 	t.Helper()
-	s, err := db.Open(dir, &db.Options{ReadOnly: true})
+	wantNumberedIn(t, vfs.OS(), dir, prefix, count)
+}
+
+func wantNumberedIn(t *testing.T, fsys vfs.FS, dir, prefix string, count int) {
+	t.Helper()
+	s, err := db.Open(dir, &db.Options{ReadOnly: true, FS: fsys})
 	must(t, err)
 	defer s.Close()
 	for i := range count {
