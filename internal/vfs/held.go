@@ -45,19 +45,29 @@ type users struct {
 	n  int
 }
 
+// add reports whether anyone has the handle, and if so counts one more who has.
+func (u *users) add(one bool) (open bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n > 0 && one {
+		u.n++
+	}
+	return u.n > 0
+}
+
 // Hold takes a handle of a directory, which must exist. If fsys is a [Held] of the same name, both share the handle: it goes with the
-// last Close.
+// last Close. One that is closed stands for its Base.
 func Hold(fsys FS, dir string) (*Held, error) {
 	dir = filepath.Clean(dir)
 	base := fsys
 	if h, ok := fsys.(*Held); ok {
-		if h.dir == dir {
-			h.users.mu.Lock()
-			defer h.users.mu.Unlock()
-			h.users.n++
+		open := h.users.add(h.dir == dir)
+		if open && h.dir == dir {
 			return &Held{FS: h.view, base: h.base, dir: dir, view: h.view, users: h.users}, nil
 		}
-		fsys, base = h.view, h.base
+		if fsys, base = h.view, h.base; !open {
+			fsys = h.base
+		}
 	}
 	view := heldView(unheld{fsys})
 	if can, ok := fsys.(holder); ok {
@@ -71,7 +81,11 @@ func Hold(fsys FS, dir string) (*Held, error) {
 
 // HoldNew is [Hold] of a directory that is made, with its parents, if it is missing.
 func HoldNew(fsys FS, dir string) (*Held, error) {
-	if h, ok := fsys.(*Held); !ok || h.dir != filepath.Clean(dir) {
+	h, held := fsys.(*Held)
+	if held && !h.users.add(false) {
+		fsys, held = h.base, false
+	}
+	if !held || h.dir != filepath.Clean(dir) {
 		if err := fsys.MkdirAll(dir); err != nil {
 			return nil, err
 		}

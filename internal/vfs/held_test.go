@@ -163,6 +163,13 @@ func TestHold(t *testing.T) {
 		must(t, held.Close())
 		_, err = held.Open(filepath.Join(dir, "first"), vfs.ReadOnly)
 		wantErr(t, err, fs.ErrClosed)
+		must(t, fsys.RenameDir(dir+".moved", dir))
+		for _, hold := range []func(vfs.FS, string) (*vfs.Held, error){vfs.Hold, vfs.HoldNew} {
+			anew, err := hold(held, dir)
+			must(t, err)
+			wantNames(t, anew, dir, "first", "shared", "sub")
+			must(t, anew.Close())
+		}
 	})
 }
 
