@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -14,14 +13,12 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
 
-var (
-	placeEvery = flag.Int("place.every", 7, "before every how many operations on files another store takes the place of a directory; trebled by -short")
-	placeFrom  = flag.Int("place.from", -1, "before which of them first (-1: a random choice)")
-)
+var placeEvery = flag.Int("place.every", 7, "before every how many operations on files another store takes the place of a directory; trebled by -short")
 
 // Two stores, of which the second takes the place of the first.
 const (
@@ -170,14 +167,11 @@ func TestDirectoryIsReplacedAtEveryStep(t *testing.T) {
 			count := vfs.NewFault(stores.Clone())
 			_, err := c.do(t, count)
 			must(t, err)
-			every, from, firsts := *placeEvery, *placeFrom, 0
+			every, firsts := *placeEvery, 0
 			if testing.Short() {
 				every *= 3
 			}
-			if from < 0 {
-				from = rand.IntN(every)
-			}
-			t.Logf("replay with -place.every %d -place.from %d", every, from)
+			from := chance.Rand(t).IntN(every)
 			for n := from; n < count.Ops(); n += every {
 				mem := stores.Clone()
 				swapped := false
