@@ -13,6 +13,7 @@ var (
 	ErrReadOnly  = errors.New("store is open for reading only")                    // a write with Options.ReadOnly
 	ErrIndexFull = errors.New("index is full")                                     // one collection, or a 256th of all, takes 16 GiB of RAM
 	ErrTooLarge  = errors.New("larger than the format allows")                     // key, element, value or commit over its limit
+	ErrFull      = errors.New("no more numbers left")                              // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
 	ErrVersion   = errors.New("format version not supported")                      // written by a newer Stave; a hint or INDEX, by an older one, too
 	ErrLocked    = errors.New("store is in use")                                   // Open: another process (or this one) has it
 	ErrManifest  = errors.New("manifest missing")                                  // segments without a manifest: repair, never an empty store

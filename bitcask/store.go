@@ -124,6 +124,9 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	if len(s.recovery.Damage) > 0 && s.outdated() {
 		return nil, errOutdated // what is missing may only have been merged
 	}
+	if _, err := s.readEpoch(); err != nil {
+		return nil, err
+	}
 	s.log.nextSeq = max(s.log.nextSeq, s.man.maxSeq+1)
 	s.log.writeSeq = s.log.nextSeq
 	if err := s.makeGood(); err != nil {
@@ -138,11 +141,23 @@ func open(dir string, o *Options) (_ *Store, err error) {
 		s.startWork()
 	}
 	s.tail = nil
+	if !s.opts.ReadOnly {
+		if err := s.openHistory(); err != nil {
+			s.stopWork()
+			return nil, err
+		}
+	}
 	if s.mapped() {
 		s.work.Go(func() { s.every(lookEvery, s.expireLooks) })
 	}
 	s.recovery.Took = time.Since(begin)
 	return s, nil
+}
+
+// stopWork ends the background goroutines.
+func (s *Store) stopWork() {
+	close(s.stop)
+	s.work.Wait()
 }
 
 // Recovery says what Open found and did.
@@ -276,8 +291,12 @@ func (s *Store) Close() error {
 	if was {
 		return nil
 	}
-	close(s.stop)
-	s.work.Wait()
+	if !s.opts.ReadOnly && s.Err() == nil {
+		if err := s.closeHistory(); err != nil { // the next Open begins a new one
+			s.opts.Logger.Warn("history not closed", "err", err)
+		}
+	}
+	s.stopWork()
 	s.backups.Lock() // one that is being made sees stopping and ends
 	defer s.backups.Unlock()
 	s.upkeep.Lock() // so does a merge
