@@ -219,6 +219,7 @@ func (s *Store) putEpoch(e *epoch) error {
 	for i := range s.stripes {
 		t.lockStripe(i)
 	}
+	t.open = true
 	err := t.PutSystem(epochName, e.encode())
 	if err == nil {
 		_, err = t.Commit()

@@ -52,12 +52,22 @@ func TestSequencesAreGivenOnce(t *testing.T) {
 	if h.Term != 1 || len(h.Past) != 1 || h.Past[0].Last != 1 {
 		t.Errorf("%+v", h)
 	}
-	from := s.log.offset
+	o.cut(s, mem, opts, 1)
+	must(t, s.Close())
+	s, err = Open("d", &opts)
+	must(t, err)
+	o.cut(s, mem, opts, 1)
+	o.copies(s, mem, opts)
+}
+
+// cut commits, and goes on from each place where a power cut may have cut that off; at the end it is a killed process.
+func (o *orders) cut(s *Store, mem *vfs.Mem, opts Options, term uint64) {
+	t, from := o.t, s.log.offset
 	for range 3 {
 		o.put(s)
 	}
 	end := s.log.offset
-	for cut := from; cut <= end; cut++ { // a power cut; at the end a killed process
+	for cut := from; cut <= end; cut++ {
 		fs := mem.Clone()
 		f, err := fs.Open("d/"+dataName(1), vfs.ReadWrite)
 		must(t, err)
@@ -67,20 +77,24 @@ func TestSequencesAreGivenOnce(t *testing.T) {
 		c, err := Open("d", &lost)
 		must(t, err)
 		o.put(c)
-		if h, err := c.History(); err != nil || h.Term != 2 || len(h.Past) != 2 {
+		if h, err := c.History(); err != nil || h.Term != term+1 || len(h.Past) != int(term+1) {
 			t.Errorf("cut at %d: %+v, %v", cut, h, err)
 		}
 		must(t, c.Close())
 		c, err = Open("d", &lost)
 		must(t, err)
 		o.put(c)
-		if h, err := c.History(); err != nil || h.Term != 2 {
+		if h, err := c.History(); err != nil || h.Term != term+1 {
 			t.Errorf("after a clean close: %+v, %v", h, err)
 		}
 		must(t, c.Close())
 	}
-	copies := []string{"of the live store", "of the closed one"}
-	_, err = s.Backup(context.Background(), copies[0])
+}
+
+// copies makes copies of the store, in every way there is, and goes on from them.
+func (o *orders) copies(s *Store, mem *vfs.Mem, opts Options) {
+	t, copies := o.t, []string{"of the live store", "of the closed one"}
+	_, err := s.Backup(context.Background(), copies[0])
 	must(t, err)
 	o.put(s)
 	must(t, s.Close())
