@@ -29,6 +29,7 @@ type Mem struct {
 	open  map[*memFile]bool
 	held  map[*memDir]bool
 	boot  BootID
+	limit atomic.Pointer[memLimit] // nil: none.
 }
 
 // memFS is the file system, or a view of it on a directory that is held.
@@ -102,6 +103,7 @@ func (m *Mem) Clone() *Mem {
 	defer m.mu.Unlock()
 	c := NewMem()
 	c.dirs, c.boot = maps.Clone(m.dirs), m.boot
+	c.limit.Store(m.limit.Load())
 	copies := map[*memInode]*memInode{}
 	for _, inode := range m.files { // All of them before any is copied: the copy is of one moment.
 		if copies[inode] == nil {
@@ -419,12 +421,17 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, &fs.PathError{Op: "write", Path: f.name, Err: errNegativeOffset}
 	}
+	end, done, full := f.grow("write", off+int64(len(p)))
+	defer done()
+	if full != nil {
+		p = p[:min(max(end-off, 0), int64(len(p)))]
+	}
 	f.inode.mu.Lock()
 	defer f.inode.mu.Unlock()
 	if len(p) > 0 { // An empty write extends nothing.
 		f.inode.growLocked(off + int64(len(p)))
 	}
-	return copy(f.inode.data[min(off, int64(len(f.inode.data))):], p), nil
+	return copy(f.inode.data[min(off, int64(len(f.inode.data))):], p), full
 }
 
 // growLocked makes the data at least size bytes long.
@@ -441,6 +448,11 @@ func (f *memFile) Truncate(size int64) error {
 	defer f.mu.RUnlock()
 	if size < 0 {
 		return &fs.PathError{Op: "truncate", Path: f.name, Err: syscall.EINVAL}
+	}
+	_, done, err := f.grow("truncate", size)
+	defer done()
+	if err != nil {
+		return err
 	}
 	f.inode.mu.Lock()
 	defer f.inode.mu.Unlock()
