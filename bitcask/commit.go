@@ -19,7 +19,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		t.forget()
 		return 0, nil
 	}
-	sg, at, seq, err := t.s.log.append(t)
+	sg, at, seq, err := t.s.append(t)
 	if err != nil {
 		return 0, err
 	}

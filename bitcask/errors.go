@@ -20,6 +20,7 @@ var (
 	ErrMissing   = errors.New("segment file missing")                              // the manifest names a file that is not there
 	ErrForeign   = errors.New("file belongs to another store")                     // store id differs
 	ErrMergeBusy = errors.New("a merge is running")                                // one merge at a time
+	ErrNoSpace   = errors.New("no space to write")                                 // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 	ErrFailed    = errors.New("store refuses writes after a failed write or sync") // wrapped with the cause; reopen to go on
 
 	// These come with ErrFailed as well, but for a backup's directory.
@@ -37,5 +38,18 @@ type CorruptError struct {
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("corrupt: %s at offset %d: %s", e.File, e.Offset, e.Reason)
 }
+
+// SegmentError says that a merge could not read a segment. What it holds is as
+// it was.
+type SegmentError struct {
+	File string // base name
+	Err  error
+}
+
+func (e *SegmentError) Error() string {
+	return fmt.Sprintf("reading %s for a merge: %v", e.File, e.Err)
+}
+
+func (e *SegmentError) Unwrap() error { return e.Err }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

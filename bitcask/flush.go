@@ -66,7 +66,7 @@ func (t *Tx) rename(change func(m *spaceMap, moved map[uint32]uint32, fresh *uin
 	if _, err := t.add(KindNamespaces, keydir.None, &space{}, 0, namespacesKey, "", next.encode(fresh)); err != nil {
 		return nil, 0, err
 	}
-	sg, at, seq, err := t.s.log.append(t)
+	sg, at, seq, err := t.s.append(t)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -75,7 +75,7 @@ func (s *Store) indexIfDue() (more bool) {
 		return true
 	}
 	defer s.upkeep.Unlock()
-	if !s.index.failed && s.Err() == nil && s.behind() >= max(indexMinBehind, 4*s.indexSize()) {
+	if !s.index.failed && s.Err() == nil && !s.Full() && s.behind() >= max(indexMinBehind, 4*s.indexSize()) {
 		_ = s.saveIndex(s.stopping) // logged, and it only saves time
 	}
 	return true
@@ -131,6 +131,10 @@ func (s *Store) saveIndex(cancelled func() bool) error {
 // on disk, and nobody writes.
 func (s *Store) closeIndex() {
 	if s.opts.ReadOnly || s.opts.NoIndex {
+		return
+	}
+	if s.Full() { // the last bytes are for what frees space
+		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
 		return
 	}
 	if s.index.size > 0 && s.behind() <= s.index.size/16 {

@@ -135,6 +135,15 @@ func (in *input) nextScanned() error {
 	return nil
 }
 
+// blame says which input could not be read, unless the error says so itself, or
+// is about none.
+func (in *input) blame(err error) error {
+	if end, bad := (stopped{}), (*CorruptError)(nil); err == nil || errors.As(err, &end) || errors.As(err, &bad) {
+		return err
+	}
+	return &SegmentError{in.sg.name, err}
+}
+
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
 	in.frames, in.found, in.live, in.context = nil, nil, live{}, hintContext{}
@@ -190,7 +199,7 @@ func (q *inputs) next() (*input, error) {
 				return nil, err
 			}
 		} else if err != nil {
-			return nil, err
+			return nil, q.open[0].blame(err)
 		} else if len(q.open) > 1 {
 			heap.Fix(&q.open, 0)
 		}
@@ -209,7 +218,7 @@ func (q *inputs) next() (*input, error) {
 		case err == errDead:
 			q.dead = append(q.dead, in)
 		case err != io.EOF:
-			return nil, err
+			return nil, in.blame(err)
 		default:
 			if err := in.unmet(); err != nil {
 				return nil, err

@@ -38,6 +38,7 @@ type commitLog struct {
 	writeSeq uint64 // all below are written
 	closeLen int64  // length of active that the manifest calls closed
 	failed   error
+	cuts     uint64 // truncations after failed writes; those above syncing.cuts may not be on disk
 	syncing  syncState
 	rotation rotation
 }
@@ -261,6 +262,7 @@ func (g *writeGroup) wake() {
 func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) error {
 	err := fmt.Errorf("%s: writing at %d: %w", sg.name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
+	l.cuts++
 	if cut := sg.file.Truncate(g.at); cut != nil || !passing(cause) {
 		err = l.failLocked(errors.Join(err, cut))
 	}
@@ -274,8 +276,24 @@ func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) e
 
 // passing reports whether what failed may work again later: the disk is full, or
 // there are no more descriptors.
-func passing(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) || noDescriptors(err)
+func passing(err error) bool { return NoSpace(err) || noDescriptors(err) }
+
+// NoSpace reports whether something failed for want of disk space, or because a
+// quota or the longest that a file may be is reached. Of errors of the store
+// that are about its own directory errors.Is(err, ErrNoSpace) says the same.
+func NoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errFileLimit) || diskFull(err) || errors.Is(err, ErrNoSpace)
+}
+
+// errFileLimit is the cause when a file would be longer than it may be.
+var errFileLimit error = syscall.EFBIG
+
+// lacking makes an error that is about disk space an ErrNoSpace.
+func lacking(err error) error {
+	if err == nil || !NoSpace(err) || errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 
 // noDescriptors also tells that a directory was not even opened to be synced.
@@ -288,6 +306,9 @@ func noDescriptors(err error) bool {
 type undone struct{ error }
 
 func (u undone) Unwrap() error { return u.error }
+
+// Is makes ErrNoSpace of what it is.
+func (u undone) Is(target error) bool { return target == ErrNoSpace && NoSpace(u.error) }
 
 func isUndone(err error) bool {
 	var u undone

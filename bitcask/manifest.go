@@ -111,6 +111,8 @@ type manifest struct {
 	inherited []inheritance   // by ascending below
 	collided  map[uint64]bool // hashes, without the spare bits, that two keys have
 
+	spare *reserve // for edits on a full disk; nil: none
+
 	closedID  uint32 // active segment at the last clean close ...
 	closedLen uint64 // ... everything before this offset of it is on disk
 
@@ -239,7 +241,7 @@ func (m *manifest) rewrite() error {
 		return err
 	}
 	if _, err = f.WriteAt(b, 0); err != nil && passing(err) {
-		return errors.Join(undone{fmt.Errorf("writing manifest: %w", err)}, f.Close())
+		return errors.Join(undone{fmt.Errorf("writing manifest: %w", err)}, f.Close(), m.fs.Remove(temp))
 	}
 	if err == nil {
 		err = f.Sync()
@@ -267,7 +269,7 @@ func (m *manifest) log(typ byte, body []byte) error {
 		return m.failed
 	}
 	err := m.append(typ, body)
-	if err == nil && m.full() {
+	if err == nil && m.full() && !m.spare.full() {
 		if err = m.rewrite(); isUndone(err) {
 			return nil // the old one says it all; the next edit has it tried again
 		}
@@ -278,8 +280,8 @@ func (m *manifest) log(typ byte, body []byte) error {
 // append writes one edit behind the others, and syncs it.
 func (m *manifest) append(typ byte, body []byte) error {
 	b := m.appendEdit(nil, m.size, typ, body)
-	if _, err := m.file.WriteAt(b, m.size); err != nil {
-		return cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err))
+	if err := m.spare.with(leaveOf(typ), func() error { return m.write(b) }); err != nil {
+		return err
 	}
 	if err := m.file.Sync(); err != nil {
 		return fmt.Errorf("syncing manifest: %w", err)
@@ -295,6 +297,27 @@ func (m *manifest) fail(err error) error {
 		m.failed = err
 	}
 	return err
+}
+
+// leaveOf is what an edit leaves of the reserve.
+func leaveOf(typ byte) int64 {
+	switch typ {
+	case editClose: // of an idle store
+		return leaveAll
+	case editAdd, editSeal, editCollision:
+		return leaveHalf
+	case editSwap:
+		return leaveNone
+	}
+	return leaveEighth
+}
+
+// write writes an edit behind the others.
+func (m *manifest) write(edit []byte) error {
+	if _, err := m.file.WriteAt(edit, m.size); err != nil {
+		return cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err))
+	}
+	return nil
 }
 
 // full reports whether the manifest is to be written anew: once it is long, and

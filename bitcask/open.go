@@ -28,6 +28,9 @@ func (s *Store) openManifest() (err error) {
 			return err
 		}
 	}
+	if !s.opts.ReadOnly {
+		s.reserve.open()
+	}
 	s.man, err = readManifest(s.opts.FS, s.dir, s.mode(), s.passing())
 	if err == nil {
 		s.recovery.TornManifest = len(s.man.rest) > 0
@@ -145,7 +148,7 @@ func (s *Store) findLeftovers(names []string) error {
 		_, _, _, remains := parseRemainsName(name)
 		_, sealed := s.man.sealed[id]
 		switch {
-		case name == manifestName || name == lockName || name == TTLName || name == IndexFile:
+		case name == manifestName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
 			continue
 		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
 		case remains:
@@ -177,7 +180,7 @@ func (s *Store) makeGood() error {
 	if err := s.keepAllRemains(); err != nil {
 		return err
 	}
-	if err := s.man.makeGood(); err != nil {
+	if err := s.reserve.with(leaveNone, s.man.makeGood); err != nil {
 		return err
 	}
 	if err := s.clearAway(); err != nil {
@@ -186,10 +189,10 @@ func (s *Store) makeGood() error {
 	if err := s.removeStale(); err != nil {
 		return err
 	}
-	if err := s.cutTail(); err != nil {
+	if err := s.reserve.with(leaveEighth, s.cutTail); err != nil {
 		return err
 	}
-	if err := s.man.need(featureBoot); err != nil {
+	if err := s.reserve.with(leaveEighth, func() error { return s.man.need(featureBoot) }); err != nil {
 		return err
 	}
 	return s.man.log(editBoot, s.bootOf())

@@ -60,6 +60,10 @@ type Options struct {
 	// NoIndex neither reads nor writes the file INDEX: Open replays the log from
 	// its beginning. Default: false.
 	NoIndex bool
+	// Reserve is how many bytes of disk space are kept in the file RESERVE for
+	// deletes and merges on a disk that is full. Default: a quarter of the log up
+	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
+	Reserve int64
 	// Logger hears of recoveries and background failures. Default: silent.
 	Logger *slog.Logger
 	// Loading is called by Open once it knows which store this is and that it

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+
+	"github.com/stavedb/stave/internal/vfs"
 )
 
 // pins keep the files of segments that a merge takes out of the store for as long as a backup may need them. If the process dies
@@ -67,10 +69,12 @@ func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
 }
 
 // removeSegment unlinks a segment and its hint.
-func (s *Store) removeSegment(sg *segment) error {
-	err := s.opts.FS.Remove(filepath.Join(s.dir, hintName(sg.id)))
+func (s *Store) removeSegment(sg *segment) error { return removeSegment(s.opts.FS, s.dir, sg) }
+
+func removeSegment(fs vfs.FS, dir string, sg *segment) error {
+	err := fs.Remove(filepath.Join(dir, hintName(sg.id)))
 	if isNotExist(err) {
 		err = nil
 	}
-	return errors.Join(err, s.opts.FS.Remove(filepath.Join(s.dir, sg.name)))
+	return errors.Join(err, fs.Remove(filepath.Join(dir, sg.name)))
 }

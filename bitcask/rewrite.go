@@ -2,7 +2,6 @@ package bitcask
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -155,9 +154,12 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	}
 	err := rw.run()
 	if rw.out != nil {
-		err = errors.Join(err, rw.out.abandon())
+		err = errors.Join(err, rw.abandon())
 	}
-	return rw.result, errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close())
+	err = lacking(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
+	s.reserve.freed(len(rw.result.In) > 0)
+	s.wakeHinter() // on a full disk outputs have none
+	return rw.result, err
 }
 
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
@@ -245,7 +247,7 @@ func (rw *rewriter) readLong(sw *sweep, x *swept) ([]record, error) {
 		rw.long.buf = buf
 	}
 	_, records, err := rw.long.verified(sw, x)
-	return records, err
+	return records, rw.sel.in.all[x.from].blame(err)
 }
 
 // parse takes apart the records of an entry, which the selector has verified.
@@ -271,7 +273,7 @@ func (rw *rewriter) copy(x *swept, records []record) error {
 		}
 	}
 	if rw.out == nil {
-		if err := rw.startOutput(); err != nil {
+		if err := rw.startOutput(x.seq); err != nil {
 			return err
 		}
 	}
@@ -296,21 +298,6 @@ func (rw *rewriter) copy(x *swept, records []record) error {
 	return rw.spend(int(x.size))
 }
 
-// startOutput makes the next output segment. Its id is taken in the manifest
-// first, so that an unlisted file of that id is known to be a leftover.
-func (rw *rewriter) startOutput() error {
-	s := rw.s
-	s.manifestMu.Lock()
-	id := s.man.nextID
-	err := s.man.log(editNextID, binary.LittleEndian.AppendUint32(nil, id+1))
-	s.manifestMu.Unlock()
-	if err != nil {
-		return s.log.fail(err)
-	}
-	rw.out, err = newSegmentWriter(&s.opts, s.dir, s.man.store, id, rw.removed)
-	return err
-}
-
 // publish replaces the inputs that hold nothing from sequence seq on, and have
 // been dealt with before it, by the output (I9). A crash before the manifest
 // edit leaves the inputs and files that the next Open removes; after it the
@@ -327,14 +314,6 @@ func (rw *rewriter) publish(seq uint64) error {
 		infos = []sealedInfo{rw.out.sg.info()}
 		rw.out.sg.mapTo(s.mapFor(rw.out.sg))
 	}
-	if err := s.checkDirectory(); err != nil {
-		return err
-	}
-	// What made a record dead must be on disk before the record goes: else a
-	// power cut would take the new version, and the merge has the old one.
-	if err := s.log.sync(); err != nil {
-		return err
-	}
 	var gone []*segment
 	var ids []uint32
 	for _, in := range rw.sel.in.spent(seq) {
@@ -345,6 +324,14 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	if len(outs)+len(gone) == 0 {
 		return nil
+	}
+	if err := s.checkDirectory(); err != nil {
+		return err
+	}
+	// What made a record dead must be on disk before the record goes: else a
+	// power cut would take the new version, and the merge has the old one.
+	if err := s.log.sync(); err != nil {
+		return err
 	}
 	s.manifestMu.Lock()
 	err := s.man.log(editSwap, swapBody(ids, infos))
@@ -360,11 +347,14 @@ func (rw *rewriter) publish(seq uint64) error {
 			if err = errors.Join(err, sg.close()); again {
 				err = errors.Join(err, s.removeSegment(sg))
 			}
+			s.spareID = 0
 		}
 		rw.out = nil
 		return err
 	}
-	rw.out = nil
+	if rw.out = nil; len(outs) > 0 {
+		s.spareID = 0
+	}
 	for _, sg := range outs {
 		rw.result.Out = append(rw.result.Out, sg.id)
 		rw.result.BytesOut += sg.size.Load()

@@ -124,6 +124,9 @@ func TestSlowRemovalsTakeNoSpace(t *testing.T) {
 			t.Error(err)
 		}
 		for _, name := range names {
+			if name == bitcask.ReserveName {
+				continue // it comes when it comes
+			}
 			if f, err := mem.Open("d/"+name, vfs.ReadOnly); err == nil { // it may have gone
 				bytes, _ := f.Size()
 				n += bytes

@@ -187,8 +187,10 @@ func (l *commitLog) rotateStep() bool {
 	case err == nil:
 		l.rotation.cause = nil
 	case isUndone(err):
+		if l.rotation.cause == nil {
+			l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
+		}
 		l.rotation.refused, l.rotation.cause = step, err
-		l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
 	default:
 		l.failLocked(err)
 	}
@@ -296,6 +298,10 @@ func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
 	}
+	return lacking(s.reserve.with(leaveFourth, s.rotate))
+}
+
+func (s *Store) rotate() error {
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -64,7 +64,7 @@ func (w *salvageWriter) add(records []record, e *entry) error {
 	}
 	if w.out == nil {
 		var err error
-		if w.out, err = newSegmentWriter(&w.opts, w.dir, w.man.store, uint32(len(w.done)+1), func(int64) error { return nil }); err != nil {
+		if w.out, err = newSegmentWriter(writerOptions{Options: &w.opts, room: func(int64) error { return nil }}, w.dir, w.man.store, uint32(len(w.done)+1)); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ type segmentWriter struct {
 	hint  *hintWriter // nil: without
 	limit int64
 	room  func(length int64) error // waits until there may be so many bytes of data
+	spare *reserve                 // for a full disk; nil: none
 	pos   int64                    // where frame will stand
 	begun int64                    // the kernel has been asked to write what lies before this offset
 	frame []byte                   // header and records
@@ -40,22 +41,29 @@ const (
 	recordGrowth = 3 * binary.MaxVarintLen64
 )
 
+// writerOptions are those of the store, and the writer's own.
+type writerOptions struct {
+	*Options
+	room  func(length int64) error // see segmentWriter
+	spare *reserve
+}
+
 // newSegmentWriter makes the file of segment id. Neither its header nor its
 // name are durable yet. room is asked before anything more is written.
-func newSegmentWriter(o *Options, dir string, store [16]byte, id uint32, room func(length int64) error) (_ *segmentWriter, err error) {
+func newSegmentWriter(o writerOptions, dir string, store [16]byte, id uint32) (_ *segmentWriter, err error) {
 	fs := o.FS
 	f, err := fs.Open(filepath.Join(dir, dataName(id)), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
 	w := &segmentWriter{
-		fs: fs, dir: dir, limit: o.SegmentSize, room: room, pos: segmentHeaderSize,
+		fs: fs, dir: dir, limit: o.SegmentSize, room: o.room, spare: o.spare, pos: segmentHeaderSize,
 		sg:    newSegment(store, id, f),
 		frame: make([]byte, frameHeaderSize, rewriteFrame+64<<10),
 	}
 	w.sg.merged = true
 	_, err = f.WriteAt(encodeSegmentHeader(store, id, true), 0)
-	if err == nil && !o.NoHints {
+	if err == nil && !o.NoHints && !o.spare.full() {
 		w.hint, err = newHintWriter(fs, dir, w.sg)
 	}
 	if err != nil {
@@ -108,10 +116,19 @@ func (w *segmentWriter) note(r *record, seq uint64, at uint32) error {
 	if inlined(r.Kind, r.Type) {
 		e.inline = r.value
 	}
-	if err := w.hint.add(&e); err != nil {
+	if err := w.hint.add(&e); NoSpace(err) {
+		return w.abandonHint()
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", hintName(w.sg.id), err)
 	}
 	return nil
+}
+
+// abandonHint goes on without a hint: on a full disk that can be made later.
+func (w *segmentWriter) abandonHint() error {
+	hint := w.hint
+	w.hint = nil
+	return hint.abandon()
 }
 
 // flush writes the frame. Its "synced through" claims nothing: that is of use
@@ -134,8 +151,22 @@ func (w *segmentWriter) write(b []byte) error {
 	if err := w.room(w.pos + int64(len(b))); err != nil {
 		return err
 	}
-	if _, err := w.sg.file.WriteAt(b, w.pos); err != nil {
-		return fmt.Errorf("%s: writing at %d: %w", w.sg.name, w.pos, err)
+	for {
+		seen := w.spare.seen()
+		_, err := w.sg.file.WriteAt(b, w.pos)
+		if err == nil {
+			break
+		}
+		if err = fmt.Errorf("%s: writing at %d: %w", w.sg.name, w.pos, err); !NoSpace(err) {
+			return err
+		}
+		if w.hint != nil { // it can be made later
+			if err := w.abandonHint(); err != nil {
+				return err
+			}
+		} else if !w.spare.spend(seen, err) {
+			return err
+		}
 	}
 	w.pos += int64(len(b))
 	w.sg.size.Store(w.pos)
@@ -166,7 +197,10 @@ func (w *segmentWriter) finish() error {
 	}
 	hint := w.hint
 	w.hint = nil
-	return hint.finish() // which syncs the directory
+	if err := hint.finish(); !NoSpace(err) {
+		return err
+	}
+	return w.fs.SyncDir(w.dir) // as the hint does
 }
 
 // abandon closes and removes what has been written.
@@ -175,6 +209,6 @@ func (w *segmentWriter) abandon() error {
 	if w.hint != nil {
 		errs = append(errs, w.hint.abandon())
 	}
-	errs = append(errs, w.sg.close(), w.fs.Remove(filepath.Join(w.dir, w.sg.name)))
+	errs = append(errs, w.sg.close(), removeSegment(w.fs, w.dir, w.sg))
 	return errors.Join(errs...)
 }

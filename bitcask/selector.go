@@ -138,7 +138,7 @@ func (sel *selector) read(sw *sweep) error {
 		}
 		raw, _, err := sel.in.all[x.from].records.verified(sw, x)
 		if err != nil {
-			return err
+			return sel.in.all[x.from].blame(err)
 		}
 		sw.records = append(sw.records, raw...)
 	}
@@ -178,17 +178,24 @@ func (p *pacer) look() error {
 	rw.looking.Lock()
 	defer rw.looking.Unlock()
 	if rw.ended == nil {
-		rw.ended = rw.consult(spent, passed)
+		if err := rw.consult(spent, passed); err != nil {
+			rw.ended = stopped{err}
+		}
 	}
 	return rw.ended
 }
+
+// stopped is an error that ends a rewrite and is about none of its inputs.
+type stopped struct{ error }
+
+func (s stopped) Unwrap() error { return s.error }
 
 // end ends both goroutines, when they look.
 func (rw *rewriter) end(err error) {
 	rw.looking.Lock()
 	defer rw.looking.Unlock()
 	if rw.ended == nil {
-		rw.ended = err
+		rw.ended = stopped{err}
 	}
 }
 

@@ -11,7 +11,20 @@ type Stats struct {
 	Sequence   uint64 `json:"sequence"` // of the newest record
 	Syncs      uint64 `json:"syncs"`
 	Failed     string `json:"failed,omitempty"` // why writes are refused
+	State      State  `json:"state"`
+	Reserve    int64  `json:"reserve"`      // bytes kept for deletes and merges on a full disk
+	ReserveDue int64  `json:"reserve_want"` // bytes that these should be
 }
+
+// State says whether a store takes writes.
+type State string
+
+// The states of a store.
+const (
+	StateOK     State = "ok"
+	StateFull   State = "full"   // the disk is; only what frees space is taken, and the rest again as soon as there is some
+	StateFailed State = "failed" // a write or sync has failed: no write is taken before it is opened again
+)
 
 // Stats returns current figures. It locks nothing for long.
 func (s *Store) Stats() Stats {
@@ -26,8 +39,14 @@ func (s *Store) Stats() Stats {
 		st.Deadlines += sp.dir.LenDeadlines()
 		st.IndexBytes += sp.dir.Bytes()
 	}
+	st.Reserve, st.ReserveDue = s.reserve.figures()
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
+	if st.State = StateOK; s.log.failed != nil {
+		st.State = StateFailed
+	} else if s.Full() {
+		st.State = StateFull
+	}
 	st.Sequence, st.Syncs = s.log.writeSeq-1, s.log.syncing.count
 	if s.log.failed != nil {
 		st.Failed = s.log.failed.Error()

@@ -47,7 +47,9 @@ type Store struct {
 	left       []keydir.Dropped
 	leftSpaces []*space
 
-	index indexState
+	index   indexState
+	reserve reserve
+	spareID uint32 // of a segment that no merge has written after all; upkeep guards it
 
 	recovery Recovery
 	present  map[string]bool // names in the directory, during Open
@@ -100,6 +102,7 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	s := &Store{dir: dir, upkeep: newTurn(), backups: newTurn(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
+	s.reserve.init(s)
 	s.segments.Store(new(segmentSet))
 	defer func() {
 		if err != nil {
@@ -112,6 +115,9 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	}()
 	if err := s.openManifest(); err != nil {
 		return nil, err
+	}
+	if !s.opts.ReadOnly {
+		s.man.spare = &s.reserve
 	}
 	s.spaces.init(s.man.seed)
 	s.system.init()
@@ -135,9 +141,10 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	s.present = nil
 	if s.opts.ReadOnly {
 		s.showActive()
-	} else if err := s.startActive(); err != nil {
+	} else if err := s.reserve.with(leaveEighth, s.startActive); err != nil {
 		return nil, err
 	} else {
+		s.reserve.begin()
 		s.startWork()
 	}
 	s.tail = nil
@@ -176,6 +183,12 @@ func (s *Store) startWork() {
 	s.work.Go(s.watchDirectory)
 	idle := idleMark{l: &s.log}
 	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && idle.tick() }) })
+	s.work.Go(func() {
+		s.every(reserveEvery, func() bool {
+			s.reserve.adjust()
+			return true
+		})
+	})
 	if !s.opts.NoIndex {
 		s.work.Go(func() { s.every(indexEvery, s.indexIfDue) })
 	}
@@ -240,6 +253,9 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 		for _, sg := range s.segments.Load().all() {
 			if done[sg.id] || !sg.sealed() || s.stopping() || s.Err() != nil {
 				continue
+			}
+			if s.Full() { // woken when there is space
+				break
 			}
 			done[sg.id] = true
 			if sg.merged && s.hasHint(sg) {
@@ -331,7 +347,12 @@ func (s *Store) closeLog() error {
 	}
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	return s.man.log(editBoot, body)
+	err := s.man.log(editBoot, body)
+	if NoSpace(err) && isUndone(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
+		s.opts.Logger.Warn("clean close not noted", "err", err)
+		return nil
+	}
+	return err
 }
 
 // release closes files and lets go of the lock.

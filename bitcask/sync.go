@@ -19,6 +19,7 @@ type syncState struct {
 	count  uint64     // syncs made, for Stats
 	expect int        // how many may want the next one: those of the last, and who came meanwhile
 	took   time.Duration
+	cuts   uint64 // so many of the log's truncations are on disk
 }
 
 // syncGroup is those that one sync will serve. The first of them waits for
@@ -32,10 +33,14 @@ type syncGroup struct {
 }
 
 // waitSynced returns once every record before next is on disk.
-func (l *commitLog) waitSynced(next uint64) error {
+func (l *commitLog) waitSynced(next uint64) error { return l.syncThrough(next, false) }
+
+// syncThrough is waitSynced; with force what failed writes have left is off the
+// disk, too: a power cut must not bring back what was answered with an error.
+func (l *commitLog) syncThrough(next uint64, force bool) error {
 	l.mu.Lock()
 	ss := &l.syncing
-	if ss.seq >= next {
+	if ss.seq >= next && (!force || ss.cuts == l.cuts) {
 		l.mu.Unlock()
 		return nil
 	}
@@ -75,7 +80,7 @@ func (l *commitLog) syncAndUnlock(next uint64, alone int) error {
 		ss.expect += g.members
 	}
 	var err error
-	if ss.seq < next {
+	if ss.seq < next || ss.cuts < l.cuts {
 		err = l.syncLocked(next)
 	}
 	if g != nil {
@@ -143,9 +148,10 @@ func (l *commitLog) syncLocked(next uint64) error {
 	if l.failed != nil {
 		return l.failed
 	}
-	if ss.seq >= next {
+	if ss.seq >= next && ss.cuts == l.cuts {
 		return nil
 	}
+	cuts := l.cuts // in this segment, or in the one before, which has been synced since
 	sg, end, seq := l.active, l.active.size.Load(), l.writeSeq
 	ss.going = true
 	l.mu.Unlock()
@@ -169,7 +175,7 @@ func (l *commitLog) syncLocked(next uint64) error {
 	if l.active == sg {
 		l.synced = end
 	}
-	ss.seq = max(ss.seq, seq)
+	ss.seq, ss.cuts = max(ss.seq, seq), cuts
 	return nil
 }
 
@@ -178,5 +184,5 @@ func (l *commitLog) sync() error {
 	l.mu.Lock()
 	next := l.writeSeq
 	l.mu.Unlock()
-	return l.waitSynced(next)
+	return l.syncThrough(next, true)
 }

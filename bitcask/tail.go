@@ -169,7 +169,11 @@ type tornEnd struct {
 func (s *Store) keepAllRemains() error {
 	kept := false
 	for _, torn := range s.remains() {
-		name, err := s.keepRemains(torn.file, torn.h)
+		var name string
+		err := s.reserve.with(leaveEighth, func() (err error) {
+			name, err = s.keepRemains(torn.file, torn.h)
+			return err
+		})
 		if err != nil && passing(err) && torn.h.id != 0 {
 			readable, rerr := s.readable(torn.h.id)
 			if err = errors.Join(err, rerr); !readable && rerr == nil {

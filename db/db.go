@@ -22,6 +22,8 @@ var (
 	ErrWrongType = structures.ErrWrongType // the key holds another type
 	ErrClosed    = bitcask.ErrClosed
 	ErrReadOnly  = bitcask.ErrReadOnly
+	ErrNoSpace   = bitcask.ErrNoSpace // the disk is full: what deletes goes on, the rest when there is space
+	ErrFailed    = bitcask.ErrFailed  // a write or sync has failed: reopen the store
 )
 
 // Store is an open store, seen through one of its namespaces. Its methods may
@@ -128,7 +130,7 @@ func (c *core) hold(dir string) (err error) {
 func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	o := bitcask.Options{
 		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly, ReadDamaged: c.opts.ReadDamaged,
-		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, NoIndex: c.opts.NoIndex, Logger: c.opts.Logger, FS: c.opts.FS,
+		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, NoIndex: c.opts.NoIndex, Reserve: c.opts.Reserve, Logger: c.opts.Logger, FS: c.opts.FS,
 	}
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
@@ -181,7 +183,7 @@ func (s *Store) close() {
 	s.work.Wait()
 	var err error
 	if !s.opts.ReadOnly && s.log.Err() == nil {
-		err = s.writeCheckpoint()
+		err = s.closeCheckpoint()
 	}
 	s.fail = errors.Join(err, s.log.Close(), s.held.Close())
 	for _, l := range s.listeners.all() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/backoff"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -107,6 +108,20 @@ func (s *Store) writeCheckpoint() error {
 	return ttl.Write(s.opts.FS, s.log.Dir(), s.log.StoreID(), ttl.Mark(upTo), s.deadlines)
 }
 
+// closeCheckpoint writes the TTL file at Close, unless the disk is full: without it the next Open reads the deadlines from the log.
+func (s *Store) closeCheckpoint() error {
+	if s.log.Full() {
+		s.opts.Logger.Warn("TTL file not written: the disk is full", "dir", s.log.Dir())
+		return nil
+	}
+	err := s.writeCheckpoint()
+	if bitcask.NoSpace(err) {
+		s.opts.Logger.Warn("TTL file not written", "dir", s.log.Dir(), "err", err)
+		return nil
+	}
+	return err
+}
+
 // Bounds of one run of the expiry cycle.
 const (
 	expiryBudget = 5 * time.Millisecond
@@ -122,18 +137,33 @@ func (s *Store) expireLoop(ctx context.Context) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var retry backoff.Backoff
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if s.opts.ExpireEvery > 0 {
-			if _, err := s.Expire(expiryBudget, expiryMax); err != nil {
-				s.opts.Logger.Error("expiry cycle", "err", err)
-			}
+		if s.opts.ExpireEvery > 0 && retry.Due() {
+			s.expireCycle(every, &retry)
 		}
 		s.log.Settle()
+	}
+}
+
+// expireCycle is one run of the expiry cycle. One that fails and reaps nothing, be it that the store takes no writes, is tried more and
+// more seldom: what has expired is hidden from readers all the same.
+func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) {
+	const longest = 10 * time.Second
+	n, err := s.Expire(expiryBudget, expiryMax)
+	switch {
+	case err == nil:
+		if retry.Worked() {
+			s.opts.Logger.Info("expiry cycle goes on")
+		}
+	case n > 0:
+	case retry.Failed(every, max(longest, every), err):
+		s.opts.Logger.Error("expiry cycle", "err", err)
 	}
 }
 
@@ -146,10 +176,27 @@ func (s *Store) mergeLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.merger.Tick(ctx)
+		case <-s.log.Lacking(): // the sooner there is space, the better
+		}
+		s.merger.Tick(ctx)
+		if s.log.Full() { // a write that is refused comes right behind the one before
+			wait(ctx, fullEvery)
 		}
 	}
 }
+
+// wait returns after some time, or when the context ends.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// fullEvery is how often writes that meet a full disk may ask for a merge.
+const fullEvery = 50 * time.Millisecond
 
 // mergeEvery is how often the merge policy is asked.
 const mergeEvery = time.Second

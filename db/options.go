@@ -63,6 +63,10 @@ type Options struct {
 	// takes some 50 bytes for a key of 16 (go test ./db -run - -bench OrderedKeys),
 	// and reads every name at Open. Default: false.
 	OrderedKeys bool
+	// Reserve is how many bytes of disk space are kept, in the file RESERVE, for
+	// deletes and merges on a disk that is full. Default: a quarter of the log up
+	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
+	Reserve int64
 	// Logger hears of recoveries and background failures. Default: silent.
 	Logger *slog.Logger
 	// FS is the file system. Default: the operating system's.

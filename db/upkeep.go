@@ -14,5 +14,12 @@ type (
 	CheckResult  = bitcask.CheckResult
 )
 
+// The states of a store, in Stats.
+const (
+	StateOK     = bitcask.StateOK
+	StateFull   = bitcask.StateFull
+	StateFailed = bitcask.StateFailed
+)
+
 // ErrMergeBusy is returned by Store.Merge while another merge runs.
 var ErrMergeBusy = bitcask.ErrMergeBusy

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/backoff"
 )
 
 // Merger merges one store, when its policy says so or when told to. Its
@@ -24,7 +25,11 @@ type Merger struct {
 	cancel  context.CancelFunc
 	byTick  bool // the one that runs was started by Tick
 	paused  bool
-	damaged map[string]bool // files in which a merge found damage
+	avoided map[string]*backoff.Backoff // by file: what Tick leaves out
+
+	// Of Tick, which one goroutine calls:
+	retry backoff.Backoff // after failures that no file explains
+	tried []uint32        // what the last of these was about
 }
 
 // Status is a look at the merge.
@@ -77,16 +82,8 @@ type RunOptions struct {
 // Plan says what a merge would do now. It changes nothing.
 func (m *Merger) Plan(all bool) Plan { return m.plan(all, false) }
 
-// plan leaves out, for Tick, what is known to be damaged: trying again every
-// second would change nothing. A merge by hand tries, and says what is wrong.
 func (m *Merger) plan(all, byTick bool) Plan {
-	segments := m.store.Segments()
-	if byTick {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		segments = slices.DeleteFunc(segments, func(sg bitcask.SegmentInfo) bool { return m.damaged[sg.File] })
-	}
-	return m.policy.Pick(segments, m.store.SegmentSize(), all)
+	return m.policy.Pick(m.segments(byTick), m.store.SegmentSize(), all)
 }
 
 // Run merges once. It does nothing if the plan takes no segment. It fails with
@@ -101,40 +98,70 @@ func (m *Merger) run(ctx context.Context, o RunOptions, byTick bool) (Result, er
 	}
 	defer m.running.Unlock()
 	if o.All {
-		if err := m.store.Rotate(); err != nil {
+		// On a full disk it goes on without the active segment.
+		if err := m.store.Rotate(); err != nil && !bitcask.NoSpace(err) {
 			return Result{}, err
 		}
 	}
 	plan := m.plan(o.All, byTick)
-	ids := plan.IDs()
-	if len(ids) == 0 {
+	full := m.store.Full()
+	if len(plan.IDs()) == 0 && !full {
 		return Result{SegmentsNow: len(plan.Choices)}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m.begin(plan.Reads, cancel, byTick)
+	r := running{
+		Merger: m, ctx: ctx, o: o, byTick: byTick, reads: plan.Reads,
+		limit: newBucket(m.policy.withDefaults(m.store.SegmentSize()).BytesPerSecond, m.store.Appended),
+	}
 	start := time.Now()
-	limit := newBucket(m.policy.withDefaults(m.store.SegmentSize()).BytesPerSecond, m.store.Appended)
-	r, err := m.store.Rewrite(ctx, ids, bitcask.RewriteOptions{
+	var err error
+	if !full {
+		err = r.rewrite(plan.IDs())
+	}
+	if full || bitcask.NoSpace(err) {
+		err = r.frugal(err)
+	}
+	r.res.SegmentsNow, r.res.Took = len(m.store.Segments()), time.Since(start)
+	m.end(r.res, err)
+	return r.res, err
+}
+
+// running is a merge that runs.
+type running struct {
+	*Merger
+	ctx    context.Context
+	o      RunOptions
+	byTick bool
+	reads  int64
+	limit  *bucket
+	res    Result
+}
+
+// rewrite merges some segments.
+func (r *running) rewrite(ids []uint32) error {
+	done, err := r.store.Rewrite(r.ctx, ids, bitcask.RewriteOptions{
 		Throttle: func(n int) error {
-			if o.Unlimited {
+			if r.o.Unlimited {
 				return nil
 			}
-			return limit.take(ctx, n)
+			return r.limit.take(r.ctx, n)
 		},
 		Progress: func(n int64) {
-			read := m.advance(n)
-			if o.Progress != nil {
-				o.Progress(read, plan.Reads)
+			read := r.advance(n)
+			if r.o.Progress != nil {
+				r.o.Progress(read, max(r.reads, read))
 			}
 		},
 	})
-	res := Result{
-		Segments: len(r.In), Written: len(r.Out), BytesRead: r.BytesIn, BytesOut: r.BytesOut, Copied: r.Copied,
-		Dropped: r.Dropped, SegmentsNow: len(m.store.Segments()), Took: time.Since(start),
-	}
-	m.end(res, err)
-	return res, err
+	r.res.Segments += len(done.In)
+	r.res.Written += len(done.Out)
+	r.res.BytesRead += done.BytesIn
+	r.res.BytesOut += done.BytesOut
+	r.res.Copied += done.Copied
+	r.res.Dropped += done.Dropped
+	return err
 }
 
 func (m *Merger) begin(total int64, cancel context.CancelFunc, byTick bool) {
@@ -162,13 +189,6 @@ func (m *Merger) end(r Result, err error) {
 	if err != nil {
 		m.status.Failures++
 		m.status.LastErr = err.Error()
-		var bad *bitcask.CorruptError
-		if errors.As(err, &bad) {
-			if m.damaged == nil {
-				m.damaged = make(map[string]bool)
-			}
-			m.damaged[bad.File] = true
-		}
 		return
 	}
 	m.status.Merges++
@@ -184,18 +204,39 @@ func (m *Merger) Tick(ctx context.Context) {
 	if paused {
 		return
 	}
-	plan := m.plan(false, true)
-	if !plan.Triggered || len(plan.IDs()) == 0 || plan.Reclaims <= 0 && len(plan.IDs()) < 2 {
+	ids := m.due()
+	if len(ids) == 0 || !m.retry.Due() && slices.Equal(ids, m.tried) {
 		return
 	}
 	r, err := m.run(ctx, RunOptions{}, true)
 	switch {
-	case err == nil:
-		m.logger.Info("merged", "segments", r.Segments, "written", r.Written, "reclaimed", r.Reclaimed(), "took", r.Took)
 	case errors.Is(err, context.Canceled), errors.Is(err, bitcask.ErrClosed), errors.Is(err, bitcask.ErrMergeBusy):
+	case err != nil:
+		if m.failed(ids, err) {
+			m.logger.Error("merge failed", "err", err)
+		}
 	default:
-		m.logger.Error("merge failed", "err", err)
+		m.retry.Worked()
+		m.tried = nil
+		m.logger.Info("merged", "segments", r.Segments, "written", r.Written, "reclaimed", r.Reclaimed(), "took", r.Took)
 	}
+}
+
+// due returns what there is to merge, if anything; nothing if no trigger says so.
+func (m *Merger) due() []uint32 {
+	if m.store.Full() {
+		segments := m.segments(true)
+		plan := m.policy.frugal(segments, 0, false)
+		if i := slices.IndexFunc(segments, m.wasted); len(plan.IDs()) == 0 && i >= 0 {
+			return []uint32{segments[i].ID}
+		}
+		return plan.IDs()
+	}
+	plan := m.plan(false, true)
+	if !plan.Triggered || plan.Reclaims <= 0 && len(plan.IDs()) < 2 {
+		return nil
+	}
+	return plan.IDs()
 }
 
 // Stop cancels the running merge, if there is one.

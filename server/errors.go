@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/structures"
@@ -60,9 +61,25 @@ func errorText(err error) string {
 		return string(refusal)
 	case errors.Is(err, db.ErrNotFound):
 		return string(errNoKey)
+	case errors.Is(err, db.ErrNoSpace):
+		return noSpaceText(err)
+	case errors.Is(err, db.ErrFailed):
+		return "MISCONF Stave refuses writes since a write or a sync has failed. Its log says which. Reads go on; writes do when it is started again."
 	default:
 		return "ERR " + err.Error()
 	}
+}
+
+// noSpaceText says what a write lacks, in words of Redis's for a disk that cannot be written. It names no file.
+func noSpaceText(err error) string {
+	lack := "the disk is full"
+	switch {
+	case errors.Is(err, syscall.EDQUOT):
+		lack = "the disk quota is used up"
+	case errors.Is(err, syscall.EFBIG):
+		lack = "a file has reached the size limit of the process or the file system"
+	}
+	return "MISCONF Stave cannot write: " + lack + ". Delete keys, MERGE, or free space; writes go on by themselves."
 }
 
 // maxQuoted bounds what an error repeats of a request, in bytes.

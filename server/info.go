@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/stavedb/stave/db"
 	"os"
 	"runtime"
 	"slices"
@@ -171,7 +172,15 @@ func (v *Server) infoPersistence(w *infoWriter) {
 	w.field("aof_rewrite_in_progress", 0)
 	w.field("aof_rewrite_scheduled", 0)
 	w.field("aof_last_bgrewrite_status", "ok")
-	w.field("aof_last_write_status", "ok")
+	s := v.store.Stats()
+	status := "ok"
+	if s.State != db.StateOK {
+		status = "err"
+	}
+	w.field("aof_last_write_status", status)
+	w.field("store_state", s.State)
+	w.field("store_reserve_bytes", s.Reserve)
+	w.field("store_reserve_wanted_bytes", s.ReserveDue)
 }
 
 func (v *Server) infoStats(w *infoWriter) {

@@ -68,11 +68,11 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	}
 	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO, Sticky: true})
 	got := ask(s, "GET a\r\nSET a 3\r\nMULTI\r\nSET b 4\r\nEXEC\r\nPING\r\n")
-	if !strings.HasPrefix(got, "-ERR ") || strings.Count(got, "\r\n") != 1 || !s.Closed() {
+	if !strings.HasPrefix(got, "-MISCONF ") || strings.Count(got, "\r\n") != 1 || !s.Closed() {
 		t.Errorf("replies before the failed fsync: %q, closed %t", got, s.Closed())
 	}
 	other := v.NewSession()
-	if got := ask(other, "SET a 5\r\n"); !strings.HasPrefix(got, "-ERR ") || other.Closed() {
+	if got := ask(other, "SET a 5\r\n"); !strings.HasPrefix(got, "-MISCONF ") || other.Closed() {
 		t.Errorf("a store that cannot sync takes writes: %q", got)
 	}
 	if got := ask(other, "PING\r\nEXISTS a b\r\n"); got != "+PONG\r\n:2\r\n" {
@@ -93,7 +93,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
 	got := ask(s, "RPUSH l b c\r\nLRANGE l 0 -1\r\nMULTI\r\nRPUSH l d\r\nSELECT 3\r\nEXEC\r\nLLEN l\r\n")
 	parts := strings.SplitN(got, "\r\n", 2)
-	if !strings.HasPrefix(parts[0], "-ERR ") || !strings.HasPrefix(parts[1], "*1\r\n$1\r\na\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-ERR ") || !strings.HasSuffix(got, ":1\r\n") {
+	if !strings.HasPrefix(parts[0], "-MISCONF ") || !strings.HasPrefix(parts[1], "*1\r\n$1\r\na\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-MISCONF ") || !strings.HasSuffix(got, ":1\r\n") {
 		t.Errorf("%q", got)
 	}
 	if s.Namespace() != 0 {

@@ -59,7 +59,7 @@ func (i *memInode) length() int64 {
 
 // grow returns how long the file may become, up to size. Until done is called no other file of a disk that can be full takes pages.
 func (f *memFile) grow(op string, size int64) (most int64, done func(), err error) {
-	m := f.mem
+	m := f.fs.mem
 	l := m.limit.Load()
 	if l == nil {
 		return size, func() {}, nil

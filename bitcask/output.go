@@ -1,0 +1,58 @@
+package bitcask
+
+import "encoding/binary"
+
+// The outputs of a rewrite: how one begins, and how it comes to nothing.
+
+// startOutput makes the next output segment, for entries from sequence seq on.
+// Inputs that held nothing but what is dead go first, which needs no output: on a
+// full disk that is where its space comes from.
+func (rw *rewriter) startOutput(seq uint64) error {
+	if err := rw.publish(seq); err != nil {
+		return err
+	}
+	s := rw.s
+	if err := rw.takeID(); err != nil {
+		return err
+	}
+	w := writerOptions{Options: &s.opts, room: rw.removed, spare: &s.reserve}
+	for {
+		var err error
+		seen := s.reserve.drawn.Load()
+		if rw.out, err = newSegmentWriter(w, s.dir, s.man.store, s.spareID); err == nil {
+			return nil
+		}
+		if !NoSpace(err) || !s.reserve.spend(seen, err) {
+			return err
+		}
+	}
+}
+
+// takeID takes the id of the next output in the manifest, so that an unlisted
+// file of that id is known to be a leftover. One that was taken for an output
+// which came to nothing is still free.
+func (rw *rewriter) takeID() error {
+	s := rw.s
+	if s.spareID != 0 {
+		return nil
+	}
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	id := s.man.nextID
+	if err := s.man.log(editNextID, binary.LittleEndian.AppendUint32(nil, id+1)); err != nil {
+		return s.log.fail(err)
+	}
+	s.spareID = id
+	return nil
+}
+
+// abandon removes an output that is not to be. Its id is that of the next one, or
+// merges that fail one after the other would use them up.
+func (rw *rewriter) abandon() error {
+	err := rw.out.abandon()
+	if err != nil {
+		rw.s.spareID = 0
+	}
+	rw.out = nil
+	return err
+}
