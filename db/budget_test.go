@@ -6,7 +6,7 @@ import "github.com/stavedb/stave/internal/budget"
 var longTests = budget.Plan{
 	Seconds: map[string]float64{
 		"TestPowerCut": 80, "TestDamage": 30, "TestMergeAtEveryStep": 28, "TestSalvageEveryBit": 28, "TestOptionSets": 28, "TestModel": 15,
-		"TestKillAtEveryStep": 8, "TestKillAtEveryCall": 5, "TestKill": 2,
+		"TestKillAtEveryStep": 8, "TestKillAtEveryCall": 5, "TestOptionalFiles": 5, "TestKill": 2,
 	},
-	Rest: 25,
+	Rest: 40,
 }

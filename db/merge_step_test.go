@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -42,12 +43,17 @@ func TestMergeAtEveryStep(t *testing.T) {
 	share := longTests.Start(t, len(stepMerges)*len(stepActs)*2, "mergestep.every", "mergestep.seed")
 	t.Run("all", func(t *testing.T) {
 		for _, merge := range stepMerges {
+			whole := &mergeStop{base: base, merge: merge, n: math.MaxInt}
+			synctest.Test(t, func(t *testing.T) { whole.t = t; whole.run() })
 			for i, act := range stepActs {
 				t.Run(merge.name+"/"+act.name, func(t *testing.T) {
 					t.Parallel()
 					for _, fails := range []bool{false, true} {
 						stops := share.Part(1)
-						for n, reached := i%every, true; reached && !t.Failed(); n += every * stops.Stride() {
+						for n, reached := i%every, true; reached && !t.Failed(); n += every {
+							if n < whole.ops && !stops.Take(n, whole.ops) {
+								continue // what is done in between can make it a few more
+							}
 							x := &mergeStop{
 								base: base, merge: merge, act: act, n: n, fails: fails, rng: rand.New(rand.NewPCG(seed, uint64(n))),
 							}
@@ -240,6 +246,7 @@ type mergeStop struct {
 	bytes   int64      // of a merged store that went through the same without being stopped
 	acted   chan error
 	reached bool
+	ops     int           // of a merge that was not stopped
 	late    bool          // the act ended after the merge went on
 	killed  *vfs.Mem      // as a kill would leave the files
 	cuts    []crash.State // as power cuts would
@@ -272,7 +279,9 @@ func (x *mergeStop) run() {
 		rule.Err = syscall.EIO
 	}
 	fault.Inject(rule)
+	before := fault.Ops()
 	merged := x.merge.run(x.store)
+	x.ops = fault.Ops() - before
 	if !x.reached { // there are no more operations
 		fault.Heal()
 		x.must("merge", merged)

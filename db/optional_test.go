@@ -44,19 +44,25 @@ var optionalKinds = map[string]func(name string) bool{
 // left, of an earlier time, damaged in every way, or gone, in every combination:
 // what they hold is the same, with every deadline and every count.
 func TestOptionalFiles(t *testing.T) {
-	rng := chance.Rand(t)
-	for name, life := range optionalLives {
+	seed := chance.Seed(t)
+	share := longTests.Start(t, len(optionalLives), "seed")
+	for _, name := range slices.Sorted(maps.Keys(optionalLives)) {
 		t.Run(name, func(t *testing.T) {
-			files, earlier := life(t, rng)
+			files, earlier := optionalLives[name](t, rand.New(rand.NewPCG(seed, 0)))
 			want := whatOpens(t, without(files, optionalKinds["INDEX"], optionalKinds["TTL"], optionalKinds["hints"]))
 			choices := slices.Sorted(maps.Keys(harms))
 			if len(earlier) > 0 {
 				choices = append(choices, "earlier")
 			}
-			for _, index := range choices {
+			part := share.Part(20)
+			defer part.End()
+			tried := uint64(0)
+			for i, index := range choices {
 				for _, deadlines := range choices {
 					for _, hints := range choices {
-						if testing.Short() && rng.IntN(4) > 0 {
+						tried++
+						rng := rand.New(rand.NewPCG(seed, tried))
+						if testing.Short() && rng.IntN(4) > 0 || !part.Take(i, len(choices)) {
 							continue
 						}
 						what := fmt.Sprintf("INDEX %s, TTL %s, hints %s", index, deadlines, hints)

@@ -31,8 +31,8 @@ type Plan struct {
 }
 
 const (
-	reserve = 0.08 // of the time that is left is given to no test
-	slack   = 0.1  // of its time a test may be ahead of its progress
+	reserve = 0.1 // of the time that is left is given to no test
+	slack   = 0.1 // of its time a test may be ahead of its progress
 	tick    = 10 * time.Millisecond
 )
 
@@ -207,38 +207,6 @@ func (p *Part) More(done, of int) bool {
 	p.b.taken += done
 	p.b.offered += max(done, of)
 	return false
-}
-
-// Stride is how many cases to go on by, from the one that has just run: 1, or more if the parts that have ended show that the
-// time is not enough. It is for parts that do not know how many cases they have.
-func (p *Part) Stride() int {
-	p.b.mu.Lock()
-	defer p.b.mu.Unlock()
-	n := p.b.stride()
-	p.b.taken++
-	p.b.offered += n
-	return n
-}
-
-func (b *Budget) stride() int {
-	done, used := b.progress/float64(b.parts), float64(b.elapsed.Load())
-	if b.limit == 0 || used == 0 || done >= 1 {
-		return 1
-	}
-	const most = 1000
-	left := float64(b.limit) - used
-	if left <= 0 {
-		return most
-	}
-	// The parts that have not ended yet are half done on average, which is no matter here.
-	if done == 0 {
-		done = 1 / float64(b.parts)
-		if used < slack*float64(b.limit) {
-			return 1
-		}
-	}
-	need := used / done * (1 - done)
-	return int(min(max(need/left+0.9, 1), most))
 }
 
 // End says that the part has no more cases.

@@ -130,33 +130,6 @@ func TestMore(t *testing.T) {
 	}
 }
 
-func TestStride(t *testing.T) {
-	for _, tt := range []struct {
-		each   time.Duration
-		low    int // cases
-		high   int
-		within time.Duration
-	}{
-		{time.Millisecond, 1900, 2000, 2 * time.Second},
-		{4 * time.Millisecond, 400, 700, 2500 * time.Millisecond},
-		{100 * time.Millisecond, 40, 60, 7 * time.Second},
-	} {
-		m := machine{&Budget{limit: 2 * time.Second, parts: 40}, tt.each}
-		cases := 0
-		for range 40 {
-			p := m.Part(1)
-			for n := 0; n < 50; n += p.Stride() {
-				cases++
-				m.work()
-			}
-			p.End()
-		}
-		if used := time.Duration(m.elapsed.Load()); cases < tt.low || cases > tt.high || used > tt.within {
-			t.Errorf("%v each: %d cases in %v", tt.each, cases, used)
-		}
-	}
-}
-
 // A real budget counts the time of this machine, and says nothing of a test that was complete.
 func TestStart(t *testing.T) {
 	p := &Plan{Seconds: map[string]float64{t.Name(): 1}}
