@@ -2,6 +2,9 @@ package lint
 
 import (
 	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -36,4 +39,46 @@ func TestRandomTestsHaveSeeds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestChanceRunsEveryRandomTest: .ci/chance, which runs random tests with many seeds, knows all of them.
+func TestChanceRunsEveryRandomTest(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(moduleRoot(t), ".ci", "chance"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := map[string][]*regexp.Regexp{} // by package
+	for _, m := range regexp.MustCompile(`(?m)^run (\S+) '(.*)'`).FindAllStringSubmatch(string(script), -1) {
+		run[m[1]] = append(run[m[1]], regexp.MustCompile("^("+m[2]+")$"))
+	}
+	for _, s := range sources(t) {
+		if !s.test() || s.nested || s.dir == "internal/seeded" || s.dir == "internal/lint" {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") || !draws(f) {
+				continue
+			}
+			known := false
+			for _, re := range run[s.dir] {
+				known = known || re.MatchString(f.Name.Name)
+			}
+			if !known {
+				t.Errorf("%s: %s draws at random and .ci/chance does not run it", s.name, f.Name.Name)
+			}
+		}
+	}
+}
+
+// draws says whether a function takes a seed from package chance.
+func draws(f *ast.FuncDecl) (yes bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			pkg, ok := sel.X.(*ast.Ident)
+			yes = yes || ok && pkg.Name == "chance"
+		}
+		return true
+	})
+	return yes
 }
