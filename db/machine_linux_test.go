@@ -318,15 +318,17 @@ func TestSecondProcess(t *testing.T) {
 	_, err = out.Read(make([]byte, len("holding")))
 	must(t, err)
 	before, names := dirBytes(t, dir), dirTimes(t, dir)
+	quickest := time.Hour // of three: the machine may be busy with other things
 	for range 3 {
 		begin := time.Now()
 		_, err := db.Open(dir, nil)
 		if !errors.Is(err, bitcask.ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
 			t.Errorf("second opening: %v", err)
 		}
-		if d := time.Since(begin); d > time.Second {
-			t.Errorf("it took %v", d)
-		}
+		quickest = min(quickest, time.Since(begin))
+	}
+	if quickest > time.Second {
+		t.Errorf("it took %v", quickest)
 	}
 	equal(t, "bytes", dirBytes(t, dir), before)
 	if now := dirTimes(t, dir); !slices.Equal(now, names) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -275,6 +276,26 @@ func talk(t *testing.T, address, script string) (replies []string) {
 		}
 		return clients[name]
 	}
+	count := regexp.MustCompile(`\r\nblocked_clients:(\d+)\r\n`)
+	blocked := func() string {
+		t.Helper()
+		info, err := client("").do([]string{"info", "clients"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := count.FindSubmatch(info.Text); m != nil {
+			return string(m[1])
+		}
+		t.Fatalf("no blocked_clients: %q", info.Text)
+		return ""
+	}
+	// settle waits until another number of clients wait than before, or for a while if that is not to be.
+	settle := func(before string, while time.Duration) {
+		t.Helper()
+		for end := time.Now().Add(while); blocked() == before && time.Now().Before(end); {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
 	read := func(line string, p *redisPeer) {
 		t.Helper()
 		if err := p.conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
@@ -300,8 +321,9 @@ func talk(t *testing.T, address, script string) (replies []string) {
 		case command == "sleep":
 			time.Sleep(50 * time.Millisecond)
 		case command == "quit":
+			before := blocked()
 			_ = p.conn.Close()
-			time.Sleep(30 * time.Millisecond)
+			settle(before, 30*time.Millisecond)
 		case command == "HELLO3":
 			if _, err := p.do([]string{"hello", "3"}); err != nil {
 				t.Fatal(err)
@@ -321,11 +343,19 @@ func talk(t *testing.T, address, script string) (replies []string) {
 				n = 1
 			}
 		}
+		before := ""
+		if waits {
+			before = blocked()
+		}
 		if _, err := p.conn.Write(out); len(out) > 0 && err != nil {
 			t.Fatal(err)
 		}
 		if waits {
-			time.Sleep(30 * time.Millisecond) // the one who comes first is to be there first
+			while := 30 * time.Millisecond
+			if strings.HasPrefix(rest, "B") {
+				while = 5 * time.Second // however busy the machine, the one who comes first is to be there first
+			}
+			settle(before, while)
 		}
 		for range n {
 			read(line, p)

@@ -65,7 +65,7 @@ func (p *parties) waits() (n int) {
 // redisWaits returns once as many clients of Redis wait as those of ours.
 func (p *parties) redisWaits() string {
 	want := fmt.Sprintf("\r\nblocked_clients:%d\r\n", p.waits())
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
 		info, err := p.control.do([]string{"info", "clients"})
 		if err != nil {
 			p.t.Fatal(err)
@@ -155,7 +155,7 @@ func (p *parties) served() string {
 		}
 		args := one.waiting
 		one.waiting = nil
-		if err := one.redis.conn.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		if err := one.redis.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			p.t.Fatal(err)
 		}
 		theirs, err := one.redis.decoder.Read()
