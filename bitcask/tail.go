@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/stavedb/stave/internal/vfs"
@@ -92,7 +93,7 @@ func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err
 
 // notTorn says why what stands at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; it
 // says nothing if it can. kept says that no byte of what was written can be missing: the process was killed, but the
-// machine went on. Then a write is there up to some byte, and nothing after it.
+// machine went on. Then the write is there up to some byte: of its last frame the header is cut, or says how much is missing.
 func (fr *frames) notTorn(kept bool) (why string, err error) {
 	end := fr.pos
 	defer func() { fr.pos = end }()
@@ -107,14 +108,23 @@ func (fr *frames) notTorn(kept bool) (why string, err error) {
 	}
 	fr.pos = end
 	raw, h, ok := fr.mend()
-	if !ok || h.footer {
+	if ok && h.footer {
 		return "", nil // no record is in a footer
 	}
-	is, err := fr.window(int64(h.size))
-	if err != nil || !kept && lostSector(is, raw, end) {
+	left := fr.end - end
+	is, err := fr.window(max(frameHeaderSize, int64(len(raw))))
+	switch {
+	case err != nil:
 		return "", err
+	case ok && (kept || !lostSector(is, raw, end)):
+		return "for one flipped bit", nil
+	case !kept || left < frameHeaderSize:
+		return "", nil
 	}
-	return "for one flipped bit", nil
+	if h, ok := parseFrameHeader(is, fr.sg.seal, uint32(end), math.MaxInt64); ok && int64(h.size) > left {
+		return "", nil
+	}
+	return "of a write that was not cut short", nil
 }
 
 // syncedIn is the highest offset of a segment that is known to have been on

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"flag"
@@ -80,12 +81,13 @@ type victim struct {
 	files  []string    // only these are damaged, if there are any named
 	before crash.State // the same store some time before
 	other  crash.State // another one with the same history
-	clean  bool        // it was closed
+	clean  bool        // it was closed, or idle long enough: nothing may be missing
+	boot   vfs.BootID  // of its writer; zero: it is opened after a power cut
 	states []string    // what it held after each commit; the last is what it holds
 	holds  *model
 	keys   [modelNamespaces][]string // all that there ever were
 	active string                    // file with the last commit ...
-	last   int                       // ... where that begins
+	last   int                       // ... where that begins, or the first one that was not synced
 }
 
 // names lists the files that can be damaged.
@@ -117,7 +119,7 @@ func sizes(victims []*victim) string {
 func newVictims(t *testing.T) []*victim {
 	var lives [2]*damageLife
 	for i := range lives {
-		synctest.Test(t, func(t *testing.T) { lives[i] = liveThrough(t) })
+		synctest.Test(t, func(t *testing.T) { lives[i] = liveThrough(t, db.SyncAlways) })
 	}
 	l, other := lives[0], lives[1]
 	clean := &victim{name: "closed", clean: true, state: l.closed, before: l.before, other: other.closed}
@@ -128,9 +130,41 @@ func newVictims(t *testing.T) []*victim {
 	alone.files = []string{l.active} // of its other files as much can be said as of those of the others
 	victims := []*victim{clean, killed, hinted, bare, alone}
 	for _, v := range victims {
-		v.states, v.holds, v.active, v.last = l.states, l.holds, l.active, l.last
-		for ns := range v.keys {
-			v.keys[ns] = slices.Sorted(maps.Keys(l.ever[ns]))
+		v.of(l)
+	}
+	return append(victims, killedVictims(t, other)...)
+}
+
+// of takes from a life what the victim held.
+func (v *victim) of(l *damageLife) {
+	v.states, v.holds, v.active, v.last = l.states, l.holds, l.active, l.last
+	for ns := range v.keys {
+		v.keys[ns] = slices.Sorted(maps.Keys(l.ever[ns]))
+	}
+}
+
+// killedVictims are stores of each sync mode that were killed right after a commit, and a while after it, opened in the same
+// life of the kernel and after a power cut. They have no file that says again what the log says.
+func killedVictims(t *testing.T, other *damageLife) (victims []*victim) {
+	for _, mode := range []db.SyncMode{db.SyncAlways, db.SyncInterval, db.SyncNone} {
+		var l *damageLife
+		synctest.Test(t, func(t *testing.T) { l = liveThrough(t, mode) })
+		for _, idle := range []bool{false, true} {
+			for _, boot := range []vfs.BootID{l.boot, {}} {
+				v := &victim{state: onlyLog(l.killed), before: onlyLog(l.before), other: onlyLog(other.killed), boot: boot, clean: idle}
+				v.name = "killed, " + mode.String() + ", busy"
+				if v.of(l); idle {
+					v.name, v.state = "killed, "+mode.String()+", idle", onlyLog(l.idle)
+				}
+				if boot == (vfs.BootID{}) {
+					v.name += ", power cut"
+				}
+				if mode != db.SyncAlways {
+					v.last = l.unsynced
+				}
+				v.files = []string{l.active, "MANIFEST"} // of its other files as much can be said as of those of the others
+				victims = append(victims, v)
+			}
 		}
 	}
 	return victims
@@ -155,11 +189,15 @@ type damageLife struct {
 	t                      *testing.T
 	mem                    *vfs.Mem
 	store                  *db.Store
+	mode                   db.SyncMode
+	boot                   vfs.BootID
 	before, killed, closed crash.State
+	idle                   crash.State // killed a while after the last commit
 	states                 []string
 	holds, ever            *model
 	active                 string
 	last                   int
+	unsynced               int // the first byte of active that was not synced when it was killed
 }
 
 func damageOptions(fsys vfs.FS) *db.Options {
@@ -167,8 +205,9 @@ func damageOptions(fsys vfs.FS) *db.Options {
 }
 
 // liveThrough is the life: two sittings, a merge in the first one.
-func liveThrough(t *testing.T) *damageLife {
-	l := &damageLife{t: t, mem: vfs.NewMem(), ever: newModel()}
+func liveThrough(t *testing.T, mode db.SyncMode) *damageLife {
+	l := &damageLife{t: t, mem: vfs.NewMem(), mode: mode, ever: newModel()}
+	l.boot = vfs.BootOf(l.mem, ".")
 	l.open()
 	value := []byte("some text")
 	later := time.UnixMilli(60_000_000_000_000) // in the year 3871
@@ -227,7 +266,9 @@ func liveThrough(t *testing.T) *damageLife {
 
 func (l *damageLife) open() {
 	var err error
-	l.store, err = db.Open("d", damageOptions(l.mem))
+	o := damageOptions(l.mem)
+	o.Sync = l.mode
+	l.store, err = db.Open("d", o)
 	must(l.t, err)
 }
 
@@ -280,6 +321,13 @@ func (l *damageLife) finish() {
 			l.active, l.last = name, from
 		}
 	}
+	l.unsynced = len(l.before[l.active]) // the last sync was at that close, or it is a segment of this sitting
+	if l.unsynced == 0 {
+		l.unsynced = segmentHeader
+	}
+	time.Sleep(3 * time.Second)
+	synctest.Wait()
+	l.idle = l.read()
 	must(l.t, l.store.Close())
 	l.closed = l.read()
 	var sealed, merged int
@@ -295,6 +343,9 @@ func (l *damageLife) finish() {
 		l.t.Fatalf("%d sealed segments, %d merged", sealed, merged)
 	}
 }
+
+// segmentHeader is the length in bytes of what stands before the first frame.
+const segmentHeader = 40
 
 // damageTest is the damaging of one file.
 type damageTest struct {
@@ -321,16 +372,27 @@ func (o outcome) String() string {
 	return [...]string{"as it was", "error on the keys", "not opened; readable", "not opened", "last commit dropped", "tail dropped"}[o]
 }
 
-// verdict opens a damaged store, as reader or as writer, and tells what became of it.
+// verdict opens a damaged store, as reader or as writer, and tells what became of it. A writer that is refused has changed
+// nothing; whatever it truncates is still there.
 func (x *damageTest) verdict(f *fault) outcome {
 	x.Helper()
 	x.n++
 	mem, err := f.state.Mem("d")
 	must(x.T, err)
+	if x.v.boot != (vfs.BootID{}) {
+		mem.SetBoot(x.v.boot)
+	}
 	o := damageOptions(mem)
 	o.ReadOnly = x.n%4 != 0
 	out := x.open(f, o)
+	if out == notOpened && o.ReadOnly {
+		o.ReadOnly = false
+		if again := x.open(f, o); again != notOpened {
+			x.Errorf("%s: refused to a reader, and %v to a writer", f.what, again)
+		}
+	}
 	if out == notOpened {
+		x.unchanged(f, mem)
 		out = x.openDamaged(f, mem)
 	} else if !o.ReadOnly { // what it left opens as well as it did, or says why not
 		o.ReadOnly = true
@@ -343,6 +405,42 @@ func (x *damageTest) verdict(f *fault) outcome {
 		x.Errorf("%s: left open: %q", f.what, leaks)
 	}
 	return out
+}
+
+// unchanged wants every file but LOCK, which only says who had the store, as it was before a refused open.
+func (x *damageTest) unchanged(f *fault, mem *vfs.Mem) {
+	x.Helper()
+	now, err := crash.ReadState(mem, "d")
+	must(x.T, err)
+	was := maps.Clone(f.state)
+	delete(now, "LOCK")
+	delete(was, "LOCK")
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if !bytes.Equal(now[name], was[name]) {
+			x.Errorf("%s: a refused open has changed %s", f.what, name)
+		}
+		delete(now, name)
+	}
+	for name := range now {
+		x.Errorf("%s: a refused open has made %s", f.what, name)
+	}
+}
+
+// truncated wants what was dropped to be named, and kept by a writer.
+func (x *damageTest) truncated(f *fault, s *db.Store, o *db.Options) {
+	x.Helper()
+	r := s.Log().Recovery()
+	if r.TornBytes == 0 {
+		return // the file ended sooner: nothing was there
+	}
+	if end := f.state[f.file]; len(r.Truncated) == 0 && len(bytes.TrimLeft(end[len(end)-int(r.TornBytes):], "\x00")) > 0 {
+		x.Errorf("%s: %d bytes were dropped without a word", f.what, r.TornBytes)
+	}
+	for _, torn := range r.Truncated {
+		if o.ReadOnly != (torn.Kept == "") {
+			x.Errorf("%s: opened for reading %v: %v", f.what, o.ReadOnly, torn)
+		}
+	}
 }
 
 // openDamaged opens a store for reading what is left of it. One flipped bit takes no more than one record away.
@@ -369,6 +467,9 @@ func (x *damageTest) open(f *fault, o *db.Options) outcome {
 		return notOpened
 	}
 	out := x.look(f, s)
+	if out >= lastDropped {
+		x.truncated(f, s, o)
+	}
 	must(x.T, s.Close())
 	return out
 }
@@ -388,10 +489,12 @@ func (x *damageTest) look(f *fault, s *db.Store) outcome {
 		x.Errorf("%s: it differs without an error by\n%s", f.what, differences(m.String(), states[len(states)-1]))
 	case x.v.clean || f.file != x.v.active || f.to <= x.v.last:
 		x.Errorf("%s: commits are missing without an error:\n%s", f.what, differences(m.String(), states[len(states)-1]))
+	case f.kind == flipped:
+		x.Errorf("%s: one flipped bit takes commits away:\n%s", f.what, differences(m.String(), states[len(states)-1]))
+	case x.v.boot != (vfs.BootID{}) && f.kind != cutOff && f.kind != exchanged:
+		x.Errorf("%s: after a kill only a file that ends sooner can have lost commits:\n%s", f.what, differences(m.String(), states[len(states)-1]))
 	case at == len(states)-2:
 		return lastDropped
-	case f.kind == flipped:
-		x.Errorf("%s: more than the last commit is missing:\n%s", f.what, differences(m.String(), states[len(states)-1]))
 	}
 	return tailDropped
 }
