@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/stavedb/stave/internal/shield"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -64,7 +65,8 @@ type Options struct {
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
 	Reserve int64
-	// Logger hears of recoveries and background failures. Default: silent.
+	// Logger hears of recoveries and background failures. Its handler must not use
+	// the store. One that panics loses its record and no more. Default: silent.
 	Logger *slog.Logger
 	// Loading is called by Open once it knows which store this is and that it
 	// will replay the changes after a sequence number. replayed is called for
@@ -99,9 +101,7 @@ func (o *Options) withDefaults() Options {
 		r.SegmentSize = 256 << 20
 	}
 	r.SegmentSize = min(max(r.SegmentSize, 256), 2<<30)
-	if r.Logger == nil {
-		r.Logger = slog.New(slog.DiscardHandler)
-	}
+	r.Logger = shield.Logger(r.Logger) // some records are logged with locks held
 	if r.FS == nil {
 		r.FS = vfs.OS()
 	}

@@ -90,7 +90,9 @@ func (sg *segment) kept(others uint64, sealed bool) int64 {
 type RewriteOptions struct {
 	// Throttle is called with the number of bytes just read or written, a few
 	// thousand at a time mostly; it may sleep, and its error ends the rewrite.
-	// It is called by more than one goroutine, but never twice at a time.
+	// It is called on goroutines of its own, but never twice at a time. If it
+	// panics, or ends its goroutine, the rewrite ends as if it were cancelled, and
+	// then Rewrite does the same.
 	// Default: no limit.
 	Throttle func(bytes int) error
 	// Progress is called now and then with how many more bytes of the inputs
@@ -113,8 +115,9 @@ type rewriter struct {
 	s       *Store
 	ctx     context.Context
 	o       RewriteOptions
-	looking turn  // guards ended, and calls of o's functions
-	ended   error // why the rewrite ends early
+	looking turn   // guards ended and failed, and calls of o's functions
+	ended   error  // why the rewrite ends early
+	failed  func() // does again what one of o's functions did: panic, or end the goroutine; nil: none did
 	sel     *selector
 	pacer   // of all but the selector
 	out     *segmentWriter
@@ -159,6 +162,9 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	err = lacking(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
 	s.reserve.freed(len(rw.result.In) > 0)
 	s.wakeHinter() // on a full disk outputs have none
+	if rw.failed != nil {
+		rw.failed()
+	}
 	return rw.result, err
 }
 

@@ -1,7 +1,9 @@
 package bitcask
 
 import (
+	"errors"
 	"io"
+	"runtime"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -199,8 +201,34 @@ func (rw *rewriter) end(err error) {
 	}
 }
 
-// consult asks everybody whether the rewrite is to go on.
+// errCallback is why a rewrite ends of which a callback has panicked, or has ended
+// its goroutine.
+var errCallback = errors.New("a callback of the merge has panicked, or has ended its goroutine")
+
+// consult asks everybody whether the rewrite is to go on. A user's function may
+// panic, or end its goroutine, which here may be in the middle of moving
+// locations: so it gets a goroutine of its own, and Rewrite fails as it did, in
+// the end.
 func (rw *rewriter) consult(spent int, passed int64) error {
+	err := errCallback
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		defer func() {
+			switch p := recover(); {
+			case p != nil:
+				rw.failed = func() { panic(p) }
+			case err == errCallback:
+				rw.failed = runtime.Goexit
+			}
+		}()
+		err = rw.ask(spent, passed)
+	}()
+	<-asked
+	return err
+}
+
+func (rw *rewriter) ask(spent int, passed int64) error {
 	if rw.s.stopping() {
 		return ErrClosed
 	}

@@ -97,7 +97,7 @@ func Open(dir string, o *Options) (*Store, error) {
 // the store meanwhile.
 var errOutdated = errors.New("the store has changed while it was opened")
 
-func open(dir string, o *Options) (_ *Store, err error) {
+func open(dir string, o *Options) (opened *Store, err error) {
 	begin := time.Now()
 	s := &Store{dir: dir, upkeep: newTurn(), backups: newTurn(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
@@ -105,6 +105,10 @@ func open(dir string, o *Options) (_ *Store, err error) {
 	s.reserve.init(s)
 	s.segments.Store(new(segmentSet))
 	defer func() {
+		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
+			err = s.release()
+			return
+		}
 		if err != nil {
 			gone := errors.Is(err, ErrMissing) || isNotExist(err) || len(s.recovery.Damage) > 0
 			if s.opts.ReadOnly && gone && s.outdated() {

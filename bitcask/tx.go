@@ -239,7 +239,10 @@ func (t *Tx) Recycle() {
 
 // KeyOf is the key of a family that Find or Family returned.
 func (t *Tx) KeyOf(fam keydir.Family) string {
-	if t.open && fam == t.lastFamily {
+	if !t.open {
+		return ""
+	}
+	if fam == t.lastFamily {
 		return t.lastKey
 	}
 	return fam.Key()

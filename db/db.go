@@ -83,6 +83,7 @@ func (c *clock) now() int64 {
 func Open(dir string, o *Options) (*Store, error) {
 	c := &core{opts: o.withDefaults()}
 	c.guard.init()
+	c.opts.Logger = c.guard.logger(c.opts.Logger)
 	if err := c.hold(dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
@@ -354,10 +355,13 @@ func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcas
 
 // Merge runs one merge to its end, picking segments as Options.Merge says, or
 // all of them with o.All. It fails with bitcask.ErrMergeBusy while another
-// runs.
+// runs. o.Progress cannot use the store.
 func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, error) {
 	if err := s.guard.check(); err != nil {
 		return merge.Result{}, err
+	}
+	if progress := o.Progress; progress != nil {
+		o.Progress = func(read, total int64) { s.guard.run(func() { progress(read, total) }) }
 	}
 	return s.merger.Run(ctx, o)
 }
@@ -368,10 +372,12 @@ func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, e
 	return s.log.Backup(ctx, dir)
 }
 
-// Merger is the background merge, to look at and to steer.
+// Merger is the background merge, to look at and to steer. Its Run, other than
+// Store.Merge, does not notice that it is called within a transaction.
 func (s *Store) Merger() *merge.Merger { return s.merger }
 
-// Log is the log under the store, for tools that look at segments.
+// Log is the log under the store, for tools that look at segments. It does not
+// notice that it is used within a transaction of the store.
 func (s *Store) Log() *bitcask.Store { return s.log }
 
 // Stats is a look at the store.

@@ -16,11 +16,25 @@
 // the same key, so no read-modify-write loses an update. Readers wait for no disk sync and no merge. Update runs alone;
 // View runs beside other readers while writers wait for it. When an acknowledged write is on disk is for [Options].Sync
 // to say; it survives a killed process in every mode. Using a store within its own View or Update fails with
-// [ErrNested].
+// [ErrNested], whatever it is that would wait for itself.
 //
 // Names (keys, fields, members) are strings of any bytes, at most 65,535 of them; payloads are byte slices of at most
 // 512 MiB. Input may be used again after a call returns, output belongs to the caller. A key that has reached its
 // deadline is never seen again, whether or not the background cycle has reaped it yet.
+//
+// # Callbacks
+//
+// What a program gives to the store may panic, or end its goroutine (runtime.Goexit, t.FailNow): no key stays locked, and the
+// panic goes on in whoever made the call. Up to the commit everything is rolled back; after it, as in a function of
+// [Store.OnEvents], the commit stands, and all others hear of it.
+//
+// A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents, [Wait].Do, reports of
+// [Store.Check], the progress of [Store.Merge], the handler of [Options].Logger. It gets [ErrNested], and so do writes to a transaction from
+// within a visit of it. The body of a loop over an iterator of a store's handle is free: nothing is locked there. Between
+// [Store.Begin] and [Tx.End] nested use is not noticed, and whoever may panic there defers the End.
+//
+// A transaction that has ended says so: whatever is done with a [Tx], or with a handle or an iterator of it, fails with
+// [ErrTxDone] and changes nothing. An iterator without a place for its error just ends.
 //
 // # Errors
 //

@@ -2,6 +2,14 @@ package db
 
 import "time"
 
+// Waiting is how many keys somebody waits for.
+func (s *Store) Waiting() int {
+	o := &s.watchers
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queues)
+}
+
 // ClockWas makes the store's clock one that has shown a later time and was set
 // back since.
 func (s *Store) ClockWas(later time.Duration) {

@@ -1,13 +1,17 @@
 package db
 
 import (
+	"context"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/stavedb/stave/internal/shield"
 )
 
-// guard notices a store that is used within its own closure: that would wait
-// for itself for ever.
+// guard notices a store that is used within its own closure, or within a
+// callback that runs with keys locked: that would wait for itself for ever.
 //
 // The goroutine's own stack says so. The closures of a store run below frames
 // that spell the store's number in binary, digit by digit, and whoever begins
@@ -38,6 +42,33 @@ func (g *guard) run(fn func()) {
 		fn()
 		return nil
 	}, nil)
+}
+
+// logger is a user's logger whose handler cannot use the store: a record may be
+// logged with keys locked.
+func (g *guard) logger(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return shield.Logger(nil)
+	}
+	return shield.Logger(slog.New(guardedHandler{l.Handler(), g}))
+}
+
+type guardedHandler struct {
+	slog.Handler
+	guard *guard
+}
+
+func (h guardedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	h.guard.run(func() { err = h.Handler.Handle(ctx, r) })
+	return err
+}
+
+func (h guardedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return guardedHandler{h.Handler.WithAttrs(attrs), h.guard}
+}
+
+func (h guardedHandler) WithGroup(name string) slog.Handler {
+	return guardedHandler{h.Handler.WithGroup(name), h.guard}
 }
 
 // check fails if this goroutine is within a closure of the store.

@@ -67,7 +67,9 @@ type Options struct {
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
 	Reserve int64
-	// Logger hears of recoveries and background failures. Default: silent.
+	// Logger hears of recoveries and background failures. Its handler cannot use
+	// the store: that fails with ErrNested. One that panics loses its record and no
+	// more. Default: silent.
 	Logger *slog.Logger
 	// FS is the file system. Default: the operating system's.
 	FS vfs.FS
@@ -89,9 +91,6 @@ func (o *Options) withDefaults() Options {
 	r.Namespaces = min(r.Namespaces, bitcask.MaxNamespaces)
 	if r.ExpireEvery == 0 {
 		r.ExpireEvery = 100 * time.Millisecond
-	}
-	if r.Logger == nil {
-		r.Logger = slog.New(slog.DiscardHandler)
 	}
 	if r.FS == nil {
 		r.FS = vfs.OS()

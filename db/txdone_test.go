@@ -71,7 +71,7 @@ var leaks = map[string]func(t *testing.T, s *db.Store) *db.Tx{
 func TestEndedTransactionSaysSo(t *testing.T) {
 	for how, leak := range leaks {
 		t.Run(how, func(t *testing.T) {
-			s := openMemory(t)
+			s := openToHang(t)
 			must(t, s.String("k").Put([]byte("v")))
 			handlesBefore := []any(nil)
 			must(t, s.View(func(tx *db.Tx) error { handlesBefore = handlesOf(tx, "k"); return nil }))

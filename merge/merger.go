@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/backoff"
+	"github.com/stavedb/stave/internal/shield"
 )
 
 // Merger merges one store, when its policy says so or when told to. Its
@@ -62,10 +63,7 @@ func (r Result) Reclaimed() int64 { return r.BytesRead - r.BytesOut }
 
 // New returns the merger of a store. It starts nothing.
 func New(store *bitcask.Store, p Policy, logger *slog.Logger) *Merger {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	return &Merger{store: store, policy: p, logger: logger}
+	return &Merger{store: store, policy: p, logger: shield.Logger(logger)}
 }
 
 // RunOptions steer one merge.
@@ -73,7 +71,9 @@ type RunOptions struct {
 	// All takes every segment, the active one included (it is sealed first),
 	// whatever the policy says. Default: false.
 	All bool
-	// Progress is called now and then with bytes read and to read. Default: nobody.
+	// Progress is called now and then with bytes read and to read, on one goroutine
+	// or another, never twice at a time. If it panics, or ends its goroutine, the
+	// merge ends as if it were cancelled, and then Run does. Default: nobody.
 	Progress func(read, total int64)
 	// Unlimited ignores Policy.BytesPerSecond. Default: false.
 	Unlimited bool
@@ -116,6 +116,8 @@ func (m *Merger) run(ctx context.Context, o RunOptions, byTick bool) (Result, er
 		limit: newBucket(m.policy.withDefaults(m.store.SegmentSize()).BytesPerSecond, m.store.Appended),
 	}
 	start := time.Now()
+	outcome := errProgress
+	defer func() { m.end(r.res, outcome) }()
 	var err error
 	if !full {
 		err = r.rewrite(plan.IDs())
@@ -124,7 +126,7 @@ func (m *Merger) run(ctx context.Context, o RunOptions, byTick bool) (Result, er
 		err = r.frugal(err)
 	}
 	r.res.SegmentsNow, r.res.Took = len(m.store.Segments()), time.Since(start)
-	m.end(r.res, err)
+	outcome = err
 	return r.res, err
 }
 
@@ -163,6 +165,9 @@ func (r *running) rewrite(ids []uint32) error {
 	r.res.Dropped += done.Dropped
 	return err
 }
+
+// errProgress is how a merge ends of which Progress panicked.
+var errProgress = errors.New("merge: Progress has panicked, or has ended its goroutine")
 
 func (m *Merger) begin(total int64, cancel context.CancelFunc, byTick bool) {
 	m.mu.Lock()

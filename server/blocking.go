@@ -139,7 +139,10 @@ func (s *Session) conclude(b *blocked, end waitEnd) {
 		var ticket db.Ticket
 		if ticket, err = b.waiter.Result(); err == nil {
 			s.owe(ticket, from)
-			b.reply(&s.call)
+			err = s.guarded(func() error {
+				b.reply(&s.call)
+				return nil
+			})
 		}
 	}
 	s.finish(b.command, from, err)

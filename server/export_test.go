@@ -1,5 +1,7 @@
 package server
 
+import "github.com/stavedb/stave/db"
+
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away.
 func AddPanics() (remove func()) {
 	boom := func(c *call) error {
@@ -13,9 +15,23 @@ func AddPanics() (remove func()) {
 	}
 	commandIndex["boom"] = &Command{Name: "boom", Arity: 1, run: boom}
 	commandIndex["boomkey"] = &Command{Name: "boomkey", Arity: 2, Flags: Write | Fast, Keys: one("RW"), run: boom}
+	// Two that wait for a list: one panics when it is given an element, one when it replies with it.
+	blocking := func(name string, give func(*db.Tx, string), reply func(*call)) {
+		commandIndex[name] = &Command{Name: name, Arity: 2, Flags: Write | Blocking, Keys: one("RW"), run: func(c *call) error {
+			w := db.Wait{Keys: []string{c.key(1)}, Type: db.TypeList, Do: func(tx *db.Tx, key string) error {
+				_, err := tx.List(key).PopFront()
+				give(tx, key)
+				return err
+			}}
+			return c.await(w, 0, reply, noArray)
+		}}
+	}
+	blocking("boompop", func(*db.Tx, string) { panic("boom") }, noString)
+	blocking("boomreply", func(*db.Tx, string) {}, func(*call) { panic("boom") })
 	return func() {
-		delete(commandIndex, "boom")
-		delete(commandIndex, "boomkey")
+		for _, name := range []string{"boom", "boomkey", "boompop", "boomreply"} {
+			delete(commandIndex, name)
+		}
 	}
 }
 

@@ -192,6 +192,54 @@ func TestServePanic(t *testing.T) {
 	}
 }
 
+// TestServePanicOfAWait: a command that panics when what it waits for has come costs the connection of whoever runs it then; no key
+// stays locked, and others that wait for the same are served.
+func TestServePanicOfAWait(t *testing.T) {
+	defer server.AddPanics()()
+	v, address := serve(t, nil)
+	other := dial(t, address)
+	waits := func(command string, blocked int) *testClient { // as so many then do
+		t.Helper()
+		c := dial(t, address)
+		c.send(command + "\r\n")
+		for !strings.Contains(v.Info("clients"), fmt.Sprintf("blocked_clients:%d\r\n", blocked)) {
+			time.Sleep(time.Millisecond)
+		}
+		return c
+	}
+	const broken = "-ERR internal error; the connection is closed\r\n"
+
+	c := dial(t, address)
+	c.send("MULTI\r\nSET k v\r\nboomkey k\r\nEXEC\r\n")
+	c.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + broken)
+	c.expectEnd()
+	other.send("EXISTS k\r\n")
+	other.expect(":0\r\n")
+
+	c = waits("boomreply l", 1)
+	other.send("RPUSH l a\r\n")
+	other.expect(":1\r\n")
+	c.expect(broken)
+	c.expectEnd()
+
+	c = waits("boompop l", 1)
+	second := waits("BLPOP l 0", 2)
+	pusher := dial(t, address)
+	pusher.send("RPUSH l b\r\n")
+	pusher.expect(broken)
+	pusher.expectEnd()
+	c.expect("-ERR db: the transaction that served a waiter was taken back\r\n")
+	other.send("RPUSH l c\r\n")
+	other.expect(":1\r\n")
+	second.expect("*2\r\n$1\r\nl\r\n$1\r\nc\r\n")
+
+	other.send("FLUSHALL\r\nPING\r\n") // everything is locked for that
+	other.expect("+OK\r\n+PONG\r\n")
+	if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:3\r\n") {
+		t.Error(info)
+	}
+}
+
 func TestServeClosesLargestClient(t *testing.T) {
 	v, address := serve(t, &server.Options{ClientMemory: 1 << 20})
 	small, large := dial(t, address), dial(t, address)

@@ -1,0 +1,161 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+// storeUses is every method of a store, used within one of its own closures or callbacks: locks says that it would wait for itself, and so
+// must fail with ErrNested; the others work.
+var storeUses = map[string]struct {
+	use   func(t *testing.T, s *db.Store) error
+	locks bool
+}{
+	"View":   {func(_ *testing.T, s *db.Store) error { return s.View(func(*db.Tx) error { return nil }) }, true},
+	"Update": {func(_ *testing.T, s *db.Store) error { return s.Update(func(*db.Tx) error { return nil }) }, true},
+	"ViewKeys": {func(_ *testing.T, s *db.Store) error {
+		return s.ViewKeys([]string{"j"}, func(*db.Tx) error { return nil })
+	}, true},
+	"UpdateKeys": {func(_ *testing.T, s *db.Store) error {
+		return s.UpdateKeys([]string{"j"}, func(*db.Tx) error { return nil })
+	}, true},
+	"Begin": {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
+	"Await": {func(t *testing.T, s *db.Store) error {
+		return s.Await(context.Background(), db.Wait{Keys: []string{"list"}, Type: db.TypeList, Do: func(*db.Tx, string) error { return nil }})
+	}, true},
+	"Watch":     {func(_ *testing.T, s *db.Store) error { _, err := s.Watch("j"); return err }, true},
+	"Events":    {func(_ *testing.T, s *db.Store) error { _, err := s.Events(db.EventOptions{}); return err }, true},
+	"Flush":     {func(_ *testing.T, s *db.Store) error { return s.Flush() }, true},
+	"FlushAll":  {func(_ *testing.T, s *db.Store) error { return s.FlushAll() }, true},
+	"Swap":      {func(_ *testing.T, s *db.Store) error { return s.Swap(0, 1) }, true},
+	"RandomKey": {func(_ *testing.T, s *db.Store) error { _, err := s.RandomKey(); return err }, true},
+	"Check": {func(_ *testing.T, s *db.Store) error {
+		_, err := s.Check(context.Background(), func(db.Finding) {})
+		return err
+	}, true},
+	"Merge": {func(_ *testing.T, s *db.Store) error {
+		_, err := s.Merge(context.Background(), db.MergeOptions{All: true})
+		return err
+	}, true},
+	"Close":  {func(_ *testing.T, s *db.Store) error { return s.Close() }, true},
+	"Expire": {func(_ *testing.T, s *db.Store) error { _, err := s.Expire(time.Second, 1); return err }, true}, // of a key that is due
+
+	"Backup": {func(t *testing.T, s *db.Store) error {
+		_, err := s.Backup(context.Background(), filepath.Join(t.TempDir(), "backup"))
+		return err
+	}, false},
+	"Sync":        {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
+	"WaitDurable": {func(_ *testing.T, s *db.Store) error { return s.WaitDurable(1) }, false},
+	"OnEvents": {func(_ *testing.T, s *db.Store) error {
+		s.OnEvents(structures.AllClasses, func(db.Event) {})()
+		return nil
+	}, false},
+	"NewWatch":   {func(_ *testing.T, s *db.Store) error { s.NewWatch().Close(); return nil }, false},
+	"Use":        {func(_ *testing.T, s *db.Store) error { _, err := s.Use(1); return err }, false},
+	"Stats":      {func(_ *testing.T, s *db.Store) error { s.Stats(); return nil }, false},
+	"Len":        {func(_ *testing.T, s *db.Store) error { s.Len(); return nil }, false},
+	"Namespace":  {func(_ *testing.T, s *db.Store) error { s.Namespace(); return nil }, false},
+	"Namespaces": {func(_ *testing.T, s *db.Store) error { s.Namespaces(); return nil }, false},
+	"Log":        {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
+	"Merger":     {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
+}
+
+// callbacks are the places where a user's code runs while keys are locked.
+var callbacks = map[string]func(t *testing.T, s *db.Store, fn func()){
+	"View":   func(t *testing.T, s *db.Store, fn func()) { must(t, s.View(func(*db.Tx) error { fn(); return nil })) },
+	"Update": func(t *testing.T, s *db.Store, fn func()) { must(t, s.Update(func(*db.Tx) error { fn(); return nil })) },
+	"UpdateKeys": func(t *testing.T, s *db.Store, fn func()) {
+		must(t, s.UpdateKeys([]string{"k"}, func(*db.Tx) error { fn(); return nil }))
+	},
+	"a visit": func(t *testing.T, s *db.Store, fn func()) {
+		must(t, s.Hash("hash").Visit(nil, func(_, _ []byte) bool { fn(); return false }))
+	},
+	"a visit of a Tx": func(t *testing.T, s *db.Store, fn func()) {
+		must(t, s.View(func(tx *db.Tx) error {
+			return tx.Hash("hash").Visit(nil, func(_, _ []byte) bool { fn(); return false })
+		}))
+	},
+	"OnEvents": func(t *testing.T, s *db.Store, fn func()) {
+		stop := s.OnEvents(structures.AllClasses, func(db.Event) { fn() })
+		defer stop()
+		must(t, s.String("string").Put([]byte("value")))
+	},
+	"Await": func(t *testing.T, s *db.Store, fn func()) {
+		must(t, s.Await(context.Background(), db.Wait{Keys: []string{"list"}, Type: db.TypeList, Do: func(*db.Tx, string) error { fn(); return nil }}))
+	},
+	"Await, served by a push": func(t *testing.T, s *db.Store, fn func()) {
+		tx := ok[*db.Tx](t)(s.Begin(true, "queue"))
+		tx.Enqueue(db.Wait{Keys: []string{"queue"}, Type: db.TypeList, Do: func(tx *db.Tx, key string) error {
+			fn()
+			_, err := tx.List(key).PopFront()
+			return err
+		}}, nil)
+		ok[db.Ticket](t)(tx.End(nil))
+		ok[int](t)(s.List("queue").PushBack([]byte("x")))
+	},
+}
+
+// TestNestedUseOfEverything: within a closure or a callback of the store, each of its methods, and of its handles', works or fails with
+// ErrNested. None waits for itself.
+func TestNestedUseOfEverything(t *testing.T) {
+	typ := reflect.TypeFor[*db.Store]()
+	maker := reflect.TypeFor[makers]()
+	for i := range typ.NumMethod() {
+		name := typ.Method(i).Name
+		if _, makes := maker.MethodByName(name); makes || name == "ClockWas" || name == "Waiting" { // the latter are there for tests
+			continue
+		}
+		if _, ok := storeUses[name]; !ok {
+			t.Errorf("Store.%s has no row", name)
+		}
+	}
+	for where, callback := range callbacks {
+		t.Run(where, func(t *testing.T) {
+			s := ok[*db.Store](t)(db.Open(t.TempDir(), &db.Options{NoMerge: true, ExpireEvery: -1}))
+			t.Cleanup(func() {
+				if !t.Failed() { // else it may hang
+					must(t, s.Close())
+				}
+			})
+			oneOfEach(t, s)
+			ok[bool](t)(s.Key("string").Expire(time.Hour))
+			must(t, s.String("due").Put([]byte("v"), db.TTL(time.Millisecond)))
+			time.Sleep(2 * time.Millisecond)
+			called := false
+			what := ""
+			run := func() {
+				callback(t, s, func() {
+					called = true
+					for name, row := range storeUses {
+						what = "Store." + name
+						if err := row.use(t, s); row.locks != errors.Is(err, db.ErrNested) || !row.locks && err != nil {
+							t.Errorf("%s: %v", what, err)
+						}
+					}
+					for _, view := range []*db.Store{s, ok[*db.Store](t)(s.Use(1))} {
+						for _, h := range handlesOf(view, "string") {
+							what = reflect.TypeOf(h).String()
+							everyMethod(t, h, func(name string, err error) {
+								if !errors.Is(err, db.ErrNested) {
+									t.Errorf("%s: %v", name, err)
+								}
+							})
+						}
+					}
+				})
+			}
+			within(t, "something", run)
+			if !called {
+				t.Error("the callback was not called")
+			}
+			usable(t, what, s)
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package shield_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/internal/shield"
+)
+
+// failing is a handler that does in every method what fail does.
+type failing struct{ fail func() }
+
+func (f failing) Enabled(context.Context, slog.Level) bool  { f.fail(); return true }
+func (f failing) Handle(context.Context, slog.Record) error { f.fail(); return nil }
+func (f failing) WithAttrs([]slog.Attr) slog.Handler        { f.fail(); return f }
+func (f failing) WithGroup(string) slog.Handler             { f.fail(); return f }
+
+func TestHandlerThatFails(t *testing.T) {
+	for name, fail := range map[string]func(){"panics": func() { panic("mine") }, "ends its goroutine": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			l := shield.Logger(slog.New(failing{fail}))
+			l.Info("a")
+			l.With("k", "v").WithGroup("g").Error("b")
+			if err := l.Handler().Handle(t.Context(), slog.Record{}); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func TestHandlerThatWorks(t *testing.T) {
+	var b bytes.Buffer
+	l := shield.Logger(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if shield.Logger(l) != l {
+		t.Error("shielded twice")
+	}
+	l.Info("hidden")
+	l.With("k", "v").WithGroup("g").Error("shown", "n", 1)
+	if s := b.String(); !strings.Contains(s, "msg=shown k=v g.n=1") || strings.Contains(s, "hidden") {
+		t.Error(s)
+	}
+	shield.Logger(nil).Error("nobody")
+}
