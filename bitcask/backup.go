@@ -386,11 +386,7 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	m.features = s.man.features
 	m.inherited = slices.Clone(s.man.inherited)
 	s.manifestMu.Unlock()
-	own := m.firstOwn()
-	if below > own { // else no segment that is left is this store's own
-		m.inherited = append(m.inherited, inheritance{s.man.store, below})
-	}
-	m.nextID = max(below, own)
+	m.inherit(s.man.store, below, maxSeq)
 	if err := m.rewrite(); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const (
 	featureThrough  features = 1 << 3 // edits "inherited" may have a "through sequence"
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = featureBoot | featureSystem
+	knownFeatures = featureBoot | featureSystem | featureThrough
 )
 
 // check returns ErrVersion if there is a bit that this build does not know.

@@ -18,8 +18,11 @@ func (t *Tx) Flush(namespaces ...int) (dropped []uint32, ticket uint64, err erro
 				return fmt.Errorf("namespace %d: %w", ns, ErrTooLarge)
 			}
 			if ns < len(m.names) && m.names[ns] != nil {
-				moved[uint32(ns)] = *fresh
-				*fresh++
+				id, err := takeSpace(fresh)
+				if err != nil {
+					return err
+				}
+				moved[uint32(ns)] = id
 			}
 		}
 		return nil

@@ -108,6 +108,9 @@ func eachRecord(frame []byte, h *frameHeader, s seal, offset uint32, fn func(at 
 		if rec.hasSeq {
 			seq = h.seq + rec.seqDelta
 		}
+		if seq < h.seq || seq > maxSequence {
+			return at, false, nil
+		}
 		if rec.unknown && unknown == nil {
 			unknown = &unknownRecord{rec.Kind, at}
 		}

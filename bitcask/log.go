@@ -92,6 +92,10 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 		l.mu.Unlock()
 		return nil, 0, 0, err
 	}
+	if err := l.checkSequencesLocked(n); err != nil {
+		l.mu.Unlock()
+		return nil, 0, 0, err
+	}
 	sg, at, seq = l.active, l.offset, l.nextSeq
 	l.offset += size
 	l.appended += size

@@ -46,7 +46,7 @@ const (
 	editClose     = 4 // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
 	editNextID    = 5 // id u32: ids below are taken (merge output about to be made)
 	editCollision = 6 // hash u64: two keys have it
-	editInherited = 7 // store id 16, below u32: of a copy: that store made the segments with an id below (backup.go)
+	editInherited = 7 // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (lineage.go)
 	editBoot      = 8 // boot id 16: a writer has the store open, in this life of the kernel; zeros: it has closed it, and perhaps what close says
 
 	// lastEdit is the highest type that this build knows. Those beyond it are of
@@ -131,31 +131,6 @@ func (m *manifest) sameBoot() bool { return m.booted && m.boot == m.here && m.he
 // store: the next one writes to the manifest first.
 func (m *manifest) nothingLost() bool { return m.closed() || m.sameBoot() }
 
-// inheritance says which store made the segments with an id below, if no other says so with a lower one.
-type inheritance struct {
-	store [16]byte
-	below uint32
-}
-
-// storeOf is the id of the store that made a segment. A copy has an id of its own, and so have the segments that it makes:
-// those of the store that it was copied from, which go on from the same place, are foreign to it.
-func (m *manifest) storeOf(id uint32) [16]byte {
-	for _, in := range m.inherited {
-		if id < in.below {
-			return in.store
-		}
-	}
-	return m.store
-}
-
-// firstOwn is the lowest id that a segment of the store's own can have.
-func (m *manifest) firstOwn() uint32 {
-	if n := len(m.inherited); n > 0 {
-		return m.inherited[n-1].below
-	}
-	return 1
-}
-
 // editSum is the checksum of an edit at offset, from its length on.
 func (m *manifest) editSum(offset int64, edit []byte) uint32 {
 	return makeSeal(m.store, 0).sum(uint32(offset), edit)
@@ -203,7 +178,7 @@ func (m *manifest) appendEdit(b []byte, base int64, typ byte, body []byte) []byt
 func (m *manifest) rewrite() error {
 	b := m.encodeHeader()
 	for _, in := range m.inherited {
-		b = m.appendEdit(b, 0, editInherited, binary.LittleEndian.AppendUint32(slices.Clone(in.store[:]), in.below))
+		b = m.appendEdit(b, 0, editInherited, in.encode())
 	}
 	b = m.appendEdit(b, 0, editNextID, binary.LittleEndian.AppendUint32(nil, m.nextID))
 	ids := make([]uint32, 0, len(m.sealed))
@@ -338,6 +313,13 @@ var errEdit = errors.New("malformed manifest edit")
 
 // apply changes the state as an edit says.
 func (m *manifest) apply(typ byte, body []byte) error {
+	if err := m.change(typ, body); err != nil {
+		return err
+	}
+	return m.checkNumbers()
+}
+
+func (m *manifest) change(typ byte, body []byte) error {
 	switch {
 	case typ == editAdd && len(body) == 4:
 		m.addUnsealed(binary.LittleEndian.Uint32(body))
@@ -345,8 +327,8 @@ func (m *manifest) apply(typ byte, body []byte) error {
 		m.nextID = max(m.nextID, binary.LittleEndian.Uint32(body))
 	case typ == editCollision && len(body) == 8:
 		m.collided[binary.LittleEndian.Uint64(body)>>hashSpare] = true
-	case typ == editInherited && len(body) == 20:
-		m.inherited = append(m.inherited, inheritance{[16]byte(body), binary.LittleEndian.Uint32(body[16:])})
+	case typ == editInherited && (len(body) == inheritedSize || len(body) == inheritedThroughSize):
+		m.inherited = append(m.inherited, parseInheritance(body))
 	case typ == editSeal && len(body) == sealedInfoSize+4:
 		m.addSealed(parseSealedInfo(body))
 		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))
@@ -354,7 +336,7 @@ func (m *manifest) apply(typ byte, body []byte) error {
 		return m.applySwap(body)
 	case typ == editBoot && len(body) == bootSize+closeSize:
 		m.booted, m.boot = true, vfs.BootID(body)
-		return m.apply(editClose, body[bootSize:])
+		return m.change(editClose, body[bootSize:])
 	case typ == editBoot && len(body) == bootSize:
 		m.booted, m.boot = true, vfs.BootID(body)
 	case typ == editClose && len(body) == closeSize:
@@ -373,13 +355,13 @@ func (m *manifest) addUnsealed(id uint32) {
 		return
 	}
 	m.tail = append(m.tail, id)
-	m.nextID = max(m.nextID, id+1)
+	m.nextID = max(m.nextID, following(id))
 }
 
 func (m *manifest) addSealed(si sealedInfo) {
 	m.tail = slices.DeleteFunc(m.tail, func(id uint32) bool { return id == si.id })
 	m.sealed[si.id] = si
-	m.nextID = max(m.nextID, si.id+1)
+	m.nextID = max(m.nextID, following(si.id))
 	m.maxSeq = max(m.maxSeq, si.maxSeq)
 }
 

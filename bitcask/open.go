@@ -151,6 +151,8 @@ func (s *Store) findLeftovers(names []string) error {
 		case name == manifestName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
 			continue
 		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
+		case name == historyDir || name == orphansDir:
+			continue // of a later version
 		case remains:
 			s.recovery.Remains = append(s.recovery.Remains, name)
 			continue
@@ -219,6 +221,13 @@ func (s *Store) clearAway() error {
 	}
 	return s.opts.FS.SyncDir(s.dir)
 }
+
+// Directories within that of the store whose names are reserved: for segments that merges have taken out, and for commits that
+// another history lacks.
+const (
+	historyDir = "history"
+	orphansDir = "orphans"
+)
 
 // TTLName is the file of deadlines beside the log; package ttl owns it.
 const TTLName = "TTL"

@@ -37,9 +37,13 @@ func (rw *rewriter) takeID() error {
 		return nil
 	}
 	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
 	id := s.man.nextID
-	if err := s.man.log(editNextID, binary.LittleEndian.AppendUint32(nil, id+1)); err != nil {
+	err := checkID(id)
+	if err == nil {
+		err = s.man.log(editNextID, binary.LittleEndian.AppendUint32(nil, id+1))
+	}
+	s.manifestMu.Unlock()
+	if err != nil {
 		return s.log.fail(err)
 	}
 	s.spareID = id

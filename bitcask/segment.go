@@ -161,6 +161,9 @@ func checkSegmentHeader(b []byte, name string, store [16]byte, id uint32) (merge
 // when it returns. A crash before that leaves a file without frames that no
 // manifest names; the next Open removes it.
 func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int) (*segment, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
 	name := dataName(id)
 	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
 	if err != nil && passing(err) {
@@ -254,6 +257,9 @@ func (sg *segment) readFooter() error {
 		records: binary.LittleEndian.Uint64(body),
 		minSeq:  binary.LittleEndian.Uint64(body[8:]),
 		maxSeq:  binary.LittleEndian.Uint64(body[16:]),
+	}
+	if sg.foot.maxSeq > maxSequence {
+		return &CorruptError{sg.name, at, "footer with a sequence number that is never given"}
 	}
 	sg.setSealed()
 	return nil

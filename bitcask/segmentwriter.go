@@ -51,6 +51,9 @@ type writerOptions struct {
 // newSegmentWriter makes the file of segment id. Neither its header nor its
 // name are durable yet. room is asked before anything more is written.
 func newSegmentWriter(o writerOptions, dir string, store [16]byte, id uint32) (_ *segmentWriter, err error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
 	fs := o.FS
 	f, err := fs.Open(filepath.Join(dir, dataName(id)), vfs.Create)
 	if err != nil {

@@ -1,0 +1,217 @@
+package bitcask
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+	"testing"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Each counter of the format comes to its end with ErrFull, before anything has
+// changed, and never wraps: the store goes on with all that needs no number, and
+// opens again with what it had.
+func TestNumbersAtTheirEnd(t *testing.T) {
+	put := func(s *Store) error { return s.Put("key", []byte("value")) }
+	flush := func(s *Store) error {
+		t, err := s.BeginAll(true)
+		if err != nil {
+			return err
+		}
+		defer t.End()
+		dropped, _, err := t.Flush(1)
+		if err == nil && len(dropped) != 1 {
+			err = fmt.Errorf("dropped %d", dropped)
+		}
+		return err
+	}
+	merge := func(s *Store) error {
+		var ids []uint32
+		for _, info := range s.Segments() {
+			if info.Sealed {
+				ids = append(ids, info.ID)
+			}
+		}
+		_, err := s.Rewrite(context.Background(), ids, RewriteOptions{})
+		return err
+	}
+	for _, x := range []struct {
+		name string
+		next uint32         // segment id to begin with
+		set  func(s *Store) // two steps before the end
+		do   func(s *Store) error
+	}{
+		{"segment ids", maxSegmentID - 3, nil, func(s *Store) error { return errors.Join(put(s), s.Rotate()) }},
+		{"segment ids of merges", maxSegmentID - 3, nil, merge},
+		{"spaces", 1, func(s *Store) { s.spaces.fresh = maxSpace - 1 }, func(s *Store) error {
+			tx, err := s.Begin(true, "key")
+			if err != nil {
+				return err
+			}
+			if err = tx.PutString(1, "key", nil); err == nil {
+				_, err = tx.Commit()
+			}
+			tx.End()
+			return errors.Join(err, flush(s))
+		}},
+		{"sequence numbers", 1, func(s *Store) { s.log.nextSeq, s.log.writeSeq = maxSequence-1, maxSequence-1 }, put},
+		{"terms", 1, func(s *Store) {
+			e := firstEpoch(s.man.store)
+			e.term = math.MaxUint64 - 2
+			if err := s.putEpoch(e); err != nil {
+				t.Fatal(err)
+			}
+		}, func(s *Store) error { _, err := s.BeginHistory(); return err }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			must(t, fs.MkdirAll("d"))
+			m, err := createManifest(fs, "d", [16]byte{1}, keydir.Seed{})
+			must(t, err)
+			must(t, errors.Join(m.log(editNextID, binary.LittleEndian.AppendUint32(nil, x.next)), m.close()))
+			s, err := Open("d", &Options{FS: fs, SegmentSize: 4 << 10})
+			must(t, err)
+			must(t, s.Put("before", []byte("value")))
+			must(t, s.Rotate())
+			if x.set != nil {
+				x.set(s)
+			}
+			for range 2 {
+				must(t, x.do(s))
+			}
+			for range 3 {
+				if err := x.do(s); !errors.Is(err, ErrFull) {
+					t.Errorf("beyond the end: %v", err)
+				}
+			}
+			must(t, s.Err())
+			want := map[string]string{}
+			for _, key := range []string{"before", "key"} {
+				v, err := s.Get(key)
+				if err == nil {
+					want[key] = string(v)
+				} else if !errors.Is(err, ErrNotFound) {
+					t.Error(err)
+				}
+			}
+			must(t, s.Close())
+			for _, readOnly := range []bool{true, false} {
+				s, err := Open("d", &Options{FS: fs, SegmentSize: 4 << 10, ReadOnly: readOnly})
+				if !readOnly && errors.Is(err, ErrFull) {
+					continue // not one segment can be begun
+				}
+				must(t, err)
+				_, err = s.Check(context.Background(), func(f Finding) { t.Error(f) })
+				must(t, err)
+				for key, value := range want {
+					if v, err := s.Get(key); err != nil || string(v) != value {
+						t.Errorf("%s: %q, %v", key, v, err)
+					}
+				}
+				must(t, s.Close())
+			}
+		})
+	}
+}
+
+// Numbers in files that are never given are refused and lead to no panic.
+func TestNumbersBeyondTheEnd(t *testing.T) {
+	u32 := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
+	si := func(id uint32, seq uint64) sealedInfo {
+		return sealedInfo{id: id, length: 100, minSeq: 1, maxSeq: seq, records: 1}
+	}
+	for name, edit := range map[string]struct {
+		typ  byte
+		body []byte
+	}{
+		"add":          {editAdd, u32(maxSegmentID + 1)},
+		"add, wrapped": {editAdd, u32(math.MaxUint32)},
+		"seal":         {editSeal, sealBody(si(maxSegmentID+1, 1), 0)},
+		"seal, next":   {editSeal, sealBody(si(1, 1), maxSegmentID+1)},
+		"swap":         {editSwap, swapBody(nil, []sealedInfo{si(math.MaxUint32, 1)})},
+		"next id":      {editNextID, u32(maxSegmentID + 2)},
+		"inherited":    {editInherited, inheritance{below: maxSegmentID + 2, through: 1}.encode()},
+		"sequence":     {editSwap, swapBody(nil, []sealedInfo{si(1, math.MaxUint64)})},
+		"close":        {editClose, (*manifest)(nil).closeBody(1, 40, math.MaxUint64)},
+	} {
+		fs := vfs.NewMem()
+		must(t, fs.MkdirAll("d"))
+		m, err := createManifest(fs, "d", [16]byte{1}, keydir.Seed{})
+		must(t, err)
+		b := m.appendEdit(nil, m.size, edit.typ, edit.body)
+		_, err = m.file.WriteAt(b, m.size)
+		must(t, errors.Join(err, m.close()))
+		if _, err := Open("d", &Options{FS: fs}); !damaged(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Merges that fail use up no segment ids.
+func TestFailedMergesUseUpNoIDs(t *testing.T) {
+	fs := vfs.NewFault(vfs.NewMem())
+	s, err := Open("d", &Options{FS: fs})
+	must(t, err)
+	must(t, s.Put("key", []byte("value")))
+	must(t, s.Rotate())
+	next := s.man.nextID
+	for i, rule := range []vfs.Rule{
+		{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data"},
+		{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data"},
+		{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Skip: 1},
+		{Ops: []vfs.Op{vfs.OpSyncDir}},
+	} {
+		for range 5 {
+			rule.Err, rule.Sticky = syscall.ENOSPC, true
+			fs.Inject(rule)
+			if _, err := s.Rewrite(context.Background(), []uint32{1}, RewriteOptions{}); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("rule %d: %v", i, err)
+			}
+			fs.Heal()
+		}
+	}
+	if s.man.nextID != next+1 {
+		t.Errorf("%d ids are used up", s.man.nextID-next)
+	}
+	_, err = s.Rewrite(context.Background(), []uint32{1}, RewriteOptions{})
+	must(t, err)
+	if v, err := s.Get("key"); err != nil || string(v) != "value" || s.man.nextID != next+1 {
+		t.Errorf("%q, %v", v, err)
+	}
+	must(t, s.Close())
+}
+
+// A copy says where it parted from its original, and one that an older version
+// made is read still.
+func TestInherited(t *testing.T) {
+	fs, ctx := vfs.NewMem(), context.Background()
+	s, err := Open("d", &Options{FS: fs})
+	must(t, err)
+	var want []Inheritance
+	for i := range 3 {
+		must(t, s.Put(fmt.Sprint("key", i), nil))
+		_, err := s.Backup(ctx, fmt.Sprint("copy", i))
+		must(t, err)
+		want = append(want, Inheritance{s.StoreID(), s.Sequence()})
+		must(t, s.Close())
+		s, err = Open(fmt.Sprint("copy", i), &Options{FS: fs})
+		must(t, err)
+		if got := s.Inherited(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("copy %d: %v, want %v", i, got, want)
+		}
+	}
+	if s.man.features&featureThrough == 0 {
+		t.Error("without its feature bit")
+	}
+	must(t, s.Close())
+	m := &manifest{}
+	must(t, m.apply(editInherited, append(make([]byte, 16), 5, 0, 0, 0)))
+	if in := m.inherited[0]; in.below != 5 || in.through != 0 || len(in.encode()) != inheritedSize {
+		t.Errorf("%+v", in)
+	}
+}
