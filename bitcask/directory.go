@@ -17,10 +17,10 @@ import (
 // A directory that was removed is another matter: what is written to files without a name is lost at Close. And without its name
 // LOCK keeps nobody out. Both are noticed
 //
-//   - by every sync of the log, before anyone is told of it: the active segment has its name;
+//   - by every sync of the log, before anyone is told of it: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before Close writes anything: also LOCK and
 //     MANIFEST have theirs;
-//   - by the goroutine below, twice a second, and at once if the operating system reports it.
+//   - by the goroutine below, twice a second, and, once it has looked, at once if the operating system reports it.
 //
 // Then the store refuses writes, and serves reads.
 
@@ -47,13 +47,18 @@ func (s *Store) hold() (err error) {
 // watchDirectory looks after the directory until the store closes.
 func (s *Store) watchDirectory() {
 	reported := make(chan struct{}, 1)
-	stop := s.held.Watch(filepath.Join(s.dir, lockName), func() {
+	report := func() {
 		select {
 		case reported <- struct{}{}:
 		default:
 		}
-	})
-	defer stop()
+	}
+	var stop func() // nil: not watched yet
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
 	tick := time.NewTicker(directoryEvery)
 	defer tick.Stop()
 	leads, troubled := vfs.Here, false
@@ -63,6 +68,9 @@ func (s *Store) watchDirectory() {
 			return
 		case <-reported:
 		case <-tick.C:
+			if stop == nil { // Not at once: it costs more than to open and close a small store, and most commands are done by now.
+				stop = s.held.Watch(filepath.Join(s.dir, lockName), report)
+			}
 		}
 		err := s.lookAtDirectory()
 		if errors.Is(err, ErrLockLost) && s.wait(removalTakes) {
@@ -150,6 +158,16 @@ func (s *Store) lookAtDirectory() error {
 		err = ErrLockLost
 	}
 	return err
+}
+
+// unlinked reports whether a segment's file has lost its name. It is asked with every sync, so it asks the cheaper question first: what
+// has been moved aside, or has another name, is left to the goroutine.
+func (s *Store) unlinked(sg *segment) bool {
+	if vfs.HasAnyName(sg.file) {
+		return false
+	}
+	named, err := s.hasName(sg) // some file systems do not count
+	return err == nil && !named
 }
 
 // hasName reports whether the name of a segment still stands for its file.

@@ -158,7 +158,7 @@ func (l *commitLog) syncLocked(next uint64) error {
 	begin := time.Now()
 	err := sg.file.Sync()
 	took := time.Since(begin)
-	named, nerr := l.store.hasName(sg)
+	unlinked := l.store.unlinked(sg)
 	l.mu.Lock()
 	ss.going = false
 	ss.count++
@@ -169,7 +169,7 @@ func (l *commitLog) syncLocked(next uint64) error {
 	if err != nil {
 		return l.failLocked(fmt.Errorf("%s: sync: %w", sg.name, err))
 	}
-	if nerr == nil && !named && l.active == sg { // else a merge may have taken it
+	if unlinked && l.active == sg { // else a merge may have taken it
 		return l.failLocked(fmt.Errorf("%w: %s", ErrDirectoryGone, sg.name))
 	}
 	if l.active == sg {

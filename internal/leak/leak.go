@@ -25,8 +25,8 @@ func VerifyTestMain(m *testing.M) {
 	}))
 }
 
-// OpenFiles returns what this process has open of the stores below dir, "" standing for anywhere: a name for each descriptor
-// and each mapping, also of files that have been removed. It knows on Linux only, and returns nothing elsewhere.
+// OpenFiles returns what this process has open of the stores below dir, "" standing for anywhere: a name for each descriptor,
+// also of their directories, and each mapping, also of files that have been removed. It knows on Linux only, and returns nothing elsewhere.
 func OpenFiles(dir string) (names []string, err error) {
 	const descriptors = "/proc/self/fd"
 	links, err := os.ReadDir(descriptors)
@@ -37,8 +37,12 @@ func OpenFiles(dir string) (names []string, err error) {
 		return nil, err
 	}
 	for _, link := range links {
-		// The one by which the directory was read is gone.
-		if name, err := os.Readlink(filepath.Join(descriptors, link.Name())); err == nil && ofStore(dir, name) {
+		descriptor := filepath.Join(descriptors, link.Name())
+		name, err := os.Readlink(descriptor)
+		if err != nil {
+			continue // The one by which the directory was read is gone.
+		}
+		if ofStore(dir, name) || strings.HasPrefix(name, dir) && isStore(descriptor) {
 			names = append(names, name)
 		}
 	}
@@ -54,6 +58,20 @@ func OpenFiles(dir string) (names []string, err error) {
 		}
 	}
 	return names, lines.Err()
+}
+
+// isStore says whether a descriptor is of a directory in which there is a store, or of one that is gone.
+func isStore(descriptor string) bool {
+	info, err := os.Stat(descriptor)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	name, _ := os.Readlink(descriptor)
+	if strings.HasSuffix(name, " (deleted)") {
+		return true
+	}
+	_, err = os.Lstat(filepath.Join(descriptor, "LOCK"))
+	return err == nil
 }
 
 // ofStore says whether the kernel's name for a file is that of a store's.

@@ -20,7 +20,9 @@ func TestOpenFiles(t *testing.T) {
 	dir := t.TempDir()
 	want := func(when string, want ...string) {
 		t.Helper()
-		if got, err := leak.OpenFiles(dir); err != nil || !slices.Equal(got, want) {
+		got, err := leak.OpenFiles(dir)
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v, want %q", when, got, err, want)
 		}
 	}
@@ -40,6 +42,16 @@ func TestOpenFiles(t *testing.T) {
 	must(t, mapper.Unmap(mapping))
 	want("unmapped")
 	must(t, other.Close())
+
+	held, err := vfs.Hold(vfs.OS(), dir)
+	must(t, err)
+	want("held, of no store")
+	lock, err := held.Lock(filepath.Join(dir, "LOCK"))
+	must(t, err)
+	want("held", dir, dir, filepath.Join(dir, "LOCK"))
+	must(t, lock.Close())
+	must(t, held.Close())
+	want("released")
 }
 
 func must(t *testing.T, err error) {

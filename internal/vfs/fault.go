@@ -257,6 +257,8 @@ func (l *wrappedLock) Close() error { return l.unlock() }
 
 func (l *wrappedLock) HasName(name string) (bool, error) { return HasName(l.inner, name) }
 
+func (l *wrappedLock) HasAnyName() bool { return HasAnyName(l.inner) }
+
 // faultHeld is a Fault's view of a directory that the file system below holds.
 type faultHeld struct {
 	faultFS
@@ -343,6 +345,8 @@ func (f *faultFile) Close() error {
 }
 
 func (f *faultFile) HasName(name string) (bool, error) { return HasName(f.inner, name) }
+
+func (f *faultFile) HasAnyName() bool { return HasAnyName(f.inner) }
 
 // faultMapper is a faultFile whose inner file can be mapped; one that cannot must not look as if it could.
 type faultMapper struct {

@@ -135,6 +135,8 @@ func (h *Held) Close() error {
 type Namer interface {
 	// HasName reports whether name stands for this file now. A missing name is no error.
 	HasName(name string) (bool, error)
+	// HasAnyName reports whether the file has a name anywhere; in doubt it says so. It costs less than HasName.
+	HasAnyName() bool
 }
 
 // HasName reports whether name stands for the open file, or the locked one, now. What cannot tell says true.
@@ -143,6 +145,12 @@ func HasName(file any, name string) (bool, error) {
 		return n.HasName(name)
 	}
 	return true, nil
+}
+
+// HasAnyName reports whether an open file, or a locked one, has a name anywhere; in doubt it says so.
+func HasAnyName(file any) bool {
+	n, ok := file.(Namer)
+	return !ok || n.HasAnyName()
 }
 
 // unheld stands for a file system that cannot hold a directory.

@@ -79,7 +79,13 @@ func TestHeldDirectoryIsFollowed(t *testing.T) {
 		if got, err := vfs.HasName(lock, in("LOCK")); !got || err != nil {
 			t.Errorf("the lock has its name: %v, %v", got, err)
 		}
+		if !vfs.HasAnyName(lock) || !vfs.HasAnyName(f) {
+			t.Error("what has a name has none")
+		}
 		must(t, held.Remove(in("LOCK")))
+		if vfs.HasAnyName(lock) && runtime.GOOS != "windows" {
+			t.Error("a file that was removed has a name")
+		}
 		if got, err := vfs.HasName(lock, in("LOCK")); got || err != nil {
 			t.Errorf("a lock whose file was removed has its name: %v, %v", got, err)
 		}

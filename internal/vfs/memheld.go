@@ -135,6 +135,23 @@ func (v memFS) hasName(inode *memInode, name string) bool {
 	return err == nil && v.mem.files[at] == inode
 }
 
+func (v memFS) hasAnyName(inode *memInode) bool {
+	v.mem.mu.Lock()
+	defer v.mem.mu.Unlock()
+	for _, other := range v.mem.files {
+		if other == inode {
+			return true
+		}
+	}
+	return false
+}
+
+// HasAnyName implements [Namer].
+func (f *memFile) HasAnyName() bool { return f.fs.hasAnyName(f.inode) }
+
+// HasAnyName implements [Namer].
+func (l *memLock) HasAnyName() bool { return l.fs.hasAnyName(l.inode) }
+
 // HasName implements [Namer].
 func (f *memFile) HasName(name string) (bool, error) { return f.fs.hasName(f.inode, name), nil }
 

@@ -58,6 +58,9 @@ func (o osFS) Open(name string, mode Mode) (File, error) {
 // HasName implements [Namer].
 func (f *osFile) HasName(name string) (bool, error) { return f.fs.hasName(f.f, name) }
 
+// HasAnyName implements [Namer].
+func (f *osFile) HasAnyName() bool { return hasAnyName(f.f) }
+
 func openFlags(mode Mode) int {
 	switch mode {
 	case ReadOnly:
@@ -167,6 +170,9 @@ type osLock struct {
 
 // HasName implements [Namer].
 func (l *osLock) HasName(name string) (bool, error) { return l.fs.hasName(l.File, name) }
+
+// HasAnyName implements [Namer].
+func (l *osLock) HasAnyName() bool { return hasAnyName(l.File) }
 
 // writeHolder says in the lock file who holds it. A failure is no failure of the lock (a full disk must not keep a store
 // from opening), it costs the next one who tries the holder's name in a message.

@@ -39,6 +39,9 @@ func openRoot(dir string) (*os.Root, error) { return os.OpenRoot(dir) }
 
 func isStale(error) bool { return false }
 
+// hasAnyName says yes: Windows removes no name of an open file.
+func hasAnyName(*os.File) bool { return true }
+
 // refuseSpecial fails if the name exists and is no regular file.
 func (at spot) refuseSpecial(op string) error {
 	if info, err := at.lstat(); err == nil && !info.Mode().IsRegular() {

@@ -62,6 +62,13 @@ func openRoot(dir string) (*os.Root, error) { return os.OpenRoot(dir + "/") }
 // isStale is what a server of files says of a handle that it knows nothing of any more.
 func isStale(err error) bool { return errors.Is(err, unix.ESTALE) }
 
+// hasAnyName goes by the number of names that the system counts.
+func hasAnyName(f *os.File) bool {
+	var st unix.Stat_t
+	err := control(f, func(fd int) error { return retryErr(func() error { return unix.Fstat(fd, &st) }) })
+	return err != nil || st.Nlink > 0
+}
+
 func (o osFS) Remove(name string) error {
 	// Not os.Remove: that one falls back to removing an empty directory.
 	return o.unlink(name, 0)

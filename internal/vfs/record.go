@@ -329,6 +329,8 @@ func (f *recordedFile) Close() error {
 
 func (f *recordedFile) HasName(name string) (bool, error) { return HasName(f.inner, name) }
 
+func (f *recordedFile) HasAnyName() bool { return HasAnyName(f.inner) }
+
 // recordedMapper is a recordedFile whose inner file can be mapped. What is read through a mapping leaves no events.
 type recordedMapper struct {
 	*recordedFile
