@@ -41,6 +41,7 @@ type reserve struct {
 	cause  error           // of the last write that met a full disk
 	next   time.Time       // it is not tried to fill it up before
 	grow   backoff.Backoff // of attempts to make it longer
+	again  backoff.Backoff // of attempts to fill it up while nobody writes; the background's own
 	lack   chan struct{}
 	filler []byte // a piece of what it is filled with
 }
@@ -359,11 +360,14 @@ func (r *reserve) extendLocked(to int64) (err error) {
 // adjust makes the reserve as long as it should be, some at a time: longer as the log grows, shorter when that has become much shorter.
 func (r *reserve) adjust() {
 	if r.full() {
-		r.refill()
+		if r.again.Due() && !r.refill() {
+			r.again.Failed(reserveEvery, fillEvery, ErrNoSpace)
+		}
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.again.Worked()
 	due, size := r.due(), r.size.Load()
 	switch {
 	case r.held || size == due:
@@ -374,6 +378,9 @@ func (r *reserve) adjust() {
 		r.want = max(r.want, r.size.Load())
 	}
 }
+
+// fillEvery is how often it is tried at least to fill the reserve up while nobody writes.
+const fillEvery = 5 * time.Second
 
 // changedLocked notes the outcome of adjust: what failed is tried again later.
 func (r *reserve) changedLocked(err error) {

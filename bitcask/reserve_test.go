@@ -32,11 +32,13 @@ type fullDisk struct {
 	mem  *vfs.Mem
 	o    bitcask.Options
 	*bitcask.Store
-	m    *merge.Merger
-	rand *rand.Rand
-	have map[string]string
-	last int    // key
-	note string // of the last merge
+	m         *merge.Merger
+	rand      *rand.Rand
+	have      map[string]string
+	last      int    // key
+	note      string // of the last merge
+	cause     syscall.Errno
+	wasKilled bool // its cause may be unknown
 }
 
 func (d *fullDisk) open() {
@@ -58,7 +60,7 @@ func (d *fullDisk) put() error {
 	err := d.Put(key, []byte(value))
 	if err == nil {
 		d.have[key] = value
-	} else if !errors.Is(err, bitcask.ErrNoSpace) || !errors.Is(err, syscall.ENOSPC) || errors.Is(err, bitcask.ErrFailed) {
+	} else if !errors.Is(err, bitcask.ErrNoSpace) || !errors.Is(err, d.cause) && !d.wasKilled || errors.Is(err, bitcask.ErrFailed) {
 		d.t.Fatalf("%s: put: %v", d.name, err)
 	}
 	return err
@@ -138,6 +140,7 @@ func (d *fullDisk) holds() {
 func (d *fullDisk) killed() *fullDisk {
 	d.t.Helper()
 	k := *d
+	k.wasKilled = true
 	k.name, k.mem, k.have = d.name+", killed", d.mem.Clone(), maps.Clone(d.have)
 	k.open()
 	k.holds()
@@ -173,7 +176,7 @@ func TestFullDiskIsFreed(t *testing.T) {
 				t.Run(fmt.Sprintf("%v, segments of %d, half %v", sync, segment, half), func(t *testing.T) {
 					t.Parallel()
 					for size := int64(256 << 10); size < 320<<10; size += step {
-						d := &fullDisk{t: t, name: fmt.Sprint("disk of ", size), mem: vfs.NewMem(), have: map[string]string{}, rand: rand.New(rand.NewPCG(seed, uint64(size)))}
+						d := &fullDisk{t: t, name: fmt.Sprint("disk of ", size), mem: vfs.NewMem(), have: map[string]string{}, cause: syscall.ENOSPC, rand: rand.New(rand.NewPCG(seed, uint64(size)))}
 						d.o = bitcask.Options{Sync: sync, SegmentSize: segment, NoMapping: true, Reserve: max(64<<10, segment/8)}
 						d.mem.SetLimit(size, diskPage)
 						d.open()
@@ -200,8 +203,13 @@ func (d *fullDisk) free(half bool) {
 		keys = keys[:len(keys)/2]
 	}
 	merges := 0
-	for _, key := range keys {
-		merges += d.delete(key)
+	for i, key := range keys {
+		if merges += d.delete(key); i == len(keys)/2 && !d.wasKilled { // in the midst of it
+			k := d.killed()
+			k.merge()
+			k.resumes()
+			k.close()
+		}
 	}
 	d.merge()
 	if *fullTell {

@@ -247,5 +247,8 @@ func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
 	if err == nil && !existed {
 		(*txn)(t).noteDeadline(key, 0) // a deadline of nothing
 	}
-	return existed, t.end(err)
+	if err = t.end(err); err != nil {
+		return false, err // nothing has happened
+	}
+	return existed, nil
 }
