@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -123,6 +124,56 @@ func TestReserveIsNotForPuts(t *testing.T) {
 	}
 }
 
+// TestDeletesLeaveHalf: deletes come to an end before the reserve does, and a merge has the rest.
+func TestDeletesLeaveHalf(t *testing.T) {
+	d := &fullDisk{t: t, name: "deleted", mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: syscall.ENOSPC}
+	d.o = bitcask.Options{SegmentSize: 8 << 10, NoMapping: true, Reserve: 128 << 10}
+	d.mem.SetLimit(1<<20, diskPage)
+	d.open()
+	d.fill()
+	keys := slices.Sorted(maps.Keys(d.have))
+	refused := false
+	for _, key := range keys {
+		if _, err := d.Delete(key); errors.Is(err, bitcask.ErrNoSpace) {
+			refused = true
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		delete(d.have, key)
+	}
+	if spare := d.Spare(); !refused || spare < 64<<10 || spare >= 128<<10 {
+		t.Fatalf("refused %v, with %d of the reserve left", refused, spare)
+	}
+	d.merge()
+	d.resumes()
+	d.close()
+}
+
+// TestRewriteLetsGoOfTheDeadFirst: one rewrite of segments of which the first hold nothing live gives their space back, also where no
+// output can be made; and none where the output comes first.
+func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s := open(t, "d", &bitcask.Options{FS: fault, SegmentSize: 2000, NoMapping: true, Reserve: -1})
+	for i := range 100 {
+		put(t, s, fmt.Sprint("k", i%10), strings.Repeat("v", 100))
+	}
+	if err := s.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.Segments())
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
+	if err := rewriteAll(s); !errors.Is(err, bitcask.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if now := len(s.Segments()); before < 5 || now > 3 {
+		t.Errorf("%d segments of %d are left", now, before)
+	}
+	for i := range 10 {
+		want(t, s, fmt.Sprint("k", i), strings.Repeat("v", 100))
+	}
+}
+
 // TestReserveMayGo: the file RESERVE is nobody's. Without it, and with another in its place, a store opens and makes one.
 func TestReserveMayGo(t *testing.T) {
 	mem := vfs.NewMem()
@@ -202,11 +253,11 @@ func TestRefusedWriteStaysAway(t *testing.T) {
 	if err := s.Put("refused", []byte("v")); !errors.Is(err, bitcask.ErrNoSpace) {
 		t.Fatal(err)
 	}
-	disk, fresh := crash.NewDisk("d", nil), 0
+	disk := crash.NewDisk("d", nil)
 	for i, e := range rec.Events() {
-		fresh = disk.Apply(i, e)
+		disk.Apply(i, e)
 	}
-	for keep := range crash.Choices(disk.Units(), fresh, 50, chance.Rand(t)) {
+	for keep := range crash.Choices(disk.Units(), 0, 50, chance.Rand(t)) {
 		left, err := disk.Cut(crash.Weak, keep).Mem("d")
 		if err != nil {
 			t.Fatal(err)
