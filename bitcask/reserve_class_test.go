@@ -101,7 +101,8 @@ func TestReserveClasses(t *testing.T) {
 // reserve is whole again.
 func TestReserveIsNotForPuts(t *testing.T) {
 	d := &fullDisk{t: t, name: "drawn on", mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: syscall.ENOSPC}
-	d.o = bitcask.Options{SegmentSize: 16 << 10, NoMapping: true, Reserve: 64 << 10}
+	d.o = bitcask.Options{SegmentSize: 16 << 10, NoMapping: true, NoHints: true, // which would take the space that comes
+		Reserve: 64 << 10}
 	d.mem.SetLimit(512<<10, diskPage)
 	d.open()
 	d.fill()

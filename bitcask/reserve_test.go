@@ -111,8 +111,8 @@ func (d *fullDisk) merge() {
 // resumes checks that everything is as it was said, and that writes go on by themselves.
 func (d *fullDisk) resumes() {
 	d.t.Helper()
-	for i := 0; d.put() != nil; i++ {
-		if i == 200 {
+	for begin := time.Now(); d.put() != nil; {
+		if time.Since(begin) > 10*time.Second {
 			d.t.Fatalf("%s: writes do not go on, with %d keys, %d bytes used, reserve %d, %d segments; %s", d.name, len(d.have), d.mem.Used(diskPage), d.Spare(), len(d.Segments()), d.note)
 		}
 		time.Sleep(time.Millisecond)
