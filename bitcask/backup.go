@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -177,6 +178,9 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 			c.foot, c.frames = sg.foot, 0
 		case sg == l.active:
 			c.foot = l.foot
+			if !l.store.opts.ReadOnly {
+				c.foot.time = time.Now().UnixMilli()
+			}
 		case sl != nil && sg == sl.sg:
 			c.foot, c.frames = sl.foot, sl.end // its footer may be under way
 		default:
@@ -349,7 +353,7 @@ func (b *backup) verify(sg *segment) error {
 	if bad := (*badFrame)(nil); errors.As(err, &bad) {
 		return &CorruptError{sg.name, bad.at, bad.reason}
 	}
-	if read := (footer{fr.records, fr.minSeq, fr.maxSeq}); err == nil && read != sg.foot {
+	if read := (footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}); err == nil && !read.same(sg.foot) {
 		return &CorruptError{sg.name, sg.size.Load(), "its records are not those that were written"}
 	}
 	return err

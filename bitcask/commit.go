@@ -6,7 +6,8 @@ import (
 
 // Commit writes everything the transaction did as one frame, with one write,
 // and gives the keydir the real locations. The locks stay held until End. The
-// result is a ticket for WaitDurable; zero if there was nothing to write. After
+// result is a ticket for WaitDurable: the sequence number after the last record of
+// the commit, so tickets compare as commits do; zero if there was nothing to write. After
 // an error nothing has happened and End takes the changes back.
 func (t *Tx) Commit() (ticket uint64, err error) {
 	if !t.open {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/internal/vfs"
@@ -31,7 +32,8 @@ var (
 // byte, and decodes it with what docs/FORMAT.md says and nothing else: the
 // meanings in the file are the decoder's.
 func TestGoldenSegment(t *testing.T) {
-	segment := writeGoldenSegment(t)
+	var segment []byte
+	synctest.Test(t, func(t *testing.T) { segment = writeGoldenSegment(t) }) // for the time in the footer
 	text := explainSegment(t, segment)
 	if *update {
 		if err := os.WriteFile(goldenHex, []byte(text), 0o600); err != nil {
@@ -233,7 +235,7 @@ func (x *explainer) footer(end int) {
 	x.take(8, "%d records", x.peek64(x.pos))
 	x.take(8, "lowest sequence %d", x.peek64(x.pos))
 	x.take(8, "highest sequence %d", x.peek64(x.pos))
-	x.take(8, "reserved")
+	x.take(8, "time: Unix ms")
 }
 
 // records decodes the records of a frame of many. The frame's sum covers their

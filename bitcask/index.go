@@ -270,7 +270,7 @@ func (c *indexContents) segment(id uint32) indexSegment {
 // cannot be read, it can be passed over.
 func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	for _, is := range c.segments {
-		if sg := ss.find(is.id); sg != nil && sg.sealed() && int64(is.length) == sg.size.Load() && sg.foot != is.foot {
+		if sg := ss.find(is.id); sg != nil && sg.sealed() && int64(is.length) == sg.size.Load() && !sg.foot.same(is.foot) {
 			return false
 		}
 		if !is.fits(ss, pass) {

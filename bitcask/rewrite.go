@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -39,6 +40,9 @@ type SegmentInfo struct {
 	MinSeq, MaxSeq uint64
 	Sealed         bool
 	Merged         bool // written by a merge
+	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the machine's
+	// clock was then; zero if that is unknown.
+	Time time.Time
 }
 
 // Segments lists the segments by id.
@@ -54,6 +58,9 @@ func (s *Store) Segments() []SegmentInfo {
 		}
 		info := SegmentInfo{ID: sg.id, File: sg.name, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
 		info.Records, info.MinSeq, info.MaxSeq = foot.records, foot.minSeq, foot.maxSeq
+		if sealed && foot.time != 0 {
+			info.Time = time.UnixMilli(foot.time)
+		}
 		list, of = append(list, info), append(of, sg)
 		if lowest := info.MinSeq; foot.records > 0 && lowest < first {
 			first, second = lowest, first
@@ -290,6 +297,7 @@ func (rw *rewriter) copy(x *swept, records []record) error {
 	for i := range records {
 		rw.out.add(&records[i], x.seq+uint64(i))
 	}
+	rw.out.from(in.sg.foot)
 	from := in.loc(x)
 	if x.kind.tombstone() {
 		from = 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 )
 
 // Rotation: the active segment is sealed and another one takes its place.
@@ -83,6 +84,7 @@ func (l *commitLog) switchLocked() error {
 		r.wanted--
 		return r.refusedSince(steps)
 	}
+	l.foot.time = time.Now().UnixMilli()
 	r.sealing = &sealing{sg: l.active, foot: l.foot, end: l.offset, next: l.writeSeq, onDisk: make(chan struct{})}
 	next := r.ready[0]
 	r.ready = r.ready[1:]

@@ -40,11 +40,21 @@ const (
 //
 //	 0            8           16           24
 //	+------------+-----------+------------+------------+
-//	| records u64| minSeq u64| maxSeq u64 | reserved 8 |
+//	| records u64| minSeq u64| maxSeq u64 | time i64   |
 //	+------------+-----------+------------+------------+
+//
+// time, in Unix ms, is not before the last commit in the segment and not after
+// the first one of a later segment; 0: unknown. Only the clock says so: nothing
+// relies on it.
 type footer struct {
 	records        uint64
 	minSeq, maxSeq uint64
+	time           int64
+}
+
+// same reports whether two footers are about the same records.
+func (ft footer) same(other footer) bool {
+	return ft.records == other.records && ft.minSeq == other.minSeq && ft.maxSeq == other.maxSeq
 }
 
 const (
@@ -257,6 +267,7 @@ func (sg *segment) readFooter() error {
 		records: binary.LittleEndian.Uint64(body),
 		minSeq:  binary.LittleEndian.Uint64(body[8:]),
 		maxSeq:  binary.LittleEndian.Uint64(body[16:]),
+		time:    int64(binary.LittleEndian.Uint64(body[24:])),
 	}
 	if sg.foot.maxSeq > maxSequence {
 		return &CorruptError{sg.name, at, "footer with a sequence number that is never given"}
@@ -272,6 +283,7 @@ func (sg *segment) encodeFooter(ft footer, at, synced uint32) []byte {
 	binary.LittleEndian.PutUint64(body, ft.records)
 	binary.LittleEndian.PutUint64(body[8:], ft.minSeq)
 	binary.LittleEndian.PutUint64(body[16:], ft.maxSeq)
+	binary.LittleEndian.PutUint64(body[24:], uint64(ft.time))
 	h := frameHeader{size: footerSize, footer: true, seq: ft.maxSeq, synced: synced}
 	h.sum = sg.seal.sum(at+frameHeaderSize, body)
 	h.put(b, sg.seal, at)

@@ -27,6 +27,8 @@ type segmentWriter struct {
 	sums  []byte                   // the checksums of the records in frame
 	base  uint64                   // sequence of its first record
 	foot  footer
+
+	undated bool // records come from a segment whose footer has no time
 }
 
 const (
@@ -107,6 +109,15 @@ func (w *segmentWriter) add(r *record, seq uint64) {
 	}
 	w.foot.maxSeq = seq
 	w.foot.records++
+}
+
+// from notes that a record comes from a segment with such a footer: the time of
+// the output is the latest of those, if all are known.
+func (w *segmentWriter) from(ft footer) {
+	w.undated = w.undated || ft.time == 0
+	if w.foot.time = max(w.foot.time, ft.time); w.undated {
+		w.foot.time = 0
+	}
 }
 
 // note adds the entry that has been copied to at, its first record being r, to

@@ -217,8 +217,8 @@ func (v *Server) infoReplication(w *infoWriter) {
 	w.field("role", "master")
 	w.field("connected_slaves", 0)
 	w.field("master_failover_state", "no-failover")
-	w.field("master_replid", v.runID)
-	w.field("master_replid2", strings.Repeat("0", len(v.runID)))
+	w.field("master_replid", strings.Repeat("0", 40)) // there is no replication
+	w.field("master_replid2", strings.Repeat("0", 40))
 	w.field("master_repl_offset", 0)
 	w.field("second_repl_offset", -1)
 	w.field("repl_backlog_active", 0)
