@@ -60,7 +60,7 @@ func (m *manifest) mendEdit(b []byte, pos int) bool {
 // segment and offset it is for. Nor is the file, if the manifest says how long it was.
 func (s *Store) openSegment(id uint32) (*segment, error) {
 	name := dataName(id)
-	sg, err := (*segment)(nil), fmt.Errorf("%s: %w", name, ErrMissing)
+	sg, err := (*segment)(nil), s.man.missing(name)
 	if s.present[name] {
 		sg, err = openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, s.mode())
 	}
@@ -84,6 +84,16 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 		return nil, errors.Join(refusal, sg.close())
 	}
 	return sg, s.pass(damage)
+}
+
+// missing is the error for a segment that is listed and not there. If there is something behind the last edit that verifies,
+// that was the one that took the segment out.
+func (m *manifest) missing(name string) error {
+	err := fmt.Errorf("%s: %w", name, ErrMissing)
+	if len(m.rest) > 0 {
+		return fmt.Errorf("%w, and %w", &CorruptError{manifestName, m.size, "edit checksum"}, err)
+	}
+	return err
 }
 
 // bind makes sure that a sealed segment is as the manifest says.
