@@ -173,6 +173,33 @@ func TestRemainsAreTheBytes(t *testing.T) {
 	}
 }
 
+// What is to be truncated is kept durably, name and bytes, before anything is truncated, the manifest included.
+func TestRemainsAreDurableFirst(t *testing.T) {
+	x := killed(t, bitcask.SyncNone, 20, nil)
+	const file = "000000001.data"
+	x.state[file] = x.state[file][:len(x.state[file])-1]
+	x.state["MANIFEST"] = append(slices.Clone(x.state["MANIFEST"]), 1, 2, 3)
+	mem, _ := x.mem("LOCK", nil, true)
+	rec := vfs.NewRecorder(mem)
+	s, err := bitcask.Open("d", &bitcask.Options{FS: rec})
+	x.must(err)
+	var got []string
+	for _, e := range rec.Events() {
+		switch {
+		case e.Op == vfs.OpTruncate, e.Op == vfs.OpRename, e.Op == vfs.OpSyncDir, e.Op == vfs.OpSync && strings.HasSuffix(e.Name, "TORN.new"):
+			got = append(got, fmt.Sprint(e.Op, " ", strings.TrimPrefix(e.Name, "d/")))
+		}
+		if e.Op == vfs.OpTruncate && strings.HasSuffix(e.Name, file) {
+			break
+		}
+	}
+	want := []string{"sync TORN.new", "rename TORN.new", "sync TORN.new", "rename TORN.new", "sync-dir d", "truncate MANIFEST", "sync-dir d", "truncate " + file}
+	if !slices.Equal(got[:min(len(want), len(got))], want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	x.must(s.Close())
+}
+
 // A disk that is too full to keep an unfinished write does not keep the store from opening; where there are commits among what
 // is to be truncated, it does, and nothing has changed.
 func TestRemainsOnAFullDisk(t *testing.T) {

@@ -52,7 +52,7 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
 	started := time.Now()
-	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

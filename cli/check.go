@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
@@ -26,9 +27,10 @@ the elements of every collection again and compares the hint files. It writes
 nothing and can run beside a server; it then checks the store as it was when the
 check began.
 
-Each finding is one line with its file and offset. The status is 0 for a sound
-store, 4 for a damaged one, and 3 if it could not be opened to be checked. A
-store that is too damaged to be opened for writing is checked as far as it can
+Each finding is one line with its file and offset. Files in which an opening has
+kept what it truncated are listed; they are no finding. The status is 0 for a
+sound store, 4 for a damaged one, and 3 if it could not be opened to be checked.
+A store that is too damaged to be opened for writing is checked as far as it can
 be read.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},
@@ -60,6 +62,7 @@ type checkReport struct {
 	Sound    bool                `json:"sound"`
 	Result   bitcask.CheckResult `json:"result"`
 	Torn     int64               `json:"torn_bytes"`        // behind the last commit, never acknowledged as durable
+	Remains  []string            `json:"remains,omitempty"` // files in which openings have kept what they truncated
 	Refused  string              `json:"refused,omitempty"` // why it can only be opened for reading what is left
 	Findings []bitcask.Finding   `json:"findings"`
 	Seconds  float64             `json:"seconds"`
@@ -70,12 +73,12 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	defer stop()
 	started := time.Now()
 	// What is in memory comes from the log, so that the INDEX can be compared with it.
-	store, err := openExisting(dir, &db.Options{ReadOnly: true, NoIndex: true})
+	store, err := openExisting(t, dir, &db.Options{ReadOnly: true, NoIndex: true})
 	refused := ""
 	if isDamage(err) {
 		refused = errors.Unwrap(err).Error()
 		var left error
-		if store, left = openExisting(dir, &db.Options{ReadDamaged: true, NoIndex: true}); left == nil {
+		if store, left = openExisting(t, dir, &db.Options{ReadDamaged: true, NoIndex: true}); left == nil {
 			err = nil
 		}
 	}
@@ -87,7 +90,8 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 			err = errors.Join(err, closeErr)
 		}
 	}()
-	report := checkReport{Findings: []bitcask.Finding{}, Torn: store.Log().Recovery().TornBytes, Refused: refused}
+	recovery := store.Log().Recovery()
+	report := checkReport{Findings: []bitcask.Finding{}, Torn: recovery.TornBytes, Remains: recovery.Remains, Refused: refused}
 	result, err := store.Check(ctx, func(f bitcask.Finding) {
 		if len(report.Findings) < maxFindings {
 			report.Findings = append(report.Findings, f)
@@ -159,7 +163,10 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 		sizeText(r.Result.Bytes), countText(int64(r.Result.Records)), countText(int64(r.Result.Keys)),
 		durationText(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Torn > 0 {
-		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open drops", sizeText(r.Torn))
+		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open truncates", sizeText(r.Torn))
+	}
+	if n := len(r.Remains); n > 0 {
+		text += fmt.Sprintf("\n%s: what openings have truncated; stave repair reads it, and it can be deleted", strings.Join(r.Remains, ", "))
 	}
 	if r.Refused != "" {
 		text += "\nit can be opened only to read what is left: stave serve --read-damaged, or stave repair for a copy"

@@ -27,8 +27,8 @@ type embedded struct {
 }
 
 // openEmbedded opens the store for a shell.
-func openEmbedded(ctx context.Context, o storeOptions) (*embedded, error) {
-	store, err := openStore(o.dir, orDefault(o.sync, "interval"))
+func openEmbedded(ctx context.Context, t *terminal, o storeOptions) (*embedded, error) {
+	store, err := openStore(t, o.dir, orDefault(o.sync, "interval"))
 	if err != nil {
 		return nil, err
 	}
@@ -93,17 +93,16 @@ func (e *embedded) close() error { return e.store.Close() }
 
 // openStore opens the store in dir for reading and writing, and makes it if it
 // is not there.
-func openStore(dir, sync string) (*db.Store, error) {
+func openStore(t *terminal, dir, sync string) (*db.Store, error) {
 	mode, err := syncMode(sync)
 	if err != nil {
 		return nil, err
 	}
-	store, err := db.Open(dir, &db.Options{Sync: mode})
-	return store, openError(dir, err)
+	return openTelling(t, dir, &db.Options{Sync: mode})
 }
 
 // openExisting opens a store that must be there.
-func openExisting(dir string, o *db.Options) (*db.Store, error) {
+func openExisting(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, openError(dir, err)
@@ -119,8 +118,21 @@ func openExisting(dir string, o *db.Options) (*db.Store, error) {
 	case !manifest:
 		return nil, openError(dir, errors.New("there is no store in this directory"))
 	}
+	return openTelling(t, dir, o)
+}
+
+// openTelling opens a store. What recovery has truncated on the way is said on the standard error.
+func openTelling(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 	store, err := db.Open(dir, o)
-	return store, openError(dir, err)
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	for _, r := range store.Log().Recovery().Truncated {
+		if r.Kept != "" {
+			t.complain(fmt.Errorf("%s: %v", dir, r))
+		}
+	}
+	return store, nil
 }
 
 // syncMode reads the value of --sync.

@@ -65,7 +65,7 @@ const exportPage = 1000
 func runExport(t *terminal, c *cli.Context) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
-	store, err := openExisting(chosenDir(c), &db.Options{ReadOnly: true})
+	store, err := openExisting(t, chosenDir(c), &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	defer stop()
 	reading, done := context.WithCancel(ctx)
 	defer done()
-	store, err := openStore(chosenDir(c), c.String("sync"))
+	store, err := openStore(t, chosenDir(c), c.String("sync"))
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func newMergePlan(p merge.Plan, all bool) mergePlan {
 }
 
 func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
-	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func allHint(plan mergePlan) string {
 func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
-	store, err := openExisting(dir, &db.Options{NoMerge: true})
+	store, err := openExisting(t, dir, &db.Options{NoMerge: true})
 	if err != nil {
 		return err
 	}

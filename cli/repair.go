@@ -27,7 +27,9 @@ The damaged store is not changed.
 A loss of which a hint file tells is one line with its key; it says whether an
 older value is in the new store in its place. Of another loss only the place is
 known: anything written before it may then be older than it was. What had been
-replaced or deleted since is not counted as lost. Counts of collections are made
+replaced or deleted since is not counted as lost. What openings of the store have
+truncated and kept (files with .torn- in their names) is put back where it was in
+time; delete those files first to leave it out. Counts of collections are made
 right, and lists with missing elements are closed up.
 
 The status is 0 if nothing was lost, 4 if something was, and 3 if there was
@@ -98,11 +100,14 @@ func printRepair(t *terminal, r bitcask.SalvageResult, asJSON, quiet bool, took 
 	if r.Mended > 0 {
 		text += fmt.Sprintf("; made %s collections right", countText(int64(r.Mended)))
 	}
+	if r.Remains > 0 {
+		text += fmt.Sprintf("; %s of them from %d files of what openings had truncated", countText(int64(r.Returned)), r.Remains)
+	}
 	if r.Torn > 0 {
 		text += fmt.Sprintf("; %s of an unfinished write left out", sizeText(r.Torn))
 	}
 	if r.NoManifest {
-		text += "; without a manifest, deleted data may be back"
+		text += "; without the manifest, or with segments that it had lost, deleted data may be back"
 	}
 	_, err := fmt.Fprintln(t.out, text)
 	return err

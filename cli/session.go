@@ -112,7 +112,7 @@ type session struct {
 func newSession(ctx context.Context, t *terminal, o storeOptions) (*session, error) {
 	s := &session{terminal: t, db: o.db, printer: printer{format: o.format, color: t.color()}}
 	if o.addr == "" {
-		e, err := openEmbedded(ctx, o)
+		e, err := openEmbedded(ctx, t, o)
 		if err != nil {
 			return nil, err
 		}

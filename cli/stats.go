@@ -33,7 +33,7 @@ store as it was at that moment.`,
 }
 
 func runStats(t *terminal, dir string, asJSON bool) (err error) {
-	store, err := openExisting(dir, &db.Options{ReadOnly: true})
+	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
