@@ -121,3 +121,53 @@ func TestNoEditAfterAFailedSync(t *testing.T) {
 	}
 	must(t, again.close())
 }
+
+// One flipped bit in the last edit is damage, whatever the edit says and wherever the power went; half an edit is not, and in
+// the life of the kernel in which it was written an edit that is all there but does not verify is.
+func TestFlippedEdit(t *testing.T) {
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("d"))
+	m, err := createManifest(mem, "d", [16]byte{1}, keydir.Seed{2, 3})
+	must(t, err)
+	here := vfs.BootOf(mem, "d")
+	must(t, m.log(editBoot, here[:]))
+	last := m.size
+	must(t, m.log(editCollision, []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+	whole := make([]byte, m.size)
+	_, err = m.file.ReadAt(whole, 0)
+	must(t, errors.Join(err, m.close()))
+	read := func(b []byte, boot vfs.BootID) (*manifest, error) {
+		fs := vfs.NewMem()
+		fs.SetBoot(boot)
+		must(t, fs.MkdirAll("d"))
+		f, err := fs.Open("d/"+manifestName, vfs.Create)
+		must(t, err)
+		_, err = f.WriteAt(b, 0)
+		must(t, errors.Join(err, f.Close()))
+		m, err := readManifest(fs, "d", vfs.ReadOnly, nil)
+		if err == nil {
+			must(t, m.close())
+		}
+		return m, err
+	}
+	for _, boot := range []vfs.BootID{here, {9}} {
+		for at := last; at < m.size; at++ {
+			for bit := range 8 {
+				b := slices.Clone(whole)
+				b[at] ^= 1 << bit
+				if _, err := read(b, boot); !damaged(err) {
+					t.Errorf("byte %d, bit %d, boot %x: %v", at, bit, boot, err)
+				}
+			}
+			if m, err := read(whole[:at], boot); err != nil || m.size != last || len(m.collided) > 0 {
+				t.Errorf("cut at %d, boot %x: %v", at, boot, err)
+			}
+			b := slices.Clone(whole)
+			clear(b[at:])
+			_, err := read(b, boot)
+			if boot != here && err != nil && at < m.size-1 || boot == here && at > last+8 && !damaged(err) {
+				t.Errorf("zeros from %d, boot %x: %v", at, boot, err)
+			}
+		}
+	}
+}

@@ -24,6 +24,7 @@ type faultKind int
 // The kinds, in the order of the table.
 const (
 	flipped   faultKind = iota // one bit
+	changed3                   // three bytes, which no single bit explains
 	cutOff                     // the file ends sooner
 	zeroed                     // zeros from somewhere to the end
 	swapped                    // two neighbouring sectors in each other's place
@@ -35,7 +36,7 @@ const (
 
 func (k faultKind) String() string {
 	return [...]string{
-		"one bit flipped", "cut off at a length", "zeros from a place to the end", "two sectors swapped",
+		"one bit flipped", "three bytes changed", "cut off at a length", "zeros from a place to the end", "two sectors swapped",
 		"a sector as it was before", "a sector of another file", "the whole file exchanged",
 	}[k]
 }
@@ -62,7 +63,7 @@ func (v *victim) faults(kind faultKind, file string, stride, turn int) iter.Seq[
 			return yield(f)
 		}
 		switch kind {
-		case flipped, cutOff, zeroed:
+		case flipped, changed3, cutOff, zeroed:
 			v.byteFaults(kind, was, try)
 		case swapped, reverted, grafted:
 			v.sectorFaults(kind, file, try)
@@ -85,6 +86,14 @@ func (v *victim) byteFaults(kind faultKind, was []byte, try func(what string, no
 				if !try(fmt.Sprintf("bit %d of byte %d", bit, at), now) {
 					return
 				}
+			}
+		case changed3:
+			now := slices.Clone(was)
+			for i := at; i < min(at+3, len(now)); i++ {
+				now[i] ^= 0xa5
+			}
+			if !try(fmt.Sprintf("bytes from %d changed", at), now) {
+				return
 			}
 		case cutOff:
 			if !try(fmt.Sprintf("cut at %d", at), was[:at:at]) {
