@@ -21,7 +21,7 @@ var (
 	ErrForeign   = errors.New("file belongs to another store")                     // store id differs
 	ErrMergeBusy = errors.New("a merge is running")                                // one merge at a time
 	ErrNoSpace   = errors.New("no space to write")                                 // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
-	ErrFailed    = errors.New("store refuses writes after a failed write or sync") // wrapped with the cause; reopen to go on
+	ErrFailed    = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to go on
 
 	// These come with ErrFailed as well, but for a backup's directory.
 	ErrDirectoryGone = errors.New("the directory, or a file that is in use, has been removed or replaced")          // what is written would be lost
