@@ -2,7 +2,8 @@ package db
 
 import "github.com/stavedb/stave/bitcask"
 
-// Ticket stands for a commit that has been made but perhaps not yet synced.
+// Ticket stands for a commit that has been made but perhaps not yet synced. It is the sequence number after the last record
+// of the commit, so a later commit has a higher one; zero stands for nothing.
 type Ticket uint64
 
 // Begin starts a transaction for callers that a closure does not suit, such as
