@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/vfs"
@@ -60,23 +59,6 @@ type counters struct {
 	expiredFields atomic.Uint64
 }
 
-// clock gives Unix milliseconds that never go backwards: a clock that is set
-// back does not bring back a key that was seen to be gone.
-type clock struct{ latest atomic.Int64 }
-
-func (c *clock) now() int64 {
-	now := time.Now().UnixMilli()
-	for {
-		latest := c.latest.Load()
-		if now <= latest {
-			return latest
-		}
-		if c.latest.CompareAndSwap(latest, now) {
-			return now
-		}
-	}
-}
-
 // Open opens the store in dir, making both if need be. nil options are the
 // defaults. It fails with bitcask.ErrLocked if another process has the store,
 // and with an error that names file and offset if something in it is damaged.
@@ -102,6 +84,9 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	c.merger = merge.New(log, c.opts.Merge, c.opts.Logger)
 	s := &Store{core: c}
+	if err := s.openClock(); err != nil {
+		return nil, errors.Join(err, log.Close(), c.held.Close())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	if !c.opts.ReadOnly {

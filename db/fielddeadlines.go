@@ -14,6 +14,7 @@ func (t *txn) FieldDeadlines(f keydir.Family) (deadlines keydir.Family, now int6
 	deadlines, err = t.log.FieldDeadlines(t.ns, t.log.KeyOf(f))
 	if err == nil && deadlines.Valid() {
 		now = t.now()
+		t.meetFields(deadlines)
 	}
 	return deadlines, now, err
 }
@@ -81,7 +82,11 @@ func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
 	if err != nil || !hash.Valid() || hash.Len() != deadlines.Len() {
 		return false, err
 	}
-	return deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "") == hash.Len(), nil
+	if deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "") < hash.Len() {
+		return false, nil
+	}
+	t.meetFields(deadlines)
+	return true, nil
 }
 
 // expireFields drops a hash of which every field has expired.

@@ -92,10 +92,10 @@ func (k Keyspace) Range(r KeyRange, errs ...*error) iter.Seq2[string, Type] {
 // CountRange returns how many keys are in a range. Keys that come or go meanwhile may count or not, except in a transaction. O(log
 // n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
 func (k Keyspace) CountRange(r KeyRange) (int, error) {
-	n := 0
+	n, gone := 0, int64(0)
 	err := k.eachPage(r, bulkPage, func(keys []string) error {
 		for _, key := range keys {
-			exists, err := k.stillThere(key)
+			exists, err := k.stillThere(key, &gone)
 			if err != nil {
 				return err
 			}
@@ -105,17 +105,21 @@ func (k Keyspace) CountRange(r KeyRange) (int, error) {
 		}
 		return nil
 	})
+	if gone > 0 {
+		k.store.keepGone(gone)
+	}
 	return n, err
 }
 
 // stillThere says whether a key that has just been listed exists. In the ordered keys it exists unless it has expired: it leaves them before it
-// loses its deadline.
-func (k Keyspace) stillThere(key string) (bool, error) {
+// loses its deadline. The latest deadline that has passed goes to gone.
+func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
 	if k.tx != nil || k.store.ordered == nil {
 		return k.at(key).Exists()
 	}
 	space, now := k.store.log.Space(k.ns), k.store.clock.now()
 	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= now {
+		*gone = max(*gone, ms)
 		return false, nil
 	}
 	if ms, mortal := k.store.fields.Get(space, key); mortal && ms <= now { // a field has expired, and perhaps all have

@@ -36,8 +36,10 @@ type unit struct {
 
 	// Changes of the deadline index, to be taken back with the transaction.
 	deadlines []deadlineChange
-	expired   int // keys dropped because their time had come
-	reaped    int // and fields deleted because theirs had
+	shownGone int64 // the latest deadline of what it found to be gone and did not delete; 0 if nothing (clock.go)
+	deleted   int64 // and of what it did delete
+	expired   int   // keys dropped because their time had come
+	reaped    int   // and fields deleted because theirs had
 
 	changes *changes // for watchers; nil while nothing was written that one may want to know
 }
@@ -200,6 +202,12 @@ func (t *Tx) release(err error) {
 		t.undoDeadlines(0)
 	}
 	t.log.Recycle()
+	if err != nil {
+		t.meet(t.deleted, false)
+	}
+	if t.shownGone > 0 {
+		t.store.keepGone(t.shownGone)
+	}
 	if err == nil {
 		t.store.counters.expired.Add(uint64(t.expired))
 		t.store.counters.expiredFields.Add(uint64(t.reaped))
@@ -259,6 +267,7 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 		return err
 	}
 	t.undoDeadlines(sp.deadlines)
+	t.meet(t.deleted, false) // it is there still, when the transaction is committed
 	if c := t.changes; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]
 	}
@@ -315,6 +324,7 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 	space := t.store.log.Space(ns)
 	return t.log.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
 		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.now() {
+			t.meet(ms, false)
 			return true
 		}
 		if typ == keydir.Hash {

@@ -35,6 +35,7 @@ func (t *txn) hideExpired(key string) (bool, error) {
 		}
 		return gone, err
 	}
+	t.meet(ms, t.write)
 	if !t.write {
 		return true, nil
 	}
