@@ -131,10 +131,7 @@ func (s *Store) bindTail(sg *segment) error {
 // vouch passes over that a segment does not end where the INDEX left it with the bytes that it saw, if the manifest itself
 // says that the segment was that long.
 func (s *Store) vouch(is indexSegment, err error) error {
-	known := s.man.closedID == is.id && is.length <= s.man.closedLen
-	if si, sealed := s.man.sealed[is.id]; sealed {
-		known = is.length <= si.length
-	}
+	known := s.vouches(is)
 	if known && s.opts.ReadDamaged && s.segments.Load().find(is.id).damaged {
 		return nil // passed over already
 	}
@@ -142,6 +139,14 @@ func (s *Store) vouch(is indexSegment, err error) error {
 		return s.pass(err)
 	}
 	return err
+}
+
+// vouches reports whether the manifest says that a segment was that long.
+func (s *Store) vouches(is indexSegment) bool {
+	if si, sealed := s.man.sealed[is.id]; sealed {
+		return is.length <= si.length
+	}
+	return s.man.closedID == is.id && is.length <= s.man.closedLen
 }
 
 // missingFile stands for the file of a segment that is not there.

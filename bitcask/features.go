@@ -17,9 +17,10 @@ const (
 	featureSystem   features = 1 << 1 // records of kind 13 may occur
 	featureExtended features = 1 << 2 // records of kind 14 may occur
 	featureThrough  features = 1 << 3 // edits "inherited" may have a "through sequence"
+	featureOpenings features = 1 << 4 // edits of types 9 and 10 may occur
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = featureBoot | featureSystem | featureThrough
+	knownFeatures = featureBoot | featureSystem | featureThrough | featureOpenings
 )
 
 // check returns ErrVersion if there is a bit that this build does not know.

@@ -277,8 +277,7 @@ func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) erro
 			return false
 		}
 	}
-	end := indexSegment{id: c.end.Segment, length: c.end.Length, end: c.end.Sum}
-	return end.fits(ss, pass)
+	return c.end.place().fits(ss, pass)
 }
 
 // fits reports whether a segment is listed, and holds what it held.

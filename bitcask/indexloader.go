@@ -63,7 +63,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if s.opts.NoIndex { // it is only looked at: the log says what is damaged
 		pass = func(_ indexSegment, err error) error { return err }
 	}
-	if !c.fits(s.segments.Load(), pass) {
+	if !s.man.gave(c.end.Opening, c.end.Sequence) || !c.fits(s.segments.Load(), pass) {
 		return nil, errIndex
 	}
 	if s.opts.NoIndex {

@@ -33,11 +33,12 @@ const (
 type indexState struct {
 	size    int64            // of the file; 0: none, or one that was passed over
 	lengths map[uint32]int64 // how far it has replayed each segment
+	opening uint64           // that its mark names
 	failed  bool             // writing it failed: not tried again but at Close
 }
 
 func (s *Store) noteIndex(c *indexContents) {
-	s.index = indexState{size: c.dataBytes, lengths: make(map[uint32]int64, len(c.segments))}
+	s.index = indexState{size: c.dataBytes, lengths: make(map[uint32]int64, len(c.segments)), opening: c.end.Opening}
 	for _, is := range c.segments {
 		s.index.lengths[is.id] = int64(is.length)
 	}
@@ -137,7 +138,7 @@ func (s *Store) closeIndex() {
 		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
 		return
 	}
-	if s.index.size > 0 && s.behind() <= s.index.size/16 {
+	if s.index.size > 0 && s.behind() <= s.index.size/16 && !s.man.aging(s.index.opening) {
 		return
 	}
 	_ = s.saveIndex(nil) // logged, and it only saves time

@@ -18,6 +18,13 @@ import (
 // load builds the keydir: from the INDEX and what the log has after it, or from
 // all of the log.
 func (s *Store) load() error {
+	if err := s.loadLog(); err != nil {
+		return err
+	}
+	return s.reachesMerges()
+}
+
+func (s *Store) loadLog() error {
 	ix, err := s.loadIndex()
 	if err != nil && !isNotExist(err) {
 		s.refuseIndex(err)

@@ -40,18 +40,20 @@ const (
 
 // Types of edits.
 const (
-	editAdd       = 1 // id u32: segment id joins the unsealed ones, as the last in log order
-	editSeal      = 2 // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
-	editSwap      = 3 // n u32, n ids u32 out; m u32, m sealedInfo in
-	editClose     = 4 // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
-	editNextID    = 5 // id u32: ids below are taken (merge output about to be made)
-	editCollision = 6 // hash u64: two keys have it
-	editInherited = 7 // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (lineage.go)
-	editBoot      = 8 // boot id 16: a writer has the store open, in this life of the kernel; zeros: it has closed it, and perhaps what close says
+	editAdd       = 1  // id u32: segment id joins the unsealed ones, as the last in log order
+	editSeal      = 2  // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
+	editSwap      = 3  // n u32, n ids u32 out; m u32, m sealedInfo in
+	editClose     = 4  // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
+	editNextID    = 5  // id u32: ids below are taken (merge output about to be made)
+	editCollision = 6  // hash u64: two keys have it
+	editInherited = 7  // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (lineage.go)
+	editBoot      = 8  // boot id 16: a writer has the store open, in this life of the kernel; zeros: it has closed it, and perhaps what close says
+	editOpening   = 9  // id u64, first u64: a writer that gives the sequence numbers from first on (openings.go)
+	editMerge     = 10 // through u64, then as swap: a merge; every record up to through was on disk (through.go)
 
 	// lastEdit is the highest type that this build knows. Those beyond it are of
 	// a newer version.
-	lastEdit = editBoot
+	lastEdit = editMerge
 )
 
 // Bodies of edits, in bytes.
@@ -109,6 +111,9 @@ type manifest struct {
 	maxSeq uint64 // highest sequence ever sealed, swapped or closed
 
 	inherited []inheritance   // by ascending below
+	openings  []opening       // the last of them, oldest first
+	sealedSeq uint64          // highest sequence in any sealed segment since this was read
+	through   uint64          // unsealed segments must reach this one; 0: they need hold nothing
 	collided  map[uint64]bool // hashes, without the spare bits, that two keys have
 
 	spare *reserve // for edits on a full disk; nil: none
@@ -139,7 +144,7 @@ func (m *manifest) editSum(offset int64, edit []byte) uint32 {
 // createManifest makes the manifest of a new store.
 func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*manifest, error) {
 	m := &manifest{
-		fs: fs, dir: dir, here: vfs.BootOf(fs, dir), store: store, seed: seed, features: featureBoot,
+		fs: fs, dir: dir, here: vfs.BootOf(fs, dir), store: store, seed: seed, features: featureBoot | featureOpenings,
 		sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1,
 	}
 	if err := m.rewrite(); err != nil {
@@ -197,6 +202,12 @@ func (m *manifest) rewrite() error {
 	}
 	for _, h := range slices.Sorted(maps.Keys(m.collided)) {
 		b = m.appendEdit(b, 0, editCollision, binary.LittleEndian.AppendUint64(nil, h<<hashSpare))
+	}
+	if m.through != 0 {
+		b = m.appendEdit(b, 0, editMerge, mergeBody(m.through, nil, nil))
+	}
+	for _, o := range m.openings {
+		b = m.appendEdit(b, 0, editOpening, o.body())
 	}
 	if m.closedID != 0 || m.maxSeq > highest {
 		b = m.appendEdit(b, 0, editClose, m.closeBody(m.closedID, m.closedLen, m.maxSeq))
@@ -281,7 +292,7 @@ func leaveOf(typ byte) int64 {
 		return leaveAll
 	case editAdd, editSeal, editCollision:
 		return leaveHalf
-	case editSwap:
+	case editSwap, editMerge:
 		return leaveNone
 	}
 	return leaveEighth
@@ -329,11 +340,15 @@ func (m *manifest) change(typ byte, body []byte) error {
 		m.collided[binary.LittleEndian.Uint64(body)>>hashSpare] = true
 	case typ == editInherited && (len(body) == inheritedSize || len(body) == inheritedThroughSize):
 		m.inherited = append(m.inherited, parseInheritance(body))
+	case typ == editOpening && len(body) == openingSize:
+		m.addOpening(body)
 	case typ == editSeal && len(body) == sealedInfoSize+4:
 		m.addSealed(parseSealedInfo(body))
 		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))
 	case typ == editSwap && len(body) >= 8:
 		return m.applySwap(body)
+	case typ == editMerge && len(body) >= 8+8:
+		return m.applyMerge(body)
 	case typ == editBoot && len(body) == bootSize+closeSize:
 		m.booted, m.boot = true, vfs.BootID(body)
 		return m.change(editClose, body[bootSize:])
@@ -363,6 +378,7 @@ func (m *manifest) addSealed(si sealedInfo) {
 	m.sealed[si.id] = si
 	m.nextID = max(m.nextID, following(si.id))
 	m.maxSeq = max(m.maxSeq, si.maxSeq)
+	m.sealedThrough(si.maxSeq)
 }
 
 func (m *manifest) applySwap(body []byte) error {

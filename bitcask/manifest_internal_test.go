@@ -73,7 +73,7 @@ func TestFeatureBits(t *testing.T) {
 	must(t, err)
 	must(t, m.log(editCollision, make([]byte, 8)))
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestTemp, Err: syscall.ENOSPC})
-	if err := m.need(1 << 15); !errors.Is(err, syscall.ENOSPC) || m.features != featureBoot {
+	if err := m.need(1 << 15); !errors.Is(err, syscall.ENOSPC) || m.features != featureBoot|featureOpenings {
 		t.Errorf("on a full disk: %v, features %#x", err, m.features)
 	}
 	must(t, m.log(editNextID, []byte{7, 0, 0, 0})) // goes on with the old file

@@ -49,12 +49,19 @@ func (s *Store) Mark() (Mark, error) {
 	return m, err
 }
 
+// place is where the state ends.
+func (m Mark) place() indexSegment { return indexSegment{id: m.Segment, length: m.Length, end: m.Sum} }
+
 // Reached reports whether the log has been in the state of a mark. It is to be
 // asked before the first write.
 func (s *Store) Reached(m Mark) bool {
-	sg := s.segments.Load().find(m.Segment)
-	strict := func(_ indexSegment, err error) error { return err } // the log has the deadlines, too
-	if sg != nil && !(indexSegment{id: sg.id, length: m.Length, end: m.Sum}).fits(s.segments.Load(), strict) {
+	ss := s.segments.Load()
+	if ss.find(m.Segment) != nil && !m.place().fits(ss, func(is indexSegment, err error) error {
+		if s.opts.ReadDamaged && s.vouches(is) {
+			return nil
+		}
+		return err
+	}) {
 		return false
 	}
 	return s.reached(m) // a merge may have taken the segment
@@ -67,5 +74,5 @@ func (s *Store) reached(m Mark) bool {
 	if i >= 0 && m.Length > uint64(s.tail[i].end) {
 		return false
 	}
-	return m.Sequence <= max(s.log.nextSeq-1, s.man.maxSeq)
+	return m.Sequence <= max(s.log.nextSeq-1, s.man.maxSeq) && s.man.gave(m.Opening, m.Sequence)
 }

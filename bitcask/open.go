@@ -43,6 +43,9 @@ func (s *Store) openManifest() (err error) {
 	if err != nil {
 		return err
 	}
+	if s.opts.ReadOnly && slices.Contains(names, manifestName) {
+		return errOutdated // it has just been made
+	}
 	for _, name := range names {
 		if _, _, ours := parseName(name); ours {
 			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
@@ -194,7 +197,7 @@ func (s *Store) makeGood() error {
 	if err := s.reserve.with(leaveEighth, s.cutTail); err != nil {
 		return err
 	}
-	if err := s.reserve.with(leaveEighth, func() error { return s.man.need(featureBoot) }); err != nil {
+	if err := s.reserve.with(leaveEighth, func() error { return s.man.need(featureBoot | featureOpenings) }); err != nil {
 		return err
 	}
 	return s.man.log(editBoot, s.bootOf())

@@ -111,7 +111,7 @@ func (s *Store) replayLog(ix *indexContents) error {
 			err = errIndex // what it knows has been dropped: the disk has lost what was synced
 		}
 	}
-	if err == nil && !s.reached(ix.end) {
+	if err == nil && ix.end.Opening != 0 && !s.reached(ix.end) {
 		err = errIndex
 	}
 	return err

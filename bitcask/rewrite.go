@@ -347,8 +347,9 @@ func (rw *rewriter) publish(seq uint64) error {
 	if err := s.log.sync(); err != nil {
 		return err
 	}
+	through := s.log.onDisk()
 	s.manifestMu.Lock()
-	err := s.man.log(editSwap, swapBody(ids, infos))
+	err := s.man.log(editMerge, mergeBody(through, ids, infos))
 	if err == nil {
 		s.segments.Store(s.segments.Load().with(outs, nil))
 	}

@@ -145,6 +145,8 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	s.present = nil
 	if s.opts.ReadOnly {
 		s.showActive()
+	} else if err := s.noteOpening(); err != nil {
+		return nil, err
 	} else if err := s.reserve.with(leaveEighth, s.startActive); err != nil {
 		return nil, err
 	} else {
