@@ -36,6 +36,19 @@ var goldenV1c = golden{
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},
 }
 
+// goldenV1d is the same with INDEX of version 3 and TTL of version 2, which name a state of the log, and openings and merges
+// in the manifest (edits 8 to 10). It is made by
+// go test ./db -run 'TestGoldenMarks$' -update
+var goldenV1d = golden{
+	dir: "testdata/golden-v1d", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
+	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true,
+}
+
+func TestGoldenMarks(t *testing.T) {
+	goldenV1d.test(t)
+	goldenV1d.wantRecords(t)
+}
+
 func TestGoldenCompact(t *testing.T) {
 	goldenV1c.test(t)
 	goldenV1c.wantRecords(t)

@@ -2,7 +2,9 @@ package db_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,6 +84,9 @@ func deleteStale(t *testing.T, s *db.Store, whole bool) {
 func goOn(t *testing.T, mem *vfs.Mem, keys int, kill bool) {
 	t.Helper()
 	s := openStale(t, mem)
+	if _, stays := filesIn(t, mem)[bitcask.IndexFile]; stays {
+		t.Error("the INDEX is still there when the first write is accepted")
+	}
 	for i := range keys {
 		must(t, s.String(fmt.Sprint("new", i)).Put([]byte("value")))
 	}
@@ -200,21 +205,92 @@ func TestReaderMeetsANewerIndex(t *testing.T) {
 	must(t, s.Close())
 }
 
+// TestFilesOfAnotherHistory has INDEX or TTL of a copy of the directory that has
+// gone on apart: with commits of the same lengths and sequence numbers, whose
+// last bytes are the same.
+func TestFilesOfAnotherHistory(t *testing.T) {
+	later := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	for _, name := range []string{bitcask.IndexFile, bitcask.TTLName} {
+		mem := vfs.NewMem()
+		s := openStale(t, mem)
+		must(t, s.String("first").Put([]byte("v")))
+		must(t, s.Close())
+		other := mem.Clone()
+		goApart := func(mem *vfs.Mem, key string) {
+			s := openStale(t, mem)
+			must(t, s.String(key).Put([]byte("v"), db.ExpireAt(later)))
+			for i := range 20 {
+				must(t, s.String(fmt.Sprint("same", i)).Put([]byte("the same in both")))
+			}
+			must(t, s.Log().SaveIndex())
+			must(t, s.Close())
+		}
+		goApart(mem, "a")
+		goApart(other, "b")
+		takeFile(t, mem, other, name)
+		s = openStale(t, mem)
+		if name == bitcask.IndexFile && s.Log().Recovery().Indexed {
+			t.Error("the INDEX of another history is used")
+		}
+		if d, err := s.Key("a").Deadline(); err != nil || !d.Equal(later) {
+			t.Errorf("%s of another history: the deadline of a is %v, %v", name, d, err)
+		}
+		if _, there := filesIn(t, mem)[name]; there && name == bitcask.TTLName {
+			t.Error("the TTL file of another history stays")
+		}
+		nothingFound(t, s)
+		must(t, s.Close())
+	}
+}
+
+// TestMergeIsAheadOfACopy copies the unsealed segment, then lets a merge drop
+// what has died since, and copies the rest.
+func TestMergeIsAheadOfACopy(t *testing.T) {
+	for _, more := range []bool{false, true} { // written after the merge
+		mem := vfs.NewMem()
+		s := openStale(t, mem)
+		must(t, s.String("k").Put([]byte("v")))
+		must(t, s.Log().Rotate())
+		must(t, s.String("other").Put([]byte("v")))
+		before := mem.Clone()
+		_, err := s.Key("k").Delete()
+		must(t, err)
+		_, err = s.Log().Rewrite(t.Context(), []uint32{1}, bitcask.RewriteOptions{})
+		must(t, err)
+		if more {
+			must(t, s.String("more").Put([]byte("v")))
+		}
+		copied := mem.Clone()
+		must(t, s.Close())
+		takeFile(t, copied, before, "000000002.data")
+		files := filesIn(t, copied)
+		_, err = db.Open("d", &db.Options{FS: copied, NoMerge: true, ExpireEvery: -1})
+		if damage := (*bitcask.CorruptError)(nil); !errors.As(err, &damage) || damage.File != "000000002.data" {
+			t.Errorf("k is neither there nor deleted: %v", err)
+		}
+		if !maps.Equal(files, filesIn(t, copied)) {
+			t.Error("refused, and changed")
+		}
+	}
+}
+
 // TestTTLOfAnotherHistory restores a store from a copy but for the TTL file,
 // which is of what came after the copy. Deadlines given from then on stay.
 func TestTTLOfAnotherHistory(t *testing.T) {
 	for _, closed := range []bool{true, false} { // the copy
 		for _, kill := range []bool{true, false} {
 			for _, puts := range []int{5, 10, 20} { // fewer than, as many as, more than the other history has
-				t.Run(fmt.Sprintf("closed %v, killed %v, %d puts", closed, kill, puts), func(t *testing.T) {
-					restoreWithoutTTL(t, closed, kill, puts)
-				})
+				for _, first := range []bool{true, false} { // the deadline comes before the puts: then the last bytes are the same
+					t.Run(fmt.Sprintf("closed %v, killed %v, deadline first %v, %d puts", closed, kill, first, puts), func(t *testing.T) {
+						restoreWithoutTTL(t, closed, kill, first, puts)
+					})
+				}
 			}
 		}
 	}
 }
 
-func restoreWithoutTTL(t *testing.T, closed, kill bool, puts int) {
+func restoreWithoutTTL(t *testing.T, closed, kill, first bool, puts int) {
 	later := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	mem := vfs.NewMem()
 	s := openStale(t, mem)
@@ -228,14 +304,22 @@ func restoreWithoutTTL(t *testing.T, closed, kill bool, puts int) {
 	if closed {
 		s = openStale(t, mem)
 	}
-	write := func(s *db.Store, key string, puts int) {
-		for i := range puts {
-			must(t, s.String(fmt.Sprint("new", i)).Put([]byte("v")))
-		}
+	expire := func(s *db.Store, key string) {
 		ok, err := s.Key(key).ExpireAt(later)
 		must(t, err)
 		if !ok {
 			t.Fatal("no deadline")
+		}
+	}
+	write := func(s *db.Store, key string, puts int) {
+		if first {
+			expire(s, key)
+		}
+		for i := range puts {
+			must(t, s.String(fmt.Sprint("new", i)).Put([]byte("a value that is the same, however the store went on")))
+		}
+		if !first {
+			expire(s, key)
 		}
 	}
 	write(s, "a", 10)
