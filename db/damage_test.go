@@ -132,6 +132,11 @@ func newVictims(t *testing.T) []*victim {
 	for _, v := range victims {
 		v.of(l)
 	}
+	// A copy of the live directory, file by file: the log first, then an INDEX that was written after one more commit.
+	copied := &victim{name: "copied live", state: l.copied, before: l.before, other: other.killed, boot: l.boot}
+	copied.of(l)
+	copied.states, copied.holds, copied.last = l.states[:len(l.states)-1], l.held, l.unsynced
+	victims = append(victims, copied)
 	return append(victims, killedVictims(t, other)...)
 }
 
@@ -193,6 +198,8 @@ type damageLife struct {
 	boot                   vfs.BootID
 	before, killed, closed crash.State
 	idle                   crash.State // killed a while after the last commit
+	copied                 crash.State // the log before the last commit, the rest after it
+	held                   *model      // before the last commit
 	states                 []string
 	holds, ever            *model
 	active                 string
@@ -312,6 +319,7 @@ func (l *damageLife) batch() error {
 func (l *damageLife) finish() {
 	synctest.Wait()
 	was := l.read()
+	l.held = l.holds
 	l.step(l.store.String("s5").Put([]byte("the last commit")))
 	synctest.Wait()
 	l.killed = l.read()
@@ -328,6 +336,14 @@ func (l *damageLife) finish() {
 	time.Sleep(3 * time.Second)
 	synctest.Wait()
 	l.idle = l.read()
+	must(l.t, l.store.Log().SaveIndex())
+	l.copied = maps.Clone(l.killed)
+	l.copied[bitcask.IndexFile] = l.read()[bitcask.IndexFile]
+	for name := range was {
+		if strings.HasSuffix(name, ".data") {
+			l.copied[name] = was[name]
+		}
+	}
 	must(l.t, l.store.Close())
 	l.closed = l.read()
 	var sealed, merged int
