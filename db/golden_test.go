@@ -34,6 +34,8 @@ type golden struct {
 	// active segment.
 	last  func(t *testing.T, s *db.Store)
 	files []string // that it must have
+	// copied: it is a backup of the store that was filled, opened and written to.
+	copied bool
 	// indexed: its INDEX is of the version that is written now, and so are its hints.
 	indexed bool
 }
@@ -148,7 +150,11 @@ func (c *counting) Read(p []byte) (int, error) {
 // events are.
 func (g golden) update(t *testing.T) {
 	dir := filepath.Join(g.dir, "store")
+	if g.copied {
+		dir = t.TempDir()
+	}
 	must(t, os.RemoveAll(g.dir))
+	must(t, os.MkdirAll(g.dir, 0o755))
 	must(t, os.MkdirAll(dir, 0o755))
 	random := crand.Reader
 	defer func() { crand.Reader = random }()
@@ -161,6 +167,14 @@ func (g golden) update(t *testing.T) {
 		must(t, s.Close())
 		s, err = db.Open(dir, g.options())
 		must(t, err)
+		if g.copied {
+			original := s
+			dir = filepath.Join(g.dir, "store")
+			_, err := original.Backup(context.Background(), dir)
+			must(t, errors.Join(err, original.Close()))
+			s, err = db.Open(dir, g.options())
+			must(t, err)
+		}
 		g.last(t, s)
 		synctest.Wait() // a full segment is sealed in the background
 		wantGoldenShape(t, s)
