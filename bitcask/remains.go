@@ -115,7 +115,7 @@ func parseRemainsHeader(b []byte, name string, size int64) (h remainsHeader, err
 		id: binary.LittleEndian.Uint32(b[12:]), store: [16]byte(b[16:]), offset: int64(binary.LittleEndian.Uint64(b[32:])),
 		nextSeq: binary.LittleEndian.Uint64(b[40:]), length: int64(binary.LittleEndian.Uint64(b[48:])),
 	}
-	if h.offset < 0 || h.length < 0 || h.length > size-remainsHeaderSize || h.offset+h.length > maxSegmentLength {
+	if h.offset < 0 || h.length < 0 || h.length > size-remainsHeaderSize || h.offset > maxSegmentLength-h.length || h.nextSeq == 0 {
 		return h, &CorruptError{name, 0, "header of remains with impossible lengths"}
 	}
 	return h, nil

@@ -110,7 +110,7 @@ type salvager struct {
 	man     *manifest // nil: none that can be read
 	names   []string  // in dir
 	sources map[*segment]*salvageSource
-	cuts    []cut // by next sequence, and in the order in which they were made
+	cuts    []*cut // by next sequence, and in the order in which they were made
 
 	unlisted map[uint32]bool // segments that the manifest has lost
 	result   SalvageResult

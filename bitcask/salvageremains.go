@@ -3,7 +3,9 @@ package bitcask
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -14,62 +16,112 @@ import (
 // the time of the cut, and before everything that it has had since, though the log has given the same sequence numbers once
 // more. So whatever is newer than a cut is moved up in the new store by as many numbers as the remains take.
 
-// cut is one file of remains.
+// cut is one file of remains. Its header does not tell it from another: two cuts in a row at one place may state the same.
 type cut struct {
+	src   *salvageSource
 	h     remainsHeader
 	n     int    // of several at one place
 	moved uint64 // what is added to the sequences of its records
 	after uint64 // what is added to those of the log from here on
+	takes uint64 // sequence numbers
 }
 
 // openRemains opens every file of remains that has something to read, as one more segment.
 func (v *salvager) openRemains() error {
 	for _, name := range v.names {
-		id, _, n, ok := parseRemainsName(name)
+		id, offset, n, ok := parseRemainsName(name)
 		if !ok || id == 0 {
 			continue
 		}
-		src, h, err := v.openCut(name)
-		if damaged(err) {
+		c, err := v.openCut(name)
+		if err == nil {
+			err = v.checkCut(c, id, offset)
+		}
+		if damaged(err) || errors.Is(err, ErrForeign) {
 			v.lose(Lost{File: name, Reason: err.Error()})
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		v.sources[src.sg] = src
+		c.n = n
+		v.sources[c.src.sg] = c.src
 		v.result.Remains++
-		v.cuts = append(v.cuts, cut{h: h, n: n})
+		v.cuts = append(v.cuts, c)
 	}
-	slices.SortFunc(v.cuts, func(a, b cut) int {
+	slices.SortFunc(v.cuts, func(a, b *cut) int {
 		return cmp.Or(cmp.Compare(a.h.nextSeq, b.h.nextSeq), cmp.Compare(a.n, b.n), cmp.Compare(a.h.id, b.h.id))
 	})
-	return v.measureCuts()
+	var moved uint64
+	for _, c := range v.cuts {
+		c.moved = moved
+		moved += c.takes
+		c.after = moved
+	}
+	return nil
 }
 
+// checkCut makes sure that remains are of this store and of the place that their name says, and finds how many sequence numbers
+// they take. It closes those that are not.
+func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
+	sg := c.src.sg
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.src.close())
+		}
+	}()
+	if c.h.id != id || c.h.offset != offset {
+		return &CorruptError{sg.name, 0, "remains of another place than the name says"}
+	}
+	ours := v.man != nil && v.man.storeOf(id) == c.h.store
+	for other := range v.sources {
+		ours = ours || v.man == nil && other.store == c.h.store
+	}
+	if !ours {
+		return fmt.Errorf("%s: %w", sg.name, ErrForeign)
+	}
+	fr := newFrames(sg)
+	fr.pos = c.h.offset
+	lowest, highest, err := fr.sequences()
+	if err != nil {
+		return err
+	}
+	if highest >= c.h.nextSeq {
+		c.takes = highest - c.h.nextSeq + 1
+	}
+	if lowest < c.h.nextSeq || c.takes > maxTaken {
+		return &CorruptError{sg.name, 0, "remains with sequence numbers that did not follow those of the log"}
+	}
+	return nil
+}
+
+// maxTaken is more sequence numbers than what recovery truncates can ever have taken: the records of a few segments.
+const maxTaken = 1 << 40
+
 // openCut opens a file of remains.
-func (v *salvager) openCut(name string) (_ *salvageSource, h remainsHeader, err error) {
+func (v *salvager) openCut(name string) (*cut, error) {
 	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
 	if err != nil {
-		return nil, h, err
+		return nil, err
 	}
 	size, err := f.Size()
 	b := make([]byte, min(size, remainsHeaderSize))
 	if err == nil {
 		_, err = f.ReadAt(b, 0)
 	}
+	var h remainsHeader
 	if err == nil {
 		h, err = parseRemainsHeader(b, name, size)
 	}
 	if err != nil {
-		return nil, h, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
 	sg := newSegment(h.store, h.id, remainsFile{f, h.offset})
 	sg.name = name
 	sg.size.Store(h.offset + h.length)
-	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: true, remains: true, cut: h}
+	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: true, remains: true}
 	src.fr.pos = h.offset
-	return src, h, nil
+	return &cut{src: src, h: h}, nil
 }
 
 // remainsFile reads remains as the segment that they were cut from, from an offset on.
@@ -85,43 +137,22 @@ func (f remainsFile) ReadAt(b []byte, at int64) (int, error) {
 	return f.File.ReadAt(b, at-f.offset+remainsHeaderSize)
 }
 
-// measureCuts finds how many sequence numbers each of the remains takes.
-func (v *salvager) measureCuts() error {
-	var moved uint64
-	for i := range v.cuts {
-		c := &v.cuts[i]
-		c.moved = moved
-		for _, src := range v.sources {
-			if !src.remains || src.cut != c.h {
-				continue
-			}
-			fr := newFrames(src.sg)
-			fr.pos = c.h.offset
-			highest, err := fr.highestSequence()
-			if err != nil {
-				return err
-			}
-			if highest >= c.h.nextSeq {
-				moved += highest - c.h.nextSeq + 1
-			}
-		}
-		c.after = moved
-	}
-	return nil
-}
-
-// highestSequence is a bound of the sequences in all frames from here on, those behind bad places included.
-func (fr *frames) highestSequence() (highest uint64, err error) {
-	for ; fr.end-fr.pos >= frameHeaderSize; fr.pos++ {
+// sequences is bounds of the sequences in all frames but footers from here on, those behind bad places included.
+func (fr *frames) sequences() (lowest, highest uint64, err error) {
+	for lowest = math.MaxUint64; fr.end-fr.pos >= frameHeaderSize; fr.pos++ {
 		b, err := fr.window(frameHeaderSize)
 		if err != nil {
-			return 0, ignoreBad(err)
+			return lowest, highest, ignoreBad(err)
 		}
-		if h, ok := parseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
-			highest = max(highest, h.seq+uint64(h.size)/minRecordSize)
+		if h, ok := parseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok && !h.footer {
+			last := h.seq + uint64(h.size)/minRecordSize
+			if last < h.seq {
+				last = math.MaxUint64
+			}
+			lowest, highest = min(lowest, h.seq), max(highest, last)
 		}
 	}
-	return highest, nil
+	return lowest, highest, nil
 }
 
 // minRecordSize is less than the shortest record takes, in bytes.
@@ -135,7 +166,12 @@ func (v *salvager) inTime(src *salvageSource) func() ([]entry, error) {
 	return func() ([]entry, error) {
 		entries, err := src.next()
 		for i := range entries {
-			entries[i].seq += v.moved(src, entries[i].seq)
+			seq := &entries[i].seq
+			by := v.moved(src, *seq)
+			if *seq > maxSequence || by > maxSequence-*seq {
+				return nil, fmt.Errorf("sequence number %d of %s, and %d more: %w", *seq, src.sg.name, by, ErrFull)
+			}
+			*seq += by
 		}
 		return entries, err
 	}
@@ -143,10 +179,9 @@ func (v *salvager) inTime(src *salvageSource) func() ([]entry, error) {
 
 // moved is what is added to a sequence of a source.
 func (v *salvager) moved(src *salvageSource, seq uint64) (by uint64) {
-	for i := range v.cuts {
-		c := &v.cuts[i]
+	for _, c := range v.cuts {
 		switch {
-		case src.remains && src.cut == c.h:
+		case c.src == src:
 			return c.moved
 		case !src.remains && seq >= c.h.nextSeq:
 			by = c.after

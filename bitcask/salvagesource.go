@@ -12,13 +12,12 @@ import (
 type salvageSource struct {
 	v       *salvager
 	sg      *segment
-	active  bool          // not sealed: a bad end, past closed, may be a torn tail
-	dropped bool          // behind a torn tail
-	remains bool          // of what an opening has truncated ...
-	cut     remainsHeader // ... as it says itself
-	closed  int64         // everything before this is known to have been on disk
-	hint    *hints        // nil: walk the frames
-	fr      *frames       // also reads records for the hint
+	active  bool    // not sealed: a bad end, past closed, may be a torn tail
+	dropped bool    // behind a torn tail
+	remains bool    // of what an opening has truncated
+	closed  int64   // everything before this is known to have been on disk
+	hint    *hints  // nil: walk the frames
+	fr      *frames // also reads records for the hint
 	records []record
 }
 

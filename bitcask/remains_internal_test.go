@@ -1,0 +1,88 @@
+package bitcask
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Remains of another store, of another place than their name says, and with numbers that no log has given, are named as lost:
+// nothing of them is copied, and all of the log is.
+func TestRemainsThatAreNoneOfOurs(t *testing.T) {
+	frameOf := func(h remainsHeader, seq uint64) []byte {
+		frame := appendRecord(make([]byte, frameSumAt), KindString, keydir.String, -1, 0, "of the remains", "", []byte("text"))
+		finishFrame(frame, frameHeader{seq: seq}, makeSeal(h.store, h.id), uint32(h.offset), []int{frameSumAt}, nil)
+		return frame
+	}
+	for _, x := range []struct {
+		what   string
+		change func(h *remainsHeader, seq *uint64)
+	}{
+		{"another store", func(h *remainsHeader, _ *uint64) { h.store[3]++ }},
+		{"another segment", func(h *remainsHeader, _ *uint64) { h.id++ }},
+		{"another offset", func(h *remainsHeader, _ *uint64) { h.offset++ }},
+		{"an offset near 2^63", func(h *remainsHeader, _ *uint64) { h.offset = math.MaxInt64 - 8 }},
+		{"a negative offset", func(h *remainsHeader, _ *uint64) { h.offset = math.MinInt64 }},
+		{"a length of 2^63-1", func(h *remainsHeader, _ *uint64) { h.length = math.MaxInt64 }},
+		{"next sequence 0", func(h *remainsHeader, _ *uint64) { h.nextSeq = 0 }},
+		{"next sequence 2^64-1", func(h *remainsHeader, _ *uint64) { h.nextSeq = math.MaxUint64 }},
+		{"a sequence near 2^64", func(_ *remainsHeader, seq *uint64) { *seq = maxSequence }},
+		{"a sequence of 2^64-1", func(_ *remainsHeader, seq *uint64) { *seq = math.MaxUint64 }},
+		{"a sequence of 2^60", func(_ *remainsHeader, seq *uint64) { *seq = 1 << 60 }},
+		{"", func(*remainsHeader, *uint64) {}},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			mem := vfs.NewMem()
+			s, err := Open("d", &Options{FS: mem, NoIndex: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				if err := s.Put(fmt.Sprint("key", i), []byte("of the log")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h := remainsHeader{id: 1, store: s.man.store, offset: 150, nextSeq: 5}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			seq := uint64(7)
+			name := remainsName(h.id, h.offset, 1)
+			x.change(&h, &seq)
+			body := frameOf(h, seq)
+			if h.length == 0 {
+				h.length = int64(len(body))
+			}
+			if err := fuzzFile(t, mem, name, append(h.encode(), body...)).Close(); err != nil {
+				t.Fatal(err)
+			}
+			result, err := Salvage(context.Background(), "d", "out", &Options{FS: mem})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours := x.what == ""
+			if (len(result.Lost) == 0) != ours || result.Returned > 0 != ours {
+				t.Errorf("%+v", result)
+			}
+			s, err = Open("out", &Options{FS: mem})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				if got, err := s.Get(fmt.Sprint("key", i)); string(got) != "of the log" {
+					t.Errorf("key%d is %q, %v", i, got, err)
+				}
+			}
+			if got, err := s.Get("of the remains"); (err == nil) != ours {
+				t.Errorf("of the remains there is %q, %v", got, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
