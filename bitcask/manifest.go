@@ -298,12 +298,19 @@ func leaveOf(typ byte) int64 {
 	return leaveEighth
 }
 
-// write writes an edit behind the others.
+// write writes an edit behind the others. What a full disk has left of it is off the disk when write returns: the files that
+// the edit names are about to be removed, and a power cut must not bring it back.
 func (m *manifest) write(edit []byte) error {
-	if _, err := m.file.WriteAt(edit, m.size); err != nil {
-		return cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err))
+	_, err := m.file.WriteAt(edit, m.size)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if err = cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err)); isUndone(err) {
+		if failed := m.file.Sync(); failed != nil {
+			return fmt.Errorf("syncing manifest, of which an edit was cut off: %w", failed)
+		}
+	}
+	return err
 }
 
 // full reports whether the manifest is to be written anew: once it is long, and

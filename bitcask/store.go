@@ -347,6 +347,11 @@ func (s *Store) closeLog() error {
 	if l.failed != nil {
 		return l.failed
 	}
+	if sl := l.rotation.sealing; sl != nil { // for want of space: of its footer a part may have been cut off
+		if err := sl.sg.file.Sync(); err != nil {
+			return l.failLocked(fmt.Errorf("%s: sync: %w", sl.sg.name, err))
+		}
+	}
 	body := make([]byte, bootSize) // one edit: of two in one write a power cut could leave the second
 	if end := l.active.size.Load(); end != l.closeLen && end != segmentHeaderSize {
 		body = append(body, l.markLocked(end)...)
