@@ -24,8 +24,6 @@ type Mark struct {
 	Sum      uint32 // of the last bytes of that length, up to 64
 }
 
-const markSize = 8 + 8 + 4 + 8 + 4
-
 func (m Mark) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, m.Opening)
 	b = binary.LittleEndian.AppendUint64(b, m.Sequence)
