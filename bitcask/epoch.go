@@ -198,7 +198,7 @@ func (s *Store) openHistory() error {
 		}
 	}
 	e.closed = false
-	return s.putEpoch(e)
+	return s.putEpoch(e, leaveEighth) // a full disk is freed through an open store
 }
 
 // closeHistory says that nothing comes after it.
@@ -208,14 +208,15 @@ func (s *Store) closeHistory() error {
 		return err
 	}
 	e.closed = true
-	return s.putEpoch(e)
+	return s.putEpoch(e, leaveHalf)
 }
 
 // putEpoch writes the record, durably, in a store that nobody else writes to:
-// it is being opened, or has been closed.
-func (s *Store) putEpoch(e *epoch) error {
+// it is being opened, or has been closed. On a full disk it draws on the
+// reserve, but for the part that it leaves.
+func (s *Store) putEpoch(e *epoch, leave int64) error {
 	t := s.newTx(true)
-	t.all = true
+	t.all, t.leave = true, leave
 	for i := range s.stripes {
 		t.lockStripe(i)
 	}

@@ -63,7 +63,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		{"terms", 1, func(s *Store) {
 			e := firstEpoch(s.man.store)
 			e.term = math.MaxUint64 - 2
-			if err := s.putEpoch(e); err != nil {
+			if err := s.putEpoch(e, leaveHalf); err != nil {
 				t.Fatal(err)
 			}
 		}, func(s *Store) error { _, err := s.BeginHistory(); return err }},

@@ -1,6 +1,10 @@
 package bitcask
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+)
 
 // The outputs of a rewrite: how one begins, and how it comes to nothing.
 
@@ -21,6 +25,9 @@ func (rw *rewriter) startOutput(seq uint64) error {
 		seen := s.reserve.drawn.Load()
 		if rw.out, err = newSegmentWriter(w, s.dir, s.man.store, s.spareID); err == nil {
 			return nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			s.spareID = 0 // what an output has left could not be removed
 		}
 		if !NoSpace(err) || !s.reserve.spend(seen, err) {
 			return err

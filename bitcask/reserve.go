@@ -69,7 +69,7 @@ const (
 	leaveAll    = 1 // by what can wait
 	leaveHalf   = 2 // by commits that delete, which free nothing before a merge has run, and the segments for them
 	leaveFourth = 4 // by segments that are sealed for a merge
-	leaveEighth = 8 // by outputs of merges
+	leaveEighth = 8 // by outputs of merges, and by Open
 	leaveNone   = 0 // by the edits of the manifest that let segments go
 )
 
@@ -413,13 +413,14 @@ func (r *reserve) shortenLocked(to int64) error {
 // reserveEvery is how often it is looked whether the reserve is as it should be.
 const reserveEvery = 100 * time.Millisecond
 
-// append appends a transaction to the log. One that only deletes may draw on the reserve; the others wait until that is whole.
+// append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the
+// others wait until that is whole.
 func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	r := &s.reserve
 	state, seen := r.state.Load(), r.drawn.Load()
-	if state&reserveShort == 0 || t.deletes() {
+	if state&reserveShort == 0 || t.draws() {
 		if sg, at, seq, err = s.log.append(t); err == nil {
-			if state != 0 && !t.deletes() {
+			if state != 0 && !t.draws() {
 				r.noteSpace()
 			}
 			return sg, at, seq, nil
@@ -429,8 +430,8 @@ func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 		}
 	}
 	switch {
-	case t.deletes():
-		for r.release(seen, leaveHalf, err) {
+	case t.draws():
+		for r.release(seen, max(t.leave, leaveHalf), err) {
 			seen = r.drawn.Load()
 			if sg, at, seq, err = s.log.append(t); err == nil || !NoSpace(err) {
 				return sg, at, seq, err
@@ -454,6 +455,9 @@ func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	}
 	return sg, at, seq, lacking(err)
 }
+
+// draws reports whether the transaction may draw on the reserve.
+func (t *Tx) draws() bool { return t.leave > 0 || t.deletes() }
 
 // deletes reports whether the transaction only takes away: it may need a few bytes now, and frees more sooner or later.
 func (t *Tx) deletes() bool {

@@ -325,6 +325,7 @@ func (s *Store) sealAtOpen(sg *segment) error {
 		if err := sg.appendFooter(sg.foot); err != nil {
 			return err
 		}
+		sg.footed = true // on a full disk all this is tried again
 	}
 	if err := s.man.log(editSeal, sealBody(sg.info(), 0)); err != nil {
 		return err

@@ -31,6 +31,7 @@ type Tx struct {
 	apart   int        // bytes of values that are not in buf
 	borrow  bool       // see Borrow
 	system  bool       // it holds the lock of who writes system records
+	leave   int64      // what it leaves of the reserve, if it may draw on that though it adds something; else 0
 	lone    loneString // the one record, not yet in the keydir
 	undo    []undoOp
 	touched []touchedFamily

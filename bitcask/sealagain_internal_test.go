@@ -1,0 +1,84 @@
+package bitcask
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// TestSealAtOpenIsTriedAgain: what Open has to seal gets one footer, however often the disk is full meanwhile.
+func TestSealAtOpenIsTriedAgain(t *testing.T) {
+	for fails := range 16 {
+		mem := vfs.NewMem()
+		fault := vfs.NewFault(mem)
+		o := Options{FS: fault, SegmentSize: 8 << 10, NoMapping: true, NoHints: true, NoIndex: true, Reserve: 64 << 10}
+		s, err := Open("d", &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for ; n < 90; n++ {
+			if n == 40 { // the next segment is ready, and no other one will be
+				for len(s.segments.Load().all()) < 2 {
+					time.Sleep(time.Millisecond)
+				}
+				fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestName + "*", Err: syscall.ENOSPC, Sticky: true})
+			}
+			if err := s.Put(fmt.Sprint("k", n), []byte(strings.Repeat("v", 100))); err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		s.log.mu.Lock()
+		active, sealing := s.log.active, s.log.rotation.sealing
+		s.log.mu.Unlock()
+		if sealing == nil || active.size.Load() == segmentHeaderSize {
+			t.Fatalf("after %d puts: active %s, sealing %v; %v", n, active.name, sealing, s.Err())
+		}
+		killed := mem.Clone()
+		f, err := killed.Open(filepath.Join("d", sealing.sg.name), vfs.ReadWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(sealing.end); err != nil { // the footer comes later
+			t.Fatal(err)
+		}
+		f.Close()
+		fault.Heal()
+		s.Close()
+
+		fault = vfs.NewFault(killed)
+		for i := range fails {
+			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestName + "*", Skip: 2 + i, Err: syscall.ENOSPC})
+		}
+		o.FS = fault
+		s, err = Open("d", &o)
+		if err != nil {
+			t.Logf("%d failures: %v", fails, err)
+			fault.Heal()
+			if s, err = Open("d", &o); err != nil {
+				t.Fatalf("%d failures, then none: %v", fails, err)
+			}
+		}
+		for again := range 2 {
+			if got := s.Stats().Keys; got != n {
+				t.Errorf("%d failures: %d keys, want %d", fails, got, n)
+			}
+			if _, err := s.Check(t.Context(), func(f Finding) { t.Errorf("%d failures: %v", fails, f) }); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if again == 0 {
+				if s, err = Open("d", &o); err != nil {
+					t.Fatalf("%d failures, opened again: %v", fails, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package bitcask_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// TestMergeAfterALeftover: an output of a failed merge that could not be removed is in no later merge's way for long.
+func TestMergeAfterALeftover(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s := open(t, "d", &bitcask.Options{FS: fault, SegmentSize: 2000, NoMapping: true})
+	for i := range 100 {
+		put(t, s, fmt.Sprint("k", i%10), strings.Repeat("v", 100))
+	}
+	if err := s.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.EIO})
+	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "*.data", Err: syscall.EIO})
+	var err error
+	for try := range 3 {
+		if err = rewriteAll(s); err == nil {
+			if try == 0 {
+				t.Error("the first one has not failed")
+			}
+			want(t, s, "k1", strings.Repeat("v", 100))
+			return
+		}
+		t.Log(err)
+	}
+	t.Error(err)
+}
