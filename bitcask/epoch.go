@@ -198,7 +198,7 @@ func (s *Store) openHistory() error {
 		}
 	}
 	e.closed = false
-	return s.putEpoch(e, leaveEighth) // a full disk is freed through an open store
+	return s.putEpoch(e, leaveOpen) // a full disk is freed through an open store
 }
 
 // closeHistory says that nothing comes after it.

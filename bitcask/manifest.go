@@ -292,6 +292,8 @@ func leaveOf(typ byte) int64 {
 		return leaveAll
 	case editAdd, editSeal, editCollision:
 		return leaveHalf
+	case editBoot:
+		return leaveOpen
 	case editSwap, editMerge:
 		return leaveNone
 	}

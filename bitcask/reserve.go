@@ -66,11 +66,12 @@ const (
 
 // What of a whole reserve is left to others, as a part of it: whatever frees space later needs what frees it now.
 const (
-	leaveAll    = 1 // by what can wait
-	leaveHalf   = 2 // by commits that delete, which free nothing before a merge has run, and the segments for them
-	leaveFourth = 4 // by segments that are sealed for a merge
-	leaveEighth = 8 // by outputs of merges, and by Open
-	leaveNone   = 0 // by the edits of the manifest that let segments go
+	leaveAll    = 1  // by what can wait
+	leaveHalf   = 2  // by commits that delete, which free nothing before a merge has run, and the segments for them
+	leaveFourth = 4  // by segments that are sealed for a merge
+	leaveEighth = 8  // by outputs of merges
+	leaveOpen   = 16 // by Open, which comes before all of them in the next process
+	leaveNone   = 0  // by the edits of the manifest that let segments go
 )
 
 // reserveFor is how long the reserve of a log should be: a quarter of it up to 1 MiB, a 64th of it beyond 64 MiB, and no more than a segment, which

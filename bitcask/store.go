@@ -147,7 +147,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		s.showActive()
 	} else if err := s.noteOpening(); err != nil {
 		return nil, err
-	} else if err := s.reserve.with(leaveEighth, s.startActive); err != nil {
+	} else if err := s.reserve.with(leaveOpen, s.startActive); err != nil {
 		return nil, err
 	} else {
 		s.reserve.begin()
