@@ -240,8 +240,11 @@ func (s *Store) checkLeftover(id uint32) error {
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
 	}
+	if damaged(err) || isNotExist(err) {
+		return nil // not even a header: an interrupted creation; or a writer beside us has removed it
+	}
 	if err != nil {
-		return nil // not even a header: an interrupted creation
+		return err
 	}
 	held := sg.size.Load() > segmentHeaderSize && !sg.merged && id >= s.man.nextID
 	if held {
@@ -252,7 +255,7 @@ func (s *Store) checkLeftover(id uint32) error {
 	if cerr := sg.close(); cerr != nil {
 		return cerr
 	}
-	if errors.Is(err, ErrVersion) {
+	if err := ignoreEnd(err); err != nil {
 		return err
 	}
 	if held && !s.outdated() {

@@ -49,7 +49,8 @@ func (r Remains) String() string {
 	return s
 }
 
-// remainsName names the n-th remains that began at an offset of a file.
+// remainsName names the remains of a file from an offset on. The higher n is, the later they were kept: one more than the
+// highest of those that were there before.
 func remainsName(id uint32, offset int64, n int) string {
 	name := manifestName
 	if id != 0 {
@@ -133,15 +134,19 @@ func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error
 	if err != nil || zeros {
 		return "", err
 	}
-	for n := 1; ; n++ {
-		name = remainsName(h.id, h.offset, n)
-		if !s.present[name] {
-			break
+	n := 1
+	for _, name := range s.recovery.Remains {
+		id, offset, before, _ := parseRemainsName(name)
+		if id == h.id && offset == h.offset {
+			if same, err := s.sameRemains(name, f, h); same || err != nil {
+				return name, err
+			}
 		}
-		if same, err := s.sameRemains(name, f, h); same || err != nil {
-			return name, err
+		if id != 0 || h.id == 0 {
+			n = max(n, before+1)
 		}
 	}
+	name = remainsName(h.id, h.offset, n)
 	temp := filepath.Join(s.dir, remainsTemp)
 	s.leftover = slices.DeleteFunc(s.leftover, func(name string) bool { return name == remainsTemp })
 	if err := s.opts.FS.Remove(temp); err != nil && !isNotExist(err) {
@@ -167,7 +172,6 @@ func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error
 	if err != nil {
 		return "", errors.Join(err, ignoreNotExist(s.opts.FS.Remove(temp)))
 	}
-	s.present[name] = true
 	return name, nil
 }
 

@@ -51,6 +51,8 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	why, err := fr.notTorn(s.man.nothingLost())
 	if why != "" {
 		err = &CorruptError{sg.name, at, reason + ", " + why}
+	} else if bad := (*badFrame)(nil); errors.As(err, &bad) {
+		err = &CorruptError{sg.name, bad.at, bad.reason} // it has become shorter meanwhile
 	}
 	return err
 }
