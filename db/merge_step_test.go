@@ -344,10 +344,10 @@ func (x *mergeStop) shadow() {
 	s, err := db.Open("d", mergeStepOptions(mem))
 	must(x.t, err)
 	look := func() {
+		x.between = append(x.between, mem.Clone()) // before anything is shown to have expired, which makes that last
 		m, err := readModel(s)
 		must(x.t, err)
 		x.states = append(x.states, m.String())
-		x.between = append(x.between, mem.Clone())
 	}
 	look()
 	if x.act.do != nil {
