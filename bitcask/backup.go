@@ -427,8 +427,12 @@ func (b *backup) clear() error {
 
 // removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name does.
 func (b *backup) removeTemp() error {
-	err := b.clear()
-	if err == nil {
+	// Renamed, by us or by somebody else, it is not ours to remove: a rename that fails may have been made.
+	where, err := b.to.Where()
+	if err != nil || where != vfs.Here {
+		return err
+	}
+	if err = b.clear(); err == nil {
 		err = b.to.Remove(filepath.Join(b.temp, lockName))
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
