@@ -13,7 +13,8 @@ import (
 
 // TestSealAtOpenIsTriedAgain: what Open has to seal gets one footer, however often the disk is full meanwhile.
 func TestSealAtOpenIsTriedAgain(t *testing.T) {
-	for fails := range 16 {
+	for n := range 6 * 16 {
+		from, fails := n/16, n%16 // the writes of the manifest that fail
 		mem := vfs.NewMem()
 		fault := vfs.NewFault(mem)
 		o := Options{FS: fault, SegmentSize: 8 << 10, NoMapping: true, NoHints: true, NoIndex: true, Reserve: 64 << 10}
@@ -53,7 +54,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 
 		fault = vfs.NewFault(killed)
 		for i := range fails {
-			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestName + "*", Skip: 2 + i, Err: syscall.ENOSPC})
+			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestName + "*", Skip: from + i, Err: syscall.ENOSPC})
 		}
 		o.FS = fault
 		s, err = Open("d", &o)
