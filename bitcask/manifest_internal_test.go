@@ -171,3 +171,27 @@ func TestFlippedEdit(t *testing.T) {
 		}
 	}
 }
+
+// A manifest that is written anew has its name on disk before anything relies on it.
+func TestNewManifestIsNamed(t *testing.T) {
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("d"))
+	rec := vfs.NewRecorder(mem)
+	m, err := createManifest(rec, "d", [16]byte{1}, keydir.Seed{2, 3})
+	must(t, err)
+	before := len(rec.Events())
+	must(t, m.rewrite())
+	renamed, named := false, false
+	for _, e := range rec.Events()[before:] {
+		switch e.Op {
+		case vfs.OpRename:
+			renamed, named = true, false
+		case vfs.OpSyncDir:
+			named = true
+		}
+	}
+	if !renamed || !named {
+		t.Errorf("renamed %v, and then synced %v", renamed, named)
+	}
+	must(t, m.close())
+}
