@@ -86,8 +86,8 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 	return sg, s.pass(damage)
 }
 
-// missing is the error for a segment that is listed and not there. If there is something behind the last edit that verifies,
-// that was the one that took the segment out.
+// missing is the error for a segment that is listed and not there. If bytes follow the last edit that verifies, they are what
+// is left of the edit that took the segment out.
 func (m *manifest) missing(name string) error {
 	err := fmt.Errorf("%s: %w", name, ErrMissing)
 	if len(m.rest) > 0 {
@@ -182,8 +182,8 @@ func (rp *replayer) mendFrame(fr *frames, at int64, err error) ([]entry, error) 
 // the number of bits.
 const mendLimit = 91607 / 8
 
-// mended goes on behind the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it
-// verify.
+// mended reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify, and
+// continues after it.
 func (fr *frames) mended() ([]entry, bool) {
 	raw, h, ok := fr.mend()
 	if !ok {
