@@ -233,10 +233,10 @@ func (c *checker) stripe(ns, stripe int) error {
 		case keydir.Deadline:
 			c.leads(sp, KindDeadline, slot.Type, "", "", slot.Loc, false)
 		case keydir.FieldDeadlines:
-			c.fieldDeadlines(sp, h, sp.dir.FamilyOf(h, slot))
+			c.fieldDeadlines(sp, h, sp.dir.CollectionOf(h, slot))
 		default:
 			c.result.Keys++
-			c.family(sp, sp.dir.FamilyOf(h, slot))
+			c.collection(sp, sp.dir.CollectionOf(h, slot))
 		}
 		return true
 	})
@@ -260,17 +260,17 @@ func (c *checker) leads(sp *space, k Kind, typ keydir.Type, key, elem string, lo
 	return value
 }
 
-func (c *checker) family(sp *space, fam keydir.Family) {
-	key, typ := fam.Key(), fam.Type()
+func (c *checker) collection(sp *space, coll keydir.Collection) {
+	key, typ := coll.Key(), coll.Type()
 	count := 0
 	switch typ {
 	case keydir.Chunks:
-		c.chunks(sp, fam, key)
+		c.chunks(sp, coll, key)
 		return
 	case keydir.List:
-		head, tail := fam.Bounds()
+		head, tail := coll.Bounds()
 		for i := head; i <= tail; i++ {
-			if loc, ok := fam.LocAt(i); ok {
+			if loc, ok := coll.LocAt(i); ok {
 				count++
 				c.leads(sp, KindElement, typ, key, indexName(i), loc, true)
 			}
@@ -279,38 +279,38 @@ func (c *checker) family(sp *space, fam keydir.Family) {
 			c.found("I5", "", 0, key, "list has holes: %d elements from %d to %d", count, head, tail)
 		}
 	default:
-		fam.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
+		coll.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
 			count++
 			value := c.leads(sp, KindElement, typ, key, string(elem), loc, true)
 			if typ == keydir.ZSet {
-				if score, _, _ := fam.Score(string(elem)); value != string(ordered.AppendHex(nil, score)) {
+				if score, _, _ := coll.Score(string(elem)); value != string(ordered.AppendHex(nil, score)) {
 					c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
 				}
 			}
 			return true
 		})
 	}
-	c.meta(sp, fam, key, string(appendMeta(nil, typ, 0, count)), count)
+	c.meta(sp, coll, key, string(appendMeta(nil, typ, 0, count)), count)
 }
 
 // fieldDeadlines checks the deadlines of the fields of one hash.
-func (c *checker) fieldDeadlines(sp *space, h uint64, fam keydir.Family) {
-	key := fam.Key()
-	fam.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
+func (c *checker) fieldDeadlines(sp *space, h uint64, coll keydir.Collection) {
+	key := coll.Key()
+	coll.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
 		value := c.leads(sp, KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
-		if score, _, _ := fam.Score(string(field)); value != strconv.FormatInt(ordered.ToInt(score), 10) {
+		if score, _, _ := coll.Score(string(field)); value != strconv.FormatInt(ordered.ToInt(score), 10) {
 			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
 		}
 		return true
 	})
-	lostFields(sp.dir, h, key, fam, func(field []byte, loc keydir.Loc) {
+	lostFields(sp.dir, h, key, coll, func(field []byte, loc keydir.Loc) {
 		c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
 	})
 }
 
 // lostFields calls fn for the fields that have a deadline but do not exist.
-func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Family, fn func(field []byte, loc keydir.Loc)) {
-	hash, ok := dir.FindFamily(h, key)
+func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Collection, fn func(field []byte, loc keydir.Loc)) {
+	hash, ok := dir.FindCollection(h, key)
 	ok = ok && hash.Type() == keydir.Hash
 	deadlines.Each(func(field []byte, loc keydir.Loc) bool {
 		exists := false
@@ -325,21 +325,21 @@ func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Fa
 }
 
 // meta compares a meta record with what was counted.
-func (c *checker) meta(sp *space, fam keydir.Family, key, want string, count int) {
-	loc := fam.Meta()
+func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, count int) {
+	loc := coll.Meta()
 	if loc == 0 {
 		c.found("I5", "", 0, key, "no meta record")
 		return
 	}
 	file, at := dataName(loc.Segment()), int64(loc.Offset())
-	value := c.leads(sp, KindMeta, fam.Type(), key, metaLen, loc, true)
-	if value != want || count != fam.Len() {
-		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, fam.Len(), want)
+	value := c.leads(sp, KindMeta, coll.Type(), key, metaLen, loc, true)
+	if value != want || count != coll.Len() {
+		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, coll.Len(), want)
 	}
-	if fam.Type() != keydir.List {
+	if coll.Type() != keydir.List {
 		return
 	}
-	head, tail := fam.Bounds()
+	head, tail := coll.Bounds()
 	bounds := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
 	sg, err := c.s.segmentOf(loc)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A string that is too long for one record is a family of chunks, so that to
+// A string that is too long for one record is a collection of chunks, so that to
 // change or to read a part of it is to write or to read the chunks that the part
 // touches. All chunks of a string but the last stand for the same number of
 // bytes, which their index says; a chunk of another
@@ -15,55 +15,55 @@ import (
 
 // PutChunks makes key, which holds nothing, a string in chunks of size bytes. If
 // value is empty, PutIndex follows.
-func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Family, error) {
+func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Collection, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
-	fam, err := t.Family(ns, key, keydir.Chunks)
+	coll, err := t.Collection(ns, key, keydir.Chunks)
 	if err != nil {
-		return fam, err
+		return coll, err
 	}
-	// No chunk need be taken back on its own: the family is new.
+	// No chunk need be taken back on its own: the collection is new.
 	apart := t.borrow && len(value) >= bigValue
 	for i := 0; i*size < len(value); i++ {
 		index := keydir.ChunkIndex(size, i)
 		chunk := value[i*size : min((i+1)*size, len(value))]
 		loc, err := t.addRecord(KindElement, keydir.Chunks, sp, h, key, indexName(index), chunk, apart)
 		if err != nil {
-			return fam, err
+			return coll, err
 		}
-		fam.PutAt(index, loc)
+		coll.PutAt(index, loc)
 	}
-	return fam, nil
+	return coll, nil
 }
 
 // sameCut reports whether an entry belongs to the same string as the chunks that
 // are there. It does if it is of anything else.
-func sameCut(fam keydir.Family, e *entry) bool {
-	if e.Type != keydir.Chunks || e.Kind != KindElement || fam.Len() == 0 {
+func sameCut(coll keydir.Collection, e *entry) bool {
+	if e.Type != keydir.Chunks || e.Kind != KindElement || coll.Len() == 0 {
 		return true
 	}
-	head, _ := fam.Bounds()
+	head, _ := coll.Bounds()
 	index, _ := parseIndex(e.Elem)
 	return head>>32 == index>>32
 }
 
 // endsAnew reports whether the transaction wrote the last chunk of a string,
 // which says how long it is.
-func (t *Tx) endsAnew(fam keydir.Family) bool {
-	if fam.Type() != keydir.Chunks {
+func (t *Tx) endsAnew(coll keydir.Collection) bool {
+	if coll.Type() != keydir.Chunks {
 		return false
 	}
-	_, tail := fam.Bounds()
-	loc, _ := fam.LocAt(tail)
+	_, tail := coll.Bounds()
+	loc, _ := coll.LocAt(tail)
 	return loc.Pending()
 }
 
 // chunkedLen is the length of a string in chunks.
-func (t *Tx) chunkedLen(sp *space, key string, fam keydir.Family) (int64, error) {
-	_, tail := fam.Bounds()
-	loc, _ := fam.LocAt(tail)
+func (t *Tx) chunkedLen(sp *space, key string, coll keydir.Collection) (int64, error) {
+	_, tail := coll.Bounds()
+	loc, _ := coll.LocAt(tail)
 	q := query{ns: sp.id, kind: KindElement, typ: keydir.Chunks, key: key, elem: indexName(tail)}
 	_, n, match, err := t.get(nil, loc, &q, true)
 	if err == nil && !match {
@@ -86,12 +86,12 @@ func appendMeta(dst []byte, typ keydir.Type, length int64, count int) []byte {
 }
 
 // chunks checks a string in chunks and recounts its length.
-func (c *checker) chunks(sp *space, fam keydir.Family, key string) {
-	head, tail := fam.Bounds()
+func (c *checker) chunks(sp *space, coll keydir.Collection, key string) {
+	head, tail := coll.Bounds()
 	size, _, _ := keydir.ChunkAt(tail)
 	count, length := 0, int64(0)
 	for i := head; i <= tail; i++ {
-		loc, ok := fam.LocAt(i)
+		loc, ok := coll.LocAt(i)
 		if !ok {
 			continue
 		}
@@ -103,5 +103,5 @@ func (c *checker) chunks(sp *space, fam keydir.Family, key string) {
 			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
 		}
 	}
-	c.meta(sp, fam, key, string(appendMeta(nil, keydir.Chunks, length, count)), count)
+	c.meta(sp, coll, key, string(appendMeta(nil, keydir.Chunks, length, count)), count)
 }

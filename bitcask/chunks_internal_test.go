@@ -39,25 +39,25 @@ func commitTo(t *testing.T, s *Store, key string, fn func(tx *Tx)) {
 	tx.End()
 }
 
-func putChunks(t *testing.T, tx *Tx, key string, value []byte, size int) keydir.Family {
+func putChunks(t *testing.T, tx *Tx, key string, value []byte, size int) keydir.Collection {
 	t.Helper()
-	fam, err := tx.PutChunks(0, key, value, size)
+	coll, err := tx.PutChunks(0, key, value, size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fam
+	return coll
 }
 
 // readChunks is what the chunks of a key hold, one behind the other, and their number.
 func readChunks(t *testing.T, tx *Tx, key string) (value []byte, n int) {
 	t.Helper()
-	slot, fam, err := tx.Find(0, key)
+	slot, coll, err := tx.Find(0, key)
 	if err != nil || slot.Type != keydir.Chunks {
 		t.Fatalf("%q holds %v: %v", key, slot.Type, err)
 	}
-	head, tail := fam.Bounds()
+	head, tail := coll.Bounds()
 	for i := head; i <= tail; i++ {
-		if loc, ok := fam.LocAt(i); ok {
+		if loc, ok := coll.LocAt(i); ok {
 			if value, err = tx.Value(value, 0, key, IndexName(i), keydir.Chunks, loc); err != nil {
 				t.Fatal(err)
 			}
@@ -147,15 +147,15 @@ func TestChunksAreNotCopied(t *testing.T) {
 // long it is and how many chunks it has.
 func TestCheckRecountsChunks(t *testing.T) {
 	for name, c := range map[string]struct {
-		damage func(fam keydir.Family)
+		damage func(coll keydir.Collection)
 		want   string
 	}{
-		"last chunk lost":  {func(fam keydir.Family) { fam.DeleteAt(keydir.ChunkIndex(16, 6)) }, `says "100 7", the keydir has 6 elements, counted "96 6"`},
-		"inner chunk lost": {func(fam keydir.Family) { fam.DeleteAt(keydir.ChunkIndex(16, 3)) }, `says "100 7", the keydir has 6 elements, counted "100 6"`},
-		"long chunk": {func(fam keydir.Family) {
-			loc, _ := fam.LocAt(keydir.ChunkIndex(16, 0))
-			fam.DeleteAt(keydir.ChunkIndex(16, 0))
-			fam.PutAt(keydir.ChunkIndex(16, 7), loc)
+		"last chunk lost":  {func(coll keydir.Collection) { coll.DeleteAt(keydir.ChunkIndex(16, 6)) }, `says "100 7", the keydir has 6 elements, counted "96 6"`},
+		"inner chunk lost": {func(coll keydir.Collection) { coll.DeleteAt(keydir.ChunkIndex(16, 3)) }, `says "100 7", the keydir has 6 elements, counted "100 6"`},
+		"long chunk": {func(coll keydir.Collection) {
+			loc, _ := coll.LocAt(keydir.ChunkIndex(16, 0))
+			coll.DeleteAt(keydir.ChunkIndex(16, 0))
+			coll.PutAt(keydir.ChunkIndex(16, 7), loc)
 		}, "expects another record"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestCheckRecountsChunks(t *testing.T) {
 				t.Fatal(list)
 			}
 			h := s.man.seed.Hash("k")
-			fam, _ := s.spaces.of(0).dir.FindFamily(h, "k")
-			c.damage(fam)
+			coll, _ := s.spaces.of(0).dir.FindCollection(h, "k")
+			c.damage(coll)
 			list := findings(t, s)
 			if !slices.ContainsFunc(list, func(f string) bool { return strings.Contains(f, c.want) && strings.Contains(f, `key "k"`) }) {
 				t.Errorf("found %q, want %q", list, c.want)
@@ -182,9 +182,9 @@ func TestChunkOfAnotherSize(t *testing.T) {
 	s := openChunks(t, mem)
 	commitTo(t, s, "k", func(tx *Tx) { putChunks(t, tx, "k", make([]byte, 100), 16) })
 	commitTo(t, s, "k", func(tx *Tx) {
-		_, fam, err := tx.Find(0, "k")
+		_, coll, err := tx.Find(0, "k")
 		if err == nil {
-			err = tx.PutIndex(0, "k", fam, keydir.ChunkIndex(32, 0), []byte("another"))
+			err = tx.PutIndex(0, "k", coll, keydir.ChunkIndex(32, 0), []byte("another"))
 		}
 		if err != nil {
 			t.Fatal(err)

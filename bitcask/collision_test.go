@@ -122,9 +122,9 @@ func (c *colliding) change(step int64) {
 		}
 		elem := fmt.Sprint("element ", c.rng.IntN(3))
 		now.elems[elem] = true
-		var fam keydir.Family
-		if fam, err = tx.Family(0, key, keydir.Set); err == nil {
-			err = tx.PutElem(0, key, fam, elem, nil)
+		var coll keydir.Collection
+		if coll, err = tx.Collection(0, key, keydir.Set); err == nil {
+			err = tx.PutElem(0, key, coll, elem, nil)
 		}
 	case op < 8 && now != nil:
 		now.deadline = 1e12 + step
@@ -174,7 +174,7 @@ func (c *colliding) holding(key string) *holding {
 		c.t.Fatal(err)
 	}
 	defer tx.End()
-	slot, fam, err := tx.Find(0, key)
+	slot, coll, err := tx.Find(0, key)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func (c *colliding) holding(key string) *holding {
 		h.value = string(value)
 	default:
 		h.elems = map[string]bool{}
-		fam.Each(func(elem []byte, _ keydir.Loc) bool {
+		coll.Each(func(elem []byte, _ keydir.Loc) bool {
 			h.elems[string(elem)] = true
 			return true
 		})

@@ -56,26 +56,26 @@ func (s *Store) WaitDurable(ticket uint64) error {
 	return s.log.waitSynced(ticket)
 }
 
-// addMeta adds the meta records of every family whose count or bounds differ
-// from what they were, and removes families that were emptied.
+// addMeta adds the meta records of every collection whose count or bounds differ
+// from what they were, and removes collections that were emptied.
 func (t *Tx) addMeta() error {
 	for i := range t.touched {
 		tf := &t.touched[i]
-		fam, ok := tf.sp.dir.FindFamily(tf.h, tf.key)
+		coll, ok := tf.sp.dir.FindCollection(tf.h, tf.key)
 		if !ok {
 			continue // dropped, with a tombstone
 		}
-		if fam.Len() == 0 {
-			if _, err := t.add(KindTombstone, fam.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
+		if coll.Len() == 0 {
+			if _, err := t.add(KindTombstone, coll.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
 				return err
 			}
-			t.dropFamily(tf.sp, tf.h, tf.key, fam)
+			t.dropCollection(tf.sp, tf.h, tf.key, coll)
 			if err := t.dropDeadline(tf); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := t.addMetaOf(tf, fam); err != nil {
+		if err := t.addMetaOf(tf, coll); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (t *Tx) addMeta() error {
 }
 
 // dropDeadline forgets the deadline of a key whose tombstone has been added.
-func (t *Tx) dropDeadline(tf *touchedFamily) error {
+func (t *Tx) dropDeadline(tf *touchedCollection) error {
 	slot, ok, err := t.deadlineSlot(tf.sp, tf.h, tf.key)
 	if err != nil {
 		return err
@@ -94,20 +94,20 @@ func (t *Tx) dropDeadline(tf *touchedFamily) error {
 	return nil
 }
 
-func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
-	typ, count := fam.Type(), fam.Len()
+func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
+	typ, count := coll.Type(), coll.Len()
 	var head, tail int64
 	if typ.Indexed() {
-		head, tail = fam.Bounds()
+		head, tail = coll.Bounds()
 	}
-	old := fam.Meta()
-	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail && !t.endsAnew(fam) {
+	old := coll.Meta()
+	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail && !t.endsAnew(coll) {
 		return nil
 	}
 	var length int64
 	if typ == keydir.Chunks {
 		var err error
-		if length, err = t.chunkedLen(tf.sp, tf.key, fam); err != nil {
+		if length, err = t.chunkedLen(tf.sp, tf.key, coll); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func (t *Tx) addMetaOf(tf *touchedFamily, fam keydir.Family) error {
 			return err
 		}
 	}
-	fam.SetMeta(loc)
+	coll.SetMeta(loc)
 	t.undo = append(t.undo, undoOp{op: undoMeta, dir: tf.sp.dir, h: tf.h, key: tf.key, loc: old})
 	return nil
 }
@@ -194,7 +194,7 @@ func (t *Tx) place(sg *segment, at int64, seq uint64) {
 			size += t.recs[i+n].size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind.inFamily() {
+		if r.kind.inCollection() {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
@@ -214,57 +214,57 @@ func (t *Tx) place(sg *segment, at int64, seq uint64) {
 func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc) bool {
 	switch id.Kind {
 	case KindString, KindDeadline:
-		return dir.Swap(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
+		return dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
 	}
-	fam, ok := familyOf(dir, h, id)
+	coll, ok := collectionOf(dir, h, id)
 	if !ok {
 		return false
 	}
 	if id.Kind == KindMeta {
-		if fam.Meta() != old {
+		if coll.Meta() != old {
 			return false
 		}
-		fam.SetMeta(new)
+		coll.SetMeta(new)
 		return true
 	}
-	return moveElem(fam, id, old, new)
+	return moveElem(coll, id, old, new)
 }
 
-// familyOf finds the family that holds the location of a record.
-func familyOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Family, bool) {
+// collectionOf finds the collection that holds the location of a record.
+func collectionOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Collection, bool) {
 	switch {
-	case !id.Kind.inFamily():
-		return keydir.Family{}, false
+	case !id.Kind.inCollection():
+		return keydir.Collection{}, false
 	case id.Kind == KindFieldDeadline:
 		return dir.FindFieldDeadlines(h, text(id.Key))
 	}
-	fam, ok := dir.FindFamily(h, text(id.Key))
-	return fam, ok && fam.Type() == id.Type
+	coll, ok := dir.FindCollection(h, text(id.Key))
+	return coll, ok && coll.Type() == id.Type
 }
 
-func moveElem(fam keydir.Family, id *Identity, old, new keydir.Loc) bool {
+func moveElem(coll keydir.Collection, id *Identity, old, new keydir.Loc) bool {
 	elem := text(id.Elem)
 	switch id.Type {
 	case keydir.ZSet, keydir.FieldDeadlines:
-		score, loc, ok := fam.Score(elem)
+		score, loc, ok := coll.Score(elem)
 		if !ok || loc != old {
 			return false
 		}
-		fam.PutScored(elem, score, new)
+		coll.PutScored(elem, score, new)
 	case keydir.List, keydir.Chunks:
 		index, ok := parseIndex(id.Elem)
 		if !ok {
 			return false
 		}
-		if loc, ok := fam.LocAt(index); !ok || loc != old {
+		if loc, ok := coll.LocAt(index); !ok || loc != old {
 			return false
 		}
-		fam.PutAt(index, new)
+		coll.PutAt(index, new)
 	default:
-		if loc, ok := fam.Get(elem); !ok || loc != old {
+		if loc, ok := coll.Get(elem); !ok || loc != old {
 			return false
 		}
-		fam.Put(elem, new)
+		coll.Put(elem, new)
 	}
 	return true
 }
@@ -281,24 +281,24 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 			}
 		}
 	}
-	fam, ok := familyOf(dir, h, id)
+	coll, ok := collectionOf(dir, h, id)
 	if !ok {
 		return false
 	}
 	if id.Kind == KindMeta {
-		return fam.Meta() == loc
+		return coll.Meta() == loc
 	}
 	var at keydir.Loc
 	switch id.Type {
 	case keydir.ZSet, keydir.FieldDeadlines:
-		_, at, ok = fam.Score(text(id.Elem))
+		_, at, ok = coll.Score(text(id.Elem))
 	case keydir.List, keydir.Chunks:
 		var index int64
 		if index, ok = parseIndex(id.Elem); ok {
-			at, ok = fam.LocAt(index)
+			at, ok = coll.LocAt(index)
 		}
 	default:
-		at, ok = fam.Get(text(id.Elem))
+		at, ok = coll.Get(text(id.Elem))
 	}
 	return ok && at == loc
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Deadlines of hash fields. In the keydir those of one hash are a family of
+// Deadlines of hash fields. In the keydir those of one hash are a collection of
 // their own beside it, with the deadlines as scores; in the log each is a
 // record beside the field's. It lives as long as the field: what takes the
 // field away, a tombstone of the field, of the key, or a string in its place,
@@ -20,20 +20,20 @@ var errNoField = errors.New("BUG: deadline of a field that is not there")
 // FieldDeadlines returns the deadlines of the fields of the hash at key, by
 // field and in order; not valid if no field has one. Scores are deadlines in the
 // form of FieldDeadlineScore.
-func (t *Tx) FieldDeadlines(ns int, key string) (keydir.Family, error) {
+func (t *Tx) FieldDeadlines(ns int, key string) (keydir.Collection, error) {
 	if !t.open {
-		return keydir.Family{}, ErrTxDone
+		return keydir.Collection{}, ErrTxDone
 	}
 	sp := t.s.spaces.of(ns)
 	if sp == nil || sp.dir.LenFieldDeadlines() == 0 {
-		return keydir.Family{}, nil
+		return keydir.Collection{}, nil
 	}
 	h, err := t.hash(key)
 	if err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
-	fam, _ := sp.dir.FindFieldDeadlines(h, key)
-	return fam, nil
+	coll, _ := sp.dir.FindFieldDeadlines(h, key)
+	return coll, nil
 }
 
 // FieldDeadlineScore is the score of a deadline in Unix milliseconds.
@@ -48,16 +48,16 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 	if err != nil {
 		return err
 	}
-	hash, ok := sp.dir.FindFamily(h, key)
+	hash, ok := sp.dir.FindCollection(h, key)
 	if !ok || hash.Type() != keydir.Hash {
 		return errNoField
 	}
 	if _, ok := hash.Get(field); !ok {
 		return errNoField
 	}
-	fam, ok := sp.dir.FindFieldDeadlines(h, key)
+	coll, ok := sp.dir.FindFieldDeadlines(h, key)
 	if ok {
-		err = roomFor(fam, field)
+		err = roomFor(coll, field)
 	} else if sp.dir.Full(h) {
 		err = fmt.Errorf("new deadline of a field: %w", ErrIndexFull)
 	}
@@ -70,10 +70,10 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 		return err
 	}
 	if !ok {
-		fam = sp.dir.NewFamily(h, keydir.FieldDeadlines, key)
-		t.undo = append(t.undo, undoOp{op: undoNewFamily, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key})
+		coll = sp.dir.NewCollection(h, keydir.FieldDeadlines, key)
+		t.undo = append(t.undo, undoOp{op: undoNewCollection, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key})
 	}
-	score, old, had := fam.PutScored(field, ordered.Int(ms), loc)
+	score, old, had := coll.PutScored(field, ordered.Int(ms), loc)
 	t.undo = append(t.undo, undoOp{
 		op: undoPutScored, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key, elem: field, loc: old, had: had, score: score,
 	})
@@ -97,19 +97,19 @@ func (t *Tx) ClearFieldDeadline(ns int, key, field string) (bool, error) {
 // dropFieldDeadline forgets the deadline of a field for which a tombstone is
 // added. It reports whether there was one.
 func (t *Tx) dropFieldDeadline(sp *space, h uint64, key, field string) bool {
-	fam, ok := sp.dir.FindFieldDeadlines(h, key)
+	coll, ok := sp.dir.FindFieldDeadlines(h, key)
 	if !ok {
 		return false
 	}
-	score, old, had := fam.DeleteScored(field)
+	score, old, had := coll.DeleteScored(field)
 	if !had {
 		return false
 	}
 	t.undo = append(t.undo, undoOp{
 		op: undoDeleteScored, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key, elem: field, loc: old, score: score,
 	})
-	if fam.Len() == 0 {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
+	if coll.Len() == 0 {
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, coll)})
 	}
 	return true
 }
@@ -117,16 +117,16 @@ func (t *Tx) dropFieldDeadline(sp *space, h uint64, key, field string) bool {
 // copyFieldDeadlines gives the fields of a copy of a hash the deadlines of the
 // original's.
 func (t *Tx) copyFieldDeadlines(fromNS int, from string, toNS int, to string) error {
-	fam, err := t.FieldDeadlines(fromNS, from)
-	if err != nil || !fam.Valid() {
+	coll, err := t.FieldDeadlines(fromNS, from)
+	if err != nil || !coll.Valid() {
 		return err
 	}
 	type deadline struct {
 		field string
 		ms    int64
 	}
-	list := make([]deadline, 0, fam.Len()) // the source moves when the target grows
-	fam.AscendRank(0, func(field []byte, score uint64) bool {
+	list := make([]deadline, 0, coll.Len()) // the source moves when the target grows
+	coll.AscendRank(0, func(field []byte, score uint64) bool {
 		list = append(list, deadline{string(field), ordered.ToInt(score)})
 		return true
 	})
@@ -154,9 +154,9 @@ func (s *Store) eachFieldDeadline(sp *space, stripe int, fn func(space uint32, k
 	defer s.stripes[stripe].RUnlock()
 	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		if slot.Type == keydir.FieldDeadlines {
-			fam := sp.dir.FamilyOf(h, slot)
-			_, score := fam.First()
-			fn(sp.id, fam.Key(), ordered.ToInt(score))
+			coll := sp.dir.CollectionOf(h, slot)
+			_, score := coll.First()
+			fn(sp.id, coll.Key(), ordered.ToInt(score))
 		}
 		return true
 	})
@@ -168,11 +168,11 @@ func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment, e *entry, loc 
 	if err != nil {
 		return err
 	}
-	fam, ok := sp.dir.FindFieldDeadlines(h, text(e.Key))
+	coll, ok := sp.dir.FindFieldDeadlines(h, text(e.Key))
 	if !ok {
-		fam = sp.dir.NewFamily(h, keydir.FieldDeadlines, string(e.Key))
+		coll = sp.dir.NewCollection(h, keydir.FieldDeadlines, string(e.Key))
 	}
-	_, old, _ := fam.PutScored(text(e.Elem), ordered.Int(ms), loc)
+	_, old, _ := coll.PutScored(text(e.Elem), ordered.Int(ms), loc)
 	a.dead(old)
 	a.alive(loc)
 	return nil
@@ -180,20 +180,20 @@ func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment, e *entry, loc 
 
 // noFieldDeadline removes the deadline of a field.
 func (a *applier) noFieldDeadline(sp *space, h uint64, e *entry) {
-	fam, ok := sp.dir.FindFieldDeadlines(h, text(e.Key))
+	coll, ok := sp.dir.FindFieldDeadlines(h, text(e.Key))
 	if !ok {
 		return
 	}
-	_, old, _ := fam.DeleteScored(text(e.Elem))
+	_, old, _ := coll.DeleteScored(text(e.Elem))
 	a.dead(old)
-	if fam.Len() == 0 {
-		sp.dir.DropFamily(h, fam)
+	if coll.Len() == 0 {
+		sp.dir.DropCollection(h, coll)
 	}
 }
 
 // dropFieldDeadlines removes the deadlines of all fields of a key.
 func (a *applier) dropFieldDeadlines(sp *space, h uint64, key []byte) {
-	if fam, ok := sp.dir.FindFieldDeadlines(h, text(key)); ok {
-		a.drop(sp.dir.DropFamily(h, fam))
+	if coll, ok := sp.dir.FindFieldDeadlines(h, text(key)); ok {
+		a.drop(sp.dir.DropCollection(h, coll))
 	}
 }

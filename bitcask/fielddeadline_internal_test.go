@@ -25,7 +25,7 @@ func TestCheckFindsDeadlineWithoutField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := tx.Family(0, "h", keydir.Hash)
+	f, err := tx.Collection(0, "h", keydir.Hash)
 	err = errors.Join(err, tx.PutElem(0, "h", f, "lost", nil), tx.PutElem(0, "h", f, "stays", nil), tx.SetFieldDeadline(0, "h", "lost", 5))
 	if _, cerr := tx.Commit(); err != nil || cerr != nil {
 		t.Fatal(err, cerr)

@@ -117,7 +117,7 @@ func fieldOperation(t *testing.T, tx *bitcask.Tx, r *rand.Rand, model fieldModel
 	t.Helper()
 	key, field := fmt.Sprint("key", r.IntN(5)), fmt.Sprint("field", r.IntN(4))
 	if r.IntN(4) == 0 {
-		field = fmt.Sprint("field", r.IntN(200)) // families that become large
+		field = fmt.Sprint("field", r.IntN(200)) // collections that become large
 	}
 	_, isString := model[key][wholeString]
 	_, exists := model[key][field]
@@ -125,8 +125,8 @@ func fieldOperation(t *testing.T, tx *bitcask.Tx, r *rand.Rand, model fieldModel
 	var err error
 	switch op := r.IntN(100); {
 	case op < 40 && !isString:
-		var f keydir.Family
-		if f, err = tx.Family(0, key, keydir.Hash); err == nil {
+		var f keydir.Collection
+		if f, err = tx.Collection(0, key, keydir.Hash); err == nil {
 			err = tx.PutElem(0, key, f, field, []byte(value))
 		}
 		if model[key] == nil {
@@ -146,7 +146,7 @@ func fieldOperation(t *testing.T, tx *bitcask.Tx, r *rand.Rand, model fieldModel
 		state.deadline = 0
 		model[key][field] = state
 	case op < 92 && exists:
-		var f keydir.Family
+		var f keydir.Collection
 		if _, f, err = tx.Find(0, key); err == nil {
 			_, err = tx.DeleteElem(0, key, f, field)
 		}
@@ -259,7 +259,7 @@ func hashWithDeadlines(t *testing.T, s *bitcask.Store) {
 		t.Fatal(err)
 	}
 	defer tx.End()
-	f, err := tx.Family(0, "h", keydir.Hash)
+	f, err := tx.Collection(0, "h", keydir.Hash)
 	for _, field := range []string{"a", "b", "c"} {
 		err = errors.Join(err, tx.PutElem(0, "h", f, field, []byte("value of "+field)))
 	}
@@ -301,7 +301,7 @@ func TestDeadlineOutlivesRecordOfField(t *testing.T) {
 				tx.End()
 			}
 			set := func(tx *bitcask.Tx) error {
-				f, err := tx.Family(0, key, keydir.Hash)
+				f, err := tx.Collection(0, key, keydir.Hash)
 				return errors.Join(err, tx.PutElem(0, key, f, field, []byte("v")))
 			}
 			do(set)

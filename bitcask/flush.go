@@ -10,7 +10,7 @@ import (
 // Flush empties namespaces at once: each gets a fresh space, in one small
 // commit. The transaction holds every lock and has done nothing else; it is
 // committed by Flush. The old spaces are returned, to forget what else hangs
-// on them (deadlines); their bytes count as dead when Settled.
+// on them (deadlines); their bytes count as dead at the next DrainDropped.
 func (t *Tx) Flush(namespaces ...int) (dropped []uint32, ticket uint64, err error) {
 	return t.rename(func(m *spaceMap, moved map[uint32]uint32, fresh *uint32) error {
 		for _, ns := range namespaces {

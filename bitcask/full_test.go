@@ -19,20 +19,20 @@ func collect(s *bitcask.Store, typ keydir.Type, key string, i int) error {
 		return err
 	}
 	defer tx.End()
-	fam, err := tx.Family(0, key, typ)
+	coll, err := tx.Collection(0, key, typ)
 	if err != nil {
 		return err
 	}
 	elem := fmt.Sprintf("element %d", i)
 	switch typ {
 	case keydir.List:
-		err = tx.PutIndex(0, key, fam, int64(i), []byte(elem))
+		err = tx.PutIndex(0, key, coll, int64(i), []byte(elem))
 	case keydir.ZSet:
-		err = tx.PutScored(0, key, fam, elem, uint64(i))
+		err = tx.PutScored(0, key, coll, elem, uint64(i))
 	case keydir.Set:
-		err = tx.PutElem(0, key, fam, elem, nil)
+		err = tx.PutElem(0, key, coll, elem, nil)
 	default:
-		err = tx.PutElem(0, key, fam, elem, []byte("value"))
+		err = tx.PutElem(0, key, coll, elem, []byte("value"))
 	}
 	if err == nil {
 		_, err = tx.Commit()

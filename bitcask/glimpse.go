@@ -12,13 +12,13 @@ import (
 )
 
 // Reading a string without a lock. Nothing here waits for anyone: not for a writer of
-// the same stripe, a rotation or a merge. What a glimpse cannot prove it leaves to the
+// the same stripe, a rotation or a merge. What it cannot prove it leaves to the
 // locked path, which is the authority for everything.
 //
 // A value is right if all of this holds:
 //
 //   - The keydir had one slot for the hash, of a string, and no removal that may yet
-//     be undone (keydir.Glimpse). A put that may yet be undone has a pending location,
+//     be undone (keydir.TryGet). A put that may yet be undone has a pending location,
 //     which leads to no segment.
 //   - The record there verifies and has the name of the key.
 //   - The segment was still listed after the value had been copied. Whoever removes a
@@ -39,39 +39,39 @@ type stripe struct {
 	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8)%64]byte // a cache line each
 }
 
-// glimpse appends the value of a string to dst, if keep is set, and says what it saw.
-func (s *Store) glimpse(dst []byte, ns int, h uint64, key string, keep bool) ([]byte, keydir.Sight) {
+// tryGet appends the value of a string to dst, if keep is set, and returns what the lookup found.
+func (s *Store) tryGet(dst []byte, ns int, h uint64, key string, keep bool) ([]byte, keydir.Lookup) {
 	spaces := s.spaces.now.Load()
 	if ns < 0 || ns >= len(spaces.names) || spaces.names[ns] == nil {
-		return dst, keydir.Unsure
+		return dst, keydir.LookupRetry
 	}
 	sp := spaces.names[ns]
-	loc, sight := sp.dir.Glimpse(h, &s.stripes[keydir.StripeOf(h)].removed)
-	switch sight {
-	case keydir.Unsure:
-		return dst, keydir.Unsure
-	case keydir.OneString:
+	loc, lookup := sp.dir.TryGet(h, &s.stripes[keydir.StripeOf(h)].removed)
+	switch lookup {
+	case keydir.LookupRetry:
+		return dst, keydir.LookupRetry
+	case keydir.LookupHit:
 		sg := s.segments.Load().find(loc.Segment())
 		if sg == nil {
-			return dst, keydir.Unsure
+			return dst, keydir.LookupRetry
 		}
-		out, ok := sg.glimpse(dst, loc, sp.id, key, keep)
+		out, ok := sg.tryGet(dst, loc, sp.id, key, keep)
 		if !ok || s.segments.Load().find(loc.Segment()) != sg {
-			return dst, keydir.Unsure
+			return dst, keydir.LookupRetry
 		}
 		dst = out
 	}
 	if s.spaces.now.Load() != spaces || s.closed.Load() {
-		return dst, keydir.Unsure
+		return dst, keydir.LookupRetry
 	}
-	return dst, sight
+	return dst, lookup
 }
 
-// glimpse appends to dst, if keep is set, the value of the string record at loc. It
+// tryGet appends to dst, if keep is set, the value of the string record at loc. It
 // reports false unless the record is mapped, verifies and is that of the key. Mapping and file
 // may be closed at any time: what was copied counts only if the segment is listed
 // afterwards.
-func (sg *segment) glimpse(dst []byte, loc keydir.Loc, ns uint32, key string, keep bool) (out []byte, ok bool) {
+func (sg *segment) tryGet(dst []byte, loc keydir.Loc, ns uint32, key string, keep bool) (out []byte, ok bool) {
 	at := int(loc.Offset())
 	end := min(at+int(loc.Size()), int(sg.size.Load()))
 	if at > end || end > len(sg.data) {
@@ -95,7 +95,7 @@ func (sg *segment) glimpse(dst []byte, loc keydir.Loc, ns uint32, key string, ke
 	return sg.valueAt(dst, at, sg.data[at:end], ns, key, keep)
 }
 
-// valueAt is glimpse of the bytes of the segment from at on. They may lie in dst, behind
+// valueAt is tryGet of the bytes of the segment from at on. They may lie in dst, behind
 // its length.
 func (sg *segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, keep bool) ([]byte, bool) {
 	value, size, ok := stringOf(b, ns, key)
@@ -155,21 +155,21 @@ func longUvarint(b []byte, at int) (v uint64, next int) {
 	return 0, len(b) + 1
 }
 
-// Glimpse appends the value of a string of any namespace to dst, without a lock and
-// without waiting for anyone. If it is Unsure, only a transaction can tell what the key
+// TryGet appends the value of a string of any namespace to dst, without a lock and
+// without waiting for anyone. After LookupRetry, only a transaction can tell what the key
 // holds; so it is with collections and with whatever has a deadline.
-func (s *Store) Glimpse(dst []byte, ns int, key string) ([]byte, keydir.Sight) {
+func (s *Store) TryGet(dst []byte, ns int, key string) ([]byte, keydir.Lookup) {
 	if !lockless || len(key) > MaxKey {
-		return dst, keydir.Unsure
+		return dst, keydir.LookupRetry
 	}
-	return s.glimpse(dst, ns, s.man.seed.Hash(key), key, true)
+	return s.tryGet(dst, ns, s.man.seed.Hash(key), key, true)
 }
 
-// GlimpseKey is Glimpse for those who do not want the value.
-func (s *Store) GlimpseKey(ns int, key string) keydir.Sight {
+// TryHas is TryGet without the value.
+func (s *Store) TryHas(ns int, key string) keydir.Lookup {
 	if !lockless || len(key) > MaxKey {
-		return keydir.Unsure
+		return keydir.LookupRetry
 	}
-	_, sight := s.glimpse(nil, ns, s.man.seed.Hash(key), key, false)
-	return sight
+	_, lookup := s.tryGet(nil, ns, s.man.seed.Hash(key), key, false)
+	return lookup
 }

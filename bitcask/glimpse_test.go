@@ -273,11 +273,11 @@ func turn(tx *bitcask.Tx, key string, value []byte) error {
 	if _, err := tx.Drop(0, key); err != nil {
 		return err
 	}
-	fam, err := tx.Family(0, key, keydir.Hash)
+	coll, err := tx.Collection(0, key, keydir.Hash)
 	if err != nil {
 		return err
 	}
-	if err := tx.PutElem(0, key, fam, "field", []byte("value")); err != nil {
+	if err := tx.PutElem(0, key, coll, "field", []byte("value")); err != nil {
 		return err
 	}
 	return tx.PutString(0, key, value)

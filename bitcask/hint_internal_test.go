@@ -21,7 +21,7 @@ func TestHintThatIsNotPlain(t *testing.T) {
 	if err := errors.Join(putting, deleting, s.Rotate()); err != nil {
 		t.Fatal(err)
 	}
-	s.Settle()
+	s.DrainDropped()
 	sg := s.segments.Load().all()[0]
 	for { // until the store has made one itself
 		if hs, err := openHint(fs, "d", sg); err == nil {

@@ -63,9 +63,9 @@ func (k Kind) hasElement() bool {
 // extended reports whether records of this kind name kind and type in one more byte.
 func (k Kind) extended() bool { return k == kindExtended || k == kindFree }
 
-// inFamily reports whether the location of records of this kind is in a
-// family, for which it takes the names of key and element to find it.
-func (k Kind) inFamily() bool { return k == KindElement || k == KindMeta || k == KindFieldDeadline }
+// inCollection reports whether the location of records of this kind is in a
+// collection, for which it takes the names of key and element to find it.
+func (k Kind) inCollection() bool { return k == KindElement || k == KindMeta || k == KindFieldDeadline }
 
 // follows reports whether records of this kind share the fate and the
 // location of the record written just before them.
@@ -116,15 +116,15 @@ func validKind(k Kind, t keydir.Type) bool {
 	case KindString:
 		return t == keydir.String
 	case KindElement, KindMeta:
-		return t.Collection()
+		return t.IsCollection()
 	case KindElementTombstone:
-		return t.Collection() && t != keydir.Chunks // a string does not shrink
+		return t.IsCollection() && t != keydir.Chunks // a string does not shrink
 	case KindBound:
 		return t == keydir.List
 	case KindOrder:
 		return t == keydir.ZSet
 	case KindTombstone:
-		return t == keydir.String || t.Collection()
+		return t == keydir.String || t.IsCollection()
 	case KindDeadline, KindDeadlineTombstone:
 		return t == keydir.Deadline
 	case KindFieldDeadline, KindFieldDeadlineTombstone:

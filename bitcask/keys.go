@@ -40,8 +40,8 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 // record for strings.
 func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
 	if slot.Type != keydir.String {
-		if fam := sp.dir.FamilyOf(h, slot); fam.Len() > 0 {
-			fn([]byte(fam.Key()))
+		if coll := sp.dir.CollectionOf(h, slot); coll.Len() > 0 {
+			fn([]byte(coll.Key()))
 		}
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *Store) randomKey(sp *space, stripe int, random func() uint64) (key stri
 func (t *Tx) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
 	const tries = 16 // slots of deadlines are passed over
 	for range tries {
-		h, slot, found := sp.dir.Near(stripe, random())
+		h, slot, found := sp.dir.RandomSlot(stripe, random())
 		if !found {
 			return "", false, nil
 		}

@@ -24,10 +24,10 @@ func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 	}
 	h := s.man.seed.Hash(key)
 	if lockless {
-		switch out, sight := s.glimpse(dst, 0, h, key, true); sight {
-		case keydir.OneString:
+		switch out, lookup := s.tryGet(dst, 0, h, key, true); lookup {
+		case keydir.LookupHit:
 			return out, nil
-		case keydir.Absent:
+		case keydir.LookupMiss:
 			return dst, ErrNotFound
 		}
 	}
@@ -68,8 +68,8 @@ func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, err
 
 // Has reports whether key exists.
 func (s *Store) Has(key string) (bool, error) {
-	if sight := s.GlimpseKey(0, key); sight != keydir.Unsure {
-		return sight == keydir.OneString, nil
+	if lookup := s.TryHas(0, key); lookup != keydir.LookupRetry {
+		return lookup == keydir.LookupHit, nil
 	}
 	t, err := s.Begin(false, key)
 	defer t.Recycle()
@@ -166,8 +166,8 @@ func (b *Batch) Commit() error {
 	t.Borrow()
 	t.buf = slices.Grow(t.buf, min(b.size, MaxCommit)) // else it would be copied as it grows
 	for i, op := range b.ops {
-		if i%WarmAhead == 0 {
-			t.Warm(0, b.keys[i:])
+		if i%PrefetchDepth == 0 {
+			t.Prefetch(0, b.keys[i:])
 		}
 		if op.delete {
 			_, err = t.Drop(0, op.key)

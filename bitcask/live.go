@@ -20,11 +20,11 @@ func (s *Store) unlive(loc keydir.Loc) {
 	}
 }
 
-// smallDrop is how many locations of a dropped family are counted at once;
-// larger ones are left to Settle so that deleting them stays O(1).
+// smallDrop is how many locations of a dropped collection are counted at once;
+// larger ones are left to DrainDropped so that deleting them stays O(1).
 const smallDrop = 64
 
-// leave counts a dropped family as dead, at once or later.
+// leave counts a dropped collection as dead, at once or later.
 func (s *Store) leave(d keydir.Dropped) {
 	if d.Len() <= smallDrop {
 		s.countDropped(d)
@@ -42,10 +42,10 @@ func (s *Store) countDropped(d keydir.Dropped) {
 	})
 }
 
-// Settle brings the counts of live bytes up to date with what was dropped
+// DrainDropped brings the counts of live bytes up to date with what was dropped
 // whole, and lets go of its memory. The owner of a store with collections
 // calls it now and then; Stats and merge planning do.
-func (s *Store) Settle() {
+func (s *Store) DrainDropped() {
 	for {
 		s.leftMu.Lock()
 		spaces := s.leftSpaces
@@ -70,7 +70,7 @@ func (s *Store) Settle() {
 	}
 }
 
-// leaveSpace leaves a dropped space to Settle.
+// leaveSpace leaves a dropped space to DrainDropped.
 func (s *Store) leaveSpace(sp *space) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -85,9 +85,9 @@ func (s *Store) forgetSpace(sp *space) {
 			case keydir.String, keydir.Deadline:
 				s.unlive(slot.Loc)
 			default:
-				fam := sp.dir.FamilyOf(h, slot)
-				s.unlive(fam.Meta())
-				fam.Each(func(_ []byte, loc keydir.Loc) bool {
+				coll := sp.dir.CollectionOf(h, slot)
+				s.unlive(coll.Meta())
+				coll.Each(func(_ []byte, loc keydir.Loc) bool {
 					s.unlive(loc)
 					return true
 				})

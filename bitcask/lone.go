@@ -30,7 +30,7 @@ func (t *Tx) applyLone() {
 		t.undo = append(t.undo, undoOp{op: undoInsert, dir: r.sp.dir, h: r.h, new: now})
 		return
 	}
-	r.sp.dir.Swap(r.h, old, now)
+	r.sp.dir.Replace(r.h, old, now)
 	t.undo = append(t.undo, undoOp{op: undoSwap, dir: r.sp.dir, h: r.h, old: old, new: now})
 }
 
@@ -42,7 +42,7 @@ func (t *Tx) placeLone(sg *segment, at int64) {
 	if old.Type == keydir.None {
 		r.sp.dir.Insert(r.h, now)
 	} else {
-		r.sp.dir.Swap(r.h, old, now)
+		r.sp.dir.Replace(r.h, old, now)
 		t.s.unlive(old.Loc)
 	}
 	t.s.live(sg, now.Loc)
@@ -51,18 +51,18 @@ func (t *Tx) placeLone(sg *segment, at int64) {
 // replaced is find for a put: what the key holds now. The old value does not
 // matter, so a string's name is believed without its checksum, which spares
 // reading the whole record. Everything but a plain match is left to find.
-func (t *Tx) replaced(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, error) {
+func (t *Tx) replaced(sp *space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
 	for i := 0; ; i++ {
 		slot, ok := sp.dir.Find(h, i)
 		if !ok {
-			return keydir.Slot{}, keydir.Family{}, nil
+			return keydir.Slot{}, keydir.Collection{}, nil
 		}
 		if slot.Type == keydir.Deadline {
 			continue
 		}
 		if slot.Type == keydir.String && !slot.Loc.Pending() {
 			if same, err := t.s.named(slot.Loc, sp.id, key); same || err != nil && !damaged(err) {
-				return slot, keydir.Family{}, err
+				return slot, keydir.Collection{}, err
 			}
 		}
 		return t.find(sp, h, key)

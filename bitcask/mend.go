@@ -41,7 +41,7 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 		return 0, err
 	}
 	sp := s.spaces.of(ns)
-	var broken []keydir.Family
+	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there
 	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
@@ -54,16 +54,16 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 			}
 			return err == nil
 		case keydir.FieldDeadlines:
-			fam := sp.dir.FamilyOf(h, slot)
-			key := fam.Key()
-			lostFields(sp.dir, h, key, fam, func(field []byte, _ keydir.Loc) {
+			coll := sp.dir.CollectionOf(h, slot)
+			key := coll.Key()
+			lostFields(sp.dir, h, key, coll, func(field []byte, _ keydir.Loc) {
 				fields = append(fields, struct{ key, field string }{key, string(field)})
 			})
 		default:
 			c := &checker{s: s, report: func(Finding) {}}
-			fam := sp.dir.FamilyOf(h, slot)
-			if c.family(sp, fam); c.result.Findings > 0 {
-				broken = append(broken, fam)
+			coll := sp.dir.CollectionOf(h, slot)
+			if c.collection(sp, coll); c.result.Findings > 0 {
+				broken = append(broken, coll)
 			}
 		}
 		return true
@@ -84,9 +84,9 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 			mended++
 		}
 	}
-	for _, fam := range broken {
+	for _, coll := range broken {
 		if err == nil {
-			err = t.mend(ns, sp, fam)
+			err = t.mend(ns, sp, coll)
 			mended++
 		}
 	}
@@ -98,29 +98,29 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 }
 
 // mend writes the count of a collection anew; a list with holes is closed up.
-func (t *Tx) mend(ns int, sp *space, fam keydir.Family) error {
-	key, typ := fam.Key(), fam.Type()
+func (t *Tx) mend(ns int, sp *space, coll keydir.Collection) error {
+	key, typ := coll.Key(), coll.Type()
 	if typ == keydir.List {
-		if head, tail := fam.Bounds(); int64(fam.Len()) != tail-head+1 {
-			return t.closeUp(ns, key, fam)
+		if head, tail := coll.Bounds(); int64(coll.Len()) != tail-head+1 {
+			return t.closeUp(ns, key, coll)
 		}
 	}
 	h, err := t.hash(key)
 	if err != nil {
 		return err
 	}
-	t.touch(sp, h, key, typ, fam)
-	t.s.unlive(fam.Meta())
-	fam.SetMeta(0) // so that Commit writes it, whatever the count was
+	t.touch(sp, h, key, typ, coll)
+	t.s.unlive(coll.Meta())
+	coll.SetMeta(0) // so that Commit writes it, whatever the count was
 	return nil
 }
 
 // closeUp moves the elements behind the holes of a list to the front.
-func (t *Tx) closeUp(ns int, key string, fam keydir.Family) error {
-	head, tail := fam.Bounds()
+func (t *Tx) closeUp(ns int, key string, coll keydir.Collection) error {
+	head, tail := coll.Bounds()
 	next := head
 	for i := head; i <= tail; i++ {
-		loc, ok := fam.LocAt(i)
+		loc, ok := coll.LocAt(i)
 		if !ok {
 			continue
 		}
@@ -129,10 +129,10 @@ func (t *Tx) closeUp(ns int, key string, fam keydir.Family) error {
 			if err != nil {
 				return err
 			}
-			if err := t.PutIndex(ns, key, fam, next, value); err != nil {
+			if err := t.PutIndex(ns, key, coll, next, value); err != nil {
 				return err
 			}
-			if _, err := t.DeleteIndex(ns, key, fam, i); err != nil {
+			if _, err := t.DeleteIndex(ns, key, coll, i); err != nil {
 				return err
 			}
 		}
@@ -186,33 +186,33 @@ func (s *Store) shows(ns int, x *loss) (bool, error) {
 	}
 	defer t.End()
 	if x.typ == keydir.FieldDeadlines {
-		fam, err := t.FieldDeadlines(ns, x.Key)
-		if err != nil || !fam.Valid() {
+		coll, err := t.FieldDeadlines(ns, x.Key)
+		if err != nil || !coll.Valid() {
 			return false, err
 		}
-		_, _, ok := fam.Score(x.Element)
+		_, _, ok := coll.Score(x.Element)
 		return ok, nil
 	}
-	slot, fam, err := t.Find(ns, x.Key)
+	slot, coll, err := t.Find(ns, x.Key)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
 	}
 	if x.kind != KindElement && x.kind != KindElementTombstone {
 		return true, nil
 	}
-	if !fam.Valid() || fam.Type() != x.typ {
+	if !coll.Valid() || coll.Type() != x.typ {
 		return false, nil
 	}
 	ok := false
 	switch x.typ {
 	case keydir.ZSet:
-		_, _, ok = fam.Score(x.Element)
+		_, _, ok = coll.Score(x.Element)
 	case keydir.List, keydir.Chunks:
 		if index, valid := parseIndex([]byte(x.Element)); valid {
-			_, ok = fam.LocAt(index)
+			_, ok = coll.LocAt(index)
 		}
 	default:
-		_, ok = fam.Get(x.Element)
+		_, ok = coll.Get(x.Element)
 	}
 	return ok, nil
 }

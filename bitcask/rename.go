@@ -32,44 +32,44 @@ func (t *Tx) copy(fromNS int, from string, toNS int, to string) (bool, error) {
 		}
 		return true, t.PutString(toNS, to, value)
 	}
-	target, err := t.Family(toNS, to, slot.Type)
+	target, err := t.Collection(toNS, to, slot.Type)
 	if err != nil {
 		return false, err
 	}
 	// Only now: making the target may move the memory of the source.
-	_, fam, err := t.Find(fromNS, from)
+	_, coll, err := t.Find(fromNS, from)
 	if err != nil {
 		return false, err
 	}
-	return true, t.copyElements(fromNS, from, fam, toNS, to, target)
+	return true, t.copyElements(fromNS, from, coll, toNS, to, target)
 }
 
 // copyElements reads the source through a list of its elements: putting into
-// one family while walking another may move memory that both share.
-func (t *Tx) copyElements(fromNS int, from string, fam keydir.Family, toNS int, to string, target keydir.Family) error {
-	if fam.Type().Indexed() {
-		return t.copyIndexed(fromNS, from, fam, toNS, to, target)
+// one collection while walking another may move memory that both share.
+func (t *Tx) copyElements(fromNS int, from string, coll keydir.Collection, toNS int, to string, target keydir.Collection) error {
+	if coll.Type().Indexed() {
+		return t.copyIndexed(fromNS, from, coll, toNS, to, target)
 	}
 	type element struct {
 		name string
 		loc  keydir.Loc
 	}
-	list := make([]element, 0, fam.Len())
-	fam.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
+	list := make([]element, 0, coll.Len())
+	coll.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
 		list = append(list, element{name: string(elem), loc: loc})
 		return true
 	})
 	var value []byte
 	for _, e := range list {
 		var err error
-		switch fam.Type() {
+		switch coll.Type() {
 		case keydir.ZSet:
-			score, _, _ := fam.Score(e.name)
+			score, _, _ := coll.Score(e.name)
 			err = t.PutScored(toNS, to, target, e.name, score)
 		case keydir.Set:
 			err = t.PutElem(toNS, to, target, e.name, nil)
 		default:
-			if value, err = t.Value(value[:0], fromNS, from, e.name, fam.Type(), e.loc); err == nil {
+			if value, err = t.Value(value[:0], fromNS, from, e.name, coll.Type(), e.loc); err == nil {
 				err = t.PutElem(toNS, to, target, e.name, value)
 			}
 		}
@@ -77,22 +77,22 @@ func (t *Tx) copyElements(fromNS int, from string, fam keydir.Family, toNS int, 
 			return err
 		}
 	}
-	if fam.Type() == keydir.Hash {
+	if coll.Type() == keydir.Hash {
 		return t.copyFieldDeadlines(fromNS, from, toNS, to)
 	}
 	return nil
 }
 
-func (t *Tx) copyIndexed(fromNS int, from string, fam keydir.Family, toNS int, to string, target keydir.Family) error {
-	head, tail := fam.Bounds()
+func (t *Tx) copyIndexed(fromNS int, from string, coll keydir.Collection, toNS int, to string, target keydir.Collection) error {
+	head, tail := coll.Bounds()
 	var value []byte
 	for i := head; i <= tail; i++ {
-		loc, ok := fam.LocAt(i)
+		loc, ok := coll.LocAt(i)
 		if !ok {
 			continue
 		}
 		var err error
-		if value, err = t.Value(value[:0], fromNS, from, indexName(i), fam.Type(), loc); err != nil {
+		if value, err = t.Value(value[:0], fromNS, from, indexName(i), coll.Type(), loc); err != nil {
 			return err
 		}
 		if err := t.PutIndex(toNS, to, target, i, value); err != nil {

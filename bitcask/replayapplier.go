@@ -45,7 +45,7 @@ func (a *applier) count(loc keydir.Loc, bytes int64) {
 func (a *applier) alive(loc keydir.Loc) { a.count(loc, int64(loc.Size())) }
 func (a *applier) dead(loc keydir.Loc)  { a.count(loc, -int64(loc.Size())) }
 
-// drop counts a dropped family as dead, at once or later.
+// drop counts a dropped collection as dead, at once or later.
 func (a *applier) drop(d keydir.Dropped) {
 	if d.Len() > smallDrop {
 		a.s.leave(d)
@@ -72,9 +72,9 @@ func (a *applier) apply(sg *segment, e *entry, h uint64) error {
 	case KindElement:
 		return a.elem(sp, h, sg, e, loc)
 	case KindMeta:
-		fam := a.family(sp, h, e)
-		a.dead(fam.Meta())
-		fam.SetMeta(loc)
+		coll := a.collection(sp, h, e)
+		a.dead(coll.Meta())
+		coll.SetMeta(loc)
 		a.alive(loc)
 	case KindElementTombstone:
 		return a.elemGone(sp, h, sg, e)
@@ -145,8 +145,8 @@ func (a *applier) retellDeadline(sg *segment, e *entry) (err error) {
 // string sets a string, whatever the key held.
 func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
 	a.dropFieldDeadlines(sp, h, key)
-	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
-		a.drop(sp.dir.DropFamily(h, fam))
+	if coll, ok := sp.dir.FindCollection(h, text(key)); ok {
+		a.drop(sp.dir.DropCollection(h, coll))
 	}
 	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
 }
@@ -156,7 +156,7 @@ func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
 func (a *applier) putSlot(sp *space, h uint64, key []byte, now keydir.Slot) {
 	a.alive(now.Loc)
 	if old, ok := a.slotOf(sp, h, now.Type, key); ok {
-		sp.dir.Swap(h, old, now)
+		sp.dir.Replace(h, old, now)
 		a.dead(old.Loc)
 		return
 	}
@@ -176,8 +176,8 @@ func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir
 // gone removes what the key holds.
 func (a *applier) gone(sp *space, h uint64, key []byte) {
 	a.dropFieldDeadlines(sp, h, key)
-	if fam, ok := sp.dir.FindFamily(h, text(key)); ok {
-		a.drop(sp.dir.DropFamily(h, fam))
+	if coll, ok := sp.dir.FindCollection(h, text(key)); ok {
+		a.drop(sp.dir.DropCollection(h, coll))
 		return
 	}
 	a.removeSlot(sp, h, keydir.String, key)
@@ -207,23 +207,23 @@ func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 	return err != nil || same
 }
 
-// family finds the collection that an element belongs to, or makes it.
-func (a *applier) family(sp *space, h uint64, e *entry) keydir.Family {
-	fam, ok := sp.dir.FindFamily(h, text(e.Key))
+// collection finds the collection that an element belongs to, or makes it.
+func (a *applier) collection(sp *space, h uint64, e *entry) keydir.Collection {
+	coll, ok := sp.dir.FindCollection(h, text(e.Key))
 	switch {
-	case ok && fam.Type() == e.Type && sameCut(fam, e):
-		return fam
+	case ok && coll.Type() == e.Type && sameCut(coll, e):
+		return coll
 	case !ok && e.Type == keydir.Hash:
 		// Deadlines of fields that have been written again since may have come before the first field.
 		a.removeSlot(sp, h, keydir.String, e.Key)
 	default:
 		a.gone(sp, h, e.Key)
 	}
-	return sp.dir.NewFamily(h, e.Type, string(e.Key))
+	return sp.dir.NewCollection(h, e.Type, string(e.Key))
 }
 
 func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Loc) error {
-	fam := a.family(sp, h, e)
+	coll := a.collection(sp, h, e)
 	var old keydir.Loc
 	switch e.Type {
 	case keydir.ZSet:
@@ -231,7 +231,7 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Lo
 		if !ok {
 			return &CorruptError{sg.name, int64(e.at), "score is not 16 hex digits"}
 		}
-		_, old, _ = fam.PutScored(text(e.Elem), score, loc)
+		_, old, _ = coll.PutScored(text(e.Elem), score, loc)
 	case keydir.List, keydir.Chunks:
 		index, ok := parseIndex(e.Elem)
 		if ok && e.Type == keydir.Chunks {
@@ -240,9 +240,9 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Lo
 		if !ok {
 			return &CorruptError{sg.name, int64(e.at), "no index of a list or of a chunk"}
 		}
-		old, _ = fam.PutAt(index, loc)
+		old, _ = coll.PutAt(index, loc)
 	default:
-		old, _ = fam.Put(text(e.Elem), loc)
+		old, _ = coll.Put(text(e.Elem), loc)
 	}
 	a.dead(old)
 	a.alive(loc)
@@ -253,22 +253,22 @@ func (a *applier) elemGone(sp *space, h uint64, sg *segment, e *entry) error {
 	if e.Type == keydir.Hash {
 		a.noFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
 	}
-	fam, ok := sp.dir.FindFamily(h, text(e.Key))
-	if !ok || fam.Type() != e.Type {
+	coll, ok := sp.dir.FindCollection(h, text(e.Key))
+	if !ok || coll.Type() != e.Type {
 		return nil
 	}
 	var old keydir.Loc
 	switch e.Type {
 	case keydir.ZSet:
-		_, old, _ = fam.DeleteScored(text(e.Elem))
+		_, old, _ = coll.DeleteScored(text(e.Elem))
 	case keydir.List:
 		index, ok := parseIndex(e.Elem)
 		if !ok {
 			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
 		}
-		old, _ = fam.DeleteAt(index)
+		old, _ = coll.DeleteAt(index)
 	default:
-		old, _ = fam.Delete(text(e.Elem))
+		old, _ = coll.Delete(text(e.Elem))
 	}
 	a.dead(old)
 	return nil

@@ -78,9 +78,9 @@ func newPagedStore(t *testing.T) *pagedStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fam, err := tx.Family(0, "hash", keydir.Hash)
+	coll, err := tx.Collection(0, "hash", keydir.Hash)
 	if err == nil {
-		err = tx.PutElem(0, "hash", fam, "field", []byte("of the hash"))
+		err = tx.PutElem(0, "hash", coll, "field", []byte("of the hash"))
 	}
 	if err == nil {
 		_, err = tx.Commit()
@@ -108,11 +108,11 @@ func (p *pagedStore) readAll() {
 		p.t.Fatal(err)
 	}
 	defer tx.End()
-	_, fam, err := tx.Find(0, "hash")
+	_, coll, err := tx.Find(0, "hash")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	loc, _ := fam.Get("field")
+	loc, _ := coll.Get("field")
 	if got, err := tx.Value(nil, 0, "hash", "field", keydir.Hash, loc); err != nil || string(got) != "of the hash" {
 		p.t.Fatalf("field: %q, %v", got, err)
 	}

@@ -47,7 +47,7 @@ type SegmentInfo struct {
 
 // Segments lists the segments by id.
 func (s *Store) Segments() []SegmentInfo {
-	s.Settle()
+	s.DrainDropped()
 	var list []SegmentInfo
 	var of []*segment
 	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with

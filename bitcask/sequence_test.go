@@ -14,11 +14,11 @@ func TestNoSequenceIsUsedTwice(t *testing.T) {
 	fs := vfs.NewMem()
 	s := open(t, "d", &bitcask.Options{FS: fs})
 	inAll(t, s, func(tx *bitcask.Tx) error {
-		fam, err := tx.Family(0, "list", keydir.List)
+		coll, err := tx.Collection(0, "list", keydir.List)
 		if err != nil {
 			return err
 		}
-		if err := tx.PutIndex(0, "list", fam, 0, []byte("v")); err != nil {
+		if err := tx.PutIndex(0, "list", coll, 0, []byte("v")); err != nil {
 			return err
 		}
 		_, err = tx.Commit()

@@ -18,7 +18,7 @@ const lockName = "LOCK"
 // Store is an open store. Its methods may be called from any goroutine.
 //
 // There is one family of locks. stripes guard everything in RAM about the keys
-// whose hash begins with their number: directory, families, and, as long as
+// whose hash begins with their number: directory, collections, and, as long as
 // one is held, the files that the locations lead to. log.mu is taken within
 // them, manifestMu within that; upkeep before all of them.
 type Store struct {

@@ -84,7 +84,7 @@ func scribble(t *testing.T, s *bitcask.Store, rng *rand.Rand) {
 				return err
 			}
 		}
-		slot, fam, err := tx.Find(ns, key)
+		slot, coll, err := tx.Find(ns, key)
 		switch kind := rng.IntN(5); {
 		case err != nil:
 			return err
@@ -94,13 +94,13 @@ func scribble(t *testing.T, s *bitcask.Store, rng *rand.Rand) {
 			_, err := tx.ClearDeadline(ns, key)
 			return err
 		case slot.Type == keydir.None && kind == 2:
-			fam, err = tx.Family(ns, key, keydir.Hash)
+			coll, err = tx.Collection(ns, key, keydir.Hash)
 			fallthrough
-		case fam.Valid():
+		case coll.Valid():
 			if err != nil {
 				return err
 			}
-			return tx.PutElem(ns, key, fam, fmt.Sprint("f", rng.IntN(4)), value)
+			return tx.PutElem(ns, key, coll, fmt.Sprint("f", rng.IntN(4)), value)
 		}
 		return tx.PutString(ns, key, value)
 	}

@@ -63,7 +63,7 @@ func (sw *sweep) add(e *entry, hash uint64, from uint32) *swept {
 	})
 	x := &sw.entries[len(sw.entries)-1]
 	x.empty = e.Kind == KindSystem && len(e.inline) == 0
-	if e.Kind.inFamily() || e.Kind == KindSystem {
+	if e.Kind.inCollection() || e.Kind == KindSystem {
 		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
 		sw.names = append(append(sw.names, e.Key...), e.Elem...)
 	}
@@ -115,7 +115,7 @@ func (sw *sweep) hold(s *Store, stripe int, write bool, group []uint32, fn func(
 		for i, at := range group {
 			hashes[i] = sw.entries[at].hash
 		}
-		sp.dir.Warm(hashes[:len(group)])
+		sp.dir.Prefetch(hashes[:len(group)])
 	}
 	for _, at := range group {
 		x := &sw.entries[at]

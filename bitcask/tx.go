@@ -34,16 +34,16 @@ type Tx struct {
 	leave   int64      // what it leaves of the reserve, if it may draw on that though it adds something; else 0
 	lone    loneString // the one record, not yet in the keydir
 	undo    []undoOp
-	touched []touchedFamily
+	touched []touchedCollection
 	known   map[uint64]bool // hashes of the keys in touched, once they are many
 
 	// The string that find proved last: reading it costs no second checksum.
 	provedLoc keydir.Loc
 	proved    []byte
 
-	// The family that was found or made last, and its key.
-	lastFamily keydir.Family
-	lastKey    string
+	// The collection that was found or made last, and its key.
+	lastCollection keydir.Collection
+	lastKey        string
 
 	positions  []int // scratch of frame
 	frameStart int   // where the frame begins in buf
@@ -88,9 +88,9 @@ func (r *txRecord) elem(buf []byte) []byte {
 	return buf[r.name+len(typePrefix[r.typ])+r.keyLen+1:][:r.elemLen]
 }
 
-// touchedFamily remembers a family as it was before the transaction, to know
+// touchedCollection remembers a collection as it was before the transaction, to know
 // at commit whether its meta records change.
-type touchedFamily struct {
+type touchedCollection struct {
 	sp         *space
 	h          uint64
 	key        string
@@ -238,15 +238,15 @@ func (t *Tx) Recycle() {
 	s.txs.Put(t)
 }
 
-// KeyOf is the key of a family that Find or Family returned.
-func (t *Tx) KeyOf(fam keydir.Family) string {
+// KeyOf is the key of a collection that Find or Collection returned.
+func (t *Tx) KeyOf(coll keydir.Collection) string {
 	if !t.open {
 		return ""
 	}
-	if fam == t.lastFamily {
+	if coll == t.lastCollection {
 		return t.lastKey
 	}
-	return fam.Key()
+	return coll.Key()
 }
 
 // hash returns the hash of a key, which must be one the Tx has locked. Whatever

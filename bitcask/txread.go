@@ -7,23 +7,23 @@ import (
 // Reading within a transaction: from the log, or from what the transaction has
 // written so far.
 
-// Find reports what key holds: its slot and, for a collection, its family. The
+// Find reports what key holds: its slot and, for a collection, its handle. The
 // Type is None if it holds nothing.
-func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Family, error) {
+func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
 	h, err := t.hash(key)
 	if err != nil {
-		return keydir.Slot{}, keydir.Family{}, err
+		return keydir.Slot{}, keydir.Collection{}, err
 	}
 	sp := t.s.spaces.of(ns)
 	if sp == nil {
-		return keydir.Slot{}, keydir.Family{}, nil
+		return keydir.Slot{}, keydir.Collection{}, nil
 	}
-	slot, fam, err := t.find(sp, h, key)
-	if fam.Valid() && fam.Len() == 0 {
-		return keydir.Slot{}, keydir.Family{}, err // emptied in this transaction
+	slot, coll, err := t.find(sp, h, key)
+	if coll.Valid() && coll.Len() == 0 {
+		return keydir.Slot{}, keydir.Collection{}, err // emptied in this transaction
 	}
-	t.lastFamily, t.lastKey = fam, key
-	return slot, fam, err
+	t.lastCollection, t.lastKey = coll, key
+	return slot, coll, err
 }
 
 // Len is the number of keys of a namespace, without the collections that were
@@ -40,7 +40,7 @@ func (t *Tx) Len(ns int) int {
 	n := sp.dir.Len()
 	for i := range t.touched {
 		if tf := &t.touched[i]; tf.sp == sp {
-			if fam, ok := sp.dir.FindFamily(tf.h, tf.key); ok && fam.Len() == 0 {
+			if coll, ok := sp.dir.FindCollection(tf.h, tf.key); ok && coll.Len() == 0 {
 				n--
 			}
 		}
@@ -48,34 +48,34 @@ func (t *Tx) Len(ns int) int {
 	return n
 }
 
-func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Family, error) {
+func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
 	for i := 0; ; i++ {
 		slot, ok := sp.dir.Find(h, i)
 		if !ok {
-			return keydir.Slot{}, keydir.Family{}, nil
+			return keydir.Slot{}, keydir.Collection{}, nil
 		}
 		switch slot.Type {
 		case keydir.Deadline, keydir.FieldDeadlines:
 		case keydir.String:
 			match, err := t.prove(sp, slot.Loc, key)
 			if err != nil || match {
-				return slot, keydir.Family{}, err
+				return slot, keydir.Collection{}, err
 			}
 		default:
-			if fam, ok := sp.dir.FindFamily(h, key); ok {
-				return keydir.Slot{Type: fam.Type(), Loc: slot.Loc}, fam, nil
+			if coll, ok := sp.dir.FindCollection(h, key); ok {
+				return keydir.Slot{Type: coll.Type(), Loc: slot.Loc}, coll, nil
 			}
 		}
 	}
 }
 
-// WarmAhead is how many keys Warm looks at: what that loads stays in the processor's
-// cache until the keys are dealt with.
-const WarmAhead = 128
+// PrefetchDepth is how many keys Prefetch loads ahead: few enough that what it loads is still in
+// the processor's cache when the keys are looked up.
+const PrefetchDepth = 128
 
-// Warm begins to look for the next WarmAhead of keys that will be dealt with one after another, so that
-// their cache misses in the index overlap. Keys that the transaction has not locked are left out.
-func (t *Tx) Warm(ns int, keys []string) {
+// Prefetch loads the index memory of the next PrefetchDepth of keys that will be looked up one after another,
+// so that their cache misses overlap. It skips keys that the transaction has not locked.
+func (t *Tx) Prefetch(ns int, keys []string) {
 	if !t.open {
 		return
 	}
@@ -83,14 +83,14 @@ func (t *Tx) Warm(ns int, keys []string) {
 	if sp == nil {
 		return
 	}
-	var room [WarmAhead]uint64
+	var room [PrefetchDepth]uint64
 	hashes := room[:0]
-	for _, key := range keys[:min(len(keys), WarmAhead)] {
+	for _, key := range keys[:min(len(keys), PrefetchDepth)] {
 		if h := t.s.man.seed.Hash(key); t.locked(h) {
 			hashes = append(hashes, h)
 		}
 	}
-	sp.dir.Warm(hashes)
+	sp.dir.Prefetch(hashes)
 }
 
 // deadlineSlot finds the slot of the deadline record of key. The key itself
@@ -146,7 +146,7 @@ func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, 
 
 const errName = "the record is not the one that the keydir expects"
 
-// Value appends to dst the value of a string or element that Find or a family
+// Value appends to dst the value of a string or element that Find or a collection
 // gave loc for. elem is ignored for strings.
 func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
 	if !t.open {

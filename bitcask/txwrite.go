@@ -56,7 +56,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	slot, fam, err := t.replaced(sp, h, key)
+	slot, coll, err := t.replaced(sp, h, key)
 	if err != nil && !damaged(err) {
 		return err
 	}
@@ -65,7 +65,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 			return err
 		}
 	}
-	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !fam.Valid()
+	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !coll.Valid()
 	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
 	if err != nil {
 		return err
@@ -76,14 +76,14 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 	}
 	now := keydir.Slot{Type: keydir.String, Loc: loc}
 	switch {
-	case fam.Valid():
-		t.dropFamily(sp, h, key, fam)
+	case coll.Valid():
+		t.dropCollection(sp, h, key, coll)
 		fallthrough
 	case slot.Type == keydir.None:
 		sp.dir.Insert(h, now)
 		t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
 	default:
-		sp.dir.Swap(h, slot, now)
+		sp.dir.Replace(h, slot, now)
 		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: slot, new: now})
 	}
 	return nil
@@ -96,40 +96,40 @@ func damaged(err error) bool {
 	return errors.As(err, &c)
 }
 
-// Family returns the collection of type typ that key holds, or a new one. The
+// Collection returns the collection of type typ that key holds, or a new one. The
 // key holds no other type, unless this transaction has emptied it.
-func (t *Tx) Family(ns int, key string, typ keydir.Type) (keydir.Family, error) {
+func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
-	if fam, ok := sp.dir.FindFamily(h, key); ok && fam.Type() == typ {
-		t.lastFamily, t.lastKey = fam, key
-		return fam, nil
+	if coll, ok := sp.dir.FindCollection(h, key); ok && coll.Type() == typ {
+		t.lastCollection, t.lastKey = coll, key
+		return coll, nil
 	} else if ok { // emptied: it would go at the commit
 		if _, err := t.Drop(ns, key); err != nil {
-			return keydir.Family{}, err
+			return keydir.Collection{}, err
 		}
 	}
 	if sp.dir.Full(h) {
-		return keydir.Family{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
+		return keydir.Collection{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
 	}
 	if err := t.noteCollision(sp, h, false); err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
-	t.touch(sp, h, key, typ, keydir.Family{})
-	fam := sp.dir.NewFamily(h, typ, key)
-	t.lastFamily, t.lastKey = fam, key
-	t.undo = append(t.undo, undoOp{op: undoNewFamily, dir: sp.dir, h: h, key: key})
-	return fam, nil
+	t.touch(sp, h, key, typ, keydir.Collection{})
+	coll := sp.dir.NewCollection(h, typ, key)
+	t.lastCollection, t.lastKey = coll, key
+	t.undo = append(t.undo, undoOp{op: undoNewCollection, dir: sp.dir, h: h, key: key})
+	return coll, nil
 }
 
-// manyTouched is how many families a transaction touches before it keeps a set
+// manyTouched is how many collections a transaction touches before it keeps a set
 // of them beside the list.
 const manyTouched = 8
 
-// touch remembers how a family was when the transaction came to it.
-func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.Family) {
+// touch remembers how a collection was when the transaction came to it.
+func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
 	if len(t.touched) <= manyTouched || t.mayKnow(h) {
 		for i := len(t.touched) - 1; i >= 0; i-- {
 			if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
@@ -137,11 +137,11 @@ func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.
 			}
 		}
 	}
-	tf := touchedFamily{sp: sp, h: h, key: key, typ: typ}
-	if fam.Valid() {
-		tf.count = fam.Len()
+	tf := touchedCollection{sp: sp, h: h, key: key, typ: typ}
+	if coll.Valid() {
+		tf.count = coll.Len()
 		if typ.Indexed() {
-			tf.head, tf.tail = fam.Bounds()
+			tf.head, tf.tail = coll.Bounds()
 		}
 	}
 	t.touched = append(t.touched, tf)
@@ -150,7 +150,7 @@ func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, fam keydir.
 	}
 }
 
-// mayKnow reports whether some touched family has this hash.
+// mayKnow reports whether some touched collection has this hash.
 func (t *Tx) mayKnow(h uint64) bool {
 	if len(t.known) == 0 {
 		if t.known == nil {
@@ -163,18 +163,18 @@ func (t *Tx) mayKnow(h uint64) bool {
 	return t.known[h]
 }
 
-// roomFor fails if an element would be new in a family that takes no more.
-func roomFor(fam keydir.Family, elem string) error {
-	if fam.Full() {
-		if _, ok := fam.Get(elem); !ok {
-			return fmt.Errorf("%s of %d elements: %w", fam.Type(), fam.Len(), ErrIndexFull)
+// roomFor fails if an element would be new in a collection that takes no more.
+func roomFor(coll keydir.Collection, elem string) error {
+	if coll.Full() {
+		if _, ok := coll.Get(elem); !ok {
+			return fmt.Errorf("%s of %d elements: %w", coll.Type(), coll.Len(), ErrIndexFull)
 		}
 	}
 	return nil
 }
 
 // PutElem sets a hash field or adds a set member.
-func (t *Tx) PutElem(ns int, key string, fam keydir.Family, elem string, value []byte) error {
+func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return err
@@ -182,22 +182,22 @@ func (t *Tx) PutElem(ns int, key string, fam keydir.Family, elem string, value [
 	if len(elem) > MaxElement {
 		return fmt.Errorf("element of %d bytes: %w", len(elem), ErrTooLarge)
 	}
-	if err := roomFor(fam, elem); err != nil {
+	if err := roomFor(coll, elem); err != nil {
 		return err
 	}
-	t.touch(sp, h, key, fam.Type(), fam)
-	loc, err := t.add(KindElement, fam.Type(), sp, h, key, elem, value)
+	t.touch(sp, h, key, coll.Type(), coll)
+	loc, err := t.add(KindElement, coll.Type(), sp, h, key, elem, value)
 	if err != nil {
 		return err
 	}
-	old, had := fam.Put(elem, loc)
+	old, had := coll.Put(elem, loc)
 	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had})
 	return nil
 }
 
 // PutScored adds a sorted set member or changes its score. The order record
 // goes right behind the element and shares its fate.
-func (t *Tx) PutScored(ns int, key string, fam keydir.Family, elem string, score uint64) error {
+func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, score uint64) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return err
@@ -205,10 +205,10 @@ func (t *Tx) PutScored(ns int, key string, fam keydir.Family, elem string, score
 	if len(elem) > MaxElement {
 		return fmt.Errorf("member of %d bytes: %w", len(elem), ErrTooLarge)
 	}
-	if err := roomFor(fam, elem); err != nil {
+	if err := roomFor(coll, elem); err != nil {
 		return err
 	}
-	t.touch(sp, h, key, keydir.ZSet, fam)
+	t.touch(sp, h, key, keydir.ZSet, coll)
 	var hex [16]byte
 	text := ordered.AppendHex(hex[:0], score)
 	loc, err := t.add(KindElement, keydir.ZSet, sp, h, key, elem, text)
@@ -218,7 +218,7 @@ func (t *Tx) PutScored(ns int, key string, fam keydir.Family, elem string, score
 	if err := t.follow(KindOrder, keydir.ZSet, sp, h, key, "s:"+string(text)+":"+elem, nil); err != nil {
 		return err
 	}
-	oldScore, old, had := fam.PutScored(elem, score, loc)
+	oldScore, old, had := coll.PutScored(elem, score, loc)
 	t.undo = append(t.undo, undoOp{op: undoPutScored, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
 	return nil
 }
@@ -230,20 +230,20 @@ func (t *Tx) follow(k Kind, typ keydir.Type, sp *space, h uint64, key, elem stri
 }
 
 // PutIndex sets the element of a list, or the chunk of a string, at an index.
-func (t *Tx) PutIndex(ns int, key string, fam keydir.Family, index int64, value []byte) error {
+func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return err
 	}
-	if _, ok := fam.LocAt(index); !ok && fam.Full() {
-		return fmt.Errorf("%d elements: %w", fam.Len(), ErrIndexFull)
+	if _, ok := coll.LocAt(index); !ok && coll.Full() {
+		return fmt.Errorf("%d elements: %w", coll.Len(), ErrIndexFull)
 	}
-	t.touch(sp, h, key, fam.Type(), fam)
-	loc, err := t.add(KindElement, fam.Type(), sp, h, key, indexName(index), value)
+	t.touch(sp, h, key, coll.Type(), coll)
+	loc, err := t.add(KindElement, coll.Type(), sp, h, key, indexName(index), value)
 	if err != nil {
 		return err
 	}
-	old, had := fam.PutAt(index, loc)
+	old, had := coll.PutAt(index, loc)
 	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.dir, h: h, key: key, index: index, loc: old, had: had})
 	return nil
 }
@@ -264,38 +264,38 @@ func parseIndex(elem []byte) (int64, bool) {
 func IndexName(index int64) string { return indexName(index) }
 
 // DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.
-func (t *Tx) DeleteElem(ns int, key string, fam keydir.Family, elem string) (bool, error) {
+func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string) (bool, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return false, err
 	}
-	t.touch(sp, h, key, fam.Type(), fam)
+	t.touch(sp, h, key, coll.Type(), coll)
 	op := undoOp{op: undoDelete, dir: sp.dir, h: h, key: key, elem: elem}
-	if fam.Type() == keydir.ZSet {
+	if coll.Type() == keydir.ZSet {
 		op.op = undoDeleteScored
-		op.score, op.loc, op.had = fam.DeleteScored(elem)
+		op.score, op.loc, op.had = coll.DeleteScored(elem)
 	} else {
-		op.loc, op.had = fam.Delete(elem)
+		op.loc, op.had = coll.Delete(elem)
 	}
 	if !op.had {
 		return false, nil
 	}
 	t.undo = append(t.undo, op)
-	if fam.Type() == keydir.Hash {
+	if coll.Type() == keydir.Hash {
 		t.dropFieldDeadline(sp, h, key, elem)
 	}
-	_, err = t.add(KindElementTombstone, fam.Type(), sp, h, key, elem, nil)
+	_, err = t.add(KindElementTombstone, coll.Type(), sp, h, key, elem, nil)
 	return true, err
 }
 
 // DeleteIndex removes the list element at an index.
-func (t *Tx) DeleteIndex(ns int, key string, fam keydir.Family, index int64) (bool, error) {
+func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64) (bool, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return false, err
 	}
-	t.touch(sp, h, key, keydir.List, fam)
-	old, had := fam.DeleteAt(index)
+	t.touch(sp, h, key, keydir.List, coll)
+	old, had := coll.DeleteAt(index)
 	if !had {
 		return false, nil
 	}
@@ -311,7 +311,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	slot, fam, err := t.find(sp, h, key)
+	slot, coll, err := t.find(sp, h, key)
 	if err != nil && !damaged(err) {
 		return false, err
 	}
@@ -319,15 +319,15 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 		return false, nil
 	}
 	existed := true
-	if fam.Valid() {
-		existed = fam.Len() > 0
-		t.touch(sp, h, key, fam.Type(), fam)
+	if coll.Valid() {
+		existed = coll.Len() > 0
+		t.touch(sp, h, key, coll.Type(), coll)
 	}
 	if _, err := t.add(KindTombstone, slot.Type, sp, h, key, "", nil); err != nil {
 		return false, err
 	}
-	if fam.Valid() {
-		t.dropFamily(sp, h, key, fam)
+	if coll.Valid() {
+		t.dropCollection(sp, h, key, coll)
 	} else {
 		t.deleteSlot(sp, h, slot)
 	}
@@ -339,7 +339,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 	return existed, nil
 }
 
-// deleteSlot and dropFamily are the only ways by which a transaction removes what it
+// deleteSlot and dropCollection are the only ways by which a transaction removes what it
 // did not make: they warn readers without a lock that it may come back.
 func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
@@ -347,12 +347,12 @@ func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
 	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
 }
 
-func (t *Tx) dropFamily(sp *space, h uint64, key string, fam keydir.Family) {
+func (t *Tx) dropCollection(sp *space, h uint64, key string, coll keydir.Collection) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	if deadlines, ok := sp.dir.FindFieldDeadlines(h, key); ok {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, deadlines)})
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, deadlines)})
 	}
-	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropFamily(h, fam)})
+	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, coll)})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.
@@ -377,7 +377,7 @@ func (t *Tx) SetDeadline(ns int, key string, ms int64) error {
 		}
 	}
 	if had {
-		sp.dir.Swap(h, old, now)
+		sp.dir.Replace(h, old, now)
 		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: old, new: now})
 		return nil
 	}

@@ -24,18 +24,18 @@ type undoOp struct {
 }
 
 const (
-	undoInsert       = iota // delete slot new
-	undoSwap                // put slot old back in place of new
-	undoDeleteSlot          // insert slot old
-	undoNewFamily           // drop the family
-	undoDrop                // restore the dropped family
-	undoPut                 // put the old location back, or delete
-	undoPutScored           // same, with its score
-	undoPutAt               // same, of a list
-	undoDelete              // put back
-	undoDeleteScored        // put back
-	undoDeleteAt            // put back
-	undoMeta                // put the old location of the meta record back
+	undoInsert        = iota // delete slot new
+	undoSwap                 // put slot old back in place of new
+	undoDeleteSlot           // insert slot old
+	undoNewCollection        // drop the collection
+	undoDrop                 // restore the dropped collection
+	undoPut                  // put the old location back, or delete
+	undoPutScored            // same, with its score
+	undoPutAt                // same, of a list
+	undoDelete               // put back
+	undoDeleteScored         // put back
+	undoDeleteAt             // put back
+	undoMeta                 // put the old location of the meta record back
 )
 
 func (u *undoOp) run() {
@@ -44,7 +44,7 @@ func (u *undoOp) run() {
 		u.dir.Delete(u.h, u.new)
 		return
 	case undoSwap:
-		u.dir.Swap(u.h, u.new, u.old)
+		u.dir.Replace(u.h, u.new, u.old)
 		return
 	case undoDeleteSlot:
 		u.dir.Insert(u.h, u.old)
@@ -53,31 +53,31 @@ func (u *undoOp) run() {
 		u.dir.Restore(u.h, u.dropped)
 		return
 	}
-	find := u.dir.FindFamily
+	find := u.dir.FindCollection
 	if u.of == keydir.FieldDeadlines {
 		find = u.dir.FindFieldDeadlines
 	}
-	fam, ok := find(u.h, u.key)
+	coll, ok := find(u.h, u.key)
 	if !ok {
-		panic("BUG: undo of a change to a family that is not there")
+		panic("BUG: undo of a change to a collection that is not there")
 	}
 	switch {
 	case u.op == undoMeta:
-		fam.SetMeta(u.loc)
-	case u.op == undoNewFamily:
-		u.dir.DropFamily(u.h, fam)
+		coll.SetMeta(u.loc)
+	case u.op == undoNewCollection:
+		u.dir.DropCollection(u.h, coll)
 	case u.op == undoPut && u.had, u.op == undoDelete:
-		fam.Put(u.elem, u.loc)
+		coll.Put(u.elem, u.loc)
 	case u.op == undoPut:
-		fam.Delete(u.elem)
+		coll.Delete(u.elem)
 	case u.op == undoPutScored && u.had, u.op == undoDeleteScored:
-		fam.PutScored(u.elem, u.score, u.loc)
+		coll.PutScored(u.elem, u.score, u.loc)
 	case u.op == undoPutScored:
-		fam.DeleteScored(u.elem)
+		coll.DeleteScored(u.elem)
 	case u.op == undoPutAt && u.had, u.op == undoDeleteAt:
-		fam.PutAt(u.index, u.loc)
+		coll.PutAt(u.index, u.loc)
 	case u.op == undoPutAt:
-		fam.DeleteAt(u.index)
+		coll.DeleteAt(u.index)
 	}
 }
 

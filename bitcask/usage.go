@@ -12,7 +12,7 @@ type Usage struct {
 // so many records, all if samples is 0, and takes the rest for as long as these on
 // average. ok is false if the key holds nothing. O(samples).
 func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error) {
-	slot, fam, err := t.Find(ns, key)
+	slot, coll, err := t.Find(ns, key)
 	if err != nil || slot.Type == keydir.None {
 		return u, false, err
 	}
@@ -22,8 +22,8 @@ func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error
 	}
 	sp := t.s.spaces.of(ns)
 	u.Memory = keydir.SlotBytes
-	if fam.Valid() {
-		u.add(fam, samples)
+	if coll.Valid() {
+		u.add(coll, samples)
 	} else {
 		u.Disk = int64(slot.Loc.Size())
 	}
@@ -40,17 +40,17 @@ func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error
 	return u, true, nil
 }
 
-// add adds a family.
-func (u *Usage) add(fam keydir.Family, samples int) {
-	u.Memory += int64(fam.Bytes())
-	u.Disk += int64(fam.Meta().Size())
+// add adds a collection.
+func (u *Usage) add(coll keydir.Collection, samples int) {
+	u.Memory += int64(coll.Bytes())
+	u.Disk += int64(coll.Meta().Size())
 	var sum, n int64
-	fam.Each(func(_ []byte, loc keydir.Loc) bool {
+	coll.Each(func(_ []byte, loc keydir.Loc) bool {
 		sum += int64(loc.Size())
 		n++
 		return n != int64(samples)
 	})
 	if n > 0 {
-		u.Disk += sum * int64(fam.Len()) / n
+		u.Disk += sum * int64(coll.Len()) / n
 	}
 }

@@ -267,7 +267,7 @@ func filled(t *testing.T, s *bitcask.Store) map[string]string {
 	tx, err := s.Begin(true, "hash")
 	must(t, err)
 	defer tx.End()
-	f, err := tx.Family(0, "hash", keydir.Hash)
+	f, err := tx.Collection(0, "hash", keydir.Hash)
 	must(t, err)
 	must(t, tx.PutElem(0, "hash", f, "field", nil))
 	must(t, tx.SetFieldDeadline(0, "hash", "field", 1<<41))

@@ -60,7 +60,7 @@ func (t *unit) meet(deadline int64, deleted bool) {
 }
 
 // meetFields is meet for the fields of a hash that have expired.
-func (t *unit) meetFields(deadlines keydir.Family) {
+func (t *unit) meetFields(deadlines keydir.Collection) {
 	_, first := deadlines.First()
 	if bitcask.FieldDeadlineOf(first) > t.now() {
 		return

@@ -131,7 +131,7 @@ func (o observed) PutString(key string, value []byte) error {
 	return o.put(key, func() error { return o.txn.PutString(key, value) })
 }
 
-func (o observed) PutChunks(key string, value []byte) (f keydir.Family, err error) {
+func (o observed) PutChunks(key string, value []byte) (f keydir.Collection, err error) {
 	err = o.put(key, func() (err error) {
 		f, err = o.txn.PutChunks(key, value)
 		return err
@@ -151,39 +151,39 @@ func (o observed) put(key string, put func() error) error {
 	return nil
 }
 
-func (o observed) Family(key string, typ keydir.Type) (keydir.Family, error) {
+func (o observed) Collection(key string, typ keydir.Type) (keydir.Collection, error) {
 	isNew, err := o.isNew(key)
 	if err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
-	f, err := o.txn.Family(key, typ)
+	f, err := o.txn.Collection(key, typ)
 	if err == nil && isNew {
 		o.note(structures.EventNew, key)
 	}
 	return f, err
 }
 
-func (o observed) PutElem(f keydir.Family, elem string, value []byte) error {
+func (o observed) PutElem(f keydir.Collection, elem string, value []byte) error {
 	return o.touchAfter(f.Key(), o.txn.PutElem(f, elem, value))
 }
 
-func (o observed) PutScored(f keydir.Family, elem string, score uint64) error {
+func (o observed) PutScored(f keydir.Collection, elem string, score uint64) error {
 	isNew := f.Len() == 0
 	return o.touchMade(f.Key(), TypeSortedSet, isNew, o.txn.PutScored(f, elem, score))
 }
 
-func (o observed) PutIndex(f keydir.Family, index int64, value []byte) error {
+func (o observed) PutIndex(f keydir.Collection, index int64, value []byte) error {
 	isNew := f.Len() == 0
 	return o.touchMade(f.Key(), TypeList, isNew, o.txn.PutIndex(f, index, value))
 }
 
-func (o observed) DeleteElem(f keydir.Family, elem string) (bool, error) {
-	key := f.Key() // the last element takes the family with it
+func (o observed) DeleteElem(f keydir.Collection, elem string) (bool, error) {
+	key := f.Key() // the last element takes the collection with it
 	did, err := o.txn.DeleteElem(f, elem)
 	return o.touchIf(key, did, err)
 }
 
-func (o observed) DeleteIndex(f keydir.Family, index int64) (bool, error) {
+func (o observed) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
 	key := f.Key()
 	did, err := o.txn.DeleteIndex(f, index)
 	return o.touchIf(key, did, err)
@@ -210,11 +210,11 @@ func (o observed) SetDeadline(key string, ms int64) error {
 	return o.touchAfter(key, o.txn.SetDeadline(key, ms))
 }
 
-func (o observed) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
+func (o observed) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
 	return o.touchAfter(f.Key(), o.txn.SetFieldDeadline(f, field, ms))
 }
 
-func (o observed) ClearFieldDeadline(f keydir.Family, field string) (bool, error) {
+func (o observed) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
 	did, err := o.txn.ClearFieldDeadline(f, field)
 	return o.touchIf(f.Key(), did, err)
 }

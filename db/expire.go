@@ -147,7 +147,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 		if s.opts.ExpireEvery > 0 && retry.Due() {
 			s.expireCycle(every, &retry)
 		}
-		s.log.Settle()
+		s.log.DrainDropped()
 	}
 }
 

@@ -107,7 +107,7 @@ func fillGoldenV1b(t *testing.T, s *db.Store) {
 	_, err = s.Hash("fields of the past").ExpireFields(time.Hour, fields) // all of them: the key expires
 	must(t, err)
 	must(t, s.Hash("fields").PutWith([]db.Field{{Name: "with", Value: []byte("x")}}, db.ExpireAt(never.Add(time.Second))))
-	many := make([]db.Field, 200) // more than a small family takes
+	many := make([]db.Field, 200) // more than a small collection takes
 	names := make([]string, len(many))
 	for i := range many {
 		names[i] = "field" + strconv.Itoa(i)

@@ -10,7 +10,7 @@ import (
 // none of its fields expires, for the cycle to find it. That moment may be too early: it moves on only when the cycle comes to
 // it, and goes with the last deadline.
 
-func (t *txn) FieldDeadlines(f keydir.Family) (deadlines keydir.Family, now int64, err error) {
+func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error) {
 	deadlines, err = t.log.FieldDeadlines(t.ns, t.log.KeyOf(f))
 	if err == nil && deadlines.Valid() {
 		now = t.now()
@@ -19,7 +19,7 @@ func (t *txn) FieldDeadlines(f keydir.Family) (deadlines keydir.Family, now int6
 	return deadlines, now, err
 }
 
-func (t *txn) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
+func (t *txn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
 	key := t.log.KeyOf(f)
 	if err := t.log.SetFieldDeadline(t.ns, key, field, ms); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (t *txn) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
 	return nil
 }
 
-func (t *txn) ClearFieldDeadline(f keydir.Family, field string) (bool, error) {
+func (t *txn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
 	key := t.log.KeyOf(f)
 	had, err := t.log.ClearFieldDeadline(t.ns, key, field)
 	if err != nil || !had {

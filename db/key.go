@@ -61,10 +61,10 @@ func (k Key) Type() (Type, error) {
 		if err := k.store.guard.check(); err != nil {
 			return TypeNone, err
 		}
-		switch k.store.log.GlimpseKey(k.ns, k.key) {
-		case keydir.OneString:
+		switch k.store.log.TryHas(k.ns, k.key) {
+		case keydir.LookupHit:
 			return TypeString, nil
-		case keydir.Absent:
+		case keydir.LookupMiss:
 			return TypeNone, nil
 		}
 	}

@@ -127,8 +127,8 @@ func pairKeys(pairs []Pair) []string {
 
 func putPairs(t *Tx, keys []string, pairs []Pair) error {
 	for i := range pairs {
-		if i%bitcask.WarmAhead == 0 {
-			t.log.Warm(t.ns, keys[i:])
+		if i%bitcask.PrefetchDepth == 0 {
+			t.log.Prefetch(t.ns, keys[i:])
 		}
 		s := structures.String{Txn: t.txn(), Key: pairs[i].Key}
 		if _, err := s.Set(pairs[i].Value, SetOptions{}); err != nil {

@@ -69,10 +69,10 @@ func (s String) AppendTo(dst []byte) ([]byte, error) {
 		if err := s.store.guard.check(); err != nil {
 			return dst, err
 		}
-		switch value, sight := s.store.log.Glimpse(dst, s.ns, s.key); sight {
-		case keydir.OneString:
+		switch value, lookup := s.store.log.TryGet(dst, s.ns, s.key); lookup {
+		case keydir.LookupHit:
 			return value, nil
-		case keydir.Absent:
+		case keydir.LookupMiss:
 			return dst, ErrNotFound
 		}
 	}

@@ -54,9 +54,9 @@ func (t *txn) expire(key string) (bool, error) {
 	return existed, err
 }
 
-func (t *txn) Find(key string) (keydir.Slot, keydir.Family, error) {
+func (t *txn) Find(key string) (keydir.Slot, keydir.Collection, error) {
 	if gone, err := t.hideExpired(key); gone || err != nil {
-		return keydir.Slot{}, keydir.Family{}, err
+		return keydir.Slot{}, keydir.Collection{}, err
 	}
 	return t.log.Find(t.ns, key)
 }
@@ -82,11 +82,11 @@ func (t *txn) PutString(key string, value []byte) error {
 
 // PutChunks begins with a tombstone: it keeps what the key held from coming back
 // among the chunks, and takes the deadline away, which is put back behind it.
-func (t *txn) PutChunks(key string, value []byte) (keydir.Family, error) {
+func (t *txn) PutChunks(key string, value []byte) (keydir.Collection, error) {
 	ms, timed := t.Deadline(key)
 	existed, err := t.Drop(key)
 	if err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
 	f, err := t.log.PutChunks(t.ns, key, value, t.ChunkSize())
 	if err == nil && existed && timed {
@@ -97,26 +97,26 @@ func (t *txn) PutChunks(key string, value []byte) (keydir.Family, error) {
 
 func (t *txn) ChunkSize() int { return t.store.opts.ChunkSize }
 
-func (t *txn) Family(key string, typ keydir.Type) (keydir.Family, error) {
+func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error) {
 	if _, err := t.hideExpired(key); err != nil {
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	}
-	return t.log.Family(t.ns, key, typ)
+	return t.log.Collection(t.ns, key, typ)
 }
 
-func (t *txn) PutElem(f keydir.Family, elem string, value []byte) error {
+func (t *txn) PutElem(f keydir.Collection, elem string, value []byte) error {
 	return t.log.PutElem(t.ns, t.log.KeyOf(f), f, elem, value)
 }
 
-func (t *txn) PutScored(f keydir.Family, elem string, score uint64) error {
+func (t *txn) PutScored(f keydir.Collection, elem string, score uint64) error {
 	return t.log.PutScored(t.ns, t.log.KeyOf(f), f, elem, score)
 }
 
-func (t *txn) PutIndex(f keydir.Family, index int64, value []byte) error {
+func (t *txn) PutIndex(f keydir.Collection, index int64, value []byte) error {
 	return t.log.PutIndex(t.ns, t.log.KeyOf(f), f, index, value)
 }
 
-func (t *txn) DeleteElem(f keydir.Family, elem string) (bool, error) {
+func (t *txn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
 	key := t.log.KeyOf(f)
 	existed, err := t.log.DeleteElem(t.ns, key, f, elem)
 	if err != nil || !existed || f.Type() != keydir.Hash {
@@ -125,7 +125,7 @@ func (t *txn) DeleteElem(f keydir.Family, elem string) (bool, error) {
 	return true, t.fieldDeadlineGone(key)
 }
 
-func (t *txn) DeleteIndex(f keydir.Family, index int64) (bool, error) {
+func (t *txn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
 	return t.log.DeleteIndex(t.ns, t.log.KeyOf(f), f, index)
 }
 

@@ -120,7 +120,7 @@ func BenchmarkSwap(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		d.Swap(all[i], s, s)
+		d.Replace(all[i], s, s)
 		if i++; i == benchKeys {
 			i = 0
 		}
@@ -142,21 +142,21 @@ func BenchmarkReplaceSlot(b *testing.B) {
 	}
 }
 
-// BenchmarkFamily works on families of ten to a million elements.
-func BenchmarkFamily(b *testing.B) {
+// BenchmarkCollection works on collections of ten to a million elements.
+func BenchmarkCollection(b *testing.B) {
 	for _, n := range []int{10, 60, 1000, benchKeys} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) { benchFamily(b, n) })
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchCollection(b, n) })
 	}
 }
 
-func benchFamily(b *testing.B, n int) {
+func benchCollection(b *testing.B, n int) {
 	names := elems(n)
 	r := rand.New(rand.NewPCG(3, 4))
 	r.Shuffle(n, func(i, j int) { names[i], names[j] = names[j], names[i] })
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
-	set := d.NewFamily(1, keydir.Set, "set")
-	zset := d.NewFamily(2, keydir.ZSet, "zset")
-	list := d.NewFamily(3, keydir.List, "list")
+	set := d.NewCollection(1, keydir.Set, "set")
+	zset := d.NewCollection(2, keydir.ZSet, "zset")
+	list := d.NewCollection(3, keydir.List, "list")
 	for i, name := range names {
 		set.Put(name, keydir.Loc(i+1))
 		zset.PutScored(name, r.Uint64(), keydir.Loc(i+1))
@@ -206,12 +206,12 @@ func benchFamily(b *testing.B, n int) {
 	})
 }
 
-func BenchmarkSmallFamilies(b *testing.B) {
+func BenchmarkSmallCollections(b *testing.B) {
 	seed := keydir.Seed{1, 2}
 	keys := elems(100_000)
 	d := keydir.NewDirectory(seed)
 	for _, key := range keys {
-		f := d.NewFamily(seed.Hash(key), keydir.Hash, key)
+		f := d.NewCollection(seed.Hash(key), keydir.Hash, key)
 		for _, name := range keys[:10] {
 			f.Put(name, 1)
 		}
@@ -227,7 +227,7 @@ func BenchmarkSmallFamilies(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			key := next()
-			f, _ := d.FindFamily(seed.Hash(key), key)
+			f, _ := d.FindCollection(seed.Hash(key), key)
 			f.Get(keys[5])
 		}
 	})
@@ -236,18 +236,18 @@ func BenchmarkSmallFamilies(b *testing.B) {
 		for b.Loop() {
 			key := next()
 			h := seed.Hash(key)
-			f, _ := d.FindFamily(h, key)
-			d.Restore(h, d.DropFamily(h, f))
+			f, _ := d.FindCollection(h, key)
+			d.Restore(h, d.DropCollection(h, f))
 		}
 	})
 	b.Run("make, fill with 10, drop", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			f := d.NewFamily(1, keydir.Hash, "another key")
+			f := d.NewCollection(1, keydir.Hash, "another key")
 			for _, name := range keys[:10] {
 				f.Put(name, 1)
 			}
-			d.DropFamily(1, f)
+			d.DropCollection(1, f)
 		}
 	})
 }

@@ -38,18 +38,18 @@ func (d *Directory) check() error {
 				}
 			}
 		}
-		if a := r.families.arena; a != nil {
+		if a := r.collections.arena; a != nil {
 			if err := a.check(); err != nil {
 				return fmt.Errorf("stripe %d arena: %w", s, err)
 			}
 			bytes += a.held
 		}
-		for i, g := range r.families.bigs {
+		for i, g := range r.collections.bigs {
 			if g == nil {
 				continue
 			}
 			if err := g.check(); err != nil {
-				return fmt.Errorf("stripe %d big family %d: %w", s, i, err)
+				return fmt.Errorf("stripe %d big collection %d: %w", s, i, err)
 			}
 			bytes += g.arena.held
 		}

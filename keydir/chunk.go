@@ -47,9 +47,9 @@ func (a *arena) discard(n int) {
 }
 
 // keep lays a chunk's memory by for the next chunk, or gives it to the collector. A big
-// family's arena does the former, or its growth would be mostly garbage; no
-// slice of it outlives a change of the family. The arena that families share must
-// not: names of one family are to stay as they are while others change.
+// collection's arena does the former, or its growth would be mostly garbage; no
+// slice of it outlives a change of the collection. The arena that collections share must
+// not: names of one collection are to stay as they are while others change.
 func (a *arena) keep(mem []byte) {
 	if a.reuse && a.kept == nil && len(mem) == a.chunkSize(0) {
 		a.kept = mem

@@ -17,7 +17,7 @@ func TestReadersRunTogether(t *testing.T) {
 		for _, typ := range []keydir.Type{keydir.Hash, keydir.Set, keydir.ZSet, keydir.List} {
 			key := fmt.Sprint(typ, n)
 			keys = append(keys, key)
-			f := d.NewFamily(seed.Hash(key), typ, key)
+			f := d.NewCollection(seed.Hash(key), typ, key)
 			for i := range n {
 				switch typ {
 				case keydir.ZSet:
@@ -35,16 +35,16 @@ func TestReadersRunTogether(t *testing.T) {
 		wait.Go(func() {
 			for range 20 {
 				for _, key := range keys {
-					f, ok := d.FindFamily(seed.Hash(key), key)
+					f, ok := d.FindCollection(seed.Hash(key), key)
 					if !ok {
-						t.Errorf("family %q is lost", key)
+						t.Errorf("collection %q is lost", key)
 						return
 					}
 					readAll(f)
 				}
 				for stripe := range keydir.Stripes {
 					d.Scan(stripe, 0, func(h uint64, s keydir.Slot) bool { d.Find(h, 0); return true })
-					d.Near(stripe, uint64(reader))
+					d.RandomSlot(stripe, uint64(reader))
 					d.StripeLen(stripe)
 				}
 				d.Len()
@@ -56,8 +56,8 @@ func TestReadersRunTogether(t *testing.T) {
 	wait.Wait()
 }
 
-// readAll calls every method of a family that reads.
-func readAll(f keydir.Family) {
+// readAll calls every method of a collection that reads.
+func readAll(f keydir.Collection) {
 	f.Type()
 	f.Key()
 	f.Meta()
@@ -90,12 +90,12 @@ func TestStripesRunTogether(t *testing.T) {
 			h := uint64(writer) << 56
 			for i := range 300 {
 				d.Insert(h+uint64(i)<<40, keydir.Slot{Type: keydir.String, Loc: 1})
-				f := d.NewFamily(h, keydir.ZSet, fmt.Sprint(i))
+				f := d.NewCollection(h, keydir.ZSet, fmt.Sprint(i))
 				for k := range i {
 					f.PutScored(fmt.Sprint(k), uint64(k), 1)
 				}
 				if i%2 == 0 {
-					d.DropFamily(h, f)
+					d.DropCollection(h, f)
 				}
 				d.Len()
 				d.Bytes()
@@ -106,17 +106,17 @@ func TestStripesRunTogether(t *testing.T) {
 	check(t, d)
 }
 
-// A dropped family is its holder's own: it may be walked while its stripe changes.
+// A dropped collection is its holder's own: it may be walked while its stripe changes.
 func TestDroppedNeedsNoLock(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
 	var wait sync.WaitGroup
 	for i := range 40 {
-		f := d.NewFamily(1, keydir.Hash, "key")
+		f := d.NewCollection(1, keydir.Hash, "key")
 		n := 10 + i*20
 		for k := range n {
 			f.Put(fmt.Sprint(k), keydir.Loc(k+1))
 		}
-		x := d.DropFamily(1, f)
+		x := d.DropCollection(1, f)
 		wait.Go(func() {
 			got := 0
 			x.Each(func(keydir.Loc) bool { got++; return true })

@@ -3,8 +3,8 @@ package keydir
 import "sync/atomic"
 
 // Slot is what the directory knows of a key. For String and Deadline, Loc is
-// where the record is; for the others it is an opaque reference to the family, to
-// be passed to FamilyOf.
+// where the record is; for the others it is an opaque reference to the collection, to
+// be passed to CollectionOf.
 type Slot struct {
 	Type Type
 	Loc  Loc
@@ -16,19 +16,19 @@ const SlotBytes = slotBytes
 
 // Directory maps the user keys of one namespace to their slots. It keeps no keys:
 // a slot is found by its hash, and the caller proves the identity of a key against
-// the record; families keep their key.
+// the record; collections keep their key.
 //
-// For every call but Glimpse, Len, LenDeadlines, LenFieldDeadlines and Bytes the caller holds the lock of
+// For every call but TryGet, Len, LenDeadlines, LenFieldDeadlines and Bytes the caller holds the lock of
 // the hash's stripe: shared for methods that read, exclusive for the others.
 type Directory struct {
 	hash      hasher
-	regions   [Stripes]atomic.Pointer[region] // K2: regions[s] is touched under the lock of stripe s only, but for glimpses
+	regions   [Stripes]atomic.Pointer[region] // K2: regions[s] is touched under the lock of stripe s only, except by TryGet
 	keys      atomic.Int64
 	deadlines atomic.Int64
-	expiring  atomic.Int64 // families of FieldDeadlines
+	expiring  atomic.Int64 // collections of FieldDeadlines
 	bytes     atomic.Int64
 	slabs     slabs
-	arenaMost int // chunks that one arena takes before its families are full
+	arenaMost int // chunks that one arena takes before its collections are full
 }
 
 // NewDirectory returns an empty directory. Hashes handed to it are hashes under seed.
@@ -38,18 +38,18 @@ func NewDirectory(seed Seed) *Directory {
 	return d
 }
 
-// Limit lowers how much memory one family, or the small families of one stripe, may
+// Limit lowers how much memory one collection, or the small collections of one stripe, may
 // take before they are full, from 16 GiB to some of the given bytes.
 func (d *Directory) Limit(bytes int) { d.arenaMost = min(bytes/maxChunk, maxChunks-spareChunks) }
 
-// Full reports whether there is no room for one more family at a hash. Whoever adds
+// Full reports whether there is no room for one more collection at a hash. Whoever adds
 // one all the same may exceed what can be addressed, which panics.
 func (d *Directory) Full(h uint64) bool {
 	r := d.at(h)
-	return r != nil && r.families.arena != nil && r.families.arena.full(d.arenaMost)
+	return r != nil && r.collections.arena != nil && r.collections.arena.full(d.arenaMost)
 }
 
-// chunksRef marks the reference to the family of a string in chunks: it is a pending
+// chunksRef marks the reference to the collection of a string in chunks: it is a pending
 // location, and no transaction has so many records.
 const chunksRef = PendingSegment<<40 | 1<<39
 
@@ -112,10 +112,10 @@ func (d *Directory) Find(h uint64, i int) (s Slot, ok bool) {
 	return unpack(word, loc), true
 }
 
-// Warm loads the memory in which searches for these hashes begin. A search waits for it
+// Prefetch loads the memory in which searches for these hashes begin. A search waits for it
 // before it knows where to go on. Here nothing depends on what is loaded, so that the cache misses
 // of many hashes overlap.
-func (d *Directory) Warm(hashes []uint64) {
+func (d *Directory) Prefetch(hashes []uint64) {
 	for _, h := range hashes {
 		r := d.at(h)
 		if r == nil {
@@ -141,8 +141,8 @@ func (d *Directory) Insert(h uint64, s Slot) {
 	d.count(s.Type, 1)
 }
 
-// Swap replaces the exact slot old by new. It reports false if there is no such slot.
-func (d *Directory) Swap(h uint64, old, new Slot) bool {
+// Replace replaces the exact slot old by new. It reports false if there is no such slot.
+func (d *Directory) Replace(h uint64, old, new Slot) bool {
 	r := d.at(h)
 	if r == nil {
 		return false
@@ -195,7 +195,7 @@ func (d *Directory) LenDeadlines() int { return int(d.deadlines.Load()) }
 // called at any time.
 func (d *Directory) LenFieldDeadlines() int { return int(d.expiring.Load()) }
 
-// Bytes estimates the memory that the directory and its families take. It may be
+// Bytes estimates the memory that the directory and its collections take. It may be
 // called at any time.
 func (d *Directory) Bytes() int64 { return d.bytes.Load() }
 
@@ -225,9 +225,9 @@ func (d *Directory) Scan(stripe int, from uint64, fn func(h uint64, s Slot) bool
 	})
 }
 
-// Near returns an almost uniformly random slot of a stripe, picked by the random number x.
+// RandomSlot returns an almost uniformly random slot of a stripe, picked by the random number x.
 // It reports false only if the stripe is empty.
-func (d *Directory) Near(stripe int, x uint64) (h uint64, s Slot, ok bool) {
+func (d *Directory) RandomSlot(stripe int, x uint64) (h uint64, s Slot, ok bool) {
 	r := d.regions[stripe].Load()
 	if r == nil {
 		return 0, Slot{}, false

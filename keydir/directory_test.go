@@ -142,13 +142,13 @@ func TestDirectoryAgainstMap(t *testing.T) {
 				case op < inserts+4:
 					p := &live[r.IntN(len(live))]
 					s := slotOf(r)
-					if !d.Swap(p.h, p.s, s) || !m.swap(p.h, p.s, s) {
+					if !d.Replace(p.h, p.s, s) || !m.swap(p.h, p.s, s) {
 						t.Fatalf("slot %v of %x is not there to swap", p.s, p.h)
 					}
 					p.s = s
 				case op < inserts+5:
 					h, s := test.hash(r), keydir.Slot{Type: keydir.String, Loc: 1}
-					if d.Delete(h, s) || d.Swap(h, s, s) {
+					if d.Delete(h, s) || d.Replace(h, s, s) {
 						t.Fatal("found a slot that never was")
 					}
 				default:
@@ -189,14 +189,14 @@ func TestEmptyDirectory(t *testing.T) {
 	if _, ok := d.Find(1, 0); ok {
 		t.Error("found a slot")
 	}
-	if _, _, ok := d.Near(3, 1); ok {
+	if _, _, ok := d.RandomSlot(3, 1); ok {
 		t.Error("near a slot")
 	}
-	if _, ok := d.FindFamily(1, "k"); ok {
-		t.Error("found a family")
+	if _, ok := d.FindCollection(1, "k"); ok {
+		t.Error("found a collection")
 	}
 	d.Scan(0, 0, func(uint64, keydir.Slot) bool { t.Error("scanned a slot"); return true })
-	if d.Swap(1, keydir.Slot{}, keydir.Slot{}) || d.Delete(1, keydir.Slot{}) || d.StripeLen(0) != 0 || d.Bytes() != 0 {
+	if d.Replace(1, keydir.Slot{}, keydir.Slot{}) || d.Delete(1, keydir.Slot{}) || d.StripeLen(0) != 0 || d.Bytes() != 0 {
 		t.Error("not empty")
 	}
 }
@@ -261,7 +261,7 @@ func TestScanWhileChanging(t *testing.T) {
 	}
 }
 
-func TestNearIsUniform(t *testing.T) {
+func TestRandomSlotIsUniform(t *testing.T) {
 	r := chance.Rand(t)
 	for _, n := range []int{1, 3, 100, 5000, 40000} {
 		d := keydir.NewDirectory(keydir.Seed{})
@@ -273,7 +273,7 @@ func TestNearIsUniform(t *testing.T) {
 		}
 		const each = 50
 		for range each * n {
-			h, s, ok := d.Near(9, r.Uint64())
+			h, s, ok := d.RandomSlot(9, r.Uint64())
 			if _, known := seen[h]; !ok || !known || s.Type != keydir.String {
 				t.Fatalf("near returns %x, %v, %v", h, s, ok)
 			}
@@ -290,7 +290,7 @@ func TestNearIsUniform(t *testing.T) {
 }
 
 // Where hashes crowd, random positions find nothing but empty tables.
-func TestNearInACrowd(t *testing.T) {
+func TestRandomSlotInACrowd(t *testing.T) {
 	r := chance.Rand(t)
 	d := keydir.NewDirectory(keydir.Seed{})
 	for range 24000 {
@@ -298,7 +298,7 @@ func TestNearInACrowd(t *testing.T) {
 	}
 	check(t, d)
 	for range 100 {
-		if h, s, ok := d.Near(200, r.Uint64()); !ok || keydir.StripeOf(h) != 200 || s.Loc != 1 {
+		if h, s, ok := d.RandomSlot(200, r.Uint64()); !ok || keydir.StripeOf(h) != 200 || s.Loc != 1 {
 			t.Fatalf("near returns %x, %v, %v", h, s, ok)
 		}
 	}

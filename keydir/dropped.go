@@ -2,70 +2,70 @@ package keydir
 
 import "unsafe"
 
-// What accounting takes a big family and a list page's place in the tree for.
+// What accounting takes a big collection and a list page's place in the tree for.
 const (
 	bigBytes      = int(unsafe.Sizeof(big{})) + 256
 	listPageBytes = int(unsafe.Sizeof(listPage{})) * 3 / 2
 )
 
-// NewFamily makes an empty family and inserts its slot. It does not look for one with
+// NewCollection makes an empty collection and inserts its slot. It does not look for one with
 // that key.
-func (d *Directory) NewFamily(h uint64, t Type, key string) Family {
-	if !t.family() {
+func (d *Directory) NewCollection(h uint64, t Type, key string) Collection {
+	if !t.hasCollection() {
 		panic("BUG: keydir: family of type " + t.String())
 	}
-	f := Family{fs: &d.grown(h).families}
+	f := Collection{fs: &d.grown(h).collections}
 	f.id = f.fs.create(t, key)
 	d.Insert(h, Slot{t, Loc(f.id)})
 	return f
 }
 
-// FamilyOf returns the family of a slot that leads to one.
-func (d *Directory) FamilyOf(h uint64, s Slot) Family {
-	return Family{fs: &d.at(h).families, id: uint32(s.Loc)}
+// CollectionOf returns the collection of a slot that leads to one.
+func (d *Directory) CollectionOf(h uint64, s Slot) Collection {
+	return Collection{fs: &d.at(h).collections, id: uint32(s.Loc)}
 }
 
-// FindFamily returns the family of a key that holds a collection.
-func (d *Directory) FindFamily(h uint64, key string) (Family, bool) {
-	return d.findFamily(h, key, collections)
+// FindCollection returns the collection that a key holds.
+func (d *Directory) FindCollection(h uint64, key string) (Collection, bool) {
+	return d.findCollection(h, key, collectionTypes)
 }
 
 // FindFieldDeadlines returns the deadlines of the fields of a hash, if any field has one.
-func (d *Directory) FindFieldDeadlines(h uint64, key string) (Family, bool) {
+func (d *Directory) FindFieldDeadlines(h uint64, key string) (Collection, bool) {
 	if d.expiring.Load() == 0 {
-		return Family{}, false
+		return Collection{}, false
 	}
-	return d.findFamily(h, key, setOf(FieldDeadlines))
+	return d.findCollection(h, key, setOf(FieldDeadlines))
 }
 
-func (d *Directory) findFamily(h uint64, key string, types typeSet) (Family, bool) {
+func (d *Directory) findCollection(h uint64, key string, types typeSet) (Collection, bool) {
 	for i := 0; ; i++ {
 		s, ok := d.Find(h, i)
 		if !ok {
-			return Family{}, false
+			return Collection{}, false
 		}
 		if !types.has(s.Type) {
 			continue
 		}
-		if f := d.FamilyOf(h, s); f.hasKey(key) {
+		if f := d.CollectionOf(h, s); f.hasKey(key) {
 			return f, true
 		}
 	}
 }
 
-// Dropped is a family that is no longer in the directory. It needs no lock: its memory
+// Dropped is a collection that is no longer in the directory. It needs no lock: its memory
 // is its own.
 type Dropped struct {
 	typ   Type
 	id    uint32
-	block small // of a small family
+	block small // of a small collection
 	big   *big
 	hash  *hasher
 }
 
-// DropFamily takes a family and its slot out of the directory, in O(1). Handles of the
-// family are no longer valid.
-func (d *Directory) DropFamily(h uint64, f Family) Dropped {
+// DropCollection takes a collection and its slot out of the directory, in O(1). Handles of the
+// collection are no longer valid.
+func (d *Directory) DropCollection(h uint64, f Collection) Dropped {
 	x := Dropped{typ: f.Type(), id: f.id, hash: &d.hash}
 	if !d.Delete(h, Slot{x.typ, Loc(f.id)}) {
 		panic("BUG: keydir: dropped family has no slot")
@@ -81,11 +81,11 @@ func (d *Directory) DropFamily(h uint64, f Family) Dropped {
 	return x
 }
 
-// Restore puts a dropped family back. x must not be used again. If all that was done since
-// to families of the same stripe has been undone, last first, the family gets the
+// Restore puts a dropped collection back. x must not be used again. If all that was done since
+// to collections of the same stripe has been undone, last first, the collection gets the
 // reference it had, and handles from before the drop are valid again.
-func (d *Directory) Restore(h uint64, x Dropped) Family {
-	f := Family{fs: &d.grown(h).families}
+func (d *Directory) Restore(h uint64, x Dropped) Collection {
+	f := Collection{fs: &d.grown(h).collections}
 	f.fs.makeArena()
 	f.id = f.fs.arena.newHandle()
 	if x.big != nil {
@@ -98,10 +98,10 @@ func (d *Directory) Restore(h uint64, x Dropped) Family {
 	return f
 }
 
-// Type returns the type the family had.
+// Type returns the type the collection had.
 func (x Dropped) Type() Type { return x.typ }
 
-// Len returns the number of elements the family had.
+// Len returns the number of elements the collection had.
 func (x Dropped) Len() int {
 	switch {
 	case x.big == nil && x.block == nil:

@@ -23,7 +23,7 @@ import "encoding/binary"
 //
 // What changes between the pieces may be in the dump or not, each change on its own. Whoever knows all changes since the
 // first piece, and makes them again on what was loaded, in order, comes to the same end: a change sets one
-// slot, element or location whatever it was before, or takes it away, or drops a family whole.
+// slot, element or location whatever it was before, or takes it away, or drops a collection whole.
 type Dump struct {
 	dir    *Directory
 	stripe int
@@ -33,7 +33,7 @@ type Dump struct {
 	items  itemContext
 }
 
-// bigDump is a family whose elements are still to come, behind the one named here.
+// bigDump is a collection whose elements are still to come, behind the one named here.
 type bigDump struct {
 	h     uint64
 	typ   Type
@@ -63,7 +63,7 @@ func (c *Dump) Append(b []byte, most int) []byte {
 	return b
 }
 
-// appendSlots appends slots, and small families with them, up to the next big family. All slots of one
+// appendSlots appends slots, and small collections with them, up to the next big collection. All slots of one
 // hash go into one piece, for their order may change between two.
 func (c *Dump) appendSlots(b []byte, limit int) []byte {
 	r := c.dir.regions[c.stripe].Load()
@@ -80,8 +80,8 @@ func (c *Dump) appendSlots(b []byte, limit int) []byte {
 		}
 		last, first = h, false
 		s := unpack(word, loc)
-		if s.Type.family() {
-			b = c.appendFamily(b, h, Family{fs: &r.families, id: uint32(loc)})
+		if s.Type.hasCollection() {
+			b = c.appendCollection(b, h, Collection{fs: &r.collections, id: uint32(loc)})
 			return true
 		}
 		b = c.items.append(b, h, s.Type, s.Loc)
@@ -90,7 +90,7 @@ func (c *Dump) appendSlots(b []byte, limit int) []byte {
 	return b
 }
 
-// appendItem appends the item of a family without elements, to be counted later by count.
+// appendItem appends the item of a collection without elements, to be counted later by count.
 func (c *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
 	b = c.items.append(b, h, t, meta)
 	count = len(b)
@@ -99,8 +99,8 @@ func (c *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ [
 	return append(b, key...), count
 }
 
-// appendFamily appends a small family, or the item of a big one whose elements come later.
-func (c *Dump) appendFamily(b []byte, h uint64, f Family) []byte {
+// appendCollection appends a small collection, or the item of a big one whose elements come later.
+func (c *Dump) appendCollection(b []byte, h uint64, f Collection) []byte {
 	if g := f.fs.big(f.id); g != nil {
 		b, _ = c.appendItem(b, h, g.typ, g.meta, g.key)
 		c.big = append(c.big, bigDump{h: h, typ: g.typ, key: g.key})
@@ -135,11 +135,11 @@ func appendElements(b []byte, c cursor, limit int) (_ []byte, n int, last []byte
 	return b, n, last
 }
 
-// appendBig appends elements of the first of the big families that wait. One that has gone meanwhile, or become another
+// appendBig appends elements of the first of the big collections that wait. One that has gone meanwhile, or become another
 // type, is left as it is: a change that is to be made again drops it.
 func (c *Dump) appendBig(b []byte, limit int) []byte {
 	p := &c.big[0]
-	f, ok := c.dir.findFamily(p.h, p.key, setOf(p.typ))
+	f, ok := c.dir.findCollection(p.h, p.key, setOf(p.typ))
 	if !ok {
 		c.big = c.big[1:]
 		return b
@@ -160,7 +160,7 @@ func (c *Dump) appendBig(b []byte, limit int) []byte {
 }
 
 // appendMembers appends elements in order of hash.
-func (p *bigDump) appendMembers(b []byte, f Family, limit int) (_ []byte, n int, more bool) {
+func (p *bigDump) appendMembers(b []byte, f Collection, limit int) (_ []byte, n int, more bool) {
 	var c cursor
 	off, found := 0, false
 	hash := uint64(0)
@@ -185,7 +185,7 @@ func (p *bigDump) appendMembers(b []byte, f Family, limit int) (_ []byte, n int,
 }
 
 // appendIndexes appends one page of a list that has something from the next index on.
-func (p *bigDump) appendIndexes(b []byte, f Family) (_ []byte, n int, more bool) {
+func (p *bigDump) appendIndexes(b []byte, f Collection) (_ []byte, n int, more bool) {
 	from, tail := f.Bounds()
 	if p.begun {
 		from = max(from, p.index)

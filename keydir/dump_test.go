@@ -44,7 +44,7 @@ func contents(d *keydir.Directory) []string {
 				all = append(all, fmt.Sprint(h, s))
 				return true
 			}
-			f := d.FamilyOf(h, s)
+			f := d.CollectionOf(h, s)
 			all = append(all, fmt.Sprint(h, s.Type, f.Key(), f.Len(), f.Meta()))
 			all = append(all, elementsOf(f)...)
 			return true
@@ -54,7 +54,7 @@ func contents(d *keydir.Directory) []string {
 	return all
 }
 
-func elementsOf(f keydir.Family) (all []string) {
+func elementsOf(f keydir.Collection) (all []string) {
 	if f.Type().Indexed() {
 		head, tail := f.Bounds()
 		for i := head; i <= tail; i++ {
@@ -106,11 +106,11 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 			d.Insert(h, keydir.Slot{Type: keydir.String, Loc: next()})
 			continue
 		}
-		typ := familyTypes[r.IntN(len(familyTypes))]
-		f := d.NewFamily(h, typ, key)
+		typ := dumpTypes[r.IntN(len(dumpTypes))]
+		f := d.NewCollection(h, typ, key)
 		f.SetMeta(next())
 		if typ == keydir.Hash && i%2 == 0 {
-			g := d.NewFamily(h, keydir.FieldDeadlines, key)
+			g := d.NewCollection(h, keydir.FieldDeadlines, key)
 			for range 1 + r.IntN(1+i%11*i%13*30) {
 				g.PutScored(fmt.Sprint("element", r.IntN(3000)), r.Uint64N(100), next())
 			}
@@ -147,7 +147,7 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 	}
 }
 
-var familyTypes = []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet, keydir.Chunks}
+var dumpTypes = []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet, keydir.Chunks}
 
 func TestLoadEqualsDumped(t *testing.T) {
 	for _, c := range []struct{ n, weak, piece int }{{0, 64, 100}, {1, 64, 1}, {3000, 64, 1 << 30}, {3000, 64, 1}, {3000, 64, 700}, {1000, 3, 700}} {
@@ -173,7 +173,7 @@ func TestLoadedGoesOn(t *testing.T) {
 		h, name, loc, put := seed.Hash(key), fmt.Sprint("element", r.IntN(3000)), keydir.Loc(i+1), r.IntN(3) > 0
 		index, score := int64(r.IntN(4000)-100), r.Uint64N(50)
 		for _, x := range []*keydir.Directory{d, n} {
-			f, ok := x.FindFamily(h, key)
+			f, ok := x.FindCollection(h, key)
 			switch {
 			case !ok:
 			case f.Type().Indexed() && put:
@@ -223,7 +223,7 @@ func TestDumpWhileChanging(t *testing.T) {
 		key := func(i int) string { return fmt.Sprint("key", i) }
 		h := func(i int) uint64 { return seed.Hash(key(i)) >> 8 } // all in one stripe
 		for i := range 50 {
-			f := d.NewFamily(h(i), familyTypes[i%len(familyTypes)], key(i))
+			f := d.NewCollection(h(i), dumpTypes[i%len(dumpTypes)], key(i))
 			f.SetMeta(1)
 			for j := range 20 + i%3*500 {
 				set(f, j, keydir.Loc(j+1))
@@ -253,7 +253,7 @@ func TestDumpWhileChanging(t *testing.T) {
 	}
 }
 
-func set(f keydir.Family, j int, loc keydir.Loc) {
+func set(f keydir.Collection, j int, loc keydir.Loc) {
 	switch f.Type() {
 	case keydir.List, keydir.Chunks:
 		f.PutAt(int64(j), loc)
@@ -266,18 +266,18 @@ func set(f keydir.Family, j int, loc keydir.Loc) {
 
 // change returns a change as a log has it: it says what is to be, whatever there was.
 func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.Loc) func(*keydir.Directory) {
-	i, j, op, typ := r.IntN(60), r.IntN(1200), r.IntN(100), familyTypes[r.IntN(len(familyTypes))]
+	i, j, op, typ := r.IntN(60), r.IntN(1200), r.IntN(100), dumpTypes[r.IntN(len(dumpTypes))]
 	return func(d *keydir.Directory) {
-		f, ok := d.FindFamily(h(i), key(i))
+		f, ok := d.FindCollection(h(i), key(i))
 		if ok && (op < 5 || f.Type() != typ && op < 60) {
-			d.DropFamily(h(i), f)
+			d.DropCollection(h(i), f)
 			ok = false
 		}
 		switch {
 		case op < 5:
 		case op < 60:
 			if !ok {
-				f = d.NewFamily(h(i), typ, key(i))
+				f = d.NewCollection(h(i), typ, key(i))
 			}
 			f.SetMeta(loc)
 			set(f, j, loc)

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// families holds the families of one region. A family is known by its id, a handle of the
+// collectionSet holds the collections of one region. A collection is known by its id, a handle of the
 // arena. While it is small it is the handle's block, like this:
 //
 //	| type 1 | key length 2 | entries 2 | body bytes 2 | meta 8 | key | body |
 //
 // The body is a run of entries or, of a list or a string in chunks, an index and the locations from that index on.
-// A family that outgrows smallLimit becomes a big, and small again when it has shrunk to
+// A collection that outgrows smallLimit becomes a big, and small again when it has shrunk to
 // half of that; its id stays.
-type families struct {
+type collectionSet struct {
 	hash  *hasher
-	arena *arena // nil until the first family
+	arena *arena // nil until the first collection
 	bigs  []*big
 	idle  []uint32 // indexes in bigs that are nil
 	bytes *atomic.Int64
@@ -25,13 +25,13 @@ type families struct {
 const (
 	smallHead = 15 // bytes before the key
 
-	// smallLimit bounds the bytes of a small family; zsetLimit those of one with
+	// smallLimit bounds the bytes of a small collection; zsetLimit those of one with
 	// scores, which is sorted by score anew whenever that order is asked for.
 	smallLimit = 2048 - headerBytes
 	zsetLimit  = 1024 - headerBytes
 )
 
-// big is a family of several pages. Its memory is its own, so that to
+// big is a collection of several pages. Its memory is its own, so that to
 // drop it is to forget it.
 type big struct {
 	typ     Type
@@ -39,11 +39,11 @@ type big struct {
 	key     string
 	arena   arena
 	members index  // by hash; of all but what is indexed
-	scores  *index // by score, of families with scores
+	scores  *index // by score, of collections with scores
 	list    *list  // of what is indexed
 }
 
-func (s *families) init(d *Directory) { s.hash, s.bytes, s.most = &d.hash, &d.bytes, &d.arenaMost }
+func (s *collectionSet) init(d *Directory) { s.hash, s.bytes, s.most = &d.hash, &d.bytes, &d.arenaMost }
 
 func sizeLimit(t Type) int {
 	if t.scored() {
@@ -59,15 +59,15 @@ func shapeOf(t Type) shape {
 	return plain
 }
 
-func (s *families) makeArena() {
+func (s *collectionSet) makeArena() {
 	if s.arena == nil {
 		s.arena = new(arena)
 		s.arena.init(s.bytes)
 	}
 }
 
-// create makes an empty family and returns its id.
-func (s *families) create(t Type, key string) uint32 {
+// create makes an empty collection and returns its id.
+func (s *collectionSet) create(t Type, key string) uint32 {
 	if len(key) > MaxName {
 		panic("BUG: keydir: key is too long")
 	}
@@ -81,8 +81,8 @@ func (s *families) create(t Type, key string) uint32 {
 	return id
 }
 
-// writeHead gives a small family its block, with room for a body of that many bytes.
-func (s *families) writeHead(id uint32, t Type, key string, body int, meta Loc) small {
+// writeHead gives a small collection its block, with room for a body of that many bytes.
+func (s *collectionSet) writeHead(id uint32, t Type, key string, body int, meta Loc) small {
 	b := s.arena.alloc(id, smallHead+len(key)+body)
 	b[0] = uint8(t)
 	binary.LittleEndian.PutUint16(b[1:], uint16(len(key)))
@@ -93,7 +93,7 @@ func (s *families) writeHead(id uint32, t Type, key string, body int, meta Loc) 
 	return f
 }
 
-func (s *families) newBig(t Type, key string) *big {
+func (s *collectionSet) newBig(t Type, key string) *big {
 	g := &big{typ: t, key: key}
 	g.arena.init(s.bytes)
 	g.arena.reuse = true
@@ -111,7 +111,7 @@ func (s *families) newBig(t Type, key string) *big {
 }
 
 // setBig makes g what the id stands for.
-func (s *families) setBig(id uint32, g *big) {
+func (s *collectionSet) setBig(id uint32, g *big) {
 	if n := len(s.idle); n > 0 {
 		i := s.idle[n-1]
 		s.idle = s.idle[:n-1]
@@ -123,18 +123,18 @@ func (s *families) setBig(id uint32, g *big) {
 	s.arena.setAddress(id, foreign|uint32(len(s.bigs)-1))
 }
 
-// big returns the big family of an id, nil if it is small.
-func (s *families) big(id uint32) *big {
+// big returns the big collection of an id, nil if it is small.
+func (s *collectionSet) big(id uint32) *big {
 	if a := s.arena.address(id); a&foreign != 0 {
 		return s.bigs[a&^foreign]
 	}
 	return nil
 }
 
-func (s *families) small(id uint32) small { return small(s.arena.block(id)) }
+func (s *collectionSet) small(id uint32) small { return small(s.arena.block(id)) }
 
-// clear takes a big family from its id.
-func (s *families) clear(id uint32) *big {
+// clear takes a big collection from its id.
+func (s *collectionSet) clear(id uint32) *big {
 	i := s.arena.address(id) &^ foreign
 	g := s.bigs[i]
 	s.bigs[i] = nil
@@ -143,8 +143,8 @@ func (s *families) clear(id uint32) *big {
 	return g
 }
 
-// promote makes a small family big.
-func (s *families) promote(id uint32) *big {
+// promote makes a small collection big.
+func (s *collectionSet) promote(id uint32) *big {
 	f := s.small(id)
 	g := s.newBig(f.typ(), string(f.key()))
 	g.meta = f.meta()
@@ -173,8 +173,8 @@ func (s *families) promote(id uint32) *big {
 	return g
 }
 
-// demote makes a big family small if it has shrunk enough.
-func (s *families) demote(id uint32, g *big) {
+// demote makes a big collection small if it has shrunk enough.
+func (s *collectionSet) demote(id uint32, g *big) {
 	room := sizeLimit(g.typ)/2 - smallHead - len(g.key)
 	if g.typ.Indexed() {
 		if room < 0 || g.list.span() > uint64(room-8)/8 || room < 8 {
@@ -211,7 +211,7 @@ func (g *big) insert(at spot, hash uint64, name string, loc Loc, score uint64) {
 	}
 }
 
-// small is the block of a small family.
+// small is the block of a small collection.
 type small []byte
 
 func (f small) typ() Type     { return Type(f[0]) }
@@ -228,14 +228,14 @@ func (f small) setBody(n, used int) {
 	binary.LittleEndian.PutUint16(f[5:], uint16(used))
 }
 
-// run returns the entries of a small family other than a list.
+// run returns the entries of a small collection other than a list.
 func (f small) run(h *hasher) run {
 	return run{data: f.body(), n: f.n(), shape: shapeOf(f.typ()), window: whole, hash: h}
 }
 
-// insertAt makes room for size bytes at an offset of a small family's body. It reports
-// false, and does nothing, if the family would outgrow its limit.
-func (s *families) insertAt(id uint32, off, size int) (small, bool) {
+// insertAt makes room for size bytes at an offset of a small collection's body. It reports
+// false, and does nothing, if the collection would outgrow its limit.
+func (s *collectionSet) insertAt(id uint32, off, size int) (small, bool) {
 	f := s.small(id)
 	used, start := f.used(), smallHead+f.keyLen()
 	if start+used+size > sizeLimit(f.typ()) {
@@ -247,8 +247,8 @@ func (s *families) insertAt(id uint32, off, size int) (small, bool) {
 	return f, true
 }
 
-// removeAt takes size bytes at an offset out of a small family's body.
-func (s *families) removeAt(id uint32, off, size int) small {
+// removeAt takes size bytes at an offset out of a small collection's body.
+func (s *collectionSet) removeAt(id uint32, off, size int) small {
 	f := s.small(id)
 	used, start := f.used(), smallHead+f.keyLen()
 	closeGap(f[start:], off, used, size)

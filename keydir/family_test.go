@@ -23,11 +23,11 @@ type element struct {
 
 // members is a hash, set or sorted set as simple as can be.
 type members struct {
-	f   keydir.Family
+	f   keydir.Collection
 	all map[string]element
 }
 
-func scored(f keydir.Family) bool {
+func scored(f keydir.Collection) bool {
 	return f.Type() == keydir.ZSet || f.Type() == keydir.FieldDeadlines
 }
 
@@ -232,7 +232,7 @@ func binaryName(k int) []byte {
 	return b
 }
 
-func TestFamilyAgainstMap(t *testing.T) {
+func TestCollectionAgainstMap(t *testing.T) {
 	for _, typ := range []keydir.Type{keydir.Hash, keydir.Set, keydir.ZSet} {
 		for _, size := range []int{8, 60, 150, 2000, 20000} {
 			for _, weak := range []int{64, 3, 0} {
@@ -252,10 +252,10 @@ func TestFamilyAgainstMap(t *testing.T) {
 	}
 }
 
-// churn fills a family, changes it, and empties it again.
+// churn fills a collection, changes it, and empties it again.
 func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, size int, name func() string) {
 	h := r.Uint64()
-	m := &members{d.NewFamily(h, typ, "key"), map[string]element{}}
+	m := &members{d.NewCollection(h, typ, "key"), map[string]element{}}
 	m.f.SetMeta(77)
 	score := [...]func() uint64{
 		func() uint64 { return r.Uint64N(20) },
@@ -282,8 +282,8 @@ func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, siz
 	}
 	check(t, d)
 	m.equal(t, r)
-	if f, ok := d.FindFamily(h, "key"); !ok || f != m.f || f.Meta() != 77 || f.Key() != "key" || f.Type() != typ {
-		t.Fatal("the family is not what it was")
+	if f, ok := d.FindCollection(h, "key"); !ok || f != m.f || f.Meta() != 77 || f.Key() != "key" || f.Type() != typ {
+		t.Fatal("the collection is not what it was")
 	}
 }
 
@@ -296,7 +296,7 @@ func TestOrderOfArrival(t *testing.T) {
 	for name, score := range score {
 		t.Run(name, func(t *testing.T) {
 			d := keydir.NewDirectory(keydir.Seed{1, 2})
-			m := &members{d.NewFamily(1, keydir.ZSet, "k"), map[string]element{}}
+			m := &members{d.NewCollection(1, keydir.ZSet, "k"), map[string]element{}}
 			n := 30000
 			if underRace {
 				n = 3000
@@ -316,7 +316,7 @@ func TestLongNames(t *testing.T) {
 	for _, typ := range []keydir.Type{keydir.Hash, keydir.ZSet} {
 		d := keydir.NewDirectory(keydir.Seed{})
 		key := long()
-		m := &members{d.NewFamily(5, typ, key), map[string]element{}}
+		m := &members{d.NewCollection(5, typ, key), map[string]element{}}
 		for range 300 {
 			m.put(t, long(), r.Uint64N(3), keydir.Loc(r.Uint64()))
 			m.put(t, fmt.Sprint(r.IntN(500)), r.Uint64N(3), keydir.Loc(r.Uint64()))
@@ -324,7 +324,7 @@ func TestLongNames(t *testing.T) {
 		}
 		check(t, d)
 		m.equal(t, r)
-		if f, ok := d.FindFamily(5, key); !ok || f.Key() != key {
+		if f, ok := d.FindCollection(5, key); !ok || f.Key() != key {
 			t.Error("long key is lost")
 		}
 		for name := range m.all {
@@ -334,7 +334,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-func TestManyFamilies(t *testing.T) {
+func TestManyCollections(t *testing.T) {
 	r := chance.Rand(t)
 	seed := keydir.Seed{r.Uint64(), r.Uint64()}
 	d := keydir.NewDirectory(seed)
@@ -344,20 +344,20 @@ func TestManyFamilies(t *testing.T) {
 	for i := range 40000 {
 		k := key()
 		m := model[k]
-		f, ok := d.FindFamily(hash(k), k)
+		f, ok := d.FindCollection(hash(k), k)
 		if ok != (m != nil) || ok && f != m.f {
-			t.Fatalf("family %q: found %v", k, ok)
+			t.Fatalf("collection %q: found %v", k, ok)
 		}
 		switch op := r.IntN(100); {
 		case m == nil:
-			model[k] = &members{d.NewFamily(hash(k), keydir.Type(2+2*r.IntN(2)), k), map[string]element{}}
+			model[k] = &members{d.NewCollection(hash(k), keydir.Type(2+2*r.IntN(2)), k), map[string]element{}}
 		case op < 2:
-			x := d.DropFamily(hash(k), f)
+			x := d.DropCollection(hash(k), f)
 			sameDropped(t, x, m)
 			if r.IntN(2) == 0 {
 				delete(model, k)
 			} else if g := d.Restore(hash(k), x); g != m.f {
-				t.Fatal("restored as another family")
+				t.Fatal("restored as another collection")
 			}
 		case op < 70:
 			m.put(t, fmt.Sprintf("field:%d", r.IntN(200)), 0, keydir.Loc(r.Uint64()|1))
@@ -371,7 +371,7 @@ func TestManyFamilies(t *testing.T) {
 	check(t, d)
 	for k, m := range model {
 		if m.f.Key() != k {
-			t.Fatalf("family %q has key %q", k, m.f.Key())
+			t.Fatalf("collection %q has key %q", k, m.f.Key())
 		}
 		m.equal(t, r)
 	}
@@ -394,7 +394,7 @@ func sameDropped(t *testing.T, x keydir.Dropped, m *members) {
 	}
 }
 
-// A transaction's rollback undoes, last first, what was done to several families of a stripe.
+// A transaction's rollback undoes, last first, what was done to several collections of a stripe.
 // Handles from before must work again.
 func TestRestoreUndoesDrop(t *testing.T) {
 	r := chance.Rand(t)
@@ -402,7 +402,7 @@ func TestRestoreUndoesDrop(t *testing.T) {
 	model := map[string]*members{}
 	for i := range 50 {
 		k := fmt.Sprint(i)
-		model[k] = &members{d.NewFamily(1, keydir.ZSet, k), map[string]element{}}
+		model[k] = &members{d.NewCollection(1, keydir.ZSet, k), map[string]element{}}
 		for j := range r.IntN(200) {
 			model[k].put(t, fmt.Sprint(j), r.Uint64(), keydir.Loc(r.Uint64()|1))
 		}
@@ -411,13 +411,13 @@ func TestRestoreUndoesDrop(t *testing.T) {
 		var undo []func()
 		for range 40 {
 			k := fmt.Sprint(r.IntN(70))
-			if f, ok := d.FindFamily(1, k); ok {
-				x := d.DropFamily(1, f)
+			if f, ok := d.FindCollection(1, k); ok {
+				x := d.DropCollection(1, f)
 				undo = append(undo, func() { d.Restore(1, x) })
 			} else {
-				f := d.NewFamily(1, keydir.List, k)
+				f := d.NewCollection(1, keydir.List, k)
 				f.PutAt(5, 5)
-				undo = append(undo, func() { d.DropFamily(1, f) })
+				undo = append(undo, func() { d.DropCollection(1, f) })
 			}
 		}
 		for _, f := range slices.Backward(undo) {
@@ -425,28 +425,28 @@ func TestRestoreUndoesDrop(t *testing.T) {
 		}
 		check(t, d)
 		for k, m := range model {
-			if f, ok := d.FindFamily(1, k); !ok || f != m.f {
-				t.Fatalf("family %q is not what it was", k)
+			if f, ok := d.FindCollection(1, k); !ok || f != m.f {
+				t.Fatalf("collection %q is not what it was", k)
 			}
 			m.equal(t, r)
 		}
 		if d.Len() != len(model) {
-			t.Fatalf("%d families, want %d", d.Len(), len(model))
+			t.Fatalf("%d collections, want %d", d.Len(), len(model))
 		}
 	}
 }
 
-// Names that were handed out stay as they are while other families of the stripe change.
+// Names that were handed out stay as they are while other collections of the stripe change.
 func TestNamesStayWhileOthersChange(t *testing.T) {
 	r := chance.Rand(t)
 	d := keydir.NewDirectory(keydir.Seed{})
-	f := d.NewFamily(1, keydir.Set, "quiet")
+	f := d.NewCollection(1, keydir.Set, "quiet")
 	for i := range 40 {
 		f.Put(fmt.Sprint(i), 1)
 	}
-	var others []keydir.Family
+	var others []keydir.Collection
 	for i := range 300 {
-		others = append(others, d.NewFamily(1, keydir.Set, fmt.Sprint(i)))
+		others = append(others, d.NewCollection(1, keydir.Set, fmt.Sprint(i)))
 	}
 	var held, copies [][]byte
 	f.Each(func(elem []byte, _ keydir.Loc) bool {
@@ -479,7 +479,7 @@ func TestGroupsAreCutAnywhere(t *testing.T) {
 	for range 100 {
 		crowded := 61 + r.Uint64N(6)
 		d := keydir.NewDirectory(keydir.Seed{1, 2})
-		m := &members{d.NewFamily(1, keydir.ZSet, "k"), map[string]element{}}
+		m := &members{d.NewCollection(1, keydir.ZSet, "k"), map[string]element{}}
 		for i := range uint64(128) {
 			if i != crowded { // one entry, one page
 				m.put(t, strings.Repeat("n", 2100)+fmt.Sprint(i), i<<32, 1)
@@ -495,11 +495,11 @@ func TestGroupsAreCutAnywhere(t *testing.T) {
 	}
 }
 
-// A family with a long key is never small, not even empty.
-func TestEmptyBigFamilies(t *testing.T) {
+// A collection with a long key is never small, not even empty.
+func TestEmptyBigCollections(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
 	key := strings.Repeat("k", 3000)
-	zset, list := d.NewFamily(1, keydir.ZSet, key), d.NewFamily(1, keydir.List, key+"l")
+	zset, list := d.NewCollection(1, keydir.ZSet, key), d.NewCollection(1, keydir.List, key+"l")
 	for range 2 {
 		if zset.Rank(1, "a") != 0 || zset.Len() != 0 || list.Len() != 0 {
 			t.Error("not empty")

@@ -7,18 +7,18 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TestFieldDeadlinesBesideTheirHash keeps the two families of one key apart, and counts the hash alone as a key.
+// TestFieldDeadlinesBesideTheirHash keeps the two collections of one key apart, and counts the hash alone as a key.
 func TestFieldDeadlinesBesideTheirHash(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
 	const h = 99
 	if _, ok := d.FindFieldDeadlines(h, "key"); ok {
 		t.Error("an empty directory has deadlines of fields")
 	}
-	hash := d.NewFamily(h, keydir.Hash, "key")
-	deadlines := d.NewFamily(h, keydir.FieldDeadlines, "key")
+	hash := d.NewCollection(h, keydir.Hash, "key")
+	deadlines := d.NewCollection(h, keydir.FieldDeadlines, "key")
 	hash.Put("field", 1)
 	deadlines.PutScored("field", 5, 2)
-	if f, ok := d.FindFamily(h, "key"); !ok || f != hash {
+	if f, ok := d.FindCollection(h, "key"); !ok || f != hash {
 		t.Error("the hash is not found")
 	}
 	if f, ok := d.FindFieldDeadlines(h, "key"); !ok || f != deadlines {
@@ -30,7 +30,7 @@ func TestFieldDeadlinesBesideTheirHash(t *testing.T) {
 	if d.Len() != 1 || d.LenDeadlines() != 0 || d.LenFieldDeadlines() != 1 {
 		t.Errorf("%d keys, %d deadlines, %d hashes with deadlines", d.Len(), d.LenDeadlines(), d.LenFieldDeadlines())
 	}
-	dropped := d.DropFamily(h, deadlines)
+	dropped := d.DropCollection(h, deadlines)
 	if _, ok := d.FindFieldDeadlines(h, "key"); ok || d.LenFieldDeadlines() != 0 {
 		t.Error("dropped deadlines are still there")
 	}
@@ -48,7 +48,7 @@ func TestFieldDeadlinesAgainstMap(t *testing.T) {
 		r := chance.Rand(t)
 		d := keydir.NewDirectory(keydir.Seed{r.Uint64(), r.Uint64()})
 		h := r.Uint64()
-		m := &members{d.NewFamily(h, keydir.FieldDeadlines, "key"), map[string]element{}}
+		m := &members{d.NewCollection(h, keydir.FieldDeadlines, "key"), map[string]element{}}
 		name := names(r, size)["mixed"]
 		for range 4 * size {
 			if r.IntN(3) > 0 {

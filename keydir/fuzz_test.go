@@ -38,8 +38,8 @@ func (s *script) name() string {
 	return string(b)
 }
 
-// FuzzFamily runs a script on a family and on a map.
-func FuzzFamily(f *testing.F) {
+// FuzzCollection runs a script on a collection and on a map.
+func FuzzCollection(f *testing.F) {
 	f.Add([]byte{0, 64})
 	for typ := range byte(3) {
 		for _, weak := range []byte{0, 2, 64} {
@@ -56,7 +56,7 @@ func FuzzFamily(f *testing.F) {
 		typ := []keydir.Type{keydir.Hash, keydir.Set, keydir.ZSet}[s.byte()%3]
 		d := keydir.NewDirectory(keydir.Seed{1, 2})
 		keydir.WeakHash(d, min(int(s.byte()), 64))
-		m := &members{d.NewFamily(7, typ, s.name()), map[string]element{}}
+		m := &members{d.NewCollection(7, typ, s.name()), map[string]element{}}
 		for len(s) > 0 {
 			switch op := s.byte(); {
 			case op < 160:
@@ -64,10 +64,10 @@ func FuzzFamily(f *testing.F) {
 			case op < 250:
 				m.delete(t, s.name())
 			default:
-				x := d.DropFamily(7, m.f)
+				x := d.DropCollection(7, m.f)
 				sameDropped(t, x, m)
 				if f := d.Restore(7, x); f != m.f {
-					t.Fatal("restored as another family")
+					t.Fatal("restored as another collection")
 				}
 			}
 		}
@@ -89,7 +89,7 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := script(data)
 		d := keydir.NewDirectory(keydir.Seed{1, 2})
-		m := &elements{d.NewFamily(7, keydir.List, s.name()), map[int64]keydir.Loc{}}
+		m := &elements{d.NewCollection(7, keydir.List, s.name()), map[int64]keydir.Loc{}}
 		for len(s) > 0 {
 			op, by := s.byte(), int64(s.byte())
 			head, tail := m.f.Bounds()

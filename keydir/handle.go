@@ -3,26 +3,26 @@ package keydir
 // MaxName is the greatest length of a key's or an element's name, in bytes.
 const MaxName = 1<<16 - 1
 
-// Family is a collection: the names of its elements with their locations, in order and
-// counted. It is a small handle, good until the family is dropped; the zero Family is not valid.
+// Collection is a hash, list, set, sorted set or long string: the names of its elements with their locations, in order and
+// counted. It is a small handle, good until the collection is dropped; the zero Collection is not valid.
 //
 // The elements of hashes, sets and sorted sets are ordered by hash, then name; those of
 // sorted sets also by score, then name; those of lists, and the chunks of a string, by index. A method
-// that does not fit the family's type panics.
+// that does not fit the collection's type panics.
 //
-// Names handed out as byte slices are the family's own memory: they are good until
-// the next change of this family, and must not be written to. Functions passed to
-// methods must not change this family; they may change others.
-type Family struct {
-	fs *families
+// Names handed out as byte slices are the collection's own memory: they are good until
+// the next change of this collection, and must not be written to. Functions passed to
+// methods must not change this collection; they may change others.
+type Collection struct {
+	fs *collectionSet
 	id uint32
 }
 
-// Valid reports whether f is a family at all.
-func (f Family) Valid() bool { return f.fs != nil }
+// Valid reports whether f is a collection at all.
+func (f Collection) Valid() bool { return f.fs != nil }
 
 // Type returns Hash, List, Set, ZSet, FieldDeadlines or Chunks.
-func (f Family) Type() Type {
+func (f Collection) Type() Type {
 	if g := f.fs.big(f.id); g != nil {
 		return g.typ
 	}
@@ -30,14 +30,14 @@ func (f Family) Type() Type {
 }
 
 // Key returns the user key.
-func (f Family) Key() string {
+func (f Collection) Key() string {
 	if g := f.fs.big(f.id); g != nil {
 		return g.key
 	}
 	return string(f.fs.small(f.id).key())
 }
 
-func (f Family) hasKey(key string) bool {
+func (f Collection) hasKey(key string) bool {
 	if g := f.fs.big(f.id); g != nil {
 		return g.key == key
 	}
@@ -45,7 +45,7 @@ func (f Family) hasKey(key string) bool {
 }
 
 // Len returns the number of elements.
-func (f Family) Len() int {
+func (f Collection) Len() int {
 	g := f.fs.big(f.id)
 	switch {
 	case g == nil:
@@ -56,34 +56,34 @@ func (f Family) Len() int {
 	return g.members.n
 }
 
-// Full reports whether there is no room for one more element: the family takes
-// 16 GiB, or the small families of its stripe do. Whoever adds one all the same may
+// Full reports whether there is no room for one more element: the collection takes
+// 16 GiB, or the small collections of its stripe do. Whoever adds one all the same may
 // exceed what can be addressed, which panics.
-func (f Family) Full() bool {
+func (f Collection) Full() bool {
 	if g := f.fs.big(f.id); g != nil {
 		return g.arena.full(*f.fs.most)
 	}
 	return f.fs.arena.full(*f.fs.most)
 }
 
-// Bytes returns the memory that the family takes, without its slot.
-func (f Family) Bytes() int {
+// Bytes returns the memory that the collection takes, without its slot.
+func (f Collection) Bytes() int {
 	if g := f.fs.big(f.id); g != nil {
 		return g.arena.held
 	}
 	return len(f.fs.small(f.id))
 }
 
-// Meta returns the location of the family's meta records, as set by SetMeta.
-func (f Family) Meta() Loc {
+// Meta returns the location of the collection's meta records, as set by SetMeta.
+func (f Collection) Meta() Loc {
 	if g := f.fs.big(f.id); g != nil {
 		return g.meta
 	}
 	return f.fs.small(f.id).meta()
 }
 
-// SetMeta notes where the family's meta records are.
-func (f Family) SetMeta(loc Loc) {
+// SetMeta notes where the collection's meta records are.
+func (f Collection) SetMeta(loc Loc) {
 	if g := f.fs.big(f.id); g != nil {
 		g.meta = loc
 		return
@@ -92,11 +92,11 @@ func (f Family) SetMeta(loc Loc) {
 }
 
 // HashOf returns the hash by which elements are ordered.
-func (f Family) HashOf(elem string) uint64 { return f.fs.hash.sum(elem) }
+func (f Collection) HashOf(elem string) uint64 { return f.fs.hash.sum(elem) }
 
 // Each calls fn for all elements, in no particular order, until fn returns false. Those
 // of lists have no name.
-func (f Family) Each(fn func(elem []byte, loc Loc) bool) {
+func (f Collection) Each(fn func(elem []byte, loc Loc) bool) {
 	if g := f.fs.big(f.id); g != nil {
 		g.each(fn)
 		return
@@ -132,26 +132,26 @@ func eachOf(c cursor, fn func(elem []byte, loc Loc) bool) {
 	}
 }
 
-// must panics if the family's type is not among those a method is for.
+// must panics if the collection's type is not among those a method is for.
 func must(method string, t Type, ok bool) {
 	if !ok {
 		panic("BUG: keydir: " + method + " on a " + t.String())
 	}
 }
 
-// place is where an element of a family is, or would be.
+// place is where an element of a collection is, or would be.
 type place struct {
 	hash  uint64
 	typ   Type
 	found bool
-	big   *big // nil in a small family
-	at    spot // without group and page in a small family
+	big   *big // nil in a small collection
+	at    spot // without group and page in a small collection
 	run   run
 	e     entry // if found
 }
 
-// seek looks for an element of a family other than a list.
-func (f Family) seek(elem string, p *place) {
+// seek looks for an element of a collection other than a list.
+func (f Collection) seek(elem string, p *place) {
 	p.hash = f.HashOf(elem)
 	if p.big = f.fs.big(f.id); p.big != nil {
 		p.typ = p.big.typ
@@ -174,7 +174,7 @@ func (f Family) seek(elem string, p *place) {
 }
 
 // Get returns the location of an element.
-func (f Family) Get(elem string) (Loc, bool) {
+func (f Collection) Get(elem string) (Loc, bool) {
 	var p place
 	if f.seek(elem, &p); !p.found {
 		return 0, false
@@ -183,7 +183,7 @@ func (f Family) Get(elem string) (Loc, bool) {
 }
 
 // Put sets the location of an element of a hash or set, and returns the one it had.
-func (f Family) Put(elem string, loc Loc) (old Loc, existed bool) {
+func (f Collection) Put(elem string, loc Loc) (old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
 	must("Put", p.typ, !p.typ.scored())
@@ -197,7 +197,7 @@ func (f Family) Put(elem string, loc Loc) (old Loc, existed bool) {
 }
 
 // add puts an element where seek said it would be.
-func (f Family) add(elem string, p *place, loc Loc, score uint64) {
+func (f Collection) add(elem string, p *place, loc Loc, score uint64) {
 	if len(elem) > MaxName {
 		panic("BUG: keydir: element is too long")
 	}
@@ -215,7 +215,7 @@ func (f Family) add(elem string, p *place, loc Loc, score uint64) {
 }
 
 // Delete removes an element of a hash or set and returns the location it had.
-func (f Family) Delete(elem string) (old Loc, existed bool) {
+func (f Collection) Delete(elem string) (old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
 	must("Delete", p.typ, !p.typ.scored())
@@ -224,7 +224,7 @@ func (f Family) Delete(elem string) (old Loc, existed bool) {
 }
 
 // remove takes out the element that seek found, if it did.
-func (f Family) remove(elem string, p *place) (score uint64, old Loc, existed bool) {
+func (f Collection) remove(elem string, p *place) (score uint64, old Loc, existed bool) {
 	if !p.found {
 		return 0, 0, false
 	}
@@ -248,7 +248,7 @@ func (f Family) remove(elem string, p *place) (score uint64, old Loc, existed bo
 }
 
 // At returns the i-th element in order of hash, 0 <= i < Len.
-func (f Family) At(i int) (elem []byte, loc Loc) {
+func (f Collection) At(i int) (elem []byte, loc Loc) {
 	if g := f.fs.big(f.id); g != nil {
 		must("At", g.typ, !g.typ.Indexed())
 		at := g.members.at(i)
@@ -265,7 +265,7 @@ func (f Family) At(i int) (elem []byte, loc Loc) {
 
 // Scan calls fn for the elements in ascending order of hash, then name, from
 // those whose hash is fromHash on, until fn returns false.
-func (f Family) Scan(fromHash uint64, fn func(hash uint64, elem []byte, loc Loc) bool) {
+func (f Collection) Scan(fromHash uint64, fn func(hash uint64, elem []byte, loc Loc) bool) {
 	var c cursor
 	if g := f.fs.big(f.id); g != nil {
 		must("Scan", g.typ, !g.typ.Indexed())

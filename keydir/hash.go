@@ -74,7 +74,7 @@ func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	return v0, v1, v2, v3
 }
 
-// hasher hashes the elements of families. The mask is all ones; tests narrow it
+// hasher hashes the elements of collections. The mask is all ones; tests narrow it
 // to make elements collide, which no test could reach through SipHash.
 type hasher struct {
 	seed Seed

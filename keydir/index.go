@@ -15,7 +15,7 @@ const (
 	groupLimit = 128
 )
 
-// index is the order of a big family: pages of entries, found by (key, name), with
+// index is the order of a big collection: pages of entries, found by (key, name), with
 // counts, so that the i-th entry and the rank of an entry take O(log n).
 //
 // It has three levels. A page is a run of up to pageLimit bytes. A group holds

@@ -255,7 +255,7 @@ func (f small) copyList(x *list) {
 	}
 }
 
-func (f Family) listOf(method string) (small, *list) {
+func (f Collection) listOf(method string) (small, *list) {
 	if g := f.fs.big(f.id); g != nil {
 		must(method, g.typ, g.typ.Indexed())
 		return nil, g.list
@@ -266,7 +266,7 @@ func (f Family) listOf(method string) (small, *list) {
 }
 
 // Bounds returns the first and the last index of a list; tail < head if it is empty.
-func (f Family) Bounds() (head, tail int64) {
+func (f Collection) Bounds() (head, tail int64) {
 	s, x := f.listOf("Bounds")
 	if x != nil {
 		return x.head, x.tail
@@ -276,7 +276,7 @@ func (f Family) Bounds() (head, tail int64) {
 }
 
 // LocAt returns the location of a list's element.
-func (f Family) LocAt(index int64) (Loc, bool) {
+func (f Collection) LocAt(index int64) (Loc, bool) {
 	s, x := f.listOf("LocAt")
 	if x != nil {
 		loc := x.at(index)
@@ -291,7 +291,7 @@ func (f Family) LocAt(index int64) (Loc, bool) {
 
 // PutAt sets the location, which must not be zero, of a list's element at any index, and
 // returns the one it had.
-func (f Family) PutAt(index int64, loc Loc) (old Loc, existed bool) {
+func (f Collection) PutAt(index int64, loc Loc) (old Loc, existed bool) {
 	if loc == 0 {
 		panic("BUG: keydir: PutAt of no location")
 	}
@@ -307,7 +307,7 @@ func (f Family) PutAt(index int64, loc Loc) (old Loc, existed bool) {
 }
 
 // putSmall reports false if the list would grow too long, by elements or by a gap.
-func (f Family) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
+func (f Collection) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
 	head, span := s.head(), s.span()
 	if i, ok := offset(head, index, span); ok {
 		old = s.locAt(i)
@@ -353,7 +353,7 @@ func gap(above, below int64) int {
 
 // DeleteAt removes a list's element and returns the location it had. The others keep their
 // index.
-func (f Family) DeleteAt(index int64) (old Loc, existed bool) {
+func (f Collection) DeleteAt(index int64) (old Loc, existed bool) {
 	s, x := f.listOf("DeleteAt")
 	if x != nil {
 		if old = x.delete(index); old == 0 {
@@ -374,7 +374,7 @@ func (f Family) DeleteAt(index int64) (old Loc, existed bool) {
 }
 
 // trimSmall takes the holes from the ends of a small list.
-func (f Family) trimSmall(s small) {
+func (f Collection) trimSmall(s small) {
 	if s.n() == 0 {
 		f.fs.removeAt(f.id, 0, s.used())
 		return

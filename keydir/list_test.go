@@ -12,7 +12,7 @@ import (
 )
 
 type elements struct {
-	f   keydir.Family
+	f   keydir.Collection
 	all map[int64]keydir.Loc
 }
 
@@ -92,7 +92,7 @@ func TestListAgainstMap(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				r := chance.Rand(t)
 				d := keydir.NewDirectory(keydir.Seed{})
-				m := &elements{d.NewFamily(1, keydir.List, "list"), map[int64]keydir.Loc{}}
+				m := &elements{d.NewCollection(1, keydir.List, "list"), map[int64]keydir.Loc{}}
 				m.f.SetMeta(3)
 				for _, deletes := range []int{0, 50, 70, 10, 90} {
 					for range size {
@@ -115,7 +115,7 @@ func TestListAgainstMap(t *testing.T) {
 				check(t, d)
 				m.equal(t)
 				if m.f.Meta() != 3 || m.f.Key() != "list" {
-					t.Error("the family is not what it was")
+					t.Error("the collection is not what it was")
 				}
 			})
 		}
@@ -126,7 +126,7 @@ const listEdge = 9
 
 func TestListGapsCostNothing(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{})
-	f := d.NewFamily(1, keydir.List, "list")
+	f := d.NewCollection(1, keydir.List, "list")
 	for i := range int64(1000) {
 		f.PutAt(i<<50, 1)
 	}
@@ -138,13 +138,13 @@ func TestListGapsCostNothing(t *testing.T) {
 func TestDroppedList(t *testing.T) {
 	for _, n := range []int64{0, 10, 5000} {
 		d := keydir.NewDirectory(keydir.Seed{})
-		m := &elements{d.NewFamily(1, keydir.List, "list"), map[int64]keydir.Loc{}}
+		m := &elements{d.NewCollection(1, keydir.List, "list"), map[int64]keydir.Loc{}}
 		m.f.SetMeta(1 << 40)
 		for i := range n {
 			m.put(t, -i, keydir.Loc(i+1))
 		}
 		before := d.Bytes()
-		x := d.DropFamily(1, m.f)
+		x := d.DropCollection(1, m.f)
 		check(t, d)
 		if x.Len() != int(n) || x.Type() != keydir.List || d.Len() != 0 {
 			t.Fatalf("dropped %d elements of %d", x.Len(), n)

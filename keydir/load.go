@@ -18,11 +18,11 @@ type Loader struct {
 	// See is told of every location. False refuses the dump.
 	See func(Loc) bool
 
-	slots    []uint64          // two words each, of the stripe
-	families []stated          // of the hash at hand
-	counts   [Chunks + 1]int64 // of the slots; the directory, which other loaders fill meanwhile, is told at the end
-	page     pageBuilder
-	ranked   []rankedName
+	slots       []uint64          // two words each, of the stripe
+	collections []stated          // of the hash at hand
+	counts      [Chunks + 1]int64 // of the slots; the directory, which other loaders fill meanwhile, is told at the end
+	page        pageBuilder
+	ranked      []rankedName
 }
 
 // stated is a collection as items state it.
@@ -51,7 +51,7 @@ type rankedName struct {
 // lock of the stripe. After an error the directory is good for nothing.
 func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	r := newRegion(d)
-	l.slots, l.families = l.slots[:0], l.families[:0]
+	l.slots, l.collections = l.slots[:0], l.collections[:0]
 	clear(l.counts[:])
 	items := itemContext{stripe: stripe}
 	b, ok := items.open(dump)
@@ -68,7 +68,7 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		same := len(l.slots) > 0 && h == last
 		last = h
 		switch word, place := pack(h, Slot{t, loc}); {
-		case t.family():
+		case t.hasCollection():
 			if b, ok = l.state(t, loc, b); !ok {
 				return ErrDump
 			}
@@ -117,12 +117,12 @@ func (l *Loader) state(t Type, meta Loc, b []byte) (rest []byte, ok bool) {
 		return nil, false
 	}
 	name, b := b[:key], b[key:]
-	i := slices.IndexFunc(l.families, func(s stated) bool { return s.typ == t && bytes.Equal(s.key, name) })
+	i := slices.IndexFunc(l.collections, func(s stated) bool { return s.typ == t && bytes.Equal(s.key, name) })
 	if i < 0 {
-		i = len(l.families)
-		l.families = append(l.families, stated{typ: t, key: name})
+		i = len(l.collections)
+		l.collections = append(l.collections, stated{typ: t, key: name})
 	}
-	s := &l.families[i]
+	s := &l.collections[i]
 	s.meta = meta // of the last piece: the newest
 	if n == 0 {
 		return b, true
@@ -185,15 +185,15 @@ func readElement(b []byte, shape shape) (e dumped, ok bool) {
 	return e, true
 }
 
-// finish makes the families of one hash, in an order that does not depend on the one in which they came to be.
+// finish makes the collections of one hash, in an order that does not depend on the one in which they came to be.
 func (l *Loader) finish(r *region, word uint64) bool {
-	if len(l.families) == 0 {
+	if len(l.collections) == 0 {
 		return true
 	}
-	slices.SortFunc(l.families, func(a, b stated) int { return cmp.Or(cmp.Compare(a.typ, b.typ), bytes.Compare(a.key, b.key)) })
-	for i := range l.families {
-		s := &l.families[i]
-		id, ok := l.family(&r.families, s)
+	slices.SortFunc(l.collections, func(a, b stated) int { return cmp.Or(cmp.Compare(a.typ, b.typ), bytes.Compare(a.key, b.key)) })
+	for i := range l.collections {
+		s := &l.collections[i]
+		id, ok := l.collection(&r.collections, s)
 		if !ok {
 			return false
 		}
@@ -201,12 +201,12 @@ func (l *Loader) finish(r *region, word uint64) bool {
 		l.slots = append(l.slots, slot, place)
 		l.counts[s.typ]++
 	}
-	clear(l.families)
-	l.families = l.families[:0]
+	clear(l.collections)
+	l.collections = l.collections[:0]
 	return true
 }
 
-func (l *Loader) family(fs *families, s *stated) (id uint32, ok bool) {
+func (l *Loader) collection(fs *collectionSet, s *stated) (id uint32, ok bool) {
 	fs.makeArena()
 	id = fs.arena.newHandle()
 	if s.typ.Indexed() {
@@ -247,7 +247,7 @@ func (s *stated) elements(h *hasher, fn func(hash uint64, e dumped)) (ascending 
 	return true
 }
 
-func (s *stated) loadSmall(fs *families, id uint32) bool {
+func (s *stated) loadSmall(fs *collectionSet, id uint32) bool {
 	f := fs.writeHead(id, s.typ, view(s.key), s.size, s.meta)
 	f.setBody(s.n, s.size)
 	r := f.run(fs.hash)
@@ -292,7 +292,7 @@ func (l *Loader) loadScores(x *index, s *stated) {
 }
 
 // loadList makes a list of runs of locations, which must ascend.
-func (s *stated) loadList(fs *families, id uint32) bool {
+func (s *stated) loadList(fs *collectionSet, id uint32) bool {
 	var tail int64
 	for i, p := range s.parts {
 		first, _ := p.run()
@@ -315,7 +315,7 @@ func (s *stated) loadList(fs *families, id uint32) bool {
 	return true
 }
 
-func (s *stated) loadSmallList(fs *families, id uint32) {
+func (s *stated) loadSmallList(fs *collectionSet, id uint32) {
 	var head int64
 	var run []byte
 	if len(s.parts) > 0 {

@@ -11,9 +11,9 @@ type Type uint8
 
 // The types of a logical key. A key has exactly one of String, Hash, List, Set,
 // ZSet and Chunks, which is a string that is too long for one record: its chunks
-// are a family (see ChunkIndex). The others are pseudo types, of slots that live
+// are a collection (see ChunkIndex). The others are pseudo types, of slots that live
 // beside the slot of the key itself: Deadline is that of a key's deadline record,
-// and FieldDeadlines a family of its own, of the fields of a hash that have a
+// and FieldDeadlines a collection of its own, of the fields of a hash that have a
 // deadline, with the deadlines as scores.
 const (
 	None Type = iota
@@ -43,19 +43,19 @@ type typeSet uint16
 func setOf(t Type) typeSet        { return 1 << t }
 func (s typeSet) has(t Type) bool { return s>>t&1 != 0 }
 
-// collections are the types whose keys are families.
-const collections typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet | 1<<Chunks
+// collectionTypes are the types whose keys are collections.
+const collectionTypes typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet | 1<<Chunks
 
-// Collection reports whether keys of this type are families.
-func (t Type) Collection() bool { return collections.has(t) }
+// IsCollection reports whether keys of this type are collections.
+func (t Type) IsCollection() bool { return collectionTypes.has(t) }
 
-// family reports whether slots of this type lead to families.
-func (t Type) family() bool { return (collections | setOf(FieldDeadlines)).has(t) }
+// hasCollection reports whether slots of this type lead to collections.
+func (t Type) hasCollection() bool { return (collectionTypes | setOf(FieldDeadlines)).has(t) }
 
-// scored reports whether the elements of families of this type have scores.
+// scored reports whether the elements of collections of this type have scores.
 func (t Type) scored() bool { return t == ZSet || t == FieldDeadlines }
 
-// Indexed reports whether the elements of such families are found by an index
+// Indexed reports whether the elements of such collections are found by an index
 // and have no name.
 func (t Type) Indexed() bool { return t == List || t == Chunks }
 
@@ -68,7 +68,7 @@ func (t Type) Public() Type {
 	return t
 }
 
-// ChunkIndex is the index of a chunk in the family of its string: the size in
+// ChunkIndex is the index of a chunk in the collection of its string: the size in
 // bytes into which the string is cut, and the number of the chunk. So every chunk
 // says itself where it belongs, and strings cut into other sizes stay readable.
 func ChunkIndex(size, number int) int64 { return int64(size)<<32 | int64(number) }

@@ -22,7 +22,7 @@ func fillStrings(d *keydir.Directory, seed keydir.Seed, n int, before func(i int
 
 func fillOne(t keydir.Type) fill {
 	return func(d *keydir.Directory, seed keydir.Seed, n int, before func(i int)) {
-		f := d.NewFamily(seed.Hash("key"), t, "key")
+		f := d.NewCollection(seed.Hash("key"), t, "key")
 		for i := range n {
 			name, score := fmt.Sprintf("%010d", i), seed.Hash(fmt.Sprint(i))
 			before(i)
@@ -49,9 +49,9 @@ func fillMany(atOnce bool) fill {
 			key, name := fmt.Sprintf("key:%012d", hash), fmt.Sprintf("field:%04d", field)
 			h := seed.Hash(key)
 			before(i)
-			f, ok := d.FindFamily(h, key)
+			f, ok := d.FindCollection(h, key)
 			if !ok {
-				f = d.NewFamily(h, keydir.Hash, key)
+				f = d.NewCollection(h, keydir.Hash, key)
 			}
 			f.Put(name, keydir.Loc(i+1))
 		}
@@ -116,7 +116,7 @@ func TestMemoryShrinks(t *testing.T) {
 			seed := keydir.Seed{1, 2}
 			d := keydir.NewDirectory(seed)
 			fillOne(typ)(d, seed, n, func(int) {})
-			f, _ := d.FindFamily(seed.Hash("key"), "key")
+			f, _ := d.FindCollection(seed.Hash("key"), "key")
 			full := d.Bytes()
 			for i := range n {
 				switch name := fmt.Sprintf("%010d", i); typ {
@@ -175,7 +175,7 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// The collector has few objects to look at, however many families there are, and slots: neither one for each family nor one for
+// The collector has few objects to look at, however many collections there are, and slots: neither one for each collection nor one for
 // each page.
 func TestFewObjects(t *testing.T) {
 	if underRace {
@@ -187,7 +187,7 @@ func TestFewObjects(t *testing.T) {
 		entries int
 		most    uint64
 	}{
-		{"families", fillMany(false), 500_000, 12_500},
+		{"collections", fillMany(false), 500_000, 12_500},
 		{"slots", fillStrings, 1_000_000, 3000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -210,9 +210,9 @@ func TestNothingIsAllocated(t *testing.T) {
 	h := seed.Hash(fmt.Sprintf("%016d", 7))
 	slot, _ := d.Find(h, 0)
 	for _, n := range []int{10, 5000} {
-		set := d.NewFamily(1, keydir.Set, fmt.Sprint("set", n))
-		zset := d.NewFamily(1, keydir.ZSet, fmt.Sprint("zset", n))
-		list := d.NewFamily(1, keydir.List, fmt.Sprint("list", n))
+		set := d.NewCollection(1, keydir.Set, fmt.Sprint("set", n))
+		zset := d.NewCollection(1, keydir.ZSet, fmt.Sprint("zset", n))
+		list := d.NewCollection(1, keydir.List, fmt.Sprint("list", n))
 		key := fmt.Sprint("zset", n)
 		for i := range n {
 			name := fmt.Sprint(i)
@@ -226,24 +226,24 @@ func TestNothingIsAllocated(t *testing.T) {
 		scored := func([]byte, uint64) bool { seen++; return true }
 		slots := func(uint64, keydir.Slot) bool { seen++; return true }
 		for name, f := range map[string]func(){
-			"find":         func() { d.Find(h, 0) },
-			"swap":         func() { d.Swap(h, slot, slot) },
-			"scan slots":   func() { d.Scan(3, 0, slots) },
-			"near":         func() { d.Near(3, 77) },
-			"find family":  func() { d.FindFamily(1, key) },
-			"get":          func() { set.Get("5") },
-			"replace":      func() { set.Put("5", 2) },
-			"at":           func() { set.At(5) },
-			"each":         func() { set.Each(named) },
-			"scan":         func() { set.Scan(0, hashed) },
-			"score":        func() { zset.Score("5") },
-			"replace zset": func() { zset.PutScored("5", 5, 3) },
-			"rank":         func() { zset.Rank(5, "5") },
-			"ascend":       func() { zset.AscendRank(2, scored) },
-			"descend":      func() { zset.DescendRank(8, scored) },
-			"list at":      func() { list.LocAt(5) },
-			"replace at":   func() { list.PutAt(5, 4) },
-			"bounds":       func() { list.Bounds() },
+			"find":            func() { d.Find(h, 0) },
+			"swap":            func() { d.Replace(h, slot, slot) },
+			"scan slots":      func() { d.Scan(3, 0, slots) },
+			"near":            func() { d.RandomSlot(3, 77) },
+			"find collection": func() { d.FindCollection(1, key) },
+			"get":             func() { set.Get("5") },
+			"replace":         func() { set.Put("5", 2) },
+			"at":              func() { set.At(5) },
+			"each":            func() { set.Each(named) },
+			"scan":            func() { set.Scan(0, hashed) },
+			"score":           func() { zset.Score("5") },
+			"replace zset":    func() { zset.PutScored("5", 5, 3) },
+			"rank":            func() { zset.Rank(5, "5") },
+			"ascend":          func() { zset.AscendRank(2, scored) },
+			"descend":         func() { zset.DescendRank(8, scored) },
+			"list at":         func() { list.LocAt(5) },
+			"replace at":      func() { list.PutAt(5, 4) },
+			"bounds":          func() { list.Bounds() },
 		} {
 			if got := testing.AllocsPerRun(20, f); got != 0 {
 				t.Errorf("%s of %d: %v allocations", name, n, got)

@@ -14,24 +14,24 @@ const (
 )
 
 // region is one stripe of a directory: the slots of its keys, in tables found by
-// the next bits of the hash (extendible hashing), and its families.
+// the next bits of the hash (extendible hashing), and its collections.
 //
 // The tables array has one entry for each value of those depth bits. A table that
 // shares fewer bits with its hashes stands there several times in a row, so the
 // array in order, without the repetitions, is the stripe in hash order.
 type region struct {
-	version  atomic.Uint64          // odd while slots come, go or move (glimpse.go)
-	seen     atomic.Pointer[layout] // depth and tables for readers without a lock
-	depth    uint8
-	tables   []*table
-	families families
-	dir      *Directory
+	version     atomic.Uint64          // odd while slots come, go or move (slots_lockfree.go)
+	seen        atomic.Pointer[layout] // depth and tables for readers without a lock
+	depth       uint8
+	tables      []*table
+	collections collectionSet
+	dir         *Directory
 }
 
 func newRegion(d *Directory) *region {
 	r := &region{dir: d}
 	r.tables = []*table{{extent: extent{skip: stripeBits}, slabs: &d.slabs}}
-	r.families.init(d)
+	r.collections.init(d)
 	r.publish()
 	return r
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Score returns the score and the location of a sorted set's element.
-func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
+func (f Collection) Score(elem string) (score uint64, loc Loc, ok bool) {
 	var p place
 	f.seek(elem, &p)
 	must("Score", p.typ, p.typ.scored())
@@ -19,7 +19,7 @@ func (f Family) Score(elem string) (score uint64, loc Loc, ok bool) {
 
 // PutScored sets the score and the location of a sorted set's element, and returns
 // those it had.
-func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, old Loc, existed bool) {
+func (f Collection) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
 	must("PutScored", p.typ, p.typ.scored())
@@ -41,15 +41,15 @@ func (f Family) PutScored(elem string, score uint64, loc Loc) (oldScore uint64, 
 }
 
 // DeleteScored removes a sorted set's element and returns the score and the location it had.
-func (f Family) DeleteScored(elem string) (oldScore uint64, old Loc, existed bool) {
+func (f Collection) DeleteScored(elem string) (oldScore uint64, old Loc, existed bool) {
 	var p place
 	f.seek(elem, &p)
 	must("DeleteScored", p.typ, p.typ.scored())
 	return f.remove(elem, &p)
 }
 
-// First returns the element with the lowest score, of those the one whose name comes first, of a family that has any.
-func (f Family) First() (elem []byte, score uint64) {
+// First returns the element with the lowest score, of those the one whose name comes first, of a collection that has any.
+func (f Collection) First() (elem []byte, score uint64) {
 	if f.fs.big(f.id) != nil {
 		f.AscendRank(0, func(e []byte, s uint64) bool {
 			elem, score = e, s
@@ -70,7 +70,7 @@ func (f Family) First() (elem []byte, score uint64) {
 }
 
 // Rank returns the number of elements below (score, elem), be that an element or not.
-func (f Family) Rank(score uint64, elem string) int {
+func (f Collection) Rank(score uint64, elem string) int {
 	if g := f.fs.big(f.id); g != nil {
 		must("Rank", g.typ, g.typ.scored())
 		at, _ := g.scores.seek(score, elem)
@@ -115,7 +115,7 @@ func (r *run) byScore(all []scoredAt) []scoredAt {
 
 // AscendRank calls fn for the elements in order of score, then name, from the one of rank
 // from on, until fn returns false. Ranks count from 0.
-func (f Family) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
+func (f Collection) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
 	from = max(from, 0)
 	if g := f.fs.big(f.id); g != nil {
 		must("AscendRank", g.typ, g.typ.scored())
@@ -144,7 +144,7 @@ func (f Family) AscendRank(from int, fn func(elem []byte, score uint64) bool) {
 
 // DescendRank calls fn for the elements in descending order of score, then name, from the one
 // of rank from down to rank 0, until fn returns false. Ranks count from 0 in ascending order.
-func (f Family) DescendRank(from int, fn func(elem []byte, score uint64) bool) {
+func (f Collection) DescendRank(from int, fn func(elem []byte, score uint64) bool) {
 	from = min(from, f.Len()-1)
 	if from < 0 {
 		return

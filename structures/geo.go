@@ -140,7 +140,7 @@ func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
 }
 
 // collect finds the members of all cells. Around the whole earth, neighbours can be the same cell.
-func (q GeoSearch) collect(f keydir.Family) []GeoResult {
+func (q GeoSearch) collect(f keydir.Collection) []GeoResult {
 	var found []GeoResult
 	full := func() bool { return q.Any && q.Count > 0 && len(found) >= q.Count }
 	cells := q.Shape.cells(q.Centre)

@@ -148,7 +148,7 @@ func (h Hash) Delete(fields []string) (int, error) {
 }
 
 // deleteElems deletes elements, by which event, and returns how many there were.
-func deleteElems(t Txn, key string, f keydir.Family, elems []string, e EventKind) (int, error) {
+func deleteElems(t Txn, key string, f keydir.Collection, elems []string, e EventKind) (int, error) {
 	n := 0
 	for _, elem := range elems {
 		ok, err := t.DeleteElem(f, elem)

@@ -73,7 +73,7 @@ func TestHash(t *testing.T) {
 	must(t, err)
 	equal(t, "type after the last field", typ.String(), "none")
 	equal(t, "deadlines", len(m.deadlines), 0)
-	// The family is still there until the commit; a new hash must not see it.
+	// The collection is still there until the commit; a new hash must not see it.
 	isNew, err = h.Put("c", nil)
 	must(t, err)
 	equal(t, "HSET after the last field", isNew, true)

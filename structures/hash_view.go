@@ -5,16 +5,16 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// fields is a hash as of one moment: its family without the fields whose time
+// fields is a hash as of one moment: its collection without the fields whose time
 // has come. Those stay there until they are reaped or written again, which no
 // call can tell. The zero fields, but for the key, are those of a key that does
 // not exist.
 type fields struct {
 	hash      Hash
-	all       keydir.Family
-	deadlines keydir.Family // of all fields that have one; not valid if none has
-	due       uint64        // the score of the last deadline that has passed
-	expired   int           // fields whose time has come
+	all       keydir.Collection
+	deadlines keydir.Collection // of all fields that have one; not valid if none has
+	due       uint64            // the score of the last deadline that has passed
+	expired   int               // fields whose time has come
 }
 
 // open finds the fields of a hash and proves its type.
@@ -32,12 +32,12 @@ func (h Hash) open() (fields, error) {
 func (h Hash) create() (fields, error) {
 	v, err := h.open()
 	if err == nil && !v.all.Valid() {
-		v.all, err = h.Txn.Family(h.Key, keydir.Hash)
+		v.all, err = h.Txn.Collection(h.Key, keydir.Hash)
 	}
 	return v, err
 }
 
-// look looks at the deadlines, again after each change of them: the family
+// look looks at the deadlines, again after each change of them: the collection
 // comes with the first and goes with the last.
 func (v *fields) look() (err error) {
 	var now int64
@@ -58,7 +58,7 @@ func (v *fields) len() int {
 	return v.all.Len() - v.expired
 }
 
-// hidden says whether the time of a field of the family has come.
+// hidden says whether the time of a field of the collection has come.
 func (v *fields) hidden(field string) bool {
 	if v.expired == 0 {
 		return false
@@ -134,7 +134,7 @@ func (v *fields) put(field string, value []byte, keep bool) (isNew bool, err err
 // deadline.
 func (v *fields) replace(field string, value []byte) (err error) {
 	if !v.all.Valid() {
-		if v.all, err = v.hash.Txn.Family(v.hash.Key, keydir.Hash); err != nil {
+		if v.all, err = v.hash.Txn.Collection(v.hash.Key, keydir.Hash); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
 	if slot.Type == keydir.String {
 		err = k.copyString(dst, to)
 	} else {
-		err = k.copyFamily(dst, to, slot.Type)
+		err = k.copyCollection(dst, to, slot.Type)
 	}
 	if err != nil {
 		return false, err
@@ -65,11 +65,11 @@ func (k Key) copyString(dst Txn, to string) error {
 	return String{Txn: dst, Key: to}.put(value)
 }
 
-// copyFamily copies a collection. Putting into one family while another is
+// copyCollection copies a collection. Putting into one collection while another is
 // walked may move memory that both share, so names are listed first, and the
 // source is looked up once the target is there.
-func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
-	target, err := dst.Family(to, typ)
+func (k Key) copyCollection(dst Txn, to string, typ keydir.Type) error {
+	target, err := dst.Collection(to, typ)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (k Key) copyFamily(dst Txn, to string, typ keydir.Type) error {
 }
 
 // copyHash copies the fields with their deadlines.
-func (k Key) copyHash(dst Txn, target keydir.Family) error {
+func (k Key) copyHash(dst Txn, target keydir.Collection) error {
 	source, err := Hash(k).open()
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (k Key) copyHash(dst Txn, target keydir.Family) error {
 }
 
 // copyIndexed copies a list or the chunks of a string, of which some may be missing.
-func (k Key) copyIndexed(dst Txn, source, target keydir.Family) error {
+func (k Key) copyIndexed(dst Txn, source, target keydir.Collection) error {
 	head, tail := source.Bounds()
 	var value, name []byte
 	for i := head; i <= tail; i++ {

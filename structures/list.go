@@ -36,7 +36,7 @@ func (e End) event(front, back EventKind) EventKind {
 	return back
 }
 
-func (l List) open() (keydir.Family, error) { return open(l.Txn, l.Key, keydir.List) }
+func (l List) open() (keydir.Collection, error) { return open(l.Txn, l.Key, keydir.List) }
 
 // Len returns the number of elements, 0 if the key does not exist. O(1).
 func (l List) Len() (int, error) {
@@ -134,7 +134,7 @@ func AppendIndex(dst []byte, index int64) []byte {
 // are used again, so that reading one element allocates nothing.
 type reader struct {
 	List
-	f    keydir.Family
+	f    keydir.Collection
 	buf  []byte
 	name [ordered.HexLen]byte
 }
@@ -145,7 +145,7 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 // use.
 const keptBuffer = 64 << 10
 
-func (l List) reader(f keydir.Family) *reader {
+func (l List) reader(f keydir.Collection) *reader {
 	r := readers.Get().(*reader)
 	r.List, r.f = l, f
 	return r
@@ -153,7 +153,7 @@ func (l List) reader(f keydir.Family) *reader {
 
 // release ends the use of a reader and of what it returned.
 func (r *reader) release() {
-	r.List, r.f = List{}, keydir.Family{}
+	r.List, r.f = List{}, keydir.Collection{}
 	if cap(r.buf) > keptBuffer {
 		r.buf = nil
 	}
@@ -207,7 +207,7 @@ func (l List) At(dst []byte, position int64) ([]byte, bool, error) {
 }
 
 // indexOf is the index of a position, if the list has it.
-func indexOf(f keydir.Family, position int64) (int64, bool) {
+func indexOf(f keydir.Collection, position int64) (int64, bool) {
 	n := int64(f.Len())
 	if position < 0 {
 		position += n
@@ -283,7 +283,7 @@ func (l List) Trim(start, stop int64) error {
 
 // deleteEnds deletes elements at both ends, from the outside in, which leaves
 // the list without a hole at any time.
-func (l List) deleteEnds(f keydir.Family, front, back int) error {
+func (l List) deleteEnds(f keydir.Collection, front, back int) error {
 	head, tail := f.Bounds()
 	for i := range int64(front) {
 		if _, err := l.Txn.DeleteIndex(f, head+i); err != nil {
@@ -346,7 +346,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 
 // search returns the positions of elements that equal value, in ascending order:
 // the first limit of them, the last -limit, or all if limit is 0.
-func (l List) search(f keydir.Family, value []byte, limit int64) ([]int64, error) {
+func (l List) search(f keydir.Collection, value []byte, limit int64) ([]int64, error) {
 	var found []int64
 	r := l.reader(f)
 	defer r.release()
@@ -416,7 +416,7 @@ func closeInFront(gaps []int64, n int64) int {
 
 // closeGaps moves elements over the gaps: backwards over the first `front` of
 // them, forwards over the others. As many elements at the ends are left over.
-func (l List) closeGaps(f keydir.Family, gaps []int64, front int) error {
+func (l List) closeGaps(f keydir.Collection, gaps []int64, front int) error {
 	r := l.reader(f)
 	defer r.release()
 	head, tail := f.Bounds()

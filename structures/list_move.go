@@ -84,7 +84,7 @@ func (l List) Positions(value []byte, o PositionOptions) ([]int64, error) {
 	return l.positions(f, value, o)
 }
 
-func (l List) positions(f keydir.Family, value []byte, o PositionOptions) ([]int64, error) {
+func (l List) positions(f keydir.Collection, value []byte, o PositionOptions) ([]int64, error) {
 	n := int64(f.Len())
 	skip, backwards := o.Rank-1, false
 	if o.Rank < 0 {

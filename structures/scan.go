@@ -27,7 +27,7 @@ type ScanOptions struct {
 // at the end. The cursor is a hash: the elements are in the order of theirs, so
 // it stays good whatever is added or removed in between, and no state is kept.
 // Elements with equal hashes come together, for a cursor cannot part them.
-func scan(f keydir.Family, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
+func scan(f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
 	if !f.Valid() {
 		return 0, nil
 	}
@@ -57,6 +57,6 @@ func scan(f keydir.Family, cursor uint64, o ScanOptions, visit func(elem []byte,
 	return next, nil
 }
 
-// text lets an element that a family handed out be looked up in another without
+// text lets an element that a collection handed out be looked up in another without
 // a copy. The string must not outlive the element.
 func text(elem []byte) string { return unsafe.String(unsafe.SliceData(elem), len(elem)) }

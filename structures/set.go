@@ -15,7 +15,7 @@ type Set struct {
 	Key string
 }
 
-func (s Set) open() (keydir.Family, error) { return open(s.Txn, s.Key, keydir.Set) }
+func (s Set) open() (keydir.Collection, error) { return open(s.Txn, s.Key, keydir.Set) }
 
 // Add adds members and returns how many of them are new. O(log n) a member.
 func (s Set) Add(members []string) (int, error) {
@@ -144,7 +144,7 @@ func (s Set) VisitRandom(n int, random func() uint64, start func(n int), visit f
 	return nil
 }
 
-func visitRandom(f keydir.Family, n int, random func() uint64, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) {
+func visitRandom(f keydir.Collection, n int, random func() uint64, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) {
 	size := 0
 	if f.Valid() {
 		size = f.Len()
@@ -176,7 +176,7 @@ func visitRandom(f keydir.Family, n int, random func() uint64, start func(n int)
 // visitSample passes over all elements and takes each with the chance that is
 // left for it (Knuth's algorithm S), which beats looking positions up once more
 // than a few are wanted.
-func visitSample(f keydir.Family, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
+func visitSample(f keydir.Collection, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
 	left := f.Len()
 	f.Each(func(elem []byte, loc keydir.Loc) bool {
 		take := below(random(), left) < count
@@ -191,7 +191,7 @@ func visitSample(f keydir.Family, count int, random func() uint64, visit func(el
 
 // visitFew draws different positions with one random number each (Floyd's
 // sampling algorithm).
-func visitFew(f keydir.Family, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
+func visitFew(f keydir.Collection, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
 	drawn := make(map[int]struct{}, count)
 	for last := f.Len() - count; last < f.Len(); last++ {
 		i := below(random(), last+1)
@@ -227,15 +227,15 @@ func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) err
 	}
 	switch op {
 	case Union:
-		sets = slices.DeleteFunc(sets, func(f keydir.Family) bool { return !f.Valid() })
+		sets = slices.DeleteFunc(sets, func(f keydir.Collection) bool { return !f.Valid() })
 		// The largest set goes first, for the first is looked up nowhere.
-		slices.SortStableFunc(sets, func(a, b keydir.Family) int { return cmp.Compare(b.Len(), a.Len()) })
+		slices.SortStableFunc(sets, func(a, b keydir.Collection) int { return cmp.Compare(b.Len(), a.Len()) })
 		visitUnion(sets, visit)
 	case Inter:
-		if slices.ContainsFunc(sets, func(f keydir.Family) bool { return !f.Valid() }) {
+		if slices.ContainsFunc(sets, func(f keydir.Collection) bool { return !f.Valid() }) {
 			return nil
 		}
-		slices.SortStableFunc(sets, func(a, b keydir.Family) int { return cmp.Compare(a.Len(), b.Len()) })
+		slices.SortStableFunc(sets, func(a, b keydir.Collection) int { return cmp.Compare(a.Len(), b.Len()) })
 		sets[0].Each(func(member []byte, _ keydir.Loc) bool {
 			return !inAll(sets[1:], member) || visit(member)
 		})
@@ -252,8 +252,8 @@ func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) err
 
 // openSets finds the sets at keys; those that do not exist are not valid. Every
 // type is checked, also where the result is settled already.
-func openSets(t Txn, keys []string) ([]keydir.Family, error) {
-	sets := make([]keydir.Family, len(keys))
+func openSets(t Txn, keys []string) ([]keydir.Collection, error) {
+	sets := make([]keydir.Collection, len(keys))
 	var err error
 	for i, key := range keys {
 		if sets[i], err = open(t, key, keydir.Set); err != nil {
@@ -263,7 +263,7 @@ func openSets(t Txn, keys []string) ([]keydir.Family, error) {
 	return sets, nil
 }
 
-func visitUnion(sets []keydir.Family, visit func(member []byte) bool) {
+func visitUnion(sets []keydir.Collection, visit func(member []byte) bool) {
 	more := true
 	for i := 0; i < len(sets) && more; i++ {
 		sets[i].Each(func(member []byte, _ keydir.Loc) bool {
@@ -273,15 +273,15 @@ func visitUnion(sets []keydir.Family, visit func(member []byte) bool) {
 	}
 }
 
-func inAny(sets []keydir.Family, member []byte) bool {
-	return slices.ContainsFunc(sets, func(f keydir.Family) bool { return has(f, member) })
+func inAny(sets []keydir.Collection, member []byte) bool {
+	return slices.ContainsFunc(sets, func(f keydir.Collection) bool { return has(f, member) })
 }
 
-func inAll(sets []keydir.Family, member []byte) bool {
-	return !slices.ContainsFunc(sets, func(f keydir.Family) bool { return !has(f, member) })
+func inAll(sets []keydir.Collection, member []byte) bool {
+	return !slices.ContainsFunc(sets, func(f keydir.Collection) bool { return !has(f, member) })
 }
 
-func has(f keydir.Family, member []byte) bool {
+func has(f keydir.Collection, member []byte) bool {
 	if !f.Valid() {
 		return false
 	}

@@ -66,7 +66,7 @@ func (op SetOp) event(union, inter, diff EventKind) EventKind {
 // have, or only sets if that is asked for; it stops at limit if that is not 0.
 // O(smallest size * keys * log n).
 func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
-	all := make([]keydir.Family, len(keys))
+	all := make([]keydir.Collection, len(keys))
 	missing := false
 	for i, key := range keys {
 		var err error
@@ -83,7 +83,7 @@ func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
 	if missing || len(all) == 0 {
 		return 0, nil
 	}
-	slices.SortStableFunc(all, func(a, b keydir.Family) int { return cmp.Compare(a.Len(), b.Len()) })
+	slices.SortStableFunc(all, func(a, b keydir.Collection) int { return cmp.Compare(a.Len(), b.Len()) })
 	n := 0
 	all[0].Each(func(member []byte, _ keydir.Loc) bool {
 		if inAll(all[1:], member) {
@@ -95,13 +95,13 @@ func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
 }
 
 // openMembers finds the set or the sorted set at key.
-func openMembers(t Txn, key string) (keydir.Family, error) {
+func openMembers(t Txn, key string) (keydir.Collection, error) {
 	slot, f, err := t.Find(key)
 	switch {
 	case err != nil || slot.Type == keydir.None:
-		return keydir.Family{}, err
+		return keydir.Collection{}, err
 	case slot.Type != keydir.Set && slot.Type != keydir.ZSet:
-		return keydir.Family{}, ErrWrongType
+		return keydir.Collection{}, ErrWrongType
 	}
 	return f, nil
 }

@@ -23,7 +23,7 @@ type Scored struct {
 	Score  float64
 }
 
-func (z SortedSet) open() (keydir.Family, error) { return open(z.Txn, z.Key, keydir.ZSet) }
+func (z SortedSet) open() (keydir.Collection, error) { return open(z.Txn, z.Key, keydir.ZSet) }
 
 // AddOptions are the conditions of SortedSet.Add and Incr. They are about
 // members: those that do not fit are left out.
@@ -83,7 +83,7 @@ func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
 		return res, err
 	}
 	if !f.Valid() {
-		if f, err = z.Txn.Family(z.Key, keydir.ZSet); err != nil {
+		if f, err = z.Txn.Collection(z.Key, keydir.ZSet); err != nil {
 			return res, err
 		}
 	}
@@ -148,7 +148,7 @@ func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float
 		return score, true, nil
 	}
 	if !f.Valid() {
-		if f, err = z.Txn.Family(z.Key, keydir.ZSet); err != nil {
+		if f, err = z.Txn.Collection(z.Key, keydir.ZSet); err != nil {
 			return 0, false, err
 		}
 	}

@@ -55,7 +55,7 @@ type Combination struct {
 
 // source is one of the sorted sets of a combination.
 type source struct {
-	keydir.Family
+	keydir.Collection
 	weight float64
 }
 
@@ -145,7 +145,7 @@ func differ(sources []source) []Scored {
 	var members []Scored
 	sources[0].each(func(member []byte, score float64) {
 		for _, other := range sources[1:] {
-			if other.Valid() && has(other.Family, member) {
+			if other.Valid() && has(other.Collection, member) {
 				return
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // RankRange, a ScoreRange or a LexRange.
 type Range interface {
 	// bounds are the ranks of the first member and of the one behind the last.
-	bounds(f keydir.Family) (low, high int, err error)
+	bounds(f keydir.Collection) (low, high int, err error)
 	shape() shape
 }
 
@@ -35,7 +35,7 @@ type RankRange struct {
 
 func (r RankRange) shape() shape { return shape{reverse: r.Reverse, removed: EventZRemRangeByRank} }
 
-func (r RankRange) bounds(f keydir.Family) (low, high int, err error) {
+func (r RankRange) bounds(f keydir.Collection) (low, high int, err error) {
 	first, count := window(r.Start, r.Stop, f.Len())
 	if r.Reverse {
 		first = f.Len() - first - count
@@ -62,7 +62,7 @@ func (r ScoreRange) shape() shape {
 	return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByScore}
 }
 
-func (r ScoreRange) bounds(f keydir.Family) (low, high int, err error) {
+func (r ScoreRange) bounds(f keydir.Collection) (low, high int, err error) {
 	if math.IsNaN(r.Min) || math.IsNaN(r.Max) {
 		return 0, 0, ErrScoreRange
 	}
@@ -132,12 +132,12 @@ func (r LexRange) shape() shape {
 	return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByLex}
 }
 
-func (r LexRange) bounds(f keydir.Family) (low, high int, err error) {
+func (r LexRange) bounds(f keydir.Collection) (low, high int, err error) {
 	return r.Min.rank(f, r.Min.Open), r.Max.rank(f, !r.Max.Open), nil
 }
 
 // rank is the number of members before the bound, or up to it if behind is set.
-func (b LexBound) rank(f keydir.Family, behind bool) int {
+func (b LexBound) rank(f keydir.Collection, behind bool) int {
 	n := f.Len()
 	switch {
 	case b.beyond < 0 || n == 0:
@@ -160,7 +160,7 @@ func (b LexBound) rank(f keydir.Family, behind bool) int {
 }
 
 // memberAt is the member at a rank that the sorted set has.
-func memberAt(f keydir.Family, rank int) (member []byte, score uint64) {
+func memberAt(f keydir.Collection, rank int) (member []byte, score uint64) {
 	f.AscendRank(rank, func(m []byte, s uint64) bool {
 		member, score = m, s
 		return false
@@ -208,7 +208,7 @@ type span struct {
 }
 
 // spanOf finds the run of members that r selects.
-func spanOf(r Range, f keydir.Family) (span, error) {
+func spanOf(r Range, f keydir.Collection) (span, error) {
 	low, high, err := r.bounds(f)
 	if err != nil {
 		return span{}, err
@@ -233,7 +233,7 @@ func (s shape) cut(low, high int) span {
 }
 
 // visit calls fn with each member of the run until it returns false.
-func (s span) visit(f keydir.Family, fn func(member []byte, score uint64) bool) {
+func (s span) visit(f keydir.Collection, fn func(member []byte, score uint64) bool) {
 	left := s.count
 	if left == 0 {
 		return
@@ -250,7 +250,7 @@ func (s span) visit(f keydir.Family, fn func(member []byte, score uint64) bool) 
 }
 
 // collect appends copies of the members of the run to dst.
-func (s span) collect(dst []Scored, f keydir.Family) []Scored {
+func (s span) collect(dst []Scored, f keydir.Collection) []Scored {
 	s.visit(f, func(member []byte, score uint64) bool {
 		dst = append(dst, Scored{Member: string(member), Score: ordered.ToFloat(score)})
 		return true
@@ -264,7 +264,7 @@ func (z SortedSet) Count(r Range) (int, error) {
 	return s.count, err
 }
 
-func (z SortedSet) find(r Range) (span, keydir.Family, error) {
+func (z SortedSet) find(r Range) (span, keydir.Collection, error) {
 	f, err := z.open()
 	if err != nil || !f.Valid() {
 		return span{}, f, err
@@ -338,7 +338,7 @@ func (z SortedSet) Page(dst []Scored, r Range, at Position, n int) ([]Scored, Po
 }
 
 // rest is the run behind the last member that was returned.
-func (p Position) rest(r Range, f keydir.Family) (span, error) {
+func (p Position) rest(r Range, f keydir.Collection) (span, error) {
 	low, high := 0, f.Len()
 	if _, ok := r.(RankRange); !ok {
 		var err error

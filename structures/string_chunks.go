@@ -20,15 +20,15 @@ const oneRecord = 8
 // content is what the key of a string holds.
 type content struct {
 	exists bool
-	loc    keydir.Loc    // of the record; or else:
-	chunks keydir.Family // the chunks,
-	size   int           // into how many bytes the string is cut,
-	last   int           // and the number of the last chunk
+	loc    keydir.Loc        // of the record; or else:
+	chunks keydir.Collection // the chunks,
+	size   int               // into how many bytes the string is cut,
+	last   int               // and the number of the last chunk
 }
 
 // contentOf returns what a key holds of which Find said this; ok is false if it is
 // no string.
-func contentOf(slot keydir.Slot, f keydir.Family) (c content, ok bool) {
+func contentOf(slot keydir.Slot, f keydir.Collection) (c content, ok bool) {
 	switch slot.Type {
 	case keydir.String:
 		return content{exists: true, loc: slot.Loc}, true

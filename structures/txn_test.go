@@ -57,37 +57,37 @@ func (m *memory) record(key, elem string, typ keydir.Type, loc keydir.Loc) (*mem
 	return r, nil
 }
 
-// find is Find that also sees families that have been emptied.
-func (m *memory) find(key string) (keydir.Slot, keydir.Family) {
+// find is Find that also sees collections that have been emptied.
+func (m *memory) find(key string) (keydir.Slot, keydir.Collection) {
 	h := m.seed.Hash(key)
 	for i := 0; ; i++ {
 		slot, ok := m.dir.Find(h, i)
 		if !ok {
-			return keydir.Slot{}, keydir.Family{}
+			return keydir.Slot{}, keydir.Collection{}
 		}
 		if slot.Type == keydir.String {
 			if m.records[slot.Loc.Offset()-1].key == key {
-				return slot, keydir.Family{}
+				return slot, keydir.Collection{}
 			}
 			continue
 		}
 		if slot.Type == keydir.FieldDeadlines {
 			continue
 		}
-		if f := m.dir.FamilyOf(h, slot); f.Key() == key {
+		if f := m.dir.CollectionOf(h, slot); f.Key() == key {
 			return slot, f
 		}
 	}
 }
 
-func (m *memory) Find(key string) (keydir.Slot, keydir.Family, error) {
+func (m *memory) Find(key string) (keydir.Slot, keydir.Collection, error) {
 	slot, f := m.find(key)
 	if f.Valid() && f.Len() == 0 {
-		return keydir.Slot{}, keydir.Family{}, nil
+		return keydir.Slot{}, keydir.Collection{}, nil
 	}
 	if d, _, _ := m.fieldDeadlines(key); d.Valid() && d.Len() == f.Len() && d.Rank(ordered.Int(m.now)+1, "") == f.Len() {
 		m.unlink(key) // all fields have expired
-		return keydir.Slot{}, keydir.Family{}, nil
+		return keydir.Slot{}, keydir.Collection{}, nil
 	}
 	return slot, f, nil
 }
@@ -116,9 +116,9 @@ func (m *memory) unlink(key string) bool {
 	case f.Valid():
 		existed := f.Len() > 0
 		if d, ok := m.dir.FindFieldDeadlines(h, key); ok {
-			m.dir.DropFamily(h, d)
+			m.dir.DropCollection(h, d)
 		}
-		m.dir.DropFamily(h, f)
+		m.dir.DropCollection(h, f)
 		return existed
 	case slot.Type == keydir.String:
 		m.dir.Delete(h, slot)
@@ -134,9 +134,9 @@ func (m *memory) PutString(key string, value []byte) error {
 	return nil
 }
 
-func (m *memory) PutChunks(key string, value []byte) (keydir.Family, error) {
+func (m *memory) PutChunks(key string, value []byte) (keydir.Collection, error) {
 	m.unlink(key)
-	f := m.dir.NewFamily(m.seed.Hash(key), keydir.Chunks, key)
+	f := m.dir.NewCollection(m.seed.Hash(key), keydir.Chunks, key)
 	for i := 0; i*m.chunk < len(value); i++ {
 		if err := m.PutIndex(f, keydir.ChunkIndex(m.chunk, i), value[i*m.chunk:min((i+1)*m.chunk, len(value))]); err != nil {
 			return f, err
@@ -147,7 +147,7 @@ func (m *memory) PutChunks(key string, value []byte) (keydir.Family, error) {
 
 func (m *memory) ChunkSize() int { return m.chunk }
 
-func (m *memory) Family(key string, typ keydir.Type) (keydir.Family, error) {
+func (m *memory) Collection(key string, typ keydir.Type) (keydir.Collection, error) {
 	slot, f := m.find(key)
 	switch {
 	case slot.Type == typ:
@@ -157,25 +157,25 @@ func (m *memory) Family(key string, typ keydir.Type) (keydir.Family, error) {
 	case slot.Type != keydir.None:
 		panic("BUG: the caller has not checked the type")
 	}
-	return m.dir.NewFamily(m.seed.Hash(key), typ, key), nil
+	return m.dir.NewCollection(m.seed.Hash(key), typ, key), nil
 }
 
-func (m *memory) PutElem(f keydir.Family, elem string, value []byte) error {
+func (m *memory) PutElem(f keydir.Collection, elem string, value []byte) error {
 	f.Put(string([]byte(elem)), m.add(f.Key(), string([]byte(elem)), f.Type(), value))
 	return nil
 }
 
-func (m *memory) PutScored(f keydir.Family, elem string, score uint64) error {
+func (m *memory) PutScored(f keydir.Collection, elem string, score uint64) error {
 	f.PutScored(elem, score, m.add(f.Key(), elem, keydir.ZSet, nil))
 	return nil
 }
 
-func (m *memory) PutIndex(f keydir.Family, index int64, value []byte) error {
+func (m *memory) PutIndex(f keydir.Collection, index int64, value []byte) error {
 	f.PutAt(index, m.add(f.Key(), string(structures.AppendIndex(nil, index)), f.Type(), value))
 	return nil
 }
 
-func (m *memory) DeleteElem(f keydir.Family, elem string) (existed bool, err error) {
+func (m *memory) DeleteElem(f keydir.Collection, elem string) (existed bool, err error) {
 	if f.Type() == keydir.ZSet {
 		_, _, existed = f.DeleteScored(elem)
 	} else {
@@ -190,29 +190,29 @@ func (m *memory) DeleteElem(f keydir.Family, elem string) (existed bool, err err
 	return existed, nil
 }
 
-func (m *memory) fieldDeadlines(key string) (keydir.Family, int64, error) {
+func (m *memory) fieldDeadlines(key string) (keydir.Collection, int64, error) {
 	d, _ := m.dir.FindFieldDeadlines(m.seed.Hash(key), key)
 	return d, m.now, nil
 }
 
-func (m *memory) FieldDeadlines(f keydir.Family) (keydir.Family, int64, error) {
+func (m *memory) FieldDeadlines(f keydir.Collection) (keydir.Collection, int64, error) {
 	return m.fieldDeadlines(f.Key())
 }
 
-func (m *memory) SetFieldDeadline(f keydir.Family, field string, ms int64) error {
+func (m *memory) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
 	if _, ok := f.Get(field); !ok {
 		panic("BUG: a deadline for a field that does not exist")
 	}
 	key := f.Key()
 	d, _, _ := m.fieldDeadlines(key)
 	if !d.Valid() {
-		d = m.dir.NewFamily(m.seed.Hash(key), keydir.FieldDeadlines, key)
+		d = m.dir.NewCollection(m.seed.Hash(key), keydir.FieldDeadlines, key)
 	}
 	d.PutScored(field, ordered.Int(ms), 1)
 	return nil
 }
 
-func (m *memory) ClearFieldDeadline(f keydir.Family, field string) (bool, error) {
+func (m *memory) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
 	key := f.Key()
 	d, _, _ := m.fieldDeadlines(key)
 	if !d.Valid() {
@@ -220,12 +220,12 @@ func (m *memory) ClearFieldDeadline(f keydir.Family, field string) (bool, error)
 	}
 	_, _, had := d.DeleteScored(field)
 	if d.Len() == 0 {
-		m.dir.DropFamily(m.seed.Hash(key), d)
+		m.dir.DropCollection(m.seed.Hash(key), d)
 	}
 	return had, nil
 }
 
-func (m *memory) DeleteIndex(f keydir.Family, index int64) (bool, error) {
+func (m *memory) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
 	_, existed := f.DeleteAt(index)
 	if existed {
 		m.deletes++
@@ -246,7 +246,7 @@ func (m *memory) Rename(from, to string) error {
 	if slot.Type == keydir.String {
 		m.dir.Insert(h, keydir.Slot{Type: keydir.String, Loc: m.add(to, "", keydir.String, m.records[slot.Loc.Offset()-1].value)})
 	} else {
-		g := m.dir.NewFamily(h, slot.Type, to)
+		g := m.dir.NewCollection(h, slot.Type, to)
 		for i := range f.Len() {
 			if slot.Type.Indexed() {
 				head, _ := f.Bounds()
@@ -292,7 +292,7 @@ func (m *memory) ClearDeadline(key string) (bool, error) {
 	return ok, nil
 }
 
-// commit removes families that have been emptied, as the end of a transaction
+// commit removes collections that have been emptied, as the end of a transaction
 // does.
 func (m *memory) commit(keys ...string) {
 	for _, key := range keys {

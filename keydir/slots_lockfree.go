@@ -2,7 +2,7 @@ package keydir
 
 import "sync/atomic"
 
-// Looking without the stripe's lock. A region counts its changes: the version is odd
+// Lock-free reads: searches without the stripe's lock. A region counts its changes: the version is odd
 // while slots are inserted, removed or moved. A search that saw the same even version
 // before and after saw what a holder of the lock would have seen. Words cannot tear. Pages
 // that a region gives up may be another one's at once; it gives them up within a change,
@@ -60,28 +60,28 @@ func (r *region) show(i int) {
 	}
 }
 
-// Sight is the result of a Glimpse.
-type Sight uint8
+// Lookup is the result of a TryGet.
+type Lookup uint8
 
 const (
-	Unsure    Sight = iota // take the lock and look again
-	Absent                 // no slot has the hash
-	OneString              // one slot has the hash, of a string; in chunks, or not committed, if the location is pending
+	LookupRetry Lookup = iota // take the lock and use Find
+	LookupMiss                // no slot has the hash
+	LookupHit                 // one slot has the hash, of a string; in chunks, or not committed, if the location is pending
 )
 
-// RemovedBit is the bit of a hash in the word that Glimpse looks at.
+// RemovedBit is the bit of a hash in TryGet's word of removed slots.
 func RemovedBit(h uint64) uint64 { return 1 << (h >> 3 & 63) }
 
-// Glimpse is Find for callers that do not hold the lock of the hash's stripe. What is
-// not simple (collections, deadlines, hashes that collide) is Unsure, and so is what
-// may be taken back: whoever holds the lock and removes a slot that it may yet restore
-// sets RemovedBit of its hash in removed before, and clears it when the removal is
-// final or undone.
-func (d *Directory) Glimpse(h uint64, removed *atomic.Uint64) (Loc, Sight) {
+// TryGet is Find for callers that do not hold the lock of the hash's stripe. It returns
+// LookupRetry for what is not simple (collections, deadlines, hashes that collide) and for
+// what may be rolled back: before a holder of the lock removes a slot that it may restore,
+// it sets the hash's RemovedBit in removed; it clears the bit when the removal is final
+// or rolled back.
+func (d *Directory) TryGet(h uint64, removed *atomic.Uint64) (Loc, Lookup) {
 	const tries = 4 // a change takes less time than to wait for its writer
 	r := d.at(h)
 	if r == nil {
-		return 0, Absent
+		return 0, LookupMiss
 	}
 	for range tries {
 		version := r.version.Load()
@@ -90,30 +90,30 @@ func (d *Directory) Glimpse(h uint64, removed *atomic.Uint64) (Loc, Sight) {
 		}
 		l := r.seen.Load()
 		s := l.extents[h<<stripeBits>>(64-l.depth)].Load()
-		loc, sight := s.glimpse(h)
+		loc, lookup := s.tryGet(h)
 		doubt := removed.Load()&RemovedBit(h) != 0 // before the version: undoing a removal changes that first
 		if r.version.Load() != version {
 			continue
 		}
 		if doubt {
-			return 0, Unsure
+			return 0, LookupRetry
 		}
-		return loc, sight
+		return loc, lookup
 	}
-	return 0, Unsure
+	return 0, LookupRetry
 }
 
-func (s *extent) glimpse(h uint64) (Loc, Sight) {
+func (s *extent) tryGet(h uint64) (Loc, Lookup) {
 	pos := s.seek(h)
 	word, loc := s.at(pos)
 	if word == 0 || word>>3 != h>>3 {
-		return 0, Absent
+		return 0, LookupMiss
 	}
 	if Type(word&typeMask) != String {
-		return 0, Unsure
+		return 0, LookupRetry
 	}
 	if next, _ := s.at(pos + 1); next>>3 == h>>3 {
-		return 0, Unsure
+		return 0, LookupRetry
 	}
-	return Loc(loc), OneString
+	return Loc(loc), LookupHit
 }

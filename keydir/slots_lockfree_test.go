@@ -11,52 +11,52 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-func TestGlimpseSeesWhatFindSees(t *testing.T) {
+func TestTryGetSeesWhatFindSees(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
 	var removed atomic.Uint64
-	expect := func(h uint64, loc keydir.Loc, sight keydir.Sight) {
+	expect := func(h uint64, loc keydir.Loc, lookup keydir.Lookup) {
 		t.Helper()
-		if gotLoc, got := d.Glimpse(h, &removed); got != sight || sight == keydir.OneString && gotLoc != loc {
-			t.Fatalf("hash %x: got %v %x, want %v %x", h, got, uint64(gotLoc), sight, uint64(loc))
+		if gotLoc, got := d.TryGet(h, &removed); got != lookup || lookup == keydir.LookupHit && gotLoc != loc {
+			t.Fatalf("hash %x: got %v %x, want %v %x", h, got, uint64(gotLoc), lookup, uint64(loc))
 		}
 	}
 	h := uint64(5) << 56
 	str := func(loc keydir.Loc) keydir.Slot { return keydir.Slot{Type: keydir.String, Loc: loc} }
 	deadline := keydir.Slot{Type: keydir.Deadline, Loc: 9}
 
-	expect(h, 0, keydir.Absent)
+	expect(h, 0, keydir.LookupMiss)
 	d.Insert(h, str(1))
-	expect(h, 1, keydir.OneString)
-	expect(h+8, 0, keydir.Absent)
-	expect(h-8, 0, keydir.Absent)
-	d.Swap(h, str(1), str(2))
-	expect(h, 2, keydir.OneString)
+	expect(h, 1, keydir.LookupHit)
+	expect(h+8, 0, keydir.LookupMiss)
+	expect(h-8, 0, keydir.LookupMiss)
+	d.Replace(h, str(1), str(2))
+	expect(h, 2, keydir.LookupHit)
 
 	d.Insert(h, deadline) // whoever reads through a deadline must know the time
-	expect(h, 0, keydir.Unsure)
+	expect(h, 0, keydir.LookupRetry)
 	d.Delete(h, deadline)
-	expect(h, 2, keydir.OneString)
+	expect(h, 2, keydir.LookupHit)
 	d.Insert(h, str(3)) // another key of the same hash
-	expect(h, 0, keydir.Unsure)
+	expect(h, 0, keydir.LookupRetry)
 	d.Delete(h, str(2))
-	expect(h, 3, keydir.OneString)
-	d.NewFamily(h+8, keydir.Hash, "family")
-	expect(h+8, 0, keydir.Unsure)
+	expect(h, 3, keydir.LookupHit)
+	d.NewCollection(h+8, keydir.Hash, "collection")
+	expect(h+8, 0, keydir.LookupRetry)
 
 	removed.Store(keydir.RemovedBit(h)) // a removal that may be undone
 	d.Delete(h, str(3))
-	expect(h, 0, keydir.Unsure)
-	expect(h+16, 0, keydir.Absent)
+	expect(h, 0, keydir.LookupRetry)
+	expect(h+16, 0, keydir.LookupMiss)
 	removed.Store(0)
-	expect(h, 0, keydir.Absent)
+	expect(h, 0, keydir.LookupMiss)
 }
 
 // One goroutine changes a stripe in every way while others look at it without a
 // lock: at keys that stay, at keys that are never there, and at keys that come, go
 // and move. Nobody may see a state from before the look began.
-func TestGlimpseBesideChanges(t *testing.T) {
+func TestTryGetBesideChanges(t *testing.T) {
 	if underRace {
-		t.Skip("what glimpses do is a race by definition")
+		t.Skip("a lock-free search is a race by definition")
 	}
 	seed := chance.Seed(t)
 	const stripe, keys = 3, 40_000
@@ -86,21 +86,21 @@ func TestGlimpseBesideChanges(t *testing.T) {
 		wait.Go(func() {
 			for !stop.Load() && !t.Failed() {
 				i := r.IntN(keys)
-				if loc, s := d.Glimpse(staying[i], &removed); s == keydir.Absent || s == keydir.OneString && loc != keydir.Loc(i+1) {
+				if loc, s := d.TryGet(staying[i], &removed); s == keydir.LookupMiss || s == keydir.LookupHit && loc != keydir.Loc(i+1) {
 					t.Errorf("key that stays: %v %x", s, uint64(loc))
 				}
-				if loc, s := d.Glimpse(never[i], &removed); s == keydir.OneString {
+				if loc, s := d.TryGet(never[i], &removed); s == keydir.LookupHit {
 					t.Errorf("key that is never there: %x", uint64(loc))
 				}
 				before := done[i].Load()
-				loc, s := d.Glimpse(moving[i], &removed)
+				loc, s := d.TryGet(moving[i], &removed)
 				after := begun[i].Load()
 				switch {
-				case s == keydir.Unsure:
+				case s == keydir.LookupRetry:
 					unsure.Add(1)
-				case s == keydir.OneString && (uint64(loc) < before || uint64(loc) > after):
+				case s == keydir.LookupHit && (uint64(loc) < before || uint64(loc) > after):
 					t.Errorf("saw state %d, it was %d to %d", uint64(loc), before, after)
-				case s == keydir.Absent && before == after && before&1 == 0:
+				case s == keydir.LookupMiss && before == after && before&1 == 0:
 					t.Errorf("missed a key that was there: state %d", before)
 				default:
 					sure.Add(1)
@@ -124,7 +124,7 @@ func TestGlimpseBesideChanges(t *testing.T) {
 			case state&1 != 0 && wave&1 == 0:
 				next(1, func(now keydir.Slot) { d.Insert(h, now) })
 			case state&1 == 0 && wave&1 == 0:
-				next(2, func(now keydir.Slot) { d.Swap(h, slot, now) })
+				next(2, func(now keydir.Slot) { d.Replace(h, slot, now) })
 			case state&1 == 0 && i%3 == 0: // removed, and put back
 				removed.Store(keydir.RemovedBit(h))
 				d.Delete(h, slot)
@@ -146,9 +146,9 @@ func TestGlimpseBesideChanges(t *testing.T) {
 
 // Stripes grow and shrink by turns, their tables are cut in two and joined, and each writes the pages that the other has given
 // up, while readers without a lock look at the few keys that stay.
-func TestGlimpseBesidePagesThatMove(t *testing.T) {
+func TestTryGetBesidePagesThatMove(t *testing.T) {
 	if underRace {
-		t.Skip("what glimpses do is a race by definition")
+		t.Skip("a lock-free search is a race by definition")
 	}
 	seed := chance.Seed(t)
 	const stripes, stay, all = 3, 300, 25_000
@@ -174,11 +174,11 @@ func TestGlimpseBesidePagesThatMove(t *testing.T) {
 		readers.Go(func() {
 			for !stop.Load() {
 				s, i := r.IntN(stripes), r.IntN(stay)
-				switch loc, sight := d.Glimpse(hash[s][i], &removed); {
-				case sight == keydir.Absent || sight == keydir.OneString && loc != slot(s, i).Loc:
-					t.Errorf("key that stays: %v %x", sight, uint64(loc))
+				switch loc, lookup := d.TryGet(hash[s][i], &removed); {
+				case lookup == keydir.LookupMiss || lookup == keydir.LookupHit && loc != slot(s, i).Loc:
+					t.Errorf("key that stays: %v %x", lookup, uint64(loc))
 					return
-				case sight == keydir.OneString:
+				case lookup == keydir.LookupHit:
 					sure.Add(1)
 				}
 			}
