@@ -1,24 +1,3 @@
-// Package cli is the stave program: the shell, one-shot commands, the server's
-// start, and the offline tools (merge, check, repair, backup, stats, import, export).
-//
-// [Run] is the whole of it: arguments and three streams in, an exit status out,
-// so that tests run the program without a process. Nothing here is of use to a
-// program that embeds Stave; whatever would be lives in package db or below and
-// is only called from here.
-//
-// The exit status says what happened:
-//
-//	0    done
-//	1    a command was answered with an error
-//	2    wrong usage
-//	3    a store could not be opened (it is locked, damaged or not there), or a
-//	     server not reached
-//	4    check found damage, or repair lost something
-//	5    an import left lines out
-//	130  interrupted
-//
-// Data goes to the standard output, errors go to the standard error in one
-// line that starts with "stave: ".
 package cli
 
 import (
@@ -27,104 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
-)
-
-// The exit statuses, as documented above.
-const (
-	exitOK          = 0
-	exitCommand     = 1
-	exitUsage       = 2
-	exitOpen        = 3
-	exitDamage      = 4
-	exitPartial     = 5
-	exitInterrupted = 130
 )
 
 // defaultDir is the store that commands use when none is named.
 const defaultDir = "stave-data"
-
-// An exitError ends the program with a status of its own. A nil err means that
-// everything there is to say has been said.
-type exitError struct {
-	status int
-	err    error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.status)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-// failed gives err an exit status; nil stays nil.
-func failed(status int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exitError{status: status, err: err}
-}
-
-// usagef is an error in how the program was called.
-func usagef(format string, args ...any) error {
-	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
-}
-
-// A terminal is the program's three streams and what they are connected to.
-type terminal struct {
-	in       io.Reader
-	out, err io.Writer
-	inTTY    bool
-	outTTY   bool
-	errTTY   bool
-}
-
-// newTerminal looks at the streams once.
-func newTerminal(in io.Reader, out, err io.Writer) *terminal {
-	return &terminal{in: in, out: out, err: err, inTTY: isTTY(in), outTTY: isTTY(out), errTTY: isTTY(err)}
-}
-
-func isTTY(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// dumb reports a terminal that obeys no escape sequences.
-func (t *terminal) dumb() bool { return os.Getenv("TERM") == "dumb" }
-
-// color reports whether the output may carry colours (see no-color.org).
-func (t *terminal) color() bool { return t.outTTY && !t.dumb() && os.Getenv("NO_COLOR") == "" }
-
-// bars returns where progress may be drawn, or nil when nobody would see it.
-func (t *terminal) bars(quiet bool) io.Writer {
-	if quiet || !t.errTTY || t.dumb() {
-		return nil
-	}
-	return t.err
-}
-
-// complain writes one error in the form that all of them have.
-func (t *terminal) complain(err error) {
-	text := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
-	fmt.Fprintf(t.err, "stave: %s\n", safeText([]byte(text)))
-}
-
-// interruptible returns a context that ends with the first SIGINT or SIGTERM.
-// A second one then ends the process: whatever hangs must not hold it.
-func (t *terminal) interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
 
 // Run runs the program with args (args[0] is its name) and returns its exit
 // status. Only the interactive shell needs the streams to be files.
@@ -208,50 +96,4 @@ func suggestion(app *cli.App, name string) string {
 		return fmt.Sprintf(": did you mean %q?", best[1])
 	}
 	return ""
-}
-
-// flagsFirst lets options stand behind arguments (stave merge D --dry-run),
-// which the standard parser does not: it moves them to the front. The arguments
-// of exec are the exception, because they are the store's, not ours:
-// "stave exec ZADD board -1 ada".
-func flagsFirst(app *cli.App, args []string) []string {
-	if len(args) < 3 {
-		return args
-	}
-	command := app.Command(args[1])
-	if command == nil || command.Name == "exec" {
-		return args
-	}
-	var flags, rest []string
-	for i := 2; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			rest = append(rest, args[i+1:]...)
-			i = len(args)
-		case arg == "--help" || arg == "-h":
-			return []string{args[0], args[1], arg} // with arguments it would be about one of them
-		case len(arg) < 2 || arg[0] != '-':
-			rest = append(rest, arg)
-		default:
-			flags = append(flags, arg)
-			if takesValue(command, arg) && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
-			}
-		}
-	}
-	return slices.Concat(args[:2], flags, []string{"--"}, rest)
-}
-
-// takesValue reports whether the option's value is the next argument.
-func takesValue(command *cli.Command, arg string) bool {
-	name := strings.TrimLeft(arg, "-")
-	for _, f := range command.Flags {
-		if slices.Contains(f.Names(), name) {
-			_, isBool := f.(*cli.BoolFlag)
-			return !isBool
-		}
-	}
-	return false
 }

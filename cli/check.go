@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -44,17 +43,6 @@ be read.`,
 			return runCheck(t, dir, c.Bool("json"), c.Bool("quiet"))
 		},
 	}
-}
-
-// dirArgument is the store that an offline tool is to work on.
-func dirArgument(c *cli.Context) (string, error) {
-	switch c.NArg() {
-	case 0:
-		return orDefault(os.Getenv("STAVE_DIR"), defaultDir), nil
-	case 1:
-		return c.Args().First(), nil
-	}
-	return "", usagef("%s takes one directory", c.Command.Name)
 }
 
 // A checkReport is what --json prints.

@@ -24,59 +24,6 @@ func newLineReader(r io.Reader) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 256<<10)}
 }
 
-// An interruptibleReader is a reader whose Read ends with its context: a script
-// on a pipe that nobody writes to must not need a kill. The goroutine that
-// reads for it ends when the context does, or at the latest with the Read of
-// the input that it is then in.
-type interruptibleReader struct {
-	ctx    context.Context
-	chunks chan chunk
-	last   chunk
-}
-
-type chunk struct {
-	data []byte
-	err  error
-}
-
-// chunkSize is how much is read ahead at a time.
-const chunkSize = 64 << 10
-
-func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleReader {
-	r := &interruptibleReader{ctx: ctx, chunks: make(chan chunk)}
-	go func() {
-		for {
-			buf := make([]byte, chunkSize)
-			n, err := in.Read(buf)
-			select {
-			case r.chunks <- chunk{buf[:n], err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return r
-}
-
-func (r *interruptibleReader) Read(p []byte) (int, error) {
-	for len(r.last.data) == 0 {
-		if r.last.err != nil {
-			return 0, r.last.err
-		}
-		select {
-		case r.last = <-r.chunks:
-		case <-r.ctx.Done():
-			return 0, r.ctx.Err()
-		}
-	}
-	n := copy(p, r.last.data)
-	r.last.data = r.last.data[n:]
-	return n, nil
-}
-
 // next returns the next line without its line break, valid until the next
 // call. io.EOF follows the last line, whether or not that ended in a break.
 func (l *lineReader) next() ([]byte, error) {

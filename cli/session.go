@@ -5,94 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/urfave/cli/v2"
 )
-
-// storeOptions say which store to talk to, and how to print what it says.
-type storeOptions struct {
-	dir      string
-	addr     string
-	user     string
-	password string
-	db       int
-	resp3    bool
-	sync     string
-	format   format
-}
-
-// storeFlags are the options that shell and exec share.
-func storeFlags() []cli.Flag {
-	return []cli.Flag{
-		dirFlag(),
-		&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "talk to the server at `HOST:PORT` (or at a socket's path) instead of opening a store"},
-		&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD"},
-		&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Usage: "work in namespace `N`"},
-		&cli.BoolFlag{Name: "resp3", Aliases: []string{"3"}, Usage: "use RESP3: maps, sets, doubles and booleans in replies"},
-		syncFlag("interval"),
-		&cli.BoolFlag{Name: "raw", Usage: "print bare values, as is done when the output is not a terminal"},
-		&cli.BoolFlag{Name: "no-raw", Usage: "print types and quotes, as is done on a terminal"},
-		&cli.BoolFlag{Name: "json", Usage: "print each reply as one line of JSON"},
-	}
-}
-
-// dirFlag is how commands name the store they open.
-func dirFlag() cli.Flag {
-	return &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, DefaultText: "$STAVE_DIR or " + defaultDir, Usage: "open the store in directory `DIR`"}
-}
-
-// chosenDir is the directory that dirFlag names, or the default.
-func chosenDir(c *cli.Context) string {
-	return orDefault(c.String("dir"), orDefault(os.Getenv("STAVE_DIR"), defaultDir))
-}
-
-// syncFlag is how commands that write say when the disk has to follow.
-func syncFlag(value string) cli.Flag {
-	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"}
-}
-
-// readStoreOptions checks and collects what storeFlags defines.
-func readStoreOptions(t *terminal, c *cli.Context) (storeOptions, error) {
-	o := storeOptions{
-		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: os.Getenv("STAVE_PASSWORD"),
-		db: c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
-	}
-	if o.addr != "" && (c.IsSet("sync") || c.IsSet("dir")) {
-		return o, usagef("--addr talks to a server: it cannot go with --dir or --sync")
-	}
-	if o.addr == "" && o.user != "" {
-		return o, usagef("--user needs --addr")
-	}
-	if o.db < 0 {
-		return o, usagef("--db must not be negative")
-	}
-	chosen := 0
-	for name, f := range map[string]format{"raw": formatRaw, "no-raw": formatTyped, "json": formatJSON} {
-		if c.Bool(name) {
-			chosen++
-			o.format = f
-		}
-	}
-	if chosen > 1 {
-		return o, usagef("--raw, --no-raw and --json exclude each other")
-	}
-	if chosen == 0 {
-		o.format = defaultFormat(t)
-	}
-	return o, nil
-}
-
-// defaultFormat is for people on a terminal and for programs elsewhere.
-func defaultFormat(t *terminal) format {
-	if t.outTTY {
-		return formatTyped
-	}
-	return formatRaw
-}
 
 // A session is one conversation with a store, interactive or not.
 type session struct {
@@ -224,13 +141,4 @@ func (s *session) lostState() {
 		s.selected(s.multiDB)
 	}
 	s.inMulti = false
-}
-
-// prompt is what the interactive shell shows before a line.
-func (s *session) prompt() string {
-	text := fmt.Sprintf("%s[%d]", s.name, s.db)
-	if s.inMulti {
-		text += "(TX)"
-	}
-	return text + "> "
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
@@ -89,22 +88,4 @@ func segmentNote(s bitcask.SegmentInfo) string {
 		return "merged"
 	}
 	return ""
-}
-
-// percentText writes part of whole in per cent.
-func percentText(part, whole int64) string {
-	if whole <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f %%", float64(part)/float64(whole)*100)
-}
-
-// percentBar draws part of whole, in twenty steps.
-func percentBar(part, whole int64) string {
-	const width = 20
-	full := 0
-	if whole > 0 {
-		full = int(float64(part)/float64(whole)*width + 0.5)
-	}
-	return strings.Repeat("#", full) + strings.Repeat(".", width-full)
 }

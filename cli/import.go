@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -142,25 +140,6 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 		return &exitError{status: exitPartial}
 	}
 	return nil
-}
-
-// openInput opens the file, and tells its size if it has one.
-func openInput(t *terminal, name string) (io.ReadCloser, int64, error) {
-	if name == "-" {
-		return io.NopCloser(t.in), 0, nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "read", Path: name, Err: errors.New("is a directory")}
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, info.Size(), nil
 }
 
 // run imports all lines. Before it returns, for whatever reason, every good

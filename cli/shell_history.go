@@ -160,9 +160,3 @@ func isSecret(line string) bool {
 	}
 	return false
 }
-
-// isRepeat reports whether a word is the count that may precede a command.
-func isRepeat(word string) bool {
-	n, ok := resp.ParseInt([]byte(word))
-	return ok && n > 0
-}

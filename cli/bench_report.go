@@ -88,33 +88,3 @@ func (r *benchResult) write(w io.Writer) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// shareText writes a share in per cent, to as many digits as tell a rare one
-// from none.
-func shareText(share float64) string {
-	switch {
-	case share == 0:
-		return ""
-	case share < 0.001:
-		return fmt.Sprintf("%.4f %%", share*100)
-	}
-	return fmt.Sprintf("%.1f %%", share*100)
-}
-
-// latencyText writes a duration to three digits or so: 512 ns, 2.05 us, 1.3 ms.
-func latencyText(d time.Duration) string {
-	v, unit := float64(d), "ns"
-	for _, larger := range []string{"us", "ms", "s"} {
-		if v < 1000 {
-			break
-		}
-		v, unit = v/1000, larger
-	}
-	switch {
-	case unit == "ns" || v >= 100:
-		return fmt.Sprintf("%.0f %s", v, unit)
-	case v >= 10:
-		return fmt.Sprintf("%.1f %s", v, unit)
-	}
-	return fmt.Sprintf("%.2f %s", v, unit)
-}

@@ -42,3 +42,9 @@ func skipped(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) == 0 || line[0] == '#'
 }
+
+// isRepeat reports whether a word is the count that may precede a command.
+func isRepeat(word string) bool {
+	n, ok := resp.ParseInt([]byte(word))
+	return ok && n > 0
+}

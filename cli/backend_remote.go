@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// dialTimeout bounds connecting to a server.
+const dialTimeout = 10 * time.Second
+
+// A remote is a connection to a server of ours or to Redis. It is made when a
+// command needs it and made again after it was lost.
+type remote struct {
+	addr     string
+	user     string
+	password string
+	resp3    bool
+	db       int // selected again after a reconnect
+
+	conn net.Conn
+	dec  *resp.Decoder
+}
+
+// connect dials, authenticates and selects the database.
+func (r *remote) connect(ctx context.Context) error {
+	network := "tcp"
+	if strings.HasPrefix(r.addr, "/") {
+		network = "unix"
+	}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	conn, err := dialer.DialContext(ctx, network, r.addr)
+	if err != nil {
+		return &lostError{err}
+	}
+	r.conn, r.dec = conn, resp.NewDecoder(conn)
+	for _, command := range r.greeting() {
+		reply, err := r.ask(ctx, command...)
+		if err == nil {
+			err = reply.Err()
+		}
+		if err != nil {
+			r.close()
+			return &lostError{fmt.Errorf("%s: %w", r.addr, err)}
+		}
+	}
+	return nil
+}
+
+// greeting lists what a fresh connection has to say.
+func (r *remote) greeting() (commands [][]string) {
+	switch {
+	case r.resp3 && r.password != "":
+		commands = append(commands, []string{"HELLO", "3", "AUTH", orDefault(r.user, "default"), r.password})
+	case r.resp3:
+		commands = append(commands, []string{"HELLO", "3"})
+	case r.password != "" && r.user != "":
+		commands = append(commands, []string{"AUTH", r.user, r.password})
+	case r.password != "":
+		commands = append(commands, []string{"AUTH", r.password})
+	}
+	if r.db != 0 {
+		commands = append(commands, []string{"SELECT", strconv.Itoa(r.db)})
+	}
+	return commands
+}
+
+// ask runs one command that has exactly one reply.
+func (r *remote) ask(ctx context.Context, args ...string) (resp.Reply, error) {
+	defer r.guard(ctx)()
+	if _, err := r.conn.Write(resp.AppendCommandStrings(nil, args...)); err != nil {
+		return resp.Reply{}, err
+	}
+	return r.dec.Read()
+}
+
+// guard makes the end of the context wake whatever waits for the connection.
+func (r *remote) guard(ctx context.Context) (release func()) {
+	conn := r.conn
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	return func() { stop() }
+}
+
+func (r *remote) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
+	if r.conn == nil {
+		if err := r.connect(ctx); err != nil {
+			return err
+		}
+	}
+	defer r.guard(ctx)()
+	_, err := r.conn.Write(resp.AppendCommand(nil, args...))
+	if err == nil {
+		err = r.receive(args, reply)
+	}
+	if err == nil {
+		return nil
+	}
+	r.close()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the server closed the connection")
+	}
+	return &lostError{err}
+}
+
+// receive reads the replies to one command. Pushes that arrive in between are
+// handed over and do not count, except as the answers of subscribing commands.
+func (r *remote) receive(args [][]byte, reply func(resp.Reply)) error {
+	name := strings.ToLower(string(args[0]))
+	left, pushes := 1, false
+	switch name {
+	case "subscribe", "psubscribe", "ssubscribe", "monitor":
+		left = -1 // until interrupted
+	case "unsubscribe", "punsubscribe", "sunsubscribe":
+		left, pushes = max(1, len(args)-1), true
+	}
+	for left != 0 {
+		got, err := r.dec.Read()
+		if err != nil {
+			if errors.Is(err, io.EOF) && (name == "quit" || name == "shutdown") {
+				r.close()
+				return nil
+			}
+			return err
+		}
+		reply(got)
+		switch {
+		case got.IsError():
+			return nil
+		case got.Kind != resp.Push || pushes:
+			left--
+		}
+	}
+	return nil
+}
+
+func (r *remote) close() error {
+	if r.conn == nil {
+		return nil
+	}
+	err := r.conn.Close()
+	r.conn, r.dec = nil, nil
+	return err
+}

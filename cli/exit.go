@@ -1,0 +1,43 @@
+package cli
+
+import "fmt"
+
+// The exit statuses, as documented above.
+const (
+	exitOK          = 0
+	exitCommand     = 1
+	exitUsage       = 2
+	exitOpen        = 3
+	exitDamage      = 4
+	exitPartial     = 5
+	exitInterrupted = 130
+)
+
+// An exitError ends the program with a status of its own. A nil err means that
+// everything there is to say has been said.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// failed gives err an exit status; nil stays nil.
+func failed(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{status: status, err: err}
+}
+
+// usagef is an error in how the program was called.
+func usagef(format string, args ...any) error {
+	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
+}

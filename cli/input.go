@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// An interruptibleReader is a reader whose Read ends with its context: a script
+// on a pipe that nobody writes to must not need a kill. The goroutine that
+// reads for it ends when the context does, or at the latest with the Read of
+// the input that it is then in.
+type interruptibleReader struct {
+	ctx    context.Context
+	chunks chan chunk
+	last   chunk
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// chunkSize is how much is read ahead at a time.
+const chunkSize = 64 << 10
+
+func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleReader {
+	r := &interruptibleReader{ctx: ctx, chunks: make(chan chunk)}
+	go func() {
+		for {
+			buf := make([]byte, chunkSize)
+			n, err := in.Read(buf)
+			select {
+			case r.chunks <- chunk{buf[:n], err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return r
+}
+
+func (r *interruptibleReader) Read(p []byte) (int, error) {
+	for len(r.last.data) == 0 {
+		if r.last.err != nil {
+			return 0, r.last.err
+		}
+		select {
+		case r.last = <-r.chunks:
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
+		}
+	}
+	n := copy(p, r.last.data)
+	r.last.data = r.last.data[n:]
+	return n, nil
+}
+
+// openInput opens the file, and tells its size if it has one.
+func openInput(t *terminal, name string) (io.ReadCloser, int64, error) {
+	if name == "-" {
+		return io.NopCloser(t.in), 0, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "read", Path: name, Err: errors.New("is a directory")}
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reeflective/readline"
+	"github.com/reeflective/readline/inputrc"
+	"github.com/stavedb/stave/server"
+)
+
+// A plainEditor reads lines from a terminal that cannot move its cursor.
+type plainEditor struct {
+	s     *session
+	lines *lineReader
+}
+
+func (e *plainEditor) readLine() (string, error) {
+	fmt.Fprint(e.s.out, e.s.prompt())
+	line, err := e.lines.next()
+	if err != nil {
+		fmt.Fprintln(e.s.out)
+	}
+	return string(line), err
+}
+
+// A fullEditor is readline with everything it offers.
+type fullEditor struct {
+	s  *session
+	rl *readline.Shell
+}
+
+// newFullEditor must only be called when standard input and output are
+// terminals: readline sends escape sequences to whatever they are.
+func newFullEditor(s *session, lines *history) *fullEditor {
+	rl := readline.NewShell()
+	e := &fullEditor{s: s, rl: rl}
+	rl.Prompt.Primary(s.prompt)
+	rl.Prompt.Secondary(func() string { return strings.Repeat(".", max(0, len(s.prompt())-2)) + "> " })
+	rl.AcceptMultiline = func(line []rune) bool { return !openQuote([]byte(string(line))) }
+	bindTab(rl.Config)
+	rl.History.Delete()
+	rl.History.Add("stave", lines)
+	rl.Completer = e.complete
+	rl.Hint.SetProvider(e.hint)
+	if s.color() {
+		rl.SyntaxHighlighter = highlight
+	}
+	return e
+}
+
+// bindTab makes Tab show what there is, with the part that all have in common
+// inserted, and walk through it when pressed again. readline's own default
+// inserts the first candidate unseen. An inputrc that binds Tab wins.
+func bindTab(config *inputrc.Config) {
+	const tab = "\t"
+	for _, keymap := range []string{"emacs", "vi-insert"} {
+		if config.Binds[keymap][tab].Action == "complete" {
+			config.Binds[keymap][tab] = inputrc.Bind{Action: "menu-complete"}
+			config.Vars["menu-complete-display-prefix"] = true
+		}
+	}
+}
+
+func (e *fullEditor) readLine() (string, error) {
+	line, err := e.rl.Readline()
+	switch {
+	case errors.Is(err, readline.ErrInterrupt):
+		return "", errInterrupted
+	case err != nil:
+		return "", err
+	}
+	return line, nil
+}
+
+// complete answers Tab.
+func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
+	var found []readline.Completion
+	for _, c := range e.s.complete(string(line[:cursor])) {
+		found = append(found, readline.Completion{Value: c.value, Display: c.value, Description: c.note, Tag: c.group})
+	}
+	return readline.CompleteRaw(found).NoSort()
+}
+
+// hint is shown below the line while it is typed.
+func (e *fullEditor) hint(line []rune, cursor int) []rune {
+	if e.s.noHints {
+		return nil
+	}
+	text := hint(string(line[:min(cursor, len(line))]))
+	if text == "" {
+		return nil
+	}
+	if e.s.color() {
+		text = "\x1b[2m" + text + "\x1b[0m"
+	}
+	return []rune(text)
+}
+
+// highlight shows a known command in bold and an unknown one in red.
+func highlight(line []rune) string {
+	text := string(line)
+	start := len(text) - len(strings.TrimLeft(text, " "))
+	if word, rest, ok := strings.Cut(text[start:], " "); ok && isRepeat(word) {
+		start = len(text) - len(strings.TrimLeft(rest, " "))
+	}
+	end := len(text)
+	if i := strings.IndexByte(text[start:], ' '); i >= 0 {
+		end = start + i
+	}
+	word := text[start:end]
+	style := "\x1b[1m"
+	if server.Lookup(word) == nil && !isLocal(word) {
+		if end == len(text) { // still being typed
+			return text
+		}
+		style = "\x1b[31m"
+	}
+	return text[:start] + style + word + "\x1b[0m" + text[end:]
+}

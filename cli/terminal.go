@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// A terminal is the program's three streams and what they are connected to.
+type terminal struct {
+	in       io.Reader
+	out, err io.Writer
+	inTTY    bool
+	outTTY   bool
+	errTTY   bool
+}
+
+// newTerminal looks at the streams once.
+func newTerminal(in io.Reader, out, err io.Writer) *terminal {
+	return &terminal{in: in, out: out, err: err, inTTY: isTTY(in), outTTY: isTTY(out), errTTY: isTTY(err)}
+}
+
+func isTTY(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// dumb reports a terminal that obeys no escape sequences.
+func (t *terminal) dumb() bool { return os.Getenv("TERM") == "dumb" }
+
+// color reports whether the output may carry colours (see no-color.org).
+func (t *terminal) color() bool { return t.outTTY && !t.dumb() && os.Getenv("NO_COLOR") == "" }
+
+// bars returns where progress may be drawn, or nil when nobody would see it.
+func (t *terminal) bars(quiet bool) io.Writer {
+	if quiet || !t.errTTY || t.dumb() {
+		return nil
+	}
+	return t.err
+}
+
+// complain writes one error in the form that all of them have.
+func (t *terminal) complain(err error) {
+	text := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
+	fmt.Fprintf(t.err, "stave: %s\n", safeText([]byte(text)))
+}
+
+// interruptible returns a context that ends with the first SIGINT or SIGTERM.
+// A second one then ends the process: whatever hangs must not hold it.
+func (t *terminal) interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// sizeText writes a number of bytes the way people do: 12 B, 4.1 KB, 402 MB.
+func sizeText(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n), "KMGTPE"
+	i := -1
+	for v >= 999.5 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f %cB", v, units[i])
+	}
+	return fmt.Sprintf("%.0f %cB", v, units[i])
+}
+
+// countText writes a number with thousands separators: 1,234,567.
+func countText(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// durationText writes a duration in the unit that suits it: 3.1 s, 12 ms.
+func durationText(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d us", d.Microseconds())
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// shareText writes a share in per cent, to as many digits as tell a rare one
+// from none.
+func shareText(share float64) string {
+	switch {
+	case share == 0:
+		return ""
+	case share < 0.001:
+		return fmt.Sprintf("%.4f %%", share*100)
+	}
+	return fmt.Sprintf("%.1f %%", share*100)
+}
+
+// latencyText writes a duration to three digits or so: 512 ns, 2.05 us, 1.3 ms.
+func latencyText(d time.Duration) string {
+	v, unit := float64(d), "ns"
+	for _, larger := range []string{"us", "ms", "s"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, larger
+	}
+	switch {
+	case unit == "ns" || v >= 100:
+		return fmt.Sprintf("%.0f %s", v, unit)
+	case v >= 10:
+		return fmt.Sprintf("%.1f %s", v, unit)
+	}
+	return fmt.Sprintf("%.2f %s", v, unit)
+}
+
+// percentText writes part of whole in per cent.
+func percentText(part, whole int64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", float64(part)/float64(whole)*100)
+}
+
+// percentBar draws part of whole, in twenty steps.
+func percentBar(part, whole int64) string {
+	const width = 20
+	full := 0
+	if whole > 0 {
+		full = int(float64(part)/float64(whole)*width + 0.5)
+	}
+	return strings.Repeat("#", full) + strings.Repeat(".", width-full)
+}
