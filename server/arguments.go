@@ -86,12 +86,12 @@ func (c *call) strings(i int) []string { return stringsOf(c.args[i:]) }
 // scanOptions are the words behind the cursor of a scan.
 type scanOptions struct {
 	structures.ScanOptions
-	unnamed bool // MATCH "": package db takes that for no pattern, but it matches the empty name
+	emptyPattern bool // MATCH "": package db takes that for no pattern, but it matches the empty name
 }
 
-// filter drops what only seemed to match.
-func filter[T any](o scanOptions, list []T, name func(T) string) []T {
-	if !o.unnamed {
+// dropUnmatched drops what only seemed to match.
+func dropUnmatched[T any](o scanOptions, list []T, name func(T) string) []T {
+	if !o.emptyPattern {
 		return list
 	}
 	return slices.DeleteFunc(list, func(item T) bool { return name(item) != "" })
@@ -115,7 +115,7 @@ func (c *call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 			i += 2
 		case c.is(i, "match") && more >= 1:
 			o.Match = string(c.args[i+1])
-			o.unnamed = o.Match == ""
+			o.emptyPattern = o.Match == ""
 			i += 2
 		default:
 			taken := 0

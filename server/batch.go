@@ -21,27 +21,27 @@ const (
 	maxBatchBytes = 64 << 10 // of arguments
 )
 
-// batches says whether a command may run in a batch with others.
-func (c *Command) batches() bool {
-	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|unqueued) == 0
+// canBatch says whether a command may run in a batch with others.
+func (c *Command) canBatch() bool {
+	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|runsInsideMulti) == 0
 }
 
-// gather puts a request into the batch, if it may be in one with those before it.
-func (s *Session) gather(command *Command, args [][]byte) bool {
+// addToBatch puts a request into the batch, if it may be in one with those before it.
+func (s *Session) addToBatch(command *Command, args [][]byte) bool {
 	b := &s.batch
 	size := 0
 	for _, arg := range args {
 		size += len(arg)
 	}
-	if !command.batches() || len(b.requests) == maxBatch || b.bytes+size > maxBatchBytes {
+	if !command.canBatch() || len(b.requests) == maxBatch || b.bytes+size > maxBatchBytes {
 		return false
 	}
 	from, firstKey := len(b.args), len(b.keys)
 	b.args = append(b.args, args...)
 	b.keys = command.appendKeys(b.keys, args)
-	r := request{command: command, args: b.args[from:len(b.args):len(b.args)], mark: s.parser.Mark()}
+	r := request{command: command, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()}
 	if command.startsWithKey() && len(b.keys) > firstKey {
-		r.first = b.keys[firstKey]
+		r.firstKey = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)
 	b.bytes += size
@@ -61,21 +61,21 @@ func (s *Session) runBatch() bool {
 		s.run(b.requests[0].command, b.requests[0].args)
 		b.done = 1
 	default:
-		from, start := s.out.Len(), s.server.stopwatch()
-		if err := s.guarded(s.batchRun); err != nil {
+		from, start := s.out.Len(), s.server.startTimer()
+		if err := s.catchPanic(s.transactBatchFunc); err != nil {
 			s.failBatch(from, err)
 			b.done = len(b.requests)
 		}
-		s.slow(start, b.requests[0].command, b.requests[0].args, b.done-1)
+		s.noteSlow(start, b.requests[0].command, b.requests[0].args, b.done-1)
 		for i := range b.done {
-			s.monitored(b.requests[i].command, b.requests[i].args)
+			s.feedMonitors(b.requests[i].command, b.requests[i].args)
 		}
 		s.out.SetLimit(0)
 		s.call = call{}
 	}
 	complete := b.done == len(b.requests)
 	if !complete {
-		s.parser.Rewind(b.requests[b.done].mark)
+		s.parser.Rewind(b.requests[b.done].parserMark)
 	}
 	clear(b.requests)
 	clear(b.args)
@@ -84,18 +84,20 @@ func (s *Session) runBatch() bool {
 	return complete
 }
 
-// batchUnit is the transaction of a batch.
-func (s *Session) batchUnit() error { return s.unit(s.batch.writes, s.batch.keys, s.batchTx) }
+// transactBatch is the transaction of a batch.
+func (s *Session) transactBatch() error {
+	return s.transact(s.batch.writes, s.batch.keys, s.runBatchInTxFunc)
+}
 
-// batchBody executes the requests in a transaction, until enough replies wait for the client or others must be served.
-func (s *Session) batchBody(tx *db.Tx) error {
+// runBatchInTx executes the requests in a transaction, until enough replies wait for the client or others must be served.
+func (s *Session) runBatchInTx(tx *db.Tx) error {
 	for i := range s.batch.requests {
 		r := &s.batch.requests[i]
-		t := s.tallyFor(r.command)
+		t := s.statsFor(r.command)
 		t.calls++
 		from, handedOver := s.out.Len(), true
-		s.call = call{session: s, command: r.command, args: r.args, first: r.first, tx: tx, out: &s.out}
-		failed, err := s.step(&s.call, from+s.server.options.MaxReply)
+		s.call = call{session: s, command: r.command, args: r.args, firstKey: r.firstKey, tx: tx, out: &s.out}
+		failed, err := s.runInTx(&s.call, from+s.server.options.MaxReply)
 		switch {
 		case err != nil:
 			return err

@@ -16,7 +16,7 @@ type blocked struct {
 	waiter   *db.Waiter
 	deadline time.Time     // zero: none
 	reply    func(*call)   // replies with what the waiter was given
-	nudge    chan struct{} // for Session.Wait: CLIENT UNBLOCK has ended it
+	ended    chan struct{} // for Session.Wait: CLIENT UNBLOCK has ended it
 
 	mu  sync.Mutex // guards end, and that only one gives up the waiter
 	end waitEnd
@@ -32,8 +32,8 @@ const (
 	unblockedError
 )
 
-// check ends the wait if there is something, or its time is over, and says how it has ended.
-func (b *blocked) check() waitEnd {
+// poll ends the wait if there is something, or its time is over, and says how it has ended.
+func (b *blocked) poll() waitEnd {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.end != notEnded {
@@ -85,9 +85,9 @@ func (c *call) await(w db.Wait, timeout time.Duration, reply, nothing func(*call
 		return nil
 	}
 	s := c.session
-	b := &blocked{command: c.command, reply: reply, nudge: make(chan struct{}, 1)}
+	b := &blocked{command: c.command, reply: reply, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
-		b.deadline = s.clock.Add(timeout)
+		b.deadline = s.statsSince.Add(timeout)
 	}
 	b.waiter = c.tx.Enqueue(w, s.client.wake)
 	s.blocked = b
@@ -107,15 +107,15 @@ func (s *Session) Resume() {
 	if b == nil {
 		return
 	}
-	end := b.check()
+	end := b.poll()
 	if end == notEnded {
 		return
 	}
 	s.unblock()
-	s.clock = time.Now()
-	s.conclude(b, end)
-	s.publish()
-	s.work()
+	s.statsSince = time.Now()
+	s.finishBlocked(b, end)
+	s.flushStats()
+	s.executeBuffered()
 }
 
 // unblock takes the session out of its wait.
@@ -125,8 +125,8 @@ func (s *Session) unblock() {
 	s.server.counters.blocked.Add(-1)
 }
 
-// conclude replies to a command that has waited.
-func (s *Session) conclude(b *blocked, end waitEnd) {
+// finishBlocked replies to a command that has waited.
+func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 	from := s.out.Len()
 	s.call = call{session: s, command: b.command, out: &s.out}
 	var err error
@@ -138,8 +138,8 @@ func (s *Session) conclude(b *blocked, end waitEnd) {
 	default:
 		var ticket db.Ticket
 		if ticket, err = b.waiter.Result(); err == nil {
-			s.owe(ticket, from)
-			err = s.guarded(func() error {
+			s.holdReplies(ticket, from)
+			err = s.catchPanic(func() error {
 				b.reply(&s.call)
 				return nil
 			})
@@ -159,7 +159,7 @@ func (s *Session) Wait(ctx context.Context) {
 		select {
 		case <-b.waiter.Done():
 		case <-timer:
-		case <-b.nudge:
+		case <-b.ended:
 		case <-ctx.Done():
 			s.Close()
 			return
@@ -176,16 +176,16 @@ func (s *Session) Close() {
 		s.unblock()
 	}
 	s.unwatch()
-	s.server.hub.leave(s)
+	s.server.hub.unsubscribeAll(s)
 }
 
-// endWait ends the wait of another session for CLIENT UNBLOCK, and says whether it waited.
-func (c *client) endWait(how waitEnd) bool {
+// endWaitOf ends the wait of another session for CLIENT UNBLOCK, and says whether it waited.
+func (c *client) endWaitOf(how waitEnd) bool {
 	b := c.blocked.Load()
 	if b == nil || !b.giveUp(how) {
 		return false
 	}
-	b.nudge <- struct{}{} // never full: only who gives it up comes here
+	b.ended <- struct{}{} // never full: only who gives it up comes here
 	if c.wake != nil {
 		c.wake()
 	}

@@ -17,13 +17,13 @@ type client struct {
 	lastCommand            atomic.Pointer[Command]
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
-	held                   atomic.Int64 // bytes behind the buffers, as last accounted for
+	bufferBytes            atomic.Int64 // bytes behind the buffers, as last accounted for
 	kill                   func()       // ends the connection from any goroutine; nil without one
 	wake                   func()       // makes the driver call Resume, from any goroutine; nil without one
 	blocked                atomic.Pointer[blocked]
 	watched                atomic.Int64 // keys
 	subscribed             [audiences]atomic.Int64
-	cut                    func() // is kill without anything that takes a lock; nil without a connection
+	abort                  func() // is kill without anything that takes a lock; nil without a connection
 }
 
 var noText = ""
@@ -37,10 +37,10 @@ func (c *client) init() {
 	c.queued.Store(-1)
 }
 
-// seen notes what the session is about to do.
-func (c *client) seen(s *Session, command *Command) {
+// noteCommand notes what the session is about to do.
+func (c *client) noteCommand(s *Session, command *Command) {
 	c.lastCommand.Store(command)
-	c.lastSeen.Store(s.clock.UnixNano())
+	c.lastSeen.Store(s.statsSince.UnixNano())
 	c.namespace.Store(int64(s.namespace))
 	c.version3.Store(s.out.Version() == 3)
 	queued := int64(-1)
@@ -50,8 +50,8 @@ func (c *client) seen(s *Session, command *Command) {
 	c.queued.Store(queued)
 }
 
-// line is the session's line of CLIENT LIST.
-func (s *Session) line(now time.Time) string {
+// listLine is the session's line of CLIENT LIST.
+func (s *Session) listLine(now time.Time) string {
 	c := &s.client
 	command := "NULL"
 	if last := c.lastCommand.Load(); last != nil {
@@ -67,7 +67,7 @@ func (s *Session) line(now time.Time) string {
 		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
 		c.subscribed[toChannel].Load(), c.subscribed[toPattern].Load(), c.subscribed[toShard].Load(), c.queued.Load(), c.watched.Load(),
-		c.held.Load(), command, protocol, *c.library.Load(), *c.version.Load())
+		c.bufferBytes.Load(), command, protocol, *c.library.Load(), *c.version.Load())
 }
 
 // flags are Redis's letters for what the session is at.

@@ -23,20 +23,20 @@ var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
 
 // clientFilter says which connections CLIENT KILL means.
 type clientFilter struct {
-	id          int64
-	kind        string
-	remote      string
-	local       string
-	skipMe      bool
-	maxAge      time.Duration
-	hasID, aged bool
-	old         bool // CLIENT KILL address: an error if there is none
+	id               int64
+	clientType       string
+	remote           string
+	local            string
+	skipMe           bool
+	maxAge           time.Duration
+	hasID, hasMaxAge bool
+	byAddress        bool // CLIENT KILL address: an error if there is none
 }
 
 // parse reads the words of CLIENT KILL.
 func (f *clientFilter) parse(c *call) error {
 	if len(c.args) == 3 {
-		*f = clientFilter{remote: c.key(2), old: true}
+		*f = clientFilter{remote: c.key(2), byAddress: true}
 		return nil
 	}
 	f.skipMe = true
@@ -44,14 +44,14 @@ func (f *clientFilter) parse(c *call) error {
 		if i+1 == len(c.args) {
 			return errSyntax
 		}
-		if err := f.word(c, i); err != nil {
+		if err := f.option(c, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *clientFilter) word(c *call, i int) error {
+func (f *clientFilter) option(c *call, i int) error {
 	value := c.key(i + 1)
 	switch {
 	case c.is(i, "id"):
@@ -65,10 +65,10 @@ func (f *clientFilter) word(c *call, i int) error {
 		if !ok || age < 1 {
 			return replyError("ERR maxage is not an integer or out of range")
 		}
-		f.maxAge, f.aged = time.Duration(min(age, int64(1<<33)))*time.Second, true
+		f.maxAge, f.hasMaxAge = time.Duration(min(age, int64(1<<33)))*time.Second, true
 	case c.is(i, "type"):
-		f.kind = strings.ToLower(value)
-		if !isClientType(f.kind) {
+		f.clientType = strings.ToLower(value)
+		if !isClientType(f.clientType) {
 			return errorf("ERR Unknown client type '%s'", clip(c.arg(i+1), maxQuoted))
 		}
 	case c.is(i, "addr"):
@@ -104,8 +104,8 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	case f.remote != "" && f.remote != s.client.remote,
 		f.local != "" && f.local != s.client.local,
 		f.hasID && f.id != s.id,
-		f.kind != "" && f.kind != s.client.kind(),
-		f.aged && time.Since(s.client.born) < f.maxAge,
+		f.clientType != "" && f.clientType != s.client.kind(),
+		f.hasMaxAge && time.Since(s.client.born) < f.maxAge,
 		f.skipMe && s == me:
 		return false
 	}
@@ -130,7 +130,7 @@ func clientKill(c *call) error {
 			s.client.kill()
 		}
 	}
-	if !f.old {
+	if !f.byAddress {
 		return c.int(killed, nil)
 	}
 	if killed == 0 {
@@ -156,5 +156,5 @@ func clientUnblock(c *call) error {
 		return err
 	}
 	s := c.session.server.session(id)
-	return c.flag(s != nil && s.client.endWait(how), nil)
+	return c.flag(s != nil && s.client.endWaitOf(how), nil)
 }

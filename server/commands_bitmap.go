@@ -16,20 +16,20 @@ const (
 
 var bitmapCommands = []*Command{
 	{
-		Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: one("RO access"), Since: "2.2.0",
+		Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: oneKey("RO access"), Since: "2.2.0",
 		Complexity: bitCost, Summary: "Returns a bit of the string at a key.", Syntax: "key offset", run: getbitCommand,
 	},
 	{
-		Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Group: GroupBitmap, Keys: one("RW access update"), Since: "2.2.0",
+		Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Group: GroupBitmap, Keys: oneKey("RW access update"), Since: "2.2.0",
 		Complexity: bitCost, Summary: "Changes a bit of the string at a key and returns what it was.", Syntax: "key offset value", run: setbitCommand,
 	},
 	{
-		Name: "bitcount", Arity: -2, Flags: ReadOnly, Group: GroupBitmap, Keys: one("RO access"), Since: "2.6.0",
+		Name: "bitcount", Arity: -2, Flags: ReadOnly, Group: GroupBitmap, Keys: oneKey("RO access"), Since: "2.6.0",
 		Complexity: bitmapRead, Summary: "Counts the bits that are set in a string.",
 		Syntax: "key [start end [BYTE | BIT]]", run: bitcountCommand,
 	},
 	{
-		Name: "bitpos", Arity: -3, Flags: ReadOnly, Group: GroupBitmap, Keys: one("RO access"), Since: "2.8.7",
+		Name: "bitpos", Arity: -3, Flags: ReadOnly, Group: GroupBitmap, Keys: oneKey("RO access"), Since: "2.8.7",
 		Complexity: bitmapRead, Summary: "Finds the first bit of a string that is set, or clear.",
 		Syntax: "key bit [start [end [BYTE | BIT]]]", run: bitposCommand,
 	},
@@ -40,13 +40,13 @@ var bitmapCommands = []*Command{
 		Syntax: "<AND | OR | XOR | NOT> destkey key [key ...]", run: bitopCommand,
 	},
 	{
-		Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Group: GroupBitmap, Keys: one("RW access update variable_flags"), Since: "3.2.0",
+		Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Group: GroupBitmap, Keys: oneKey("RW access update variable_flags"), Since: "3.2.0",
 		Complexity: bitfieldCost, Summary: "Reads and changes integers of any width within a string.",
 		Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]",
 		run:    func(c *call) error { return bitfield(c, false) },
 	},
 	{
-		Name: "bitfield_ro", Arity: -2, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: one("RO access"), Since: "6.0.0",
+		Name: "bitfield_ro", Arity: -2, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: oneKey("RO access"), Since: "6.0.0",
 		Complexity: bitfieldCost, Summary: "Reads integers of any width within a string.",
 		Syntax: "key [GET encoding offset [GET encoding offset ...]]", run: func(c *call) error { return bitfield(c, true) },
 	},

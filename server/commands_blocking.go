@@ -21,12 +21,12 @@ var blockingCommands = []*Command{
 		Syntax: "key [key ...] timeout", run: func(c *call) error { return blockingPop(c, db.Back) },
 	},
 	{
-		Name: "blmove", Arity: 6, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: fromTo(), Since: "6.2.0", Complexity: "O(1)",
+		Name: "blmove", Arity: 6, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
 		Summary: "Moves an element from one list to another, and waits for one.",
 		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", run: blmoveCommand,
 	},
 	{
-		Name: "brpoplpush", Arity: 4, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: fromTo(), Since: "2.2.0", Complexity: "O(1)",
+		Name: "brpoplpush", Arity: 4, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(), Since: "2.2.0", Complexity: "O(1)",
 		Summary: "Moves the last element of a list to the front of another, and waits for one.", Syntax: "source destination timeout",
 		run: func(c *call) error { return blockingMove(c, db.Back, db.Front, 3) },
 	},
@@ -148,7 +148,7 @@ func bzmpopCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.popSortedSets(p.keys, p.back, p.count, timeout, (*call).popped)
+	return c.popSortedSets(p.keys, p.fromBack, p.count, timeout, (*call).popped)
 }
 
 // popSortedSets takes members off the first of some sorted sets that exists.

@@ -20,29 +20,29 @@ const (
 
 var geoCommands = []*Command{
 	{
-		Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Group: GroupGeo, Keys: one("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
+		Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Group: GroupGeo, Keys: oneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
 		Summary: "Adds members with their places, or gives them other places.",
 		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", run: geoaddCommand,
 	},
 	{
-		Name: "geopos", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: one("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+		Name: "geopos", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
 		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", run: geoposCommand,
 	},
 	{
-		Name: "geohash", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: one("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+		Name: "geohash", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
 		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", run: geohashCommand,
 	},
 	{
-		Name: "geodist", Arity: -4, Flags: ReadOnly, Group: GroupGeo, Keys: one("RO access"), Since: "3.2.0", Complexity: "O(1)",
+		Name: "geodist", Arity: -4, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", run: geodistCommand,
 	},
 	{
-		Name: "geosearch", Arity: -7, Flags: ReadOnly, Group: GroupGeo, Keys: one("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
+		Name: "geosearch", Arity: -7, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
 		Summary: "Returns the members within a circle or a box.", Syntax: "key " + geoShape + " " + geoWords,
 		run: func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) },
 	},
 	{
-		Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Group: GroupGeo, Keys: into(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
+		Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Group: GroupGeo, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
 		Complexity: geoSearchCost, Summary: "Stores the members within a circle or a box and returns how many they are.",
 		Syntax: "destination source " + geoShape + " [COUNT count [ANY]] [ASC | DESC] [STOREDIST]",
 		run:    func(c *call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) },
@@ -54,7 +54,7 @@ var geoCommands = []*Command{
 		run:    func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) },
 	},
 	{
-		Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Group: GroupGeo, Keys: one("RO access"), Since: "3.2.10",
+		Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.10",
 		Complexity: geoSearchCost, Summary: "Returns the members within a circle.", Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords,
 		run: func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 6}) },
 	},
@@ -65,7 +65,7 @@ var geoCommands = []*Command{
 		run:    func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) },
 	},
 	{
-		Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Group: GroupGeo, Keys: one("RO access"), Since: "3.2.10",
+		Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.10",
 		Complexity: geoSearchCost, Summary: "Returns the members within a circle around a member.", Syntax: "key member radius " + geoUnits + " " + geoWords,
 		run: func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) },
 	},
@@ -183,8 +183,8 @@ func (c *call) point(p db.GeoPoint) {
 	}
 }
 
-// metres replies with a distance in a unit, with four decimals.
-func (c *call) metres(distance, unit float64) {
+// distance replies with a distance in a unit, with four decimals.
+func (c *call) distance(distance, unit float64) {
 	var digits [32]byte
 	c.out.Bulk(strconv.AppendFloat(digits[:0], distance/unit, 'f', 4, 64))
 }
@@ -208,7 +208,7 @@ func geodistCommand(c *call) error {
 	case err != nil:
 		return err
 	}
-	c.metres(d, unit)
+	c.distance(d, unit)
 	return nil
 }
 
@@ -275,7 +275,7 @@ func (q *geoQuery) parse(c *call) (err error) {
 		return err
 	}
 	for i := q.at; i < len(c.args); {
-		taken, err := q.word(c, i)
+		taken, err := q.option(c, i)
 		if err != nil {
 			return err
 		}
@@ -306,8 +306,8 @@ func (q *geoQuery) check(c *call) error {
 	return nil
 }
 
-// word reads the option at argument i and returns how many arguments it takes, 0 if there is no such option.
-func (q *geoQuery) word(c *call, i int) (taken int, err error) {
+// option reads the option at argument i and returns how many arguments it takes, 0 if there is no such option.
+func (q *geoQuery) option(c *call, i int) (taken int, err error) {
 	more := len(c.args) - i - 1
 	switch {
 	case c.is(i, "withdist"):
@@ -338,15 +338,15 @@ func (q *geoQuery) word(c *call, i int) (taken int, err error) {
 	case q.search && q.store > 0 && c.is(i, "storedist"):
 		q.storeDistances = true
 	case q.search:
-		return q.shapeWord(c, i, more)
+		return q.shapeOption(c, i, more)
 	default:
 		return 0, nil
 	}
 	return 1, nil
 }
 
-// shapeWord reads an option that only GEOSEARCH and GEOSEARCHSTORE have.
-func (q *geoQuery) shapeWord(c *call, i, more int) (taken int, err error) {
+// shapeOption reads an option that only GEOSEARCH and GEOSEARCHSTORE have.
+func (q *geoQuery) shapeOption(c *call, i, more int) (taken int, err error) {
 	switch {
 	case c.is(i, "frommember") && more >= 1 && (!q.centred || q.FromMember):
 		taken, err = 2, q.member(c, i+1)
@@ -433,7 +433,7 @@ func (q *geoQuery) reply(c *call, results []db.GeoResult) {
 		}
 		c.out.BulkString(r.Member)
 		if q.distances {
-			c.metres(r.Distance, q.unit)
+			c.distance(r.Distance, q.unit)
 		}
 		if q.hash {
 			c.out.Int(int64(r.Score))

@@ -9,36 +9,36 @@ import (
 
 var hashCommands = []*Command{
 	{
-		Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW update"), Since: "2.0.0",
+		Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash and returns how many are new.",
 		Syntax: "key field value [field value ...]", run: hsetCommand,
 	},
 	{
-		Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW update"), Since: "2.0.0",
+		Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "HSET with another reply.",
 		Syntax: "key field value [field value ...]", run: hmsetCommand,
 	},
 	{
-		Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW insert"), Since: "2.0.0",
+		Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW insert"), Since: "2.0.0",
 		Complexity: "O(1)", Summary: "Sets a field of a hash unless it exists.", Syntax: "key field value",
 		run: func(c *call) error { return c.flag(c.tx.Hash(c.key(1)).PutIfAbsent(c.key(2), c.arg(3))) },
 	},
 	{
-		Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(1)",
+		Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO access"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Returns the value of a field of a hash.", Syntax: "key field", run: hgetCommand,
 	},
 	{
-		Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO access"), Since: "2.0.0",
+		Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash.",
 		Syntax: "key field [field ...]", run: hmgetCommand,
 	},
 	{
-		Name: "hgetall", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: one("RO access"), Since: "2.0.0",
+		Name: "hgetall", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: oneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns all fields of a hash with their values.", Syntax: "key",
 		run: hgetallCommand,
 	},
 	{
-		Name: "hkeys", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: one("RO access"), Since: "2.0.0",
+		Name: "hkeys", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: oneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the names of all fields of a hash.", Syntax: "key",
 		run: func(c *call) error {
 			return c.tx.Hash(c.key(1)).VisitFields(c.out.Array, func(name []byte) bool {
@@ -48,7 +48,7 @@ var hashCommands = []*Command{
 		},
 	},
 	{
-		Name: "hvals", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: one("RO access"), Since: "2.0.0",
+		Name: "hvals", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: oneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the values of all fields of a hash.", Syntax: "key",
 		run: func(c *call) error {
 			return c.tx.Hash(c.key(1)).Visit(c.out.Array, func(_, value []byte) bool {
@@ -58,26 +58,26 @@ var hashCommands = []*Command{
 		},
 	},
 	{
-		Name: "hdel", Arity: -3, Flags: Write | Fast, Group: GroupHash, Keys: one("RW delete"), Since: "2.0.0",
+		Name: "hdel", Arity: -3, Flags: Write | Fast, Group: GroupHash, Keys: oneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Deletes fields of a hash and returns how many existed.",
 		Syntax: "key field [field ...]", run: func(c *call) error { return c.int(c.tx.Hash(c.key(1)).Delete(c.strings(2)...)) },
 	},
 	{
-		Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO"), Since: "2.0.0", Complexity: "O(1)",
+		Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Returns the number of fields of a hash.", Syntax: "key",
 		run: func(c *call) error { return c.int(c.tx.Hash(c.key(1)).Len()) },
 	},
 	{
-		Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO"), Since: "2.0.0", Complexity: "O(1)",
+		Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Says whether a field of a hash exists.", Syntax: "key field",
 		run: func(c *call) error { return c.flag(c.tx.Hash(c.key(1)).Has(c.key(2))) },
 	},
 	{
-		Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW access update"), Since: "2.0.0",
+		Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW access update"), Since: "2.0.0",
 		Complexity: "O(1)", Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", run: hincrbyCommand,
 	},
 	{
-		Name: "hscan", Arity: -3, Flags: ReadOnly, Group: GroupHash, Keys: one("RO access"), Since: "2.8.0",
+		Name: "hscan", Arity: -3, Flags: ReadOnly, Group: GroupHash, Keys: oneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and where to go on.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", run: hscanCommand,
 	},
@@ -115,7 +115,7 @@ func hmsetCommand(c *call) error {
 }
 
 func hgetCommand(c *call) error {
-	return c.appended(c.tx.Hash(c.key(1)).AppendTo(c.out.BeginBulk(), c.key(2)))
+	return c.appendedBulk(c.tx.Hash(c.key(1)).AppendTo(c.out.BeginBulk(), c.key(2)))
 }
 
 func hmgetCommand(c *call) error {
@@ -184,7 +184,7 @@ func hscanCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	fields = filter(o, fields, func(f db.Field) string { return f.Name })
+	fields = dropUnmatched(o, fields, func(f db.Field) string { return f.Name })
 	if noValues {
 		c.scanHeader(next, len(fields))
 	} else {

@@ -6,22 +6,22 @@ import (
 
 var hashEditCommands = []*Command{
 	{
-		Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW access update"), Since: "2.6.0",
+		Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW access update"), Since: "2.6.0",
 		Complexity: "O(1)", Summary: "Adds to the float in a field of a hash.", Syntax: "key field increment",
 		run: func(c *call) error { return c.text(c.tx.Hash(c.key(1)).IncrDecimal(c.key(2), c.key(3))) },
 	},
 	{
-		Name: "hstrlen", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO"), Since: "3.2.0", Complexity: "O(1)",
+		Name: "hstrlen", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO"), Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Returns the length of the value of a field of a hash.", Syntax: "key field",
 		run: func(c *call) error { return c.int(c.tx.Hash(c.key(1)).ValueLen(c.key(2))) },
 	},
 	{
-		Name: "hrandfield", Arity: -2, Flags: ReadOnly, Group: GroupHash, Keys: one("RO access"), Since: "6.2.0",
+		Name: "hrandfield", Arity: -2, Flags: ReadOnly, Group: GroupHash, Keys: oneKey("RO access"), Since: "6.2.0",
 		Complexity: "O(n), n being the number of fields returned", Summary: "Returns fields of a hash chosen at random.",
 		Syntax: "key [count [WITHVALUES]]", run: hrandfieldCommand,
 	},
 	{
-		Name: "hgetdel", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: one("RW access delete"), Since: "8.0.0",
+		Name: "hgetdel", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: oneKey("RW access delete"), Since: "8.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash and deletes them.",
 		Syntax: "key FIELDS numfields field [field ...]", run: hgetdelCommand,
 	},

@@ -18,18 +18,18 @@ var hashExpireCommands = []*Command{
 	httlRow("hexpiretime", "Returns when fields of a hash expire, in seconds.", time.Second, false),
 	httlRow("hpexpiretime", "Returns when fields of a hash expire, in milliseconds.", time.Millisecond, false),
 	{
-		Name: "hpersist", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: one("RW update"), Since: "7.4.0",
+		Name: "hpersist", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Takes the deadlines of fields of a hash away.",
 		Syntax: "key FIELDS numfields field [field ...]", run: hpersistCommand,
 	},
 	{
-		Name: "hgetex", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: one("RW access update"), Since: "8.0.0",
+		Name: "hgetex", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: oneKey("RW access update"), Since: "8.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash and changes their deadlines.",
 		Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
 		run:    hgetexCommand,
 	},
 	{
-		Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW update"), Since: "8.0.0",
+		Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "8.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash with their deadlines, if all or none of them exist.",
 		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS numfields field value [field value ...]",
@@ -39,7 +39,7 @@ var hashExpireCommands = []*Command{
 
 func hexpireRow(name, unitName, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: one("RW update"), Since: "7.4.0",
+		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: summary,
 		Syntax: "key " + unitName + " [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		run:    func(c *call) error { return hexpire(c, unit.Milliseconds(), relative) },
@@ -48,7 +48,7 @@ func hexpireRow(name, unitName, summary string, unit time.Duration, relative boo
 
 func httlRow(name, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: one("RO access"), Since: "7.4.0",
+		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO access"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: summary,
 		Syntax: "key FIELDS numfields field [field ...]", run: func(c *call) error { return httl(c, unit.Milliseconds(), relative) },
 	}
@@ -206,7 +206,7 @@ func hgetexCommand(c *call) error {
 		word = 3
 	case isDeadline(c.args[2]):
 		word = 4
-		if at, err = c.fieldDeadlineWord(2); err != nil {
+		if at, err = c.fieldDeadlineOption(2); err != nil {
 			return err
 		}
 	}
@@ -222,8 +222,8 @@ func hgetexCommand(c *call) error {
 	return c.bulksOrNulls(h.GetMany(fields...))
 }
 
-// fieldDeadlineWord reads "EX 10" and its relatives.
-func (c *call) fieldDeadlineWord(i int) (time.Time, error) {
+// fieldDeadlineOption reads "EX 10" and its relatives.
+func (c *call) fieldDeadlineOption(i int) (time.Time, error) {
 	unit := int64(1)
 	if word := c.args[i]; equalFold(word, "ex") || equalFold(word, "exat") {
 		unit = 1000
@@ -231,8 +231,8 @@ func (c *call) fieldDeadlineWord(i int) (time.Time, error) {
 	return c.fieldDeadline(i+1, unit, len(c.args[i]) == 2)
 }
 
-// hsetexWords is what HSETEX is told.
-type hsetexWords struct {
+// hsetexOptions is what HSETEX is told.
+type hsetexOptions struct {
 	fields    []db.Field
 	options   []db.PutOption
 	condition bool // FNX or FXX has been met
@@ -241,9 +241,9 @@ type hsetexWords struct {
 
 // hsetexCommand is HSETEX. The words come in any order, behind the fields too, and are looked at before what the key holds.
 func hsetexCommand(c *call) error {
-	var w hsetexWords
+	var w hsetexOptions
 	for i := 2; i < len(c.args); {
-		taken, err := w.take(c, i)
+		taken, err := w.option(c, i)
 		if err != nil {
 			return err
 		}
@@ -260,12 +260,12 @@ func hsetexCommand(c *call) error {
 	return c.flag(!refused, err)
 }
 
-// take reads one word, with what belongs to it, and returns how many arguments that were.
-func (w *hsetexWords) take(c *call, i int) (int, error) {
+// option reads one word, with what belongs to it, and returns how many arguments that were.
+func (w *hsetexOptions) option(c *call, i int) (int, error) {
 	word := c.args[i]
 	switch {
 	case equalFold(word, "fields"):
-		return w.takeFields(c, i)
+		return w.fieldsOption(c, i)
 	case equalFold(word, "fnx") || equalFold(word, "fxx"):
 		if w.condition {
 			return 0, replyError("ERR Only one of FXX or FNX arguments can be specified")
@@ -290,12 +290,12 @@ func (w *hsetexWords) take(c *call, i int) (int, error) {
 	if i+1 == len(c.args) {
 		return 0, replyError("ERR missing expire time")
 	}
-	at, err := c.fieldDeadlineWord(i)
+	at, err := c.fieldDeadlineOption(i)
 	w.options = append(w.options, db.ExpireAt(at))
 	return 2, err
 }
 
-func (w *hsetexWords) takeFields(c *call, i int) (int, error) {
+func (w *hsetexOptions) fieldsOption(c *call, i int) (int, error) {
 	if i >= len(c.args)-3 {
 		return 0, errArity(c.command.Name)
 	}

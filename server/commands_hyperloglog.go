@@ -2,12 +2,12 @@ package server
 
 var hyperLogLogCommands = []*Command{
 	{
-		Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Group: GroupHyperLogLog, Keys: one("RW insert"), Since: "2.8.9",
+		Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Group: GroupHyperLogLog, Keys: oneKey("RW insert"), Since: "2.8.9",
 		Complexity: "O(1) an element; up to 12 KiB are written", Summary: "Adds elements to a HyperLogLog.",
 		Syntax: "key [element [element ...]]", run: pfaddCommand,
 	},
 	{
-		Name: "pfcount", Arity: -2, Flags: ReadOnly, Group: GroupHyperLogLog, Keys: many("RW access"), Since: "2.8.9",
+		Name: "pfcount", Arity: -2, Flags: ReadOnly, Group: GroupHyperLogLog, Keys: manyKeys("RW access"), Since: "2.8.9",
 		Complexity: "O(n), n being the number of keys, with a large constant",
 		Summary:    "Estimates how many different elements HyperLogLogs have together.", Syntax: "key [key ...]", run: pfcountCommand,
 	},

@@ -12,23 +12,23 @@ import (
 
 var keyCommands = []*Command{
 	{
-		Name: "del", Arity: -2, Flags: Write, Group: GroupGeneric, Keys: many("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
+		Name: "del", Arity: -2, Flags: Write, Group: GroupGeneric, Keys: manyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
 		Summary: "Deletes keys and returns how many existed.", Syntax: "key [key ...]", run: deleteCommand,
 	},
 	{
-		Name: "unlink", Arity: -2, Flags: Write | Fast, Group: GroupGeneric, Keys: many("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
+		Name: "unlink", Arity: -2, Flags: Write | Fast, Group: GroupGeneric, Keys: manyKeys("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
 		Summary: "Deletes keys and returns how many existed; the same as DEL here.", Syntax: "key [key ...]", run: deleteCommand,
 	},
 	{
-		Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: many("RO"), Since: "1.0.0", Complexity: "O(1) a key",
+		Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: manyKeys("RO"), Since: "1.0.0", Complexity: "O(1) a key",
 		Summary: "Returns how many of the keys exist.", Syntax: "key [key ...]", run: existsCommand,
 	},
 	{
-		Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: many("RO"), Since: "3.2.1", Complexity: "O(1) a key",
+		Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: manyKeys("RO"), Since: "3.2.1", Complexity: "O(1) a key",
 		Summary: "Returns how many of the keys exist; access times are not kept.", Syntax: "key [key ...]", run: existsCommand,
 	},
 	{
-		Name: "type", Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: one("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Name: "type", Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: oneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Says what a key holds.", Syntax: "key", run: typeCommand,
 	},
 	{
@@ -75,7 +75,7 @@ var keyCommands = []*Command{
 	ttlRow("expiretime", "7.0.0", "Returns when a key expires, in seconds.", time.Second, false),
 	ttlRow("pexpiretime", "7.0.0", "Returns when a key expires, in milliseconds.", time.Millisecond, false),
 	{
-		Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: one("RW update"), Since: "2.2.0", Complexity: "O(1)",
+		Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW update"), Since: "2.2.0", Complexity: "O(1)",
 		Summary: "Takes the deadline of a key away.", Syntax: "key",
 		run: func(c *call) error { return c.flag(c.tx.Key(c.key(1)).Persist()) },
 	},
@@ -87,7 +87,7 @@ func renameKeys(use string) []Keys {
 
 func expireRow(name, unitName, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: one("RW update"), Since: since,
+		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW update"), Since: since,
 		Complexity: "O(log n), n being the number of keys with a deadline", Summary: summary,
 		Syntax: "key " + unitName + " [NX | XX | GT | LT]",
 		run:    func(c *call) error { return expire(c, unit.Milliseconds(), relative) },
@@ -96,7 +96,7 @@ func expireRow(name, unitName, since, summary string, unit time.Duration, relati
 
 func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: one("RO access"), Since: since, Complexity: "O(1)",
+		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: oneKey("RO access"), Since: since, Complexity: "O(1)",
 		Summary: summary, Syntax: "key", run: func(c *call) error { return ttl(c, unit.Milliseconds(), relative) },
 	}
 }
@@ -166,7 +166,7 @@ func scanCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	keys = filter(element, keys, func(info db.KeyInfo) string { return info.Key })
+	keys = dropUnmatched(element, keys, func(info db.KeyInfo) string { return info.Key })
 	c.scanHeader(next, len(keys))
 	for _, info := range keys {
 		c.out.BulkString(info.Key)
@@ -326,7 +326,7 @@ func (c *call) now() int64 {
 
 // containerHelp lists the subcommands of a container, from the table.
 func containerHelp(c *call) error {
-	container := c.command.parent
+	container := c.command.container
 	name := strings.ToUpper(container.Name)
 	lines := []string{name + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"}
 	for _, sub := range container.Subcommands {

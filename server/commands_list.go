@@ -9,83 +9,83 @@ import (
 
 var listCommands = []*Command{
 	{
-		Name: "lpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: one("RW insert"), Since: "1.0.0",
+		Name: "lpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: oneKey("RW insert"), Since: "1.0.0",
 		Complexity: "O(1) an element", Summary: "Puts elements in front of a list and returns its length.", Syntax: "key element [element ...]",
 		run: func(c *call) error { return c.int(c.tx.List(c.key(1)).PushFront(c.args[2:]...)) },
 	},
 	{
-		Name: "rpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: one("RW insert"), Since: "1.0.0",
+		Name: "rpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: oneKey("RW insert"), Since: "1.0.0",
 		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list and returns its length.", Syntax: "key element [element ...]",
 		run: func(c *call) error { return c.int(c.tx.List(c.key(1)).PushBack(c.args[2:]...)) },
 	},
 	{
-		Name: "lpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: one("RW insert"), Since: "2.2.0",
+		Name: "lpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: oneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(1) an element", Summary: "Puts elements in front of a list, if it exists.", Syntax: "key element [element ...]",
 		run: func(c *call) error { return c.int(c.tx.List(c.key(1)).PushFrontIfPresent(c.args[2:]...)) },
 	},
 	{
-		Name: "rpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: one("RW insert"), Since: "2.2.0",
+		Name: "rpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: oneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list, if it exists.", Syntax: "key element [element ...]",
 		run: func(c *call) error { return c.int(c.tx.List(c.key(1)).PushBackIfPresent(c.args[2:]...)) },
 	},
 	{
-		Name: "lpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: one("RW access delete"), Since: "1.0.0",
+		Name: "lpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: oneKey("RW access delete"), Since: "1.0.0",
 		Complexity: "O(1) an element", Summary: "Removes and returns elements from the front of a list.", Syntax: "key [count]",
 		run: func(c *call) error { return pop(c, db.List.PopFront, db.List.PopFrontN) },
 	},
 	{
-		Name: "rpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: one("RW access delete"), Since: "1.0.0",
+		Name: "rpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: oneKey("RW access delete"), Since: "1.0.0",
 		Complexity: "O(1) an element", Summary: "Removes and returns elements from the end of a list.", Syntax: "key [count]",
 		run: func(c *call) error { return pop(c, db.List.PopBack, db.List.PopBackN) },
 	},
 	{
-		Name: "llen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupList, Keys: one("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Name: "llen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupList, Keys: oneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the length of a list.", Syntax: "key", run: func(c *call) error { return c.int(c.tx.List(c.key(1)).Len()) },
 	},
 	{
-		Name: "lrange", Arity: 4, Flags: ReadOnly, Group: GroupList, Keys: one("RO access"), Since: "1.0.0",
+		Name: "lrange", Arity: 4, Flags: ReadOnly, Group: GroupList, Keys: oneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the number of elements returned", Summary: "Returns a range of the elements of a list.",
 		Syntax: "key start stop", run: lrangeCommand,
 	},
 	{
-		Name: "lindex", Arity: 3, Flags: ReadOnly, Group: GroupList, Keys: one("RO access"), Since: "1.0.0", Complexity: "O(1)",
+		Name: "lindex", Arity: 3, Flags: ReadOnly, Group: GroupList, Keys: oneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the element at a position of a list.", Syntax: "key index", run: lindexCommand,
 	},
 	{
-		Name: "lset", Arity: 4, Flags: Write | DenyOOM, Group: GroupList, Keys: one("RW update"), Since: "1.0.0", Complexity: "O(1)",
+		Name: "lset", Arity: 4, Flags: Write | DenyOOM, Group: GroupList, Keys: oneKey("RW update"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Replaces the element at a position of a list.", Syntax: "key index element", run: lsetCommand,
 	},
 	{
-		Name: "ltrim", Arity: 4, Flags: Write, Group: GroupList, Keys: one("RW delete"), Since: "1.0.0",
+		Name: "ltrim", Arity: 4, Flags: Write, Group: GroupList, Keys: oneKey("RW delete"), Since: "1.0.0",
 		Complexity: "O(1) a removed element", Summary: "Removes all elements of a list but a range.", Syntax: "key start stop", run: ltrimCommand,
 	},
 	{
-		Name: "linsert", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: one("RW insert"), Since: "2.2.0",
+		Name: "linsert", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: oneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(n), n being the length of the list", Summary: "Puts an element before or after another one.",
 		Syntax: "key <BEFORE | AFTER> pivot element", run: linsertCommand,
 	},
 	{
-		Name: "lrem", Arity: 4, Flags: Write, Group: GroupList, Keys: one("RW delete"), Since: "1.0.0",
+		Name: "lrem", Arity: 4, Flags: Write, Group: GroupList, Keys: oneKey("RW delete"), Since: "1.0.0",
 		Complexity: "O(n), n being the length of the list", Summary: "Removes elements that equal a value and returns how many.",
 		Syntax: "key count element", run: lremCommand,
 	},
 	{
-		Name: "lpos", Arity: -3, Flags: ReadOnly, Group: GroupList, Keys: one("RO access"), Since: "6.0.6",
+		Name: "lpos", Arity: -3, Flags: ReadOnly, Group: GroupList, Keys: oneKey("RO access"), Since: "6.0.6",
 		Complexity: "O(n), n being the length of the list", Summary: "Returns the positions of elements that equal a value.",
 		Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", run: lposCommand,
 	},
 	{
-		Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: fromTo(), Since: "6.2.0", Complexity: "O(1)",
+		Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
 		Summary: "Moves an element from an end of one list to an end of another, and returns it.",
 		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", run: lmoveCommand,
 	},
 	{
-		Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Group: GroupList, Keys: fromTo(), Since: "1.2.0", Complexity: "O(1)",
+		Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Group: GroupList, Keys: sourceAndDestination(), Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Moves the last element of a list to the front of another, and returns it.", Syntax: "source destination",
 		run: func(c *call) error { return c.move(db.Back, db.Front) },
 	},
 	{
-		Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupList, Keys: counted("RW access delete"), Since: "7.0.0",
+		Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupList, Keys: countedKeys("RW access delete"), Since: "7.0.0",
 		Complexity: "O(n+m), n being the number of keys and m that of the elements returned",
 		Summary:    "Removes and returns elements of the first list that exists.",
 		Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", run: lmpopCommand,
@@ -299,9 +299,9 @@ func (c *call) move(from, into db.End) error {
 
 // multiPop is what LMPOP, ZMPOP and their blocking forms have in common: keys, an end and a count.
 type multiPop struct {
-	keys  []string
-	back  bool // RIGHT, MAX
-	count int
+	keys     []string
+	fromBack bool // RIGHT, MAX
+	count    int
 }
 
 // parseMultiPop reads the arguments from the number of keys on; front and back are the words for the two ends.
@@ -327,13 +327,13 @@ func (c *call) parseMultiPop(i int, front, back string) (p multiPop, err error) 
 	default:
 		return p, errSyntax
 	}
-	p.back = c.is(next, back)
+	p.fromBack = c.is(next, back)
 	return p, nil
 }
 
 // end is the end of a list that the pop is about.
 func (p *multiPop) end() db.End {
-	if p.back {
+	if p.fromBack {
 		return db.Back
 	}
 	return db.Front

@@ -8,39 +8,39 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-const listening = PubSub | NoScript | Loading | Stale
+const subscribing = PubSub | NoScript | Loading | Stale
 
-// whileListening marks the commands that a RESP2 session may use when it has subscribed.
-const whileListening Flag = 1 << 28
+// whileSubscribed marks the commands that a RESP2 session may use when it has subscribed.
+const whileSubscribed Flag = 1 << 28
 
 var pubSubCommands = []*Command{
 	{
-		Name: "subscribe", Arity: -2, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Name: "subscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a channel", Summary: "Listens to channels.", Syntax: "channel [channel ...]",
 		run: func(c *call) error { return c.subscribe(toChannel) },
 	},
 	{
-		Name: "psubscribe", Arity: -2, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Name: "psubscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a pattern", Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
 		run: func(c *call) error { return c.subscribe(toPattern) },
 	},
 	{
-		Name: "ssubscribe", Arity: -2, Flags: listening | whileListening, Group: GroupPubSub, Since: "7.0.0", Channels: many("not_key"),
+		Name: "ssubscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "7.0.0", Channels: manyKeys("not_key"),
 		Complexity: "O(1) a channel", Summary: "Listens to shard channels.", Syntax: "shardchannel [shardchannel ...]",
 		run: func(c *call) error { return c.subscribe(toShard) },
 	},
 	{
-		Name: "unsubscribe", Arity: -1, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Name: "unsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a channel", Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
 		run: func(c *call) error { return c.unsubscribe(toChannel) },
 	},
 	{
-		Name: "punsubscribe", Arity: -1, Flags: listening | whileListening, Group: GroupPubSub, Since: "2.0.0",
+		Name: "punsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a pattern", Summary: "Stops listening to the channels that match patterns, or any.",
 		Syntax: "[pattern [pattern ...]]", run: func(c *call) error { return c.unsubscribe(toPattern) },
 	},
 	{
-		Name: "sunsubscribe", Arity: -1, Flags: listening | whileListening, Group: GroupPubSub, Since: "7.0.0", Channels: many("not_key"),
+		Name: "sunsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "7.0.0", Channels: manyKeys("not_key"),
 		Complexity: "O(1) a channel", Summary: "Stops listening to shard channels, or to all.",
 		Syntax: "[shardchannel [shardchannel ...]]", run: func(c *call) error { return c.unsubscribe(toShard) },
 	},
@@ -51,7 +51,7 @@ var pubSubCommands = []*Command{
 		run: func(c *call) error { return c.publish(toChannel) },
 	},
 	{
-		Name: "spublish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "7.0.0", Channels: one("not_key"),
+		Name: "spublish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "7.0.0", Channels: oneKey("not_key"),
 		Complexity: "O(n), n being the number of subscribers of the channel",
 		Summary:    "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
 		run: func(c *call) error { return c.publish(toShard) },
@@ -94,8 +94,8 @@ var pubSubSubcommands = []*Command{
 	},
 }
 
-// verbs name the replies of subscribing to and leaving each audience.
-var verbs = [audiences][2]string{
+// subscribeVerbs name the replies of subscribing to and leaving each audience.
+var subscribeVerbs = [audiences][2]string{
 	toChannel: {"subscribe", "unsubscribe"}, toPattern: {"psubscribe", "punsubscribe"}, toShard: {"ssubscribe", "sunsubscribe"},
 }
 
@@ -106,7 +106,7 @@ func (c *call) subscribe(to audience) error {
 	}
 	for _, name := range c.strings(1) {
 		c.session.server.hub.subscribe(c.session, to, name)
-		c.confirm(verbs[to][0], to, name)
+		c.confirm(subscribeVerbs[to][0], to, name)
 	}
 	return nil
 }
@@ -120,13 +120,13 @@ func (c *call) unsubscribe(to audience) error {
 	}
 	for _, name := range names {
 		s.server.hub.unsubscribe(s, to, name)
-		c.confirm(verbs[to][1], to, name)
+		c.confirm(subscribeVerbs[to][1], to, name)
 	}
 	if len(names) == 0 {
 		c.out.Push(3)
-		c.out.BulkString(verbs[to][1])
+		c.out.BulkString(subscribeVerbs[to][1])
 		c.out.Null()
-		c.out.Int(int64(s.listensTo(to)))
+		c.out.Int(int64(s.subscriptionCount(to)))
 	}
 	return nil
 }
@@ -135,11 +135,11 @@ func (c *call) confirm(verb string, to audience, name string) {
 	c.out.Push(3)
 	c.out.BulkString(verb)
 	c.out.BulkString(name)
-	c.out.Int(int64(c.session.listensTo(to)))
+	c.out.Int(int64(c.session.subscriptionCount(to)))
 }
 
-// listensTo is the number that replies to subscriptions tell: shard channels are counted apart.
-func (s *Session) listensTo(to audience) int {
+// subscriptionCount is the number that replies to subscriptions tell: shard channels are counted apart.
+func (s *Session) subscriptionCount(to audience) int {
 	if to == toShard {
 		return len(s.subscribed[toShard])
 	}
@@ -150,7 +150,7 @@ func (s *Session) listensTo(to audience) int {
 // before, so the message has the ticket of that.
 func (c *call) publish(to audience) error {
 	s := c.session
-	n := s.server.hub.publish(message{to: to, channel: c.key(1), payload: c.key(2), ticket: s.ticket})
+	n := s.server.hub.publish(message{to: to, channel: c.key(1), payload: c.key(2), ticket: s.undurable})
 	return c.int(n, nil)
 }
 
@@ -173,13 +173,13 @@ func (c *call) channels(to audience) error {
 // errUnknownOrArity is what Redis says of a subcommand with too many arguments for it.
 func errUnknownOrArity(c *call) replyError {
 	return errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.",
-		clip(c.arg(1), maxQuoted), strings.ToUpper(c.command.parent.Name))
+		clip(c.arg(1), maxQuoted), strings.ToUpper(c.command.container.Name))
 }
 
 func (c *call) countListeners(to audience) error {
 	names := c.strings(2)
 	c.out.Array(2 * len(names))
-	for i, n := range c.session.server.hub.count(to, names) {
+	for i, n := range c.session.server.hub.subscribers(to, names) {
 		c.out.BulkString(names[i])
 		c.out.Int(int64(n))
 	}

@@ -8,30 +8,30 @@ import (
 
 var setCommands = []*Command{
 	{
-		Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupSet, Keys: one("RW insert"), Since: "1.0.0",
+		Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupSet, Keys: oneKey("RW insert"), Since: "1.0.0",
 		Complexity: "O(1) a member", Summary: "Adds members to a set and returns how many are new.", Syntax: "key member [member ...]",
 		run: func(c *call) error { return c.int(c.tx.Set(c.key(1)).Add(c.strings(2)...)) },
 	},
 	{
-		Name: "srem", Arity: -3, Flags: Write | Fast, Group: GroupSet, Keys: one("RW delete"), Since: "1.0.0",
+		Name: "srem", Arity: -3, Flags: Write | Fast, Group: GroupSet, Keys: oneKey("RW delete"), Since: "1.0.0",
 		Complexity: "O(1) a member", Summary: "Removes members from a set and returns how many were there.", Syntax: "key member [member ...]",
 		run: func(c *call) error { return c.int(c.tx.Set(c.key(1)).Remove(c.strings(2)...)) },
 	},
 	{
-		Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSet, Keys: one("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSet, Keys: oneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the number of members of a set.", Syntax: "key", run: func(c *call) error { return c.int(c.tx.Set(c.key(1)).Len()) },
 	},
 	{
-		Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: one("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: oneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Says whether a member is in a set.", Syntax: "key member",
 		run: func(c *call) error { return c.flag(c.tx.Set(c.key(1)).Has(c.key(2))) },
 	},
 	{
-		Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: one("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: oneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
 		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", run: smismemberCommand,
 	},
 	{
-		Name: "smembers", Arity: 2, Flags: ReadOnly, Group: GroupSet, Keys: one("RO access"), Since: "1.0.0",
+		Name: "smembers", Arity: 2, Flags: ReadOnly, Group: GroupSet, Keys: oneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the set", Summary: "Returns all members of a set.", Syntax: "key",
 		run: func(c *call) error {
 			return c.tx.Set(c.key(1)).Visit(c.out.Set, func(member []byte) bool {
@@ -41,61 +41,61 @@ var setCommands = []*Command{
 		},
 	},
 	{
-		Name: "spop", Arity: -2, Flags: Write | Fast, Group: GroupSet, Keys: one("RW access delete"), Since: "1.0.0",
+		Name: "spop", Arity: -2, Flags: Write | Fast, Group: GroupSet, Keys: oneKey("RW access delete"), Since: "1.0.0",
 		Complexity: "O(1) a member", Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", run: spopCommand,
 	},
 	{
-		Name: "srandmember", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: one("RO access"), Since: "1.0.0",
+		Name: "srandmember", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: oneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(1) a member", Summary: "Returns members chosen at random.", Syntax: "key [count]", run: srandmemberCommand,
 	},
 	{
-		Name: "sscan", Arity: -3, Flags: ReadOnly, Group: GroupSet, Keys: one("RO access"), Since: "2.8.0",
+		Name: "sscan", Arity: -3, Flags: ReadOnly, Group: GroupSet, Keys: oneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and where to go on.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count]", run: sscanCommand,
 	},
 	{
-		Name: "smove", Arity: 4, Flags: Write | Fast, Group: GroupSet, Keys: fromTo(), Since: "1.0.0", Complexity: "O(1)",
+		Name: "smove", Arity: 4, Flags: Write | Fast, Group: GroupSet, Keys: sourceAndDestination(), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Moves a member from one set to another and says whether it was there.", Syntax: "source destination member",
 		run: func(c *call) error { return c.flag(c.tx.Set(c.key(1)).Move(c.key(2), c.key(3))) },
 	},
 }
 
-var setAlgebraCommands = []*Command{
+var setCombineCommands = []*Command{
 	{
-		Name: "sunion", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
+		Name: "sunion", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: manyKeys("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of any of several sets.", Syntax: "key [key ...]",
 		run: func(c *call) error { return combine(c, db.UnionOf) },
 	},
 	{
-		Name: "sinter", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
+		Name: "sinter", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: manyKeys("RO access"), Since: "1.0.0",
 		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets", Summary: "Returns the members that all of several sets have.",
 		Syntax: "key [key ...]", run: func(c *call) error { return combine(c, db.InterOf) },
 	},
 	{
-		Name: "sdiff", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: many("RO access"), Since: "1.0.0",
+		Name: "sdiff", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: manyKeys("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of the first set that no other set has.",
 		Syntax: "key [key ...]", run: func(c *call) error { return combine(c, db.DiffOf) },
 	},
 	{
-		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: into(restOf("RO access")), Since: "1.0.0",
+		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
 		Complexity: "O(n), n being the size of all sets", Summary: "Stores the members of any of several sets and returns how many they are.",
 		Syntax: "destination key [key ...]", run: func(c *call) error { return combineStore(c, db.UnionOf) },
 	},
 	{
 		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Since: "1.0.0",
-		Keys:       []Keys{{Use: "RW update", First: 1, Step: 1}, restOf("RO access")}, // as Redis has it
+		Keys:       []Keys{{Use: "RW update", First: 1, Step: 1}, keysFrom2("RO access")}, // as Redis has it
 		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
 		Summary:    "Stores the members that all of several sets have and returns how many they are.",
 		Syntax:     "destination key [key ...]", run: func(c *call) error { return combineStore(c, db.InterOf) },
 	},
 	{
-		Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: into(restOf("RO access")), Since: "1.0.0",
+		Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
 		Complexity: "O(n), n being the size of all sets",
 		Summary:    "Stores the members of the first set that no other set has and returns how many they are.",
 		Syntax:     "destination key [key ...]", run: func(c *call) error { return combineStore(c, db.DiffOf) },
 	},
 	{
-		Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSet, Keys: counted("RO access"), Since: "7.0.0",
+		Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSet, Keys: countedKeys("RO access"), Since: "7.0.0",
 		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
 		Summary:    "Returns how many members all of several sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", run: sintercardCommand,
 	},
@@ -187,7 +187,7 @@ func sscanCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	members = filter(o, members, func(member string) string { return member })
+	members = dropUnmatched(o, members, func(member string) string { return member })
 	c.scanHeader(next, len(members))
 	for _, member := range members {
 		c.out.BulkString(member)

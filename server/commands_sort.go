@@ -51,8 +51,8 @@ func sortDestination(args [][]byte) (keys []string) {
 	return keys
 }
 
-// readsBeyond says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
-func (c *Command) readsBeyond(args [][]byte) bool {
+// readsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
+func (c *Command) readsUnknownKeys(args [][]byte) bool {
 	if !slices.ContainsFunc(c.Keys, func(k Keys) bool { return k.Unknown }) {
 		return false
 	}

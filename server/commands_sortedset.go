@@ -11,54 +11,54 @@ import (
 
 var sortedSetCommands = []*Command{
 	{
-		Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: one("RW update"), Since: "1.2.0",
+		Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: oneKey("RW update"), Since: "1.2.0",
 		Complexity: "O(log n) a member", Summary: "Adds members to a sorted set, or gives them other scores.",
 		Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", run: zaddCommand,
 	},
 	{
-		Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: one("RW access update"), Since: "1.2.0",
+		Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: oneKey("RW access update"), Since: "1.2.0",
 		Complexity: "O(log n)", Summary: "Adds to the score of a member of a sorted set.", Syntax: "key increment member", run: zincrbyCommand,
 	},
 	{
-		Name: "zrem", Arity: -3, Flags: Write | Fast, Group: GroupSortedSet, Keys: one("RW delete"), Since: "1.2.0",
+		Name: "zrem", Arity: -3, Flags: Write | Fast, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "1.2.0",
 		Complexity: "O(log n) a member", Summary: "Removes members from a sorted set and returns how many were there.",
 		Syntax: "key member [member ...]", run: func(c *call) error { return c.int(c.tx.SortedSet(c.key(1)).Remove(c.strings(2)...)) },
 	},
 	{
-		Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO"), Since: "1.2.0", Complexity: "O(1)",
+		Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO"), Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Returns the number of members of a sorted set.", Syntax: "key",
 		run: func(c *call) error { return c.int(c.tx.SortedSet(c.key(1)).Len()) },
 	},
 	{
-		Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.2.0", Complexity: "O(1)",
+		Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Returns the score of a member of a sorted set.", Syntax: "key member", run: zscoreCommand,
 	},
 	{
-		Name: "zmscore", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Name: "zmscore", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
 		Summary: "Returns the scores of several members of a sorted set.", Syntax: "key member [member ...]", run: zmscoreCommand,
 	},
 	{
-		Name: "zrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Name: "zrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
 		Summary: "Returns the position of a member, lowest score first.", Syntax: "key member [WITHSCORE]",
 		run: func(c *call) error { return rank(c, false) },
 	},
 	{
-		Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
 		Summary: "Returns the position of a member, highest score first.", Syntax: "key member [WITHSCORE]",
 		run: func(c *call) error { return rank(c, true) },
 	},
 	{
-		Name: "zpopmin", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: one("RW access delete"), Since: "5.0.0",
+		Name: "zpopmin", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: oneKey("RW access delete"), Since: "5.0.0",
 		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the lowest scores.", Syntax: "key [count]",
 		run: func(c *call) error { return zpop(c, db.SortedSet.PopMin) },
 	},
 	{
-		Name: "zpopmax", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: one("RW access delete"), Since: "5.0.0",
+		Name: "zpopmax", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: oneKey("RW access delete"), Since: "5.0.0",
 		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the highest scores.", Syntax: "key [count]",
 		run: func(c *call) error { return zpop(c, db.SortedSet.PopMax) },
 	},
 	{
-		Name: "zscan", Arity: -3, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.0",
+		Name: "zscan", Arity: -3, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole sorted set", Summary: "Returns some members of a sorted set and where to go on.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count]", run: zscanCommand,
 	},
@@ -240,7 +240,7 @@ func zscanCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	members = filter(o, members, func(m db.Scored) string { return m.Member })
+	members = dropUnmatched(o, members, func(m db.Scored) string { return m.Member })
 	c.scanHeader(next, 2*len(members))
 	for _, m := range members {
 		c.out.BulkString(m.Member)

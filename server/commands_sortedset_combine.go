@@ -13,58 +13,58 @@ const combineCost = "O(n*k)+O(m*log m), n being the size of the sorted sets, k t
 
 var sortedSetCombineCommands = []*Command{
 	{
-		Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: counted("RO access"), Since: "6.2.0",
+		Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Returns the members of any of several sorted sets.",
 		Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
 		run:    func(c *call) error { return zcombine(c, db.UnionOf) },
 	},
 	{
-		Name: "zinter", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: counted("RO access"), Since: "6.2.0",
+		Name: "zinter", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Returns the members that all of several sorted sets have.",
 		Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
 		run:    func(c *call) error { return zcombine(c, db.InterOf) },
 	},
 	{
-		Name: "zdiff", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: counted("RO access"), Since: "6.2.0",
+		Name: "zdiff", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Returns the members of the first sorted set that no other one has.",
 		Syntax: "numkeys key [key ...] [WITHSCORES]", run: func(c *call) error { return zcombine(c, db.DiffOf) },
 	},
 	{
-		Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: into(countedFrom2()), Since: "2.0.0",
+		Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "2.0.0",
 		Complexity: combineCost, Summary: "Stores the members of any of several sorted sets and returns how many they are.",
 		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		run:    func(c *call) error { return zcombineStore(c, db.UnionOf) },
 	},
 	{
-		Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: into(countedFrom2()), Since: "2.0.0",
+		Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "2.0.0",
 		Complexity: combineCost, Summary: "Stores the members that all of several sorted sets have and returns how many they are.",
 		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		run:    func(c *call) error { return zcombineStore(c, db.InterOf) },
 	},
 	{
-		Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: into(countedFrom2()), Since: "6.2.0",
+		Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Stores the members of the first sorted set that no other one has and returns how many they are.",
 		Syntax: "destination numkeys key [key ...]", run: func(c *call) error { return zcombineStore(c, db.DiffOf) },
 	},
 	{
-		Name: "zintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: counted("RO access"), Since: "7.0.0",
+		Name: "zintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "7.0.0",
 		Complexity: "O(n*k), n being the size of the smallest sorted set and k their number",
 		Summary:    "Returns how many members all of several sorted sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", run: zintercardCommand,
 	},
 	{
 		Name: "zrangestore", Arity: -5, Flags: Write | DenyOOM, Group: GroupSortedSet,
-		Keys: into(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
+		Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
 		Complexity: "O(log n + m), m being the number of members stored", Summary: "Stores a range of the members of a sorted set and returns how many they are.",
 		Syntax: "destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", run: zrangestoreCommand,
 	},
 	{
-		Name: "zmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupSortedSet, Keys: counted("RW access delete"), Since: "7.0.0",
+		Name: "zmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RW access delete"), Since: "7.0.0",
 		Complexity: "O(k)+O(m*log n), k being the number of keys and m that of the members returned",
 		Summary:    "Removes and returns members of the first sorted set that exists.",
 		Syntax:     "numkeys key [key ...] <MIN | MAX> [COUNT count]", run: zmpopCommand,
 	},
 	{
-		Name: "zrandmember", Arity: -2, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "6.2.0",
+		Name: "zrandmember", Arity: -2, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "6.2.0",
 		Complexity: "O(log n) a member", Summary: "Returns members chosen at random.", Syntax: "key [count [WITHSCORES]]", run: zrandmemberCommand,
 	},
 }
@@ -190,7 +190,7 @@ func zmpopCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, members, err := c.tx.Keyspace().PopFirstScored(p.back, p.count, p.keys...)
+	key, members, err := c.tx.Keyspace().PopFirstScored(p.fromBack, p.count, p.keys...)
 	if errors.Is(err, db.ErrNotFound) {
 		c.out.NullArray()
 		return nil

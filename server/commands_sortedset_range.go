@@ -8,57 +8,57 @@ import (
 
 var sortedSetRangeCommands = []*Command{
 	{
-		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.2.0",
+		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.2.0",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, scores or names.",
 		Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
 		run:    func(c *call) error { return zrange(c, rangeQuery{}) },
 	},
 	{
-		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.2.0",
+		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.2.0",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, highest score first.",
-		Syntax: "key start stop [WITHSCORES]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, reverse: true}) },
+		Syntax: "key start stop [WITHSCORES]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, reverse: true}) },
 	},
 	{
-		Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "1.0.5",
+		Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.0.5",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores.",
-		Syntax: "key min max [WITHSCORES] [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, by: byScore}) },
+		Syntax: "key min max [WITHSCORES] [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, by: byScore}) },
 	},
 	{
-		Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.2.0",
+		Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.2.0",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores, highest first.",
 		Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
-		run:    func(c *call) error { return zrange(c, rangeQuery{old: true, by: byScore, reverse: true}) },
+		run:    func(c *call) error { return zrange(c, rangeQuery{named: true, by: byScore, reverse: true}) },
 	},
 	{
-		Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.9",
+		Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names.",
-		Syntax: "key min max [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, by: byLex}) },
+		Syntax: "key min max [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, by: byLex}) },
 	},
 	{
-		Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.9",
+		Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names, last one first.",
-		Syntax: "key max min [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{old: true, by: byLex, reverse: true}) },
+		Syntax: "key max min [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, by: byLex, reverse: true}) },
 	},
 	{
-		Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
 		Summary: "Counts the members in a range of scores.", Syntax: "key min max", run: func(c *call) error { return zcount(c, byScore) },
 	},
 	{
-		Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: one("RO access"), Since: "2.8.9", Complexity: "O(log n)",
+		Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.9", Complexity: "O(log n)",
 		Summary: "Counts the members in a range of names.", Syntax: "key min max", run: func(c *call) error { return zcount(c, byLex) },
 	},
 	{
-		Name: "zremrangebyrank", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: one("RW delete"), Since: "2.0.0",
+		Name: "zremrangebyrank", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of positions.", Syntax: "key start stop",
 		run: func(c *call) error { return zremrange(c, byRank) },
 	},
 	{
-		Name: "zremrangebyscore", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: one("RW delete"), Since: "1.2.0",
+		Name: "zremrangebyscore", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "1.2.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of scores.", Syntax: "key min max",
 		run: func(c *call) error { return zremrange(c, byScore) },
 	},
 	{
-		Name: "zremrangebylex", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: one("RW delete"), Since: "2.8.9",
+		Name: "zremrangebylex", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "2.8.9",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of names.", Syntax: "key min max",
 		run: func(c *call) error { return zremrange(c, byLex) },
 	},
@@ -75,7 +75,7 @@ const (
 
 // rangeQuery is a range command taken apart.
 type rangeQuery struct {
-	old           bool // one of the commands that have order and direction in their name
+	named         bool // one of the commands that have order and direction in their name
 	store         bool // ZRANGESTORE, which has no scores to show
 	by            order
 	reverse       bool
@@ -100,7 +100,7 @@ func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(ds
 
 // options reads the words from argument i on.
 func (q *rangeQuery) options(c *call, i int) (err error) {
-	free := !q.old // the words that a name does not imply, each of them once
+	free := !q.named // the words that a name does not imply, each of them once
 	for ; i < len(c.args); i++ {
 		more := len(c.args) - i - 1
 		switch {

@@ -9,31 +9,31 @@ import (
 
 var stringCommands = []*Command{
 	{
-		Name: "get", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: one("RO access"), Since: "1.0.0",
+		Name: "get", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: oneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Returns the string at a key.", Syntax: "key", run: getCommand,
 	},
 	{
-		Name: "set", Arity: -3, Flags: Write | DenyOOM, Group: GroupString, Keys: one("RW access update variable_flags"),
+		Name: "set", Arity: -3, Flags: Write | DenyOOM, Group: GroupString, Keys: oneKey("RW access update variable_flags"),
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Makes a key hold a string, whatever it held before.",
 		Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		run:    setCommand,
 	},
 	{
-		Name: "setnx", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("OW insert"), Since: "1.0.0",
+		Name: "setnx", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("OW insert"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Makes a key hold a string unless it exists.", Syntax: "key value", run: setnxCommand,
 	},
 	{
-		Name: "setex", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: one("OW update"), Since: "2.0.0",
+		Name: "setex", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: oneKey("OW update"), Since: "2.0.0",
 		Complexity: "O(1)", Summary: "Makes a key hold a string that expires after some seconds.", Syntax: "key seconds value",
 		run: func(c *call) error { return setWithTTL(c, 1000) },
 	},
 	{
-		Name: "psetex", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: one("OW update"), Since: "2.6.0",
+		Name: "psetex", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: oneKey("OW update"), Since: "2.6.0",
 		Complexity: "O(1)", Summary: "Makes a key hold a string that expires after some milliseconds.", Syntax: "key milliseconds value",
 		run: func(c *call) error { return setWithTTL(c, 1) },
 	},
 	{
-		Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Group: GroupString, Keys: many("RO access"), Since: "1.0.0",
+		Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Group: GroupString, Keys: manyKeys("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the number of keys", Summary: "Returns the strings at several keys.", Syntax: "key [key ...]",
 		run: mgetCommand,
 	},
@@ -48,17 +48,17 @@ var stringCommands = []*Command{
 		Syntax: "key value [key value ...]", run: msetnxCommand,
 	},
 	{
-		Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW access update"), Since: "1.0.0",
+		Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Adds one to the integer at a key.", Syntax: "key",
 		run: func(c *call) error { return incr(c, 1) },
 	},
 	{
-		Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW access update"), Since: "1.0.0",
+		Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Subtracts one from the integer at a key.", Syntax: "key",
 		run: func(c *call) error { return incr(c, -1) },
 	},
 	{
-		Name: "incrby", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW access update"), Since: "1.0.0",
+		Name: "incrby", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Adds to the integer at a key.", Syntax: "key increment",
 		run: func(c *call) error {
 			n, err := c.parseInt(2)
@@ -69,25 +69,25 @@ var stringCommands = []*Command{
 		},
 	},
 	{
-		Name: "decrby", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW access update"), Since: "1.0.0",
+		Name: "decrby", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Subtracts from the integer at a key.", Syntax: "key decrement", run: decrbyCommand,
 	},
 	{
-		Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW insert"), Since: "2.0.0",
+		Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW insert"), Since: "2.0.0",
 		Complexity: stringEdit, Summary: "Extends the string at a key and returns its new length.",
 		Syntax: "key value", run: func(c *call) error { return c.int(c.tx.String(c.key(1)).Append(c.arg(2))) },
 	},
 	{
-		Name: "strlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: one("RO"), Since: "2.2.0", Complexity: "O(1)",
+		Name: "strlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: oneKey("RO"), Since: "2.2.0", Complexity: "O(1)",
 		Summary: "Returns the length of the string at a key.", Syntax: "key",
 		run: func(c *call) error { return c.int(c.tx.String(c.key(1)).Len()) },
 	},
 	{
-		Name: "getrange", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: one("RO access"), Since: "2.4.0",
+		Name: "getrange", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: oneKey("RO access"), Since: "2.4.0",
 		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "Returns a part of the string at a key.", Syntax: "key start end", run: getrangeCommand,
 	},
 	{
-		Name: "substr", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: one("RO access"), Since: "1.0.0",
+		Name: "substr", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: oneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "The old name of GETRANGE.", Syntax: "key start end", run: getrangeCommand,
 	},
 }
@@ -104,8 +104,8 @@ func (c *call) bulk(value []byte, err error) error {
 	return err
 }
 
-// appended is bulk for a value that has been appended to what BeginBulk gave.
-func (c *call) appended(b []byte, err error) error {
+// appendedBulk is bulk for a value that has been appended to what BeginBulk gave.
+func (c *call) appendedBulk(b []byte, err error) error {
 	if err != nil {
 		return c.bulk(nil, err)
 	}
@@ -114,7 +114,7 @@ func (c *call) appended(b []byte, err error) error {
 }
 
 func getCommand(c *call) error {
-	return c.appended(c.tx.String(c.key(1)).AppendTo(c.out.BeginBulk()))
+	return c.appendedBulk(c.tx.String(c.key(1)).AppendTo(c.out.BeginBulk()))
 }
 
 func getrangeCommand(c *call) error {
@@ -126,7 +126,7 @@ func getrangeCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.appended(c.tx.String(c.key(1)).Range(c.out.BeginBulk(), start, end))
+	return c.appendedBulk(c.tx.String(c.key(1)).Range(c.out.BeginBulk(), start, end))
 }
 
 // setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key holds.
@@ -145,7 +145,7 @@ func setCommand(c *call) error {
 			o.Get = true
 		case equalFold(word, "keepttl") && deadline == 0:
 			o.KeepTTL = true
-		case isDeadline(word) && more && !o.KeepTTL && (deadline == 0 || sameWord(word, c.args[deadline])):
+		case isDeadline(word) && more && !o.KeepTTL && (deadline == 0 || sameKeyword(word, c.args[deadline])):
 			deadline = i
 			i++
 		default:
@@ -176,7 +176,7 @@ func isDeadline(word []byte) bool {
 	return equalFold(word, "ex") || equalFold(word, "px") || equalFold(word, "exat") || equalFold(word, "pxat")
 }
 
-func sameWord(a, b []byte) bool {
+func sameKeyword(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
 	}

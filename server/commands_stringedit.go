@@ -9,26 +9,26 @@ import (
 
 var stringEditCommands = []*Command{
 	{
-		Name: "getdel", Arity: 2, Flags: Write | Fast, Group: GroupString, Keys: one("RW access delete"), Since: "6.2.0",
+		Name: "getdel", Arity: 2, Flags: Write | Fast, Group: GroupString, Keys: oneKey("RW access delete"), Since: "6.2.0",
 		Complexity: "O(1)", Summary: "Returns the string at a key and deletes the key.", Syntax: "key",
 		run: func(c *call) error { return c.bulk(c.tx.String(c.key(1)).GetAndDelete()) },
 	},
 	{
-		Name: "getex", Arity: -2, Flags: Write | Fast, Group: GroupString, Keys: one("RW access update"), Since: "6.2.0",
+		Name: "getex", Arity: -2, Flags: Write | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "6.2.0",
 		Complexity: "O(1)", Summary: "Returns the string at a key and changes the key's deadline.",
 		Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]", run: getexCommand,
 	},
 	{
-		Name: "getset", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW access update"), Since: "1.0.0",
+		Name: "getset", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Makes a key hold a string and returns the one before.", Syntax: "key value", run: getsetCommand,
 	},
 	{
-		Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: one("RW update"), Since: "2.2.0",
+		Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: oneKey("RW update"), Since: "2.2.0",
 		Complexity: stringEdit,
 		Summary:    "Overwrites a part of the string at a key and returns its new length.", Syntax: "key offset value", run: setrangeCommand,
 	},
 	{
-		Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: one("RW access update"), Since: "2.6.0",
+		Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: oneKey("RW access update"), Since: "2.6.0",
 		Complexity: "O(1)", Summary: "Adds to the float at a key.", Syntax: "key increment",
 		run: func(c *call) error { return c.text(c.tx.String(c.key(1)).IncrDecimal(c.key(2))) },
 	},
@@ -55,7 +55,7 @@ func getexCommand(c *call) error {
 		switch {
 		case equalFold(word, "persist") && deadline == 0:
 			persist = true
-		case isDeadline(word) && i+1 < len(c.args) && !persist && (deadline == 0 || sameWord(word, c.args[deadline])):
+		case isDeadline(word) && i+1 < len(c.args) && !persist && (deadline == 0 || sameKeyword(word, c.args[deadline])):
 			deadline = i
 			i++
 		default:

@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-var transferCommands = []*Command{
+var keyCopyCommands = []*Command{
 	{
 		Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
 		Keys:  []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}},
@@ -16,7 +16,7 @@ var transferCommands = []*Command{
 		Syntax: "source destination [DB destination-db] [REPLACE]", run: copyCommand,
 	},
 	{
-		Name: "move", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: one("RW access update"), Since: "1.0.0",
+		Name: "move", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Moves a key to another database.",
 		Syntax: "key db", run: moveCommand,
 	},
@@ -25,12 +25,12 @@ var transferCommands = []*Command{
 		Summary: "Returns a key chosen at random.", run: randomkeyCommand,
 	},
 	{
-		Name: "dump", Arity: 2, Flags: ReadOnly, Group: GroupGeneric, Keys: one("RO access"), Since: "2.6.0",
+		Name: "dump", Arity: 2, Flags: ReadOnly, Group: GroupGeneric, Keys: oneKey("RO access"), Since: "2.6.0",
 		Complexity: "O(n), n being the size of the value", Summary: "Returns what a key holds in a form that RESTORE reads, also Redis's.",
 		Syntax: "key", run: func(c *call) error { return c.bulk(c.tx.Key(c.key(1)).Dump()) },
 	},
 	{
-		Name: "restore", Arity: -4, Flags: Write | DenyOOM | dangerous, Group: GroupGeneric, Keys: one("OW update"), Since: "2.6.0",
+		Name: "restore", Arity: -4, Flags: Write | DenyOOM | dangerous, Group: GroupGeneric, Keys: oneKey("OW update"), Since: "2.6.0",
 		Complexity: "O(n), n being the size of the value", Summary: "Makes a key hold what DUMP returned, here or by Redis.",
 		Syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", run: restoreCommand,
 	},
@@ -43,8 +43,8 @@ const (
 	errBadPayload replyError = "ERR Bad data format"
 )
 
-// transferred turns the outcome of a transfer into a reply.
-func (c *call) transferred(done bool, err error) error {
+// copied turns the outcome of a transfer into a reply.
+func (c *call) copied(done bool, err error) error {
 	switch {
 	case errors.Is(err, db.ErrSameKey):
 		return errSameKey
@@ -84,7 +84,7 @@ func copyCommand(c *call) error {
 			return errSyntax
 		}
 	}
-	return c.transferred(c.tx.Key(c.key(1)).CopyTo(namespace, c.key(2), replace))
+	return c.copied(c.tx.Key(c.key(1)).CopyTo(namespace, c.key(2), replace))
 }
 
 func moveCommand(c *call) error {
@@ -92,7 +92,7 @@ func moveCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.transferred(c.tx.Key(c.key(1)).MoveTo(namespace))
+	return c.copied(c.tx.Key(c.key(1)).MoveTo(namespace))
 }
 
 func randomkeyCommand(c *call) error {
@@ -100,8 +100,8 @@ func randomkeyCommand(c *call) error {
 	return c.bulk([]byte(key), err)
 }
 
-// restoreWords reads the words behind the payload of RESTORE. Idle times and frequencies are checked, and not kept.
-func (c *call) restoreWords() (replace, absolute bool, err error) {
+// restoreOptions reads the words behind the payload of RESTORE. Idle times and frequencies are checked, and not kept.
+func (c *call) restoreOptions() (replace, absolute bool, err error) {
 	idle, frequency := false, false
 	for i := 4; i < len(c.args); i++ {
 		more := i+1 < len(c.args)
@@ -136,7 +136,7 @@ func (c *call) restoreWords() (replace, absolute bool, err error) {
 
 // restoreCommand is RESTORE. The order of the checks is Redis's: the words, the key, the time to live, the payload.
 func restoreCommand(c *call) error {
-	replace, absolute, err := c.restoreWords()
+	replace, absolute, err := c.restoreOptions()
 	if err != nil {
 		return err
 	}

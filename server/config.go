@@ -50,7 +50,7 @@ func (v *Server) settings() map[string]string {
 		"appendonly":                 "yes", // the log is append-only, and it is all there is
 		"bind":                       host,
 		"busy-reply-threshold":       "5000",
-		"client-output-buffer-limit": fmt.Sprintf("normal 0 0 0 slave 0 0 0 pubsub %d %d %d", maxMail, softMaxMail, int(softMailFor.Seconds())),
+		"client-output-buffer-limit": fmt.Sprintf("normal 0 0 0 slave 0 0 0 pubsub %d %d %d", maxMailBytes, softMailBytes, int(softMailPeriod.Seconds())),
 		"client-query-buffer-limit":  strconv.Itoa(o.Limits.Bulk),
 		"cluster-enabled":            "no",
 		"daemonize":                  "no",
@@ -79,7 +79,7 @@ func (v *Server) settings() map[string]string {
 		"save":                       "",
 		"slave-read-only":            "yes",
 		"slowlog-log-slower-than":    strconv.FormatInt(v.tunables.slowerThan.Load(), 10),
-		"slowlog-max-len":            strconv.FormatInt(v.tunables.slowMax.Load(), 10),
+		"slowlog-max-len":            strconv.FormatInt(v.tunables.slowMaxLen.Load(), 10),
 		"tcp-keepalive":              strconv.Itoa(int(keepAlive.Seconds())),
 		"timeout":                    strconv.Itoa(int(time.Duration(v.tunables.idleTimeout.Load()).Seconds())),
 		"tls-port":                   "0",

@@ -14,7 +14,7 @@ type tunables struct {
 	idleTimeout  atomic.Int64 // nanoseconds; 0: never
 	clientMemory atomic.Int64 // bytes; 0: no limit
 	slowerThan   atomic.Int64 // microseconds that make a command slow; negative: none is
-	slowMax      atomic.Int64 // entries of SLOWLOG
+	slowMaxLen   atomic.Int64 // entries of SLOWLOG
 }
 
 func (t *tunables) init(o *Options) {
@@ -22,7 +22,7 @@ func (t *tunables) init(o *Options) {
 	t.idleTimeout.Store(int64(o.IdleTimeout))
 	t.clientMemory.Store(o.ClientMemory)
 	t.slowerThan.Store(defaultSlowerThan)
-	t.slowMax.Store(defaultSlowMax)
+	t.slowMaxLen.Store(defaultSlowMax)
 }
 
 // The settings of SLOWLOG are Redis's until CONFIG SET changes them.
@@ -31,12 +31,12 @@ const (
 	defaultSlowMax    = 128
 )
 
-// tuners read the value of a setting and return what makes it so. Whatever a value may break is not among them: where the data
+// settingParsers read the value of a setting and return what makes it so. Whatever a value may break is not among them: where the data
 // is, what clients may reach, how long a write may take.
-var tuners = map[string]func(v *Server, text string) (apply func(), err error){
+var settingParsers = map[string]func(v *Server, text string) (apply func(), err error){
 	"notify-keyspace-events": func(v *Server, text string) (func(), error) {
 		flags, err := parseNotifyFlags(text)
-		return func() { v.notify(flags) }, err
+		return func() { v.setNotifyFlags(flags) }, err
 	},
 	"maxclients": func(v *Server, text string) (func(), error) {
 		n, err := parseSetting(text, 1, math.MaxUint32)
@@ -55,7 +55,7 @@ var tuners = map[string]func(v *Server, text string) (apply func(), err error){
 		return func() {
 			v.slowLog.mu.Lock()
 			defer v.slowLog.mu.Unlock()
-			v.tunables.slowMax.Store(n)
+			v.tunables.slowMaxLen.Store(n)
 			v.slowLog.trim(int(n))
 		}, err
 	},
@@ -105,7 +105,7 @@ func configSet(c *call) error {
 		if _, known := settings[name]; !known {
 			return errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(c.arg(i), maxQuoted))
 		}
-		tune := tuners[name]
+		tune := settingParsers[name]
 		if tune == nil {
 			return errSetting(c.key(i), "can't set immutable config")
 		}
@@ -115,7 +115,7 @@ func configSet(c *call) error {
 		seen[name] = true
 	}
 	for i := 2; i < len(c.args); i += 2 {
-		apply, err := tuners[strings.ToLower(c.key(i))](v, c.key(i+1))
+		apply, err := settingParsers[strings.ToLower(c.key(i))](v, c.key(i+1))
 		if err != nil {
 			return errSetting(c.key(i), err.Error())
 		}

@@ -9,7 +9,7 @@ import (
 
 var connectionCommands = []*Command{
 	{
-		Name: "ping", Arity: -1, Flags: Fast | whileListening, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Name: "ping", Arity: -1, Flags: Fast | whileSubscribed, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Replies PONG, or the message.", Syntax: "[message]", run: pingCommand,
 	},
 	{
@@ -22,13 +22,13 @@ var connectionCommands = []*Command{
 		Summary: "Changes the database of this connection.", Syntax: "index", run: selectCommand,
 	},
 	{
-		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued | whileListening, Group: GroupConnection,
+		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | runsInsideMulti | whileSubscribed, Group: GroupConnection,
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
 		// Who reads the reply finds the session gone: a message that others publish then does not count it any more.
 		run: func(c *call) error { c.session.Close(); return c.ok() },
 	},
 	{
-		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | unqueued | whileListening, Group: GroupConnection,
+		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | runsInsideMulti | whileSubscribed, Group: GroupConnection,
 		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", run: resetCommand,
 	},
 	{
@@ -43,11 +43,11 @@ var connectionCommands = []*Command{
 	// A browser that is tricked into talking to this port starts with one of these lines: the connection ends before it
 	// can smuggle a command in behind them.
 	{
-		Name: "post", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | unqueued, Group: GroupConnection, Since: "3.2.7",
+		Name: "post", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | runsInsideMulti, Group: GroupConnection, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: foreignProtocol,
 	},
 	{
-		Name: "host:", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | unqueued, Group: GroupConnection, Since: "3.2.7",
+		Name: "host:", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | runsInsideMulti, Group: GroupConnection, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: foreignProtocol,
 	},
 }
@@ -95,7 +95,7 @@ func pingCommand(c *call) error {
 	switch {
 	case len(c.args) > 2:
 		return errArity("ping")
-	case c.session.onlyListens(): // the reply looks like a message
+	case c.session.inSubscribedMode(): // the reply looks like a message
 		c.out.Array(2)
 		c.out.BulkString("pong")
 		c.out.Bulk(bytes.Join(c.args[1:], nil))
@@ -128,7 +128,7 @@ func resetCommand(c *call) error {
 	s := c.session
 	s.queue = nil
 	s.unwatch()
-	s.server.hub.leave(s)
+	s.server.hub.unsubscribeAll(s)
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}
@@ -243,8 +243,8 @@ func clientSetInfo(c *call) error {
 }
 
 func clientInfo(c *call) error {
-	c.session.publish()
-	c.out.Verbatim("txt", c.session.line(time.Now())+"\n")
+	c.session.flushStats()
+	c.out.Verbatim("txt", c.session.listLine(time.Now())+"\n")
 	return nil
 }
 
@@ -269,12 +269,12 @@ func clientList(c *call) error {
 	default:
 		return errSyntax
 	}
-	c.session.publish()
+	c.session.flushStats()
 	now := time.Now()
 	var lines strings.Builder
 	for _, s := range c.session.server.sessions() {
 		if (wanted == nil || wanted[s.id]) && (kind == "" || kind == s.client.kind()) {
-			lines.WriteString(s.line(now))
+			lines.WriteString(s.listLine(now))
 			lines.WriteByte('\n')
 		}
 	}

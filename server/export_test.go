@@ -14,10 +14,10 @@ func AddPanics() (remove func()) {
 		panic("boom")
 	}
 	commandIndex["boom"] = &Command{Name: "boom", Arity: 1, run: boom}
-	commandIndex["boomkey"] = &Command{Name: "boomkey", Arity: 2, Flags: Write | Fast, Keys: one("RW"), run: boom}
+	commandIndex["boomkey"] = &Command{Name: "boomkey", Arity: 2, Flags: Write | Fast, Keys: oneKey("RW"), run: boom}
 	// Two that wait for a list: one panics when it is given an element, one when it replies with it.
 	blocking := func(name string, give func(*db.Tx, string), reply func(*call)) {
-		commandIndex[name] = &Command{Name: name, Arity: 2, Flags: Write | Blocking, Keys: one("RW"), run: func(c *call) error {
+		commandIndex[name] = &Command{Name: name, Arity: 2, Flags: Write | Blocking, Keys: oneKey("RW"), run: func(c *call) error {
 			w := db.Wait{Keys: []string{c.key(1)}, Type: db.TypeList, Do: func(tx *db.Tx, key string) error {
 				_, err := tx.List(key).PopFront()
 				give(tx, key)

@@ -72,7 +72,7 @@ func human(n uint64) string {
 }
 
 func infoCommand(c *call) error {
-	c.session.publish()
+	c.session.flushStats()
 	c.out.Verbatim("txt", c.session.server.Info(c.strings(1)...))
 	return nil
 }
@@ -134,7 +134,7 @@ func (v *Server) infoClients(w *infoWriter) {
 	w.field("connected_clients", len(v.sessions()))
 	w.field("cluster_connections", 0)
 	w.field("maxclients", v.tunables.maxClients.Load())
-	w.field("client_memory", v.counters.held.Load())
+	w.field("client_memory", v.counters.clientBytes.Load())
 	w.field("blocked_clients", v.counters.blocked.Load())
 	w.field("tracking_clients", 0)
 }
@@ -156,7 +156,7 @@ func (v *Server) infoMemory(w *infoWriter) {
 	w.field("maxmemory_human", "0B")
 	w.field("maxmemory_policy", "noeviction")
 	w.field("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(held)/float64(max(used, 1))))
-	w.field("mem_clients_normal", v.counters.held.Load())
+	w.field("mem_clients_normal", v.counters.clientBytes.Load())
 	w.field("mem_allocator", "go")
 	w.field("lazyfree_pending_objects", 0)
 }
@@ -230,7 +230,7 @@ func (v *Server) infoReplication(w *infoWriter) {
 func (v *Server) infoCommands(w *infoWriter) {
 	for _, command := range Commands {
 		for _, one := range append([]*Command{command}, command.Subcommands...) {
-			s := &v.commands[one.index]
+			s := &v.commands[one.Index]
 			calls, rejected := s.calls.Load(), s.rejected.Load()
 			if calls == 0 && rejected == 0 {
 				continue

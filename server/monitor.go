@@ -20,8 +20,8 @@ func monitorRun(c *call) error {
 	return c.ok()
 }
 
-// monitored shows a command to those who watch, after it has run, as Redis does. Those for operators may carry secrets.
-func (s *Session) monitored(command *Command, args [][]byte) {
+// feedMonitors shows a command to those who watch, after it has run, as Redis does. Those for operators may carry secrets.
+func (s *Session) feedMonitors(command *Command, args [][]byte) {
 	v := s.server
 	if v.hub.monitors.Load() == 0 || command.Flags&(Admin|SkipMonitor) != 0 {
 		return

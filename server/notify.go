@@ -12,8 +12,8 @@ import (
 
 // notifier publishes what happens to keys, as the setting notify-keyspace-events says.
 type notifier struct {
-	flags  atomic.Uint32 // notifyFlags
-	misses atomic.Bool   // reads of keys that do not exist are told as well
+	flags   atomic.Uint32 // notifyFlags
+	keymiss atomic.Bool   // reads of keys that do not exist are told as well
 
 	mu      sync.Mutex // guards the two below
 	stop    func()     // listening to the store; nil while nothing is to be told
@@ -75,14 +75,14 @@ func (f notifyFlags) String() string {
 	return text.String()
 }
 
-// notify changes the setting.
-func (v *Server) notify(f notifyFlags) {
+// setNotifyFlags changes the setting.
+func (v *Server) setNotifyFlags(f notifyFlags) {
 	n := &v.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v.stopListeningLocked()
 	n.flags.Store(uint32(f))
-	n.misses.Store((f.has('K') || f.has('E')) && f.has('m'))
+	n.keymiss.Store((f.has('K') || f.has('E')) && f.has('m'))
 	v.listenLocked()
 }
 
@@ -124,7 +124,7 @@ func (v *Server) stopListeningLocked() {
 
 // publishEvent tells of an event on the two channels of it. It is called with the key locked.
 func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket) {
-	if v.hub.listening.Load() == 0 {
+	if v.hub.subscriptions.Load() == 0 {
 		return
 	}
 	flags := notifyFlags(v.notifier.flags.Load())
@@ -137,11 +137,11 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 	}
 }
 
-// tellMisses tells of the keys that a command was to read and that do not exist, if somebody wants to know. As in Redis
+// notifyMisses tells of the keys that a command was to read and that do not exist, if somebody wants to know. As in Redis
 // looking at how a key is stored is not reading it.
-func (c *call) tellMisses() error {
+func (c *call) notifyMisses() error {
 	v := c.session.server
-	if !v.notifier.misses.Load() || c.tx == nil || c.command.Flags&ReadOnly == 0 || c.command.parent != nil {
+	if !v.notifier.keymiss.Load() || c.tx == nil || c.command.Flags&ReadOnly == 0 || c.command.container != nil {
 		return nil
 	}
 	for _, key := range c.command.appendKeys(nil, c.args) {

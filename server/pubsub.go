@@ -25,8 +25,8 @@ const (
 // hub is who listens to what. Messages pass through it one after the other, so that all who hear two of them hear them in
 // the same order.
 type hub struct {
-	listening atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
-	monitors  atomic.Int64 // of toCommands
+	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
+	monitors      atomic.Int64 // of toCommands
 
 	mu   sync.Mutex // guards subs
 	subs [audiences]map[string]map[*Session]struct{}
@@ -65,7 +65,7 @@ func (h *hub) subscribe(s *Session, to audience, name string) bool {
 		h.subs[to][name] = make(map[*Session]struct{})
 	}
 	h.subs[to][name][s] = struct{}{}
-	h.listening.Add(1)
+	h.subscriptions.Add(1)
 	if to == toCommands {
 		h.monitors.Add(1)
 	}
@@ -84,14 +84,14 @@ func (h *hub) unsubscribe(s *Session, to audience, name string) {
 	if delete(h.subs[to][name], s); len(h.subs[to][name]) == 0 {
 		delete(h.subs[to], name)
 	}
-	h.listening.Add(-1)
+	h.subscriptions.Add(-1)
 	if to == toCommands {
 		h.monitors.Add(-1)
 	}
 }
 
-// leave takes all subscriptions of a session away.
-func (h *hub) leave(s *Session) {
+// unsubscribeAll takes all subscriptions of a session away.
+func (h *hub) unsubscribeAll(s *Session) {
 	for to := range audiences {
 		for name := range s.subscribed[to] {
 			h.unsubscribe(s, to, name)
@@ -102,7 +102,7 @@ func (h *hub) leave(s *Session) {
 // publish gives a message to those who listen, and returns how many did; one who hears it as a channel's and as a pattern's
 // counts twice. It never waits for a client.
 func (h *hub) publish(m message) (receivers int) {
-	if h.listening.Load() == 0 {
+	if h.subscriptions.Load() == 0 {
 		return 0
 	}
 	h.mu.Lock()
@@ -135,8 +135,8 @@ func (h *hub) names(to audience) []string {
 	return slices.Sorted(maps.Keys(h.subs[to]))
 }
 
-// count returns how many listen to each of some channels.
-func (h *hub) count(to audience, names []string) []int {
+// subscribers returns how many listen to each of some channels.
+func (h *hub) subscribers(to audience, names []string) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	counts := make([]int, len(names))
@@ -149,9 +149,9 @@ func (h *hub) count(to audience, names []string) []int {
 // Bounds of what may wait for one subscriber, as Redis has them by default: who exceeds the first, or the second for so long, is
 // disconnected, for nobody else can wait for it.
 const (
-	maxMail     = 32 << 20
-	softMaxMail = 8 << 20
-	softMailFor = 60 * time.Second
+	maxMailBytes   = 32 << 20
+	softMailBytes  = 8 << 20
+	softMailPeriod = 60 * time.Second
 )
 
 // mailbox is what has been published for a session and not been put into its output yet. Any goroutine may post.
@@ -175,17 +175,17 @@ func (b *mailbox) post(s *Session, m message) {
 	b.messages = append(b.messages, m)
 	b.bytes += m.size()
 	switch {
-	case b.bytes <= softMaxMail:
+	case b.bytes <= softMailBytes:
 		b.above = time.Time{}
 	case b.above.IsZero():
 		b.above = time.Now()
 	}
-	if b.bytes > maxMail || !b.above.IsZero() && time.Since(b.above) > softMailFor {
+	if b.bytes > maxMailBytes || !b.above.IsZero() && time.Since(b.above) > softMailPeriod {
 		b.messages, b.bytes, b.overflow = nil, 0, true
 		s.server.counters.flooded.Add(1)
 		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
-		if s.client.cut != nil {
-			s.client.cut()
+		if s.client.abort != nil {
+			s.client.abort()
 		}
 	}
 	if !b.waiting.Swap(true) && s.client.wake != nil {
@@ -193,14 +193,14 @@ func (b *mailbox) post(s *Session, m message) {
 	}
 }
 
-// mailPortion is how many messages are taken out of a mailbox at a time.
-const mailPortion = 64
+// mailBatch is how many messages are taken out of a mailbox at a time.
+const mailBatch = 64
 
 // take moves some messages to dst.
 func (b *mailbox) take(dst []message) (taken []message, overflow bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(len(b.messages), mailPortion)
+	n := min(len(b.messages), mailBatch)
 	dst = append(dst, b.messages[:n]...)
 	for i := range dst {
 		b.bytes -= dst[i].size()
@@ -210,7 +210,7 @@ func (b *mailbox) take(dst []message) (taken []message, overflow bool) {
 		b.messages = nil
 		b.waiting.Store(false)
 	}
-	if b.bytes <= softMaxMail {
+	if b.bytes <= softMailBytes {
 		b.above = time.Time{}
 	}
 	return dst, b.overflow
@@ -223,8 +223,8 @@ func (b *mailbox) held() int {
 	return b.bytes
 }
 
-// deliver puts what has been published into the output, as far as there is room. It is called between commands only.
-func (s *Session) deliver() {
+// deliverMessages puts what has been published into the output, as far as there is room. It is called between commands only.
+func (s *Session) deliverMessages() {
 	for s.mail.waiting.Load() && !s.closed && !s.Paused() {
 		from := s.out.Len()
 		messages, overflow := s.mail.take(nil)
@@ -234,16 +234,16 @@ func (s *Session) deliver() {
 		}
 		var ticket db.Ticket
 		for i := range messages {
-			s.deliverOne(&messages[i])
+			s.deliverMessage(&messages[i])
 			ticket = max(ticket, messages[i].ticket)
 		}
 		if ticket > 0 {
-			s.owe(ticket, from)
+			s.holdReplies(ticket, from)
 		}
 	}
 }
 
-func (s *Session) deliverOne(m *message) {
+func (s *Session) deliverMessage(m *message) {
 	switch m.to {
 	case toCommands:
 		s.out.Simple(m.payload)
@@ -263,15 +263,15 @@ func (s *Session) deliverOne(m *message) {
 	s.out.BulkString(m.payload)
 }
 
-// listens says whether the session has subscribed to anything.
-func (s *Session) listens() bool {
+// hasSubscriptions says whether the session has subscribed to anything.
+func (s *Session) hasSubscriptions() bool {
 	return len(s.subscribed[toChannel])+len(s.subscribed[toPattern])+len(s.subscribed[toShard]) > 0
 }
 
-// onlyListens says whether the session may do no more than that: in RESP2 a reply could not be told from a message.
-func (s *Session) onlyListens() bool { return s.out.Version() == 2 && s.listens() }
+// inSubscribedMode says whether the session may do no more than that: in RESP2 a reply could not be told from a message.
+func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.hasSubscriptions() }
 
-// errOnlyListens refuses a command of a session that has subscribed.
-func errOnlyListens(name string) replyError {
+// errSubscribedMode refuses a command of a session that has subscribed.
+func errSubscribedMode(name string) replyError {
 	return errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", name)
 }

@@ -34,7 +34,7 @@ type Server struct {
 	address net.Addr           // of the listener, once Serve has one
 
 	rateMu    sync.Mutex // guards the three below
-	rateFrom  time.Time  // start of the interval that rate measures
+	rateSince time.Time  // start of the interval that rate measures
 	rateCount int64      // commands before it
 	rateLast  int64      // commands a second in the interval before
 }
@@ -52,7 +52,7 @@ type counters struct {
 	in, out     atomic.Int64 // bytes from and to clients
 	reads       atomic.Int64 // read(2) calls that brought something
 	writes      atomic.Int64 // write(2) calls
-	held        atomic.Int64 // bytes behind the buffers of all clients
+	clientBytes atomic.Int64 // bytes behind the buffers of all clients
 	blocked     atomic.Int64 // clients that wait in a command
 }
 
@@ -135,9 +135,9 @@ func (v *Server) rate() int64 {
 	v.rateMu.Lock()
 	defer v.rateMu.Unlock()
 	now, count := time.Now(), v.executed()
-	if passed := now.Sub(v.rateFrom); passed >= time.Second {
+	if passed := now.Sub(v.rateSince); passed >= time.Second {
 		v.rateLast = int64(float64(count-v.rateCount) / passed.Seconds())
-		v.rateFrom, v.rateCount = now, count
+		v.rateSince, v.rateCount = now, count
 	}
 	return v.rateLast
 }
@@ -161,7 +161,7 @@ func (v *Server) resetStats() {
 	clear(v.errors)
 	v.mu.Unlock()
 	v.rateMu.Lock()
-	v.rateFrom, v.rateCount = time.Now(), 0
+	v.rateSince, v.rateCount = time.Now(), 0
 	v.rateMu.Unlock()
 }
 

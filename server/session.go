@@ -28,8 +28,8 @@ type Session struct {
 
 	namespace int
 	space     *db.Store       // the store, seen through the namespace
-	ticket    db.Ticket       // of the newest commit that has not been waited for; 0 for none
-	unsettled int             // where in the output the reply of the oldest such commit starts
+	undurable db.Ticket       // of the newest commit that has not been waited for; 0 for none
+	heldFrom  int             // where in the output the reply of the oldest such commit starts
 	queue     *queue          // commands since MULTI; nil outside
 	context   context.Context // ends with the server: for commands that take long
 	client    client          // what CLIENT LIST shows of it
@@ -43,22 +43,22 @@ type Session struct {
 	keys  []string // keys of that command
 	batch batch    // pipelined commands that are to run together
 
-	inTx, batchTx       func(*db.Tx) error
-	beginCall, batchRun func() error
+	runInCallTx, runBatchInTxFunc  func(*db.Tx) error
+	runCallFunc, transactBatchFunc func() error
 
-	clock time.Time // when the commands of the tally began
-	tally tally
+	statsSince time.Time // when the commands of stats began
+	stats      sessionStats
 }
 
 // call is one execution of one command: what a handler works with.
 type call struct {
-	session *Session
-	command *Command
-	args    [][]byte // the name first; valid during the call only
-	first   string   // argument 1, if it is the first key and a string of it has been made already
-	tx      *db.Tx   // set for commands that name keys, and for all commands within EXEC
-	out     *resp.Writer
-	queued  bool // runs within EXEC: it must not wait
+	session  *Session
+	command  *Command
+	args     [][]byte // the name first; valid during the call only
+	firstKey string   // argument 1, if it is the first key and a string of it has been made already
+	tx       *db.Tx   // set for commands that name keys, and for all commands within EXEC
+	out      *resp.Writer
+	queued   bool // runs within EXEC: it must not wait
 }
 
 // NewSession returns a session of its own on store, with counters that no other session shares: what an embedded shell
@@ -74,11 +74,11 @@ func (v *Server) NewSession() *Session {
 		id:      v.nextID.Add(1),
 		parser:  resp.NewParser(v.options.Limits),
 	}
-	s.inTx = func(tx *db.Tx) error {
+	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.tx = tx
 		err := s.call.command.run(&s.call)
 		if err == nil {
-			err = s.call.tellMisses()
+			err = s.call.notifyMisses()
 		}
 		if err == nil && s.out.Exceeded() {
 			// Within the transaction, so that what cannot be told is not done either.
@@ -88,7 +88,7 @@ func (v *Server) NewSession() *Session {
 	}
 	s.namespace = v.store.Namespace()
 	// Kept, because making a method a func value allocates.
-	s.beginCall, s.batchTx, s.batchRun = s.begin, s.batchBody, s.batchUnit
+	s.runCallFunc, s.runBatchInTxFunc, s.transactBatchFunc = s.runCall, s.runBatchInTx, s.transactBatch
 	s.client.init()
 	return s
 }
@@ -109,17 +109,17 @@ func (s *Session) Feed(in []byte) (closed bool) {
 		return true
 	}
 	s.parser.Feed(in)
-	s.work()
+	s.executeBuffered()
 	return s.closed
 }
 
-// work executes what has been fed, until it is used up or enough replies wait.
-func (s *Session) work() {
-	s.clock = time.Now()
-	defer s.settle()
-	defer s.publish()
-	defer s.deliver()
-	s.deliver()
+// executeBuffered executes what has been fed, until it is used up or enough replies wait.
+func (s *Session) executeBuffered() {
+	s.statsSince = time.Now()
+	defer s.awaitDurable()
+	defer s.flushStats()
+	defer s.deliverMessages()
+	s.deliverMessages()
 	for !s.closed && !s.Paused() && s.blocked == nil {
 		args, err := s.parser.Next()
 		switch {
@@ -142,7 +142,7 @@ func (s *Session) Output() []byte { return s.out.Bytes() }
 // Flushed tells that the first n bytes of the output have been sent, and executes what waited for that.
 func (s *Session) Flushed(n int) {
 	s.out.Discard(n)
-	s.work()
+	s.executeBuffered()
 }
 
 // Closed reports whether the connection is to be ended once the output has been sent.
@@ -172,17 +172,17 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	if len(args) == 0 || s.closed {
 		return nil
 	}
-	s.clock = time.Now()
+	s.statsSince = time.Now()
 	s.execute(args)
 	s.runBatch()
 	if s.blocked != nil {
-		stop := context.AfterFunc(ctx, func() { s.client.endWait(timedOut) })
+		stop := context.AfterFunc(ctx, func() { s.client.endWaitOf(timedOut) })
 		s.Wait(s.context)
 		stop()
 	}
-	s.deliver()
-	s.publish()
-	s.settle()
+	s.deliverMessages()
+	s.flushStats()
+	s.awaitDurable()
 	reply = slices.Clone(s.out.Bytes())
 	s.out.Discard(len(reply))
 	return reply
@@ -194,10 +194,10 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue != nil && command.Flags&NoMulti != 0 {
 		err = errInMulti
 	}
-	if err == nil && command.Flags&whileListening == 0 && s.onlyListens() {
-		err = errOnlyListens(command.Name)
+	if err == nil && command.Flags&whileSubscribed == 0 && s.inSubscribedMode() {
+		err = errSubscribedMode(command.Name)
 	}
-	if err == nil && s.queue == nil && s.gather(command, args) {
+	if err == nil && s.queue == nil && s.addToBatch(command, args) {
 		return
 	}
 	// Everything else takes its turn behind the batch. If there is no room for the replies of that, the parser has gone
@@ -209,11 +209,11 @@ func (s *Session) execute(args [][]byte) {
 		s.reject(command, err)
 		return
 	}
-	if s.queue != nil && command.Flags&unqueued == 0 {
+	if s.queue != nil && command.Flags&runsInsideMulti == 0 {
 		s.enqueue(command, args)
 		return
 	}
-	if s.queue != nil || !s.gather(command, args) {
+	if s.queue != nil || !s.addToBatch(command, args) {
 		s.run(command, args)
 	}
 }
@@ -241,7 +241,7 @@ func resolve(args [][]byte) (*Command, error) {
 // reject replies with an error to a request that is not executed. Within MULTI it spoils the transaction.
 func (s *Session) reject(command *Command, err error) {
 	if command != nil {
-		s.server.commands[command.index].rejected.Add(1)
+		s.server.commands[command.Index].rejected.Add(1)
 	}
 	text := errorText(err)
 	switch {
@@ -251,7 +251,7 @@ func (s *Session) reject(command *Command, err error) {
 		s.unwatch()
 		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 	case s.queue != nil:
-		s.queue.spoiled = true
+		s.queue.aborted = true
 	}
 	s.replyError(text)
 }
@@ -263,24 +263,24 @@ func (s *Session) replyError(text string) {
 
 // run executes one command outside of EXEC and counts it.
 func (s *Session) run(command *Command, args [][]byte) {
-	s.tallyFor(command)
+	s.statsFor(command)
 	from := s.out.Len()
 	s.call = call{session: s, command: command, args: args, out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
-	start := s.server.stopwatch()
-	err := s.guarded(s.beginCall)
+	start := s.server.startTimer()
+	err := s.catchPanic(s.runCallFunc)
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}
-	s.slow(start, command, args, 0)
-	s.monitored(command, args)
+	s.noteSlow(start, command, args, 0)
+	s.feedMonitors(command, args)
 	s.finish(command, from, err)
-	s.deliver()
+	s.deliverMessages()
 }
 
-// guarded calls run, which executes s.call. A panic is a bug of ours: it costs this connection, not the
+// catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection, not the
 // server. The store has rolled the transaction back and released its locks by then.
-func (s *Session) guarded(run func() error) (err error) {
+func (s *Session) catchPanic(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.server.counters.panics.Add(1)
@@ -299,7 +299,7 @@ var errNoReply = errors.New("no reply")
 // finish replaces the reply that starts at from by an error if there was one, and counts the command.
 func (s *Session) finish(command *Command, from int, err error) {
 	s.out.SetLimit(0)
-	t := s.tallyFor(command)
+	t := s.statsFor(command)
 	t.calls++
 	switch {
 	case err == errBlocked:
@@ -322,8 +322,8 @@ func (c *call) arg(i int) []byte { return c.args[i] }
 
 // key returns argument i as the name of a key, a field or a member.
 func (c *call) key(i int) string {
-	if i == 1 && c.first != "" {
-		return c.first
+	if i == 1 && c.firstKey != "" {
+		return c.firstKey
 	}
 	return string(c.args[i])
 }

@@ -29,8 +29,8 @@ const (
 	slowArgBytes = 128
 )
 
-// clipped is what an entry keeps of the arguments; more says how many commands came with this one.
-func clipped(args [][]byte, more int) []string {
+// slowLogArgs is what an entry keeps of the arguments; more says how many commands came with this one.
+func slowLogArgs(args [][]byte, more int) []string {
 	kept := make([]string, 0, min(len(args), slowArgs)+1)
 	for i, arg := range args {
 		if i == slowArgs-1 && len(args) > slowArgs {
@@ -49,16 +49,16 @@ func clipped(args [][]byte, more int) []string {
 	return kept
 }
 
-// stopwatch is the moment from which an execution counts, the zero time if nobody wants to know how long it takes.
-func (v *Server) stopwatch() (start time.Time) {
+// startTimer is the moment from which an execution counts, the zero time if nobody wants to know how long it takes.
+func (v *Server) startTimer() (start time.Time) {
 	if v.tunables.slowerThan.Load() >= 0 {
 		start = time.Now()
 	}
 	return start
 }
 
-// slow notes an execution that took long. more is how many commands ran with this one and cannot be told apart from it.
-func (s *Session) slow(start time.Time, command *Command, args [][]byte, more int) {
+// noteSlow notes an execution that took long. more is how many commands ran with this one and cannot be told apart from it.
+func (s *Session) noteSlow(start time.Time, command *Command, args [][]byte, more int) {
 	if start.IsZero() || command.Flags&SkipSlowlog != 0 {
 		return
 	}
@@ -71,10 +71,10 @@ func (s *Session) slow(start time.Time, command *Command, args [][]byte, more in
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = append(l.entries, slowEntry{
-		id: l.next, at: time.Now(), took: took, args: clipped(args, more), from: s.client.remote, fromName: *s.client.name.Load(),
+		id: l.next, at: time.Now(), took: took, args: slowLogArgs(args, more), from: s.client.remote, fromName: *s.client.name.Load(),
 	})
 	l.next++
-	l.trim(int(v.tunables.slowMax.Load()))
+	l.trim(int(v.tunables.slowMaxLen.Load()))
 }
 
 // trim drops the oldest entries. The mutex is held.

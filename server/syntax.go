@@ -59,7 +59,7 @@ func (p *syntaxParser) sequence() []Argument {
 			p.next()
 			group := p.group()
 			if n, repeats := repeated(list, group); repeats {
-				list = append(list[:len(list)-n], many1(list[len(list)-n:]))
+				list = append(list[:len(list)-n], repeatable(list[len(list)-n:]))
 				continue
 			}
 			if word == "[" {
@@ -136,7 +136,7 @@ func repeated(list []Argument, group Argument) (n int, ok bool) {
 	return n, true
 }
 
-func many1(parts []Argument) Argument {
+func repeatable(parts []Argument) Argument {
 	all := block(append([]Argument(nil), parts...))
 	all.Multiple = true
 	return all

@@ -97,9 +97,9 @@ type Command struct {
 	Syntax      string // arguments in the notation of usage lines; see parseSyntax
 	Subcommands []*Command
 
-	run    func(*call) error
-	parent *Command
-	index  int // position in a server's counters
+	run       func(*call) error
+	container *Command
+	Index     int // position in a server's counters
 }
 
 // IsOwn reports whether the command is Stave's and not Redis's.
@@ -116,11 +116,11 @@ var commandIndex map[string]*Command
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
 	for _, group := range [][]*Command{
-		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setAlgebraCommands,
+		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
 		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, watchCommands, geoCommands, pubSubCommands, operatorCommands,
-		transferCommands, objectCommands, memoryCommands, sortCommands,
+		keyCopyCommands, objectCommands, memoryCommands, sortCommands,
 	} {
 		Commands = append(Commands, group...)
 	}
@@ -132,10 +132,10 @@ func init() {
 			panic("BUG: server: two commands called " + c.Name)
 		}
 		commandIndex[c.Name] = c
-		c.index = next
+		c.Index = next
 		next++
 		for _, sub := range c.Subcommands {
-			sub.parent, sub.index = c, next
+			sub.container, sub.Index = c, next
 			next++
 			if sub.Group == "" {
 				sub.Group = c.Group
@@ -246,7 +246,7 @@ func (k *Keys) append(keys []string, args [][]byte) []string {
 		}
 		return keys
 	case k.Keyword != "":
-		return k.appendBehind(keys, args)
+		return k.appendAfterKeyword(keys, args)
 	case k.Counted:
 		n := leadingInt(args[k.First])
 		if n <= 0 || n > len(args)-k.First-1 {
@@ -274,9 +274,9 @@ func leadingInt(b []byte) (n int) {
 	return n
 }
 
-// appendBehind appends the arguments behind a keyword. Wherever it stands more than once, all are taken: to lock too many keys
+// appendAfterKeyword appends the arguments behind a keyword. Wherever it stands more than once, all are taken: to lock too many keys
 // does no harm.
-func (k *Keys) appendBehind(keys []string, args [][]byte) []string {
+func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
 	for i := k.First; i+1 < len(args); i++ {
 		if strings.EqualFold(string(args[i]), k.Keyword) {
 			keys = append(keys, string(args[i+1]))
@@ -321,25 +321,25 @@ func (c *Command) Categories() []string {
 	return names
 }
 
-// one is the key specification of most commands: one key, behind the name.
-func one(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
+// oneKey is the key specification of most commands: one key, behind the name.
+func oneKey(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
 
-// many is that of commands whose arguments are all keys.
-func many(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }
+// manyKeys is that of commands whose arguments are all keys.
+func manyKeys(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }
 
-// restOf is the run of keys from argument 2 on.
-func restOf(use string) Keys { return Keys{Use: use, First: 2, Last: -1, Step: 1} }
+// keysFrom2 is the run of keys from argument 2 on.
+func keysFrom2(use string) Keys { return Keys{Use: use, First: 2, Last: -1, Step: 1} }
 
-// counted is that of commands that say how many keys follow.
-func counted(use string) []Keys { return []Keys{{Use: use, First: 1, Counted: true}} }
+// countedKeys is that of commands that say how many keys follow.
+func countedKeys(use string) []Keys { return []Keys{{Use: use, First: 1, Counted: true}} }
 
-// fromTo is that of commands that take from one key and give to the next.
-func fromTo() []Keys {
+// sourceAndDestination is that of commands that take from one key and give to the next.
+func sourceAndDestination() []Keys {
 	return []Keys{{Use: "RW access delete", First: 1, Step: 1}, {Use: "RW insert", First: 2, Step: 1}}
 }
 
-// into is that of commands whose first key takes what is made of the others.
-func into(others Keys) []Keys { return []Keys{{Use: "OW update", First: 1, Step: 1}, others} }
+// destinationAnd is that of commands whose first key takes what is made of the others.
+func destinationAnd(others Keys) []Keys { return []Keys{{Use: "OW update", First: 1, Step: 1}, others} }
 
 // isWrite says whether the command needs a writing transaction.
 func (c *Command) isWrite() bool { return c.Flags&Write != 0 }

@@ -2,47 +2,47 @@ package server
 
 import "time"
 
-// tally counts what a session does until it is added to the server's counters: once for a run of equal commands, not for
+// sessionStats counts what a session does until it is added to the server's counters: once for a run of equal commands, not for
 // each. Pipelines are such runs, and counters that all cores share are expensive to touch.
-type tally struct {
+type sessionStats struct {
 	command                     *Command
 	calls, failed, hits, misses int64
 }
 
-// tallyFor prepares the tally for another execution of a command.
-func (s *Session) tallyFor(command *Command) *tally {
-	if s.tally.command != command {
-		s.publish()
-		s.tally.command = command
+// statsFor prepares the counts for another execution of a command.
+func (s *Session) statsFor(command *Command) *sessionStats {
+	if s.stats.command != command {
+		s.flushStats()
+		s.stats.command = command
 	}
-	return &s.tally
+	return &s.stats
 }
 
-// publish adds the tally to the server's counters, and tells CLIENT LIST where the session is.
-func (s *Session) publish() {
-	t := &s.tally
+// flushStats adds the counts to the server's counters, and tells CLIENT LIST where the session is.
+func (s *Session) flushStats() {
+	t := &s.stats
 	if t.command == nil {
 		return
 	}
 	now := time.Now()
-	stats := &s.server.commands[t.command.index]
+	stats := &s.server.commands[t.command.Index]
 	stats.calls.Add(t.calls)
 	stats.failed.Add(t.failed)
-	stats.nanoseconds.Add(int64(now.Sub(s.clock)))
+	stats.nanoseconds.Add(int64(now.Sub(s.statsSince)))
 	if t.hits > 0 {
 		s.server.counters.hits.Add(t.hits)
 	}
 	if t.misses > 0 {
 		s.server.counters.misses.Add(t.misses)
 	}
-	s.clock = now
-	s.client.seen(s, t.command)
-	*t = tally{}
+	s.statsSince = now
+	s.client.noteCommand(s, t.command)
+	*t = sessionStats{}
 }
 
 // countRead counts a read as a hit or a miss by its reply: a null, a zero or an empty aggregate is a miss. Redis counts
 // keys that do not exist, which costs a second look at the key; for caches it comes to the same.
-func (t *tally) countRead(reply []byte) {
+func (t *sessionStats) countRead(reply []byte) {
 	if len(reply) < 3 {
 		return
 	}

@@ -6,22 +6,22 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// unqueued marks the commands that act at once within MULTI.
-const unqueued Flag = 1 << 30
+// runsInsideMulti marks the commands that act at once within MULTI.
+const runsInsideMulti Flag = 1 << 30
 
 var transactionCommands = []*Command{
 	{
-		Name: "multi", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | unqueued, Group: GroupTransactions,
+		Name: "multi", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
 		Since: "1.2.0", Complexity: "O(1)", run: multiCommand,
 		Summary: "Starts a transaction: commands are queued until EXEC.",
 	},
 	{
-		Name: "exec", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | unqueued, Group: GroupTransactions,
+		Name: "exec", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | runsInsideMulti, Group: GroupTransactions,
 		Since: "1.2.0", Complexity: "The sum of the queued commands", run: execCommand,
 		Summary: "Runs the queued commands as one atomic commit and returns their replies.",
 	},
 	{
-		Name: "discard", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | unqueued, Group: GroupTransactions,
+		Name: "discard", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
 		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", run: discardCommand,
 		Summary: "Drops the queued commands and ends the transaction.",
 	},
@@ -29,20 +29,20 @@ var transactionCommands = []*Command{
 
 // queue is what MULTI has gathered.
 type queue struct {
-	requests []request
-	keys     []string // all keys the requests name, for the locks of EXEC
-	bytes    int      // memory of the requests
-	writes   bool     // a request may write
-	whole    bool     // a request looks at the keyspace as a whole
-	spoiled  bool     // a request was refused: EXEC will be
+	requests   []request
+	keys       []string // all keys the requests name, for the locks of EXEC
+	bytes      int      // memory of the requests
+	writes     bool     // a request may write
+	wholeStore bool     // a request looks at the keyspace as a whole
+	aborted    bool     // a request was refused: EXEC will be
 }
 
 // request is one command that waits to be executed.
 type request struct {
-	command *Command
-	args    [][]byte
-	first   string // see call.first
-	mark    int    // where the parser found it
+	command    *Command
+	args       [][]byte
+	firstKey   string // see call.first
+	parserMark int    // where the parser found it
 }
 
 // requestOverhead is the memory of one argument beside its bytes.
@@ -69,7 +69,7 @@ func (s *Session) enqueue(command *Command, args [][]byte) {
 	q.keys = command.appendKeys(q.keys, copied)
 	none := len(command.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
 	q.writes = q.writes || command.isWrite()
-	q.whole = q.whole || none || command.Flags&keyspace != 0 || command.readsBeyond(copied)
+	q.wholeStore = q.wholeStore || none || command.Flags&keyspace != 0 || command.readsUnknownKeys(copied)
 	s.out.Simple("QUEUED")
 }
 
@@ -101,7 +101,7 @@ func execCommand(c *call) error {
 	s.queue = nil
 	watch := s.watch
 	defer s.unwatch()
-	if q.spoiled {
+	if q.aborted {
 		return errExecAbort
 	}
 	before, space := s.namespace, s.space
@@ -127,10 +127,10 @@ func execCommand(c *call) error {
 	}
 	var err error
 	switch {
-	case q.whole:
-		err = s.unit(q.writes, nil, body)
+	case q.wholeStore:
+		err = s.transact(q.writes, nil, body)
 	case len(keys) > 0:
-		err = s.unit(q.writes, keys, body)
+		err = s.transact(q.writes, keys, body)
 	default:
 		err = body(nil)
 	}
@@ -151,12 +151,12 @@ func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 			return err
 		}
 	}
-	stats := &s.server.commands[r.command.index]
+	stats := &s.server.commands[r.command.Index]
 	stats.calls.Add(1)
-	start := s.server.stopwatch()
-	failed, err := s.step(&inner, limit)
-	s.slow(start, r.command, r.args, 0)
-	s.monitored(r.command, r.args)
+	start := s.server.startTimer()
+	failed, err := s.runInTx(&inner, limit)
+	s.noteSlow(start, r.command, r.args, 0)
+	s.feedMonitors(r.command, r.args)
 	if failed {
 		stats.failed.Add(1)
 	}

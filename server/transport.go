@@ -75,26 +75,26 @@ func isLocal(a net.Addr) bool {
 
 // transport is the connections of one listener.
 type transport struct {
-	server  *Server
-	context context.Context // ends when the transport does: for commands that take long
-	log     *slog.Logger
-	work    sync.WaitGroup // one for each connection
+	server      *Server
+	context     context.Context // ends when the transport does: for commands that take long
+	log         *slog.Logger
+	connections sync.WaitGroup // one for each connection
 
-	mu    sync.Mutex // guards conns, and the read deadlines against done
-	conns map[*conn]struct{}
-	done  atomic.Bool // shutting down: no new connections, no new commands
+	mu       sync.Mutex // guards conns, and the read deadlines against done
+	conns    map[*conn]struct{}
+	stopping atomic.Bool // shutting down: no new connections, no new commands
 }
 
 // conn is one connection and its session.
 type conn struct {
 	net.Conn
-	transport *transport
-	session   *Session
-	buf       []byte
-	partial   time.Time // when the command began that has not ended; zero without one
-	readBy    time.Time // the read deadline that is set; zero for none
-	writeBy   time.Time // the write deadline that is set
-	woken     bool      // the session has to Resume; guarded by transport.mu
+	transport    *transport
+	session      *Session
+	buf          []byte
+	partialSince time.Time // when the command began that has not ended; zero without one
+	readBy       time.Time // the read deadline that is set; zero for none
+	writeBy      time.Time // the write deadline that is set
+	woken        bool      // the session has to Resume; guarded by transport.mu
 }
 
 func (t *transport) accept(ctx context.Context, ln net.Listener) error {
@@ -139,14 +139,14 @@ func (t *transport) start(nc net.Conn) {
 	c.session.client.remote, c.session.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	c.session.client.kill = func() {
 		_ = nc.Close()
-		c.session.client.endWait(timedOut)
+		c.session.client.endWaitOf(timedOut)
 	}
 	c.session.client.wake = c.wake
-	c.session.client.cut = func() { _ = nc.Close() }
+	c.session.client.abort = func() { _ = nc.Close() }
 	v.register(c.session)
-	t.work.Add(1)
+	t.connections.Add(1)
 	go func() {
-		defer t.work.Done()
+		defer t.connections.Done()
 		c.serve()
 	}()
 }
@@ -156,7 +156,7 @@ func (t *transport) admit(c *conn) (reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.done.Load():
+	case t.stopping.Load():
 		return "the server is shutting down"
 	case int64(len(t.conns)) >= t.server.tunables.maxClients.Load():
 		return "max number of clients reached"
@@ -179,14 +179,14 @@ func (c *conn) serve() {
 		if n > 0 || interrupted || err == nil {
 			c.session.Feed(c.buf[:n])
 			c.session.Resume()
-			c.account() // while the replies are there, and again when they are not
+			c.accountMemory() // while the replies are there, and again when they are not
 			if !c.flush() || c.session.Closed() {
 				return
 			}
-			c.account()
-			c.resize(n)
+			c.accountMemory()
+			c.resizeBuffer(n)
 		}
-		if err != nil && !interrupted || c.transport.done.Load() {
+		if err != nil && !interrupted || c.transport.stopping.Load() {
 			return
 		}
 	}
@@ -202,14 +202,14 @@ func (c *conn) read() (int, error) {
 	}
 	if c.session.Partial() {
 		now := time.Now()
-		if c.partial.IsZero() {
-			c.partial = now
+		if c.partialSince.IsZero() {
+			c.partialSince = now
 		}
-		by = c.partial.Add(o.PartialTimeout + time.Duration(c.session.parser.Buffered())*time.Second/uploadRate)
+		by = c.partialSince.Add(o.PartialTimeout + time.Duration(c.session.parser.Buffered())*time.Second/uploadRate)
 	} else {
-		c.partial = time.Time{}
+		c.partialSince = time.Time{}
 		// As in Redis a subscriber may listen for ever.
-		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.listens() {
+		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.hasSubscriptions() {
 			by = time.Now().Add(idle)
 		}
 	}
@@ -226,7 +226,7 @@ func (c *conn) read() (int, error) {
 func (c *conn) setReadDeadline(by time.Time) error {
 	c.transport.mu.Lock()
 	defer c.transport.mu.Unlock()
-	if c.transport.done.Load() {
+	if c.transport.stopping.Load() {
 		return net.ErrClosed
 	}
 	c.readBy = by
@@ -242,7 +242,7 @@ var past = time.Unix(1, 0)
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it sends is kept. The read
 // ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
-	c.partial = time.Time{}
+	c.partialSince = time.Time{}
 	if c.session.parser.Buffered() >= c.transport.server.options.PauseOutput {
 		c.session.Wait(c.transport.context)
 		return 0, nil
@@ -298,8 +298,8 @@ func (c *conn) flush() bool {
 	}
 }
 
-// resize fits the read buffer to what the client sends: large values in few reads, and little memory for an idle client.
-func (c *conn) resize(n int) {
+// resizeBuffer fits the read buffer to what the client sends: large values in few reads, and little memory for an idle client.
+func (c *conn) resizeBuffer(n int) {
 	switch {
 	case n == len(c.buf) && n < maxReadSize:
 		c.buf = make([]byte, 2*n)
@@ -308,27 +308,27 @@ func (c *conn) resize(n int) {
 	}
 }
 
-// account keeps the sum of what all clients hold in memory, and closes the largest while that is too much.
-func (c *conn) account() {
+// accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that is too much.
+func (c *conn) accountMemory() {
 	v := c.transport.server
 	held := int64(c.session.Held() + len(c.buf))
-	total := v.counters.held.Add(held - c.session.client.held.Swap(held))
+	total := v.counters.clientBytes.Add(held - c.session.client.bufferBytes.Swap(held))
 	if most := v.tunables.clientMemory.Load(); most > 0 && total > most {
-		v.evictLargest()
+		v.evictLargestClient()
 	}
 }
 
-// evictLargest closes the client with the largest buffers. Its own goroutine gives them back.
-func (v *Server) evictLargest() {
+// evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back.
+func (v *Server) evictLargestClient() {
 	var largest *Session
 	for _, s := range v.sessions() {
-		if largest == nil || s.client.held.Load() > largest.client.held.Load() {
+		if largest == nil || s.client.bufferBytes.Load() > largest.client.bufferBytes.Load() {
 			largest = s
 		}
 	}
 	if largest != nil && largest.client.kill != nil {
 		v.counters.evicted.Add(1)
-		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.held.Load())
+		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
 		largest.client.kill()
 	}
 }
@@ -338,7 +338,7 @@ func (c *conn) end() {
 	_ = c.Close() // nothing is left to be sent
 	c.session.Close()
 	v := c.transport.server
-	v.counters.held.Add(-c.session.client.held.Swap(0))
+	v.counters.clientBytes.Add(-c.session.client.bufferBytes.Swap(0))
 	v.unregister(c.session)
 	c.transport.mu.Lock()
 	defer c.transport.mu.Unlock()
@@ -349,7 +349,7 @@ func (c *conn) end() {
 // left after the grace period by force. It returns when all are gone.
 func (t *transport) shutdown() {
 	t.mu.Lock()
-	t.done.Store(true)
+	t.stopping.Store(true)
 	for c := range t.conns {
 		_ = c.SetReadDeadline(past) // wakes its read; a closed connection needs no waking
 	}
@@ -362,5 +362,5 @@ func (t *transport) shutdown() {
 		}
 	})
 	defer force.Stop()
-	t.work.Wait()
+	t.connections.Wait()
 }

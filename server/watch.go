@@ -4,8 +4,8 @@ package server
 
 var watchCommands = []*Command{
 	{
-		Name: "watch", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | unqueued, Group: GroupTransactions,
-		Keys: many("RO"), Since: "2.2.0", Complexity: "O(1) a key", run: watchCommand,
+		Name: "watch", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
+		Keys: manyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key", run: watchCommand,
 		Summary: "Makes the next EXEC depend on that none of the keys has changed.", Syntax: "key [key ...]",
 	},
 	{
