@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/budget"
-	"github.com/stavedb/stave/internal/leak"
+	"github.com/stavedb/stave/internal/test/budget"
+	"github.com/stavedb/stave/internal/test/leak"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -3,7 +3,7 @@ package bitcask_test
 import (
 	"testing"
 
-	"github.com/stavedb/stave/internal/leak"
+	"github.com/stavedb/stave/internal/test/leak"
 )
 
 func TestMain(m *testing.M) { leak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )

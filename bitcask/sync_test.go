@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/budget"
-	"github.com/stavedb/stave/internal/chance"
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/budget"
+	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -30,7 +30,7 @@ var (
 // TestPowerCut records what workloads do to their files and then opens what a
 // power cut after each operation may leave: what was synced, and of the rest any
 // sectors of any writes, files longer without their bytes, names that come and
-// go (internal/crash has the model).
+// go (internal/test/crash has the model).
 func TestPowerCut(t *testing.T) {
 	if *crashReplay != "" {
 		replayCut(t, *crashReplay)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/crash"
 )
 
 // fault is one change to the files of a store that nobody wrote.

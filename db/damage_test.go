@@ -18,8 +18,8 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/chance"
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

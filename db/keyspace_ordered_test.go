@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/budget"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )

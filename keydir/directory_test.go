@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/keydir"
 )
 

@@ -3,7 +3,7 @@ package keydir_test
 import (
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/keydir"
 )
 

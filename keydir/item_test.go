@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 // TestItems: slot and place come back as they were, take some 12 bytes where there are as many keys as in

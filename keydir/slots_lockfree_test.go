@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/keydir"
 )
 

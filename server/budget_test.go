@@ -1,6 +1,6 @@
 package server_test
 
-import "github.com/stavedb/stave/internal/budget"
+import "github.com/stavedb/stave/internal/test/budget"
 
 // longTests are those that take more than some seconds.
 var longTests = budget.Plan{

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 // The grammar of the commands on places, and how distances are compared.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 // The grammar of HyperLogLogs, for the differential test. They live on keys of their own and, now and then, on the others:

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 var (

@@ -22,8 +22,8 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/server"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/structures"
 )

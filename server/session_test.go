@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server"
 )
 

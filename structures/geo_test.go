@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/structures"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )

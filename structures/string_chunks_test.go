@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )

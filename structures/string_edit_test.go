@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/structures"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/ttl"
 )
 

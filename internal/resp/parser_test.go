@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 // drain returns every whole command and the error, if any, that ends the stream.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/stavedb/stave/internal/chance"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 func TestDecode(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/trig"
 )
 

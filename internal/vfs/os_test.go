@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stavedb/stave/internal/leak"
+	"github.com/stavedb/stave/internal/test/leak"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

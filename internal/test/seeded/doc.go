@@ -20,5 +20,5 @@
 // test takes the changed files as an overlay. That every edit still fits is
 // tested always; the bugs are tried with
 //
-//	go test ./internal/seeded -v -seeded .
+//	go test ./internal/test/seeded -v -seeded .
 package seeded

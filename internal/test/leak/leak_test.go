@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stavedb/stave/internal/leak"
+	"github.com/stavedb/stave/internal/test/leak"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 }
 
 // noEmbedded are packages of this module that no embedded package may depend on, however indirectly.
-var noEmbedded = []string{"server", "cli", "internal/resp", "internal/leak", "internal/budget", "internal/chance"}
+var noEmbedded = []string{"server", "cli", "internal/resp", "internal/test"}
 
 // Limits on size, in lines.
 const (
@@ -214,9 +214,9 @@ var systemCalls = []string{
 	"SyncFileRange", "Syncfs", "Syscall", "Syscall6", "Truncate", "Unlink", "Unlinkat", "Write", "Writev",
 }
 
-// atFiles are the packages below internal that may touch files. internal/leak is for tests only, and asks the kernel what
+// atFiles are the packages below internal that may touch files. internal/test/leak is for tests only, and asks the kernel what
 // internal/vfs has left open.
-var atFiles = []string{"internal/vfs", "internal/leak"}
+var atFiles = []string{"internal/vfs", "internal/test/leak"}
 
 // TestFilesOnlyThroughVFS keeps the one seam at which every fault can be injected: whoever opens a file past it is not tested.
 func TestFilesOnlyThroughVFS(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/internal/crash"
+	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
 

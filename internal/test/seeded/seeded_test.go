@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/internal/chance"
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 var (

@@ -8,7 +8,7 @@ import (
 )
 
 // root is the module's directory.
-const root = "../.."
+const root = "../../.."
 
 // bug is a file of bugs.
 type bug struct {

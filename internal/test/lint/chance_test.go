@@ -32,7 +32,7 @@ func TestRandomTestsHaveSeeds(t *testing.T) {
 			ast.Inspect(s.file, func(n ast.Node) bool {
 				if sel, ok := n.(*ast.SelectorExpr); ok && !seeded[sel.Sel.Name] {
 					if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == name {
-						t.Errorf("%s: rand.%s has a seed that nobody knows: use internal/chance", s.fset.Position(sel.Pos()), sel.Sel.Name)
+						t.Errorf("%s: rand.%s has a seed that nobody knows: use internal/test/chance", s.fset.Position(sel.Pos()), sel.Sel.Name)
 					}
 				}
 				return true
@@ -52,7 +52,7 @@ func TestChanceRunsEveryRandomTest(t *testing.T) {
 		run[m[1]] = append(run[m[1]], regexp.MustCompile("^("+m[2]+")$"))
 	}
 	for _, s := range sources(t) {
-		if !s.test() || s.nested || s.dir == "internal/seeded" || s.dir == "internal/lint" {
+		if !s.test() || s.nested || s.dir == "internal/test/seeded" || s.dir == "internal/test/lint" {
 			continue
 		}
 		for _, d := range s.file.Decls {
