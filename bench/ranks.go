@@ -93,7 +93,7 @@ func sortedSetCalls(s *db.Store, n int, r *rand.Rand) []ranked {
 		}},
 		{name: "remove", op: func() error {
 			from := int64(n / 2)
-			got, err := zset.RemoveByRank(from, from+some-1)
+			got, err := zset.RemoveRange(db.RankRange{Start: from, Stop: from + some - 1})
 			return errors.Join(err, wrongCount(got, some))
 		}, after: func() error {
 			// Others take their places, so that there are as many as before.
@@ -176,7 +176,7 @@ func hashCalls(s *db.Store, n int, _ *rand.Rand) []ranked {
 
 func keyCalls(s *db.Store, _ int, _ *rand.Rand) []ranked {
 	return []ranked{{name: "random", op: func() error {
-		_, err := s.RandomKey()
+		_, err := s.Keyspace().RandomKey()
 		return err
 	}}}
 }

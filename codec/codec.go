@@ -130,11 +130,3 @@ func decoded[T any](c Codec, data []byte, err error) (T, error) {
 	}
 	return decode[T](c, data)
 }
-
-// place panics without a place for the error of a loop.
-func place(err *error) *error {
-	if err == nil {
-		panic("BUG: codec: an iterator needs a *error for its error: All(&err)")
-	}
-	return err
-}

@@ -50,10 +50,10 @@ func ExampleHash() {
 	check(err)
 	fmt.Println(n, string(raw))
 
-	for name, user := range users.All(&err) {
-		fmt.Println(name, user.Born)
+	for f, err := range users.All() {
+		check(err)
+		fmt.Println(f.Name, f.Value.Born)
 	}
-	check(err)
 	// Output:
 	// Ada 1815
 	// true

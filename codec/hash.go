@@ -79,20 +79,29 @@ func (h Hash[T]) PutIfAbsent(field string, v T) (bool, error) {
 	return h.Hash.PutIfAbsent(field, data)
 }
 
-// All ranges over the fields and their values, in no particular order, in pages as db.Hash.All does. The first error,
-// which may be a *DecodeError, ends the loop and is in *err then.
-func (h Hash[T]) All(err *error) iter.Seq2[string, T] {
-	err = place(err)
-	return func(yield func(string, T) bool) {
-		var failed error
-		for name, data := range h.Hash.All(err) {
-			v, e := h.decode(name, data)
-			if failed = e; e != nil || !yield(name, v) {
-				break
+// Field is a field of a hash: its name and its value.
+type Field[T any] struct {
+	Name  string
+	Value T
+}
+
+// All ranges over the fields, in no particular order, in pages as db.Hash.All does. The first error, which may be a
+// *DecodeError, ends the loop.
+func (h Hash[T]) All() iter.Seq2[Field[T], error] {
+	return func(yield func(Field[T], error) bool) {
+		for f, err := range h.Hash.All() {
+			if err != nil {
+				yield(Field[T]{}, err)
+				return
 			}
-		}
-		if failed != nil {
-			*err = failed
+			v, err := h.decode(f.Name, f.Value)
+			if err != nil {
+				yield(Field[T]{}, err)
+				return
+			}
+			if !yield(Field[T]{Name: f.Name, Value: v}, nil) {
+				return
+			}
 		}
 	}
 }

@@ -96,23 +96,20 @@ func (l List[T]) Range(start, stop int64) ([]T, error) {
 	return values, nil
 }
 
-// All ranges over positions and elements, front to back, in pages as db.List.All does. The first error, which may be a
-// *DecodeError, ends the loop and is in *err then.
-func (l List[T]) All(err *error) iter.Seq2[int, T] {
-	err = place(err)
-	return func(yield func(int, T) bool) {
-		var failed error
-		for i, data := range l.List.All(err) {
-			v, e := decode[T](l.Codec, data)
-			if e != nil {
-				failed = fmt.Errorf("element %d: %w", i, e)
+// All ranges over the elements, front to back, in pages as db.List.All does. The first error, which may be a *DecodeError,
+// ends the loop.
+func (l List[T]) All() iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		i := 0
+		for data, err := range l.List.All() {
+			v, err := decoded[T](l.Codec, data, err)
+			if err != nil {
+				err = fmt.Errorf("element %d: %w", i, err)
 			}
-			if e != nil || !yield(i, v) {
-				break
+			if !yield(v, err) || err != nil {
+				return
 			}
-		}
-		if failed != nil {
-			*err = failed
+			i++
 		}
 	}
 }

@@ -66,7 +66,6 @@ func fill(t *testing.T, k keys) {
 func callMethod(handle any, i int) {
 	m := reflect.ValueOf(handle).Method(i)
 	var args []reflect.Value
-	var failed error
 	for j := range m.Type().NumIn() {
 		in := m.Type().In(j)
 		if m.Type().IsVariadic() && j == m.Type().NumIn()-1 {
@@ -75,8 +74,6 @@ func callMethod(handle any, i int) {
 		switch {
 		case in == reflect.TypeFor[context.Context]():
 			args = append(args, reflect.ValueOf(context.Background()))
-		case in == reflect.TypeFor[*error]():
-			args = append(args, reflect.ValueOf(&failed))
 		case in.Kind() == reflect.Map:
 			args = append(args, reflect.ValueOf(map[string]int{"": 1}))
 		case in.Kind() == reflect.Func:

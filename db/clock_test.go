@@ -47,27 +47,25 @@ var showing = map[string]func(s *db.Store) error{
 		return wantGone(slices.Contains(keys, "k") || slices.Contains(keys, "all"), err)
 	},
 	"All": func(s *db.Store) error {
-		var err error
-		for key := range s.Keyspace().All(&err) {
-			if key == "k" || key == "all" {
-				return errShown
+		for k, err := range s.Keyspace().All() {
+			if err != nil || k.Key == "k" || k.Key == "all" {
+				return errors.Join(err, errShown)
 			}
 		}
-		return err
+		return nil
 	},
 	"Range": func(s *db.Store) error {
-		var err error
-		for key := range s.Keyspace().Range(db.KeyRange{}, &err) {
-			if key == "k" || key == "all" {
-				return errShown
+		for k, err := range s.Keyspace().Range(db.KeyRange{}) {
+			if err != nil || k.Key == "k" || k.Key == "all" {
+				return errors.Join(err, errShown)
 			}
 		}
-		return err
+		return nil
 	},
 	"CountRange": func(s *db.Store) error { n, err := s.Keyspace().CountRange(db.KeyRange{}); return wantGone(n > 2, err) },
 	"RandomKey": func(s *db.Store) error {
 		for range 100 {
-			if key, err := s.RandomKey(); err != nil || key == "k" || key == "all" {
+			if key, err := s.Keyspace().RandomKey(); err != nil || key == "k" || key == "all" {
 				return errors.Join(errShown, err)
 			}
 		}

@@ -34,7 +34,7 @@
 // [Store.Begin] and [Tx.End] nested use is not noticed, and whoever may panic there defers the End.
 //
 // A transaction that has ended says so: whatever is done with a [Tx], or with a handle or an iterator of it, fails with
-// [ErrTxDone] and changes nothing. An iterator without a place for its error just ends.
+// [ErrTxDone] and changes nothing. An iterator yields it.
 //
 // # Errors
 //
@@ -45,14 +45,23 @@
 //
 // # Iterators
 //
-// Methods such as Hash.All and SortedSet.ByScore range over what a key holds. They read a page at a time and hold
-// nothing while the loop's body runs: the body may change what it ranges over, and on a store's handle writers come in
-// between. What is there from the start of the loop to its end is seen exactly once. A read error ends the loop. On a
-// transaction it comes back from View or Update; a handle of a store has nowhere to keep it and is given a place:
+// Methods such as Hash.All and SortedSet.All range over what a key holds. They read a page at a time and hold nothing while
+// the loop's body runs: the body may change what it ranges over, and on a store's handle writers come in between. What is
+// there from the start of the loop to its end is seen exactly once. Each step yields an element and a nil error; a read error
+// ends the loop, with the zero element:
 //
-//	for f, v := range store.Hash("k").All(&err) { ... }
+//	for f, err := range store.Hash("k").All() {
+//		if err != nil {
+//			return err
+//		}
+//		...
+//	}
 //
-// To leave it out is a bug of the caller and panics at the first call.
+// In a transaction View and Update return the error of such a loop as well, whatever its body does with it.
+//
+// What a collection holds can be had in four ways, each for a purpose: an iterator (All), which holds nothing; a slice of one
+// moment (Entries, Fields, Members, Range); a visit (Visit, VisitFields, VisitRandom), which is of one moment and copies
+// nothing, but keeps the key locked; and a scan (Scan), whose cursor can be kept between calls.
 //
 // # Events
 //

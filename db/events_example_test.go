@@ -38,10 +38,10 @@ func ExampleKeyspace_Range() {
 	for _, key := range []string{"user:2", "session:9", "user:1", "user:10"} {
 		check(store.String(key).Put(nil))
 	}
-	for key, typ := range store.Keyspace().Range(db.KeyRange{Prefix: "user:", Reverse: true}, &err) {
-		fmt.Println(key, typ)
+	for k, err := range store.Keyspace().Range(db.KeyRange{Prefix: "user:", Reverse: true}) {
+		check(err)
+		fmt.Println(k.Key, k.Type)
 	}
-	check(err)
 	n, err := store.Keyspace().DeleteRange(db.KeyPrefix("user:"))
 	check(err)
 	fmt.Println(n, "deleted")

@@ -70,8 +70,11 @@ func Example_packages() {
 
 	err = store.View(func(tx *db.Tx) error {
 		fmt.Println("largest:")
-		for name, kib := range tx.SortedSet("by-size").ByRank(db.RankRange{Stop: 1, Reverse: true}) {
-			fmt.Printf("  %s, %v KiB\n", name, kib)
+		for p, err := range tx.SortedSet("by-size").All(db.Top(2)) {
+			if err != nil {
+				return err
+			}
+			fmt.Printf("  %s, %v KiB\n", p.Member, p.Score)
 		}
 		above, err := tx.SortedSet("by-size").RevRank("libtinfo6")
 		if err != nil {

@@ -110,14 +110,17 @@ func ExampleStore_View() {
 	check(err)
 
 	err = store.View(func(tx *db.Tx) error {
-		for id, due := range tx.SortedSet("due").ByScore(db.ScoreRange{Max: 300, Reverse: true}) {
-			title, err := tx.Hash("titles").Get(id)
+		for due, err := range tx.SortedSet("due").All(db.ScoreRange{Max: 300, Reverse: true}) {
+			if err != nil {
+				return err
+			}
+			title, err := tx.Hash("titles").Get(due.Member)
 			if errors.Is(err, db.ErrNotFound) {
 				title = []byte("untitled")
 			} else if err != nil {
 				return err
 			}
-			fmt.Printf("%v: %s\n", due, title)
+			fmt.Printf("%v: %s\n", due.Score, title)
 		}
 		return nil // A read error has ended the loop; View returns it.
 	})

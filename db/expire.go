@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -12,8 +11,6 @@ import (
 	"github.com/stavedb/stave/internal/backoff"
 	"github.com/stavedb/stave/ttl"
 )
-
-func rand64() uint64 { return rand.Uint64() }
 
 // checkpoint says what a TTL file that was read covers.
 type checkpoint struct {

@@ -230,7 +230,7 @@ func fillGolden(t *testing.T, s *db.Store) {
 	must(t, err)
 	_, err = s.Set("set").Remove("", "member3")
 	must(t, err)
-	_, err = s.SortedSet("zset").RemoveByScore(0, math.Inf(1))
+	_, err = s.SortedSet("zset").RemoveRange(db.Scores(0, math.Inf(1)))
 	must(t, err)
 	must(t, s.List("list").Trim(2, -3))
 	_, err = s.Key("").Persist()

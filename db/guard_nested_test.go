@@ -30,12 +30,11 @@ var storeUses = map[string]struct {
 	"Await": {func(t *testing.T, s *db.Store) error {
 		return s.Await(context.Background(), db.Wait{Keys: []string{"list"}, Type: db.TypeList, Do: func(*db.Tx, string) error { return nil }})
 	}, true},
-	"Watch":     {func(_ *testing.T, s *db.Store) error { _, err := s.Watch("j"); return err }, true},
-	"Events":    {func(_ *testing.T, s *db.Store) error { _, err := s.Events(db.EventOptions{}); return err }, true},
-	"Flush":     {func(_ *testing.T, s *db.Store) error { return s.Flush() }, true},
-	"FlushAll":  {func(_ *testing.T, s *db.Store) error { return s.FlushAll() }, true},
-	"Swap":      {func(_ *testing.T, s *db.Store) error { return s.Swap(0, 1) }, true},
-	"RandomKey": {func(_ *testing.T, s *db.Store) error { _, err := s.RandomKey(); return err }, true},
+	"Watch":    {func(_ *testing.T, s *db.Store) error { _, err := s.Watch("j"); return err }, true},
+	"Events":   {func(_ *testing.T, s *db.Store) error { _, err := s.Events(db.EventOptions{}); return err }, true},
+	"Flush":    {func(_ *testing.T, s *db.Store) error { return s.Flush() }, true},
+	"FlushAll": {func(_ *testing.T, s *db.Store) error { return s.FlushAll() }, true},
+	"Swap":     {func(_ *testing.T, s *db.Store) error { return s.Swap(0, 1) }, true},
 	"Check": {func(_ *testing.T, s *db.Store) error {
 		_, err := s.Check(context.Background(), func(db.Finding) {})
 		return err

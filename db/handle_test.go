@@ -3,6 +3,7 @@ package db_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stavedb/stave/db"
@@ -57,6 +58,18 @@ func both(t *testing.T, test func(t *testing.T, k keys)) {
 }
 
 // ok unwraps a result that must not be an error.
+// each ranges over an iterator, and ends the test with its error.
+func each[T any](t *testing.T, seq iter.Seq2[T, error]) iter.Seq[T] {
+	t.Helper()
+	return func(yield func(T) bool) {
+		for elem, err := range seq {
+			if must(t, err); !yield(elem) {
+				return
+			}
+		}
+	}
+}
+
 func ok[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -114,7 +127,6 @@ func TestHashHandle(t *testing.T) {
 		equal(t, "GetMany", fmt.Sprintf("%s %v %v", many[0], many[1] == nil, many[2] == nil), "5 true false")
 		equal(t, "Entries", len(ok[[]db.Field](t)(h.Entries())), 2)
 		equal(t, "Fields", len(ok[[]string](t)(h.Fields())), 2)
-		equal(t, "Values", len(ok[[][]byte](t)(h.Values())), 2)
 		page, next, err := h.Scan(0, db.ScanOptions{Match: "a"})
 		must(t, err)
 		equal(t, "Scan", fmt.Sprintf("%s %d", page, next), "[{a 5}] 0")
@@ -122,13 +134,12 @@ func TestHashHandle(t *testing.T) {
 			ok[bool](t)(h.Put(fmt.Sprint("f", i), []byte(fmt.Sprint(i))))
 		}
 		seen := 0
-		for name, value := range h.All(&err) {
-			if name[0] == 'f' {
-				equal(t, "value", name[1:], string(value))
+		for f := range each(t, h.All()) {
+			if f.Name[0] == 'f' {
+				equal(t, "value", f.Name[1:], string(f.Value))
 			}
 			seen++
 		}
-		must(t, err)
 		equal(t, "All", seen, 302)
 		equal(t, "Delete", ok[int](t)(h.Delete("a", "b", "none")), 2)
 	})
@@ -163,12 +174,10 @@ func TestListHandle(t *testing.T) {
 		}
 		must(t, l.Set(0, []byte("0")))
 		next := 0
-		for i, value := range l.All(&err) {
-			equal(t, "position", i, next)
-			equal(t, "element", string(value), fmt.Sprint(i))
+		for value := range each(t, l.All()) {
+			equal(t, "element", string(value), fmt.Sprint(next))
 			next++
 		}
-		must(t, err)
 		equal(t, "All", next, 301)
 	})
 }
@@ -192,13 +201,11 @@ func TestSetHandle(t *testing.T) {
 		for i := range 300 {
 			ok[int](t)(s.Add(fmt.Sprint("m", i)))
 		}
-		var err error
 		seen := map[string]bool{}
-		for member := range s.All(&err) {
+		for member := range each(t, s.All()) {
 			seen[member] = true
 			ok[int](t)(s.Remove(member)) // the loop may change what it ranges over
 		}
-		must(t, err)
 		equal(t, "All", len(seen), 301)
 		equal(t, "Exists", ok[bool](t)(k.Key("s").Exists()), false)
 	})
@@ -229,21 +236,22 @@ func TestSortedSetHandle(t *testing.T) {
 		must(t, err)
 		equal(t, "Scan", fmt.Sprint(page), "[{c 3}]")
 		seen := ""
-		for member, score := range z.ByScore(db.ScoreRange{Min: 1, Max: 3, MinOpen: true}, &err) {
-			seen += fmt.Sprint(member, score, " ")
+		for m := range each(t, z.All(db.ScoreRange{Min: 1, Max: 3, MinOpen: true})) {
+			seen += fmt.Sprint(m.Member, m.Score, " ")
 		}
-		for member := range z.ByRank(db.RankRange{Stop: -1, Reverse: true}, &err) {
-			seen += member
+		for _, r := range []db.Range{
+			db.RankRange{Stop: -1, Reverse: true}, db.LexRange{Min: db.LexMin, Max: db.Lex("b")}, db.AllRanks, db.AllScores, db.Scores(1, 2), db.Top(2), db.Top(0),
+		} {
+			for m := range each(t, z.All(r)) {
+				seen += m.Member
+			}
+			seen += ","
 		}
-		for member := range z.ByLex(db.LexRange{Min: db.LexMin, Max: db.Lex("b")}, &err) {
-			seen += member
-		}
-		must(t, err)
-		equal(t, "iterators", seen, "b1.5 c3 cbaab")
-		equal(t, "RemoveByScore", ok[int](t)(z.RemoveByScore(1.2, 1.8)), 1)
+		equal(t, "iterators", seen, "b1.5 c3 cba,ab,abc,abc,ab,cb,,")
+		equal(t, "RemoveRange of scores", ok[int](t)(z.RemoveRange(db.Scores(1.2, 1.8))), 1)
 		equal(t, "PopMin", fmt.Sprint(ok[[]db.Scored](t)(z.PopMin(1))), "[{a 1}]")
 		ok[int](t)(z.Add(db.Scored{Member: "d", Score: 4}, db.Scored{Member: "e", Score: 5}))
-		equal(t, "RemoveByRank", ok[int](t)(z.RemoveByRank(0, 0)), 1)
+		equal(t, "RemoveRange of ranks", ok[int](t)(z.RemoveRange(db.RankRange{})), 1)
 		equal(t, "PopMax", fmt.Sprint(ok[[]db.Scored](t)(z.PopMax(9))), "[{e 5} {d 4}]")
 		equal(t, "Remove", ok[int](t)(z.Remove("d")), 0)
 		equal(t, "Len", ok[int](t)(z.Len()), 0)
@@ -253,28 +261,23 @@ func TestSortedSetHandle(t *testing.T) {
 func TestIteratorErrors(t *testing.T) {
 	s := open(t)
 	must(t, s.String("s").Put(nil))
-	var err error
-	for range s.Hash("s").All(&err) {
+	steps := 0
+	for f, err := range s.Hash("s").All() {
+		equal(t, "error of a store's iterator", err, error(db.ErrWrongType))
+		equal(t, "the field that comes with it", f.Name, "")
+		steps++
+	}
+	equal(t, "steps", steps, 1)
+	for range s.Hash("none").All() {
 		t.Error("a field")
 	}
-	equal(t, "error of a store's iterator", err, error(db.ErrWrongType))
-	for range s.Hash("none").All(&err) {
-		t.Error("a field")
-	}
-	equal(t, "error of the next iterator", err, nil)
-	err = s.View(func(tx *db.Tx) error {
-		for range tx.SortedSet("s").ByScore(db.ScoreRange{}) {
-			t.Error("a member")
+	err := s.View(func(tx *db.Tx) error {
+		for _, err := range tx.SortedSet("s").All(db.ScoreRange{}) {
+			equal(t, "error of a transaction's iterator", err, error(db.ErrWrongType))
 		}
 		return nil
 	})
 	equal(t, "error of View", err, error(db.ErrWrongType))
-	defer func() {
-		if recover() == nil {
-			t.Error("an iterator without a place for its error")
-		}
-	}()
-	s.Set("s").All()
 }
 
 func TestReadOnlyTransaction(t *testing.T) {

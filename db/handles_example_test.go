@@ -72,17 +72,17 @@ func ExampleHash() {
 	// true
 }
 
-// A handle of a store needs a place for the error that ends a loop early.
+// Each step of a loop yields a field, or the error that ends the loop.
 func ExampleHash_All() {
 	store := example()
 	defer store.Close()
 
 	_, err := store.Hash("user:1").Put("name", []byte("Ada"))
 	check(err)
-	for field, value := range store.Hash("user:1").All(&err) {
-		fmt.Printf("%s: %s\n", field, value)
+	for f, err := range store.Hash("user:1").All() {
+		check(err)
+		fmt.Printf("%s: %s\n", f.Name, f.Value)
 	}
-	check(err)
 	// Output:
 	// name: Ada
 }
@@ -163,7 +163,7 @@ func ExampleSortedSet() {
 }
 
 // In a transaction the first read error ends the loop and comes back from View.
-func ExampleSortedSet_ByScore() {
+func ExampleSortedSet_All() {
 	store := example()
 	defer store.Close()
 
@@ -175,8 +175,11 @@ func ExampleSortedSet_ByScore() {
 	check(err)
 	const now = 200
 	err = store.View(func(tx *db.Tx) error {
-		for member, score := range tx.SortedSet("due").ByScore(db.ScoreRange{Max: now}) {
-			fmt.Println(score, member)
+		for due, err := range tx.SortedSet("due").All(db.Scores(0, now)) {
+			if err != nil {
+				return err
+			}
+			fmt.Println(due.Score, due.Member)
 		}
 		return nil
 	})

@@ -103,18 +103,6 @@ func (h Hash) Fields() ([]string, error) {
 	return names, err
 }
 
-// Values returns the values of all fields, in no particular order. O(n).
-func (h Hash) Values() ([][]byte, error) {
-	var values [][]byte
-	err := h.do(reading, func(t *Tx) error {
-		return h.on(t).Visit(func(n int) { values = make([][]byte, 0, n) }, func(_, value []byte) bool {
-			values = append(values, append([]byte{}, value...))
-			return true
-		})
-	})
-	return values, err
-}
-
 // Visit calls start once with the number of fields, then visit for each field until it returns false, all at one moment.
 // start may be nil. The slices are valid during the call only, and neither function may use the store or change the
 // transaction: it is the form that copies nothing. O(n).
@@ -143,15 +131,12 @@ func (h Hash) Scan(cursor uint64, o ScanOptions) (fields []Field, next uint64, e
 	return fields, next, err
 }
 
-// All ranges over the fields and their values, in no particular order. See the package documentation on iterators: it
-// reads in pages, so the loop may change the hash, and a handle of a store needs a place for a read error.
-func (h Hash) All(errs ...*error) iter.Seq2[string, []byte] {
-	fail := h.sink(errs)
-	return func(yield func(string, []byte) bool) {
-		scanPages(fail, func(cursor uint64) ([]Field, uint64, error) {
-			return h.Scan(cursor, ScanOptions{Count: pageSize})
-		}, func(f Field) bool { return yield(f.Name, f.Value) })
-	}
+// All ranges over the fields, in no particular order. See the package documentation on iterators: it reads in pages, so the
+// loop may change the hash.
+func (h Hash) All() iter.Seq2[Field, error] {
+	return scanPages(h.handle, func(cursor uint64) ([]Field, uint64, error) {
+		return h.Scan(cursor, ScanOptions{Count: pageSize})
+	})
 }
 
 func (h Hash) on(t *Tx) structures.Hash { return structures.Hash{Txn: t.txn(), Key: h.key} }

@@ -113,14 +113,12 @@ func TestScanKeys(t *testing.T) {
 		n, calls = count(db.KeyScanOptions{Match: "key:1?", Count: 1000})
 		equal(t, "Scan with a pattern", n, 10)
 		equal(t, "calls", calls, 1)
-		var err error
 		n = 0
-		for key, typ := range k.Keyspace().All(&err) {
-			equal(t, key, typ == db.TypeSet, strings.HasSuffix(key, "0") || strings.HasSuffix(key, "5"))
+		for key := range each(t, k.Keyspace().All()) {
+			equal(t, key.Key, key.Type == db.TypeSet, strings.HasSuffix(key.Key, "0") || strings.HasSuffix(key.Key, "5"))
 			n++
-			ok[bool](t)(k.Key(key).Delete())
+			ok[bool](t)(k.Key(key.Key).Delete())
 		}
-		must(t, err)
 		equal(t, "All", n, 500)
 		n, _ = count(db.KeyScanOptions{})
 		equal(t, "Scan of nothing", n, 0)

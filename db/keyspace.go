@@ -193,12 +193,9 @@ func (k Keyspace) Keys(pattern string) ([]string, error) {
 }
 
 // All ranges over the keys and what they hold, in no particular order. See the package documentation on iterators: it
-// reads in pages, so the loop may change the keys, and a handle of a store needs a place for a read error.
-func (k Keyspace) All(errs ...*error) iter.Seq2[string, Type] {
-	fail := k.sink(errs)
-	return func(yield func(string, Type) bool) {
-		scanPages(fail, func(cursor uint64) ([]KeyInfo, uint64, error) {
-			return k.Scan(cursor, KeyScanOptions{Count: pageSize})
-		}, func(info KeyInfo) bool { return yield(info.Key, info.Type) })
-	}
+// reads in pages, so the loop may change the keys.
+func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
+	return scanPages(k.handle, func(cursor uint64) ([]KeyInfo, uint64, error) {
+		return k.Scan(cursor, KeyScanOptions{Count: pageSize})
+	})
 }

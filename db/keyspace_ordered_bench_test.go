@@ -50,11 +50,14 @@ func BenchmarkOrderedKeys(b *testing.B) {
 		b.Run(name+"/range of 500", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				found := 0
-				for range s.Keyspace().Range(db.KeyPrefix(fmt.Sprintf("user:%03d:", i%1000)), &err) {
+				for _, err := range s.Keyspace().Range(db.KeyPrefix(fmt.Sprintf("user:%03d:", i%1000))) {
+					if err != nil {
+						b.Fatal(err)
+					}
 					found++
 				}
-				if err != nil || found != n/1000 {
-					b.Fatal(found, err)
+				if found != n/1000 {
+					b.Fatal(found)
 				}
 			}
 			b.ReportMetric(held, "B/key")

@@ -76,13 +76,11 @@ func (m *orderedModel) want(ns int, r db.KeyRange) (keys []string) {
 func (m *orderedModel) compare(k db.Keyspace, ns int, r db.KeyRange) {
 	m.t.Helper()
 	var got []string
-	var err error
-	for key, typ := range k.Range(r, &err) {
-		if got = append(got, key); typ == db.TypeNone {
-			m.t.Fatalf("%q holds nothing", key)
+	for key := range each(m.t, k.Range(r)) {
+		if got = append(got, key.Key); key.Type == db.TypeNone {
+			m.t.Fatalf("%q holds nothing", key.Key)
 		}
 	}
-	must(m.t, err)
 	want := m.want(ns, r)
 	if !slices.Equal(got, want) {
 		m.t.Fatalf("%+v: got %q, want %q", r, got, want)
@@ -261,10 +259,9 @@ func TestKeyRanges(t *testing.T) {
 			{db.KeyRange{Max: "\x00"}, `""`},
 		} {
 			var got []string
-			for key := range s.Keyspace().Range(tt.r, &err) {
-				got = append(got, strconv.Quote(key))
+			for key := range each(t, s.Keyspace().Range(tt.r)) {
+				got = append(got, strconv.Quote(key.Key))
 			}
-			must(t, err)
 			equal(t, fmt.Sprintf("ordered %v: %+v", ordered, tt.r), strings.Join(got, " "), tt.want)
 			equal(t, fmt.Sprintf("ordered %v: the number of %+v", ordered, tt.r), ok[int](t)(s.Keyspace().CountRange(tt.r)), len(got))
 		}
@@ -306,15 +303,14 @@ func TestRangeBesideWriters(t *testing.T) {
 	}
 	for i := range 5 {
 		n, last := 0, ""
-		for key := range s.Keyspace().Range(db.KeyRange{Prefix: "k"}, &err) {
-			if key <= last {
-				t.Fatalf("%q behind %q", key, last)
+		for key := range each(t, s.Keyspace().Range(db.KeyRange{Prefix: "k"})) {
+			if key.Key <= last {
+				t.Fatalf("%q after %q", key.Key, last)
 			}
-			if last = key; !strings.Contains(key, "+") {
+			if last = key.Key; !strings.Contains(key.Key, "+") {
 				n++
 			}
 		}
-		must(t, err)
 		equal(t, fmt.Sprintf("keys that stay, pass %d", i), n, stay)
 	}
 	close(stop)

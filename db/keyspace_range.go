@@ -63,28 +63,27 @@ func (r KeyRange) compare(a, b string) int {
 }
 
 // Range ranges over the keys of a range in the order of their bytes, with what they hold. See the package documentation on
-// iterators: it reads in pages, so the loop may change the keys, and a handle of a store needs a place for a read error.
+// iterators: it reads in pages, so the loop may change the keys.
 //
 // With [Options].OrderedKeys it costs O(log n) and then O(1) a key, and a key that is there from the start of the loop to its end
 // is seen exactly once. Without, the names of all keys are read and those of the range sorted in memory before the first is
 // seen: O(all keys).
-func (k Keyspace) Range(r KeyRange, errs ...*error) iter.Seq2[string, Type] {
-	fail := k.sink(errs)
-	return func(yield func(string, Type) bool) {
+func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
+	return func(yield func(KeyInfo, error) bool) {
 		err := k.eachPage(r, pageSize, func(keys []string) error {
 			for _, key := range keys {
 				typ, err := k.at(key).Type()
 				if err != nil {
 					return err
 				}
-				if typ != TypeNone && !yield(key, typ) {
+				if typ != TypeNone && !yield(KeyInfo{Key: key, Type: typ}, nil) {
 					return errStop
 				}
 			}
 			return nil
 		})
 		if err != nil {
-			fail(err)
+			yieldError(k.handle, err, yield)
 		}
 	}
 }

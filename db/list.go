@@ -116,27 +116,16 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 	return l.visit(func(t *Tx) error { return l.on(t).Visit(start, stop, begin, visit) })
 }
 
-// All ranges over positions and elements, front to back. See the package documentation on iterators: it reads in pages, so
-// elements that are pushed or removed in front meanwhile shift what follows.
-func (l List) All(errs ...*error) iter.Seq2[int, []byte] {
-	fail := l.sink(errs)
-	return func(yield func(int, []byte) bool) {
-		for from := 0; ; from += pageSize {
-			page, err := l.Range(int64(from), int64(from+pageSize-1))
-			if err != nil {
-				fail(err)
-				return
-			}
-			for i, value := range page {
-				if !yield(from+i, value) {
-					return
-				}
-			}
-			if len(page) < pageSize {
-				return
-			}
+// All ranges over the elements, front to back. See the package documentation on iterators: it reads in pages, so elements
+// that are pushed or removed in front meanwhile shift what follows.
+func (l List) All() iter.Seq2[[]byte, error] {
+	return scanPages(l.handle, func(position uint64) (page [][]byte, next uint64, err error) {
+		page, err = l.Range(int64(position), int64(position+pageSize-1))
+		if len(page) == pageSize {
+			next = position + pageSize
 		}
-	}
+		return page, next, err
+	})
 }
 
 // Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key. O(1)

@@ -444,12 +444,15 @@ func (x *mergeStop) iterate(s *db.Store, reading chan struct{}) error {
 // readKeys is what one namespace holds.
 func readKeys(tx *db.Tx) (string, error) {
 	m := newModel()
-	for key, typ := range tx.Keyspace().All() {
-		v, err := readValue(tx, key, typ)
+	for k, err := range tx.Keyspace().All() {
 		if err != nil {
 			return "", err
 		}
-		m[0][key] = v
+		v, err := readValue(tx, k.Key, k.Type)
+		if err != nil {
+			return "", err
+		}
+		m[0][k.Key] = v
 	}
 	return m.String(), nil
 }

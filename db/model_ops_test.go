@@ -700,7 +700,7 @@ func opRandomKey(x *modelOp) {
 		return
 	}
 	x.begin("RANDOMKEY")
-	key, err := s.RandomKey()
+	key, err := s.Keyspace().RandomKey()
 	x.result(nil, err, nil, some(len(x.space) > 0))
 	if err == nil && x.space[key] == nil {
 		x.failf("%s = %q, which does not exist", x.what, key)

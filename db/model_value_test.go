@@ -142,12 +142,15 @@ func readModel(s *db.Store) (*model, error) {
 			if err != nil {
 				return err
 			}
-			for key, typ := range tx.Keyspace().All() {
-				if m[ns][key] != nil {
-					return fmt.Errorf("namespace %d has key %q twice", ns, key)
+			for k, err := range tx.Keyspace().All() {
+				if err != nil {
+					return err
 				}
-				if m[ns][key], err = readValue(tx, key, typ); err != nil {
-					return fmt.Errorf("namespace %d, %v %q: %w", ns, typ, key, err)
+				if m[ns][k.Key] != nil {
+					return fmt.Errorf("namespace %d has key %q twice", ns, k.Key)
+				}
+				if m[ns][k.Key], err = readValue(tx, k.Key, k.Type); err != nil {
+					return fmt.Errorf("namespace %d, %v %q: %w", ns, k.Type, k.Key, err)
 				}
 			}
 		}
@@ -170,7 +173,7 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 	if !at.IsZero() {
 		v.deadline = at.UnixMilli()
 	}
-	n, failed := 0, error(nil)
+	n := 0
 	switch typ {
 	case db.TypeString:
 		value, err := tx.String(key).Get()
@@ -178,31 +181,34 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 		return v, err
 	case db.TypeHash:
 		v.hash = map[string]string{}
-		for field, value := range tx.Hash(key).All(&failed) {
-			v.hash[field] = string(value)
+		for f, err := range tx.Hash(key).All() {
+			if err != nil {
+				return nil, err
+			}
+			v.hash[f.Name] = string(f.Value)
 		}
 		if v.until, err = readFieldDeadlines(tx.Hash(key), v.hash); err == nil {
 			n, err = tx.Hash(key).Len()
 		}
 	case db.TypeList:
-		for i, value := range tx.List(key).All(&failed) {
-			if i != len(v.list) {
-				return nil, fmt.Errorf("element %d after %d", i, len(v.list))
+		for value, err := range tx.List(key).All() {
+			if err != nil {
+				return nil, err
 			}
 			v.list = append(v.list, string(value))
 		}
 		n, err = tx.List(key).Len()
 	case db.TypeSet:
 		v.set = map[string]bool{}
-		for member := range tx.Set(key).All() {
+		for member, err := range tx.Set(key).All() {
+			if err != nil {
+				return nil, err
+			}
 			v.set[member] = true
 		}
 		n, err = tx.Set(key).Len()
 	case db.TypeSortedSet:
 		n, err = readScored(tx.SortedSet(key), v)
-	}
-	if failed != nil {
-		return nil, failed
 	}
 	if err == nil && (n != v.len() || n == 0) {
 		err = fmt.Errorf("says that it has %d elements, has %d", n, v.len())
@@ -213,9 +219,12 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 func readScored(z db.SortedSet, v *modelValue) (int, error) {
 	v.zset = map[string]float64{}
 	var list []db.Scored
-	for member, score := range z.ByRank(db.RankRange{Stop: -1}) {
-		list = append(list, db.Scored{Member: member, Score: score})
-		v.zset[member] = score
+	for m, err := range z.All(db.AllRanks) {
+		if err != nil {
+			return 0, err
+		}
+		list = append(list, m)
+		v.zset[m.Member] = m.Score
 	}
 	if !slices.Equal(list, v.scored()) {
 		return 0, errors.New("out of order")

@@ -24,11 +24,9 @@ func whole(t *testing.T, s *db.Store) (text [2]string) {
 			text[ns] += fmt.Sprintf("%s: %s %d\n", key, content(t, view, key), deadline.UnixMilli())
 		}
 		var ordered []string
-		var err error
-		for key := range view.Keyspace().Range(db.KeyRange{}, &err) {
-			ordered = append(ordered, key)
+		for key := range each(t, view.Keyspace().Range(db.KeyRange{})) {
+			ordered = append(ordered, key.Key)
 		}
-		must(t, err)
 		equal(t, "keys in order", strings.Join(ordered, " "), strings.Join(keys, " "))
 		equal(t, "keys", view.Len(), len(keys))
 	}

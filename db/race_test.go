@@ -319,7 +319,7 @@ func (r *raceTest) look(rng *rand.Rand) error {
 		return errors.New(st.Failed)
 	}
 	r.s.Merger().Plan(false)
-	if _, err := r.s.RandomKey(); err != nil {
+	if _, err := r.s.Keyspace().RandomKey(); err != nil {
 		return err
 	}
 	if rng.IntN(10) > 0 {
@@ -410,8 +410,8 @@ func TestReadersKeepTheirSegments(t *testing.T) {
 
 func keysOf(tx *db.Tx) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		for key := range tx.Keyspace().All() {
-			if !yield(key) {
+		for k, err := range tx.Keyspace().All() {
+			if err != nil || !yield(k.Key) { // View returns the error
 				return
 			}
 		}

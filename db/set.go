@@ -84,14 +84,11 @@ func (s Set) Scan(cursor uint64, o ScanOptions) (members []string, next uint64, 
 }
 
 // All ranges over the members, in no particular order. See the package documentation on iterators: it reads in pages, so
-// the loop may change the set, and a handle of a store needs a place for a read error.
-func (s Set) All(errs ...*error) iter.Seq[string] {
-	fail := s.sink(errs)
-	return func(yield func(string) bool) {
-		scanPages(fail, func(cursor uint64) ([]string, uint64, error) {
-			return s.Scan(cursor, ScanOptions{Count: pageSize})
-		}, yield)
-	}
+// the loop may change the set.
+func (s Set) All() iter.Seq2[string, error] {
+	return scanPages(s.handle, func(cursor uint64) ([]string, uint64, error) {
+		return s.Scan(cursor, ScanOptions{Count: pageSize})
+	})
 }
 
 // Union returns the members of this set and of the sets at the other keys, each once, in no particular order. O(total).

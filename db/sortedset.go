@@ -2,6 +2,7 @@ package db
 
 import (
 	"iter"
+	"math"
 
 	"github.com/stavedb/stave/structures"
 )
@@ -53,6 +54,23 @@ func Lex(member string) LexBound { return LexBound{Member: member} }
 // LexOpen is the end of a LexRange at member, excluded.
 func LexOpen(member string) LexBound { return LexBound{Member: member, Open: true} }
 
+// Ranges of everything, for Range, All, Visit, Count and RemoveRange.
+var (
+	AllRanks  = RankRange{Stop: -1}
+	AllScores = ScoreRange{Min: math.Inf(-1), Max: math.Inf(1)}
+)
+
+// Scores selects the members with scores from minScore to maxScore, both inclusive.
+func Scores(minScore, maxScore float64) ScoreRange { return ScoreRange{Min: minScore, Max: maxScore} }
+
+// Top selects up to n members with the highest scores, the highest first.
+func Top(n int) RankRange {
+	if n <= 0 {
+		return RankRange{Start: 1} // nothing
+	}
+	return RankRange{Stop: int64(n) - 1, Reverse: true}
+}
+
 // Add adds members, or gives those that exist a new score, and returns how many are new. It fails with structures.ErrNotFloat
 // if a score is NaN. O(log n) a member.
 func (z SortedSet) Add(members ...Scored) (int, error) {
@@ -90,18 +108,6 @@ func (z SortedSet) Remove(members ...string) (int, error) {
 // RemoveRange removes the members that r selects and returns their number. O(log n) a member.
 func (z SortedSet) RemoveRange(r Range) (int, error) {
 	return call(z.handle, writing, func(t *Tx) (int, error) { return z.on(t).RemoveRange(r) })
-}
-
-// RemoveByRank removes the members at positions start to stop, both inclusive, lowest score first; negative positions
-// count from the highest score. It returns their number. O(log n) a member.
-func (z SortedSet) RemoveByRank(start, stop int64) (int, error) {
-	return z.RemoveRange(RankRange{Start: start, Stop: stop})
-}
-
-// RemoveByScore removes the members with scores from minScore to maxScore, both inclusive, and returns their number. O(log n) a
-// member.
-func (z SortedSet) RemoveByScore(minScore, maxScore float64) (int, error) {
-	return z.RemoveRange(ScoreRange{Min: minScore, Max: maxScore})
 }
 
 // Len returns the number of members, 0 if the key does not exist. O(1).
@@ -186,29 +192,11 @@ func (z SortedSet) Scan(cursor uint64, o ScanOptions) (members []Scored, next ui
 	return members, next, err
 }
 
-// ByRank ranges over the members at some positions, in order. See the package documentation on iterators: it reads in
-// pages, so the loop may change the sorted set, and a handle of a store needs a place for a read error.
-func (z SortedSet) ByRank(r RankRange, errs ...*error) iter.Seq2[string, float64] {
-	return z.pages(r, errs)
-}
-
-// ByScore ranges over the members with some scores, in order. See the package documentation on iterators: it reads in
-// pages, so the loop may change the sorted set, and a handle of a store needs a place for a read error.
-func (z SortedSet) ByScore(r ScoreRange, errs ...*error) iter.Seq2[string, float64] {
-	return z.pages(r, errs)
-}
-
-// ByLex ranges over the members between two others, in order. See the package documentation on iterators: it reads in
-// pages, so the loop may change the sorted set, and a handle of a store needs a place for a read error.
-func (z SortedSet) ByLex(r LexRange, errs ...*error) iter.Seq2[string, float64] {
-	return z.pages(r, errs)
-}
-
-// pages continues behind the last member that was seen, so members that come and go meanwhile neither hide nor repeat
-// others.
-func (z SortedSet) pages(r Range, errs []*error) iter.Seq2[string, float64] {
-	fail := z.sink(errs)
-	return func(yield func(string, float64) bool) {
+// All ranges over the members that r selects, in order. See the package documentation on iterators: it reads in pages, so the
+// loop may change the sorted set. A page continues after the last member that was seen, so members that come and go meanwhile
+// neither hide nor repeat others.
+func (z SortedSet) All(r Range) iter.Seq2[Scored, error] {
+	return func(yield func(Scored, error) bool) {
 		var page []Scored
 		for at := (structures.Position{}); ; {
 			err := z.do(reading, func(t *Tx) (err error) {
@@ -216,11 +204,11 @@ func (z SortedSet) pages(r Range, errs []*error) iter.Seq2[string, float64] {
 				return err
 			})
 			if err != nil {
-				fail(err)
+				yieldError(z.handle, err, yield)
 				return
 			}
 			for _, m := range page {
-				if !yield(m.Member, m.Score) {
+				if !yield(m, nil) {
 					return
 				}
 			}

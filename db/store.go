@@ -297,35 +297,6 @@ func (s *Store) lockedAll(fn func(*bitcask.Tx) (uint64, error)) (uint64, error) 
 	return fn(t)
 }
 
-// RandomKey returns a key chosen at random, or ErrNotFound if there is none. See
-// Keyspace.RandomKey.
-func (s *Store) RandomKey() (key string, err error) {
-	if err := s.guard.check(); err != nil {
-		return "", err
-	}
-	if s.Len() <= fewKeys {
-		err = s.View(func(tx *Tx) error {
-			key, err = tx.Keyspace().RandomKey()
-			return err
-		})
-		return key, err
-	}
-	const tries = 100 // expired keys are passed over
-	for range tries {
-		key, ok, err := s.log.RandomKey(s.ns, rand64)
-		if err != nil {
-			return "", err
-		}
-		if !ok {
-			break
-		}
-		if exists, err := s.Key(key).Exists(); err != nil || exists {
-			return key, err
-		}
-	}
-	return "", ErrNotFound
-}
-
 // Sync makes every write so far durable.
 func (s *Store) Sync() error { return s.log.Sync() }
 

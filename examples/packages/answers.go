@@ -38,16 +38,18 @@ func ask(store *db.Store, q Question) (Answers, error) {
 		if a.Packages, err = tx.List(loadedKey).Len(); err != nil {
 			return err
 		}
-		for key := range tx.Keyspace().All() {
+		for k, err := range tx.Keyspace().All() {
 			switch {
-			case strings.HasPrefix(key, sectionKey):
+			case err != nil:
+				return err
+			case strings.HasPrefix(k.Key, sectionKey):
 				a.Sections++
-			case strings.HasPrefix(key, neededKey):
+			case strings.HasPrefix(k.Key, neededKey):
 				a.Needed++
 			}
 		}
-		for name, kib := range tx.SortedSet(sizeKey).ByRank(db.RankRange{Stop: largest - 1, Reverse: true}) {
-			a.Largest = append(a.Largest, db.Scored{Member: name, Score: kib})
+		if a.Largest, err = tx.SortedSet(sizeKey).Range(db.Top(largest)); err != nil {
+			return err
 		}
 		if a.Section, err = sortedMembers(tx.Set(sectionKey + q.Section)); err != nil {
 			return err

@@ -62,9 +62,12 @@ func expectFacts(packages []Package) Facts {
 func storedFacts(store *db.Store) (Facts, error) {
 	f := newFacts()
 	err := store.View(func(tx *db.Tx) error {
-		for key, typ := range tx.Keyspace().All() {
-			if err := f.take(tx, key); err != nil {
-				return fmt.Errorf("key %q, a %v: %w", key, typ, err)
+		for k, err := range tx.Keyspace().All() {
+			if err != nil {
+				return err
+			}
+			if err := f.take(tx, k.Key); err != nil {
+				return fmt.Errorf("key %q, a %v: %w", k.Key, k.Type, err)
 			}
 		}
 		return nil
@@ -79,15 +82,21 @@ func (f *Facts) take(tx *db.Tx, key string) error {
 	switch prefix += ":"; {
 	case key == summaryKey: // It comes and goes by the clock; see tour.checkSummary.
 	case key == sizeKey:
-		f.BySize, err = tx.SortedSet(key).Range(db.RankRange{Stop: -1})
+		f.BySize, err = tx.SortedSet(key).Range(db.AllRanks)
 	case key == loadedKey:
-		for _, name := range tx.List(key).All() {
+		for name, err := range tx.List(key).All() {
+			if err != nil {
+				return err
+			}
 			f.Loaded = append(f.Loaded, string(name))
 		}
 	case prefix == pkgKey:
 		f.Packages[name] = make(map[string]string)
-		for field, value := range tx.Hash(key).All() {
-			f.Packages[name][field] = string(value)
+		for field, err := range tx.Hash(key).All() {
+			if err != nil {
+				return err
+			}
+			f.Packages[name][field.Name] = string(field.Value)
 		}
 	case prefix == sectionKey:
 		f.Sections[name], err = sortedMembers(tx.Set(key))

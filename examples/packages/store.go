@@ -102,8 +102,11 @@ func putSummary(store *db.Store, ttl time.Duration) (summary string, deadline ti
 			return err
 		}
 		total := 0.0
-		for _, kib := range tx.SortedSet(sizeKey).ByRank(db.RankRange{Stop: -1}) {
-			total += kib
+		for p, err := range tx.SortedSet(sizeKey).All(db.AllRanks) {
+			if err != nil {
+				return err
+			}
+			total += p.Score
 		}
 		summary = fmt.Sprintf("%d packages, %.0f KiB", count, total)
 		if err := tx.String(summaryKey).Put([]byte(summary), db.TTL(ttl)); err != nil {
