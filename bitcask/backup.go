@@ -96,7 +96,7 @@ func (b *backup) run() (err error) {
 		return &b.s.recovery.Damage[0]
 	}
 	parent := filepath.Dir(b.dir)
-	if b.fs, err = vfs.Hold(b.s.held.Base(), parent); err != nil {
+	if b.fs, err = vfs.Hold(vfs.Outside(b.s.held.Base()), parent); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.fs.Close()) }()

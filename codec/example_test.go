@@ -9,12 +9,11 @@ import (
 
 	"github.com/stavedb/stave/codec"
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/vfs"
 )
 
 // example opens a store in memory; a program would open a directory.
 func example() *db.Store {
-	store, err := db.Open("data", &db.Options{FS: vfs.NewMem()})
+	store, err := db.OpenMemory(nil)
 	check(err)
 	return store
 }

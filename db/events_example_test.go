@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -31,7 +30,7 @@ func ExampleStore_Events() {
 }
 
 func ExampleKeyspace_Range() {
-	store, err := db.Open("data", &db.Options{FS: vfs.NewMem(), OrderedKeys: true})
+	store, err := db.OpenMemory(&db.Options{OrderedKeys: true})
 	check(err)
 	defer store.Close()
 

@@ -15,8 +15,9 @@ import (
 	"syscall"
 )
 
-// Mem is a file system in memory for tests. It behaves as [OS] does on a disk that never loses power: what was written is
+// Mem is a file system in memory. It behaves as [OS] does on a disk that never loses power: what was written is
 // there, removed files live on while they are open, links share their bytes. It has no mappings: its files are no [Mapper].
+// A file takes its length in memory, rounded up to [memPage] beyond the first page.
 //
 // Directories must be made before files in them. The current directory "." and the root exist from the start.
 type Mem struct {
@@ -30,6 +31,8 @@ type Mem struct {
 	held  map[*memDir]bool
 	boot  BootID
 	limit atomic.Pointer[memLimit] // nil: none.
+
+	private bool // Made by NewPrivateMem.
 }
 
 // memFS is the file system, or a view of it on a directory that is held.
@@ -41,7 +44,7 @@ type memFS struct {
 // memInode is what a name stands for, however many names it has.
 type memInode struct {
 	mu   sync.RWMutex
-	data []byte
+	data memBytes
 }
 
 var (
@@ -97,12 +100,28 @@ func NewMem() *Mem {
 	return m
 }
 
+// NewPrivateMem is [NewMem] for a store that nobody else can reach: [Outside] of it is the operating system.
+func NewPrivateMem() *Mem {
+	m := NewMem()
+	m.private = true
+	return m
+}
+
+// Outside is the file system that a copy of what is in fsys belongs in: the operating system for a [Mem] made by [NewPrivateMem],
+// fsys itself for all others.
+func Outside(fsys FS) FS {
+	if m, ok := fsys.(*Mem); ok && m.private {
+		return OS()
+	}
+	return fsys
+}
+
 // Clone returns a deep copy without open handles and locks, in the same life: what the next process finds after this one was killed.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewMem()
-	c.dirs, c.boot = maps.Clone(m.dirs), m.boot
+	c.dirs, c.boot, c.private = maps.Clone(m.dirs), m.boot, m.private
 	c.limit.Store(m.limit.Load())
 	copies := map[*memInode]*memInode{}
 	for _, inode := range m.files { // All of them before any is copied: the copy is of one moment.
@@ -112,10 +131,10 @@ func (m *Mem) Clone() *Mem {
 			copies[inode] = &memInode{}
 		}
 	}
+	for inode, twin := range copies {
+		twin.data = inode.data.clone()
+	}
 	for name, inode := range m.files {
-		if copies[inode].data == nil {
-			copies[inode].data = slices.Clone(inode.data)
-		}
 		c.files[name] = copies[inode] // Names that share bytes go on sharing them.
 	}
 	return c
@@ -406,7 +425,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	f.inode.mu.RLock()
 	defer f.inode.mu.RUnlock()
-	n := copy(p, f.inode.data[min(off, int64(len(f.inode.data))):])
+	n := f.inode.data.readAt(p, off)
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -429,16 +448,9 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.inode.mu.Lock()
 	defer f.inode.mu.Unlock()
 	if len(p) > 0 { // An empty write extends nothing.
-		f.inode.growLocked(off + int64(len(p)))
+		f.inode.data.writeAt(p, off)
 	}
-	return copy(f.inode.data[min(off, int64(len(f.inode.data))):], p), full
-}
-
-// growLocked makes the data at least size bytes long.
-func (i *memInode) growLocked(size int64) {
-	if n := int(size) - len(i.data); n > 0 {
-		i.data = append(i.data, make([]byte, n)...)
-	}
+	return len(p), full
 }
 
 func (f *memFile) Truncate(size int64) error {
@@ -456,8 +468,7 @@ func (f *memFile) Truncate(size int64) error {
 	}
 	f.inode.mu.Lock()
 	defer f.inode.mu.Unlock()
-	f.inode.growLocked(size)
-	f.inode.data = f.inode.data[:size]
+	f.inode.data.truncate(size)
 	return nil
 }
 
@@ -476,7 +487,7 @@ func (f *memFile) Size() (int64, error) {
 	defer f.mu.RUnlock()
 	f.inode.mu.RLock()
 	defer f.inode.mu.RUnlock()
-	return int64(len(f.inode.data)), nil
+	return f.inode.data.size, nil
 }
 
 func (f *memFile) Close() error {

@@ -54,7 +54,7 @@ func (m *Mem) usedLocked(page int64) (pages int64) {
 func (i *memInode) length() int64 {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return int64(len(i.data))
+	return i.data.size
 }
 
 // grow returns how long the file may become, up to size. Until done is called no other file of a disk that can be full takes pages.
