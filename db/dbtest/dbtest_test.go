@@ -10,7 +10,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
-	"github.com/stavedb/stave/internal/leak"
+	"github.com/stavedb/stave/internal/test/leak"
 )
 
 func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
