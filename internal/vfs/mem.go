@@ -100,22 +100,6 @@ func NewMem() *Mem {
 	return m
 }
 
-// NewPrivateMem is [NewMem] for a store that nobody else can reach: [Outside] of it is the operating system.
-func NewPrivateMem() *Mem {
-	m := NewMem()
-	m.private = true
-	return m
-}
-
-// Outside is the file system that a copy of what is in fsys belongs in: the operating system for a [Mem] made by [NewPrivateMem],
-// fsys itself for all others.
-func Outside(fsys FS) FS {
-	if m, ok := fsys.(*Mem); ok && m.private {
-		return OS()
-	}
-	return fsys
-}
-
 // Clone returns a deep copy without open handles and locks, in the same life: what the next process finds after this one was killed.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
