@@ -7,7 +7,7 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-var adminCommands = []*Command{
+var maintenanceCommands = []*Command{
 	{
 		Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
 		Complexity: "O(n), n being the size of the segments that are merged", Summary: "Rewrites segments without their garbage, or says how that goes.",
@@ -63,7 +63,7 @@ func mergeCommand(c *call) error {
 	if len(c.args) > 2 {
 		return errSyntax
 	}
-	merger := c.session.space.Merger()
+	merger := c.host.Store.Merger()
 	word := func(keyword string) bool { return len(c.args) == 2 && c.is(1, keyword) }
 	switch {
 	case len(c.args) == 1 || word("start"):
@@ -85,7 +85,7 @@ func mergeCommand(c *call) error {
 }
 
 func (c *call) merge(o db.MergeOptions) error {
-	result, err := c.session.space.Merge(c.session.context, o)
+	result, err := c.host.Store.Merge(c.host.Context, o)
 	switch {
 	case errors.Is(err, db.ErrMergeBusy):
 		return replyError("ERR another merge is running")
@@ -124,7 +124,7 @@ const maxFindings = 100
 
 func checkCommand(c *call) error {
 	var findings []string
-	result, err := c.session.space.Check(c.session.context, func(f db.Finding) {
+	result, err := c.host.Store.Check(c.host.Context, func(f db.Finding) {
 		if len(findings) < maxFindings {
 			findings = append(findings, f.String())
 		}
@@ -146,7 +146,7 @@ func checkCommand(c *call) error {
 }
 
 func statsCommand(c *call) error {
-	s := c.session.space.Stats()
+	s := c.host.Store.Stats()
 	return c.facts([]fact{
 		{"dir", s.Dir}, {"store_id", s.StoreID}, {"keys", s.Keys}, {"deadlines", s.Deadlines}, {"expired", s.Expired},
 		{"segments", s.Segments}, {"bytes", s.Bytes}, {"live_bytes", s.LiveBytes}, {"index_bytes", s.IndexBytes},

@@ -96,7 +96,7 @@ func (s *Session) runBatchInTx(tx *db.Tx) error {
 		t := s.statsFor(r.command)
 		t.calls++
 		from, handedOver := s.out.Len(), true
-		s.call = call{session: s, command: r.command, args: r.args, firstKey: r.firstKey, tx: tx, out: &s.out}
+		s.call = call{host: &s.host, command: r.command, args: r.args, firstKey: r.firstKey, tx: tx, out: &s.out}
 		failed, err := s.runInTx(&s.call, from+s.server.options.MaxReply)
 		switch {
 		case err != nil:

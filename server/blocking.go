@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"time"
 
@@ -70,21 +69,8 @@ func (b *blocked) giveUp(how waitEnd) bool {
 // errBlocked ends a handler whose command waits. It has neither replied nor changed anything.
 var errBlocked = errors.New("the command waits")
 
-// await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing waits: nothing replies
-// that there was nothing.
-func (c *call) await(w db.Wait, timeout time.Duration, reply, nothing func(*call)) error {
-	err := c.tx.Try(w)
-	switch {
-	case err == nil:
-		reply(c)
-		return nil
-	case !errors.Is(err, db.ErrNotFound):
-		return err
-	case c.queued:
-		nothing(c)
-		return nil
-	}
-	s := c.session
+// startWait lets the session wait for a command: it is Host.Wait.
+func (s *Session) startWait(c *call, w db.Wait, timeout time.Duration, reply func(*call)) error {
 	b := &blocked{command: c.command, reply: reply, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
 		b.deadline = s.statsSince.Add(timeout)
@@ -128,7 +114,7 @@ func (s *Session) unblock() {
 // finishBlocked replies to a command that has waited.
 func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 	from := s.out.Len()
-	s.call = call{session: s, command: b.command, out: &s.out}
+	s.call = call{host: &s.host, command: b.command, out: &s.out}
 	var err error
 	switch end {
 	case timedOut:
@@ -190,22 +176,4 @@ func (c *client) endWaitOf(how waitEnd) bool {
 		c.wake()
 	}
 	return true
-}
-
-// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold, 292 years, is no end either.
-func (c *call) parseTimeout(i int) (time.Duration, error) {
-	seconds, err := c.parseFloat(i)
-	if err != nil {
-		return 0, replyError("ERR timeout is not a float or out of range")
-	}
-	ms := math.Ceil(seconds * 1000)
-	switch {
-	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
-		return 0, replyError("ERR timeout is out of range")
-	case ms < 0:
-		return 0, replyError("ERR timeout is negative")
-	case ms > float64(math.MaxInt64/int64(time.Millisecond)):
-		return 0, nil
-	}
-	return time.Duration(ms) * time.Millisecond, nil
 }

@@ -10,11 +10,11 @@ var clientControlCommands = []*Command{
 		Name: "client|kill", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
 		Summary: "Closes the connections that ID, TYPE, USER, ADDR, LADDR, SKIPME and MAXAGE select, or that of an address.",
 		Syntax:  "filter [value ...]",
-		run:     clientKill,
+		run:     onSession(clientKill),
 	},
 	{
 		Name: "client|unblock", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]", run: clientUnblock,
+		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]", run: onSession(clientUnblock),
 	},
 }
 
@@ -112,22 +112,22 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	return true
 }
 
-func clientKill(c *call) error {
+func clientKill(s *Session, c *call) error {
 	var f clientFilter
 	if err := f.parse(c); err != nil {
 		return err
 	}
 	killed := 0
-	for _, s := range c.session.server.sessions() {
-		if !f.matches(s, c.session) {
+	for _, other := range s.server.sessions() {
+		if !f.matches(other, s) {
 			continue
 		}
 		killed++
 		switch {
-		case s == c.session:
+		case other == s:
 			s.closed = true // once the reply is sent
-		case s.client.kill != nil:
-			s.client.kill()
+		case other.client.kill != nil:
+			other.client.kill()
 		}
 	}
 	if !f.byAddress {
@@ -139,7 +139,7 @@ func clientKill(c *call) error {
 	return c.ok()
 }
 
-func clientUnblock(c *call) error {
+func clientUnblock(s *Session, c *call) error {
 	how := timedOut
 	switch {
 	case len(c.args) == 3:
@@ -155,6 +155,6 @@ func clientUnblock(c *call) error {
 	if err != nil {
 		return err
 	}
-	s := c.session.server.session(id)
-	return c.flag(s != nil && s.client.endWaitOf(how), nil)
+	other := s.server.session(id)
+	return c.flag(other != nil && other.client.endWaitOf(how), nil)
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"math"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -59,6 +61,23 @@ var blockingCommands = []*Command{
 // The two forms of "there is nothing".
 func noArray(c *call)  { c.out.NullArray() }
 func noString(c *call) { c.out.Null() }
+
+// await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing waits: nothing replies
+// that there was nothing.
+func (c *call) await(w db.Wait, timeout time.Duration, reply, nothing func(*call)) error {
+	err := c.tx.Try(w)
+	switch {
+	case err == nil:
+		reply(c)
+		return nil
+	case !errors.Is(err, db.ErrNotFound):
+		return err
+	case c.queued:
+		nothing(c)
+		return nil
+	}
+	return c.host.Wait(c, w, timeout, reply)
+}
 
 // keysBeforeTimeout reads the arguments of BLPOP and its like.
 func (c *call) keysBeforeTimeout() (keys []string, timeout time.Duration, err error) {
@@ -160,4 +179,22 @@ func (c *call) popSortedSets(keys []string, highest bool, count int, timeout tim
 		return err
 	}}
 	return c.await(w, timeout, func(c *call) { reply(c, key, members) }, noArray)
+}
+
+// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold, 292 years, is no end either.
+func (c *call) parseTimeout(i int) (time.Duration, error) {
+	seconds, err := c.parseFloat(i)
+	if err != nil {
+		return 0, replyError("ERR timeout is not a float or out of range")
+	}
+	ms := math.Ceil(seconds * 1000)
+	switch {
+	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
+		return 0, replyError("ERR timeout is out of range")
+	case ms < 0:
+		return 0, replyError("ERR timeout is negative")
+	case ms > float64(math.MaxInt64/int64(time.Millisecond)):
+		return 0, nil
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }

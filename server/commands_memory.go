@@ -59,7 +59,7 @@ func memoryUsage(c *call) error {
 func memoryStats(c *call) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s := c.session.space.Stats()
+	s := c.host.Store.Stats()
 	return c.facts([]fact{
 		{"total.allocated", m.HeapAlloc + m.StackInuse}, {"peak.allocated", m.Sys}, {"keys.count", s.Keys},
 		{"keys.bytes-per-key", s.IndexBytes / int64(max(s.Keys, 1))}, {"index.bytes", s.IndexBytes},
@@ -68,7 +68,7 @@ func memoryStats(c *call) error {
 }
 
 func memoryDoctor(c *call) error {
-	s := c.session.space.Stats()
+	s := c.host.Store.Stats()
 	c.out.Verbatim("txt", fmt.Sprintf("The index of %d keys takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",
 		s.Keys, s.IndexBytes, s.IndexBytes/int64(max(s.Keys, 1)), s.LiveBytes, max(s.Bytes-s.LiveBytes, 0)))
 	return nil

@@ -10,51 +10,48 @@ import (
 
 const subscribing = PubSub | NoScript | Loading | Stale
 
-// whileSubscribed marks the commands that a RESP2 session may use when it has subscribed.
-const whileSubscribed Flag = 1 << 28
-
 var pubSubCommands = []*Command{
 	{
 		Name: "subscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a channel", Summary: "Listens to channels.", Syntax: "channel [channel ...]",
-		run: func(c *call) error { return c.subscribe(toChannel) },
+		run: onSession(func(s *Session, c *call) error { return s.subscribe(c, toChannel) }),
 	},
 	{
 		Name: "psubscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a pattern", Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
-		run: func(c *call) error { return c.subscribe(toPattern) },
+		run: onSession(func(s *Session, c *call) error { return s.subscribe(c, toPattern) }),
 	},
 	{
 		Name: "ssubscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "7.0.0", Channels: manyKeys("not_key"),
 		Complexity: "O(1) a channel", Summary: "Listens to shard channels.", Syntax: "shardchannel [shardchannel ...]",
-		run: func(c *call) error { return c.subscribe(toShard) },
+		run: onSession(func(s *Session, c *call) error { return s.subscribe(c, toShard) }),
 	},
 	{
 		Name: "unsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a channel", Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
-		run: func(c *call) error { return c.unsubscribe(toChannel) },
+		run: onSession(func(s *Session, c *call) error { return s.unsubscribe(c, toChannel) }),
 	},
 	{
 		Name: "punsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a pattern", Summary: "Stops listening to the channels that match patterns, or any.",
-		Syntax: "[pattern [pattern ...]]", run: func(c *call) error { return c.unsubscribe(toPattern) },
+		Syntax: "[pattern [pattern ...]]", run: onSession(func(s *Session, c *call) error { return s.unsubscribe(c, toPattern) }),
 	},
 	{
 		Name: "sunsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "7.0.0", Channels: manyKeys("not_key"),
 		Complexity: "O(1) a channel", Summary: "Stops listening to shard channels, or to all.",
-		Syntax: "[shardchannel [shardchannel ...]]", run: func(c *call) error { return c.unsubscribe(toShard) },
+		Syntax: "[shardchannel [shardchannel ...]]", run: onSession(func(s *Session, c *call) error { return s.unsubscribe(c, toShard) }),
 	},
 	{
 		Name: "publish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "2.0.0",
 		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
 		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
-		run: func(c *call) error { return c.publish(toChannel) },
+		run: onSession(func(s *Session, c *call) error { return s.publish(c, toChannel) }),
 	},
 	{
 		Name: "spublish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "7.0.0", Channels: oneKey("not_key"),
 		Complexity: "O(n), n being the number of subscribers of the channel",
 		Summary:    "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
-		run: func(c *call) error { return c.publish(toShard) },
+		run: onSession(func(s *Session, c *call) error { return s.publish(c, toShard) }),
 	},
 	{
 		Name: "pubsub", Arity: -2, Group: GroupPubSub, Since: "2.8.0", Complexity: "Depends on the subcommand",
@@ -65,28 +62,28 @@ var pubSubCommands = []*Command{
 var pubSubSubcommands = []*Command{
 	{
 		Name: "pubsub|channels", Arity: -2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
-		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", run: func(c *call) error { return c.channels(toChannel) },
+		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", run: onSession(func(s *Session, c *call) error { return s.channels(c, toChannel) }),
 	},
 	{
 		Name: "pubsub|numsub", Arity: -2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(1) a channel",
-		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", run: func(c *call) error { return c.countListeners(toChannel) },
+		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", run: onSession(func(s *Session, c *call) error { return s.countListeners(c, toChannel) }),
 	},
 	{
 		Name: "pubsub|numpat", Arity: 2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
-		run: func(c *call) error {
-			return c.int(len(c.session.server.hub.names(toPattern)), nil)
-		},
+		run: onSession(func(s *Session, c *call) error {
+			return c.int(len(s.server.hub.names(toPattern)), nil)
+		}),
 	},
 	{
 		Name: "pubsub|shardchannels", Arity: -2, Flags: PubSub | Loading | Stale, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
-		Syntax: "[pattern]", run: func(c *call) error { return c.channels(toShard) },
+		Syntax: "[pattern]", run: onSession(func(s *Session, c *call) error { return s.channels(c, toShard) }),
 	},
 	{
 		Name: "pubsub|shardnumsub", Arity: -2, Flags: PubSub | Loading | Stale, Since: "7.0.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
-		run: func(c *call) error { return c.countListeners(toShard) },
+		run: onSession(func(s *Session, c *call) error { return s.countListeners(c, toShard) }),
 	},
 	{
 		Name: "pubsub|help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0", Complexity: "O(1)",
@@ -100,27 +97,26 @@ var subscribeVerbs = [audiences][2]string{
 }
 
 // subscribe replies once for each channel.
-func (c *call) subscribe(to audience) error {
+func (s *Session) subscribe(c *call, to audience) error {
 	if c.queued && to == toShard {
 		return errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 	}
 	for _, name := range c.strings(1) {
-		c.session.server.hub.subscribe(c.session, to, name)
-		c.confirm(subscribeVerbs[to][0], to, name)
+		s.server.hub.subscribe(s, to, name)
+		s.confirm(c, subscribeVerbs[to][0], to, name)
 	}
 	return nil
 }
 
 // unsubscribe replies once for each channel, and once if there is none to leave.
-func (c *call) unsubscribe(to audience) error {
-	s := c.session
+func (s *Session) unsubscribe(c *call, to audience) error {
 	names := c.strings(1)
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(s.subscribed[to]))
 	}
 	for _, name := range names {
 		s.server.hub.unsubscribe(s, to, name)
-		c.confirm(subscribeVerbs[to][1], to, name)
+		s.confirm(c, subscribeVerbs[to][1], to, name)
 	}
 	if len(names) == 0 {
 		c.out.Push(3)
@@ -131,11 +127,11 @@ func (c *call) unsubscribe(to audience) error {
 	return nil
 }
 
-func (c *call) confirm(verb string, to audience, name string) {
+func (s *Session) confirm(c *call, verb string, to audience, name string) {
 	c.out.Push(3)
 	c.out.BulkString(verb)
 	c.out.BulkString(name)
-	c.out.Int(int64(c.session.subscriptionCount(to)))
+	c.out.Int(int64(s.subscriptionCount(to)))
 }
 
 // subscriptionCount is the number that replies to subscriptions tell: shard channels are counted apart.
@@ -148,17 +144,16 @@ func (s *Session) subscriptionCount(to audience) int {
 
 // publish posts at once, also within EXEC. What a subscriber is told of must not be lost with what the same client wrote
 // before, so the message has the ticket of that.
-func (c *call) publish(to audience) error {
-	s := c.session
+func (s *Session) publish(c *call, to audience) error {
 	n := s.server.hub.publish(message{to: to, channel: c.key(1), payload: c.key(2), ticket: s.undurable})
 	return c.int(n, nil)
 }
 
-func (c *call) channels(to audience) error {
+func (s *Session) channels(c *call, to audience) error {
 	if len(c.args) > 3 {
 		return errUnknownOrArity(c)
 	}
-	names := c.session.server.hub.names(to)
+	names := s.server.hub.names(to)
 	if len(c.args) == 3 {
 		pattern := c.key(2)
 		names = slices.DeleteFunc(names, func(name string) bool { return !structures.Match(pattern, []byte(name)) })
@@ -176,10 +171,10 @@ func errUnknownOrArity(c *call) replyError {
 		clip(c.arg(1), maxQuoted), strings.ToUpper(c.command.container.Name))
 }
 
-func (c *call) countListeners(to audience) error {
+func (s *Session) countListeners(c *call, to audience) error {
 	names := c.strings(2)
 	c.out.Array(2 * len(names))
-	for i, n := range c.session.server.hub.subscribers(to, names) {
+	for i, n := range s.server.hub.subscribers(to, names) {
 		c.out.BulkString(names[i])
 		c.out.Int(int64(n))
 	}

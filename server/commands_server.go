@@ -18,7 +18,7 @@ var roleCommand = &Command{
 
 var lolwutCommand = &Command{
 	Name: "lolwut", Arity: -1, Flags: ReadOnly | Fast, Group: GroupServer, Since: "5.0.0", Complexity: "O(1)",
-	Summary: "Draws a barrel, and says which version this is.", Syntax: "[VERSION version]", run: lolwut,
+	Summary: "Draws a barrel, and says which version this is.", Syntax: "[VERSION version]", run: onSession(lolwut),
 }
 
 const barrel = `   ________
@@ -30,13 +30,13 @@ const barrel = `   ________
   \_|_||_|_/
 `
 
-func lolwut(c *call) error {
+func lolwut(s *Session, c *call) error {
 	if len(c.args) >= 3 && c.is(1, "version") {
 		if _, ok := parseInt(c.arg(2)); !ok {
 			return errNotInteger
 		}
 	}
-	c.out.Verbatim("txt", barrel+"\nStave ver. "+c.session.server.options.Version+"\n")
+	c.out.Verbatim("txt", barrel+"\nStave ver. "+s.server.options.Version+"\n")
 	return nil
 }
 

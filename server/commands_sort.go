@@ -8,9 +8,6 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// collections is the flag of commands of the categories "set", "sortedset" and "list", instead of "keyspace".
-const collections Flag = 1 << 29
-
 const (
 	sortCost   = "O(n log n), n being the size of the collection; a lookup for each pattern and element"
 	sortSyntax = "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]"

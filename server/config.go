@@ -17,12 +17,12 @@ var configCommand = &Command{
 		{
 			Name: "config|get", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
 			Complexity: "O(n), n being the number of settings", Summary: "Returns the settings that match patterns.",
-			Syntax: "parameter [parameter ...]", run: configGet,
+			Syntax: "parameter [parameter ...]", run: onSession(configGet),
 		},
 		{
 			Name: "config|set", Arity: -4, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
 			Complexity: "O(n), n being the number of settings", Summary: "Changes settings that may be changed while the server runs.",
-			Syntax: "parameter value [parameter value ...]", run: configSet,
+			Syntax: "parameter value [parameter value ...]", run: onSession(configSet),
 		},
 		{
 			Name: "config|rewrite", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.0", Complexity: "O(1)",
@@ -30,7 +30,7 @@ var configCommand = &Command{
 		},
 		{
 			Name: "config|resetstat", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Sets the counters of INFO to zero.", run: configResetStat,
+			Summary: "Sets the counters of INFO to zero.", run: onSession(configResetStat),
 		},
 		{
 			Name: "config|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
@@ -91,8 +91,8 @@ func (v *Server) settings() map[string]string {
 	return settings
 }
 
-func configGet(c *call) error {
-	settings := c.session.server.settings()
+func configGet(s *Session, c *call) error {
+	settings := s.server.settings()
 	var names []string
 	for name := range settings {
 		for _, pattern := range c.args[2:] {
@@ -111,7 +111,7 @@ func configGet(c *call) error {
 	return nil
 }
 
-func configResetStat(c *call) error {
-	c.session.server.resetStats()
+func configResetStat(s *Session, c *call) error {
+	s.server.resetStats()
 	return c.ok()
 }

@@ -92,11 +92,11 @@ func parseMemory(text string) (int64, error) {
 }
 
 // configSet changes all of the settings or none.
-func configSet(c *call) error {
+func configSet(s *Session, c *call) error {
 	if len(c.args)%2 != 0 {
 		return errSyntax
 	}
-	v := c.session.server
+	v := s.server
 	settings := v.settings()
 	var applies []func()
 	seen := map[string]bool{}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"math"
 	"strings"
 	"time"
 )
@@ -10,7 +9,7 @@ import (
 var connectionCommands = []*Command{
 	{
 		Name: "ping", Arity: -1, Flags: Fast | whileSubscribed, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Replies PONG, or the message.", Syntax: "[message]", run: pingCommand,
+		Summary: "Replies PONG, or the message.", Syntax: "[message]", run: onSession(pingCommand),
 	},
 	{
 		Name: "echo", Arity: 2, Flags: Loading | Stale | Fast, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
@@ -19,22 +18,22 @@ var connectionCommands = []*Command{
 	},
 	{
 		Name: "select", Arity: 2, Flags: Loading | Stale | Fast, Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Changes the database of this connection.", Syntax: "index", run: selectCommand,
+		Summary: "Changes the database of this connection.", Syntax: "index", run: onSession(selectCommand),
 	},
 	{
 		Name: "quit", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | runsInsideMulti | whileSubscribed, Group: GroupConnection,
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
 		// Who reads the reply finds the session gone: a message that others publish then does not count it any more.
-		run: func(c *call) error { c.session.Close(); return c.ok() },
+		run: onSession(func(s *Session, c *call) error { s.Close(); return c.ok() }),
 	},
 	{
 		Name: "reset", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | runsInsideMulti | whileSubscribed, Group: GroupConnection,
-		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", run: resetCommand,
+		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", run: onSession(resetCommand),
 	},
 	{
 		Name: "hello", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, Group: GroupConnection,
 		Since: "6.0.0", Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
-		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", run: helloCommand,
+		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", run: onSession(helloCommand),
 	},
 	{
 		Name: "client", Arity: -2, Group: GroupConnection, Since: "2.4.0", Complexity: "Depends on the subcommand",
@@ -44,11 +43,11 @@ var connectionCommands = []*Command{
 	// can smuggle a command in behind them.
 	{
 		Name: "post", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | runsInsideMulti, Group: GroupConnection, Since: "3.2.7",
-		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: foreignProtocol,
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: onSession(foreignProtocol),
 	},
 	{
 		Name: "host:", Arity: -1, Flags: Loading | Stale | ReadOnly | NoAuth | runsInsideMulti, Group: GroupConnection, Since: "3.2.7",
-		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: foreignProtocol,
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", run: onSession(foreignProtocol),
 	},
 }
 
@@ -56,34 +55,34 @@ var clientCommands = []*Command{
 	{
 		Name: "client|id", Arity: 2, Flags: NoScript | Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
 		Summary: "Returns the number of this connection.",
-		run:     func(c *call) error { c.out.Int(c.session.id); return nil },
+		run:     onSession(func(s *Session, c *call) error { c.out.Int(s.id); return nil }),
 	},
 	{
 		Name: "client|getname", Arity: 2, Flags: NoScript | Loading | Stale, Since: "2.6.9", Complexity: "O(1)",
-		Summary: "Returns the name of this connection.", run: clientGetName,
+		Summary: "Returns the name of this connection.", run: onSession(clientGetName),
 	},
 	{
 		Name: "client|setname", Arity: 3, Flags: NoScript | Loading | Stale, Since: "2.6.9", Complexity: "O(1)",
 		Summary: "Names this connection.", Syntax: "connection-name",
-		run: func(c *call) error {
-			if err := c.session.setName(c.arg(2)); err != nil {
+		run: onSession(func(s *Session, c *call) error {
+			if err := s.setName(c.arg(2)); err != nil {
 				return err
 			}
 			return c.ok()
-		},
+		}),
 	},
 	{
 		Name: "client|setinfo", Arity: 4, Flags: NoScript | Loading | Stale, Since: "7.2.0", Complexity: "O(1)",
-		Summary: "Records the library that this connection uses.", Syntax: "<LIB-NAME libname | LIB-VER libver>", run: clientSetInfo,
+		Summary: "Records the library that this connection uses.", Syntax: "<LIB-NAME libname | LIB-VER libver>", run: onSession(clientSetInfo),
 	},
 	{
 		Name: "client|info", Arity: 2, Flags: NoScript | Loading | Stale, Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Describes this connection.", run: clientInfo,
+		Summary: "Describes this connection.", run: onSession(clientInfo),
 	},
 	{
 		Name: "client|list", Arity: -2, Flags: Admin | NoScript | Loading | Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
 		Summary: "Describes all connections.", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
-		run: clientList,
+		run: onSession(clientList),
 	},
 	{
 		Name: "client|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
@@ -91,11 +90,11 @@ var clientCommands = []*Command{
 	},
 }
 
-func pingCommand(c *call) error {
+func pingCommand(s *Session, c *call) error {
 	switch {
 	case len(c.args) > 2:
 		return errArity("ping")
-	case c.session.inSubscribedMode(): // the reply looks like a message
+	case s.inSubscribedMode(): // the reply looks like a message
 		c.out.Array(2)
 		c.out.BulkString("pong")
 		c.out.Bulk(bytes.Join(c.args[1:], nil))
@@ -107,25 +106,18 @@ func pingCommand(c *call) error {
 	return nil
 }
 
-func selectCommand(c *call) error {
-	n, err := c.parseInt(1)
+func selectCommand(s *Session, c *call) error {
+	n, err := c.parseDatabase(1)
 	if err != nil {
 		return err
 	}
-	if n < math.MinInt32 || n > math.MaxInt32 {
-		return errBetween(math.MinInt32, math.MaxInt32)
-	}
-	if n < 0 || n >= int64(c.session.server.databases()) {
-		return errDBIndex
-	}
-	if err := c.session.setNamespace(int(n)); err != nil {
+	if err := s.setNamespace(n); err != nil {
 		return err
 	}
 	return c.ok()
 }
 
-func resetCommand(c *call) error {
-	s := c.session
+func resetCommand(s *Session, c *call) error {
 	s.queue = nil
 	s.unwatch()
 	s.server.hub.unsubscribeAll(s)
@@ -138,8 +130,7 @@ func resetCommand(c *call) error {
 	return nil
 }
 
-func foreignProtocol(c *call) error {
-	s := c.session
+func foreignProtocol(s *Session, c *call) error {
 	s.closed = true
 	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
 		"client", s.id, "address", s.client.remote)
@@ -156,8 +147,7 @@ func (s *Session) setName(name []byte) error {
 	return nil
 }
 
-func helloCommand(c *call) error {
-	s := c.session
+func helloCommand(s *Session, c *call) error {
 	version := int64(s.out.Version())
 	next := 1
 	if len(c.args) > 1 {
@@ -174,13 +164,13 @@ func helloCommand(c *call) error {
 	for ; next < len(c.args); next++ {
 		more := len(c.args) - next - 1
 		switch {
-		case equalFold(c.arg(next), "auth") && more >= 2:
+		case c.is(next, "auth") && more >= 2:
 			// There are no passwords yet: the default user is open, as in Redis without a configuration.
 			if string(c.arg(next+1)) != "default" {
 				return replyError("WRONGPASS invalid username-password pair or user is disabled.")
 			}
 			next += 2
-		case equalFold(c.arg(next), "setname") && more >= 1:
+		case c.is(next, "setname") && more >= 1:
 			name = c.arg(next + 1)
 			if !printable(name) {
 				return errInvalidName
@@ -214,8 +204,8 @@ func helloCommand(c *call) error {
 	return nil
 }
 
-func clientGetName(c *call) error {
-	if name := *c.session.client.name.Load(); name != "" {
+func clientGetName(s *Session, c *call) error {
+	if name := *s.client.name.Load(); name != "" {
 		c.out.BulkString(name)
 		return nil
 	}
@@ -223,41 +213,41 @@ func clientGetName(c *call) error {
 	return nil
 }
 
-func clientSetInfo(c *call) error {
+func clientSetInfo(s *Session, c *call) error {
 	text := string(c.arg(3))
 	switch {
-	case equalFold(c.arg(2), "lib-name"):
+	case c.is(2, "lib-name"):
 		if !printable(c.arg(3)) {
 			return replyError("ERR lib-name cannot contain spaces, newlines or special characters.")
 		}
-		c.session.client.library.Store(&text)
-	case equalFold(c.arg(2), "lib-ver"):
+		s.client.library.Store(&text)
+	case c.is(2, "lib-ver"):
 		if !printable(c.arg(3)) {
 			return replyError("ERR lib-ver cannot contain spaces, newlines or special characters.")
 		}
-		c.session.client.version.Store(&text)
+		s.client.version.Store(&text)
 	default:
 		return errorf("ERR Unrecognized option '%s'", clip(c.arg(2), maxQuoted))
 	}
 	return c.ok()
 }
 
-func clientInfo(c *call) error {
-	c.session.flushStats()
-	c.out.Verbatim("txt", c.session.listLine(time.Now())+"\n")
+func clientInfo(s *Session, c *call) error {
+	s.flushStats()
+	c.out.Verbatim("txt", s.listLine(time.Now())+"\n")
 	return nil
 }
 
-func clientList(c *call) error {
+func clientList(s *Session, c *call) error {
 	var wanted map[int64]bool
 	kind := ""
 	switch {
 	case len(c.args) == 2:
-	case len(c.args) == 4 && equalFold(c.arg(2), "type"):
+	case len(c.args) == 4 && c.is(2, "type"):
 		if kind = strings.ToLower(string(c.arg(3))); !isClientType(kind) {
 			return errorf("ERR Unknown client type '%s'", clip(c.arg(3), maxQuoted))
 		}
-	case len(c.args) > 3 && equalFold(c.arg(2), "id"):
+	case len(c.args) > 3 && c.is(2, "id"):
 		wanted = make(map[int64]bool)
 		for _, arg := range c.args[3:] {
 			id, ok := parseInt(arg)
@@ -269,12 +259,12 @@ func clientList(c *call) error {
 	default:
 		return errSyntax
 	}
-	c.session.flushStats()
+	s.flushStats()
 	now := time.Now()
 	var lines strings.Builder
-	for _, s := range c.session.server.sessions() {
-		if (wanted == nil || wanted[s.id]) && (kind == "" || kind == s.client.kind()) {
-			lines.WriteString(s.listLine(now))
+	for _, other := range s.server.sessions() {
+		if (wanted == nil || wanted[other.id]) && (kind == "" || kind == other.client.kind()) {
+			lines.WriteString(other.listLine(now))
 			lines.WriteByte('\n')
 		}
 	}

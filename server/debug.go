@@ -10,7 +10,7 @@ import (
 var debugCommand = &Command{
 	Name: "debug", Arity: -2, Flags: Admin | NoScript | Loading | Stale, Group: GroupServer, Since: "1.0.0",
 	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if Options.Debug allows it: SLEEP seconds, OBJECT key.",
-	Syntax: "subcommand [arg [arg ...]]", run: debugRun,
+	Syntax: "subcommand [arg [arg ...]]", run: onSession(debugRun),
 }
 
 const errNoDebug replyError = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a " +
@@ -19,9 +19,9 @@ const errNoDebug replyError = "ERR DEBUG command not allowed. If the enable-debu
 // maxSleep bounds how long DEBUG SLEEP keeps its own connection waiting; others are not held up.
 const maxSleep = time.Minute
 
-func debugRun(c *call) error {
+func debugRun(s *Session, c *call) error {
 	switch {
-	case !c.session.server.options.Debug:
+	case !s.server.options.Debug:
 		return errNoDebug
 	case c.queued: // the keys may be locked already
 		return errInMulti
@@ -34,18 +34,18 @@ func debugRun(c *call) error {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-c.session.context.Done():
+		case <-c.host.Context.Done():
 		}
 		return c.ok()
 	case len(c.args) == 3 && c.is(1, "object"):
-		return c.debugObject(c.key(2))
+		return debugObject(c, c.key(2))
 	}
 	return errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try DEBUG HELP.", clip(c.arg(1), maxQuoted))
 }
 
 // debugObject describes how a key is stored.
-func (c *call) debugObject(key string) error {
-	return c.session.space.ViewKeys([]string{key}, func(tx *db.Tx) error {
+func debugObject(c *call, key string) error {
+	return c.host.Store.ViewKeys([]string{key}, func(tx *db.Tx) error {
 		typ, err := tx.Key(key).Type()
 		if err != nil {
 			return err

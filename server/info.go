@@ -2,19 +2,20 @@ package server
 
 import (
 	"fmt"
-	"github.com/stavedb/stave/db"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stavedb/stave/db"
 )
 
 var serverCommands = []*Command{
 	configCommand,
 	{
 		Name: "info", Arity: -1, Flags: Loading | Stale | dangerous, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", run: infoCommand,
+		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", run: onSession(infoCommand),
 	},
 	{
 		Name: "time", Arity: 1, Flags: Loading | Stale | Fast, Group: GroupServer, Since: "2.6.0", Complexity: "O(1)",
@@ -71,9 +72,9 @@ func human(n uint64) string {
 	return fmt.Sprintf("%.2f%s", f, units[i])
 }
 
-func infoCommand(c *call) error {
-	c.session.flushStats()
-	c.out.Verbatim("txt", c.session.server.Info(c.strings(1)...))
+func infoCommand(s *Session, c *call) error {
+	s.flushStats()
+	c.out.Verbatim("txt", s.server.Info(c.strings(1)...))
 	return nil
 }
 

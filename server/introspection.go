@@ -15,7 +15,7 @@ var introspectionCommands = []*Command{
 			{
 				Name: "command|count", Arity: 2, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(1)",
 				Summary: "Returns the number of commands.",
-				run:     func(c *call) error { c.out.Int(int64(len(commandIndex))); return nil },
+				run:     func(c *call) error { c.out.Int(int64(len(table.Commands))); return nil },
 			},
 			{
 				Name: "command|info", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
@@ -41,22 +41,11 @@ var introspectionCommands = []*Command{
 	},
 }
 
-// sortedCommands returns the table. COMMAND is in it, so its handlers must not name Commands: the compiler would see a
-// circle.
-func sortedCommands() []*Command {
-	list := make([]*Command, 0, len(commandIndex))
-	for _, c := range commandIndex {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
-	return list
-}
-
 func commandCommand(c *call) error {
-	all := sortedCommands()
+	all := table.Commands
 	c.out.Array(len(all))
 	for _, command := range all {
-		c.describe(command)
+		describe(c, command)
 	}
 	return nil
 }
@@ -68,7 +57,7 @@ func commandInfo(c *call) error {
 	c.out.Array(len(c.args) - 2)
 	for _, name := range c.args[2:] {
 		if command := Lookup(string(name)); command != nil {
-			c.describe(command)
+			describe(c, command)
 		} else {
 			c.out.NullArray()
 		}
@@ -77,29 +66,29 @@ func commandInfo(c *call) error {
 }
 
 // describe writes one command as COMMAND INFO does.
-func (c *call) describe(command *Command) {
+func describe(c *call, command *Command) {
 	first, last, step := command.keySpan()
 	c.out.Array(10)
 	c.out.BulkString(command.Name)
 	c.out.Int(int64(command.Arity))
-	c.simpleSet(command.Flags.Names())
+	simpleSet(c, command.Flags.Names())
 	c.out.Int(int64(first))
 	c.out.Int(int64(last))
 	c.out.Int(int64(step))
-	c.simpleSet(command.Categories())
+	simpleSet(c, command.Categories())
 	c.out.Array(0) // tips
 	positions := slices.Concat(command.Keys, command.Channels)
 	c.out.Array(len(positions))
 	for _, k := range positions {
-		c.describeKeys(k)
+		describeKeys(c, k)
 	}
 	c.out.Array(len(command.Subcommands))
 	for _, sub := range command.Subcommands {
-		c.describe(sub)
+		describe(c, sub)
 	}
 }
 
-func (c *call) simpleSet(names []string) {
+func simpleSet(c *call, names []string) {
 	c.out.Set(len(names))
 	for _, name := range names {
 		c.out.Simple(name)
@@ -107,11 +96,11 @@ func (c *call) simpleSet(names []string) {
 }
 
 // describeKeys writes one key specification.
-func (c *call) describeKeys(k Keys) {
+func describeKeys(c *call, k Keys) {
 	out := c.out
 	out.Map(3)
 	out.BulkString("flags")
-	c.simpleSet(strings.Fields(k.Use))
+	simpleSet(c, strings.Fields(k.Use))
 	if k.Unknown {
 		for _, part := range []string{"begin_search", "find_keys"} {
 			out.BulkString(part)
@@ -166,26 +155,26 @@ func (c *call) describeKeys(k Keys) {
 func commandDocs(c *call) error {
 	var list []*Command
 	if len(c.args) == 2 {
-		list = sortedCommands()
+		list = table.Commands
 	}
 	for _, name := range c.args[2:] {
 		if command := Lookup(string(name)); command != nil {
 			list = append(list, command)
 		}
 	}
-	c.documentAll(list)
+	documentAll(c, list)
 	return nil
 }
 
-func (c *call) documentAll(list []*Command) {
+func documentAll(c *call, list []*Command) {
 	c.out.Map(len(list))
 	for _, command := range list {
 		c.out.BulkString(command.Name)
-		c.document(command)
+		document(c, command)
 	}
 }
 
-func (c *call) document(command *Command) {
+func document(c *call, command *Command) {
 	arguments := command.Arguments()
 	n := 4
 	if len(arguments) > 0 {
@@ -203,15 +192,15 @@ func (c *call) document(command *Command) {
 	}
 	if len(arguments) > 0 {
 		c.out.BulkString("arguments")
-		c.documentArguments(arguments)
+		documentArguments(c, arguments)
 	}
 	if len(command.Subcommands) > 0 {
 		c.out.BulkString("subcommands")
-		c.documentAll(command.Subcommands)
+		documentAll(c, command.Subcommands)
 	}
 }
 
-func (c *call) documentArguments(list []Argument) {
+func documentArguments(c *call, list []Argument) {
 	c.out.Array(len(list))
 	for _, a := range list {
 		var flags []string
@@ -242,11 +231,11 @@ func (c *call) documentArguments(list []Argument) {
 		}
 		if len(flags) > 0 {
 			c.out.BulkString("flags")
-			c.simpleSet(flags)
+			simpleSet(c, flags)
 		}
 		if len(a.Choices) > 0 {
 			c.out.BulkString("arguments")
-			c.documentArguments(a.Choices)
+			documentArguments(c, a.Choices)
 		}
 	}
 }
@@ -267,7 +256,7 @@ func commandList(c *call) error {
 		return errSyntax
 	}
 	var names []string
-	for _, command := range sortedCommands() {
+	for _, command := range table.Commands {
 		for _, one := range append([]*Command{command}, command.Subcommands...) {
 			if keep(one) {
 				names = append(names, one.Name)
@@ -283,7 +272,7 @@ func commandList(c *call) error {
 
 func commandGetKeys(c *call) error {
 	inner := c.args[2:]
-	command := lookup(inner[0])
+	command := table.Find(inner[0])
 	if command != nil && len(command.Subcommands) > 0 && len(inner) > 1 {
 		command = command.subcommand(inner[1])
 	}

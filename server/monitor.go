@@ -9,14 +9,14 @@ import (
 
 var monitorCommand = &Command{
 	Name: "monitor", Arity: 1, Flags: Admin | NoScript | Loading | Stale, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Shows each command that the server executes, until the connection ends or is reset.", run: monitorRun,
+	Summary: "Shows each command that the server executes, until the connection ends or is reset.", run: onSession(monitorRun),
 }
 
-func monitorRun(c *call) error {
+func monitorRun(s *Session, c *call) error {
 	if c.queued {
 		return replyError("ERR MONITOR isn't allowed for DENY BLOCKING client")
 	}
-	c.session.server.hub.subscribe(c.session, toCommands, "")
+	s.server.hub.subscribe(s, toCommands, "")
 	return c.ok()
 }
 

@@ -139,8 +139,8 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 
 // notifyMisses tells of the keys that a command was to read and that do not exist, if somebody wants to know. As in Redis
 // looking at how a key is stored is not reading it.
-func (c *call) notifyMisses() error {
-	v := c.session.server
+func (s *Session) notifyMisses(c *call) error {
+	v := s.server
 	if !v.notifier.keymiss.Load() || c.tx == nil || c.command.Flags&ReadOnly == 0 || c.command.container != nil {
 		return nil
 	}

@@ -70,7 +70,7 @@ func New(store *db.Store, o *Options) *Server {
 		options:  o.withDefaults(),
 		runID:    hex.EncodeToString(id[:]),
 		started:  time.Now(),
-		commands: make([]commandStats, commandCount),
+		commands: make([]commandStats, table.Size),
 		clients:  make(map[int64]*Session),
 		errors:   make(map[string]int64),
 	}

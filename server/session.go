@@ -27,14 +27,13 @@ type Session struct {
 	closed bool
 
 	namespace int
-	space     *db.Store       // the store, seen through the namespace
-	undurable db.Ticket       // of the newest commit that has not been waited for; 0 for none
-	heldFrom  int             // where in the output the reply of the oldest such commit starts
-	queue     *queue          // commands since MULTI; nil outside
-	context   context.Context // ends with the server: for commands that take long
-	client    client          // what CLIENT LIST shows of it
-	watch     *db.Watch       // keys that the next EXEC depends on; nil for none
-	blocked   *blocked        // the command that waits; nil without one
+	host      Host      // what handlers get of the session: the store, seen through the namespace, above all
+	undurable db.Ticket // of the newest commit that has not been waited for; 0 for none
+	heldFrom  int       // where in the output the reply of the oldest such commit starts
+	queue     *queue    // commands since MULTI; nil outside
+	client    client    // what CLIENT LIST shows of it
+	watch     *db.Watch // keys that the next EXEC depends on; nil for none
+	blocked   *blocked  // the command that waits; nil without one
 
 	subscribed [audiences]map[string]struct{} // what it listens to
 	mail       mailbox
@@ -50,17 +49,6 @@ type Session struct {
 	stats      sessionStats
 }
 
-// call is one execution of one command: what a handler works with.
-type call struct {
-	session  *Session
-	command  *Command
-	args     [][]byte // the name first; valid during the call only
-	firstKey string   // argument 1, if it is the first key and a string of it has been made already
-	tx       *db.Tx   // set for commands that name keys, and for all commands within EXEC
-	out      *resp.Writer
-	queued   bool // runs within EXEC: it must not wait
-}
-
 // NewSession returns a session of its own on store, with counters that no other session shares: what an embedded shell
 // or a test needs. o may be nil.
 func NewSession(store *db.Store, o *Options) *Session { return New(store, o).NewSession() }
@@ -68,17 +56,16 @@ func NewSession(store *db.Store, o *Options) *Session { return New(store, o).New
 // NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
 func (v *Server) NewSession() *Session {
 	s := &Session{
-		server:  v,
-		space:   v.store,
-		context: context.Background(),
-		id:      v.nextID.Add(1),
-		parser:  resp.NewParser(v.options.Limits),
+		server: v,
+		id:     v.nextID.Add(1),
+		parser: resp.NewParser(v.options.Limits),
 	}
+	s.host = Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s}
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.tx = tx
 		err := s.call.command.run(&s.call)
 		if err == nil {
-			err = s.call.notifyMisses()
+			err = s.notifyMisses(&s.call)
 		}
 		if err == nil && s.out.Exceeded() {
 			// Within the transaction, so that what cannot be told is not done either.
@@ -177,7 +164,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	s.runBatch()
 	if s.blocked != nil {
 		stop := context.AfterFunc(ctx, func() { s.client.endWaitOf(timedOut) })
-		s.Wait(s.context)
+		s.Wait(s.host.Context)
 		stop()
 	}
 	s.deliverMessages()
@@ -221,7 +208,7 @@ func (s *Session) execute(args [][]byte) {
 // resolve finds the command (or subcommand) of a request and checks the number of arguments. On an error the command is
 // the one the request was for, if it is known.
 func resolve(args [][]byte) (*Command, error) {
-	command := lookup(args[0])
+	command := table.Find(args[0])
 	if command == nil {
 		return nil, errUnknownCommand(args)
 	}
@@ -265,7 +252,7 @@ func (s *Session) replyError(text string) {
 func (s *Session) run(command *Command, args [][]byte) {
 	s.statsFor(command)
 	from := s.out.Len()
-	s.call = call{session: s, command: command, args: args, out: &s.out}
+	s.call = call{host: &s.host, command: command, args: args, out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
 	start := s.server.startTimer()
 	err := s.catchPanic(s.runCallFunc)
@@ -315,50 +302,4 @@ func (s *Session) finish(command *Command, from int, err error) {
 		t.countRead(s.out.Bytes()[from:])
 	}
 	s.call = call{}
-}
-
-// arg returns argument i.
-func (c *call) arg(i int) []byte { return c.args[i] }
-
-// key returns argument i as the name of a key, a field or a member.
-func (c *call) key(i int) string {
-	if i == 1 && c.firstKey != "" {
-		return c.firstKey
-	}
-	return string(c.args[i])
-}
-
-// ok replies OK.
-func (c *call) ok() error {
-	c.out.Simple("OK")
-	return nil
-}
-
-// int replies with an integer, unless err says that there is none.
-func (c *call) int(n int, err error) error {
-	if err == nil {
-		c.out.Int(int64(n))
-	}
-	return err
-}
-
-// int64 is int for the results of arithmetic.
-func (c *call) int64(n int64, err error) error {
-	if err == nil {
-		c.out.Int(n)
-	}
-	return err
-}
-
-// flag replies 1 or 0.
-func (c *call) flag(b bool, err error) error {
-	if err != nil {
-		return err
-	}
-	if b {
-		c.out.Int(1)
-	} else {
-		c.out.Int(0)
-	}
-	return nil
 }

@@ -91,27 +91,27 @@ var slowlogCommand = &Command{
 	Subcommands: []*Command{
 		{
 			Name: "slowlog|get", Arity: -2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(n), n being the number of entries returned",
-			Summary: "Returns the last commands that took long, the newest first.", Syntax: "[count]", run: slowlogGet,
+			Summary: "Returns the last commands that took long, the newest first.", Syntax: "[count]", run: onSession(slowlogGet),
 		},
 		{
 			Name: "slowlog|len", Arity: 2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(1)",
 			Summary: "Returns how many such commands are kept.",
-			run: func(c *call) error {
-				l := &c.session.server.slowLog
+			run: onSession(func(s *Session, c *call) error {
+				l := &s.server.slowLog
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				return c.int(len(l.entries), nil)
-			},
+			}),
 		},
 		{
 			Name: "slowlog|reset", Arity: 2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(1)", Summary: "Forgets them.",
-			run: func(c *call) error {
-				l := &c.session.server.slowLog
+			run: onSession(func(s *Session, c *call) error {
+				l := &s.server.slowLog
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.entries = nil
 				return c.ok()
-			},
+			}),
 		},
 		{
 			Name: "slowlog|help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
@@ -120,7 +120,7 @@ var slowlogCommand = &Command{
 	},
 }
 
-func slowlogGet(c *call) error {
+func slowlogGet(s *Session, c *call) error {
 	count := int64(10)
 	if len(c.args) > 3 {
 		return errUnknownOrArity(c)
@@ -131,7 +131,7 @@ func slowlogGet(c *call) error {
 			return replyError("ERR count should be greater than or equal to -1")
 		}
 	}
-	l := &c.session.server.slowLog
+	l := &s.server.slowLog
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(l.entries)

@@ -34,6 +34,13 @@ const (
 	adminCategory      // category "admin", without the flag
 )
 
+const (
+	whileSubscribed Flag = 1 << (28 + iota) // allowed to a RESP2 session that has subscribed to something
+	collections                             // categories "set", "sortedset" and "list", instead of "keyspace"
+	runsInsideMulti                         // executed at once within MULTI, not queued
+	own                                     // Redis does not have it
+)
+
 var flagNames = []string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale", "skip_monitor",
 	"skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
@@ -105,54 +112,51 @@ type Command struct {
 // IsOwn reports whether the command is Stave's and not Redis's.
 func (c *Command) IsOwn() bool { return c.Flags&own != 0 }
 
-// own marks the commands that Redis does not have.
-const own Flag = 1 << 31
-
-// Commands is the command table, sorted by name. It must not be changed.
-var Commands []*Command
-
-var commandIndex map[string]*Command
-
-// The table is put together at run time, because COMMAND is in it and reads it.
-func init() {
-	for _, group := range [][]*Command{
-		connectionCommands, keyCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
-		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, transactionCommands, serverCommands, adminCommands, introspectionCommands,
+// Data returns the commands on keys: all whose handlers work on a transaction of the store, or on the store, and need no
+// more of the session than Host lends them.
+func Data() []*Command {
+	return slices.Concat(
+		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
+		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
 		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
-		blockingCommands, watchCommands, geoCommands, pubSubCommands, operatorCommands,
-		keyCopyCommands, objectCommands, memoryCommands, sortCommands,
-	} {
-		Commands = append(Commands, group...)
-	}
-	slices.SortFunc(Commands, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
-	commandIndex = make(map[string]*Command, len(Commands))
-	next := 0
-	for _, c := range Commands {
-		if commandIndex[c.Name] != nil {
-			panic("BUG: server: two commands called " + c.Name)
+		blockingCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
+	)
+}
+
+// Table is a set of commands. It must not be changed once it is made.
+type Table struct {
+	Commands []*Command // sorted by name
+	Size     int        // number of commands and subcommands: above every Command.Index
+	byName   map[string]*Command
+}
+
+// NewTable makes a table of groups of commands. It numbers them, so a command is in one table at a time.
+func NewTable(groups ...[]*Command) *Table {
+	t := &Table{Commands: slices.Concat(groups...), byName: make(map[string]*Command)}
+	slices.SortFunc(t.Commands, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+	for _, c := range t.Commands {
+		if t.byName[c.Name] != nil {
+			panic("BUG: command: two commands called " + c.Name)
 		}
-		commandIndex[c.Name] = c
-		c.Index = next
-		next++
+		t.byName[c.Name] = c
+		c.Index = t.Size
+		t.Size++
 		for _, sub := range c.Subcommands {
-			sub.container, sub.Index = c, next
-			next++
+			sub.container, sub.Index = c, t.Size
+			t.Size++
 			if sub.Group == "" {
 				sub.Group = c.Group
 			}
 		}
 	}
-	commandCount = next
+	return t
 }
 
-// commandCount is the number of commands and subcommands: the length of a server's counters.
-var commandCount int
-
 // Lookup returns the command of that name in any case, or nil. A subcommand is called "client|setname".
-func Lookup(name string) *Command {
+func (t *Table) Lookup(name string) *Command {
 	name = strings.ToLower(name)
 	container, sub, isSub := strings.Cut(name, "|")
-	c := commandIndex[container]
+	c := t.byName[container]
 	if c == nil || !isSub {
 		return c
 	}
@@ -162,8 +166,8 @@ func Lookup(name string) *Command {
 // maxName is above the length of every command's name.
 const maxName = 32
 
-// lookup finds the command of a request without allocating.
-func lookup(name []byte) *Command {
+// Find is Lookup without subcommands. It does not allocate.
+func (t *Table) Find(name []byte) *Command {
 	var lower [maxName]byte
 	if len(name) > len(lower) {
 		return nil
@@ -174,7 +178,7 @@ func lookup(name []byte) *Command {
 		}
 		lower[i] = c
 	}
-	return commandIndex[string(lower[:len(name)])]
+	return t.byName[string(lower[:len(name)])]
 }
 
 func (c *Command) subcommand(name []byte) *Command {

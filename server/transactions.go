@@ -6,23 +6,20 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// runsInsideMulti marks the commands that act at once within MULTI.
-const runsInsideMulti Flag = 1 << 30
-
 var transactionCommands = []*Command{
 	{
 		Name: "multi", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
-		Since: "1.2.0", Complexity: "O(1)", run: multiCommand,
+		Since: "1.2.0", Complexity: "O(1)", run: onSession(multiCommand),
 		Summary: "Starts a transaction: commands are queued until EXEC.",
 	},
 	{
 		Name: "exec", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | runsInsideMulti, Group: GroupTransactions,
-		Since: "1.2.0", Complexity: "The sum of the queued commands", run: execCommand,
+		Since: "1.2.0", Complexity: "The sum of the queued commands", run: onSession(execCommand),
 		Summary: "Runs the queued commands as one atomic commit and returns their replies.",
 	},
 	{
 		Name: "discard", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
-		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", run: discardCommand,
+		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", run: onSession(discardCommand),
 		Summary: "Drops the queued commands and ends the transaction.",
 	},
 }
@@ -73,27 +70,26 @@ func (s *Session) enqueue(command *Command, args [][]byte) {
 	s.out.Simple("QUEUED")
 }
 
-func multiCommand(c *call) error {
-	if c.session.queue != nil {
+func multiCommand(s *Session, c *call) error {
+	if s.queue != nil {
 		return errNestedMulti
 	}
-	c.session.queue = &queue{}
+	s.queue = &queue{}
 	return c.ok()
 }
 
-func discardCommand(c *call) error {
-	if c.session.queue == nil {
+func discardCommand(s *Session, c *call) error {
+	if s.queue == nil {
 		return errDiscardNoMulti
 	}
-	c.session.queue = nil
-	c.session.unwatch()
+	s.queue = nil
+	s.unwatch()
 	return c.ok()
 }
 
 // execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As in Redis, a command
 // that fails does not stop or undo the others; what it wrote itself is undone.
-func execCommand(c *call) error {
-	s := c.session
+func execCommand(s *Session, c *call) error {
 	q := s.queue
 	if q == nil {
 		return errExecNoMulti
@@ -104,7 +100,7 @@ func execCommand(c *call) error {
 	if q.aborted {
 		return errExecAbort
 	}
-	before, space := s.namespace, s.space
+	before, space := s.namespace, s.host.Store
 	limit := s.out.Len() + s.server.options.MaxReply
 	body := func(tx *db.Tx) error {
 		if watch != nil {
@@ -136,7 +132,7 @@ func execCommand(c *call) error {
 	}
 	if err != nil {
 		// The SELECTs among the commands did not happen either.
-		s.namespace, s.space = before, space
+		s.namespace, s.host.Store = before, space
 	}
 	return err
 }
@@ -144,7 +140,7 @@ func execCommand(c *call) error {
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the store is returned: it ends
 // the transaction, and nothing of it is kept.
 func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
-	inner := call{session: s, command: r.command, args: r.args, out: &s.out, queued: true}
+	inner := call{host: &s.host, command: r.command, args: r.args, out: &s.out, queued: true}
 	if tx != nil {
 		var err error
 		if inner.tx, err = tx.Use(s.namespace); err != nil {

@@ -135,7 +135,7 @@ func (t *transport) start(nc net.Conn) {
 		_ = tcp.SetKeepAlivePeriod(keepAlive)
 	}
 	c.session = v.NewSession()
-	c.session.context = t.context
+	c.session.host.Context = t.context
 	c.session.client.remote, c.session.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	c.session.client.kill = func() {
 		_ = nc.Close()

@@ -30,7 +30,7 @@ var errPanicked = errors.New("server: command panicked")
 // disk: awaitDurable does, once for all commands whose replies leave together.
 func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
 	before := s.out.Len()
-	tx, err := s.space.Begin(write, keys...)
+	tx, err := s.host.Store.Begin(write, keys...)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Session) runInTx(c *call, limit int) (failed bool, err error) {
 	}
 	err = c.command.run(c)
 	if err == nil {
-		err = c.notifyMisses()
+		err = s.notifyMisses(c)
 	}
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
@@ -90,7 +90,7 @@ func (s *Session) awaitDurable() {
 	if s.undurable == 0 {
 		return
 	}
-	err := s.space.WaitDurable(s.undurable)
+	err := s.host.Store.WaitDurable(s.undurable)
 	s.undurable = 0
 	if err == nil {
 		return
@@ -107,6 +107,6 @@ func (s *Session) setNamespace(n int) error {
 	if err != nil {
 		return errDBIndex
 	}
-	s.space, s.namespace = space, n
+	s.host.Store, s.namespace = space, n
 	return nil
 }

@@ -5,23 +5,22 @@ package server
 var watchCommands = []*Command{
 	{
 		Name: "watch", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
-		Keys: manyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key", run: watchCommand,
+		Keys: manyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key", run: onSession(watchCommand),
 		Summary: "Makes the next EXEC depend on that none of the keys has changed.", Syntax: "key [key ...]",
 	},
 	{
 		Name: "unwatch", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, Group: GroupTransactions,
 		Since: "2.2.0", Complexity: "O(n), n being the number of watched keys", Summary: "Forgets all watched keys.",
-		run: func(c *call) error { c.session.unwatch(); return c.ok() },
+		run: onSession(func(s *Session, c *call) error { s.unwatch(); return c.ok() }),
 	},
 }
 
-func watchCommand(c *call) error {
-	s := c.session
+func watchCommand(s *Session, c *call) error {
 	if s.queue != nil {
 		return replyError("ERR WATCH inside MULTI is not allowed")
 	}
 	if s.watch == nil {
-		s.watch = s.space.NewWatch()
+		s.watch = s.host.Store.NewWatch()
 	}
 	if err := s.watch.Add(c.tx, c.strings(1)...); err != nil {
 		return err

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+var keyExpireCommands = []*Command{
+	expireRow("expire", "seconds", "1.0.0", "Lets a key expire after some seconds.", time.Second, true),
+	expireRow("pexpire", "milliseconds", "2.6.0", "Lets a key expire after some milliseconds.", time.Millisecond, true),
+	expireRow("expireat", "unix-time-seconds", "1.2.0", "Lets a key expire at a moment given in seconds.", time.Second, false),
+	expireRow("pexpireat", "unix-time-milliseconds", "2.6.0", "Lets a key expire at a moment given in milliseconds.", time.Millisecond, false),
+	ttlRow("ttl", "1.0.0", "Returns how many seconds a key has left to live.", time.Second, true),
+	ttlRow("pttl", "2.6.0", "Returns how many milliseconds a key has left to live.", time.Millisecond, true),
+	ttlRow("expiretime", "7.0.0", "Returns when a key expires, in seconds.", time.Second, false),
+	ttlRow("pexpiretime", "7.0.0", "Returns when a key expires, in milliseconds.", time.Millisecond, false),
+	{
+		Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW update"), Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Takes the deadline of a key away.", Syntax: "key",
+		run: func(c *call) error { return c.flag(c.tx.Key(c.key(1)).Persist()) },
+	},
+}
+
+func expireRow(name, unitName, since, summary string, unit time.Duration, relative bool) *Command {
+	return &Command{
+		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW update"), Since: since,
+		Complexity: "O(log n), n being the number of keys with a deadline", Summary: summary,
+		Syntax: "key " + unitName + " [NX | XX | GT | LT]",
+		run:    func(c *call) error { return expire(c, unit.Milliseconds(), relative) },
+	}
+}
+
+func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Command {
+	return &Command{
+		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: oneKey("RO access"), Since: since, Complexity: "O(1)",
+		Summary: summary, Syntax: "key", run: func(c *call) error { return ttl(c, unit.Milliseconds(), relative) },
+	}
+}
+
+// expireConditions reads the words behind EXPIRE's number.
+func (c *call) expireConditions(i int) (db.ExpireCondition, error) {
+	var condition db.ExpireCondition
+	for ; i < len(c.args); i++ {
+		switch {
+		case c.is(i, "nx"):
+			condition |= db.ExpireIfNone
+		case c.is(i, "xx"):
+			condition |= db.ExpireIfAny
+		case c.is(i, "gt"):
+			condition |= db.ExpireIfLater
+		case c.is(i, "lt"):
+			condition |= db.ExpireIfSooner
+		default:
+			return 0, errorf("ERR Unsupported option %s", clip(c.arg(i), len(c.arg(i))))
+		}
+	}
+	switch {
+	case condition&db.ExpireIfNone != 0 && condition != db.ExpireIfNone:
+		return 0, structures.ErrExpireNX
+	case condition&db.ExpireIfLater != 0 && condition&db.ExpireIfSooner != 0:
+		return 0, structures.ErrExpireGTLT
+	}
+	return condition, nil
+}
+
+func expire(c *call, unit int64, relative bool) error {
+	condition, err := c.expireConditions(3)
+	if err != nil {
+		return err
+	}
+	n, err := c.parseInt(2)
+	if err != nil {
+		return err
+	}
+	base := int64(0)
+	if relative {
+		base = c.now()
+	}
+	// A moment in the past is allowed: it deletes the key.
+	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-base {
+		return errorf("ERR invalid expire time in '%s' command", c.command.Name)
+	}
+	return c.flag(c.tx.Key(c.key(1)).ExpireAt(time.UnixMilli(n*unit+base), condition))
+}
+
+// ttl replies -2 for a key that does not exist and -1 for one without a deadline.
+func ttl(c *call, unit int64, relative bool) error {
+	deadline, err := c.tx.Key(c.key(1)).Deadline()
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		c.out.Int(-2)
+		return nil
+	case err != nil:
+		return err
+	case deadline.IsZero():
+		c.out.Int(-1)
+		return nil
+	}
+	ms := deadline.UnixMilli()
+	if relative {
+		ms = max(ms-c.now(), 0)
+	}
+	if unit > 1 {
+		ms = ms/unit + (ms%unit+unit/2)/unit // to the nearest second, as in Redis
+	}
+	c.out.Int(ms)
+	return nil
+}
