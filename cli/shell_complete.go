@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // A candidate is one way to complete the word before the cursor.
@@ -60,7 +61,7 @@ func (s *session) complete(line string) []candidate {
 }
 
 // completeCommand lists the commands that start with prefix, in the case of like.
-func completeCommand(commands []*server.Command, prefix, like string) (found []candidate) {
+func completeCommand(commands []*command.Command, prefix, like string) (found []candidate) {
 	for _, c := range commands {
 		name := c.Name[strings.IndexByte(c.Name, '|')+1:]
 		if strings.HasPrefix(name, strings.ToLower(prefix)) && !isTrap(c) {
@@ -95,7 +96,7 @@ func completeHelp(words []string) (found []candidate) {
 }
 
 // completeKeyword lists the keywords that the rest of the syntax offers.
-func completeKeyword(c *server.Command, words []string) (found []candidate) {
+func completeKeyword(c *command.Command, words []string) (found []candidate) {
 	prefix, typed := words[len(words)-1], words[1:len(words)-1]
 	if strings.Contains(c.Name, "|") {
 		typed = words[2 : len(words)-1]
@@ -135,7 +136,7 @@ func sameCase(name, prefix, like string) string {
 }
 
 // isKeyPosition reports whether the last of words is where c expects a key.
-func isKeyPosition(c *server.Command, words []string) bool {
+func isKeyPosition(c *command.Command, words []string) bool {
 	i := len(words) - 1
 	for _, k := range c.Keys {
 		first, last, step := k.First, k.First+k.Last, max(k.Step, 1)

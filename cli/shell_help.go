@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // shellHelp is what HELP alone says.
@@ -51,14 +52,14 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 }
 
 // lookupCommand finds a command, or a subcommand by both words.
-func lookupCommand(name string) (*server.Command, bool) {
+func lookupCommand(name string) (*command.Command, bool) {
 	c := server.Lookup(strings.Join(strings.Fields(name), "|"))
 	return c, c != nil
 }
 
 // isTrap reports the two entries of the table that are no commands but the
 // first words of an HTTP request, for the server to hang up on.
-func isTrap(c *server.Command) bool { return c.Name == "post" || c.Name == "host:" }
+func isTrap(c *command.Command) bool { return c.Name == "post" || c.Name == "host:" }
 
 // groups lists the groups that have commands, each with its @.
 func groups() []string {
@@ -73,12 +74,12 @@ func groups() []string {
 }
 
 // title is a command's name as people write it: CLIENT SETNAME.
-func title(c *server.Command) string {
+func title(c *command.Command) string {
 	return strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
 }
 
 // commandHelp describes one command and names its subcommands.
-func commandHelp(c *server.Command, bold bool) string {
+func commandHelp(c *command.Command, bold bool) string {
 	var b strings.Builder
 	writeUsage(&b, c, bold)
 	row := func(name, value string) {
@@ -119,7 +120,7 @@ func groupHelp(group string, bold bool) string {
 }
 
 // writeUsage writes a command's name and arguments.
-func writeUsage(b *strings.Builder, c *server.Command, bold bool) {
+func writeUsage(b *strings.Builder, c *command.Command, bold bool) {
 	name := title(c)
 	if bold {
 		name = "\x1b[1m" + name + "\x1b[0m"

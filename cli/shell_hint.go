@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // hint is what may follow on a line: the command's arguments without those
@@ -49,7 +50,7 @@ func ellipsis(typed int) string {
 }
 
 // subcommandHint lists the subcommands.
-func subcommandHint(c *server.Command) string {
+func subcommandHint(c *command.Command) string {
 	var names []string
 	for _, sub := range c.Subcommands {
 		names = append(names, strings.ToUpper(sub.Name[len(c.Name)+1:]))

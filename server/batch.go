@@ -1,6 +1,9 @@
 package server
 
-import "github.com/stavedb/stave/db"
+import (
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
+)
 
 // batch is a run of pipelined commands that have arrived together and are executed as one unit of the store: one set of
 // locks and one write to the log for all of them, which is what a write costs most. No reply leaves before all are
@@ -21,31 +24,26 @@ const (
 	maxBatchBytes = 64 << 10 // of arguments
 )
 
-// canBatch says whether a command may run in a batch with others.
-func (c *Command) canBatch() bool {
-	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|runsInsideMulti) == 0
-}
-
 // addToBatch puts a request into the batch, if it may be in one with those before it.
-func (s *Session) addToBatch(command *Command, args [][]byte) bool {
+func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := &s.batch
 	size := 0
 	for _, arg := range args {
 		size += len(arg)
 	}
-	if !command.canBatch() || len(b.requests) == maxBatch || b.bytes+size > maxBatchBytes {
+	if !cmd.CanBatch() || len(b.requests) == maxBatch || b.bytes+size > maxBatchBytes {
 		return false
 	}
 	from, firstKey := len(b.args), len(b.keys)
 	b.args = append(b.args, args...)
-	b.keys = command.appendKeys(b.keys, args)
-	r := request{command: command, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()}
-	if command.startsWithKey() && len(b.keys) > firstKey {
+	b.keys = cmd.AppendKeys(b.keys, args)
+	r := request{command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()}
+	if cmd.StartsWithKey() && len(b.keys) > firstKey {
 		r.firstKey = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)
 	b.bytes += size
-	b.writes = b.writes || command.isWrite()
+	b.writes = b.writes || cmd.IsWrite()
 	return true
 }
 
@@ -71,7 +69,7 @@ func (s *Session) runBatch() bool {
 			s.feedMonitors(b.requests[i].command, b.requests[i].args)
 		}
 		s.out.SetLimit(0)
-		s.call = call{}
+		s.call = command.Call{}
 	}
 	complete := b.done == len(b.requests)
 	if !complete {
@@ -96,14 +94,14 @@ func (s *Session) runBatchInTx(tx *db.Tx) error {
 		t := s.statsFor(r.command)
 		t.calls++
 		from, handedOver := s.out.Len(), true
-		s.call = call{host: &s.host, command: r.command, args: r.args, firstKey: r.firstKey, tx: tx, out: &s.out}
+		s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
 		failed, err := s.runInTx(&s.call, from+s.server.options.MaxReply)
 		switch {
 		case err != nil:
 			return err
 		case failed:
 			t.failed++
-		case r.command.Flags&ReadOnly != 0:
+		case r.command.Flags&command.ReadOnly != 0:
 			t.countRead(s.out.Bytes()[from:])
 		default:
 			// Who waits comes before the next command, as if each were alone: if need be by ending the batch here.

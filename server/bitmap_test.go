@@ -12,7 +12,7 @@ func TestBitmapRefusalsBeforeTheKey(t *testing.T) {
 	const notInteger, syntax = "-ERR value is not an integer or out of range\r\n", "-ERR syntax error\r\n"
 	ask(s, "LPUSH list x\r\n")
 	for _, key := range []string{"none", "list"} {
-		for command, want := range map[string]string{
+		for cmd, want := range map[string]string{
 			"BITCOUNT " + key + " x 1":        notInteger,
 			"BITCOUNT " + key + " 1 x":        notInteger,
 			"BITCOUNT " + key + " 1":          syntax,
@@ -27,8 +27,8 @@ func TestBitmapRefusalsBeforeTheKey(t *testing.T) {
 			"GETBIT " + key + " -1":           "-ERR bit offset is not an integer or out of range\r\n",
 			"SETBIT " + key + " 4294967296 1": "-ERR bit offset is not an integer or out of range\r\n",
 		} {
-			if got := ask(s, command+"\r\n"); got != want {
-				t.Errorf("%s: %q, want %q", command, got, want)
+			if got := ask(s, cmd+"\r\n"); got != want {
+				t.Errorf("%s: %q, want %q", cmd, got, want)
 			}
 		}
 	}

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 )
 
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
-	command  *Command
+	command  *command.Command
 	waiter   *db.Waiter
-	deadline time.Time     // zero: none
-	reply    func(*call)   // replies with what the waiter was given
-	ended    chan struct{} // for Session.Wait: CLIENT UNBLOCK has ended it
+	deadline time.Time           // zero: none
+	reply    func(*command.Call) // replies with what the waiter was given
+	ended    chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it
 
 	mu  sync.Mutex // guards end, and that only one gives up the waiter
 	end waitEnd
@@ -70,12 +71,12 @@ func (b *blocked) giveUp(how waitEnd) bool {
 var errBlocked = errors.New("the command waits")
 
 // startWait lets the session wait for a command: it is Host.Wait.
-func (s *Session) startWait(c *call, w db.Wait, timeout time.Duration, reply func(*call)) error {
-	b := &blocked{command: c.command, reply: reply, ended: make(chan struct{}, 1)}
+func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
+	b := &blocked{command: c.Command, reply: reply, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
 		b.deadline = s.statsSince.Add(timeout)
 	}
-	b.waiter = c.tx.Enqueue(w, s.client.wake)
+	b.waiter = c.Tx.Enqueue(w, s.client.wake)
 	s.blocked = b
 	s.client.blocked.Store(b)
 	s.server.counters.blocked.Add(1)
@@ -114,13 +115,13 @@ func (s *Session) unblock() {
 // finishBlocked replies to a command that has waited.
 func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 	from := s.out.Len()
-	s.call = call{host: &s.host, command: b.command, out: &s.out}
+	s.call = command.Call{Host: &s.host, Command: b.command, Out: &s.out}
 	var err error
 	switch end {
 	case timedOut:
 		s.out.NullArray()
 	case unblockedError:
-		err = replyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+		err = command.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	default:
 		var ticket db.Ticket
 		if ticket, err = b.waiter.Result(); err == nil {

@@ -309,22 +309,22 @@ func talk(t *testing.T, address, script string) (replies []string) {
 	}
 	for line := range strings.Lines(strings.TrimSpace(script)) {
 		line = strings.TrimSpace(line)
-		name, command, _ := strings.Cut(line, ": ")
+		name, cmd, _ := strings.Cut(line, ": ")
 		p := client(name)
-		rest, waits := strings.CutPrefix(command, "~")
-		pipeline, pipelined := strings.CutPrefix(command, "*")
+		rest, waits := strings.CutPrefix(cmd, "~")
+		pipeline, pipelined := strings.CutPrefix(cmd, "*")
 		var out []byte
 		var n int
 		switch {
-		case command == "<":
+		case cmd == "<":
 			n = 1
-		case command == "sleep":
+		case cmd == "sleep":
 			time.Sleep(50 * time.Millisecond)
-		case command == "quit":
+		case cmd == "quit":
 			before := blocked()
 			_ = p.conn.Close()
 			settle(before, 30*time.Millisecond)
-		case command == "HELLO3":
+		case cmd == "HELLO3":
 			if _, err := p.do([]string{"hello", "3"}); err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/stavedb/stave/server/command"
 )
 
 // client is what other connections may see of a session: CLIENT LIST reads it while the session works, so everything
@@ -14,7 +16,7 @@ type client struct {
 	remote, local          string // addresses; set before the session is registered, then constant
 	born                   time.Time
 	lastSeen               atomic.Int64 // Unix nanoseconds of the last command
-	lastCommand            atomic.Pointer[Command]
+	lastCommand            atomic.Pointer[command.Command]
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
 	bufferBytes            atomic.Int64 // bytes behind the buffers, as last accounted for
@@ -38,8 +40,8 @@ func (c *client) init() {
 }
 
 // noteCommand notes what the session is about to do.
-func (c *client) noteCommand(s *Session, command *Command) {
-	c.lastCommand.Store(command)
+func (c *client) noteCommand(s *Session, cmd *command.Command) {
+	c.lastCommand.Store(cmd)
 	c.lastSeen.Store(s.statsSince.UnixNano())
 	c.namespace.Store(int64(s.namespace))
 	c.version3.Store(s.out.Version() == 3)
@@ -53,9 +55,9 @@ func (c *client) noteCommand(s *Session, command *Command) {
 // listLine is the session's line of CLIENT LIST.
 func (s *Session) listLine(now time.Time) string {
 	c := &s.client
-	command := "NULL"
+	cmd := "NULL"
 	if last := c.lastCommand.Load(); last != nil {
-		command = last.Name
+		cmd = last.Name
 	}
 	protocol := 2
 	if c.version3.Load() {
@@ -67,7 +69,7 @@ func (s *Session) listLine(now time.Time) string {
 		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
 		c.subscribed[toChannel].Load(), c.subscribed[toPattern].Load(), c.subscribed[toShard].Load(), c.queued.Load(), c.watched.Load(),
-		c.bufferBytes.Load(), command, protocol, *c.library.Load(), *c.version.Load())
+		c.bufferBytes.Load(), cmd, protocol, *c.library.Load(), *c.version.Load())
 }
 
 // flags are Redis's letters for what the session is at.

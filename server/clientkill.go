@@ -3,18 +3,21 @@ package server
 import (
 	"strings"
 	"time"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
 )
 
-var clientControlCommands = []*Command{
+var clientControlCommands = []*command.Command{
 	{
-		Name: "client|kill", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
+		Name: "client|kill", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
 		Summary: "Closes the connections that ID, TYPE, USER, ADDR, LADDR, SKIPME and MAXAGE select, or that of an address.",
 		Syntax:  "filter [value ...]",
-		run:     onSession(clientKill),
+		Run:     onSession(clientKill),
 	},
 	{
-		Name: "client|unblock", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]", run: onSession(clientUnblock),
+		Name: "client|unblock", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]", Run: onSession(clientUnblock),
 	},
 }
 
@@ -34,15 +37,15 @@ type clientFilter struct {
 }
 
 // parse reads the words of CLIENT KILL.
-func (f *clientFilter) parse(c *call) error {
-	if len(c.args) == 3 {
-		*f = clientFilter{remote: c.key(2), byAddress: true}
+func (f *clientFilter) parse(c *command.Call) error {
+	if len(c.Args) == 3 {
+		*f = clientFilter{remote: c.Key(2), byAddress: true}
 		return nil
 	}
 	f.skipMe = true
-	for i := 2; i < len(c.args); i += 2 {
-		if i+1 == len(c.args) {
-			return errSyntax
+	for i := 2; i < len(c.Args); i += 2 {
+		if i+1 == len(c.Args) {
+			return command.ErrSyntax
 		}
 		if err := f.option(c, i); err != nil {
 			return err
@@ -51,40 +54,40 @@ func (f *clientFilter) parse(c *call) error {
 	return nil
 }
 
-func (f *clientFilter) option(c *call, i int) error {
-	value := c.key(i + 1)
+func (f *clientFilter) option(c *command.Call, i int) error {
+	value := c.Key(i + 1)
 	switch {
-	case c.is(i, "id"):
-		id, ok := parseInt(c.arg(i + 1))
+	case c.Is(i, "id"):
+		id, ok := number.ParseInt(c.Arg(i + 1))
 		if !ok || id < 1 {
-			return replyError("ERR client-id should be greater than 0")
+			return command.Error("ERR client-id should be greater than 0")
 		}
 		f.id, f.hasID = id, true
-	case c.is(i, "maxage"):
-		age, ok := parseInt(c.arg(i + 1))
+	case c.Is(i, "maxage"):
+		age, ok := number.ParseInt(c.Arg(i + 1))
 		if !ok || age < 1 {
-			return replyError("ERR maxage is not an integer or out of range")
+			return command.Error("ERR maxage is not an integer or out of range")
 		}
 		f.maxAge, f.hasMaxAge = time.Duration(min(age, int64(1<<33)))*time.Second, true
-	case c.is(i, "type"):
+	case c.Is(i, "type"):
 		f.clientType = strings.ToLower(value)
 		if !isClientType(f.clientType) {
-			return errorf("ERR Unknown client type '%s'", clip(c.arg(i+1), maxQuoted))
+			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(i+1)))
 		}
-	case c.is(i, "addr"):
+	case c.Is(i, "addr"):
 		f.remote = value
-	case c.is(i, "laddr"):
+	case c.Is(i, "laddr"):
 		f.local = value
-	case c.is(i, "user"):
+	case c.Is(i, "user"):
 		if value != "default" {
-			return errorf("ERR No such user '%s'", clip(c.arg(i+1), maxQuoted))
+			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
 		}
-	case c.is(i, "skipme") && c.is(i+1, "yes"):
+	case c.Is(i, "skipme") && c.Is(i+1, "yes"):
 		f.skipMe = true
-	case c.is(i, "skipme") && c.is(i+1, "no"):
+	case c.Is(i, "skipme") && c.Is(i+1, "no"):
 		f.skipMe = false
 	default:
-		return errSyntax
+		return command.ErrSyntax
 	}
 	return nil
 }
@@ -112,7 +115,7 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	return true
 }
 
-func clientKill(s *Session, c *call) error {
+func clientKill(s *Session, c *command.Call) error {
 	var f clientFilter
 	if err := f.parse(c); err != nil {
 		return err
@@ -131,30 +134,30 @@ func clientKill(s *Session, c *call) error {
 		}
 	}
 	if !f.byAddress {
-		return c.int(killed, nil)
+		return c.Int(killed, nil)
 	}
 	if killed == 0 {
-		return replyError("ERR No such client")
+		return command.Error("ERR No such client")
 	}
-	return c.ok()
+	return c.OK()
 }
 
-func clientUnblock(s *Session, c *call) error {
+func clientUnblock(s *Session, c *command.Call) error {
 	how := timedOut
 	switch {
-	case len(c.args) == 3:
-	case len(c.args) == 4 && c.is(3, "timeout"):
-	case len(c.args) == 4 && c.is(3, "error"):
+	case len(c.Args) == 3:
+	case len(c.Args) == 4 && c.Is(3, "timeout"):
+	case len(c.Args) == 4 && c.Is(3, "error"):
 		how = unblockedError
-	case len(c.args) > 4:
-		return errArity(c.command.Name)
+	case len(c.Args) > 4:
+		return command.ArityError(c.Command.Name)
 	default:
-		return replyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+		return command.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	id, err := c.parseInt(2)
+	id, err := c.ParseInt(2)
 	if err != nil {
 		return err
 	}
 	other := s.server.session(id)
-	return c.flag(other != nil && other.client.endWaitOf(how), nil)
+	return c.Flag(other != nil && other.client.endWaitOf(how), nil)
 }

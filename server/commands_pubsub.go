@@ -5,89 +5,90 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/structures"
 )
 
-const subscribing = PubSub | NoScript | Loading | Stale
+const subscribing = command.PubSub | command.NoScript | command.Loading | command.Stale
 
-var pubSubCommands = []*Command{
+var pubSubCommands = []*command.Command{
 	{
-		Name: "subscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
+		Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a channel", Summary: "Listens to channels.", Syntax: "channel [channel ...]",
-		run: onSession(func(s *Session, c *call) error { return s.subscribe(c, toChannel) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toChannel) }),
 	},
 	{
-		Name: "psubscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
+		Name: "psubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a pattern", Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
-		run: onSession(func(s *Session, c *call) error { return s.subscribe(c, toPattern) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toPattern) }),
 	},
 	{
-		Name: "ssubscribe", Arity: -2, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "7.0.0", Channels: manyKeys("not_key"),
+		Name: "ssubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.ManyKeys("not_key"),
 		Complexity: "O(1) a channel", Summary: "Listens to shard channels.", Syntax: "shardchannel [shardchannel ...]",
-		run: onSession(func(s *Session, c *call) error { return s.subscribe(c, toShard) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toShard) }),
 	},
 	{
-		Name: "unsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
+		Name: "unsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a channel", Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
-		run: onSession(func(s *Session, c *call) error { return s.unsubscribe(c, toChannel) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toChannel) }),
 	},
 	{
-		Name: "punsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "2.0.0",
+		Name: "punsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
 		Complexity: "O(1) a pattern", Summary: "Stops listening to the channels that match patterns, or any.",
-		Syntax: "[pattern [pattern ...]]", run: onSession(func(s *Session, c *call) error { return s.unsubscribe(c, toPattern) }),
+		Syntax: "[pattern [pattern ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toPattern) }),
 	},
 	{
-		Name: "sunsubscribe", Arity: -1, Flags: subscribing | whileSubscribed, Group: GroupPubSub, Since: "7.0.0", Channels: manyKeys("not_key"),
+		Name: "sunsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.ManyKeys("not_key"),
 		Complexity: "O(1) a channel", Summary: "Stops listening to shard channels, or to all.",
-		Syntax: "[shardchannel [shardchannel ...]]", run: onSession(func(s *Session, c *call) error { return s.unsubscribe(c, toShard) }),
+		Syntax: "[shardchannel [shardchannel ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toShard) }),
 	},
 	{
-		Name: "publish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "2.0.0",
+		Name: "publish", Arity: 3, Flags: command.PubSub | command.Loading | command.Stale | command.Fast, Group: command.GroupPubSub, Since: "2.0.0",
 		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
 		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
-		run: onSession(func(s *Session, c *call) error { return s.publish(c, toChannel) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toChannel) }),
 	},
 	{
-		Name: "spublish", Arity: 3, Flags: PubSub | Loading | Stale | Fast, Group: GroupPubSub, Since: "7.0.0", Channels: oneKey("not_key"),
+		Name: "spublish", Arity: 3, Flags: command.PubSub | command.Loading | command.Stale | command.Fast, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.OneKey("not_key"),
 		Complexity: "O(n), n being the number of subscribers of the channel",
 		Summary:    "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
-		run: onSession(func(s *Session, c *call) error { return s.publish(c, toShard) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toShard) }),
 	},
 	{
-		Name: "pubsub", Arity: -2, Group: GroupPubSub, Since: "2.8.0", Complexity: "Depends on the subcommand",
+		Name: "pubsub", Arity: -2, Group: command.GroupPubSub, Since: "2.8.0", Complexity: "Depends on the subcommand",
 		Summary: "A container for commands about who listens to what.", Subcommands: pubSubSubcommands,
 	},
 }
 
-var pubSubSubcommands = []*Command{
+var pubSubSubcommands = []*command.Command{
 	{
-		Name: "pubsub|channels", Arity: -2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
-		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", run: onSession(func(s *Session, c *call) error { return s.channels(c, toChannel) }),
+		Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
+		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toChannel) }),
 	},
 	{
-		Name: "pubsub|numsub", Arity: -2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(1) a channel",
-		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", run: onSession(func(s *Session, c *call) error { return s.countListeners(c, toChannel) }),
+		Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(1) a channel",
+		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toChannel) }),
 	},
 	{
-		Name: "pubsub|numpat", Arity: 2, Flags: PubSub | Loading | Stale, Since: "2.8.0", Complexity: "O(1)",
+		Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
-		run: onSession(func(s *Session, c *call) error {
-			return c.int(len(s.server.hub.names(toPattern)), nil)
+		Run: onSession(func(s *Session, c *command.Call) error {
+			return c.Int(len(s.server.hub.names(toPattern)), nil)
 		}),
 	},
 	{
-		Name: "pubsub|shardchannels", Arity: -2, Flags: PubSub | Loading | Stale, Since: "7.0.0",
+		Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
-		Syntax: "[pattern]", run: onSession(func(s *Session, c *call) error { return s.channels(c, toShard) }),
+		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toShard) }),
 	},
 	{
-		Name: "pubsub|shardnumsub", Arity: -2, Flags: PubSub | Loading | Stale, Since: "7.0.0", Complexity: "O(1) a channel",
+		Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "7.0.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
-		run: onSession(func(s *Session, c *call) error { return s.countListeners(c, toShard) }),
+		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toShard) }),
 	},
 	{
-		Name: "pubsub|help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Lists the subcommands.", run: containerHelp,
+		Name: "pubsub|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Lists the subcommands.", Run: command.Help,
 	},
 }
 
@@ -97,11 +98,11 @@ var subscribeVerbs = [audiences][2]string{
 }
 
 // subscribe replies once for each channel.
-func (s *Session) subscribe(c *call, to audience) error {
-	if c.queued && to == toShard {
-		return errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+func (s *Session) subscribe(c *command.Call, to audience) error {
+	if c.Queued && to == toShard {
+		return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 	}
-	for _, name := range c.strings(1) {
+	for _, name := range c.Strings(1) {
 		s.server.hub.subscribe(s, to, name)
 		s.confirm(c, subscribeVerbs[to][0], to, name)
 	}
@@ -109,8 +110,8 @@ func (s *Session) subscribe(c *call, to audience) error {
 }
 
 // unsubscribe replies once for each channel, and once if there is none to leave.
-func (s *Session) unsubscribe(c *call, to audience) error {
-	names := c.strings(1)
+func (s *Session) unsubscribe(c *command.Call, to audience) error {
+	names := c.Strings(1)
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(s.subscribed[to]))
 	}
@@ -119,19 +120,19 @@ func (s *Session) unsubscribe(c *call, to audience) error {
 		s.confirm(c, subscribeVerbs[to][1], to, name)
 	}
 	if len(names) == 0 {
-		c.out.Push(3)
-		c.out.BulkString(subscribeVerbs[to][1])
-		c.out.Null()
-		c.out.Int(int64(s.subscriptionCount(to)))
+		c.Out.Push(3)
+		c.Out.BulkString(subscribeVerbs[to][1])
+		c.Out.Null()
+		c.Out.Int(int64(s.subscriptionCount(to)))
 	}
 	return nil
 }
 
-func (s *Session) confirm(c *call, verb string, to audience, name string) {
-	c.out.Push(3)
-	c.out.BulkString(verb)
-	c.out.BulkString(name)
-	c.out.Int(int64(s.subscriptionCount(to)))
+func (s *Session) confirm(c *command.Call, verb string, to audience, name string) {
+	c.Out.Push(3)
+	c.Out.BulkString(verb)
+	c.Out.BulkString(name)
+	c.Out.Int(int64(s.subscriptionCount(to)))
 }
 
 // subscriptionCount is the number that replies to subscriptions tell: shard channels are counted apart.
@@ -144,39 +145,39 @@ func (s *Session) subscriptionCount(to audience) int {
 
 // publish posts at once, also within EXEC. What a subscriber is told of must not be lost with what the same client wrote
 // before, so the message has the ticket of that.
-func (s *Session) publish(c *call, to audience) error {
-	n := s.server.hub.publish(message{to: to, channel: c.key(1), payload: c.key(2), ticket: s.undurable})
-	return c.int(n, nil)
+func (s *Session) publish(c *command.Call, to audience) error {
+	n := s.server.hub.publish(message{to: to, channel: c.Key(1), payload: c.Key(2), ticket: s.undurable})
+	return c.Int(n, nil)
 }
 
-func (s *Session) channels(c *call, to audience) error {
-	if len(c.args) > 3 {
+func (s *Session) channels(c *command.Call, to audience) error {
+	if len(c.Args) > 3 {
 		return errUnknownOrArity(c)
 	}
 	names := s.server.hub.names(to)
-	if len(c.args) == 3 {
-		pattern := c.key(2)
+	if len(c.Args) == 3 {
+		pattern := c.Key(2)
 		names = slices.DeleteFunc(names, func(name string) bool { return !structures.Match(pattern, []byte(name)) })
 	}
-	c.out.Array(len(names))
+	c.Out.Array(len(names))
 	for _, name := range names {
-		c.out.BulkString(name)
+		c.Out.BulkString(name)
 	}
 	return nil
 }
 
 // errUnknownOrArity is what Redis says of a subcommand with too many arguments for it.
-func errUnknownOrArity(c *call) replyError {
-	return errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.",
-		clip(c.arg(1), maxQuoted), strings.ToUpper(c.command.container.Name))
+func errUnknownOrArity(c *command.Call) command.Error {
+	return command.Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.",
+		command.Quoted(c.Arg(1)), strings.ToUpper(c.Command.Container.Name))
 }
 
-func (s *Session) countListeners(c *call, to audience) error {
-	names := c.strings(2)
-	c.out.Array(2 * len(names))
+func (s *Session) countListeners(c *command.Call, to audience) error {
+	names := c.Strings(2)
+	c.Out.Array(2 * len(names))
 	for i, n := range s.server.hub.subscribers(to, names) {
-		c.out.BulkString(names[i])
-		c.out.Int(int64(n))
+		c.Out.BulkString(names[i])
+		c.Out.Int(int64(n))
 	}
 	return nil
 }

@@ -1,24 +1,29 @@
 package server
 
+import (
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
+)
+
 // Commands that tools ask any Redis for.
 
-var operatorCommands = []*Command{slowlogCommand, monitorCommand, roleCommand, lolwutCommand, latencyCommand, debugCommand}
+var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, roleCommand, lolwutCommand, latencyCommand, debugCommand}
 
-var roleCommand = &Command{
-	Name: "role", Arity: 1, Flags: NoScript | Loading | Stale | Fast | dangerous | adminCategory, Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",
+var roleCommand = &command.Command{
+	Name: "role", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
 	Summary: "Returns what the server is in a replication: a master without replicas.",
-	run: func(c *call) error {
-		c.out.Array(3)
-		c.out.BulkString("master")
-		c.out.Int(0)
-		c.out.Array(0)
+	Run: func(c *command.Call) error {
+		c.Out.Array(3)
+		c.Out.BulkString("master")
+		c.Out.Int(0)
+		c.Out.Array(0)
 		return nil
 	},
 }
 
-var lolwutCommand = &Command{
-	Name: "lolwut", Arity: -1, Flags: ReadOnly | Fast, Group: GroupServer, Since: "5.0.0", Complexity: "O(1)",
-	Summary: "Draws a barrel, and says which version this is.", Syntax: "[VERSION version]", run: onSession(lolwut),
+var lolwutCommand = &command.Command{
+	Name: "lolwut", Arity: -1, Flags: command.ReadOnly | command.Fast, Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
+	Summary: "Draws a barrel, and says which version this is.", Syntax: "[VERSION version]", Run: onSession(lolwut),
 }
 
 const barrel = `   ________
@@ -30,49 +35,49 @@ const barrel = `   ________
   \_|_||_|_/
 `
 
-func lolwut(s *Session, c *call) error {
-	if len(c.args) >= 3 && c.is(1, "version") {
-		if _, ok := parseInt(c.arg(2)); !ok {
-			return errNotInteger
+func lolwut(s *Session, c *command.Call) error {
+	if len(c.Args) >= 3 && c.Is(1, "version") {
+		if _, ok := number.ParseInt(c.Arg(2)); !ok {
+			return command.ErrNotInteger
 		}
 	}
-	c.out.Verbatim("txt", barrel+"\nStave ver. "+s.server.options.Version+"\n")
+	c.Out.Verbatim("txt", barrel+"\nStave ver. "+s.server.options.Version+"\n")
 	return nil
 }
 
 // latencyNone is what there is to say about spikes of latency: nothing samples them.
 const latencyNone = "Spikes of latency are not sampled here. SLOWLOG shows commands that took long, INFO commandstats how long each takes."
 
-var latencyCommand = &Command{
-	Name: "latency", Arity: -2, Group: GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
+var latencyCommand = &command.Command{
+	Name: "latency", Arity: -2, Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about spikes of latency.",
-	Subcommands: []*Command{
+	Subcommands: []*command.Command{
 		{
-			Name: "latency|latest", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns nothing: spikes of latency are not sampled.", run: func(c *call) error { c.out.Array(0); return nil },
+			Name: "latency|latest", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns nothing: spikes of latency are not sampled.", Run: func(c *command.Call) error { c.Out.Array(0); return nil },
 		},
 		{
-			Name: "latency|history", Arity: 3, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns nothing: spikes of latency are not sampled.", Syntax: "event", run: func(c *call) error { c.out.Array(0); return nil },
+			Name: "latency|history", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns nothing: spikes of latency are not sampled.", Syntax: "event", Run: func(c *command.Call) error { c.Out.Array(0); return nil },
 		},
 		{
-			Name: "latency|reset", Arity: -2, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns 0: there is nothing to forget.", Syntax: "[event [event ...]]", run: func(c *call) error { return c.int(0, nil) },
+			Name: "latency|reset", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns 0: there is nothing to forget.", Syntax: "[event [event ...]]", Run: func(c *command.Call) error { return c.Int(0, nil) },
 		},
 		{
-			Name: "latency|graph", Arity: 3, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.13", Complexity: "O(1)",
+			Name: "latency|graph", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Is refused: there are no samples.", Syntax: "event",
-			run: func(c *call) error {
-				return errorf("ERR No samples available for event '%s'", clip(c.arg(2), maxQuoted))
+			Run: func(c *command.Call) error {
+				return command.Errorf("ERR No samples available for event '%s'", command.Quoted(c.Arg(2)))
 			},
 		},
 		{
-			Name: "latency|doctor", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Says where to look instead.", run: func(c *call) error { c.out.Verbatim("txt", latencyNone+"\n"); return nil },
+			Name: "latency|doctor", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Says where to look instead.", Run: func(c *command.Call) error { c.Out.Verbatim("txt", latencyNone+"\n"); return nil },
 		},
 		{
-			Name: "latency|help", Arity: 2, Flags: Loading | Stale, Since: "2.8.13", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			run: containerHelp,
+			Name: "latency|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			Run: command.Help,
 		},
 	},
 }

@@ -7,34 +7,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/structures"
 )
 
-var configCommand = &Command{
-	Name: "config", Arity: -2, Group: GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
+var configCommand = &command.Command{
+	Name: "config", Arity: -2, Group: command.GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about settings.",
-	Subcommands: []*Command{
+	Subcommands: []*command.Command{
 		{
-			Name: "config|get", Arity: -3, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
+			Name: "config|get", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.0.0",
 			Complexity: "O(n), n being the number of settings", Summary: "Returns the settings that match patterns.",
-			Syntax: "parameter [parameter ...]", run: onSession(configGet),
+			Syntax: "parameter [parameter ...]", Run: onSession(configGet),
 		},
 		{
-			Name: "config|set", Arity: -4, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0",
+			Name: "config|set", Arity: -4, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.0.0",
 			Complexity: "O(n), n being the number of settings", Summary: "Changes settings that may be changed while the server runs.",
-			Syntax: "parameter value [parameter value ...]", run: onSession(configSet),
+			Syntax: "parameter value [parameter value ...]", Run: onSession(configSet),
 		},
 		{
-			Name: "config|rewrite", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.8.0", Complexity: "O(1)",
-			Summary: "Is refused: there is no file of settings.", run: configRewrite,
+			Name: "config|rewrite", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(1)",
+			Summary: "Is refused: there is no file of settings.", Run: configRewrite,
 		},
 		{
-			Name: "config|resetstat", Arity: 2, Flags: Admin | NoScript | Loading | Stale, Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Sets the counters of INFO to zero.", run: onSession(configResetStat),
+			Name: "config|resetstat", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Sets the counters of INFO to zero.", Run: onSession(configResetStat),
 		},
 		{
-			Name: "config|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", run: containerHelp,
+			Name: "config|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", Run: command.Help,
 		},
 	},
 }
@@ -91,11 +92,11 @@ func (v *Server) settings() map[string]string {
 	return settings
 }
 
-func configGet(s *Session, c *call) error {
+func configGet(s *Session, c *command.Call) error {
 	settings := s.server.settings()
 	var names []string
 	for name := range settings {
-		for _, pattern := range c.args[2:] {
+		for _, pattern := range c.Args[2:] {
 			if structures.Match(strings.ToLower(string(pattern)), []byte(name)) {
 				names = append(names, name)
 				break
@@ -103,15 +104,15 @@ func configGet(s *Session, c *call) error {
 		}
 	}
 	slices.Sort(names)
-	c.out.Map(len(names))
+	c.Out.Map(len(names))
 	for _, name := range names {
-		c.out.BulkString(name)
-		c.out.BulkString(settings[name])
+		c.Out.BulkString(name)
+		c.Out.BulkString(settings[name])
 	}
 	return nil
 }
 
-func configResetStat(s *Session, c *call) error {
+func configResetStat(s *Session, c *command.Call) error {
 	s.server.resetStats()
-	return c.ok()
+	return c.OK()
 }

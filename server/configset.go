@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
 )
 
 // tunables are the options that CONFIG SET can change.
@@ -67,12 +70,12 @@ var settingParsers = map[string]func(v *Server, text string) (apply func(), err 
 
 // parseSetting reads an integer within bounds.
 func parseSetting(text string, least, most int64) (int64, error) {
-	n, ok := parseInt([]byte(text))
+	n, ok := number.ParseInt([]byte(text))
 	switch {
 	case !ok:
-		return 0, replyError("argument couldn't be parsed into an integer")
+		return 0, command.Error("argument couldn't be parsed into an integer")
 	case n < least || n > most:
-		return 0, errorf("argument must be between %d and %d inclusive", least, most)
+		return 0, command.Errorf("argument must be between %d and %d inclusive", least, most)
 	}
 	return n, nil
 }
@@ -86,49 +89,51 @@ func parseMemory(text string) (int64, error) {
 	}[lower[len(digits):]]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if !known || err != nil || n < 0 || n > math.MaxInt64/factor {
-		return 0, replyError("argument must be a memory or percent value")
+		return 0, command.Error("argument must be a memory or percent value")
 	}
 	return n * factor, nil
 }
 
 // configSet changes all of the settings or none.
-func configSet(s *Session, c *call) error {
-	if len(c.args)%2 != 0 {
-		return errSyntax
+func configSet(s *Session, c *command.Call) error {
+	if len(c.Args)%2 != 0 {
+		return command.ErrSyntax
 	}
 	v := s.server
 	settings := v.settings()
 	var applies []func()
 	seen := map[string]bool{}
-	for i := 2; i < len(c.args); i += 2 {
-		name := strings.ToLower(c.key(i))
+	for i := 2; i < len(c.Args); i += 2 {
+		name := strings.ToLower(c.Key(i))
 		if _, known := settings[name]; !known {
-			return errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", clip(c.arg(i), maxQuoted))
+			return command.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", command.Quoted(c.Arg(i)))
 		}
 		tune := settingParsers[name]
 		if tune == nil {
-			return errSetting(c.key(i), "can't set immutable config")
+			return errSetting(c.Key(i), "can't set immutable config")
 		}
 		if seen[name] {
-			return errSetting(c.key(i), "duplicate parameter")
+			return errSetting(c.Key(i), "duplicate parameter")
 		}
 		seen[name] = true
 	}
-	for i := 2; i < len(c.args); i += 2 {
-		apply, err := settingParsers[strings.ToLower(c.key(i))](v, c.key(i+1))
+	for i := 2; i < len(c.Args); i += 2 {
+		apply, err := settingParsers[strings.ToLower(c.Key(i))](v, c.Key(i+1))
 		if err != nil {
-			return errSetting(c.key(i), err.Error())
+			return errSetting(c.Key(i), err.Error())
 		}
 		applies = append(applies, apply)
 	}
 	for _, apply := range applies {
 		apply()
 	}
-	return c.ok()
+	return c.OK()
 }
 
-func errSetting(name, why string) replyError {
-	return errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", clip([]byte(name), maxQuoted), why)
+func errSetting(name, why string) command.Error {
+	return command.Errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", command.Quoted([]byte(name)), why)
 }
 
-func configRewrite(*call) error { return replyError("ERR The server is running without a config file") }
+func configRewrite(*command.Call) error {
+	return command.Error("ERR The server is running without a config file")
+}

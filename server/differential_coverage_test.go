@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -141,8 +142,8 @@ func TestGeneratorKnowsTheTable(t *testing.T) {
 			}
 		}
 	}
-	var check func(name string, list []server.Argument)
-	check = func(name string, list []server.Argument) {
+	var check func(name string, list []command.Argument)
+	check = func(name string, list []command.Argument) {
 		for _, a := range list {
 			if a.Token != "" && !words[name][a.Token] {
 				t.Errorf("%s: %s is never generated", name, a.Token)

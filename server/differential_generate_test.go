@@ -7,14 +7,15 @@ import (
 	"sync"
 
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // generator makes random commands over few keys, so that they collide.
 type generator struct {
 	r    *rand.Rand
-	wide bool         // large collections instead of small ones that collide
-	kind server.Group // of the command that is being made
-	left int          // commands until EXEC or DISCARD; 0: none is due
+	wide bool          // large collections instead of small ones that collide
+	kind command.Group // of the command that is being made
+	left int           // commands until EXEC or DISCARD; 0: none is due
 }
 
 func pick[T any](g *generator, from ...T) T { return from[g.r.IntN(len(from))] }
@@ -26,9 +27,9 @@ func (g *generator) chance(n int) bool { return g.r.IntN(n) == 0 }
 var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x"}
 
 // favourites are the keys that half of the commands of a group take, so that most of them find what they are for.
-var favourites = map[server.Group][]string{
-	server.GroupString: {"a", "a:b"}, server.GroupBitmap: {"a"}, server.GroupHash: {"b", "\x00\r\n\xff"}, server.GroupList: {"c", "s:x"},
-	server.GroupSet: {"d", ""}, server.GroupSortedSet: {"e", "f"}, server.GroupGeo: {"f"},
+var favourites = map[command.Group][]string{
+	command.GroupString: {"a", "a:b"}, command.GroupBitmap: {"a"}, command.GroupHash: {"b", "\x00\r\n\xff"}, command.GroupList: {"c", "s:x"},
+	command.GroupSet: {"d", ""}, command.GroupSortedSet: {"e", "f"}, command.GroupGeo: {"f"},
 }
 
 func (g *generator) key() string {

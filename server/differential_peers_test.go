@@ -89,13 +89,13 @@ func startRedisServer(t *testing.T) *redisServer {
 	}
 	socket := filepath.Join(dir, "s")
 	// It looks whether a wait is over as often as hz says, 10 times a second by default.
-	command := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--loglevel", "warning", "--hz", "500")
-	if err := command.Start(); err != nil {
+	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--loglevel", "warning", "--hz", "500")
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 		_ = os.RemoveAll(dir)
 	})
 	return &redisServer{t, socket}

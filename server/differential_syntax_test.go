@@ -7,12 +7,13 @@ import (
 	"sync"
 
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // Random arguments made from the usage of a command in the command table: every option that there is, in any order.
 
 // comparable are the commands of the table that a Redis 7.0 has and that reply what it does.
-var comparable = sync.OnceValue(func() (list []*server.Command) {
+var comparable = sync.OnceValue(func() (list []*command.Command) {
 	for _, c := range server.Commands {
 		if !c.IsOwn() && c.Since < "7.1" && uncompared[c.Name] == "" && len(c.Subcommands) == 0 {
 			list = append(list, c)
@@ -31,7 +32,7 @@ func init() {
 }
 
 // fromSyntax makes the arguments of a command. Now and then it breaks a rule of the usage.
-func (g *generator) fromSyntax(c *server.Command) (args []string) {
+func (g *generator) fromSyntax(c *command.Command) (args []string) {
 	w := &writer{generator: g, command: c, keys: -1}
 	var options [][]string
 	for _, a := range c.Arguments() {
@@ -54,11 +55,11 @@ func (g *generator) fromSyntax(c *server.Command) (args []string) {
 // writer writes one command.
 type writer struct {
 	*generator
-	command *server.Command
+	command *command.Command
 	keys    int // how many keys the number before them has announced; -1: none has
 }
 
-func (w *writer) argument(a server.Argument) (args []string) {
+func (w *writer) argument(a command.Argument) (args []string) {
 	if a.Optional && !w.chance(3) {
 		return nil
 	}
@@ -92,7 +93,7 @@ func (w *writer) argument(a server.Argument) (args []string) {
 	return args
 }
 
-func mandatory(a server.Argument) server.Argument {
+func mandatory(a command.Argument) command.Argument {
 	a.Optional = false
 	return a
 }
@@ -106,9 +107,9 @@ func (w *writer) word(token string) string {
 }
 
 // value makes a value by its name and the command it is for.
-func (w *writer) value(a server.Argument) string {
+func (w *writer) value(a command.Argument) string {
 	g := w.generator
-	bits := w.command.Group == server.GroupBitmap
+	bits := w.command.Group == command.GroupBitmap
 	switch a.Name {
 	case "source", "destination", "storekey", "storedistkey", "sourcekey", "destkey", "newkey":
 		return g.key()

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 var updateFlag = flag.Bool("update", false, "write docs/COMMANDS.md from the command table")
@@ -26,9 +26,9 @@ func TestDocumentation(t *testing.T) {
 	}
 	var want strings.Builder
 	want.WriteString(head + heading + "\n" + strings.TrimRight(intro, "\n") + "\n")
-	for _, group := range []server.Group{
-		server.GroupString, server.GroupBitmap, server.GroupHash, server.GroupList, server.GroupSet, server.GroupSortedSet, server.GroupGeo, server.GroupHyperLogLog, server.GroupGeneric,
-		server.GroupTransactions, server.GroupPubSub, server.GroupConnection, server.GroupServer,
+	for _, group := range []command.Group{
+		command.GroupString, command.GroupBitmap, command.GroupHash, command.GroupList, command.GroupSet, command.GroupSortedSet, command.GroupGeo, command.GroupHyperLogLog, command.GroupGeneric,
+		command.GroupTransactions, command.GroupPubSub, command.GroupConnection, command.GroupServer,
 	} {
 		fmt.Fprintf(&want, "\n### %s\n\n| command | arity | cost | what it does |\n|---|---|---|---|\n", group)
 		for _, c := range all() {

@@ -2,32 +2,31 @@ package server
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"syscall"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/structures"
 )
 
 // The refusals that concern the session. Those of commands on keys are in package command.
 const (
-	errNestedMulti     replyError = "ERR MULTI calls can not be nested"
-	errExecNoMulti     replyError = "ERR EXEC without MULTI"
-	errDiscardNoMulti  replyError = "ERR DISCARD without MULTI"
-	errInMulti         replyError = "ERR Command not allowed inside a transaction"
-	errExecAbort       replyError = "EXECABORT Transaction discarded because of previous errors."
-	errNoProto         replyError = "NOPROTO unsupported protocol version"
-	errReplyTooLarge   replyError = "ERR the reply is too large; ask for it in parts"
-	errQueueTooLarge   replyError = "ERR the transaction is too large"
-	errInvalidName     replyError = "ERR Client names cannot contain spaces, newlines or special characters."
-	errProtoNotInteger replyError = "ERR Protocol version is not an integer or out of range"
+	errNestedMulti     command.Error = "ERR MULTI calls can not be nested"
+	errExecNoMulti     command.Error = "ERR EXEC without MULTI"
+	errDiscardNoMulti  command.Error = "ERR DISCARD without MULTI"
+	errInMulti         command.Error = "ERR Command not allowed inside a transaction"
+	errExecAbort       command.Error = "EXECABORT Transaction discarded because of previous errors."
+	errNoProto         command.Error = "NOPROTO unsupported protocol version"
+	errReplyTooLarge   command.Error = "ERR the reply is too large; ask for it in parts"
+	errQueueTooLarge   command.Error = "ERR the transaction is too large"
+	errInvalidName     command.Error = "ERR Client names cannot contain spaces, newlines or special characters."
+	errProtoNotInteger command.Error = "ERR Protocol version is not an integer or out of range"
 )
 
 // errorText is what a client is told about an error. Refusals carry their own text; anything else is a failure of the
 // store, which the client must see as one.
 func errorText(err error) string {
-	var reply replyError
+	var reply command.Error
 	var refusal structures.Error
 	switch {
 	case errors.As(err, &reply):
@@ -35,7 +34,7 @@ func errorText(err error) string {
 	case errors.As(err, &refusal):
 		return string(refusal)
 	case errors.Is(err, db.ErrNotFound):
-		return string(errNoKey)
+		return string(command.ErrNoKey)
 	case errors.Is(err, db.ErrNoSpace):
 		return noSpaceText(err)
 	case errors.Is(err, db.ErrFailed):
@@ -55,19 +54,4 @@ func noSpaceText(err error) string {
 		lack = "a file has reached the size limit of the process or the file system"
 	}
 	return "MISCONF Stave cannot write: " + lack + ". Delete keys, MERGE, or free space; writes go on by themselves."
-}
-
-func errUnknownCommand(args [][]byte) replyError {
-	var quoted strings.Builder
-	for _, arg := range args[1:] {
-		if quoted.Len() >= maxQuoted {
-			break
-		}
-		fmt.Fprintf(&quoted, "'%s' ", clip(arg, maxQuoted-quoted.Len()))
-	}
-	return errorf("ERR unknown command '%s', with args beginning with: %s", clip(args[0], maxQuoted), quoted.String())
-}
-
-func errUnknownSubcommand(container string, name []byte) replyError {
-	return errorf("ERR unknown subcommand '%s'. Try %s HELP.", clip(name, maxQuoted), strings.ToUpper(container))
 }

@@ -1,39 +1,42 @@
 package server
 
-import "github.com/stavedb/stave/db"
+import (
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
+)
 
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away. Servers
 // are to be made after it and used before that.
 func AddPanics() (remove func()) {
-	boom := func(c *call) error {
-		if c.tx != nil {
-			if _, err := c.tx.String(c.key(1)).Append([]byte("half")); err != nil {
+	boom := func(c *command.Call) error {
+		if c.Tx != nil {
+			if _, err := c.Tx.String(c.Key(1)).Append([]byte("half")); err != nil {
 				return err
 			}
 		}
-		c.out.Simple("half a reply")
+		c.Out.Simple("half a reply")
 		panic("boom")
 	}
-	one := []Keys{{Use: "RW", First: 1, Step: 1}}
+	one := []command.Keys{{Use: "RW", First: 1, Step: 1}}
 	// Two wait for a list: one panics when it is given an element, one when it replies with it.
-	blocking := func(name string, give func(*db.Tx, string), reply func(*call)) *Command {
-		return &Command{Name: name, Arity: 2, Flags: Write | Blocking, Keys: one, run: func(c *call) error {
-			w := db.Wait{Keys: []string{c.key(1)}, Type: db.TypeList, Do: func(tx *db.Tx, key string) error {
+	blocking := func(name string, give func(*db.Tx, string), reply func(*command.Call)) *command.Command {
+		return &command.Command{Name: name, Arity: 2, Flags: command.Write | command.Blocking, Keys: one, Run: func(c *command.Call) error {
+			w := db.Wait{Keys: []string{c.Key(1)}, Type: db.TypeList, Do: func(tx *db.Tx, key string) error {
 				_, err := tx.List(key).PopFront()
 				give(tx, key)
 				return err
 			}}
-			return c.await(w, 0, reply, func(c *call) { c.out.Null() })
+			return c.Await(w, 0, reply, func(c *command.Call) { c.Out.Null() })
 		}}
 	}
 	before := table
-	table = NewTable(before.Commands, []*Command{
-		{Name: "boom", Arity: 1, run: boom},
-		{Name: "boomkey", Arity: 2, Flags: Write | Fast, Keys: one, run: boom},
-		blocking("boompop", func(*db.Tx, string) { panic("boom") }, func(c *call) { c.out.Null() }),
-		blocking("boomreply", func(*db.Tx, string) {}, func(*call) { panic("boom") }),
+	table = command.NewTable(before.Commands, []*command.Command{
+		{Name: "boom", Arity: 1, Run: boom},
+		{Name: "boomkey", Arity: 2, Flags: command.Write | command.Fast, Keys: one, Run: boom},
+		blocking("boompop", func(*db.Tx, string) { panic("boom") }, func(c *command.Call) { c.Out.Null() }),
+		blocking("boomreply", func(*db.Tx, string) {}, func(*command.Call) { panic("boom") }),
 	})
-	return func() { table = NewTable(before.Commands) }
+	return func() { table = command.NewTable(before.Commands) }
 }
 
 // ListensToStore says whether the server hears of what happens to keys.

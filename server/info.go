@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 )
 
-var serverCommands = []*Command{
+var serverCommands = []*command.Command{
 	configCommand,
 	{
-		Name: "info", Arity: -1, Flags: Loading | Stale | dangerous, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", run: onSession(infoCommand),
+		Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Dangerous, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", Run: onSession(infoCommand),
 	},
 	{
-		Name: "time", Arity: 1, Flags: Loading | Stale | Fast, Group: GroupServer, Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Returns the server's clock: Unix seconds, and microseconds.", run: timeCommand,
+		Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand,
 	},
 }
 
-func timeCommand(c *call) error {
+func timeCommand(c *command.Call) error {
 	now := time.Now()
-	c.out.Array(2)
-	c.out.BulkInt(now.Unix())
-	c.out.BulkInt(int64(now.Nanosecond() / 1000))
+	c.Out.Array(2)
+	c.Out.BulkInt(now.Unix())
+	c.Out.BulkInt(int64(now.Nanosecond() / 1000))
 	return nil
 }
 
@@ -72,9 +73,9 @@ func human(n uint64) string {
 	return fmt.Sprintf("%.2f%s", f, units[i])
 }
 
-func infoCommand(s *Session, c *call) error {
+func infoCommand(s *Session, c *command.Call) error {
 	s.flushStats()
-	c.out.Verbatim("txt", s.server.Info(c.strings(1)...))
+	c.Out.Verbatim("txt", s.server.Info(c.Strings(1)...))
 	return nil
 }
 
@@ -229,8 +230,8 @@ func (v *Server) infoReplication(w *infoWriter) {
 }
 
 func (v *Server) infoCommands(w *infoWriter) {
-	for _, command := range Commands {
-		for _, one := range append([]*Command{command}, command.Subcommands...) {
+	for _, cmd := range Commands {
+		for _, one := range append([]*command.Command{cmd}, cmd.Subcommands...) {
 			s := &v.commands[one.Index]
 			calls, rejected := s.calls.Load(), s.rejected.Load()
 			if calls == 0 && rejected == 0 {

@@ -4,100 +4,101 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/structures"
 )
 
-var introspectionCommands = []*Command{
+var introspectionCommands = []*command.Command{
 	{
-		Name: "command", Arity: -1, Flags: Loading | Stale | connectionCategory, Group: GroupServer, Since: "2.8.13",
-		Complexity: "O(n), n being the number of commands", Summary: "Describes all commands.", run: commandCommand,
-		Subcommands: []*Command{
+		Name: "command", Arity: -1, Flags: command.Loading | command.Stale | command.ConnectionCategory, Group: command.GroupServer, Since: "2.8.13",
+		Complexity: "O(n), n being the number of commands", Summary: "Describes all commands.", Run: commandCommand,
+		Subcommands: []*command.Command{
 			{
-				Name: "command|count", Arity: 2, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(1)",
+				Name: "command|count", Arity: 2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(1)",
 				Summary: "Returns the number of commands.",
-				run:     func(c *call) error { c.out.Int(int64(len(table.Commands))); return nil },
+				Run:     func(c *command.Call) error { c.Out.Int(int64(len(table.Commands))); return nil },
 			},
 			{
-				Name: "command|info", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
-				Summary: "Describes some commands, or all.", Syntax: "[command-name [command-name ...]]", run: commandInfo,
+				Name: "command|info", Arity: -2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
+				Summary: "Describes some commands, or all.", Syntax: "[command-name [command-name ...]]", Run: commandInfo,
 			},
 			{
-				Name: "command|docs", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands given",
-				Summary: "Documents some commands, or all.", Syntax: "[command-name [command-name ...]]", run: commandDocs,
+				Name: "command|docs", Arity: -2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands given",
+				Summary: "Documents some commands, or all.", Syntax: "[command-name [command-name ...]]", Run: commandDocs,
 			},
 			{
-				Name: "command|list", Arity: -2, Flags: Loading | Stale | connectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
-				Summary: "Returns the names of the commands.", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", run: commandList,
+				Name: "command|list", Arity: -2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
+				Summary: "Returns the names of the commands.", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Run: commandList,
 			},
 			{
-				Name: "command|getkeys", Arity: -3, Flags: Loading | Stale | connectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of arguments",
-				Summary: "Returns the keys that a command names.", Syntax: "command [arg [arg ...]]", run: commandGetKeys,
+				Name: "command|getkeys", Arity: -3, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of arguments",
+				Summary: "Returns the keys that a command names.", Syntax: "command [arg [arg ...]]", Run: commandGetKeys,
 			},
 			{
-				Name: "command|help", Arity: 2, Flags: Loading | Stale | connectionCategory, Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Lists the subcommands.", run: containerHelp,
+				Name: "command|help", Arity: 2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Lists the subcommands.", Run: command.Help,
 			},
 		},
 	},
 }
 
-func commandCommand(c *call) error {
+func commandCommand(c *command.Call) error {
 	all := table.Commands
-	c.out.Array(len(all))
-	for _, command := range all {
-		describe(c, command)
+	c.Out.Array(len(all))
+	for _, cmd := range all {
+		describe(c, cmd)
 	}
 	return nil
 }
 
-func commandInfo(c *call) error {
-	if len(c.args) == 2 {
+func commandInfo(c *command.Call) error {
+	if len(c.Args) == 2 {
 		return commandCommand(c)
 	}
-	c.out.Array(len(c.args) - 2)
-	for _, name := range c.args[2:] {
-		if command := Lookup(string(name)); command != nil {
-			describe(c, command)
+	c.Out.Array(len(c.Args) - 2)
+	for _, name := range c.Args[2:] {
+		if cmd := Lookup(string(name)); cmd != nil {
+			describe(c, cmd)
 		} else {
-			c.out.NullArray()
+			c.Out.NullArray()
 		}
 	}
 	return nil
 }
 
 // describe writes one command as COMMAND INFO does.
-func describe(c *call, command *Command) {
-	first, last, step := command.keySpan()
-	c.out.Array(10)
-	c.out.BulkString(command.Name)
-	c.out.Int(int64(command.Arity))
-	simpleSet(c, command.Flags.Names())
-	c.out.Int(int64(first))
-	c.out.Int(int64(last))
-	c.out.Int(int64(step))
-	simpleSet(c, command.Categories())
-	c.out.Array(0) // tips
-	positions := slices.Concat(command.Keys, command.Channels)
-	c.out.Array(len(positions))
+func describe(c *command.Call, cmd *command.Command) {
+	first, last, step := cmd.KeySpan()
+	c.Out.Array(10)
+	c.Out.BulkString(cmd.Name)
+	c.Out.Int(int64(cmd.Arity))
+	simpleSet(c, cmd.Flags.Names())
+	c.Out.Int(int64(first))
+	c.Out.Int(int64(last))
+	c.Out.Int(int64(step))
+	simpleSet(c, cmd.Categories())
+	c.Out.Array(0) // tips
+	positions := slices.Concat(cmd.Keys, cmd.Channels)
+	c.Out.Array(len(positions))
 	for _, k := range positions {
 		describeKeys(c, k)
 	}
-	c.out.Array(len(command.Subcommands))
-	for _, sub := range command.Subcommands {
+	c.Out.Array(len(cmd.Subcommands))
+	for _, sub := range cmd.Subcommands {
 		describe(c, sub)
 	}
 }
 
-func simpleSet(c *call, names []string) {
-	c.out.Set(len(names))
+func simpleSet(c *command.Call, names []string) {
+	c.Out.Set(len(names))
 	for _, name := range names {
-		c.out.Simple(name)
+		c.Out.Simple(name)
 	}
 }
 
 // describeKeys writes one key specification.
-func describeKeys(c *call, k Keys) {
-	out := c.out
+func describeKeys(c *command.Call, k command.Keys) {
+	out := c.Out
 	out.Map(3)
 	out.BulkString("flags")
 	simpleSet(c, strings.Fields(k.Use))
@@ -152,56 +153,56 @@ func describeKeys(c *call, k Keys) {
 	}
 }
 
-func commandDocs(c *call) error {
-	var list []*Command
-	if len(c.args) == 2 {
+func commandDocs(c *command.Call) error {
+	var list []*command.Command
+	if len(c.Args) == 2 {
 		list = table.Commands
 	}
-	for _, name := range c.args[2:] {
-		if command := Lookup(string(name)); command != nil {
-			list = append(list, command)
+	for _, name := range c.Args[2:] {
+		if cmd := Lookup(string(name)); cmd != nil {
+			list = append(list, cmd)
 		}
 	}
 	documentAll(c, list)
 	return nil
 }
 
-func documentAll(c *call, list []*Command) {
-	c.out.Map(len(list))
-	for _, command := range list {
-		c.out.BulkString(command.Name)
-		document(c, command)
+func documentAll(c *command.Call, list []*command.Command) {
+	c.Out.Map(len(list))
+	for _, cmd := range list {
+		c.Out.BulkString(cmd.Name)
+		document(c, cmd)
 	}
 }
 
-func document(c *call, command *Command) {
-	arguments := command.Arguments()
+func document(c *command.Call, cmd *command.Command) {
+	arguments := cmd.Arguments()
 	n := 4
 	if len(arguments) > 0 {
 		n++
 	}
-	if len(command.Subcommands) > 0 {
+	if len(cmd.Subcommands) > 0 {
 		n++
 	}
-	c.out.Map(n)
+	c.Out.Map(n)
 	for _, pair := range [][2]string{
-		{"summary", command.Summary}, {"since", command.Since}, {"group", string(command.Group)}, {"complexity", command.Complexity},
+		{"summary", cmd.Summary}, {"since", cmd.Since}, {"group", string(cmd.Group)}, {"complexity", cmd.Complexity},
 	} {
-		c.out.BulkString(pair[0])
-		c.out.BulkString(pair[1])
+		c.Out.BulkString(pair[0])
+		c.Out.BulkString(pair[1])
 	}
 	if len(arguments) > 0 {
-		c.out.BulkString("arguments")
+		c.Out.BulkString("arguments")
 		documentArguments(c, arguments)
 	}
-	if len(command.Subcommands) > 0 {
-		c.out.BulkString("subcommands")
-		documentAll(c, command.Subcommands)
+	if len(cmd.Subcommands) > 0 {
+		c.Out.BulkString("subcommands")
+		documentAll(c, cmd.Subcommands)
 	}
 }
 
-func documentArguments(c *call, list []Argument) {
-	c.out.Array(len(list))
+func documentArguments(c *command.Call, list []command.Argument) {
+	c.Out.Array(len(list))
 	for _, a := range list {
 		var flags []string
 		if a.Optional {
@@ -216,87 +217,87 @@ func documentArguments(c *call, list []Argument) {
 				n++
 			}
 		}
-		c.out.Map(n)
-		c.out.BulkString("name")
-		c.out.BulkString(a.Name)
-		c.out.BulkString("type")
-		c.out.BulkString(a.Type)
+		c.Out.Map(n)
+		c.Out.BulkString("name")
+		c.Out.BulkString(a.Name)
+		c.Out.BulkString("type")
+		c.Out.BulkString(a.Type)
 		if a.Type == "key" {
-			c.out.BulkString("key_spec_index")
-			c.out.Int(0)
+			c.Out.BulkString("key_spec_index")
+			c.Out.Int(0)
 		}
 		if a.Token != "" {
-			c.out.BulkString("token")
-			c.out.BulkString(a.Token)
+			c.Out.BulkString("token")
+			c.Out.BulkString(a.Token)
 		}
 		if len(flags) > 0 {
-			c.out.BulkString("flags")
+			c.Out.BulkString("flags")
 			simpleSet(c, flags)
 		}
 		if len(a.Choices) > 0 {
-			c.out.BulkString("arguments")
+			c.Out.BulkString("arguments")
 			documentArguments(c, a.Choices)
 		}
 	}
 }
 
-func commandList(c *call) error {
-	keep := func(*Command) bool { return true }
+func commandList(c *command.Call) error {
+	keep := func(*command.Command) bool { return true }
 	switch {
-	case len(c.args) == 2:
-	case len(c.args) == 5 && c.is(2, "filterby") && c.is(3, "module"):
-		keep = func(*Command) bool { return false }
-	case len(c.args) == 5 && c.is(2, "filterby") && c.is(3, "aclcat"):
-		category := "@" + strings.ToLower(c.key(4))
-		keep = func(command *Command) bool { return slices.Contains(command.Categories(), category) }
-	case len(c.args) == 5 && c.is(2, "filterby") && c.is(3, "pattern"):
-		pattern := strings.ToLower(c.key(4))
-		keep = func(command *Command) bool { return structures.Match(pattern, []byte(command.Name)) }
+	case len(c.Args) == 2:
+	case len(c.Args) == 5 && c.Is(2, "filterby") && c.Is(3, "module"):
+		keep = func(*command.Command) bool { return false }
+	case len(c.Args) == 5 && c.Is(2, "filterby") && c.Is(3, "aclcat"):
+		category := "@" + strings.ToLower(c.Key(4))
+		keep = func(cmd *command.Command) bool { return slices.Contains(cmd.Categories(), category) }
+	case len(c.Args) == 5 && c.Is(2, "filterby") && c.Is(3, "pattern"):
+		pattern := strings.ToLower(c.Key(4))
+		keep = func(cmd *command.Command) bool { return structures.Match(pattern, []byte(cmd.Name)) }
 	default:
-		return errSyntax
+		return command.ErrSyntax
 	}
 	var names []string
-	for _, command := range table.Commands {
-		for _, one := range append([]*Command{command}, command.Subcommands...) {
+	for _, cmd := range table.Commands {
+		for _, one := range append([]*command.Command{cmd}, cmd.Subcommands...) {
 			if keep(one) {
 				names = append(names, one.Name)
 			}
 		}
 	}
-	c.out.Array(len(names))
+	c.Out.Array(len(names))
 	for _, name := range names {
-		c.out.BulkString(name)
+		c.Out.BulkString(name)
 	}
 	return nil
 }
 
-func commandGetKeys(c *call) error {
-	inner := c.args[2:]
-	command := table.Find(inner[0])
-	if command != nil && len(command.Subcommands) > 0 && len(inner) > 1 {
-		command = command.subcommand(inner[1])
+func commandGetKeys(c *command.Call) error {
+	inner := c.Args[2:]
+	cmd := table.Find(inner[0])
+	if cmd != nil && len(cmd.Subcommands) > 0 && len(inner) > 1 {
+		cmd = cmd.Subcommand(inner[1])
 	}
 	switch {
-	case command == nil:
-		return replyError("ERR Invalid command specified")
-	case len(command.Keys) == 0:
-		return replyError("ERR The command has no key arguments")
-	case !command.arityFits(len(inner)):
-		return replyError("ERR Invalid number of arguments specified for command")
+	case cmd == nil:
+		return command.Error("ERR Invalid command specified")
+	case len(cmd.Keys) == 0:
+		return command.Error("ERR The command has no key arguments")
+	case !cmd.ArityFits(len(inner)):
+		return command.Error("ERR Invalid number of arguments specified for command")
 	}
 	var keys []string
-	for i := range command.Keys {
-		k := &command.Keys[i]
+	for i := range cmd.Keys {
+		k := &cmd.Keys[i]
 		before := len(keys)
-		keys = k.append(keys, inner)
+		keys = k.Append(keys, inner)
 		if len(keys) == before && !k.Unknown && k.Keyword == "" {
 			// Even of a command such as PFMERGE, which needs no more than its first key.
-			return replyError("ERR Invalid arguments specified for command")
+			return command.Error("ERR Invalid arguments specified for command")
 		}
 	}
-	c.out.Array(len(keys))
+	c.Out.Array(len(keys))
 	for _, key := range keys {
-		c.out.BulkString(key)
+		c.Out.BulkString(key)
 	}
 	return nil
 }

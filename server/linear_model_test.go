@@ -73,11 +73,11 @@ func moments(s linearState, call linearCall) []int64 {
 	for _, v := range s {
 		deadlines = append(deadlines, v.deadline)
 	}
-	for _, command := range call.commands { // one may pass while the others run
-		if at := slices.Index(command, "PXAT"); at > 0 {
-			deadlines = append(deadlines, number(command[at+1]))
-		} else if command[0] == "PEXPIREAT" {
-			deadlines = append(deadlines, number(command[2]))
+	for _, cmd := range call.commands { // one may pass while the others run
+		if at := slices.Index(cmd, "PXAT"); at > 0 {
+			deadlines = append(deadlines, number(cmd[at+1]))
+		} else if cmd[0] == "PEXPIREAT" {
+			deadlines = append(deadlines, number(cmd[2]))
 		}
 	}
 	for _, at := range deadlines {
@@ -99,13 +99,13 @@ func number(text string) int64 {
 // run does commands and returns the replies.
 func (s *linearState) run(commands [][]string, now int64) string {
 	replies := make([]string, len(commands))
-	for i, command := range commands {
+	for i, cmd := range commands {
 		for k := range s {
 			if s[k].deadline != 0 && s[k].deadline <= now {
 				s[k] = linearValue{}
 			}
 		}
-		replies[i] = s.do(command, now)
+		replies[i] = s.do(cmd, now)
 	}
 	return strings.Join(replies, " ")
 }
@@ -113,28 +113,28 @@ func (s *linearState) run(commands [][]string, now int64) string {
 func (s *linearState) key(name string) *linearValue { return &s[slices.Index(linearKeys[:], name)] }
 
 // do does one command. Deadlines that have passed take the key at once.
-func (s *linearState) do(command []string, now int64) string {
-	v := s.key(command[1])
-	switch command[0] {
+func (s *linearState) do(cmd []string, now int64) string {
+	v := s.key(cmd[1])
+	switch cmd[0] {
 	case "GET":
 		if !v.set {
 			return "nil"
 		}
 		return v.text
 	case "SET":
-		*v = linearValue{set: true, text: command[2]}
-		if len(command) > 3 {
-			v.expireAt(number(command[4]), now)
+		*v = linearValue{set: true, text: cmd[2]}
+		if len(cmd) > 3 {
+			v.expireAt(number(cmd[4]), now)
 		}
 		return "OK"
 	case "MSET":
-		for i := 1; i < len(command); i += 2 {
-			*s.key(command[i]) = linearValue{set: true, text: command[i+1]}
+		for i := 1; i < len(cmd); i += 2 {
+			*s.key(cmd[i]) = linearValue{set: true, text: cmd[i+1]}
 		}
 		return "OK"
 	case "DEL":
 		n := 0
-		for _, name := range command[1:] {
+		for _, name := range cmd[1:] {
 			if v := s.key(name); v.set {
 				*v = linearValue{}
 				n++
@@ -152,7 +152,7 @@ func (s *linearState) do(command []string, now int64) string {
 		if !v.set {
 			return "0"
 		}
-		v.expireAt(number(command[2]), now)
+		v.expireAt(number(cmd[2]), now)
 		return "1"
 	case "PERSIST":
 		if v.deadline == 0 {
@@ -161,7 +161,7 @@ func (s *linearState) do(command []string, now int64) string {
 		v.deadline = 0
 		return "1"
 	}
-	panic("BUG: no command " + command[0])
+	panic("BUG: no command " + cmd[0])
 }
 
 func (v *linearValue) expireAt(at, now int64) {

@@ -118,8 +118,8 @@ func judge(t *testing.T, history []porcupine.Operation, seed uint64) porcupine.C
 
 // TestLinearModel has the judge find what is wrong with histories.
 func TestLinearModel(t *testing.T) {
-	op := func(called, ended int64, reply string, command ...string) porcupine.Operation {
-		c := linearCall{commands: [][]string{command}, called: called, ended: ended, acknowledged: reply != "?"}
+	op := func(called, ended int64, reply string, cmd ...string) porcupine.Operation {
+		c := linearCall{commands: [][]string{cmd}, called: called, ended: ended, acknowledged: reply != "?"}
 		return porcupine.Operation{Input: c, Output: reply, Call: called, Return: ended}
 	}
 	set := op(1, 2, "OK", "SET", "a", "1")

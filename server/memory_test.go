@@ -37,14 +37,14 @@ func TestMemoryUsage(t *testing.T) {
 	if n := usage(""); n <= short || n > short+100 {
 		t.Errorf("%d bytes, and %d with a deadline", short, n)
 	}
-	for command, least := range map[string]int{"HSET": 100, "RPUSH": 100, "ZADD": 100, "SADD": 100} {
+	for cmd, least := range map[string]int{"HSET": 100, "RPUSH": 100, "ZADD": 100, "SADD": 100} {
 		do("DEL", "k")
 		last := 0
 		for _, n := range []int{1, 30, 500} {
-			args := []string{command, "k"}
+			args := []string{cmd, "k"}
 			for i := range n {
 				element := strings.Repeat("x", 95) + strconv.Itoa(10_000+i)
-				switch command {
+				switch cmd {
 				case "HSET":
 					args = append(args, strconv.Itoa(i), element)
 				case "ZADD":
@@ -56,7 +56,7 @@ func TestMemoryUsage(t *testing.T) {
 			do(args...)
 			all, some := usage(" SAMPLES 0"), usage("")
 			if all < least*n || all > 8*least*n || all <= last || some < all*3/4 || some > all*5/4 {
-				t.Errorf("%s of %d elements takes %d bytes, by samples %d; before %d", command, n, all, some, last)
+				t.Errorf("%s of %d elements takes %d bytes, by samples %d; before %d", cmd, n, all, some, last)
 			}
 			last = all
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -53,7 +54,7 @@ func parseNotifyFlags(text string) (f notifyFlags, err error) {
 		case strings.IndexByte(notifyLetters, letter) >= 0:
 			f |= notifyBits(string(letter))
 		default:
-			return 0, replyError("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+			return 0, command.Error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
 		}
 	}
 	return f, nil
@@ -139,17 +140,17 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 
 // notifyMisses tells of the keys that a command was to read and that do not exist, if somebody wants to know. As in Redis
 // looking at how a key is stored is not reading it.
-func (s *Session) notifyMisses(c *call) error {
+func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
-	if !v.notifier.keymiss.Load() || c.tx == nil || c.command.Flags&ReadOnly == 0 || c.command.container != nil {
+	if !v.notifier.keymiss.Load() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
 		return nil
 	}
-	for _, key := range c.command.appendKeys(nil, c.args) {
-		switch exists, err := c.tx.Key(key).Exists(); {
+	for _, key := range c.Command.AppendKeys(nil, c.Args) {
+		switch exists, err := c.Tx.Key(key).Exists(); {
 		case err != nil:
 			return err
 		case !exists:
-			v.publishEvent(c.tx.Namespace(), "keymiss", key, 0)
+			v.publishEvent(c.Tx.Namespace(), "keymiss", key, 0)
 		}
 	}
 	return nil

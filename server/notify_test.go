@@ -166,8 +166,8 @@ var notified = []string{
 func TestNotificationsAgreeWithRedis(t *testing.T) {
 	for _, classes := range []string{"KEA", "EAn"} {
 		ours, theirs := newTellers(t, classes)
-		for _, command := range notified {
-			args := strings.Split(command, " ")
+		for _, cmd := range notified {
+			args := strings.Split(cmd, " ")
 			d, err := ours.compare(theirs, args)
 			if err != nil {
 				t.Fatal(err)

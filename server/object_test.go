@@ -11,9 +11,9 @@ import (
 // The encodings are Redis 7.4's for a value that was just made.
 func TestObject(t *testing.T) {
 	s := server.NewSession(openStore(t), nil)
-	many := func(command string, n int, one string) string {
+	many := func(cmd string, n int, one string) string {
 		var text strings.Builder
-		text.WriteString(command)
+		text.WriteString(cmd)
 		for i := range n {
 			text.WriteString(" " + strings.ReplaceAll(one, "#", fmt.Sprint(i)))
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -272,6 +273,6 @@ func (s *Session) hasSubscriptions() bool {
 func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.hasSubscriptions() }
 
 // errSubscribedMode refuses a command of a session that has subscribed.
-func errSubscribedMode(name string) replyError {
-	return errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", name)
+func errSubscribedMode(name string) command.Error {
+	return command.Errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", name)
 }

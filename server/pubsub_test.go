@@ -276,20 +276,20 @@ func TestSubscriberInList(t *testing.T) {
 	a.send("*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n$1\r\nd\r\n*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\np\r\n")
 	a.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:3\r\n")
 	decoder := resp.NewDecoder(b.in)
-	for command, want := range map[string]int{"CLIENT LIST": 2, "CLIENT LIST TYPE normal": 1, "CLIENT LIST TYPE pubsub": 1, "CLIENT LIST TYPE master": 0} {
-		b.send(command + "\r\n")
+	for cmd, want := range map[string]int{"CLIENT LIST": 2, "CLIENT LIST TYPE normal": 1, "CLIENT LIST TYPE pubsub": 1, "CLIENT LIST TYPE master": 0} {
+		b.send(cmd + "\r\n")
 		reply, err := decoder.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n := bytes.Count(reply.Text, []byte("\n")); n != want {
-			t.Errorf("%s: %d clients, want %d", command, n, want)
+			t.Errorf("%s: %d clients, want %d", cmd, n, want)
 		}
-		if want == 1 && bytes.Contains(reply.Text, []byte(" flags=P ")) != strings.HasSuffix(command, "pubsub") {
-			t.Errorf("%s: %s", command, reply.Text)
+		if want == 1 && bytes.Contains(reply.Text, []byte(" flags=P ")) != strings.HasSuffix(cmd, "pubsub") {
+			t.Errorf("%s: %s", cmd, reply.Text)
 		}
 		if want == 2 && !bytes.Contains(reply.Text, []byte(" sub=2 psub=1 ssub=0 ")) {
-			t.Errorf("%s: %s", command, reply.Text)
+			t.Errorf("%s: %s", cmd, reply.Text)
 		}
 	}
 	b.send("CLIENT KILL TYPE pubsub\r\n")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/command"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no goroutine and no
@@ -27,20 +28,20 @@ type Session struct {
 	closed bool
 
 	namespace int
-	host      Host      // what handlers get of the session: the store, seen through the namespace, above all
-	undurable db.Ticket // of the newest commit that has not been waited for; 0 for none
-	heldFrom  int       // where in the output the reply of the oldest such commit starts
-	queue     *queue    // commands since MULTI; nil outside
-	client    client    // what CLIENT LIST shows of it
-	watch     *db.Watch // keys that the next EXEC depends on; nil for none
-	blocked   *blocked  // the command that waits; nil without one
+	host      command.Host // what handlers get of the session: the store, seen through the namespace, above all
+	undurable db.Ticket    // of the newest commit that has not been waited for; 0 for none
+	heldFrom  int          // where in the output the reply of the oldest such commit starts
+	queue     *queue       // commands since MULTI; nil outside
+	client    client       // what CLIENT LIST shows of it
+	watch     *db.Watch    // keys that the next EXEC depends on; nil for none
+	blocked   *blocked     // the command that waits; nil without one
 
 	subscribed [audiences]map[string]struct{} // what it listens to
 	mail       mailbox
 
-	call  call     // the command being executed; reused, as are keys
-	keys  []string // keys of that command
-	batch batch    // pipelined commands that are to run together
+	call  command.Call // the command being executed; reused, as are keys
+	keys  []string     // keys of that command
+	batch batch        // pipelined commands that are to run together
 
 	runInCallTx, runBatchInTxFunc  func(*db.Tx) error
 	runCallFunc, transactBatchFunc func() error
@@ -60,10 +61,10 @@ func (v *Server) NewSession() *Session {
 		id:     v.nextID.Add(1),
 		parser: resp.NewParser(v.options.Limits),
 	}
-	s.host = Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s}
+	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s}
 	s.runInCallTx = func(tx *db.Tx) error {
-		s.call.tx = tx
-		err := s.call.command.run(&s.call)
+		s.call.Tx = tx
+		err := s.call.Command.Run(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
 		}
@@ -177,14 +178,14 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 
 // execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
-	command, err := resolve(args)
-	if err == nil && s.queue != nil && command.Flags&NoMulti != 0 {
+	cmd, err := table.Resolve(args)
+	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
 		err = errInMulti
 	}
-	if err == nil && command.Flags&whileSubscribed == 0 && s.inSubscribedMode() {
-		err = errSubscribedMode(command.Name)
+	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
+		err = errSubscribedMode(cmd.Name)
 	}
-	if err == nil && s.queue == nil && s.addToBatch(command, args) {
+	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
 		return
 	}
 	// Everything else takes its turn behind the batch. If there is no room for the replies of that, the parser has gone
@@ -193,46 +194,26 @@ func (s *Session) execute(args [][]byte) {
 		return
 	}
 	if err != nil {
-		s.reject(command, err)
+		s.reject(cmd, err)
 		return
 	}
-	if s.queue != nil && command.Flags&runsInsideMulti == 0 {
-		s.enqueue(command, args)
+	if s.queue != nil && cmd.Flags&command.RunsInsideMulti == 0 {
+		s.enqueue(cmd, args)
 		return
 	}
-	if s.queue != nil || !s.addToBatch(command, args) {
-		s.run(command, args)
+	if s.queue != nil || !s.addToBatch(cmd, args) {
+		s.run(cmd, args)
 	}
-}
-
-// resolve finds the command (or subcommand) of a request and checks the number of arguments. On an error the command is
-// the one the request was for, if it is known.
-func resolve(args [][]byte) (*Command, error) {
-	command := table.Find(args[0])
-	if command == nil {
-		return nil, errUnknownCommand(args)
-	}
-	if len(command.Subcommands) > 0 && len(args) > 1 {
-		sub := command.subcommand(args[1])
-		if sub == nil {
-			return command, errUnknownSubcommand(command.Name, args[1])
-		}
-		command = sub
-	}
-	if !command.arityFits(len(args)) {
-		return command, errArity(command.Name)
-	}
-	return command, nil
 }
 
 // reject replies with an error to a request that is not executed. Within MULTI it spoils the transaction.
-func (s *Session) reject(command *Command, err error) {
-	if command != nil {
-		s.server.commands[command.Index].rejected.Add(1)
+func (s *Session) reject(cmd *command.Command, err error) {
+	if cmd != nil {
+		s.server.commands[cmd.Index].rejected.Add(1)
 	}
 	text := errorText(err)
 	switch {
-	case command != nil && command.Name == "exec":
+	case cmd != nil && cmd.Name == "exec":
 		// An EXEC that is refused ends the transaction all the same, and the watch.
 		s.queue = nil
 		s.unwatch()
@@ -249,19 +230,19 @@ func (s *Session) replyError(text string) {
 }
 
 // run executes one command outside of EXEC and counts it.
-func (s *Session) run(command *Command, args [][]byte) {
-	s.statsFor(command)
+func (s *Session) run(cmd *command.Command, args [][]byte) {
+	s.statsFor(cmd)
 	from := s.out.Len()
-	s.call = call{host: &s.host, command: command, args: args, out: &s.out}
+	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
 	start := s.server.startTimer()
 	err := s.catchPanic(s.runCallFunc)
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}
-	s.noteSlow(start, command, args, 0)
-	s.feedMonitors(command, args)
-	s.finish(command, from, err)
+	s.noteSlow(start, cmd, args, 0)
+	s.feedMonitors(cmd, args)
+	s.finish(cmd, from, err)
 	s.deliverMessages()
 }
 
@@ -272,9 +253,9 @@ func (s *Session) catchPanic(run func() error) (err error) {
 		if p := recover(); p != nil {
 			s.server.counters.panics.Add(1)
 			s.server.options.Logger.Error("command panicked; connection closed",
-				"command", s.call.command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				"command", s.call.Command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.closed = true
-			err = replyError("ERR internal error; the connection is closed")
+			err = command.Error("ERR internal error; the connection is closed")
 		}
 	}()
 	return run()
@@ -284,9 +265,9 @@ func (s *Session) catchPanic(run func() error) (err error) {
 var errNoReply = errors.New("no reply")
 
 // finish replaces the reply that starts at from by an error if there was one, and counts the command.
-func (s *Session) finish(command *Command, from int, err error) {
+func (s *Session) finish(cmd *command.Command, from int, err error) {
 	s.out.SetLimit(0)
-	t := s.statsFor(command)
+	t := s.statsFor(cmd)
 	t.calls++
 	switch {
 	case err == errBlocked:
@@ -298,8 +279,8 @@ func (s *Session) finish(command *Command, from int, err error) {
 		s.out.Truncate(from)
 		s.replyError(errorText(err))
 		t.failed++
-	case command.Flags&ReadOnly != 0 && len(command.Keys) > 0:
+	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
 		t.countRead(s.out.Bytes()[from:])
 	}
-	s.call = call{}
+	s.call = command.Call{}
 }

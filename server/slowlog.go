@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
 )
 
 // slowLog keeps the last commands that took long: the time of their execution, without that of waiting for input, for other
@@ -58,8 +61,8 @@ func (v *Server) startTimer() (start time.Time) {
 }
 
 // noteSlow notes an execution that took long. more is how many commands ran with this one and cannot be told apart from it.
-func (s *Session) noteSlow(start time.Time, command *Command, args [][]byte, more int) {
-	if start.IsZero() || command.Flags&SkipSlowlog != 0 {
+func (s *Session) noteSlow(start time.Time, cmd *command.Command, args [][]byte, more int) {
+	if start.IsZero() || cmd.Flags&command.SkipSlowlog != 0 {
 		return
 	}
 	v := s.server
@@ -85,50 +88,50 @@ func (l *slowLog) trim(most int) {
 	}
 }
 
-var slowlogCommand = &Command{
-	Name: "slowlog", Arity: -2, Group: GroupServer, Since: "2.2.12", Complexity: "Depends on the subcommand",
+var slowlogCommand = &command.Command{
+	Name: "slowlog", Arity: -2, Group: command.GroupServer, Since: "2.2.12", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about what took long.",
-	Subcommands: []*Command{
+	Subcommands: []*command.Command{
 		{
-			Name: "slowlog|get", Arity: -2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(n), n being the number of entries returned",
-			Summary: "Returns the last commands that took long, the newest first.", Syntax: "[count]", run: onSession(slowlogGet),
+			Name: "slowlog|get", Arity: -2, Flags: command.Admin | command.Loading | command.Stale, Since: "2.2.12", Complexity: "O(n), n being the number of entries returned",
+			Summary: "Returns the last commands that took long, the newest first.", Syntax: "[count]", Run: onSession(slowlogGet),
 		},
 		{
-			Name: "slowlog|len", Arity: 2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(1)",
+			Name: "slowlog|len", Arity: 2, Flags: command.Admin | command.Loading | command.Stale, Since: "2.2.12", Complexity: "O(1)",
 			Summary: "Returns how many such commands are kept.",
-			run: onSession(func(s *Session, c *call) error {
+			Run: onSession(func(s *Session, c *command.Call) error {
 				l := &s.server.slowLog
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				return c.int(len(l.entries), nil)
+				return c.Int(len(l.entries), nil)
 			}),
 		},
 		{
-			Name: "slowlog|reset", Arity: 2, Flags: Admin | Loading | Stale, Since: "2.2.12", Complexity: "O(1)", Summary: "Forgets them.",
-			run: onSession(func(s *Session, c *call) error {
+			Name: "slowlog|reset", Arity: 2, Flags: command.Admin | command.Loading | command.Stale, Since: "2.2.12", Complexity: "O(1)", Summary: "Forgets them.",
+			Run: onSession(func(s *Session, c *command.Call) error {
 				l := &s.server.slowLog
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.entries = nil
-				return c.ok()
+				return c.OK()
 			}),
 		},
 		{
-			Name: "slowlog|help", Arity: 2, Flags: Loading | Stale, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			run: containerHelp,
+			Name: "slowlog|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			Run: command.Help,
 		},
 	},
 }
 
-func slowlogGet(s *Session, c *call) error {
+func slowlogGet(s *Session, c *command.Call) error {
 	count := int64(10)
-	if len(c.args) > 3 {
+	if len(c.Args) > 3 {
 		return errUnknownOrArity(c)
 	}
-	if len(c.args) == 3 {
+	if len(c.Args) == 3 {
 		var ok bool
-		if count, ok = parseInt(c.arg(2)); !ok || count < -1 {
-			return replyError("ERR count should be greater than or equal to -1")
+		if count, ok = number.ParseInt(c.Arg(2)); !ok || count < -1 {
+			return command.Error("ERR count should be greater than or equal to -1")
 		}
 	}
 	l := &s.server.slowLog
@@ -138,19 +141,19 @@ func slowlogGet(s *Session, c *call) error {
 	if count >= 0 {
 		n = int(min(int64(n), count))
 	}
-	c.out.Array(n)
+	c.Out.Array(n)
 	for i := range n {
 		e := &l.entries[len(l.entries)-1-i]
-		c.out.Array(6)
-		c.out.Int(e.id)
-		c.out.Int(e.at.Unix())
-		c.out.Int(e.took.Microseconds())
-		c.out.Array(len(e.args))
+		c.Out.Array(6)
+		c.Out.Int(e.id)
+		c.Out.Int(e.at.Unix())
+		c.Out.Int(e.took.Microseconds())
+		c.Out.Array(len(e.args))
 		for _, arg := range e.args {
-			c.out.BulkString(arg)
+			c.Out.BulkString(arg)
 		}
-		c.out.BulkString(e.from)
-		c.out.BulkString(e.fromName)
+		c.Out.BulkString(e.from)
+		c.Out.BulkString(e.fromName)
 	}
 	return nil
 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // all returns the commands and their subcommands.
-func all() []*server.Command {
-	var list []*server.Command
+func all() []*command.Command {
+	var list []*command.Command
 	for _, c := range server.Commands {
 		list = append(append(list, c), c.Subcommands...)
 	}
@@ -30,7 +31,7 @@ func TestTableIsComplete(t *testing.T) {
 		if c.Arity == 0 {
 			t.Errorf("%s: no arity", c.Name)
 		}
-		if c.Flags&server.Write != 0 && c.Flags&server.ReadOnly != 0 {
+		if c.Flags&command.Write != 0 && c.Flags&command.ReadOnly != 0 {
 			t.Errorf("%s: both write and readonly", c.Name)
 		}
 		if server.Lookup(strings.ToUpper(c.Name)) != c {
@@ -43,14 +44,14 @@ func TestTableIsComplete(t *testing.T) {
 }
 
 // arityOf is the least number of arguments that the syntax asks for, and whether there may be more.
-func arityOf(list []server.Argument) (least int, open bool) {
+func arityOf(list []command.Argument) (least int, open bool) {
 	for _, a := range list {
 		n, more := 1, false
 		switch a.Type {
 		case "oneof":
 			n = 1 << 20
 			for _, choice := range a.Choices {
-				m, o := arityOf([]server.Argument{choice})
+				m, o := arityOf([]command.Argument{choice})
 				n, more = min(n, m), more || o || len(a.Choices) > 0 && m != n
 			}
 		case "block":
@@ -87,9 +88,9 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 }
 
 func TestSyntax(t *testing.T) {
-	print := func(list []server.Argument) string {
-		var walk func(list []server.Argument) string
-		walk = func(list []server.Argument) string {
+	print := func(list []command.Argument) string {
+		var walk func(list []command.Argument) string
+		walk = func(list []command.Argument) string {
 			var parts []string
 			for _, a := range list {
 				part := a.Type + " " + a.Name
@@ -121,7 +122,7 @@ func TestSyntax(t *testing.T) {
 		"[LIMIT offset count]":              "block offset-count?(integer offset LIMIT, integer count)",
 		"[version [AUTH user password]]":    "block version-user-password?(string version, block user-password?(string user AUTH, string password))",
 	} {
-		c := server.Command{Syntax: syntax}
+		c := command.Command{Syntax: syntax}
 		if got := print(c.Arguments()); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", syntax, got, want)
 		}

@@ -1,19 +1,23 @@
 package server
 
-import "time"
+import (
+	"time"
+
+	"github.com/stavedb/stave/server/command"
+)
 
 // sessionStats counts what a session does until it is added to the server's counters: once for a run of equal commands, not for
 // each. Pipelines are such runs, and counters that all cores share are expensive to touch.
 type sessionStats struct {
-	command                     *Command
+	command                     *command.Command
 	calls, failed, hits, misses int64
 }
 
 // statsFor prepares the counts for another execution of a command.
-func (s *Session) statsFor(command *Command) *sessionStats {
-	if s.stats.command != command {
+func (s *Session) statsFor(cmd *command.Command) *sessionStats {
+	if s.stats.command != cmd {
 		s.flushStats()
-		s.stats.command = command
+		s.stats.command = cmd
 	}
 	return &s.stats
 }

@@ -4,22 +4,23 @@ import (
 	"bytes"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 )
 
-var transactionCommands = []*Command{
+var transactionCommands = []*command.Command{
 	{
-		Name: "multi", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
-		Since: "1.2.0", Complexity: "O(1)", run: onSession(multiCommand),
+		Name: "multi", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Since: "1.2.0", Complexity: "O(1)", Run: onSession(multiCommand),
 		Summary: "Starts a transaction: commands are queued until EXEC.",
 	},
 	{
-		Name: "exec", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | runsInsideMulti, Group: GroupTransactions,
-		Since: "1.2.0", Complexity: "The sum of the queued commands", run: onSession(execCommand),
+		Name: "exec", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Since: "1.2.0", Complexity: "The sum of the queued commands", Run: onSession(execCommand),
 		Summary: "Runs the queued commands as one atomic commit and returns their replies.",
 	},
 	{
-		Name: "discard", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
-		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", run: onSession(discardCommand),
+		Name: "discard", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", Run: onSession(discardCommand),
 		Summary: "Drops the queued commands and ends the transaction.",
 	},
 }
@@ -36,7 +37,7 @@ type queue struct {
 
 // request is one command that waits to be executed.
 type request struct {
-	command    *Command
+	command    *command.Command
 	args       [][]byte
 	firstKey   string // see call.first
 	parserMark int    // where the parser found it
@@ -46,14 +47,14 @@ type request struct {
 const requestOverhead = 32
 
 // enqueue keeps a command for EXEC.
-func (s *Session) enqueue(command *Command, args [][]byte) {
+func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	q := s.queue
 	size := 0
 	for _, arg := range args {
 		size += len(arg) + requestOverhead
 	}
 	if q.bytes+size > s.server.options.MaxQueue {
-		s.reject(command, errQueueTooLarge)
+		s.reject(cmd, errQueueTooLarge)
 		return
 	}
 	q.bytes += size
@@ -61,35 +62,35 @@ func (s *Session) enqueue(command *Command, args [][]byte) {
 	for i, arg := range args {
 		copied[i] = bytes.Clone(arg)
 	}
-	q.requests = append(q.requests, request{command: command, args: copied})
+	q.requests = append(q.requests, request{command: cmd, args: copied})
 	others := len(q.keys)
-	q.keys = command.appendKeys(q.keys, copied)
-	none := len(command.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
-	q.writes = q.writes || command.isWrite()
-	q.wholeStore = q.wholeStore || none || command.Flags&keyspace != 0 || command.readsUnknownKeys(copied)
+	q.keys = cmd.AppendKeys(q.keys, copied)
+	none := len(cmd.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
+	q.writes = q.writes || cmd.IsWrite()
+	q.wholeStore = q.wholeStore || none || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
 	s.out.Simple("QUEUED")
 }
 
-func multiCommand(s *Session, c *call) error {
+func multiCommand(s *Session, c *command.Call) error {
 	if s.queue != nil {
 		return errNestedMulti
 	}
 	s.queue = &queue{}
-	return c.ok()
+	return c.OK()
 }
 
-func discardCommand(s *Session, c *call) error {
+func discardCommand(s *Session, c *command.Call) error {
 	if s.queue == nil {
 		return errDiscardNoMulti
 	}
 	s.queue = nil
 	s.unwatch()
-	return c.ok()
+	return c.OK()
 }
 
 // execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As in Redis, a command
 // that fails does not stop or undo the others; what it wrote itself is undone.
-func execCommand(s *Session, c *call) error {
+func execCommand(s *Session, c *command.Call) error {
 	q := s.queue
 	if q == nil {
 		return errExecNoMulti
@@ -105,11 +106,11 @@ func execCommand(s *Session, c *call) error {
 	body := func(tx *db.Tx) error {
 		if watch != nil {
 			if changed, err := watch.Changed(tx); err != nil || changed {
-				c.out.NullArray()
+				c.Out.NullArray()
 				return err
 			}
 		}
-		c.out.Array(len(q.requests))
+		c.Out.Array(len(q.requests))
 		for _, r := range q.requests {
 			if err := s.runQueued(tx, r, limit); err != nil {
 				return err
@@ -140,10 +141,10 @@ func execCommand(s *Session, c *call) error {
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the store is returned: it ends
 // the transaction, and nothing of it is kept.
 func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
-	inner := call{host: &s.host, command: r.command, args: r.args, out: &s.out, queued: true}
+	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {
 		var err error
-		if inner.tx, err = tx.Use(s.namespace); err != nil {
+		if inner.Tx, err = tx.Use(s.namespace); err != nil {
 			return err
 		}
 	}

@@ -179,9 +179,9 @@ func TestServePanic(t *testing.T) {
 	defer server.AddPanics()()
 	v, address := serve(t, nil)
 	other := dial(t, address)
-	for _, command := range []string{"boom", "boomkey k", "strlen x\r\nboomkey k\r\nstrlen x"} {
+	for _, cmd := range []string{"boom", "boomkey k", "strlen x\r\nboomkey k\r\nstrlen x"} {
 		c := dial(t, address)
-		c.send("PING\r\n" + command + "\r\nPING\r\n")
+		c.send("PING\r\n" + cmd + "\r\nPING\r\n")
 		c.expect("+PONG\r\n-ERR internal error; the connection is closed\r\n")
 		c.expectEnd()
 		other.send("GET k\r\n")
@@ -198,10 +198,10 @@ func TestServePanicOfAWait(t *testing.T) {
 	defer server.AddPanics()()
 	v, address := serve(t, nil)
 	other := dial(t, address)
-	waits := func(command string, blocked int) *testClient { // as so many then do
+	waits := func(cmd string, blocked int) *testClient { // as so many then do
 		t.Helper()
 		c := dial(t, address)
-		c.send(command + "\r\n")
+		c.send(cmd + "\r\n")
 		for !strings.Contains(v.Info("clients"), fmt.Sprintf("blocked_clients:%d\r\n", blocked)) {
 			time.Sleep(time.Millisecond)
 		}
@@ -412,9 +412,9 @@ func TestRedisTools(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	run := func(stdin string, name string, args ...string) string {
 		t.Helper()
-		command := exec.Command(name, append([]string{"-p", port}, args...)...)
-		command.Stdin = strings.NewReader(stdin)
-		out, err := command.CombinedOutput()
+		cmd := exec.Command(name, append([]string{"-p", port}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
 		}

@@ -4,23 +4,24 @@ import (
 	"errors"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
 )
 
 // runCall runs the command of s.call: if it names keys, as one atomic unit of the store over them. Their locks are held, and no
 // others, until the commit. Inside the unit the handler finds the transaction in call.tx.
 func (s *Session) runCall() error {
-	command, args := s.call.command, s.call.args
-	if len(command.Keys) == 0 {
-		return command.run(&s.call)
+	cmd, args := s.call.Command, s.call.Args
+	if len(cmd.Keys) == 0 {
+		return cmd.Run(&s.call)
 	}
-	s.keys = command.appendKeys(s.keys[:0], args)
-	if command.readsUnknownKeys(args) {
-		return s.transact(command.isWrite(), nil, s.runInCallTx)
+	s.keys = cmd.AppendKeys(s.keys[:0], args)
+	if cmd.ReadsUnknownKeys(args) {
+		return s.transact(cmd.IsWrite(), nil, s.runInCallTx)
 	}
-	if command.startsWithKey() && len(s.keys) > 0 {
-		s.call.firstKey = s.keys[0]
+	if cmd.StartsWithKey() && len(s.keys) > 0 {
+		s.call.FirstKey = s.keys[0]
 	}
-	return s.transact(command.isWrite(), s.keys, s.runInCallTx)
+	return s.transact(cmd.IsWrite(), s.keys, s.runInCallTx)
 }
 
 // errPanicked takes a unit back whose command panicked. Nobody is told.
@@ -57,26 +58,26 @@ func (s *Session) holdReplies(ticket db.Ticket, from int) {
 // runInTx runs one of several commands of a unit. A refusal becomes the command's reply, and failed: what the command had
 // written is taken back, and the unit goes on. An error is a failure of the store, which ends the unit. limit is how long
 // the output may become.
-func (s *Session) runInTx(c *call, limit int) (failed bool, err error) {
+func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	from := s.out.Len()
 	s.out.SetLimit(limit)
 	var mark db.Savepoint
-	write := c.command.isWrite()
+	write := c.Command.IsWrite()
 	if write {
-		mark = c.tx.Savepoint()
+		mark = c.Tx.Savepoint()
 	}
-	err = c.command.run(c)
+	err = c.Command.Run(c)
 	if err == nil {
 		err = s.notifyMisses(c)
 	}
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}
-	if err == nil || !isRefusal(err) {
+	if err == nil || !command.IsRefusal(err) {
 		return false, err
 	}
 	if write {
-		c.tx.RollbackTo(mark)
+		c.Tx.RollbackTo(mark)
 	}
 	s.out.Truncate(from)
 	s.replyError(errorText(err))
@@ -105,7 +106,7 @@ func (s *Session) awaitDurable() {
 func (s *Session) setNamespace(n int) error {
 	space, err := s.server.store.Use(n)
 	if err != nil {
-		return errDBIndex
+		return command.ErrDBIndex
 	}
 	s.host.Store, s.namespace = space, n
 	return nil

@@ -1,32 +1,34 @@
 package server
 
+import "github.com/stavedb/stave/server/command"
+
 // WATCH, and what EXEC makes of it.
 
-var watchCommands = []*Command{
+var watchCommands = []*command.Command{
 	{
-		Name: "watch", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | runsInsideMulti, Group: GroupTransactions,
-		Keys: manyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key", run: onSession(watchCommand),
+		Name: "watch", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Keys: command.ManyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key", Run: onSession(watchCommand),
 		Summary: "Makes the next EXEC depend on that none of the keys has changed.", Syntax: "key [key ...]",
 	},
 	{
-		Name: "unwatch", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, Group: GroupTransactions,
+		Name: "unwatch", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy, Group: command.GroupTransactions,
 		Since: "2.2.0", Complexity: "O(n), n being the number of watched keys", Summary: "Forgets all watched keys.",
-		run: onSession(func(s *Session, c *call) error { s.unwatch(); return c.ok() }),
+		Run: onSession(func(s *Session, c *command.Call) error { s.unwatch(); return c.OK() }),
 	},
 }
 
-func watchCommand(s *Session, c *call) error {
+func watchCommand(s *Session, c *command.Call) error {
 	if s.queue != nil {
-		return replyError("ERR WATCH inside MULTI is not allowed")
+		return command.Error("ERR WATCH inside MULTI is not allowed")
 	}
 	if s.watch == nil {
 		s.watch = s.host.Store.NewWatch()
 	}
-	if err := s.watch.Add(c.tx, c.strings(1)...); err != nil {
+	if err := s.watch.Add(c.Tx, c.Strings(1)...); err != nil {
 		return err
 	}
 	s.client.watched.Store(int64(s.watch.Len()))
-	return c.ok()
+	return c.OK()
 }
 
 // unwatch forgets what the session watches.

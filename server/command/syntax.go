@@ -1,4 +1,4 @@
-package server
+package command
 
 import "strings"
 

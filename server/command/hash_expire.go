@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"errors"
@@ -18,96 +18,96 @@ var hashExpireCommands = []*Command{
 	httlRow("hexpiretime", "Returns when fields of a hash expire, in seconds.", time.Second, false),
 	httlRow("hpexpiretime", "Returns when fields of a hash expire, in milliseconds.", time.Millisecond, false),
 	{
-		Name: "hpersist", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "7.4.0",
+		Name: "hpersist", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Takes the deadlines of fields of a hash away.",
-		Syntax: "key FIELDS numfields field [field ...]", run: hpersistCommand,
+		Syntax: "key FIELDS numfields field [field ...]", Run: hpersistCommand,
 	},
 	{
-		Name: "hgetex", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: oneKey("RW access update"), Since: "8.0.0",
+		Name: "hgetex", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW access update"), Since: "8.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash and changes their deadlines.",
 		Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
-		run:    hgetexCommand,
+		Run:    hgetexCommand,
 	},
 	{
-		Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "8.0.0",
+		Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "8.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash with their deadlines, if all or none of them exist.",
 		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS numfields field value [field value ...]",
-		run: hsetexCommand,
+		Run: hsetexCommand,
 	},
 }
 
 func hexpireRow(name, unitName, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: oneKey("RW update"), Since: "7.4.0",
+		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: summary,
 		Syntax: "key " + unitName + " [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-		run:    func(c *call) error { return hexpire(c, unit.Milliseconds(), relative) },
+		Run:    func(c *Call) error { return hexpire(c, unit.Milliseconds(), relative) },
 	}
 }
 
 func httlRow(name, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: oneKey("RO access"), Since: "7.4.0",
+		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: summary,
-		Syntax: "key FIELDS numfields field [field ...]", run: func(c *call) error { return httl(c, unit.Milliseconds(), relative) },
+		Syntax: "key FIELDS numfields field [field ...]", Run: func(c *Call) error { return httl(c, unit.Milliseconds(), relative) },
 	}
 }
 
 // The refusals of counts of fields: the commands do not agree on the words.
 const (
-	errFieldsWord   replyError = "ERR Mandatory argument FIELDS is missing or not at the right position"
-	errFieldsCount  replyError = "ERR Number of fields must be a positive integer"
-	errFieldsLeast  replyError = "ERR Parameter `numFields` should be greater than 0"
-	errFieldsNumber replyError = "ERR The `numfields` parameter must match the number of arguments"
-	errFieldsMany   replyError = "ERR invalid number of fields"
+	errFieldsWord   Error = "ERR Mandatory argument FIELDS is missing or not at the right position"
+	errFieldsCount  Error = "ERR Number of fields must be a positive integer"
+	errFieldsLeast  Error = "ERR Parameter `numFields` should be greater than 0"
+	errFieldsNumber Error = "ERR The `numfields` parameter must match the number of arguments"
+	errFieldsMany   Error = "ERR invalid number of fields"
 )
 
 // fieldList reads FIELDS numfields field [field ...], to the end of the arguments. count is how a number that is none is refused.
-func (c *call) fieldList(i int, count replyError) ([]string, error) {
-	if !c.is(i, "fields") {
+func (c *Call) fieldList(i int, count Error) ([]string, error) {
+	if !c.Is(i, "fields") {
 		return nil, errFieldsWord
 	}
-	if i+1 >= len(c.args) {
-		return nil, errArity(c.command.Name)
+	if i+1 >= len(c.Args) {
+		return nil, ArityError(c.Command.Name)
 	}
 	n, err := c.parseLeast(i+1, 1, count)
 	if err != nil {
 		return nil, err
 	}
-	if n != int64(len(c.args)-i-2) {
+	if n != int64(len(c.Args)-i-2) {
 		return nil, errFieldsNumber
 	}
-	return c.strings(i + 2), nil
+	return c.Strings(i + 2), nil
 }
 
 // hashOf is the hash that the first key names. Most commands on fields look at what it holds before they look at their words.
-func (c *call) hashOf() (db.Hash, error) {
-	h := c.tx.Hash(c.key(1))
+func (c *Call) hashOf() (db.Hash, error) {
+	h := c.Tx.Hash(c.Key(1))
 	_, err := h.Len()
 	return h, err
 }
 
 // fieldDeadline reads a number of units from now or, absolute, from 1970 on. What it makes of it is in milliseconds.
-func (c *call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
-	n, err := c.parseInt(i)
+func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
+	n, err := c.ParseInt(i)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if n < 0 {
-		return time.Time{}, replyError("ERR invalid expire time, must be >= 0")
+		return time.Time{}, Error("ERR invalid expire time, must be >= 0")
 	}
 	base := int64(0)
 	if relative {
 		base = c.now()
 	}
 	if n > structures.LastFieldDeadline/unit || n*unit > structures.LastFieldDeadline-base {
-		return time.Time{}, errorf("ERR invalid expire time in '%s' command", c.command.Name)
+		return time.Time{}, Errorf("ERR invalid expire time in '%s' command", c.Command.Name)
 	}
 	return time.UnixMilli(n*unit + base), nil
 }
 
-func hexpire(c *call, unit int64, relative bool) error {
+func hexpire(c *Call, unit int64, relative bool) error {
 	h, err := c.hashOf()
 	if err != nil {
 		return err
@@ -119,13 +119,13 @@ func hexpire(c *call, unit int64, relative bool) error {
 	var condition db.ExpireCondition
 	word := 4
 	switch {
-	case c.is(3, "nx"):
+	case c.Is(3, "nx"):
 		condition = db.ExpireIfNone
-	case c.is(3, "xx"):
+	case c.Is(3, "xx"):
 		condition = db.ExpireIfAny
-	case c.is(3, "gt"):
+	case c.Is(3, "gt"):
 		condition = db.ExpireIfLater
-	case c.is(3, "lt"):
+	case c.Is(3, "lt"):
 		condition = db.ExpireIfSooner
 	default:
 		word = 3
@@ -137,7 +137,7 @@ func hexpire(c *call, unit int64, relative bool) error {
 	return c.fieldResults(h.ExpireFieldsAt(at, fields, condition))
 }
 
-func hpersistCommand(c *call) error {
+func hpersistCommand(c *Call) error {
 	h, err := c.hashOf()
 	if err != nil {
 		return err
@@ -149,19 +149,19 @@ func hpersistCommand(c *call) error {
 	return c.fieldResults(h.PersistFields(fields...))
 }
 
-func (c *call) fieldResults(results []db.FieldResult, err error) error {
+func (c *Call) fieldResults(results []db.FieldResult, err error) error {
 	if err != nil {
 		return err
 	}
-	c.out.Array(len(results))
+	c.Out.Array(len(results))
 	for _, r := range results {
-		c.out.Int(int64(r))
+		c.Out.Int(int64(r))
 	}
 	return nil
 }
 
 // httl replies -2 for a field that does not exist and -1 for one without a deadline. Unlike TTL it rounds up.
-func httl(c *call, unit int64, relative bool) error {
+func httl(c *Call, unit int64, relative bool) error {
 	h, err := c.hashOf()
 	if err != nil {
 		return err
@@ -178,33 +178,33 @@ func httl(c *call, unit int64, relative bool) error {
 	if relative {
 		base = c.now()
 	}
-	c.out.Array(len(deadlines))
+	c.Out.Array(len(deadlines))
 	for _, d := range deadlines {
 		switch {
 		case !d.Exists:
-			c.out.Int(-2)
+			c.Out.Int(-2)
 		case d.At.IsZero():
-			c.out.Int(-1)
+			c.Out.Int(-1)
 		default:
-			c.out.Int((d.At.UnixMilli() - base + unit - 1) / unit)
+			c.Out.Int((d.At.UnixMilli() - base + unit - 1) / unit)
 		}
 	}
 	return nil
 }
 
 // hgetexCommand is HGETEX.
-func hgetexCommand(c *call) error {
+func hgetexCommand(c *Call) error {
 	h, err := c.hashOf()
 	if err != nil {
 		return err
 	}
 	var at time.Time
 	word := 2
-	persist := c.is(2, "persist")
+	persist := c.Is(2, "persist")
 	switch {
 	case persist:
 		word = 3
-	case isDeadline(c.args[2]):
+	case isDeadline(c.Args[2]):
 		word = 4
 		if at, err = c.fieldDeadlineOption(2); err != nil {
 			return err
@@ -223,12 +223,12 @@ func hgetexCommand(c *call) error {
 }
 
 // fieldDeadlineOption reads "EX 10" and its relatives.
-func (c *call) fieldDeadlineOption(i int) (time.Time, error) {
+func (c *Call) fieldDeadlineOption(i int) (time.Time, error) {
 	unit := int64(1)
-	if word := c.args[i]; equalFold(word, "ex") || equalFold(word, "exat") {
+	if word := c.Args[i]; equalFold(word, "ex") || equalFold(word, "exat") {
 		unit = 1000
 	}
-	return c.fieldDeadline(i+1, unit, len(c.args[i]) == 2)
+	return c.fieldDeadline(i+1, unit, len(c.Args[i]) == 2)
 }
 
 // hsetexOptions is what HSETEX is told.
@@ -240,9 +240,9 @@ type hsetexOptions struct {
 }
 
 // hsetexCommand is HSETEX. The words come in any order, behind the fields too, and are looked at before what the key holds.
-func hsetexCommand(c *call) error {
+func hsetexCommand(c *Call) error {
 	var w hsetexOptions
-	for i := 2; i < len(c.args); {
+	for i := 2; i < len(c.Args); {
 		taken, err := w.option(c, i)
 		if err != nil {
 			return err
@@ -250,25 +250,25 @@ func hsetexCommand(c *call) error {
 		i += taken
 	}
 	if w.fields == nil {
-		return errArity(c.command.Name)
+		return ArityError(c.Command.Name)
 	}
-	err := c.tx.Hash(c.key(1)).PutWith(w.fields, w.options...)
+	err := c.Tx.Hash(c.Key(1)).PutWith(w.fields, w.options...)
 	refused := errors.Is(err, db.ErrExists) || errors.Is(err, db.ErrNotFound)
 	if refused {
 		err = nil
 	}
-	return c.flag(!refused, err)
+	return c.Flag(!refused, err)
 }
 
 // option reads one word, with what belongs to it, and returns how many arguments that were.
-func (w *hsetexOptions) option(c *call, i int) (int, error) {
-	word := c.args[i]
+func (w *hsetexOptions) option(c *Call, i int) (int, error) {
+	word := c.Args[i]
 	switch {
 	case equalFold(word, "fields"):
 		return w.fieldsOption(c, i)
 	case equalFold(word, "fnx") || equalFold(word, "fxx"):
 		if w.condition {
-			return 0, replyError("ERR Only one of FXX or FNX arguments can be specified")
+			return 0, Error("ERR Only one of FXX or FNX arguments can be specified")
 		}
 		w.condition = true
 		if equalFold(word, "fnx") {
@@ -278,37 +278,37 @@ func (w *hsetexOptions) option(c *call, i int) (int, error) {
 		}
 		return 1, nil
 	case !equalFold(word, "keepttl") && !isDeadline(word):
-		return 0, errorf("ERR unknown argument: %s", clip(word, maxQuoted))
+		return 0, Errorf("ERR unknown argument: %s", Quoted(word))
 	case w.deadline:
-		return 0, replyError("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
+		return 0, Error("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
 	}
 	w.deadline = true
 	if equalFold(word, "keepttl") {
 		w.options = append(w.options, db.KeepTTL)
 		return 1, nil
 	}
-	if i+1 == len(c.args) {
-		return 0, replyError("ERR missing expire time")
+	if i+1 == len(c.Args) {
+		return 0, Error("ERR missing expire time")
 	}
 	at, err := c.fieldDeadlineOption(i)
 	w.options = append(w.options, db.ExpireAt(at))
 	return 2, err
 }
 
-func (w *hsetexOptions) fieldsOption(c *call, i int) (int, error) {
-	if i >= len(c.args)-3 {
-		return 0, errArity(c.command.Name)
+func (w *hsetexOptions) fieldsOption(c *Call, i int) (int, error) {
+	if i >= len(c.Args)-3 {
+		return 0, ArityError(c.Command.Name)
 	}
 	n, err := c.parseLeast(i+1, 1, errFieldsMany)
 	if err != nil {
 		return 0, err
 	}
-	if n > int64(len(c.args)-i-2)/2 {
-		return 0, errArity(c.command.Name)
+	if n > int64(len(c.Args)-i-2)/2 {
+		return 0, ArityError(c.Command.Name)
 	}
 	w.fields = make([]db.Field, 0, n)
 	for k := i + 2; k < i+2+2*int(n); k += 2 {
-		w.fields = append(w.fields, db.Field{Name: c.key(k), Value: c.arg(k + 1)})
+		w.fields = append(w.fields, db.Field{Name: c.Key(k), Value: c.Arg(k + 1)})
 	}
 	return 2 + 2*int(n), nil
 }

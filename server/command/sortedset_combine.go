@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"errors"
@@ -16,56 +16,56 @@ var sortedSetCombineCommands = []*Command{
 		Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Returns the members of any of several sorted sets.",
 		Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
-		run:    func(c *call) error { return zcombine(c, db.UnionOf) },
+		Run:    func(c *Call) error { return zcombine(c, db.UnionOf) },
 	},
 	{
 		Name: "zinter", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Returns the members that all of several sorted sets have.",
 		Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
-		run:    func(c *call) error { return zcombine(c, db.InterOf) },
+		Run:    func(c *Call) error { return zcombine(c, db.InterOf) },
 	},
 	{
 		Name: "zdiff", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Returns the members of the first sorted set that no other one has.",
-		Syntax: "numkeys key [key ...] [WITHSCORES]", run: func(c *call) error { return zcombine(c, db.DiffOf) },
+		Syntax: "numkeys key [key ...] [WITHSCORES]", Run: func(c *Call) error { return zcombine(c, db.DiffOf) },
 	},
 	{
 		Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "2.0.0",
 		Complexity: combineCost, Summary: "Stores the members of any of several sorted sets and returns how many they are.",
 		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
-		run:    func(c *call) error { return zcombineStore(c, db.UnionOf) },
+		Run:    func(c *Call) error { return zcombineStore(c, db.UnionOf) },
 	},
 	{
 		Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "2.0.0",
 		Complexity: combineCost, Summary: "Stores the members that all of several sorted sets have and returns how many they are.",
 		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
-		run:    func(c *call) error { return zcombineStore(c, db.InterOf) },
+		Run:    func(c *Call) error { return zcombineStore(c, db.InterOf) },
 	},
 	{
 		Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Stores the members of the first sorted set that no other one has and returns how many they are.",
-		Syntax: "destination numkeys key [key ...]", run: func(c *call) error { return zcombineStore(c, db.DiffOf) },
+		Syntax: "destination numkeys key [key ...]", Run: func(c *Call) error { return zcombineStore(c, db.DiffOf) },
 	},
 	{
 		Name: "zintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "7.0.0",
 		Complexity: "O(n*k), n being the size of the smallest sorted set and k their number",
-		Summary:    "Returns how many members all of several sorted sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", run: zintercardCommand,
+		Summary:    "Returns how many members all of several sorted sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", Run: zintercardCommand,
 	},
 	{
 		Name: "zrangestore", Arity: -5, Flags: Write | DenyOOM, Group: GroupSortedSet,
 		Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
 		Complexity: "O(log n + m), m being the number of members stored", Summary: "Stores a range of the members of a sorted set and returns how many they are.",
-		Syntax: "destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", run: zrangestoreCommand,
+		Syntax: "destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", Run: zrangestoreCommand,
 	},
 	{
 		Name: "zmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RW access delete"), Since: "7.0.0",
 		Complexity: "O(k)+O(m*log n), k being the number of keys and m that of the members returned",
 		Summary:    "Removes and returns members of the first sorted set that exists.",
-		Syntax:     "numkeys key [key ...] <MIN | MAX> [COUNT count]", run: zmpopCommand,
+		Syntax:     "numkeys key [key ...] <MIN | MAX> [COUNT count]", Run: zmpopCommand,
 	},
 	{
-		Name: "zrandmember", Arity: -2, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "6.2.0",
-		Complexity: "O(log n) a member", Summary: "Returns members chosen at random.", Syntax: "key [count [WITHSCORES]]", run: zrandmemberCommand,
+		Name: "zrandmember", Arity: -2, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "6.2.0",
+		Complexity: "O(log n) a member", Summary: "Returns members chosen at random.", Syntax: "key [count [WITHSCORES]]", Run: zrandmemberCommand,
 	},
 }
 
@@ -73,59 +73,59 @@ func countedFrom2() Keys { return Keys{Use: "RO access", First: 2, Counted: true
 
 // combination reads a combination of sorted sets from the number of keys, argument i, on. The keys are looked at before the
 // words behind them, as Redis does.
-func (c *call) combination(i int, op db.SetOp, scores bool) (q db.Combination, withScores bool, err error) {
+func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, withScores bool, err error) {
 	q.Op = op
 	if q.Keys, i, err = c.sortedKeys(i); err != nil {
 		return q, false, err
 	}
-	for i < len(c.args) {
-		more := len(c.args) - i - 1
+	for i < len(c.Args) {
+		more := len(c.Args) - i - 1
 		switch {
-		case op != db.DiffOf && more >= len(q.Keys) && c.is(i, "weights"):
+		case op != db.DiffOf && more >= len(q.Keys) && c.Is(i, "weights"):
 			q.Weights = make([]float64, len(q.Keys))
 			for k := range q.Weights {
-				if q.Weights[k], err = c.parseFloat(i + 1 + k); err != nil {
-					return q, false, replyError("ERR weight value is not a float")
+				if q.Weights[k], err = c.ParseFloat(i + 1 + k); err != nil {
+					return q, false, Error("ERR weight value is not a float")
 				}
 			}
 			i += 1 + len(q.Keys)
-		case op != db.DiffOf && more >= 1 && c.is(i, "aggregate"):
+		case op != db.DiffOf && more >= 1 && c.Is(i, "aggregate"):
 			switch {
-			case c.is(i+1, "sum"):
+			case c.Is(i+1, "sum"):
 				q.Aggregate = db.SumOf
-			case c.is(i+1, "min"):
+			case c.Is(i+1, "min"):
 				q.Aggregate = db.MinOf
-			case c.is(i+1, "max"):
+			case c.Is(i+1, "max"):
 				q.Aggregate = db.MaxOf
 			default:
-				return q, false, errSyntax
+				return q, false, ErrSyntax
 			}
 			i += 2
-		case scores && c.is(i, "withscores"):
+		case scores && c.Is(i, "withscores"):
 			withScores = true
 			i++
 		default:
-			return q, false, errSyntax
+			return q, false, ErrSyntax
 		}
 	}
 	return q, withScores, nil
 }
 
 // sortedKeys reads a number of keys and the keys, which must hold sets or sorted sets, and returns where the next argument is.
-func (c *call) sortedKeys(i int) ([]string, int, error) {
-	n, err := c.parseInt(i)
+func (c *Call) sortedKeys(i int) ([]string, int, error) {
+	n, err := c.ParseInt(i)
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case n < 1:
-		return nil, 0, errorf("ERR at least 1 input key is needed for '%s' command", c.command.Name)
-	case n > int64(len(c.args)-i-1):
-		return nil, 0, errSyntax
+		return nil, 0, Errorf("ERR at least 1 input key is needed for '%s' command", c.Command.Name)
+	case n > int64(len(c.Args)-i-1):
+		return nil, 0, ErrSyntax
 	}
 	next := i + 1 + int(n)
-	keys := stringsOf(c.args[i+1 : next])
+	keys := stringsOf(c.Args[i+1 : next])
 	for _, key := range keys {
-		t, err := c.tx.Key(key).Type()
+		t, err := c.Tx.Key(key).Type()
 		if err != nil {
 			return nil, 0, err
 		}
@@ -136,12 +136,12 @@ func (c *call) sortedKeys(i int) ([]string, int, error) {
 	return keys, next, nil
 }
 
-func zcombine(c *call, op db.SetOp) error {
+func zcombine(c *Call, op db.SetOp) error {
 	q, withScores, err := c.combination(1, op, true)
 	if err != nil {
 		return err
 	}
-	members, err := c.tx.Keyspace().Combine(q)
+	members, err := c.Tx.Keyspace().Combine(q)
 	if err != nil {
 		return err
 	}
@@ -153,15 +153,15 @@ func zcombine(c *call, op db.SetOp) error {
 	return nil
 }
 
-func zcombineStore(c *call, op db.SetOp) error {
+func zcombineStore(c *Call, op db.SetOp) error {
 	q, _, err := c.combination(2, op, false)
 	if err != nil {
 		return err
 	}
-	return c.int(c.tx.SortedSet(c.key(1)).PutCombined(q))
+	return c.Int(c.Tx.SortedSet(c.Key(1)).PutCombined(q))
 }
 
-func zintercardCommand(c *call) error {
+func zintercardCommand(c *Call) error {
 	keys, next, err := c.sortedKeys(1)
 	if err != nil {
 		return err
@@ -170,10 +170,10 @@ func zintercardCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.int(c.tx.Keyspace().InterLen(limit, keys...))
+	return c.Int(c.Tx.Keyspace().InterLen(limit, keys...))
 }
 
-func zrangestoreCommand(c *call) error {
+func zrangestoreCommand(c *Call) error {
 	q := rangeQuery{store: true}
 	if err := q.options(c, 5); err != nil {
 		return err
@@ -182,17 +182,17 @@ func zrangestoreCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.int(c.tx.SortedSet(c.key(1)).PutRange(c.key(2), r))
+	return c.Int(c.Tx.SortedSet(c.Key(1)).PutRange(c.Key(2), r))
 }
 
-func zmpopCommand(c *call) error {
+func zmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(1, "min", "max")
 	if err != nil {
 		return err
 	}
-	key, members, err := c.tx.Keyspace().PopFirstScored(p.fromBack, p.count, p.keys...)
+	key, members, err := c.Tx.Keyspace().PopFirstScored(p.fromBack, p.count, p.keys...)
 	if errors.Is(err, db.ErrNotFound) {
-		c.out.NullArray()
+		c.Out.NullArray()
 		return nil
 	}
 	if err != nil {
@@ -203,42 +203,42 @@ func zmpopCommand(c *call) error {
 }
 
 // popped is the reply of ZMPOP: the key, and the members with their scores in pairs.
-func (c *call) popped(key string, members []db.Scored) {
-	c.out.Array(2)
-	c.out.BulkString(key)
-	c.out.Array(len(members))
+func (c *Call) popped(key string, members []db.Scored) {
+	c.Out.Array(2)
+	c.Out.BulkString(key)
+	c.Out.Array(len(members))
 	for _, m := range members {
-		c.out.Array(2)
-		c.out.BulkString(m.Member)
-		c.out.Double(m.Score)
+		c.Out.Array(2)
+		c.Out.BulkString(m.Member)
+		c.Out.Double(m.Score)
 	}
 }
 
-func zrandmemberCommand(c *call) error {
-	set := c.tx.SortedSet(c.key(1))
-	if len(c.args) == 2 {
+func zrandmemberCommand(c *Call) error {
+	set := c.Tx.SortedSet(c.Key(1))
+	if len(c.Args) == 2 {
 		members, err := set.Random(1)
 		if err != nil {
 			return err
 		}
 		if len(members) == 0 {
-			c.out.Null()
+			c.Out.Null()
 		} else {
-			c.out.BulkString(members[0].Member)
+			c.Out.BulkString(members[0].Member)
 		}
 		return nil
 	}
-	count, err := c.parseInt(2)
-	withScores := len(c.args) == 4
+	count, err := c.ParseInt(2)
+	withScores := len(c.Args) == 4
 	switch {
 	case err != nil:
 		return err
 	case count == math.MinInt64:
 		return errBetween(-math.MaxInt64, math.MaxInt64)
-	case len(c.args) > 4 || withScores && !c.is(3, "withscores"):
-		return errSyntax
+	case len(c.Args) > 4 || withScores && !c.Is(3, "withscores"):
+		return ErrSyntax
 	case withScores && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
-		return replyError("ERR value is out of range")
+		return Error("ERR value is out of range")
 	}
 	reply := c.scoredReply(withScores)
 	// A negative count may be any number: the limit of a reply stops it long before memory does.

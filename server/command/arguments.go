@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"bytes"
@@ -9,21 +9,18 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// parseInt parses a decimal integer by Redis's strict rules.
-func parseInt(b []byte) (int64, bool) { return number.ParseInt(b) }
-
-// parseInt returns argument i as an integer.
-func (c *call) parseInt(i int) (int64, error) {
-	n, ok := parseInt(c.args[i])
+// ParseInt returns argument i as an integer.
+func (c *Call) ParseInt(i int) (int64, error) {
+	n, ok := number.ParseInt(c.Args[i])
 	if !ok {
-		return 0, errNotInteger
+		return 0, ErrNotInteger
 	}
 	return n, nil
 }
 
 // parsePositive returns argument i as a count that may not be negative.
-func (c *call) parsePositive(i int) (int, error) {
-	n, ok := parseInt(c.args[i])
+func (c *Call) parsePositive(i int) (int, error) {
+	n, ok := number.ParseInt(c.Args[i])
 	if !ok || n < 0 || n > math.MaxInt {
 		return 0, errNotPositive
 	}
@@ -31,8 +28,8 @@ func (c *call) parsePositive(i int) (int, error) {
 }
 
 // parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the text, which says what is wrong.
-func (c *call) parseLeast(i int, least int64, text replyError) (int64, error) {
-	n, ok := parseInt(c.args[i])
+func (c *Call) parseLeast(i int, least int64, text Error) (int64, error) {
+	n, ok := number.ParseInt(c.Args[i])
 	if !ok || n < least {
 		return 0, text
 	}
@@ -41,23 +38,23 @@ func (c *call) parseLeast(i int, least int64, text replyError) (int64, error) {
 
 // The refusals of counts.
 const (
-	errNumkeys       replyError = "ERR numkeys should be greater than 0"
-	errCount         replyError = "ERR count should be greater than 0"
-	errLimitNegative replyError = "ERR LIMIT can't be negative"
+	errNumkeys       Error = "ERR numkeys should be greater than 0"
+	errCount         Error = "ERR count should be greater than 0"
+	errLimitNegative Error = "ERR LIMIT can't be negative"
 )
 
 // parseKeys reads the number of keys in argument i and returns them and where the next argument is. It fails with
 // errSyntax if there are fewer.
-func (c *call) parseKeys(i int) (keys []string, next int, err error) {
+func (c *Call) parseKeys(i int) (keys []string, next int, err error) {
 	n, err := c.parseLeast(i, 1, errNumkeys)
 	if err != nil {
 		return nil, 0, err
 	}
-	if n > int64(len(c.args)-i-1) {
-		return nil, 0, errSyntax
+	if n > int64(len(c.Args)-i-1) {
+		return nil, 0, ErrSyntax
 	}
 	next = i + 1 + int(n)
-	return stringsOf(c.args[i+1 : next]), next, nil
+	return stringsOf(c.Args[i+1 : next]), next, nil
 }
 
 func stringsOf(args [][]byte) []string {
@@ -68,20 +65,20 @@ func stringsOf(args [][]byte) []string {
 	return list
 }
 
-// parseFloat returns argument i as a double that is not NaN.
-func (c *call) parseFloat(i int) (float64, error) {
-	f, ok := number.ParseFloat(c.args[i])
+// ParseFloat returns argument i as a double that is not NaN.
+func (c *Call) ParseFloat(i int) (float64, error) {
+	f, ok := number.ParseFloat(c.Args[i])
 	if !ok {
 		return 0, errNotFloat
 	}
 	return f, nil
 }
 
-// is reports whether argument i is the keyword, given in lower case.
-func (c *call) is(i int, keyword string) bool { return equalFold(c.args[i], keyword) }
+// Is reports whether argument i is the keyword, given in lower case.
+func (c *Call) Is(i int, keyword string) bool { return equalFold(c.Args[i], keyword) }
 
-// strings returns the arguments from i on as strings.
-func (c *call) strings(i int) []string { return stringsOf(c.args[i:]) }
+// Strings returns the arguments from i on as strings.
+func (c *Call) Strings(i int) []string { return stringsOf(c.Args[i:]) }
 
 // scanOptions are the words behind the cursor of a scan.
 type scanOptions struct {
@@ -99,22 +96,22 @@ func dropUnmatched[T any](o scanOptions, list []T, name func(T) string) []T {
 
 // scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and with other() whatever
 // a command knows besides. other returns how many arguments it took, 0 for none of its own.
-func (c *call) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
-	for i < len(c.args) {
-		more := len(c.args) - i - 1
+func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
+	for i < len(c.Args) {
+		more := len(c.Args) - i - 1
 		switch {
-		case c.is(i, "count") && more >= 1:
-			n, err := c.parseInt(i + 1)
+		case c.Is(i, "count") && more >= 1:
+			n, err := c.ParseInt(i + 1)
 			if err != nil {
 				return o, err
 			}
 			if n < 1 {
-				return o, errSyntax
+				return o, ErrSyntax
 			}
 			o.Count = int(min(n, math.MaxInt32))
 			i += 2
-		case c.is(i, "match") && more >= 1:
-			o.Match = string(c.args[i+1])
+		case c.Is(i, "match") && more >= 1:
+			o.Match = string(c.Args[i+1])
 			o.emptyPattern = o.Match == ""
 			i += 2
 		default:
@@ -125,7 +122,7 @@ func (c *call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 				}
 			}
 			if taken == 0 {
-				return o, errSyntax
+				return o, ErrSyntax
 			}
 			i += taken
 		}
@@ -135,8 +132,8 @@ func (c *call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 
 // parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed, nothing at all is 0, and a NUL
 // ends it.
-func (c *call) parseCursor(i int) (uint64, error) {
-	digits, _, _ := bytes.Cut(c.args[i], []byte{0})
+func (c *Call) parseCursor(i int) (uint64, error) {
+	digits, _, _ := bytes.Cut(c.Args[i], []byte{0})
 	negative := false
 	if len(digits) > 1 && (digits[0] == '-' || digits[0] == '+') {
 		negative = digits[0] == '-'

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"errors"
@@ -19,43 +19,43 @@ var keyExpireCommands = []*Command{
 	ttlRow("expiretime", "7.0.0", "Returns when a key expires, in seconds.", time.Second, false),
 	ttlRow("pexpiretime", "7.0.0", "Returns when a key expires, in milliseconds.", time.Millisecond, false),
 	{
-		Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW update"), Since: "2.2.0", Complexity: "O(1)",
+		Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: "2.2.0", Complexity: "O(1)",
 		Summary: "Takes the deadline of a key away.", Syntax: "key",
-		run: func(c *call) error { return c.flag(c.tx.Key(c.key(1)).Persist()) },
+		Run: func(c *Call) error { return c.Flag(c.Tx.Key(c.Key(1)).Persist()) },
 	},
 }
 
 func expireRow(name, unitName, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: oneKey("RW update"), Since: since,
+		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: since,
 		Complexity: "O(log n), n being the number of keys with a deadline", Summary: summary,
 		Syntax: "key " + unitName + " [NX | XX | GT | LT]",
-		run:    func(c *call) error { return expire(c, unit.Milliseconds(), relative) },
+		Run:    func(c *Call) error { return expire(c, unit.Milliseconds(), relative) },
 	}
 }
 
 func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: oneKey("RO access"), Since: since, Complexity: "O(1)",
-		Summary: summary, Syntax: "key", run: func(c *call) error { return ttl(c, unit.Milliseconds(), relative) },
+		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: OneKey("RO access"), Since: since, Complexity: "O(1)",
+		Summary: summary, Syntax: "key", Run: func(c *Call) error { return ttl(c, unit.Milliseconds(), relative) },
 	}
 }
 
 // expireConditions reads the words behind EXPIRE's number.
-func (c *call) expireConditions(i int) (db.ExpireCondition, error) {
+func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 	var condition db.ExpireCondition
-	for ; i < len(c.args); i++ {
+	for ; i < len(c.Args); i++ {
 		switch {
-		case c.is(i, "nx"):
+		case c.Is(i, "nx"):
 			condition |= db.ExpireIfNone
-		case c.is(i, "xx"):
+		case c.Is(i, "xx"):
 			condition |= db.ExpireIfAny
-		case c.is(i, "gt"):
+		case c.Is(i, "gt"):
 			condition |= db.ExpireIfLater
-		case c.is(i, "lt"):
+		case c.Is(i, "lt"):
 			condition |= db.ExpireIfSooner
 		default:
-			return 0, errorf("ERR Unsupported option %s", clip(c.arg(i), len(c.arg(i))))
+			return 0, Errorf("ERR Unsupported option %s", Clip(c.Arg(i), len(c.Arg(i))))
 		}
 	}
 	switch {
@@ -67,12 +67,12 @@ func (c *call) expireConditions(i int) (db.ExpireCondition, error) {
 	return condition, nil
 }
 
-func expire(c *call, unit int64, relative bool) error {
+func expire(c *Call, unit int64, relative bool) error {
 	condition, err := c.expireConditions(3)
 	if err != nil {
 		return err
 	}
-	n, err := c.parseInt(2)
+	n, err := c.ParseInt(2)
 	if err != nil {
 		return err
 	}
@@ -82,22 +82,22 @@ func expire(c *call, unit int64, relative bool) error {
 	}
 	// A moment in the past is allowed: it deletes the key.
 	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-base {
-		return errorf("ERR invalid expire time in '%s' command", c.command.Name)
+		return Errorf("ERR invalid expire time in '%s' command", c.Command.Name)
 	}
-	return c.flag(c.tx.Key(c.key(1)).ExpireAt(time.UnixMilli(n*unit+base), condition))
+	return c.Flag(c.Tx.Key(c.Key(1)).ExpireAt(time.UnixMilli(n*unit+base), condition))
 }
 
 // ttl replies -2 for a key that does not exist and -1 for one without a deadline.
-func ttl(c *call, unit int64, relative bool) error {
-	deadline, err := c.tx.Key(c.key(1)).Deadline()
+func ttl(c *Call, unit int64, relative bool) error {
+	deadline, err := c.Tx.Key(c.Key(1)).Deadline()
 	switch {
 	case errors.Is(err, db.ErrNotFound):
-		c.out.Int(-2)
+		c.Out.Int(-2)
 		return nil
 	case err != nil:
 		return err
 	case deadline.IsZero():
-		c.out.Int(-1)
+		c.Out.Int(-1)
 		return nil
 	}
 	ms := deadline.UnixMilli()
@@ -107,6 +107,6 @@ func ttl(c *call, unit int64, relative bool) error {
 	if unit > 1 {
 		ms = ms/unit + (ms%unit+unit/2)/unit // to the nearest second, as in Redis
 	}
-	c.out.Int(ms)
+	c.Out.Int(ms)
 	return nil
 }

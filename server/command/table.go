@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"bytes"
@@ -28,17 +28,17 @@ const (
 	MovableKeys
 	AllowBusy
 
-	dangerous          // category only: can hurt a production store
-	keyspace           // runs on the keyspace as a whole, not on keys it names
-	connectionCategory // category "connection", whatever the group
-	adminCategory      // category "admin", without the flag
+	Dangerous          // category only: can hurt a production store
+	WholeKeyspace      // runs on the keyspace as a whole, not on keys it names
+	ConnectionCategory // category "connection", whatever the group
+	AdminCategory      // category "admin", without the flag
 )
 
 const (
-	whileSubscribed Flag = 1 << (28 + iota) // allowed to a RESP2 session that has subscribed to something
-	collections                             // categories "set", "sortedset" and "list", instead of "keyspace"
-	runsInsideMulti                         // executed at once within MULTI, not queued
-	own                                     // Redis does not have it
+	WhileSubscribed      Flag = 1 << (28 + iota) // allowed to a RESP2 session that has subscribed to something
+	collectionCategories                         // categories "set", "sortedset" and "list", instead of "keyspace"
+	RunsInsideMulti                              // executed at once within MULTI, not queued
+	own                                          // Redis does not have it
 )
 
 var flagNames = []string{
@@ -104,8 +104,8 @@ type Command struct {
 	Syntax      string // arguments in the notation of usage lines; see parseSyntax
 	Subcommands []*Command
 
-	run       func(*call) error
-	container *Command
+	Run       func(*Call) error
+	Container *Command
 	Index     int // position in a server's counters
 }
 
@@ -142,7 +142,7 @@ func NewTable(groups ...[]*Command) *Table {
 		c.Index = t.Size
 		t.Size++
 		for _, sub := range c.Subcommands {
-			sub.container, sub.Index = c, t.Size
+			sub.Container, sub.Index = c, t.Size
 			t.Size++
 			if sub.Group == "" {
 				sub.Group = c.Group
@@ -160,7 +160,7 @@ func (t *Table) Lookup(name string) *Command {
 	if c == nil || !isSub {
 		return c
 	}
-	return c.subcommand([]byte(sub))
+	return c.Subcommand([]byte(sub))
 }
 
 // maxName is above the length of every command's name.
@@ -181,7 +181,27 @@ func (t *Table) Find(name []byte) *Command {
 	return t.byName[string(lower[:len(name)])]
 }
 
-func (c *Command) subcommand(name []byte) *Command {
+// Resolve finds the command (or subcommand) of a request and checks the number of arguments. On an error the command is
+// the one the request was for, if it is known.
+func (t *Table) Resolve(args [][]byte) (*Command, error) {
+	cmd := t.Find(args[0])
+	if cmd == nil {
+		return nil, errUnknownCommand(args)
+	}
+	if len(cmd.Subcommands) > 0 && len(args) > 1 {
+		sub := cmd.Subcommand(args[1])
+		if sub == nil {
+			return cmd, errUnknownSubcommand(cmd.Name, args[1])
+		}
+		cmd = sub
+	}
+	if !cmd.ArityFits(len(args)) {
+		return cmd, ArityError(cmd.Name)
+	}
+	return cmd, nil
+}
+
+func (c *Command) Subcommand(name []byte) *Command {
 	for _, sub := range c.Subcommands {
 		if equalFold(name, sub.Name[len(c.Name)+1:]) {
 			return sub
@@ -206,14 +226,14 @@ func equalFold(b []byte, lower string) bool {
 	return true
 }
 
-// arityFits says whether n arguments, the name among them, are enough and not too many.
-func (c *Command) arityFits(n int) bool {
+// ArityFits says whether n arguments, the name among them, are enough and not too many.
+func (c *Command) ArityFits(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
 
-// keySpan is COMMAND INFO's old form of the key positions: first, last, step of the first fixed run of keys, widened over
+// KeySpan is COMMAND INFO's old form of the key positions: first, last, step of the first fixed run of keys, widened over
 // the runs that follow it.
-func (c *Command) keySpan() (first, last, step int) {
+func (c *Command) KeySpan() (first, last, step int) {
 	for i, k := range slices.Concat(c.Keys, c.Channels) {
 		if k.Counted || k.Unknown || k.Keyword != "" {
 			continue
@@ -231,17 +251,17 @@ func (c *Command) keySpan() (first, last, step int) {
 	return first, last, step
 }
 
-// appendKeys appends the keys that a request names. The arity has been checked; a counted run whose count is no number or
+// AppendKeys appends the keys that a request names. The arity has been checked; a counted run whose count is no number or
 // beyond the arguments gives none, for the handler to refuse.
-func (c *Command) appendKeys(keys []string, args [][]byte) []string {
+func (c *Command) AppendKeys(keys []string, args [][]byte) []string {
 	for i := range c.Keys {
-		keys = c.Keys[i].append(keys, args)
+		keys = c.Keys[i].Append(keys, args)
 	}
 	return keys
 }
 
-// append appends the keys of one run.
-func (k *Keys) append(keys []string, args [][]byte) []string {
+// Append appends the keys of one run.
+func (k *Keys) Append(keys []string, args [][]byte) []string {
 	first, last, step := k.First, k.First+k.Last, k.Step
 	switch {
 	case k.Unknown:
@@ -289,8 +309,8 @@ func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
 	return keys
 }
 
-// startsWithKey says whether argument 1 is the first of the keys.
-func (c *Command) startsWithKey() bool { return c.Keys[0].First == 1 && !c.Keys[0].Counted }
+// StartsWithKey says whether argument 1 is the first of the keys.
+func (c *Command) StartsWithKey() bool { return c.Keys[0].First == 1 && !c.Keys[0].Counted }
 
 // Categories returns the ACL categories, "@" first: those that follow from the flags and the one of the group.
 func (c *Command) Categories() []string {
@@ -300,13 +320,13 @@ func (c *Command) Categories() []string {
 			names = append(names, "@"+name)
 		}
 	}
-	add("keyspace", c.Group == GroupGeneric && len(c.Keys) > 0 && c.Flags&collections == 0 || c.Flags&keyspace != 0)
-	add("set", c.Flags&collections != 0)
-	add("sortedset", c.Flags&collections != 0)
-	add("list", c.Flags&collections != 0)
+	add("keyspace", c.Group == GroupGeneric && len(c.Keys) > 0 && c.Flags&collectionCategories == 0 || c.Flags&WholeKeyspace != 0)
+	add("set", c.Flags&collectionCategories != 0)
+	add("sortedset", c.Flags&collectionCategories != 0)
+	add("list", c.Flags&collectionCategories != 0)
 	add("write", c.Flags&Write != 0)
 	add("read", c.Flags&ReadOnly != 0)
-	add("connection", c.Flags&connectionCategory != 0)
+	add("connection", c.Flags&ConnectionCategory != 0)
 	switch c.Group {
 	case GroupSortedSet:
 		add("sortedset", true)
@@ -317,19 +337,19 @@ func (c *Command) Categories() []string {
 		add(string(c.Group), true)
 	}
 	add("pubsub", c.Flags&PubSub != 0)
-	add("admin", c.Flags&(Admin|adminCategory) != 0)
+	add("admin", c.Flags&(Admin|AdminCategory) != 0)
 	add("fast", c.Flags&Fast != 0)
 	add("slow", c.Flags&Fast == 0)
 	add("blocking", c.Flags&Blocking != 0)
-	add("dangerous", c.Flags&(dangerous|Admin) != 0)
+	add("dangerous", c.Flags&(Dangerous|Admin) != 0)
 	return names
 }
 
-// oneKey is the key specification of most commands: one key, behind the name.
-func oneKey(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
+// OneKey is the key specification of most commands: one key, behind the name.
+func OneKey(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
 
-// manyKeys is that of commands whose arguments are all keys.
-func manyKeys(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }
+// ManyKeys is that of commands whose arguments are all keys.
+func ManyKeys(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }
 
 // keysFrom2 is the run of keys from argument 2 on.
 func keysFrom2(use string) Keys { return Keys{Use: use, First: 2, Last: -1, Step: 1} }
@@ -345,5 +365,10 @@ func sourceAndDestination() []Keys {
 // destinationAnd is that of commands whose first key takes what is made of the others.
 func destinationAnd(others Keys) []Keys { return []Keys{{Use: "OW update", First: 1, Step: 1}, others} }
 
-// isWrite says whether the command needs a writing transaction.
-func (c *Command) isWrite() bool { return c.Flags&Write != 0 }
+// IsWrite says whether the command needs a writing transaction.
+func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
+
+// CanBatch says whether a command may run in a batch with others.
+func (c *Command) CanBatch() bool {
+	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|RunsInsideMulti) == 0
+}

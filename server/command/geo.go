@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"errors"
@@ -20,54 +20,54 @@ const (
 
 var geoCommands = []*Command{
 	{
-		Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Group: GroupGeo, Keys: oneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
+		Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Group: GroupGeo, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
 		Summary: "Adds members with their places, or gives them other places.",
-		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", run: geoaddCommand,
+		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Run: geoaddCommand,
 	},
 	{
-		Name: "geopos", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", run: geoposCommand,
+		Name: "geopos", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", Run: geoposCommand,
 	},
 	{
-		Name: "geohash", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", run: geohashCommand,
+		Name: "geohash", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", Run: geohashCommand,
 	},
 	{
-		Name: "geodist", Arity: -4, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", run: geodistCommand,
+		Name: "geodist", Arity: -4, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", Run: geodistCommand,
 	},
 	{
-		Name: "geosearch", Arity: -7, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
+		Name: "geosearch", Arity: -7, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
 		Summary: "Returns the members within a circle or a box.", Syntax: "key " + geoShape + " " + geoWords,
-		run: func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) },
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) },
 	},
 	{
 		Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Group: GroupGeo, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
 		Complexity: geoSearchCost, Summary: "Stores the members within a circle or a box and returns how many they are.",
 		Syntax: "destination source " + geoShape + " [COUNT count [ANY]] [ASC | DESC] [STOREDIST]",
-		run:    func(c *call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) },
+		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) },
 	},
 	{
 		Name: "georadius", Arity: -6, Flags: Write | DenyOOM | MovableKeys, Group: GroupGeo, Keys: radiusKeys(6), Since: "3.2.0",
 		Complexity: geoSearchCost, Summary: "Returns or stores the members within a circle.",
 		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords + geoStore,
-		run:    func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) },
+		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) },
 	},
 	{
-		Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.10",
+		Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.10",
 		Complexity: geoSearchCost, Summary: "Returns the members within a circle.", Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords,
-		run: func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 6}) },
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6}) },
 	},
 	{
 		Name: "georadiusbymember", Arity: -5, Flags: Write | DenyOOM | MovableKeys, Group: GroupGeo, Keys: radiusKeys(5), Since: "3.2.0",
 		Complexity: geoSearchCost, Summary: "Returns or stores the members within a circle around a member.",
 		Syntax: "key member radius " + geoUnits + " " + geoWords + geoStore,
-		run:    func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) },
+		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) },
 	},
 	{
-		Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Group: GroupGeo, Keys: oneKey("RO access"), Since: "3.2.10",
+		Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.10",
 		Complexity: geoSearchCost, Summary: "Returns the members within a circle around a member.", Syntax: "key member radius " + geoUnits + " " + geoWords,
-		run: func(c *call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) },
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) },
 	},
 }
 
@@ -81,11 +81,11 @@ func radiusKeys(i int) []Keys {
 }
 
 // parsePoint reads a longitude and a latitude.
-func (c *call) parsePoint(i int) (p db.GeoPoint, err error) {
-	if p.Longitude, err = c.parseFloat(i); err != nil {
+func (c *Call) parsePoint(i int) (p db.GeoPoint, err error) {
+	if p.Longitude, err = c.ParseFloat(i); err != nil {
 		return p, err
 	}
-	if p.Latitude, err = c.parseFloat(i + 1); err != nil {
+	if p.Latitude, err = c.ParseFloat(i + 1); err != nil {
 		return p, err
 	}
 	if !p.Valid() {
@@ -95,66 +95,66 @@ func (c *call) parsePoint(i int) (p db.GeoPoint, err error) {
 }
 
 // parseUnit reads a unit of length, in metres.
-func (c *call) parseUnit(i int) (float64, error) {
+func (c *Call) parseUnit(i int) (float64, error) {
 	switch {
-	case c.is(i, "m"):
+	case c.Is(i, "m"):
 		return 1, nil
-	case c.is(i, "km"):
+	case c.Is(i, "km"):
 		return 1000, nil
-	case c.is(i, "ft"):
+	case c.Is(i, "ft"):
 		return 0.3048, nil
-	case c.is(i, "mi"):
+	case c.Is(i, "mi"):
 		return 1609.34, nil
 	}
-	return 0, replyError("ERR unsupported unit provided. please use M, KM, FT, MI")
+	return 0, Error("ERR unsupported unit provided. please use M, KM, FT, MI")
 }
 
-func geoaddCommand(c *call) error {
+func geoaddCommand(c *Call) error {
 	var o db.AddOptions
 	changed := false
 	i := 2
 words:
-	for ; i < len(c.args); i++ {
+	for ; i < len(c.Args); i++ {
 		switch {
-		case c.is(i, "nx"):
+		case c.Is(i, "nx"):
 			o.IfAbsent = true
-		case c.is(i, "xx"):
+		case c.Is(i, "xx"):
 			o.IfPresent = true
-		case c.is(i, "ch"):
+		case c.Is(i, "ch"):
 			changed = true
 		default:
 			break words
 		}
 	}
-	if n := len(c.args) - i; n == 0 || n%3 != 0 || o.IfAbsent && o.IfPresent {
-		return errSyntax
+	if n := len(c.Args) - i; n == 0 || n%3 != 0 || o.IfAbsent && o.IfPresent {
+		return ErrSyntax
 	}
-	members := make([]db.GeoMember, 0, (len(c.args)-i)/3)
-	for ; i < len(c.args); i += 3 {
+	members := make([]db.GeoMember, 0, (len(c.Args)-i)/3)
+	for ; i < len(c.Args); i += 3 {
 		p, err := c.parsePoint(i)
 		if err != nil {
 			return err
 		}
-		members = append(members, db.GeoMember{Member: c.key(i + 2), Point: p})
+		members = append(members, db.GeoMember{Member: c.Key(i + 2), Point: p})
 	}
-	result, err := c.tx.Geo(c.key(1)).AddWith(o, members...)
+	result, err := c.Tx.Geo(c.Key(1)).AddWith(o, members...)
 	if changed {
-		return c.int(result.Added+result.Changed, err)
+		return c.Int(result.Added+result.Changed, err)
 	}
-	return c.int(result.Added, err)
+	return c.Int(result.Added, err)
 }
 
 // eachPlace replies with an array of what reply makes of the place of each member; absent stands for one that does not exist.
-func (c *call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
-	places := c.tx.Geo(c.key(1))
-	if t, err := c.tx.Key(c.key(1)).Type(); err != nil {
+func (c *Call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
+	places := c.Tx.Geo(c.Key(1))
+	if t, err := c.Tx.Key(c.Key(1)).Type(); err != nil {
 		return err
 	} else if t != db.TypeNone && t != db.TypeSortedSet {
 		return structures.ErrWrongType
 	}
-	c.out.Array(len(c.args) - 2)
-	for i := 2; i < len(c.args); i++ {
-		p, err := places.Position(c.key(i))
+	c.Out.Array(len(c.Args) - 2)
+	for i := 2; i < len(c.Args); i++ {
+		p, err := places.Position(c.Key(i))
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			absent()
@@ -167,43 +167,43 @@ func (c *call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
 	return nil
 }
 
-func geoposCommand(c *call) error { return c.eachPlace(c.out.NullArray, c.point) }
+func geoposCommand(c *Call) error { return c.eachPlace(c.Out.NullArray, c.point) }
 
-func geohashCommand(c *call) error {
-	return c.eachPlace(c.out.Null, func(p db.GeoPoint) { c.out.BulkString(p.Geohash()) })
+func geohashCommand(c *Call) error {
+	return c.eachPlace(c.Out.Null, func(p db.GeoPoint) { c.Out.BulkString(p.Geohash()) })
 }
 
 // point replies with longitude and latitude, with all digits that Redis prints.
-func (c *call) point(p db.GeoPoint) {
-	c.out.Array(2)
+func (c *Call) point(p db.GeoPoint) {
+	c.Out.Array(2)
 	for _, degrees := range []float64{p.Longitude, p.Latitude} {
 		var digits [40]byte
 		text := strconv.AppendFloat(digits[:0], degrees, 'f', 17, 64)
-		c.out.DoubleText(strings.TrimRight(strings.TrimRight(string(text), "0"), "."))
+		c.Out.DoubleText(strings.TrimRight(strings.TrimRight(string(text), "0"), "."))
 	}
 }
 
 // distance replies with a distance in a unit, with four decimals.
-func (c *call) distance(distance, unit float64) {
+func (c *Call) distance(distance, unit float64) {
 	var digits [32]byte
-	c.out.Bulk(strconv.AppendFloat(digits[:0], distance/unit, 'f', 4, 64))
+	c.Out.Bulk(strconv.AppendFloat(digits[:0], distance/unit, 'f', 4, 64))
 }
 
-func geodistCommand(c *call) error {
+func geodistCommand(c *Call) error {
 	unit := 1.0
 	var err error
 	switch {
-	case len(c.args) == 5:
+	case len(c.Args) == 5:
 		if unit, err = c.parseUnit(4); err != nil {
 			return err
 		}
-	case len(c.args) > 5:
-		return errSyntax
+	case len(c.Args) > 5:
+		return ErrSyntax
 	}
-	d, err := c.tx.Geo(c.key(1)).Distance(c.key(2), c.key(3))
+	d, err := c.Tx.Geo(c.Key(1)).Distance(c.Key(2), c.Key(3))
 	switch {
 	case errors.Is(err, db.ErrNotFound):
-		c.out.Null()
+		c.Out.Null()
 		return nil
 	case err != nil:
 		return err
@@ -229,8 +229,8 @@ type geoQuery struct {
 }
 
 // geoSearch is all six search commands. The order of the checks is Redis's.
-func geoSearch(c *call, q geoQuery) error {
-	t, err := c.tx.Key(c.key(q.from)).Type()
+func geoSearch(c *Call, q geoQuery) error {
+	t, err := c.Tx.Key(c.Key(q.from)).Type()
 	if err != nil {
 		return err
 	}
@@ -246,12 +246,12 @@ func geoSearch(c *call, q geoQuery) error {
 		if q.storeDistances {
 			unit = q.unit
 		}
-		if strings.HasPrefix(c.command.Name, "georadius") {
+		if strings.HasPrefix(c.Command.Name, "georadius") {
 			q.Event = structures.EventGeoRadiusStore
 		}
-		return c.int(c.tx.Geo(c.key(q.store)).PutSearch(c.key(q.from), q.GeoSearch, unit))
+		return c.Int(c.Tx.Geo(c.Key(q.store)).PutSearch(c.Key(q.from), q.GeoSearch, unit))
 	}
-	results, err := c.tx.Geo(c.key(q.from)).Search(q.GeoSearch)
+	results, err := c.Tx.Geo(c.Key(q.from)).Search(q.GeoSearch)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func geoSearch(c *call, q geoQuery) error {
 	return nil
 }
 
-func (q *geoQuery) parse(c *call) (err error) {
+func (q *geoQuery) parse(c *Call) (err error) {
 	switch {
 	case q.search:
 	case !q.byMember:
@@ -274,13 +274,13 @@ func (q *geoQuery) parse(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	for i := q.at; i < len(c.args); {
+	for i := q.at; i < len(c.Args); {
 		taken, err := q.option(c, i)
 		if err != nil {
 			return err
 		}
 		if taken == 0 {
-			return errSyntax
+			return ErrSyntax
 		}
 		i += taken
 	}
@@ -288,54 +288,54 @@ func (q *geoQuery) parse(c *call) (err error) {
 }
 
 // check finds what does not go together.
-func (q *geoQuery) check(c *call) error {
+func (q *geoQuery) check(c *Call) error {
 	switch {
 	case q.store > 0 && (q.coordinates || q.distances || q.hash):
 		name := "STORE option in GEORADIUS"
 		if q.search {
 			name = "GEOSEARCHSTORE"
 		}
-		return errorf("ERR %s is not compatible with WITHDIST, WITHHASH and WITHCOORD options", name)
+		return Errorf("ERR %s is not compatible with WITHDIST, WITHHASH and WITHCOORD options", name)
 	case q.search && !q.centred:
-		return errorf("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for %s", clip(c.arg(0), maxQuoted))
+		return Errorf("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for %s", Quoted(c.Arg(0)))
 	case q.search && !q.shaped:
-		return errorf("ERR exactly one of BYRADIUS and BYBOX can be specified for %s", clip(c.arg(0), maxQuoted))
+		return Errorf("ERR exactly one of BYRADIUS and BYBOX can be specified for %s", Quoted(c.Arg(0)))
 	case q.Any && q.Count == 0:
-		return replyError("ERR the ANY argument requires COUNT argument")
+		return Error("ERR the ANY argument requires COUNT argument")
 	}
 	return nil
 }
 
 // option reads the option at argument i and returns how many arguments it takes, 0 if there is no such option.
-func (q *geoQuery) option(c *call, i int) (taken int, err error) {
-	more := len(c.args) - i - 1
+func (q *geoQuery) option(c *Call, i int) (taken int, err error) {
+	more := len(c.Args) - i - 1
 	switch {
-	case c.is(i, "withdist"):
+	case c.Is(i, "withdist"):
 		q.distances = true
-	case c.is(i, "withhash"):
+	case c.Is(i, "withhash"):
 		q.hash = true
-	case c.is(i, "withcoord"):
+	case c.Is(i, "withcoord"):
 		q.coordinates = true
-	case c.is(i, "any"):
+	case c.Is(i, "any"):
 		q.Any = true
-	case c.is(i, "asc"):
+	case c.Is(i, "asc"):
 		q.Order = db.NearestFirst
-	case c.is(i, "desc"):
+	case c.Is(i, "desc"):
 		q.Order = db.FarthestFirst
-	case c.is(i, "count") && more >= 1:
-		n, err := c.parseInt(i + 1)
+	case c.Is(i, "count") && more >= 1:
+		n, err := c.ParseInt(i + 1)
 		if err != nil {
 			return 0, err
 		}
 		if n <= 0 {
-			return 0, replyError("ERR COUNT must be > 0")
+			return 0, Error("ERR COUNT must be > 0")
 		}
 		q.Count = int(min(n, math.MaxInt32))
 		return 2, nil
-	case q.mayStore && more >= 1 && (c.is(i, "store") || c.is(i, "storedist")):
-		q.store, q.storeDistances = i+1, c.is(i, "storedist")
+	case q.mayStore && more >= 1 && (c.Is(i, "store") || c.Is(i, "storedist")):
+		q.store, q.storeDistances = i+1, c.Is(i, "storedist")
 		return 2, nil
-	case q.search && q.store > 0 && c.is(i, "storedist"):
+	case q.search && q.store > 0 && c.Is(i, "storedist"):
 		q.storeDistances = true
 	case q.search:
 		return q.shapeOption(c, i, more)
@@ -346,29 +346,29 @@ func (q *geoQuery) option(c *call, i int) (taken int, err error) {
 }
 
 // shapeOption reads an option that only GEOSEARCH and GEOSEARCHSTORE have.
-func (q *geoQuery) shapeOption(c *call, i, more int) (taken int, err error) {
+func (q *geoQuery) shapeOption(c *Call, i, more int) (taken int, err error) {
 	switch {
-	case c.is(i, "frommember") && more >= 1 && (!q.centred || q.FromMember):
+	case c.Is(i, "frommember") && more >= 1 && (!q.centred || q.FromMember):
 		taken, err = 2, q.member(c, i+1)
-	case c.is(i, "fromlonlat") && more >= 2 && !q.FromMember:
+	case c.Is(i, "fromlonlat") && more >= 2 && !q.FromMember:
 		q.centred = true
 		q.Centre, err = c.parsePoint(i + 1)
 		taken = 3
-	case c.is(i, "byradius") && more >= 2 && !q.Shape.Box:
+	case c.Is(i, "byradius") && more >= 2 && !q.Shape.Box:
 		taken, err = 3, q.circle(c, i+1)
-	case c.is(i, "bybox") && more >= 3 && (!q.shaped || q.Shape.Box):
+	case c.Is(i, "bybox") && more >= 3 && (!q.shaped || q.Shape.Box):
 		taken, err = 4, q.box(c, i+1)
 	}
 	return taken, err
 }
 
 // member makes argument i, a member, the centre.
-func (q *geoQuery) member(c *call, i int) error {
-	q.centred, q.FromMember, q.Member = true, true, c.key(i)
+func (q *geoQuery) member(c *Call, i int) error {
+	q.centred, q.FromMember, q.Member = true, true, c.Key(i)
 	if !q.exists {
 		return nil
 	}
-	_, err := c.tx.Geo(c.key(q.from)).Position(q.Member)
+	_, err := c.Tx.Geo(c.Key(q.from)).Position(q.Member)
 	if errors.Is(err, db.ErrNotFound) {
 		return structures.ErrGeoMember
 	}
@@ -376,14 +376,14 @@ func (q *geoQuery) member(c *call, i int) error {
 }
 
 // circle reads a radius and a unit.
-func (q *geoQuery) circle(c *call, i int) (err error) {
+func (q *geoQuery) circle(c *Call, i int) (err error) {
 	q.shaped = true
 	radius, ok := c.parseLength(i)
 	switch {
 	case !ok:
-		return replyError("ERR need numeric radius")
+		return Error("ERR need numeric radius")
 	case radius < 0:
-		return replyError("ERR radius cannot be negative")
+		return Error("ERR radius cannot be negative")
 	}
 	if q.unit, err = c.parseUnit(i + 1); err != nil {
 		return err
@@ -393,18 +393,18 @@ func (q *geoQuery) circle(c *call, i int) (err error) {
 }
 
 // box reads width, height and a unit.
-func (q *geoQuery) box(c *call, i int) (err error) {
+func (q *geoQuery) box(c *Call, i int) (err error) {
 	q.shaped = true
 	width, ok := c.parseLength(i)
 	if !ok {
-		return replyError("ERR need numeric width")
+		return Error("ERR need numeric width")
 	}
 	height, ok := c.parseLength(i + 1)
 	switch {
 	case !ok:
-		return replyError("ERR need numeric height")
+		return Error("ERR need numeric height")
 	case width < 0 || height < 0:
-		return replyError("ERR height or width cannot be negative")
+		return Error("ERR height or width cannot be negative")
 	}
 	if q.unit, err = c.parseUnit(i + 2); err != nil {
 		return err
@@ -413,35 +413,35 @@ func (q *geoQuery) box(c *call, i int) (err error) {
 	return nil
 }
 
-func (c *call) parseLength(i int) (float64, bool) {
-	length, err := c.parseFloat(i)
+func (c *Call) parseLength(i int) (float64, bool) {
+	length, err := c.ParseFloat(i)
 	return length, err == nil
 }
 
 // reply writes what was found: members, or arrays of a member and what was asked for besides.
-func (q *geoQuery) reply(c *call, results []db.GeoResult) {
+func (q *geoQuery) reply(c *Call, results []db.GeoResult) {
 	fields := 1
 	for _, asked := range []bool{q.distances, q.hash, q.coordinates} {
 		if asked {
 			fields++
 		}
 	}
-	c.out.Array(len(results))
+	c.Out.Array(len(results))
 	for _, r := range results {
 		if fields > 1 {
-			c.out.Array(fields)
+			c.Out.Array(fields)
 		}
-		c.out.BulkString(r.Member)
+		c.Out.BulkString(r.Member)
 		if q.distances {
 			c.distance(r.Distance, q.unit)
 		}
 		if q.hash {
-			c.out.Int(int64(r.Score))
+			c.Out.Int(int64(r.Score))
 		}
 		if q.coordinates {
 			c.point(r.Point)
 		}
-		if c.out.Exceeded() {
+		if c.Out.Exceeded() {
 			return
 		}
 	}

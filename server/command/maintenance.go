@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"context"
@@ -11,15 +11,15 @@ var maintenanceCommands = []*Command{
 	{
 		Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
 		Complexity: "O(n), n being the size of the segments that are merged", Summary: "Rewrites segments without their garbage, or says how that goes.",
-		Syntax: "[START | ALL | STATUS | STOP | PAUSE | RESUME]", run: mergeCommand,
+		Syntax: "[START | ALL | STATUS | STOP | PAUSE | RESUME]", Run: mergeCommand,
 	},
 	{
 		Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
-		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists what is wrong.", run: checkCommand,
+		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists what is wrong.", Run: checkCommand,
 	},
 	{
 		Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Group: GroupServer, Since: "0.1.0", Complexity: "O(n), n being the number of segments",
-		Summary: "Returns figures about the store.", run: statsCommand,
+		Summary: "Returns figures about the store.", Run: statsCommand,
 	},
 }
 
@@ -30,27 +30,27 @@ type fact struct {
 }
 
 // facts replies with a map.
-func (c *call) facts(list []fact) error {
-	c.out.Map(len(list))
+func (c *Call) facts(list []fact) error {
+	c.Out.Map(len(list))
 	c.pairsOf(list)
 	return nil
 }
 
 // pairsOf writes names and values: the inside of a map.
-func (c *call) pairsOf(list []fact) {
+func (c *Call) pairsOf(list []fact) {
 	for _, f := range list {
-		c.out.BulkString(f.name)
+		c.Out.BulkString(f.name)
 		switch value := f.value.(type) {
 		case int:
-			c.out.Int(int64(value))
+			c.Out.Int(int64(value))
 		case int64:
-			c.out.Int(value)
+			c.Out.Int(value)
 		case uint64:
-			c.out.Int(int64(value))
+			c.Out.Int(int64(value))
 		case bool:
-			c.out.Bool(value)
+			c.Out.Bool(value)
 		case string:
-			c.out.BulkString(value)
+			c.Out.BulkString(value)
 		default:
 			panic("BUG: server: a fact that is neither a number nor a text")
 		}
@@ -59,14 +59,14 @@ func (c *call) pairsOf(list []fact) {
 
 // mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP, from another connection,
 // ends it early, and so does the end of the server; what has been merged by then stays so.
-func mergeCommand(c *call) error {
-	if len(c.args) > 2 {
-		return errSyntax
+func mergeCommand(c *Call) error {
+	if len(c.Args) > 2 {
+		return ErrSyntax
 	}
-	merger := c.host.Store.Merger()
-	word := func(keyword string) bool { return len(c.args) == 2 && c.is(1, keyword) }
+	merger := c.Host.Store.Merger()
+	word := func(keyword string) bool { return len(c.Args) == 2 && c.Is(1, keyword) }
 	switch {
-	case len(c.args) == 1 || word("start"):
+	case len(c.Args) == 1 || word("start"):
 		return c.merge(db.MergeOptions{})
 	case word("all"):
 		return c.merge(db.MergeOptions{All: true})
@@ -79,18 +79,18 @@ func mergeCommand(c *call) error {
 	case word("resume"):
 		merger.Resume()
 	default:
-		return errSyntax
+		return ErrSyntax
 	}
-	return c.ok()
+	return c.OK()
 }
 
-func (c *call) merge(o db.MergeOptions) error {
-	result, err := c.host.Store.Merge(c.host.Context, o)
+func (c *Call) merge(o db.MergeOptions) error {
+	result, err := c.Host.Store.Merge(c.Host.Context, o)
 	switch {
 	case errors.Is(err, db.ErrMergeBusy):
-		return replyError("ERR another merge is running")
+		return Error("ERR another merge is running")
 	case errors.Is(err, context.Canceled):
-		return replyError("ERR the merge was stopped")
+		return Error("ERR the merge was stopped")
 	case err != nil:
 		return err
 	}
@@ -105,7 +105,7 @@ func mergeFacts(r db.MergeResult) []fact {
 	}
 }
 
-func (c *call) mergeStatus(s db.MergeStatus) error {
+func (c *Call) mergeStatus(s db.MergeStatus) error {
 	list := []fact{
 		{"running", s.Running}, {"paused", s.Paused}, {"bytes_read", s.Read}, {"bytes_to_read", s.ToRead}, {"merges", s.Merges},
 		{"failures", s.Failures}, {"last_error", s.LastErr},
@@ -122,9 +122,9 @@ func (c *call) mergeStatus(s db.MergeStatus) error {
 // maxFindings bounds how many findings CHECK lists; it counts all of them.
 const maxFindings = 100
 
-func checkCommand(c *call) error {
+func checkCommand(c *Call) error {
 	var findings []string
-	result, err := c.host.Store.Check(c.host.Context, func(f db.Finding) {
+	result, err := c.Host.Store.Check(c.Host.Context, func(f db.Finding) {
 		if len(findings) < maxFindings {
 			findings = append(findings, f.String())
 		}
@@ -132,21 +132,21 @@ func checkCommand(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.out.Map(7)
+	c.Out.Map(7)
 	c.pairsOf([]fact{
 		{"segments", result.Segments}, {"bytes", result.Bytes}, {"records", result.Records}, {"hints", result.Hints}, {"keys", result.Keys},
 		{"findings", result.Findings},
 	})
-	c.out.BulkString("found")
-	c.out.Array(len(findings))
+	c.Out.BulkString("found")
+	c.Out.Array(len(findings))
 	for _, text := range findings {
-		c.out.BulkString(text)
+		c.Out.BulkString(text)
 	}
 	return nil
 }
 
-func statsCommand(c *call) error {
-	s := c.host.Store.Stats()
+func statsCommand(c *Call) error {
+	s := c.Host.Store.Stats()
 	return c.facts([]fact{
 		{"dir", s.Dir}, {"store_id", s.StoreID}, {"keys", s.Keys}, {"deadlines", s.Deadlines}, {"expired", s.Expired},
 		{"segments", s.Segments}, {"bytes", s.Bytes}, {"live_bytes", s.LiveBytes}, {"index_bytes", s.IndexBytes},

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"github.com/stavedb/stave/db"
@@ -8,59 +8,59 @@ import (
 
 var sortedSetRangeCommands = []*Command{
 	{
-		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.2.0",
+		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, scores or names.",
 		Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
-		run:    func(c *call) error { return zrange(c, rangeQuery{}) },
+		Run:    func(c *Call) error { return zrange(c, rangeQuery{}) },
 	},
 	{
-		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.2.0",
+		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, highest score first.",
-		Syntax: "key start stop [WITHSCORES]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, reverse: true}) },
+		Syntax: "key start stop [WITHSCORES]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, reverse: true}) },
 	},
 	{
-		Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "1.0.5",
+		Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.0.5",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores.",
-		Syntax: "key min max [WITHSCORES] [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, by: byScore}) },
+		Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore}) },
 	},
 	{
-		Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.2.0",
+		Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.2.0",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores, highest first.",
 		Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
-		run:    func(c *call) error { return zrange(c, rangeQuery{named: true, by: byScore, reverse: true}) },
+		Run:    func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore, reverse: true}) },
 	},
 	{
-		Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.9",
+		Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names.",
-		Syntax: "key min max [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, by: byLex}) },
+		Syntax: "key min max [LIMIT offset count]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex}) },
 	},
 	{
-		Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.9",
+		Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names, last one first.",
-		Syntax: "key max min [LIMIT offset count]", run: func(c *call) error { return zrange(c, rangeQuery{named: true, by: byLex, reverse: true}) },
+		Syntax: "key max min [LIMIT offset count]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex, reverse: true}) },
 	},
 	{
-		Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
-		Summary: "Counts the members in a range of scores.", Syntax: "key min max", run: func(c *call) error { return zcount(c, byScore) },
+		Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Counts the members in a range of scores.", Syntax: "key min max", Run: func(c *Call) error { return zcount(c, byScore) },
 	},
 	{
-		Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: oneKey("RO access"), Since: "2.8.9", Complexity: "O(log n)",
-		Summary: "Counts the members in a range of names.", Syntax: "key min max", run: func(c *call) error { return zcount(c, byLex) },
+		Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.9", Complexity: "O(log n)",
+		Summary: "Counts the members in a range of names.", Syntax: "key min max", Run: func(c *Call) error { return zcount(c, byLex) },
 	},
 	{
-		Name: "zremrangebyrank", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "2.0.0",
+		Name: "zremrangebyrank", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of positions.", Syntax: "key start stop",
-		run: func(c *call) error { return zremrange(c, byRank) },
+		Run: func(c *Call) error { return zremrange(c, byRank) },
 	},
 	{
-		Name: "zremrangebyscore", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "1.2.0",
+		Name: "zremrangebyscore", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "1.2.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of scores.", Syntax: "key min max",
-		run: func(c *call) error { return zremrange(c, byScore) },
+		Run: func(c *Call) error { return zremrange(c, byScore) },
 	},
 	{
-		Name: "zremrangebylex", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: oneKey("RW delete"), Since: "2.8.9",
+		Name: "zremrangebylex", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "2.8.9",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of names.", Syntax: "key min max",
-		run: func(c *call) error { return zremrange(c, byLex) },
+		Run: func(c *Call) error { return zremrange(c, byLex) },
 	},
 }
 
@@ -99,44 +99,44 @@ func (q *rangeQuery) limit() int64 {
 func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(dst, score) }
 
 // options reads the words from argument i on.
-func (q *rangeQuery) options(c *call, i int) (err error) {
+func (q *rangeQuery) options(c *Call, i int) (err error) {
 	free := !q.named // the words that a name does not imply, each of them once
-	for ; i < len(c.args); i++ {
-		more := len(c.args) - i - 1
+	for ; i < len(c.Args); i++ {
+		more := len(c.Args) - i - 1
 		switch {
-		case !q.store && c.is(i, "withscores"):
+		case !q.store && c.Is(i, "withscores"):
 			q.withScores = true
-		case c.is(i, "limit") && more >= 2:
+		case c.Is(i, "limit") && more >= 2:
 			q.limited = true
-			if q.offset, err = c.parseInt(i + 1); err != nil {
+			if q.offset, err = c.ParseInt(i + 1); err != nil {
 				return err
 			}
-			if q.count, err = c.parseInt(i + 2); err != nil {
+			if q.count, err = c.ParseInt(i + 2); err != nil {
 				return err
 			}
 			i += 2
-		case free && q.by == byRank && c.is(i, "byscore"):
+		case free && q.by == byRank && c.Is(i, "byscore"):
 			q.by = byScore
-		case free && q.by == byRank && c.is(i, "bylex"):
+		case free && q.by == byRank && c.Is(i, "bylex"):
 			q.by = byLex
-		case free && !q.reverse && c.is(i, "rev"):
+		case free && !q.reverse && c.Is(i, "rev"):
 			q.reverse = true
 		default:
-			return errSyntax
+			return ErrSyntax
 		}
 	}
 	switch {
 	case q.limited && q.count != -1 && q.by == byRank: // Redis takes a count of -1 for no LIMIT
-		return replyError("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+		return Error("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
 	case q.withScores && q.by == byLex:
-		return replyError("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+		return Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 	}
 	return nil
 }
 
 // bounds reads the two ends of the range, arguments i and i+1.
-func (q *rangeQuery) bounds(c *call, i int) (db.Range, error) {
-	lower, upper := c.args[i], c.args[i+1]
+func (q *rangeQuery) bounds(c *Call, i int) (db.Range, error) {
+	lower, upper := c.Args[i], c.Args[i+1]
 	if q.reverse && q.by != byRank {
 		lower, upper = upper, lower
 	}
@@ -181,7 +181,7 @@ func parseLexBound(b []byte) (db.LexBound, bool) {
 	return db.LexBound{}, false
 }
 
-func zrange(c *call, q rangeQuery) error {
+func zrange(c *Call, q rangeQuery) error {
 	if err := q.options(c, 4); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func zrange(c *call, q rangeQuery) error {
 		return err
 	}
 	reply := c.scoredReply(q.withScores)
-	return c.tx.SortedSet(c.key(1)).Visit(r, reply.start, reply.add)
+	return c.Tx.SortedSet(c.Key(1)).Visit(r, reply.start, reply.add)
 }
 
 // scoredReply replies with members, alone or with their scores: those stand behind the members in RESP2, and in pairs with
@@ -200,8 +200,8 @@ type scoredReply struct {
 	scores, pairs bool
 }
 
-func (c *call) scoredReply(scores bool) scoredReply {
-	return scoredReply{out: c.out, scores: scores, pairs: scores && c.out.Version() == 3}
+func (c *Call) scoredReply(scores bool) scoredReply {
+	return scoredReply{out: c.Out, scores: scores, pairs: scores && c.Out.Version() == 3}
 }
 
 func (r scoredReply) start(n int) {
@@ -223,20 +223,20 @@ func (r scoredReply) add(member []byte, score float64) bool {
 	return !r.out.Exceeded()
 }
 
-func zcount(c *call, by order) error {
+func zcount(c *Call, by order) error {
 	q := rangeQuery{by: by}
 	r, err := q.bounds(c, 2)
 	if err != nil {
 		return err
 	}
-	return c.int(c.tx.SortedSet(c.key(1)).Count(r))
+	return c.Int(c.Tx.SortedSet(c.Key(1)).Count(r))
 }
 
-func zremrange(c *call, by order) error {
+func zremrange(c *Call, by order) error {
 	q := rangeQuery{by: by}
 	r, err := q.bounds(c, 2)
 	if err != nil {
 		return err
 	}
-	return c.int(c.tx.SortedSet(c.key(1)).RemoveRange(r))
+	return c.Int(c.Tx.SortedSet(c.Key(1)).RemoveRange(r))
 }

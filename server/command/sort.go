@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math"
@@ -15,15 +15,15 @@ const (
 
 var sortCommands = []*Command{
 	{
-		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | dangerous | collections, Group: GroupGeneric, Since: "1.0.0",
+		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric, Since: "1.0.0",
 		Keys: append(sortKeys(), Keys{Use: "OW update", Unknown: true, find: sortDestination}), Complexity: sortCost,
 		Summary: "Sorts the elements of a list, a set or a sorted set, and returns or stores them.",
-		Syntax:  sortSyntax + " [STORE destination]", run: func(c *call) error { return sortElements(c, true) },
+		Syntax:  sortSyntax + " [STORE destination]", Run: func(c *Call) error { return sortElements(c, true) },
 	},
 	{
-		Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | dangerous | collections, Group: GroupGeneric, Since: "7.0.0",
+		Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric, Since: "7.0.0",
 		Keys: sortKeys(), Complexity: sortCost, Summary: "Sorts the elements of a list, a set or a sorted set, and returns them.",
-		Syntax: sortSyntax, run: func(c *call) error { return sortElements(c, false) },
+		Syntax: sortSyntax, Run: func(c *Call) error { return sortElements(c, false) },
 	},
 }
 
@@ -48,8 +48,8 @@ func sortDestination(args [][]byte) (keys []string) {
 	return keys
 }
 
-// readsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
-func (c *Command) readsUnknownKeys(args [][]byte) bool {
+// ReadsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
+func (c *Command) ReadsUnknownKeys(args [][]byte) bool {
 	if !slices.ContainsFunc(c.Keys, func(k Keys) bool { return k.Unknown }) {
 		return false
 	}
@@ -57,47 +57,47 @@ func (c *Command) readsUnknownKeys(args [][]byte) bool {
 }
 
 // sortElements is SORT and SORT_RO. The words are checked before the key, as in Redis.
-func sortElements(c *call, stores bool) error {
+func sortElements(c *Call, stores bool) error {
 	var o db.SortOptions
 	destination := -1
-	for i := 2; i < len(c.args); i++ {
-		more := len(c.args) - i - 1
+	for i := 2; i < len(c.Args); i++ {
+		more := len(c.Args) - i - 1
 		switch {
-		case c.is(i, "asc"):
+		case c.Is(i, "asc"):
 			o.Descending = false
-		case c.is(i, "desc"):
+		case c.Is(i, "desc"):
 			o.Descending = true
-		case c.is(i, "alpha"):
+		case c.Is(i, "alpha"):
 			o.Alpha = true
-		case c.is(i, "limit") && more >= 2:
+		case c.Is(i, "limit") && more >= 2:
 			var err error
-			if o.Offset, err = c.parseInt(i + 1); err != nil {
+			if o.Offset, err = c.ParseInt(i + 1); err != nil {
 				return err
 			}
-			if o.Count, err = c.parseInt(i + 2); err != nil {
+			if o.Count, err = c.ParseInt(i + 2); err != nil {
 				return err
 			}
 			o.Limited = true
 			i += 2
-		case stores && c.is(i, "store") && more >= 1:
+		case stores && c.Is(i, "store") && more >= 1:
 			i++
 			destination = i
-		case c.is(i, "by") && more >= 1:
+		case c.Is(i, "by") && more >= 1:
 			i++
-			o.By = c.key(i)
-			if stars := clip(c.arg(i), math.MaxInt); !strings.Contains(stars, "*") {
+			o.By = c.Key(i)
+			if stars := Clip(c.Arg(i), math.MaxInt); !strings.Contains(stars, "*") {
 				o.Unsorted = true // for the whole command, whatever another BY says
 			}
-		case c.is(i, "get") && more >= 1:
+		case c.Is(i, "get") && more >= 1:
 			i++
-			o.Get = append(o.Get, c.key(i))
+			o.Get = append(o.Get, c.Key(i))
 		default:
-			return errSyntax
+			return ErrSyntax
 		}
 	}
-	key := c.tx.Key(c.key(1))
+	key := c.Tx.Key(c.Key(1))
 	if destination >= 0 {
-		return c.int(key.SortInto(c.key(destination), o))
+		return c.Int(key.SortInto(c.Key(destination), o))
 	}
 	values, err := key.Sort(o)
 	return c.bulksOrNulls(values, err)

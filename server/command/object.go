@@ -1,35 +1,36 @@
-package server
+package command
 
 import (
 	"errors"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
 )
 
 var objectCommands = []*Command{{
 	Name: "object", Arity: -2, Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on the subcommand",
-	Summary: "Describes how a key is kept.", Syntax: "subcommand", run: func(c *call) error { return errArity("object") },
+	Summary: "Describes how a key is kept.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("object") },
 	Subcommands: []*Command{
 		{
-			Name: "object|encoding", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "2.2.3",
-			Complexity: "O(1): up to 512 elements are looked at", Syntax: "key", run: objectEncoding,
+			Name: "object|encoding", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3",
+			Complexity: "O(1): up to 512 elements are looked at", Syntax: "key", Run: objectEncoding,
 			Summary: "Returns the encoding that Redis would have for a value of this kind and size.",
 		},
 		{
-			Name: "object|freq", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "4.0.0", Complexity: "O(1)", Syntax: "key",
-			Summary: "Is refused: how often keys are used is not kept.", run: objectFreq,
+			Name: "object|freq", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "4.0.0", Complexity: "O(1)", Syntax: "key",
+			Summary: "Is refused: how often keys are used is not kept.", Run: objectFreq,
 		},
 		{
-			Name: "object|help", Arity: 2, Flags: Loading | Stale | keyspace, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			run: containerHelp,
+			Name: "object|help", Arity: 2, Flags: Loading | Stale | WholeKeyspace, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			Run: Help,
 		},
 		{
-			Name: "object|idletime", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
-			Summary: "Returns 0: access times are not kept.", run: func(c *call) error { return c.ofKey(func() error { c.out.Int(0); return nil }) },
+			Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
+			Summary: "Returns 0: access times are not kept.", Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(0); return nil }) },
 		},
 		{
-			Name: "object|refcount", Arity: 3, Flags: ReadOnly | keyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
-			Summary: "Returns 1: values are not shared.", run: func(c *call) error { return c.ofKey(func() error { c.out.Int(1); return nil }) },
+			Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
+			Summary: "Returns 1: values are not shared.", Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(1); return nil }) },
 		},
 	},
 }}
@@ -37,21 +38,21 @@ var objectCommands = []*Command{{
 var objectKey = []Keys{{Use: "RO", First: 2, Step: 1}}
 
 // ofKey replies a null if the key does not exist, and otherwise what reply does.
-func (c *call) ofKey(reply func() error) error {
-	exists, err := c.tx.Key(c.key(2)).Exists()
+func (c *Call) ofKey(reply func() error) error {
+	exists, err := c.Tx.Key(c.Key(2)).Exists()
 	switch {
 	case err != nil:
 		return err
 	case !exists:
-		c.out.Null()
+		c.Out.Null()
 		return nil
 	}
 	return reply()
 }
 
-func objectFreq(c *call) error {
+func objectFreq(c *Call) error {
 	return c.ofKey(func() error {
-		return replyError("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
+		return Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
 			"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	})
 }
@@ -69,26 +70,26 @@ const (
 
 // objectEncoding is OBJECT ENCODING. The store has one encoding a type; clients and tests want to see one of Redis's names,
 // so it says what a value of this size would have there if it was just made.
-func objectEncoding(c *call) error {
-	typ, err := c.tx.Key(c.key(2)).Type()
+func objectEncoding(c *Call) error {
+	typ, err := c.Tx.Key(c.Key(2)).Type()
 	if err != nil {
 		return err
 	}
 	encoding := ""
 	switch typ {
 	case db.TypeNone:
-		c.out.Null()
+		c.Out.Null()
 		return nil
 	case db.TypeString:
-		encoding, err = stringEncoding(c.tx.String(c.key(2)))
+		encoding, err = stringEncoding(c.Tx.String(c.Key(2)))
 	case db.TypeList:
-		encoding, err = listEncoding(c.tx.List(c.key(2)))
+		encoding, err = listEncoding(c.Tx.List(c.Key(2)))
 	case db.TypeSet:
-		encoding, err = setEncoding(c.tx.Set(c.key(2)))
+		encoding, err = setEncoding(c.Tx.Set(c.Key(2)))
 	case db.TypeHash:
-		encoding, err = hashEncoding(c.tx.Hash(c.key(2)))
+		encoding, err = hashEncoding(c.Tx.Hash(c.Key(2)))
 	case db.TypeSortedSet:
-		encoding, err = sortedSetEncoding(c.tx.SortedSet(c.key(2)))
+		encoding, err = sortedSetEncoding(c.Tx.SortedSet(c.Key(2)))
 	}
 	return c.text(encoding, err)
 }
@@ -123,7 +124,7 @@ func stringEncoding(s db.String) (string, error) {
 		if err != nil && !errors.Is(err, db.ErrNotFound) {
 			return "", err
 		}
-		if _, ok := parseInt(value); ok {
+		if _, ok := number.ParseInt(value); ok {
 			return "int", nil
 		}
 	}
@@ -145,7 +146,7 @@ func packedEncoding(most int, large string, visit func(start func(int), visit fu
 func setEncoding(s db.Set) (string, error) {
 	n, integers, packed := 0, true, true
 	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
-		_, isInt := parseInt(member)
+		_, isInt := number.ParseInt(member)
 		integers = integers && isInt && n <= mostIntegers
 		packed = packed && len(member) <= longestPacked && n <= mostPacked
 		return integers || packed

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"fmt"
@@ -8,24 +8,24 @@ import (
 
 var memoryCommands = []*Command{{
 	Name: "memory", Arity: -2, Group: GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
-	Summary: "Tells what keys and the server take.", Syntax: "subcommand", run: func(c *call) error { return errArity("memory") },
+	Summary: "Tells what keys and the server take.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("memory") },
 	Subcommands: []*Command{
 		{
 			Name: "memory|usage", Arity: -3, Flags: ReadOnly, Keys: objectKey, Since: "4.0.0",
-			Complexity: "O(n), n being the number of samples", Syntax: "key [SAMPLES count]", run: memoryUsage,
+			Complexity: "O(n), n being the number of samples", Syntax: "key [SAMPLES count]", Run: memoryUsage,
 			Summary: "Estimates the bytes of a key, on disk and in the index in memory.",
 		},
 		{
-			Name: "memory|stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", run: memoryStats,
+			Name: "memory|stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryStats,
 			Summary: "Tells what the server takes in memory and on disk.",
 		},
 		{
-			Name: "memory|doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", run: memoryDoctor,
+			Name: "memory|doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryDoctor,
 			Summary: "Says in words what memory is used for.",
 		},
 		{
 			Name: "memory|help", Arity: 2, Flags: Loading | Stale, Since: "4.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			run: containerHelp,
+			Run: Help,
 		},
 	},
 }}
@@ -33,33 +33,33 @@ var memoryCommands = []*Command{{
 // memorySamples is how many elements MEMORY USAGE looks at if it is not told.
 const memorySamples = 5
 
-func memoryUsage(c *call) error {
+func memoryUsage(c *Call) error {
 	samples := int64(memorySamples)
-	for i := 3; i < len(c.args); i += 2 {
-		if !strings.EqualFold(string(c.arg(i)), "samples") || i+1 == len(c.args) {
-			return errSyntax
+	for i := 3; i < len(c.Args); i += 2 {
+		if !strings.EqualFold(string(c.Arg(i)), "samples") || i+1 == len(c.Args) {
+			return ErrSyntax
 		}
 		var err error
-		if samples, err = c.parseInt(i + 1); err != nil {
+		if samples, err = c.ParseInt(i + 1); err != nil {
 			return err
 		}
 		if samples < 0 {
-			return errSyntax
+			return ErrSyntax
 		}
 	}
 	return c.ofKey(func() error {
-		u, err := c.tx.Key(c.key(2)).Usage(int(min(samples, 1<<30)))
+		u, err := c.Tx.Key(c.Key(2)).Usage(int(min(samples, 1<<30)))
 		if err == nil {
-			c.out.Int(u.Disk + u.Memory)
+			c.Out.Int(u.Disk + u.Memory)
 		}
 		return err
 	})
 }
 
-func memoryStats(c *call) error {
+func memoryStats(c *Call) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s := c.host.Store.Stats()
+	s := c.Host.Store.Stats()
 	return c.facts([]fact{
 		{"total.allocated", m.HeapAlloc + m.StackInuse}, {"peak.allocated", m.Sys}, {"keys.count", s.Keys},
 		{"keys.bytes-per-key", s.IndexBytes / int64(max(s.Keys, 1))}, {"index.bytes", s.IndexBytes},
@@ -67,9 +67,9 @@ func memoryStats(c *call) error {
 	})
 }
 
-func memoryDoctor(c *call) error {
-	s := c.host.Store.Stats()
-	c.out.Verbatim("txt", fmt.Sprintf("The index of %d keys takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",
+func memoryDoctor(c *Call) error {
+	s := c.Host.Store.Stats()
+	c.Out.Verbatim("txt", fmt.Sprintf("The index of %d keys takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",
 		s.Keys, s.IndexBytes, s.IndexBytes/int64(max(s.Keys, 1)), s.LiveBytes, max(s.Bytes-s.LiveBytes, 0)))
 	return nil
 }

@@ -1,0 +1,77 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+// Error is an error that goes to the client as it stands, code first.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// The refusals that are the server's own; those of the data types are in package structures.
+const (
+	ErrSyntax      Error = "ERR syntax error"
+	ErrNotInteger  Error = "ERR value is not an integer or out of range"
+	errNotFloat    Error = "ERR value is not a valid float"
+	errNotPositive Error = "ERR value is out of range, must be positive"
+	ErrNoKey       Error = "ERR no such key"
+	ErrDBIndex     Error = "ERR DB index is out of range"
+	errCursor      Error = "ERR invalid cursor"
+)
+
+func Errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format, args...)) }
+
+// IsRefusal says whether err is an answer to the client rather than a failure of the store.
+func IsRefusal(err error) bool {
+	var reply Error
+	var refusal structures.Error
+	return errors.As(err, &reply) || errors.As(err, &refusal) || errors.Is(err, db.ErrNotFound)
+}
+
+func ArityError(name string) Error {
+	return Errorf("ERR wrong number of arguments for '%s' command", name)
+}
+
+// maxQuoted bounds what an error repeats of a request, in bytes.
+const maxQuoted = 128
+
+// Quoted is what an error repeats of an argument.
+func Quoted(b []byte) string { return Clip(b, maxQuoted) }
+
+// Clip is C's "%.*s": at most limit bytes, up to the first NUL.
+func Clip(b []byte, limit int) string {
+	if len(b) > limit {
+		b = b[:limit]
+	}
+	s := string(b)
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// errBetween says what an integer has to be. The grammar is Redis's.
+func errBetween(least, most int64) Error {
+	return Errorf("ERR value is out of range, value must between %d and %d", least, most)
+}
+
+func errUnknownCommand(args [][]byte) Error {
+	var quoted strings.Builder
+	for _, arg := range args[1:] {
+		if quoted.Len() >= maxQuoted {
+			break
+		}
+		fmt.Fprintf(&quoted, "'%s' ", Clip(arg, maxQuoted-quoted.Len()))
+	}
+	return Errorf("ERR unknown command '%s', with args beginning with: %s", Quoted(args[0]), quoted.String())
+}
+
+func errUnknownSubcommand(container string, name []byte) Error {
+	return Errorf("ERR unknown subcommand '%s'. Try %s HELP.", Quoted(name), strings.ToUpper(container))
+}

@@ -1,0 +1,200 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+var hashCommands = []*Command{
+	{
+		Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "2.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash and returns how many are new.",
+		Syntax: "key field value [field value ...]", Run: hsetCommand,
+	},
+	{
+		Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "2.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "HSET with another reply.",
+		Syntax: "key field value [field value ...]", Run: hmsetCommand,
+	},
+	{
+		Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW insert"), Since: "2.0.0",
+		Complexity: "O(1)", Summary: "Sets a field of a hash unless it exists.", Syntax: "key field value",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).PutIfAbsent(c.Key(2), c.Arg(3))) },
+	},
+	{
+		Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Returns the value of a field of a hash.", Syntax: "key field", Run: hgetCommand,
+	},
+	{
+		Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash.",
+		Syntax: "key field [field ...]", Run: hmgetCommand,
+	},
+	{
+		Name: "hgetall", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Complexity: "O(n), n being the size of the hash", Summary: "Returns all fields of a hash with their values.", Syntax: "key",
+		Run: hgetallCommand,
+	},
+	{
+		Name: "hkeys", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Complexity: "O(n), n being the size of the hash", Summary: "Returns the names of all fields of a hash.", Syntax: "key",
+		Run: func(c *Call) error {
+			return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, func(name []byte) bool {
+				c.Out.Bulk(name)
+				return !c.Out.Exceeded()
+			})
+		},
+	},
+	{
+		Name: "hvals", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Complexity: "O(n), n being the size of the hash", Summary: "Returns the values of all fields of a hash.", Syntax: "key",
+		Run: func(c *Call) error {
+			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool {
+				c.Out.Bulk(value)
+				return !c.Out.Exceeded()
+			})
+		},
+	},
+	{
+		Name: "hdel", Arity: -3, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW delete"), Since: "2.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Deletes fields of a hash and returns how many existed.",
+		Syntax: "key field [field ...]", Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Strings(2)...)) },
+	},
+	{
+		Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of fields of a hash.", Syntax: "key",
+		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Len()) },
+	},
+	{
+		Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Says whether a field of a hash exists.", Syntax: "key field",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).Has(c.Key(2))) },
+	},
+	{
+		Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW access update"), Since: "2.0.0",
+		Complexity: "O(1)", Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: hincrbyCommand,
+	},
+	{
+		Name: "hscan", Arity: -3, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and where to go on.",
+		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand,
+	},
+}
+
+// fields reads field value field value ...
+func (c *Call) fields() ([]db.Field, error) {
+	if len(c.Args)%2 != 0 {
+		return nil, ArityError(c.Command.Name)
+	}
+	fields := make([]db.Field, 0, len(c.Args)/2-1)
+	for i := 2; i < len(c.Args); i += 2 {
+		fields = append(fields, db.Field{Name: c.Key(i), Value: c.Arg(i + 1)})
+	}
+	return fields, nil
+}
+
+func hsetCommand(c *Call) error {
+	fields, err := c.fields()
+	if err != nil {
+		return err
+	}
+	return c.Int(c.Tx.Hash(c.Key(1)).PutAll(fields...))
+}
+
+func hmsetCommand(c *Call) error {
+	fields, err := c.fields()
+	if err != nil {
+		return err
+	}
+	if _, err := c.Tx.Hash(c.Key(1)).PutAll(fields...); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func hgetCommand(c *Call) error {
+	return c.appendedBulk(c.Tx.Hash(c.Key(1)).AppendTo(c.Out.BeginBulk(), c.Key(2)))
+}
+
+func hmgetCommand(c *Call) error {
+	values, err := c.Tx.Hash(c.Key(1)).GetMany(c.Strings(2)...)
+	return c.bulksOrNulls(values, err)
+}
+
+func hgetallCommand(c *Call) error {
+	return c.Tx.Hash(c.Key(1)).Visit(c.Out.Map, func(name, value []byte) bool {
+		c.Out.Bulk(name)
+		c.Out.Bulk(value)
+		return !c.Out.Exceeded()
+	})
+}
+
+func hincrbyCommand(c *Call) error {
+	delta, err := c.ParseInt(3)
+	if err != nil {
+		return err
+	}
+	return c.Int64(c.Tx.Hash(c.Key(1)).Incr(c.Key(2), delta))
+}
+
+// scanCursor does what HSCAN, SSCAN and ZSCAN begin with, in Redis's order: the cursor, the type of the key, the options.
+// A key that does not exist gives an empty last page, and done.
+func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor uint64, o scanOptions, done bool, err error) {
+	if cursor, err = c.parseCursor(2); err != nil {
+		return 0, o, false, err
+	}
+	held, err := c.Tx.Key(c.Key(1)).Type()
+	switch {
+	case err != nil:
+		return 0, o, false, err
+	case held == db.TypeNone:
+		c.scanHeader(0, 0)
+		return 0, o, true, nil
+	case held != want:
+		return 0, o, false, structures.ErrWrongType
+	}
+	o, err = c.scanOptions(3, other)
+	return cursor, o, false, err
+}
+
+// scanHeader starts the reply of a scan whose page has n replies.
+func (c *Call) scanHeader(next uint64, n int) {
+	var digits [20]byte
+	c.Out.Array(2)
+	c.Out.Bulk(strconv.AppendUint(digits[:0], next, 10))
+	c.Out.Array(n)
+}
+
+func hscanCommand(c *Call) error {
+	noValues := false
+	cursor, o, done, err := c.scanCursor(db.TypeHash, func(i int) (int, error) {
+		if !c.Is(i, "novalues") {
+			return 0, nil
+		}
+		noValues = true
+		return 1, nil
+	})
+	if err != nil || done {
+		return err
+	}
+	o.NoValues = noValues
+	fields, next, err := c.Tx.Hash(c.Key(1)).Scan(cursor, o.ScanOptions)
+	if err != nil {
+		return err
+	}
+	fields = dropUnmatched(o, fields, func(f db.Field) string { return f.Name })
+	if noValues {
+		c.scanHeader(next, len(fields))
+	} else {
+		c.scanHeader(next, 2*len(fields))
+	}
+	for _, f := range fields {
+		c.Out.BulkString(f.Name)
+		if !noValues {
+			c.Out.Bulk(f.Value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package command
+
+import (
+	"math"
+)
+
+var hashEditCommands = []*Command{
+	{
+		Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW access update"), Since: "2.6.0",
+		Complexity: "O(1)", Summary: "Adds to the float in a field of a hash.", Syntax: "key field increment",
+		Run: func(c *Call) error { return c.text(c.Tx.Hash(c.Key(1)).IncrDecimal(c.Key(2), c.Key(3))) },
+	},
+	{
+		Name: "hstrlen", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO"), Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Returns the length of the value of a field of a hash.", Syntax: "key field",
+		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).ValueLen(c.Key(2))) },
+	},
+	{
+		Name: "hrandfield", Arity: -2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "6.2.0",
+		Complexity: "O(n), n being the number of fields returned", Summary: "Returns fields of a hash chosen at random.",
+		Syntax: "key [count [WITHVALUES]]", Run: hrandfieldCommand,
+	},
+	{
+		Name: "hgetdel", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW access delete"), Since: "8.0.0",
+		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash and deletes them.",
+		Syntax: "key FIELDS numfields field [field ...]", Run: hgetdelCommand,
+	},
+}
+
+func hrandfieldCommand(c *Call) error {
+	h := c.Tx.Hash(c.Key(1))
+	if len(c.Args) == 2 {
+		found := false
+		err := h.VisitRandomFields(1, nil, func(name []byte) bool {
+			found = true
+			c.Out.Bulk(name)
+			return true
+		})
+		if err == nil && !found {
+			c.Out.Null()
+		}
+		return err
+	}
+	count, err := c.ParseInt(2)
+	switch {
+	case err != nil:
+		return err
+	case count == math.MinInt64:
+		return errBetween(-math.MaxInt64, math.MaxInt64)
+	case len(c.Args) > 4 || len(c.Args) == 4 && !c.Is(3, "withvalues"):
+		return ErrSyntax
+	case len(c.Args) == 3:
+		// A negative count may be any number: the limit of a reply stops it long before memory does.
+		return h.VisitRandomFields(int(count), c.Out.Array, func(name []byte) bool {
+			c.Out.Bulk(name)
+			return !c.Out.Exceeded()
+		})
+	case count < -math.MaxInt64/2 || count > math.MaxInt64/2:
+		return Error("ERR value is out of range")
+	}
+	pairs := c.Out.Version() == 3
+	start := c.Out.Array
+	if !pairs {
+		start = func(n int) { c.Out.Array(2 * n) }
+	}
+	return h.VisitRandom(int(count), start, func(name, value []byte) bool {
+		if pairs {
+			c.Out.Array(2)
+		}
+		c.Out.Bulk(name)
+		c.Out.Bulk(value)
+		return !c.Out.Exceeded()
+	})
+}
+
+// hgetdelCommand is HGETDEL.
+func hgetdelCommand(c *Call) error {
+	h, err := c.hashOf()
+	if err != nil {
+		return err
+	}
+	fields, err := c.fieldList(2, errFieldsCount)
+	if err != nil {
+		return err
+	}
+	values, err := h.GetAndDelete(fields...)
+	return c.bulksOrNulls(values, err)
+}

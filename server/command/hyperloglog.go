@@ -1,0 +1,36 @@
+package command
+
+var hyperLogLogCommands = []*Command{
+	{
+		Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Group: GroupHyperLogLog, Keys: OneKey("RW insert"), Since: "2.8.9",
+		Complexity: "O(1) an element; up to 12 KiB are written", Summary: "Adds elements to a HyperLogLog.",
+		Syntax: "key [element [element ...]]", Run: pfaddCommand,
+	},
+	{
+		Name: "pfcount", Arity: -2, Flags: ReadOnly, Group: GroupHyperLogLog, Keys: ManyKeys("RW access"), Since: "2.8.9",
+		Complexity: "O(n), n being the number of keys, with a large constant",
+		Summary:    "Estimates how many different elements HyperLogLogs have together.", Syntax: "key [key ...]", Run: pfcountCommand,
+	},
+	{
+		Name: "pfmerge", Arity: -2, Flags: Write | DenyOOM, Group: GroupHyperLogLog,
+		Keys:  []Keys{{Use: "RW access insert", First: 1, Step: 1}, {Use: "RO access", First: 2, Last: -1, Step: 1}},
+		Since: "2.8.9", Complexity: "O(n), n being the number of keys, with a large constant",
+		Summary: "Adds HyperLogLogs to another one.", Syntax: "destkey [sourcekey [sourcekey ...]]", Run: pfmergeCommand,
+	},
+}
+
+func pfaddCommand(c *Call) error {
+	return c.Flag(c.Tx.HyperLogLog(c.Key(1)).Add(c.Args[2:]...))
+}
+
+func pfcountCommand(c *Call) error {
+	n, err := c.Tx.Keyspace().CountHyperLogLogs(c.Strings(1)...)
+	return c.Int64(int64(n), err)
+}
+
+func pfmergeCommand(c *Call) error {
+	if err := c.Tx.HyperLogLog(c.Key(1)).Merge(c.Strings(2)...); err != nil {
+		return err
+	}
+	return c.OK()
+}

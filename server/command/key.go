@@ -1,0 +1,61 @@
+package command
+
+var keyCommands = []*Command{
+	{
+		Name: "del", Arity: -2, Flags: Write, Group: GroupGeneric, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
+		Summary: "Deletes keys and returns how many existed.", Syntax: "key [key ...]", Run: deleteCommand,
+	},
+	{
+		Name: "unlink", Arity: -2, Flags: Write | Fast, Group: GroupGeneric, Keys: ManyKeys("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
+		Summary: "Deletes keys and returns how many existed; the same as DEL here.", Syntax: "key [key ...]", Run: deleteCommand,
+	},
+	{
+		Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: ManyKeys("RO"), Since: "1.0.0", Complexity: "O(1) a key",
+		Summary: "Returns how many of the keys exist.", Syntax: "key [key ...]", Run: existsCommand,
+	},
+	{
+		Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: ManyKeys("RO"), Since: "3.2.1", Complexity: "O(1) a key",
+		Summary: "Returns how many of the keys exist; access times are not kept.", Syntax: "key [key ...]", Run: existsCommand,
+	},
+	{
+		Name: "type", Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Says what a key holds.", Syntax: "key", Run: typeCommand,
+	},
+	{
+		Name: "rename", Arity: 3, Flags: Write, Group: GroupGeneric, Keys: renameKeys("OW update"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Gives a key another name, replacing what has it.",
+		Syntax: "key newkey", Run: renameCommand,
+	},
+	{
+		Name: "renamenx", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: renameKeys("OW insert"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Gives a key another name unless that exists.",
+		Syntax: "key newkey", Run: renamenxCommand,
+	},
+}
+
+func renameKeys(use string) []Keys {
+	return []Keys{{Use: "RW access delete", First: 1, Step: 1}, {Use: use, First: 2, Step: 1}}
+}
+
+func deleteCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Delete(c.Strings(1)...)) }
+
+func existsCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Exists(c.Strings(1)...)) }
+
+func typeCommand(c *Call) error {
+	t, err := c.Tx.Key(c.Key(1)).Type()
+	if err == nil {
+		c.Out.Simple(t.String())
+	}
+	return err
+}
+
+func renameCommand(c *Call) error {
+	if err := c.Tx.Key(c.Key(1)).Rename(c.Key(2)); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func renamenxCommand(c *Call) error {
+	return c.Flag(c.Tx.Key(c.Key(1)).RenameIfAbsent(c.Key(2)))
+}

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"errors"
+	"math"
+
+	"github.com/stavedb/stave/db"
+)
+
+var keyCopyCommands = []*Command{
+	{
+		Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
+		Keys:  []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}},
+		Since: "6.2.0", Complexity: "O(n), n being the size of the value", Summary: "Copies a key, with its deadline, to another name or database.",
+		Syntax: "source destination [DB destination-db] [REPLACE]", Run: copyCommand,
+	},
+	{
+		Name: "move", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW access update"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Moves a key to another database.",
+		Syntax: "key db", Run: moveCommand,
+	},
+}
+
+const (
+	errSameKey Error = "ERR source and destination objects are the same"
+)
+
+// copied turns the outcome of a transfer into a reply.
+func (c *Call) copied(done bool, err error) error {
+	switch {
+	case errors.Is(err, db.ErrSameKey):
+		return errSameKey
+	case errors.Is(err, db.ErrNamespace):
+		return ErrDBIndex
+	}
+	return c.Flag(done, err)
+}
+
+// ParseDatabase returns argument i as the index of a database.
+func (c *Call) ParseDatabase(i int) (int, error) {
+	n, err := c.ParseInt(i)
+	switch {
+	case err != nil:
+		return 0, err
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return 0, errBetween(math.MinInt32, math.MaxInt32)
+	case n < 0 || n >= int64(c.Host.Databases):
+		return 0, ErrDBIndex
+	}
+	return int(n), nil
+}
+
+func copyCommand(c *Call) error {
+	namespace, replace := c.Tx.Namespace(), false
+	for i := 3; i < len(c.Args); i++ {
+		switch {
+		case c.Is(i, "replace"):
+			replace = true
+		case c.Is(i, "db") && i+1 < len(c.Args):
+			var err error
+			if namespace, err = c.ParseDatabase(i + 1); err != nil {
+				return err
+			}
+			i++
+		default:
+			return ErrSyntax
+		}
+	}
+	return c.copied(c.Tx.Key(c.Key(1)).CopyTo(namespace, c.Key(2), replace))
+}
+
+func moveCommand(c *Call) error {
+	namespace, err := c.ParseDatabase(2)
+	if err != nil {
+		return err
+	}
+	return c.copied(c.Tx.Key(c.Key(1)).MoveTo(namespace))
+}

@@ -1,0 +1,191 @@
+package command
+
+import (
+	"math"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
+)
+
+var keyspaceCommands = []*Command{
+	{
+		Name: "keys", Arity: 2, Flags: ReadOnly | WholeKeyspace | Dangerous, Group: GroupGeneric, Since: "1.0.0",
+		Complexity: "O(n), n being the number of keys", Summary: "Returns all keys that match a pattern.", Syntax: "pattern", Run: keysCommand,
+	},
+	{
+		Name: "scan", Arity: -2, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for all keys", Summary: "Returns some keys and where to go on.",
+		Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Run: scanCommand,
+	},
+	{
+		Name: "dbsize", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of keys.", Run: dbsizeCommand,
+	},
+	{
+		Name: "flushdb", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Deletes all keys of the database.", Syntax: "[ASYNC | SYNC]", Run: flushdbCommand,
+	},
+	{
+		Name: "flushall", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0",
+		Complexity: "O(n), n being the number of databases", Summary: "Deletes all keys of all databases.", Syntax: "[ASYNC | SYNC]", Run: flushallCommand,
+	},
+	{
+		Name: "swapdb", Arity: 3, Flags: Write | Fast | WholeKeyspace | Dangerous, Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
+		Summary: "Exchanges what two databases hold.", Syntax: "index1 index2", Run: swapdbCommand,
+	},
+	{
+		Name: "randomkey", Arity: 1, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns a key chosen at random.", Run: randomkeyCommand,
+	},
+}
+
+// keyspace is the handle on all keys: within EXEC the transaction's, otherwise the store's, which locks a little at a time.
+func (c *Call) keyspace() db.Keyspace {
+	if c.Tx != nil {
+		return c.Tx.Keyspace()
+	}
+	return c.Host.Store.Keyspace()
+}
+
+func keysCommand(c *Call) error {
+	keys, err := c.keyspace().Keys(c.Key(1))
+	if err != nil {
+		return err
+	}
+	c.Out.Array(len(keys))
+	for _, key := range keys {
+		c.Out.BulkString(key)
+	}
+	return nil
+}
+
+// unknownType is a type that no key holds: SCAN with a type that does not exist finds nothing, as in Redis.
+const unknownType db.Type = 255
+
+func typeByName(name []byte) db.Type {
+	for _, t := range []db.Type{db.TypeString, db.TypeHash, db.TypeList, db.TypeSet, db.TypeSortedSet} {
+		if equalFold(name, t.String()) {
+			return t
+		}
+	}
+	return unknownType
+}
+
+func scanCommand(c *Call) error {
+	cursor, err := c.parseCursor(1)
+	if err != nil {
+		return err
+	}
+	var o db.KeyScanOptions
+	element, err := c.scanOptions(2, func(i int) (int, error) {
+		if !c.Is(i, "type") || i+1 == len(c.Args) {
+			return 0, nil
+		}
+		o.Type = typeByName(c.Arg(i + 1))
+		return 2, nil
+	})
+	if err != nil {
+		return err
+	}
+	o.Match, o.Count = element.Match, element.Count
+	keys, next, err := c.keyspace().Scan(cursor, o)
+	if err != nil {
+		return err
+	}
+	keys = dropUnmatched(element, keys, func(info db.KeyInfo) string { return info.Key })
+	c.scanHeader(next, len(keys))
+	for _, info := range keys {
+		c.Out.BulkString(info.Key)
+	}
+	return nil
+}
+
+func dbsizeCommand(c *Call) error {
+	n := 0
+	if c.Tx != nil {
+		n = c.Tx.Len()
+	} else {
+		n = c.Host.Store.Len()
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+// flushMode checks the word behind FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1), and memory is freed in the
+// background.
+func (c *Call) flushMode() error {
+	switch {
+	case len(c.Args) == 1:
+		return nil
+	case len(c.Args) == 2 && (c.Is(1, "sync") || c.Is(1, "async")):
+		return nil
+	}
+	return ErrSyntax
+}
+
+func flushdbCommand(c *Call) error {
+	if err := c.flushMode(); err != nil {
+		return err
+	}
+	var err error
+	if c.Tx != nil {
+		err = c.Tx.Flush()
+	} else {
+		err = c.Host.Store.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func flushallCommand(c *Call) error {
+	if err := c.flushMode(); err != nil {
+		return err
+	}
+	if c.Tx == nil {
+		if err := c.Host.Store.FlushAll(); err != nil {
+			return err
+		}
+		return c.OK()
+	}
+	for n := range c.Host.Store.Namespaces() {
+		tx, err := c.Tx.Use(n)
+		if err == nil {
+			err = tx.Flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.OK()
+}
+
+// swapdbCommand is SWAPDB: one small record of its own in the log, or within EXEC a move of all keys.
+func swapdbCommand(c *Call) error {
+	var index [2]int
+	for i, which := range []string{"first", "second"} {
+		n, ok := number.ParseInt(c.Arg(i + 1))
+		if !ok || n < math.MinInt32 || n > math.MaxInt32 {
+			return Errorf("ERR invalid %s DB index", which)
+		}
+		index[i] = int(n)
+	}
+	if min(index[0], index[1]) < 0 || max(index[0], index[1]) >= c.Host.Databases {
+		return ErrDBIndex
+	}
+	var err error
+	if c.Tx != nil {
+		err = c.Tx.Swap(index[0], index[1])
+	} else {
+		err = c.Host.Store.Swap(index[0], index[1])
+	}
+	if err != nil {
+		return err
+	}
+	return c.OK()
+}
+func randomkeyCommand(c *Call) error {
+	key, err := c.keyspace().RandomKey()
+	return c.bulk([]byte(key), err)
+}

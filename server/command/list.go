@@ -1,0 +1,388 @@
+package command
+
+import (
+	"errors"
+	"math"
+
+	"github.com/stavedb/stave/db"
+)
+
+var listCommands = []*Command{
+	{
+		Name: "lpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "1.0.0",
+		Complexity: "O(1) an element", Summary: "Puts elements in front of a list and returns its length.", Syntax: "key element [element ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFront(c.Args[2:]...)) },
+	},
+	{
+		Name: "rpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "1.0.0",
+		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list and returns its length.", Syntax: "key element [element ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBack(c.Args[2:]...)) },
+	},
+	{
+		Name: "lpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "2.2.0",
+		Complexity: "O(1) an element", Summary: "Puts elements in front of a list, if it exists.", Syntax: "key element [element ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFrontIfPresent(c.Args[2:]...)) },
+	},
+	{
+		Name: "rpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "2.2.0",
+		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list, if it exists.", Syntax: "key element [element ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBackIfPresent(c.Args[2:]...)) },
+	},
+	{
+		Name: "lpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: OneKey("RW access delete"), Since: "1.0.0",
+		Complexity: "O(1) an element", Summary: "Removes and returns elements from the front of a list.", Syntax: "key [count]",
+		Run: func(c *Call) error { return pop(c, db.List.PopFront, db.List.PopFrontN) },
+	},
+	{
+		Name: "rpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: OneKey("RW access delete"), Since: "1.0.0",
+		Complexity: "O(1) an element", Summary: "Removes and returns elements from the end of a list.", Syntax: "key [count]",
+		Run: func(c *Call) error { return pop(c, db.List.PopBack, db.List.PopBackN) },
+	},
+	{
+		Name: "llen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupList, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the length of a list.", Syntax: "key", Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).Len()) },
+	},
+	{
+		Name: "lrange", Arity: 4, Flags: ReadOnly, Group: GroupList, Keys: OneKey("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the number of elements returned", Summary: "Returns a range of the elements of a list.",
+		Syntax: "key start stop", Run: lrangeCommand,
+	},
+	{
+		Name: "lindex", Arity: 3, Flags: ReadOnly, Group: GroupList, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the element at a position of a list.", Syntax: "key index", Run: lindexCommand,
+	},
+	{
+		Name: "lset", Arity: 4, Flags: Write | DenyOOM, Group: GroupList, Keys: OneKey("RW update"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replaces the element at a position of a list.", Syntax: "key index element", Run: lsetCommand,
+	},
+	{
+		Name: "ltrim", Arity: 4, Flags: Write, Group: GroupList, Keys: OneKey("RW delete"), Since: "1.0.0",
+		Complexity: "O(1) a removed element", Summary: "Removes all elements of a list but a range.", Syntax: "key start stop", Run: ltrimCommand,
+	},
+	{
+		Name: "linsert", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: OneKey("RW insert"), Since: "2.2.0",
+		Complexity: "O(n), n being the length of the list", Summary: "Puts an element before or after another one.",
+		Syntax: "key <BEFORE | AFTER> pivot element", Run: linsertCommand,
+	},
+	{
+		Name: "lrem", Arity: 4, Flags: Write, Group: GroupList, Keys: OneKey("RW delete"), Since: "1.0.0",
+		Complexity: "O(n), n being the length of the list", Summary: "Removes elements that equal a value and returns how many.",
+		Syntax: "key count element", Run: lremCommand,
+	},
+	{
+		Name: "lpos", Arity: -3, Flags: ReadOnly, Group: GroupList, Keys: OneKey("RO access"), Since: "6.0.6",
+		Complexity: "O(n), n being the length of the list", Summary: "Returns the positions of elements that equal a value.",
+		Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Run: lposCommand,
+	},
+	{
+		Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Moves an element from an end of one list to an end of another, and returns it.",
+		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Run: lmoveCommand,
+	},
+	{
+		Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Group: GroupList, Keys: sourceAndDestination(), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Moves the last element of a list to the front of another, and returns it.", Syntax: "source destination",
+		Run: func(c *Call) error { return c.move(db.Back, db.Front) },
+	},
+	{
+		Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupList, Keys: countedKeys("RW access delete"), Since: "7.0.0",
+		Complexity: "O(n+m), n being the number of keys and m that of the elements returned",
+		Summary:    "Removes and returns elements of the first list that exists.",
+		Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Run: lmpopCommand,
+	},
+}
+
+// pop is LPOP and RPOP: one element, or with a count an array of them.
+func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, int) ([][]byte, error)) error {
+	list := c.Tx.List(c.Key(1))
+	switch len(c.Args) {
+	case 2:
+		return c.bulk(single(list))
+	case 3:
+	default:
+		return ArityError(c.Command.Name)
+	}
+	count, err := c.parsePositive(2)
+	if err != nil {
+		return err
+	}
+	values, err := several(list, count)
+	if errors.Is(err, db.ErrNotFound) {
+		c.Out.NullArray()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.bulks(values)
+	return nil
+}
+
+// parseRange reads two integers, start and stop.
+func (c *Call) parseRange(i int) (start, stop int64, err error) {
+	if start, err = c.ParseInt(i); err != nil {
+		return 0, 0, err
+	}
+	stop, err = c.ParseInt(i + 1)
+	return start, stop, err
+}
+
+func lrangeCommand(c *Call) error {
+	start, stop, err := c.parseRange(2)
+	if err != nil {
+		return err
+	}
+	return c.Tx.List(c.Key(1)).Visit(start, stop, c.Out.Array, func(value []byte) bool {
+		c.Out.Bulk(value)
+		return !c.Out.Exceeded()
+	})
+}
+
+// lindexCommand looks at the key before it looks at the position, as Redis does.
+func lindexCommand(c *Call) error {
+	list := c.Tx.List(c.Key(1))
+	n, err := list.Len()
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		c.Out.Null()
+		return nil
+	}
+	position, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	return c.bulk(list.At(position))
+}
+
+func lsetCommand(c *Call) error {
+	list := c.Tx.List(c.Key(1))
+	n, err := list.Len()
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return ErrNoKey
+	}
+	position, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	if err := list.Set(position, c.Arg(3)); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func ltrimCommand(c *Call) error {
+	start, stop, err := c.parseRange(2)
+	if err != nil {
+		return err
+	}
+	if err := c.Tx.List(c.Key(1)).Trim(start, stop); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func linsertCommand(c *Call) error {
+	list := c.Tx.List(c.Key(1))
+	switch {
+	case c.Is(2, "before"):
+		return c.Int(list.InsertBefore(c.Arg(3), c.Arg(4)))
+	case c.Is(2, "after"):
+		return c.Int(list.InsertAfter(c.Arg(3), c.Arg(4)))
+	}
+	return ErrSyntax
+}
+
+func lremCommand(c *Call) error {
+	count, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	if count == math.MinInt64 {
+		return errBetween(-math.MaxInt64, math.MaxInt64)
+	}
+	return c.Int(c.Tx.List(c.Key(1)).Remove(count, c.Arg(3)))
+}
+
+// lposCommand is LPOS. Without COUNT it replies with one position or a null, with COUNT with an array.
+func lposCommand(c *Call) error {
+	o := db.PositionOptions{Rank: 1}
+	single := true
+	for i := 3; i < len(c.Args); i += 2 {
+		if i+1 == len(c.Args) {
+			return ErrSyntax
+		}
+		var err error
+		switch {
+		case c.Is(i, "rank"):
+			o.Rank, err = c.parseRank(i + 1)
+		case c.Is(i, "count"):
+			single = false
+			o.Count, err = c.parseLeast(i+1, 0, "ERR COUNT can't be negative")
+		case c.Is(i, "maxlen"):
+			o.MaxLen, err = c.parseLeast(i+1, 0, "ERR MAXLEN can't be negative")
+		default:
+			return ErrSyntax
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if single {
+		o.Count = 1
+	}
+	positions, err := c.Tx.List(c.Key(1)).Positions(c.Arg(2), o)
+	switch {
+	case err != nil:
+		return err
+	case !single:
+		c.Out.Array(len(positions))
+		for _, position := range positions {
+			c.Out.Int(position)
+		}
+	case len(positions) == 0:
+		c.Out.Null()
+	default:
+		c.Out.Int(positions[0])
+	}
+	return nil
+}
+
+func (c *Call) parseRank(i int) (int64, error) {
+	rank, err := c.ParseInt(i)
+	switch {
+	case err != nil:
+		return 0, err
+	case rank == math.MinInt64:
+		return 0, errBetween(-math.MaxInt64, math.MaxInt64)
+	case rank == 0:
+		return 0, Error("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +
+			"or use negative to start from the end of the list")
+	}
+	return rank, nil
+}
+
+// parseEnd reads LEFT or RIGHT.
+func (c *Call) parseEnd(i int) (db.End, error) {
+	switch {
+	case c.Is(i, "left"):
+		return db.Front, nil
+	case c.Is(i, "right"):
+		return db.Back, nil
+	}
+	return 0, ErrSyntax
+}
+
+// parseEnds reads the two words of LMOVE and BLMOVE.
+func (c *Call) parseEnds(i int) (from, into db.End, err error) {
+	if from, err = c.parseEnd(i); err == nil {
+		into, err = c.parseEnd(i + 1)
+	}
+	return from, into, err
+}
+
+func lmoveCommand(c *Call) error {
+	from, into, err := c.parseEnds(3)
+	if err != nil {
+		return err
+	}
+	return c.move(from, into)
+}
+
+func (c *Call) move(from, into db.End) error {
+	return c.bulk(c.Tx.List(c.Key(1)).Move(c.Key(2), from, into))
+}
+
+// multiPop is what LMPOP, ZMPOP and their blocking forms have in common: keys, an end and a count.
+type multiPop struct {
+	keys     []string
+	fromBack bool // RIGHT, MAX
+	count    int
+}
+
+// parseMultiPop reads the arguments from the number of keys on; front and back are the words for the two ends.
+func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) {
+	var next int
+	if p.keys, next, err = c.parseKeys(i); err != nil {
+		return p, err
+	}
+	switch {
+	case next == len(c.Args) || !c.Is(next, front) && !c.Is(next, back):
+		return p, ErrSyntax
+	case len(c.Args) == next+1:
+		p.count = 1
+	case len(c.Args) >= next+3 && c.Is(next+1, "count"):
+		n, err := c.parseLeast(next+2, 1, errCount)
+		if err != nil {
+			return p, err
+		}
+		if len(c.Args) > next+3 {
+			return p, ErrSyntax
+		}
+		p.count = int(min(n, math.MaxInt32))
+	default:
+		return p, ErrSyntax
+	}
+	p.fromBack = c.Is(next, back)
+	return p, nil
+}
+
+// end is the end of a list that the pop is about.
+func (p *multiPop) end() db.End {
+	if p.fromBack {
+		return db.Back
+	}
+	return db.Front
+}
+
+func lmpopCommand(c *Call) error {
+	p, err := c.parseMultiPop(1, "left", "right")
+	if err != nil {
+		return err
+	}
+	key, values, err := c.Tx.Keyspace().PopFirst(p.end(), p.count, p.keys...)
+	if errors.Is(err, db.ErrNotFound) {
+		c.Out.NullArray()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.poppedElements(key, values)
+	return nil
+}
+
+// poppedElements is the reply of LMPOP: the key and an array of elements.
+func (c *Call) poppedElements(key string, values [][]byte) {
+	c.Out.Array(2)
+	c.Out.BulkString(key)
+	c.bulks(values)
+}
+
+// bulks replies with an array of strings.
+func (c *Call) bulks(values [][]byte) {
+	c.Out.Array(len(values))
+	for _, value := range values {
+		c.Out.Bulk(value)
+	}
+}
+
+// bulksOrNulls replies with an array of strings, those that are nil being nulls.
+func (c *Call) bulksOrNulls(values [][]byte, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Out.Array(len(values))
+	for _, value := range values {
+		if value == nil {
+			c.Out.Null()
+		} else {
+			c.Out.Bulk(value)
+		}
+	}
+	return nil
+}

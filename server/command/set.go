@@ -1,0 +1,241 @@
+package command
+
+import (
+	"math"
+
+	"github.com/stavedb/stave/db"
+)
+
+var setCommands = []*Command{
+	{
+		Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupSet, Keys: OneKey("RW insert"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Adds members to a set and returns how many are new.", Syntax: "key member [member ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Add(c.Strings(2)...)) },
+	},
+	{
+		Name: "srem", Arity: -3, Flags: Write | Fast, Group: GroupSet, Keys: OneKey("RW delete"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Removes members from a set and returns how many were there.", Syntax: "key member [member ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Remove(c.Strings(2)...)) },
+	},
+	{
+		Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSet, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of members of a set.", Syntax: "key", Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Len()) },
+	},
+	{
+		Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Says whether a member is in a set.", Syntax: "key member",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Has(c.Key(2))) },
+	},
+	{
+		Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", Run: smismemberCommand,
+	},
+	{
+		Name: "smembers", Arity: 2, Flags: ReadOnly, Group: GroupSet, Keys: OneKey("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the set", Summary: "Returns all members of a set.", Syntax: "key",
+		Run: func(c *Call) error {
+			return c.Tx.Set(c.Key(1)).Visit(c.Out.Set, func(member []byte) bool {
+				c.Out.Bulk(member)
+				return !c.Out.Exceeded()
+			})
+		},
+	},
+	{
+		Name: "spop", Arity: -2, Flags: Write | Fast, Group: GroupSet, Keys: OneKey("RW access delete"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", Run: spopCommand,
+	},
+	{
+		Name: "srandmember", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: OneKey("RO access"), Since: "1.0.0",
+		Complexity: "O(1) a member", Summary: "Returns members chosen at random.", Syntax: "key [count]", Run: srandmemberCommand,
+	},
+	{
+		Name: "sscan", Arity: -3, Flags: ReadOnly, Group: GroupSet, Keys: OneKey("RO access"), Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and where to go on.",
+		Syntax: "key cursor [MATCH pattern] [COUNT count]", Run: sscanCommand,
+	},
+	{
+		Name: "smove", Arity: 4, Flags: Write | Fast, Group: GroupSet, Keys: sourceAndDestination(), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Moves a member from one set to another and says whether it was there.", Syntax: "source destination member",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Move(c.Key(2), c.Key(3))) },
+	},
+}
+
+var setCombineCommands = []*Command{
+	{
+		Name: "sunion", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of any of several sets.", Syntax: "key [key ...]",
+		Run: func(c *Call) error { return combine(c, db.UnionOf) },
+	},
+	{
+		Name: "sinter", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
+		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets", Summary: "Returns the members that all of several sets have.",
+		Syntax: "key [key ...]", Run: func(c *Call) error { return combine(c, db.InterOf) },
+	},
+	{
+		Name: "sdiff", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of the first set that no other set has.",
+		Syntax: "key [key ...]", Run: func(c *Call) error { return combine(c, db.DiffOf) },
+	},
+	{
+		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets", Summary: "Stores the members of any of several sets and returns how many they are.",
+		Syntax: "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.UnionOf) },
+	},
+	{
+		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Since: "1.0.0",
+		Keys:       []Keys{{Use: "RW update", First: 1, Step: 1}, keysFrom2("RO access")}, // as Redis has it
+		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
+		Summary:    "Stores the members that all of several sets have and returns how many they are.",
+		Syntax:     "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.InterOf) },
+	},
+	{
+		Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
+		Complexity: "O(n), n being the size of all sets",
+		Summary:    "Stores the members of the first set that no other set has and returns how many they are.",
+		Syntax:     "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.DiffOf) },
+	},
+	{
+		Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSet, Keys: countedKeys("RO access"), Since: "7.0.0",
+		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
+		Summary:    "Returns how many members all of several sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", Run: sintercardCommand,
+	},
+}
+
+func smismemberCommand(c *Call) error {
+	set := c.Tx.Set(c.Key(1))
+	c.Out.Array(len(c.Args) - 2)
+	for i := 2; i < len(c.Args); i++ {
+		has, err := set.Has(c.Key(i))
+		if err := c.Flag(has, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func spopCommand(c *Call) error {
+	set := c.Tx.Set(c.Key(1))
+	switch len(c.Args) {
+	case 2:
+		members, err := set.Pop(1)
+		if err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			c.Out.Null()
+		} else {
+			c.Out.BulkString(members[0])
+		}
+		return nil
+	case 3:
+	default:
+		return ErrSyntax
+	}
+	count, err := c.parsePositive(2)
+	if err != nil {
+		return err
+	}
+	members, err := set.Pop(count)
+	if err != nil {
+		return err
+	}
+	c.Out.Set(len(members))
+	for _, member := range members {
+		c.Out.BulkString(member)
+	}
+	return nil
+}
+
+func srandmemberCommand(c *Call) error {
+	set := c.Tx.Set(c.Key(1))
+	switch len(c.Args) {
+	case 2:
+		members, err := set.Random(1)
+		if err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			c.Out.Null()
+		} else {
+			c.Out.BulkString(members[0])
+		}
+		return nil
+	case 3:
+	default:
+		return ErrSyntax
+	}
+	count, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	if count == math.MinInt64 {
+		return errBetween(-math.MaxInt64, math.MaxInt64)
+	}
+	// A negative count may be any number: the limit of a reply stops it long before memory does.
+	return set.VisitRandom(int(count), c.Out.Array, func(member []byte) bool {
+		c.Out.Bulk(member)
+		return !c.Out.Exceeded()
+	})
+}
+
+func sscanCommand(c *Call) error {
+	cursor, o, done, err := c.scanCursor(db.TypeSet, nil)
+	if err != nil || done {
+		return err
+	}
+	members, next, err := c.Tx.Set(c.Key(1)).Scan(cursor, o.ScanOptions)
+	if err != nil {
+		return err
+	}
+	members = dropUnmatched(o, members, func(member string) string { return member })
+	c.scanHeader(next, len(members))
+	for _, member := range members {
+		c.Out.BulkString(member)
+	}
+	return nil
+}
+
+func combine(c *Call, op db.SetOp) error {
+	mark, n := c.Out.Begin(), 0
+	err := c.Tx.Set(c.Key(1)).VisitCombined(op, c.Strings(2), func(member []byte) bool {
+		c.Out.Bulk(member)
+		n++
+		return !c.Out.Exceeded()
+	})
+	c.Out.EndSet(mark, n)
+	return err
+}
+
+func combineStore(c *Call, op db.SetOp) error {
+	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Strings(2)...))
+}
+
+func sintercardCommand(c *Call) error {
+	n, err := c.parseLeast(1, 1, errNumkeys)
+	if err != nil {
+		return err
+	}
+	if n > int64(len(c.Args)-2) {
+		return Error("ERR Number of keys can't be greater than number of args")
+	}
+	limit, err := c.parseLimit(2 + int(n))
+	if err != nil {
+		return err
+	}
+	return c.Int(c.Tx.Set(c.Key(2)).InterLen(limit, stringsOf(c.Args[3:2+n])...))
+}
+
+// parseLimit reads the LIMIT of SINTERCARD and ZINTERCARD from argument i on, 0 if there is none.
+func (c *Call) parseLimit(i int) (limit int, err error) {
+	for ; i < len(c.Args); i += 2 {
+		if !c.Is(i, "limit") || i+1 == len(c.Args) {
+			return 0, ErrSyntax
+		}
+		n, err := c.parseLeast(i+1, 0, errLimitNegative)
+		if err != nil {
+			return 0, err
+		}
+		limit = int(min(n, math.MaxInt32))
+	}
+	return limit, nil
+}

@@ -1,0 +1,264 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/structures"
+)
+
+var sortedSetCommands = []*Command{
+	{
+		Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: OneKey("RW update"), Since: "1.2.0",
+		Complexity: "O(log n) a member", Summary: "Adds members to a sorted set, or gives them other scores.",
+		Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Run: zaddCommand,
+	},
+	{
+		Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: OneKey("RW access update"), Since: "1.2.0",
+		Complexity: "O(log n)", Summary: "Adds to the score of a member of a sorted set.", Syntax: "key increment member", Run: zincrbyCommand,
+	},
+	{
+		Name: "zrem", Arity: -3, Flags: Write | Fast, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "1.2.0",
+		Complexity: "O(log n) a member", Summary: "Removes members from a sorted set and returns how many were there.",
+		Syntax: "key member [member ...]", Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Remove(c.Strings(2)...)) },
+	},
+	{
+		Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO"), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Returns the number of members of a sorted set.", Syntax: "key",
+		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Len()) },
+	},
+	{
+		Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Returns the score of a member of a sorted set.", Syntax: "key member", Run: zscoreCommand,
+	},
+	{
+		Name: "zmscore", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the scores of several members of a sorted set.", Syntax: "key member [member ...]", Run: zmscoreCommand,
+	},
+	{
+		Name: "zrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Returns the position of a member, lowest score first.", Syntax: "key member [WITHSCORE]",
+		Run: func(c *Call) error { return rank(c, false) },
+	},
+	{
+		Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Returns the position of a member, highest score first.", Syntax: "key member [WITHSCORE]",
+		Run: func(c *Call) error { return rank(c, true) },
+	},
+	{
+		Name: "zpopmin", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: OneKey("RW access delete"), Since: "5.0.0",
+		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the lowest scores.", Syntax: "key [count]",
+		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMin) },
+	},
+	{
+		Name: "zpopmax", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: OneKey("RW access delete"), Since: "5.0.0",
+		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the highest scores.", Syntax: "key [count]",
+		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMax) },
+	},
+	{
+		Name: "zscan", Arity: -3, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for the whole sorted set", Summary: "Returns some members of a sorted set and where to go on.",
+		Syntax: "key cursor [MATCH pattern] [COUNT count]", Run: zscanCommand,
+	},
+}
+
+// zaddCommand is ZADD. The order of the checks is Redis's: the words, the number of arguments, contradictions, the scores,
+// then what the key holds.
+func zaddCommand(c *Call) error {
+	var o db.AddOptions
+	changed, increment := false, false
+	i := 2
+words:
+	for ; i < len(c.Args); i++ {
+		switch {
+		case c.Is(i, "nx"):
+			o.IfAbsent = true
+		case c.Is(i, "xx"):
+			o.IfPresent = true
+		case c.Is(i, "gt"):
+			o.IfGreater = true
+		case c.Is(i, "lt"):
+			o.IfLess = true
+		case c.Is(i, "ch"):
+			changed = true
+		case c.Is(i, "incr"):
+			increment = true
+		default:
+			break words
+		}
+	}
+	rest := c.Args[i:]
+	switch {
+	case len(rest) == 0 || len(rest)%2 != 0:
+		return ErrSyntax
+	case o.IfAbsent && o.IfPresent:
+		return structures.ErrAddNXXX
+	case o.IfGreater && o.IfAbsent || o.IfLess && o.IfAbsent || o.IfGreater && o.IfLess:
+		return structures.ErrAddNXGTLT
+	case increment && len(rest) > 2:
+		return Error("ERR INCR option supports a single increment-element pair")
+	}
+	members := make([]db.Scored, 0, len(rest)/2)
+	for ; i < len(c.Args); i += 2 {
+		score, err := c.ParseFloat(i)
+		if err != nil {
+			return err
+		}
+		members = append(members, db.Scored{Member: c.Key(i + 1), Score: score})
+	}
+	set := c.Tx.SortedSet(c.Key(1))
+	if increment {
+		return c.increment(set, o, members[0])
+	}
+	result, err := set.AddWith(o, members...)
+	if changed {
+		return c.Int(result.Added+result.Changed, err)
+	}
+	return c.Int(result.Added, err)
+}
+
+// increment replies with the new score, or a null if the conditions did not hold.
+func (c *Call) increment(set db.SortedSet, o db.AddOptions, m db.Scored) error {
+	score, done, err := set.IncrWith(o, m.Member, m.Score)
+	switch {
+	case err != nil:
+		return err
+	case done:
+		c.Out.Double(score)
+	default:
+		c.Out.Null()
+	}
+	return nil
+}
+
+func zincrbyCommand(c *Call) error {
+	delta, err := c.ParseFloat(2)
+	if err != nil {
+		return err
+	}
+	return c.increment(c.Tx.SortedSet(c.Key(1)), db.AddOptions{}, db.Scored{Member: c.Key(3), Score: delta})
+}
+
+// score replies with the score of a member, or a null.
+func (c *Call) score(set db.SortedSet, member string) error {
+	score, err := set.Score(member)
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		c.Out.Null()
+		return nil
+	case err == nil:
+		c.Out.Double(score)
+	}
+	return err
+}
+
+func zscoreCommand(c *Call) error { return c.score(c.Tx.SortedSet(c.Key(1)), c.Key(2)) }
+
+func zmscoreCommand(c *Call) error {
+	set := c.Tx.SortedSet(c.Key(1))
+	c.Out.Array(len(c.Args) - 2)
+	for _, member := range c.Strings(2) {
+		if err := c.score(set, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rank(c *Call, reverse bool) error {
+	withScore := false
+	switch {
+	case len(c.Args) > 4:
+		return ArityError(c.Command.Name)
+	case len(c.Args) == 4:
+		if !c.Is(3, "withscore") {
+			return ErrSyntax
+		}
+		withScore = true
+	}
+	position, score, err := c.Tx.SortedSet(c.Key(1)).RankScore(c.Key(2), reverse)
+	switch {
+	case errors.Is(err, db.ErrNotFound) && withScore:
+		c.Out.NullArray()
+		return nil
+	case errors.Is(err, db.ErrNotFound):
+		c.Out.Null()
+		return nil
+	case err != nil:
+		return err
+	}
+	if withScore {
+		c.Out.Array(2)
+	}
+	c.Out.Int(int64(position))
+	if withScore {
+		c.Out.Double(score)
+	}
+	return nil
+}
+
+// zpop replies with one member and its score, flat, or with a count all of them: flat in RESP2, in pairs in RESP3.
+func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
+	if len(c.Args) > 3 {
+		return ErrSyntax
+	}
+	count := 1
+	if len(c.Args) == 3 {
+		var err error
+		if count, err = c.parsePositive(2); err != nil {
+			return err
+		}
+	}
+	members, err := take(c.Tx.SortedSet(c.Key(1)), count)
+	if err != nil {
+		return err
+	}
+	pairs := len(c.Args) == 3 && c.Out.Version() == 3
+	if pairs {
+		c.Out.Array(len(members))
+	} else {
+		c.Out.Array(2 * len(members))
+	}
+	for _, m := range members {
+		if pairs {
+			c.Out.Array(2)
+		}
+		c.Out.BulkString(m.Member)
+		c.Out.Double(m.Score)
+	}
+	return nil
+}
+
+func zscanCommand(c *Call) error {
+	cursor, o, done, err := c.scanCursor(db.TypeSortedSet, nil)
+	if err != nil || done {
+		return err
+	}
+	members, next, err := c.Tx.SortedSet(c.Key(1)).Scan(cursor, o.ScanOptions)
+	if err != nil {
+		return err
+	}
+	members = dropUnmatched(o, members, func(m db.Scored) string { return m.Member })
+	c.scanHeader(next, 2*len(members))
+	for _, m := range members {
+		c.Out.BulkString(m.Member)
+		var digits [32]byte
+		// A bulk string in RESP3 as well: ZSCAN never replies with doubles.
+		c.Out.Bulk(appendScore(digits[:0], m.Score))
+	}
+	return nil
+}
+
+// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis. Redis reads a C string, which
+// a NUL ends.
+func parseBound(b []byte) (score float64, open, ok bool) {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	if len(b) > 0 && b[0] == '(' {
+		open = true
+		b = b[1:]
+	}
+	score, ok = number.ParseBound(b)
+	return score, open, ok
+}

@@ -1,0 +1,297 @@
+package command
+
+import (
+	"errors"
+	"math"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
+)
+
+var stringCommands = []*Command{
+	{
+		Name: "get", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: OneKey("RO access"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Returns the string at a key.", Syntax: "key", Run: getCommand,
+	},
+	{
+		Name: "set", Arity: -3, Flags: Write | DenyOOM, Group: GroupString, Keys: OneKey("RW access update variable_flags"),
+		Since: "1.0.0", Complexity: "O(1)", Summary: "Makes a key hold a string, whatever it held before.",
+		Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		Run:    setCommand,
+	},
+	{
+		Name: "setnx", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("OW insert"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Makes a key hold a string unless it exists.", Syntax: "key value", Run: setnxCommand,
+	},
+	{
+		Name: "setex", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: OneKey("OW update"), Since: "2.0.0",
+		Complexity: "O(1)", Summary: "Makes a key hold a string that expires after some seconds.", Syntax: "key seconds value",
+		Run: func(c *Call) error { return setWithTTL(c, 1000) },
+	},
+	{
+		Name: "psetex", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: OneKey("OW update"), Since: "2.6.0",
+		Complexity: "O(1)", Summary: "Makes a key hold a string that expires after some milliseconds.", Syntax: "key milliseconds value",
+		Run: func(c *Call) error { return setWithTTL(c, 1) },
+	},
+	{
+		Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Group: GroupString, Keys: ManyKeys("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the number of keys", Summary: "Returns the strings at several keys.", Syntax: "key [key ...]",
+		Run: mgetCommand,
+	},
+	{
+		Name: "mset", Arity: -3, Flags: Write | DenyOOM, Group: GroupString, Keys: []Keys{{Use: "OW update", First: 1, Last: -1, Step: 2}},
+		Since: "1.0.1", Complexity: "O(n), n being the number of keys", Summary: "Makes several keys hold strings, in one commit.",
+		Syntax: "key value [key value ...]", Run: msetCommand,
+	},
+	{
+		Name: "msetnx", Arity: -3, Flags: Write | DenyOOM, Group: GroupString, Keys: []Keys{{Use: "OW insert", First: 1, Last: -1, Step: 2}},
+		Since: "1.0.1", Complexity: "O(n), n being the number of keys", Summary: "Makes several keys hold strings, unless one of them exists.",
+		Syntax: "key value [key value ...]", Run: msetnxCommand,
+	},
+	{
+		Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Adds one to the integer at a key.", Syntax: "key",
+		Run: func(c *Call) error { return incr(c, 1) },
+	},
+	{
+		Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Subtracts one from the integer at a key.", Syntax: "key",
+		Run: func(c *Call) error { return incr(c, -1) },
+	},
+	{
+		Name: "incrby", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Adds to the integer at a key.", Syntax: "key increment",
+		Run: func(c *Call) error {
+			n, err := c.ParseInt(2)
+			if err != nil {
+				return err
+			}
+			return incr(c, n)
+		},
+	},
+	{
+		Name: "decrby", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Subtracts from the integer at a key.", Syntax: "key decrement", Run: decrbyCommand,
+	},
+	{
+		Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW insert"), Since: "2.0.0",
+		Complexity: stringEdit, Summary: "Extends the string at a key and returns its new length.",
+		Syntax: "key value", Run: func(c *Call) error { return c.Int(c.Tx.String(c.Key(1)).Append(c.Arg(2))) },
+	},
+	{
+		Name: "strlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: OneKey("RO"), Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Returns the length of the string at a key.", Syntax: "key",
+		Run: func(c *Call) error { return c.Int(c.Tx.String(c.Key(1)).Len()) },
+	},
+	{
+		Name: "getrange", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: OneKey("RO access"), Since: "2.4.0",
+		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "Returns a part of the string at a key.", Syntax: "key start end", Run: getrangeCommand,
+	},
+	{
+		Name: "substr", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: OneKey("RO access"), Since: "1.0.0",
+		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "The old name of GETRANGE.", Syntax: "key start end", Run: getrangeCommand,
+	},
+}
+
+// bulk replies with a value, or a null if there is none.
+func (c *Call) bulk(value []byte, err error) error {
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		c.Out.Null()
+		return nil
+	case err == nil:
+		c.Out.Bulk(value)
+	}
+	return err
+}
+
+// appendedBulk is bulk for a value that has been appended to what BeginBulk gave.
+func (c *Call) appendedBulk(b []byte, err error) error {
+	if err != nil {
+		return c.bulk(nil, err)
+	}
+	c.Out.EndBulk(b)
+	return nil
+}
+
+func getCommand(c *Call) error {
+	return c.appendedBulk(c.Tx.String(c.Key(1)).AppendTo(c.Out.BeginBulk()))
+}
+
+func getrangeCommand(c *Call) error {
+	start, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	end, err := c.ParseInt(3)
+	if err != nil {
+		return err
+	}
+	return c.appendedBulk(c.Tx.String(c.Key(1)).Range(c.Out.BeginBulk(), start, end))
+}
+
+// setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key holds.
+func setCommand(c *Call) error {
+	var o db.SetOptions
+	deadline := 0 // index of the word that introduces the deadline
+	for i := 3; i < len(c.Args); i++ {
+		more := i+1 < len(c.Args)
+		word := c.Args[i]
+		switch {
+		case equalFold(word, "nx") && !o.IfPresent:
+			o.IfAbsent = true
+		case equalFold(word, "xx") && !o.IfAbsent:
+			o.IfPresent = true
+		case equalFold(word, "get"):
+			o.Get = true
+		case equalFold(word, "keepttl") && deadline == 0:
+			o.KeepTTL = true
+		case isDeadline(word) && more && !o.KeepTTL && (deadline == 0 || sameKeyword(word, c.Args[deadline])):
+			deadline = i
+			i++
+		default:
+			return ErrSyntax
+		}
+	}
+	if deadline > 0 {
+		var err error
+		if o.Deadline, err = c.parseDeadline(deadline, c.Arg(deadline+1), "set"); err != nil {
+			return err
+		}
+	}
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), o)
+	switch {
+	case err != nil:
+		return err
+	case o.Get && result.Existed:
+		c.Out.Bulk(result.Old)
+	case o.Get || !result.Done:
+		c.Out.Null()
+	default:
+		return c.OK()
+	}
+	return nil
+}
+
+func isDeadline(word []byte) bool {
+	return equalFold(word, "ex") || equalFold(word, "px") || equalFold(word, "exat") || equalFold(word, "pxat")
+}
+
+func sameKeyword(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i]|0x20 != b[i]|0x20 {
+			return false
+		}
+	}
+	return true
+}
+
+// parseDeadline turns "EX 10" and its relatives into absolute Unix milliseconds.
+func (c *Call) parseDeadline(word int, digits []byte, cmd string) (ms int64, err error) {
+	n, ok := number.ParseInt(digits)
+	if !ok {
+		return 0, ErrNotInteger
+	}
+	first := c.Args[word][0] | 0x20
+	unit := int64(1)
+	if first == 'e' {
+		unit = 1000
+	}
+	base := c.now()
+	if len(c.Args[word]) == 4 { // EXAT, PXAT
+		base = 0
+	}
+	return deadlineOf(n, unit, base, cmd)
+}
+
+// deadlineOf is base + n units, in milliseconds. It refuses what is not positive or overflows.
+func deadlineOf(n, unit, base int64, cmd string) (ms int64, err error) {
+	if n <= 0 || n > math.MaxInt64/unit || n*unit > math.MaxInt64-base {
+		return 0, Errorf("ERR invalid expire time in '%s' command", cmd)
+	}
+	return n*unit + base, nil
+}
+
+func setWithTTL(c *Call, unit int64) error {
+	n, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	deadline, err := deadlineOf(n, unit, c.now(), c.Command.Name)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Tx.String(c.Key(1)).Set(c.Arg(3), db.SetOptions{Deadline: deadline}); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func setnxCommand(c *Call) error {
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{IfAbsent: true})
+	return c.Flag(result.Done, err)
+}
+
+func mgetCommand(c *Call) error {
+	keys := c.Strings(1)
+	c.Out.Array(len(keys))
+	return c.Tx.Keyspace().Visit(keys, func(_ int, value []byte) bool {
+		if value == nil {
+			c.Out.Null()
+		} else {
+			c.Out.Bulk(value)
+		}
+		return !c.Out.Exceeded()
+	})
+}
+
+// pairs reads key value key value ...
+func (c *Call) pairs() ([]db.Pair, error) {
+	if len(c.Args)%2 == 0 {
+		return nil, ArityError(c.Command.Name)
+	}
+	pairs := make([]db.Pair, 0, len(c.Args)/2)
+	for i := 1; i < len(c.Args); i += 2 {
+		pairs = append(pairs, db.Pair{Key: c.Key(i), Value: c.Arg(i + 1)})
+	}
+	return pairs, nil
+}
+
+func msetCommand(c *Call) error {
+	pairs, err := c.pairs()
+	if err != nil {
+		return err
+	}
+	if err := c.Tx.Keyspace().Put(pairs...); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func msetnxCommand(c *Call) error {
+	pairs, err := c.pairs()
+	if err != nil {
+		return err
+	}
+	done, err := c.Tx.Keyspace().PutIfNoneExist(pairs...)
+	return c.Flag(done, err)
+}
+
+func incr(c *Call, delta int64) error {
+	n, err := c.Tx.String(c.Key(1)).Incr(delta)
+	return c.Int64(n, err)
+}
+
+func decrbyCommand(c *Call) error {
+	n, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	if n == math.MinInt64 {
+		return Error("ERR decrement would overflow")
+	}
+	return incr(c, -n)
+}

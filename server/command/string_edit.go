@@ -1,0 +1,176 @@
+package command
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+var stringEditCommands = []*Command{
+	{
+		Name: "getdel", Arity: 2, Flags: Write | Fast, Group: GroupString, Keys: OneKey("RW access delete"), Since: "6.2.0",
+		Complexity: "O(1)", Summary: "Returns the string at a key and deletes the key.", Syntax: "key",
+		Run: func(c *Call) error { return c.bulk(c.Tx.String(c.Key(1)).GetAndDelete()) },
+	},
+	{
+		Name: "getex", Arity: -2, Flags: Write | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "6.2.0",
+		Complexity: "O(1)", Summary: "Returns the string at a key and changes the key's deadline.",
+		Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]", Run: getexCommand,
+	},
+	{
+		Name: "getset", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Makes a key hold a string and returns the one before.", Syntax: "key value", Run: getsetCommand,
+	},
+	{
+		Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Group: GroupString, Keys: OneKey("RW update"), Since: "2.2.0",
+		Complexity: stringEdit,
+		Summary:    "Overwrites a part of the string at a key and returns its new length.", Syntax: "key offset value", Run: setrangeCommand,
+	},
+	{
+		Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Group: GroupString, Keys: OneKey("RW access update"), Since: "2.6.0",
+		Complexity: "O(1)", Summary: "Adds to the float at a key.", Syntax: "key increment",
+		Run: func(c *Call) error { return c.text(c.Tx.String(c.Key(1)).IncrDecimal(c.Key(2))) },
+	},
+	{
+		Name: "lcs", Arity: -3, Flags: ReadOnly, Group: GroupString, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Since: "7.0.0",
+		Complexity: "O(n*m), n and m being the lengths of the strings", Summary: "Finds the longest common subsequence of two strings.",
+		Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]", Run: lcsCommand,
+	},
+}
+
+// text replies with a string, unless err says that there is none.
+func (c *Call) text(s string, err error) error {
+	if err == nil {
+		c.Out.BulkString(s)
+	}
+	return err
+}
+
+// getexCommand is GETEX. As in Redis the deadline is looked at only if the key exists.
+func getexCommand(c *Call) error {
+	deadline, persist := 0, false
+	for i := 2; i < len(c.Args); i++ {
+		word := c.Args[i]
+		switch {
+		case equalFold(word, "persist") && deadline == 0:
+			persist = true
+		case isDeadline(word) && i+1 < len(c.Args) && !persist && (deadline == 0 || sameKeyword(word, c.Args[deadline])):
+			deadline = i
+			i++
+		default:
+			return ErrSyntax
+		}
+	}
+	s := c.Tx.String(c.Key(1))
+	switch {
+	case persist:
+		return c.bulk(s.GetAndPersist())
+	case deadline == 0:
+		return getCommand(c)
+	}
+	if _, err := s.Len(); err != nil {
+		return err
+	}
+	if exists, err := c.Tx.Key(c.Key(1)).Exists(); err != nil || !exists {
+		return c.bulk(nil, orNotFound(err))
+	}
+	ms, err := c.parseDeadline(deadline, c.Arg(deadline+1), "getex")
+	if err != nil {
+		return err
+	}
+	return c.bulk(s.GetAndExpireAt(time.UnixMilli(ms)))
+}
+
+// orNotFound is err, or else that there is nothing.
+func orNotFound(err error) error {
+	if err != nil {
+		return err
+	}
+	return db.ErrNotFound
+}
+
+func getsetCommand(c *Call) error {
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{Get: true})
+	if err == nil && !result.Existed {
+		err = db.ErrNotFound
+	}
+	return c.bulk(result.Old, err)
+}
+
+func setrangeCommand(c *Call) error {
+	offset, err := c.ParseInt(2)
+	if err != nil {
+		return err
+	}
+	return c.Int(c.Tx.String(c.Key(1)).SetRange(offset, c.Arg(3)))
+}
+
+// lcsCommand is LCS. The order of the checks is Redis's: what the keys hold, the words, their lengths.
+func lcsCommand(c *Call) error {
+	lcs, failed := c.Tx.Keyspace().LongestCommonSubsequence(c.Key(1), c.Key(2))
+	if failed == structures.ErrLCSType {
+		return failed
+	}
+	onlyLength, runs, withLength, least := false, false, false, int64(0)
+	for i := 3; i < len(c.Args); i++ {
+		switch {
+		case c.Is(i, "len"):
+			onlyLength = true
+		case c.Is(i, "idx"):
+			runs = true
+		case c.Is(i, "withmatchlen"):
+			withLength = true
+		case c.Is(i, "minmatchlen") && i+1 < len(c.Args):
+			var err error
+			if least, err = c.ParseInt(i + 1); err != nil {
+				return err
+			}
+			i++
+		default:
+			return ErrSyntax
+		}
+	}
+	switch {
+	case runs && onlyLength:
+		return Error("ERR If you want both the length and indexes, please just use IDX.")
+	case failed != nil:
+		return failed
+	case onlyLength:
+		c.Out.Int(int64(len(lcs.Text)))
+	case runs:
+		c.lcsRuns(lcs, least, withLength)
+	default:
+		c.Out.Bulk(lcs.Text)
+	}
+	return nil
+}
+
+// lcsRuns replies with the runs of at least a length.
+func (c *Call) lcsRuns(lcs db.LCS, least int64, withLength bool) {
+	c.Out.Map(2)
+	c.Out.BulkString("matches")
+	mark, n := c.Out.Begin(), 0
+	for _, m := range lcs.Matches {
+		if int64(m.Length) < least {
+			continue
+		}
+		n++
+		if withLength {
+			c.Out.Array(3)
+		} else {
+			c.Out.Array(2)
+		}
+		for _, start := range []int{m.A, m.B} {
+			c.Out.Array(2)
+			c.Out.Int(int64(start))
+			c.Out.Int(int64(start + m.Length - 1))
+		}
+		if withLength {
+			c.Out.Int(int64(m.Length))
+		}
+	}
+	c.Out.EndArray(mark, n)
+	c.Out.BulkString("len")
+	c.Out.Int(int64(len(lcs.Text)))
+}
