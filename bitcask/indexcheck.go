@@ -64,7 +64,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 		return false, nil
 	}
 	seen := newLocations(s.segments.Load())
-	loader := keydir.Loader{See: seen.see}
+	loader := keydir.Loader{OnLoc: seen.see}
 	var buf []byte
 	for i := range ix.sections {
 		if err := c.ctx.Err(); err != nil {
@@ -128,7 +128,7 @@ func settled(s *Store, dir *keydir.Directory, stripe int) []byte {
 	b := whole(dir)
 	s.stripes[stripe].RUnlock()
 	fresh := keydir.NewDirectory(s.man.seed)
-	loader := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+	loader := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 	if err := loader.Load(fresh, stripe, b); err != nil {
 		panic("BUG: " + err.Error())
 	}

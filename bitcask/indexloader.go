@@ -183,7 +183,7 @@ func (l *indexLoader) work(list []indexSection) (err error) {
 		}
 	}()
 	seen := newLocations(l.s.segments.Load())
-	loader := keydir.Loader{See: seen.see}
+	loader := keydir.Loader{OnLoc: seen.see}
 	var buf []byte
 	for {
 		i := int(l.next.Add(1)) - 1

@@ -13,50 +13,50 @@ const (
 
 	offsetBits = 13                     // of an address: words into the chunk
 	maxChunks  = 1 << (31 - offsetBits) // 16 GiB in one arena
-	// spareChunks is more than what a single change takes, and than what is not given
-	// back at once: an arena counts as full before it is.
+	// spareChunks exceeds what a single change takes, and what is not released at once: an
+	// arena counts as full before it is.
 	spareChunks = maxChunks / 256
-	minChunk    = 1 << 10                 // bytes; a new chunk is a sixteenth of the arena, from this
-	maxChunk    = wordBytes << offsetBits // to this, 64 KiB
+	minChunk    = 1 << 10                 // bytes; a new chunk is a sixteenth of the arena, at least this
+	maxChunk    = wordBytes << offsetBits // bytes, 64 KiB
 	maxShared   = maxChunk / 8            // bytes; a bigger block gets a chunk of its own
-	foreign     = uint32(1) << 31         // marks an entry of addr that is the owner's and no address
+	foreign     = uint32(1) << 31         // marks an entry of addr that is the owner's, not an address
 	noAddress   = ^uint32(0)              // ends a free list
 	binCount    = 64                      // free lists
-	looks       = 64                      // chunks looked at to find one to empty
+	victimTries = 64                      // chunks examined to find one to empty
 )
 
-// arena is memory for blocks of some bytes to some kilobytes, cut from chunks without
-// pointers, so that the collector looks at one object per chunk and not at one per
-// block. Blocks are known by handles and may move when the arena changes.
+// arena allocates blocks of some bytes to some kilobytes from chunks without pointers, so
+// that the garbage collector marks one object per chunk and not one per block. Blocks are
+// known by handles and may move when the arena changes.
 //
 //	block: +----------------+-------------+-----------------+
 //	       | handle, 32 bit | words, 16   | payload         |
 //	       +----------------+-------------+-----------------+
 //	free:  | 0              | words       | next 4 | prev 4 |
 //
-// Freed blocks go to lists by size and are taken up again, cut if need be. What that
-// leaves in bits is bounded: when more than an eighth of the arena is free,
-// a chunk with little in it is emptied into the others and given back. Its memory is
-// left as it was, so a slice of a payload stays intact until its own block changes.
+// Freed blocks go to lists by size and are reused, split if necessary. Fragmentation is
+// bounded: when more than an eighth of the arena is free, a sparse chunk is emptied into the
+// others and released. Its memory is not overwritten, so a slice of a payload stays intact
+// until its own block changes.
 //
 //	K3: addr[h] is the address of the block whose header says h.
 //	K4: a chunk's live is the sum of the sizes of its blocks with a handle.
 //	K5: the free blocks of all chunks are in bins, each once, and add up to free.
 type arena struct {
-	chunks paged[chunk]
-	spare  []uint32         // indexes in chunks without memory
-	addr   paged[uint32]    // by handle; that of handle 0 is not used
-	unused uint32           // head of the list of free handles, linked through addr
-	open   int              // the chunk that new blocks are cut from, -1 for none
-	cursor int              // where the next search for a chunk to empty begins
-	total  int              // bytes of all shared chunks
-	free   int              // bytes of free blocks
-	filled uint64           // bit i: bins[i] is not empty
-	bins   [binCount]uint32 // heads of the free lists
-	held   int              // bytes of all chunks, and what the owner accounts
-	kept   []byte           // a chunk given back, for the next; of arenas that reuse
-	reuse  bool             // see keep
-	bytes  *atomic.Int64    // what all arenas and tables of the directory hold
+	chunks      paged[chunk]
+	spare       []uint32         // indexes in chunks without memory
+	addr        paged[uint32]    // by handle; that of handle 0 is not used
+	freeHandles uint32           // head of the list of free handles, linked through addr
+	openChunk   int              // the chunk that new blocks come from, -1 for none
+	nextVictim  int              // where the next search for a chunk to empty begins
+	total       int              // bytes of all shared chunks
+	free        int              // bytes of free blocks
+	filled      uint64           // bit i: bins[i] is not empty
+	bins        [binCount]uint32 // heads of the free lists
+	held        int              // bytes of all chunks, and what the owner accounts
+	cached      []byte           // memory of a released chunk, for the next; of arenas that reuse
+	reuse       bool             // see cacheChunk
+	bytes       *atomic.Int64    // what all arenas and tables of the directory hold
 }
 
 type chunk struct {
@@ -68,22 +68,22 @@ type chunk struct {
 
 func (a *arena) init(bytes *atomic.Int64) {
 	a.bytes = bytes
-	a.open = -1
+	a.openChunk = -1
 	a.addr.push(0)
 	for i := range a.bins {
 		a.bins[i] = noAddress
 	}
 }
 
-// bin returns the free list for blocks of that many words: one for each size below 16,
-// eight for each doubling above, and the last for all that are bigger than any request.
+// bin returns the free list for blocks of that many words: one list for each size below 16,
+// eight for each doubling above, and the last for blocks bigger than any request.
 func bin(words int) int {
 	exp := max(bits.Len(uint(words))-4, 0)
 	return min(8*exp+words>>exp-minWords, binCount-1)
 }
 
-// roundWords rounds up to one of 16 sizes per doubling, so that a block
-// that grows by and by moves seldom, and blocks that are freed fit others.
+// roundWords rounds up to one of 16 sizes per doubling, so that a growing block moves seldom
+// and freed blocks fit others.
 func roundWords(words int) int {
 	exp := max(bits.Len(uint(words))-5, 0)
 	return (words + 1<<exp - 1) >> exp << exp
@@ -94,8 +94,8 @@ func wordsFor(payload int) int {
 }
 
 func (a *arena) newHandle() uint32 {
-	if h := a.unused; h != 0 {
-		a.unused = a.address(h)
+	if h := a.freeHandles; h != 0 {
+		a.freeHandles = a.address(h)
 		a.setAddress(h, 0)
 		return h
 	}
@@ -104,8 +104,8 @@ func (a *arena) newHandle() uint32 {
 }
 
 func (a *arena) freeHandle(h uint32) {
-	a.setAddress(h, a.unused)
-	a.unused = h
+	a.setAddress(h, a.freeHandles)
+	a.freeHandles = h
 }
 
 func (a *arena) address(h uint32) uint32 { return *a.addr.at(int(h)) }
@@ -131,23 +131,23 @@ func setHeader(b []byte, handle uint32, words int) {
 
 func handleOf(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// alloc gives the handle a block with room for that many bytes of payload. The
-// payload's content is undefined.
+// alloc gives the handle a block with room for that many bytes of payload. The content of
+// the payload is undefined.
 func (a *arena) alloc(h uint32, payload int) []byte {
-	a.setAddress(h, a.place(h, wordsFor(payload)))
-	a.tidy()
+	a.setAddress(h, a.placeBlock(h, wordsFor(payload)))
+	a.compact()
 	return a.block(h)
 }
 
 // release frees the block of a handle, not the handle.
 func (a *arena) release(h uint32) {
-	a.drop(a.address(h))
+	a.freeBlock(a.address(h))
 	a.setAddress(h, 0)
-	a.tidy()
+	a.compact()
 }
 
-// resize sees to it that the handle's block has room for that many bytes of payload and
-// not for many more. The payload is kept as far as it fits.
+// resize fits the handle's block to that many bytes of payload. The payload is kept as far as
+// it fits.
 func (a *arena) resize(h uint32, payload int) []byte {
 	address := a.address(h)
 	b := a.blockAt(address)
@@ -157,29 +157,29 @@ func (a *arena) resize(h uint32, payload int) []byte {
 		if a.widen(address, have, want) {
 			return a.block(h)
 		}
-		moved := a.place(h, want)
+		moved := a.placeBlock(h, want)
 		copy(a.blockAt(moved)[headerBytes:], b[headerBytes:])
 		a.setAddress(h, moved)
-		a.drop(address)
+		a.freeBlock(address)
 	case have-want >= max(minWords, have/8):
 		a.narrow(address, h, have, want)
 	default:
 		return b[headerBytes:]
 	}
-	a.tidy()
+	a.compact()
 	return a.block(h)
 }
 
-// place finds room for a block and returns its address: in a free block, then behind the
-// blocks of the open chunk, then in a new chunk.
-func (a *arena) place(h uint32, words int) uint32 {
+// placeBlock makes a block and returns its address: from a free block, else at the end of
+// the open chunk, else in a new chunk.
+func (a *arena) placeBlock(h uint32, words int) uint32 {
 	size := words * wordBytes
 	if size > maxShared {
 		c := a.newChunk(size)
 		a.chunks.at(c).private = true
-		return a.claim(c, 0, h, words)
+		return a.appendBlock(c, 0, h, words)
 	}
-	if address := a.fit(words); address != noAddress {
+	if address := a.findFree(words); address != noAddress {
 		have := len(a.blockAt(address)) / wordBytes
 		a.unlink(address)
 		if have-words >= 4 {
@@ -190,20 +190,20 @@ func (a *arena) place(h uint32, words int) uint32 {
 		a.chunks.at(int(address >> offsetBits)).live += int32(have * wordBytes)
 		return address
 	}
-	if a.open >= 0 {
-		c := a.chunks.at(a.open)
+	if a.openChunk >= 0 {
+		c := a.chunks.at(a.openChunk)
 		if int(c.top)+size <= len(c.mem) {
-			return a.claim(a.open, int(c.top), h, words)
+			return a.appendBlock(a.openChunk, int(c.top), h, words)
 		}
-		a.retire()
+		a.closeChunk()
 	}
-	a.open = a.newChunk(a.chunkSize(size))
-	a.total += len(a.chunks.at(a.open).mem)
-	return a.claim(a.open, 0, h, words)
+	a.openChunk = a.newChunk(a.chunkSize(size))
+	a.total += len(a.chunks.at(a.openChunk).mem)
+	return a.appendBlock(a.openChunk, 0, h, words)
 }
 
-// claim makes a block at the end of a chunk.
-func (a *arena) claim(c, offset int, h uint32, words int) uint32 {
+// appendBlock makes a block at the end of a chunk.
+func (a *arena) appendBlock(c, offset int, h uint32, words int) uint32 {
 	ch := a.chunks.at(c)
 	setHeader(ch.mem[offset:], h, words)
 	ch.top += int32(words * wordBytes)
@@ -211,23 +211,23 @@ func (a *arena) claim(c, offset int, h uint32, words int) uint32 {
 	return uint32(c)<<offsetBits | uint32(offset/wordBytes)
 }
 
-// retire makes a free block of what is left of the open chunk.
-func (a *arena) retire() {
-	c := a.chunks.at(a.open)
+// closeChunk makes a free block of the rest of the open chunk.
+func (a *arena) closeChunk() {
+	c := a.chunks.at(a.openChunk)
 	rest := (len(c.mem) - int(c.top)) / wordBytes
-	address := uint32(a.open)<<offsetBits | uint32(int(c.top)/wordBytes)
+	address := uint32(a.openChunk)<<offsetBits | uint32(int(c.top)/wordBytes)
 	c.top = int32(len(c.mem))
-	a.open = -1
+	a.openChunk = -1
 	if rest > 0 {
 		a.push(address, rest)
 	}
 }
 
-// fit looks for a free block of at least that many words and returns its address.
-func (a *arena) fit(words int) uint32 {
+// findFree returns the address of a free block of at least that many words, or noAddress.
+func (a *arena) findFree(words int) uint32 {
 	const tries = 4
 	i := bin(words)
-	address := a.bins[i] // blocks of the same list may be a little small
+	address := a.bins[i] // blocks of the same list may be a little too small
 	for range tries {
 		if address == noAddress {
 			break
@@ -238,8 +238,8 @@ func (a *arena) fit(words int) uint32 {
 		}
 		address, _ = links(b)
 	}
-	// Of those in other lists, take one hardly bigger or one to be cut in useful halves. What
-	// lies between waits for its size: cutting that leaves bits that fit nothing.
+	// From other lists, take a block that is slightly bigger or one that splits into useful
+	// halves. Splitting a block between these sizes would leave a useless rest.
 	const doubled = 8 // lists up
 	larger := a.filled &^ (1<<(i+1) - 1)
 	if larger&(1<<(i+1)) == 0 {
@@ -251,14 +251,14 @@ func (a *arena) fit(words int) uint32 {
 	return a.bins[bits.TrailingZeros64(larger)]
 }
 
-// drop frees the block at an address, joined with the free block behind it.
-func (a *arena) drop(address uint32) {
+// freeBlock frees the block at an address, joined with the free block after it.
+func (a *arena) freeBlock(address uint32) {
 	n := address >> offsetBits
 	c := a.chunkOf(address)
 	size := len(a.blockAt(address))
 	c.live -= int32(size)
 	if c.live == 0 {
-		a.discard(int(n))
+		a.releaseChunk(int(n))
 		return
 	}
 	next := address&(1<<offsetBits-1) + uint32(size/wordBytes)
@@ -272,8 +272,8 @@ func (a *arena) drop(address uint32) {
 	a.push(address, size/wordBytes)
 }
 
-// widen grows a block in place, into the free block or the unused end of the open
-// chunk behind it.
+// widen grows a block in place, into the free block or the unused end of the open chunk
+// after it.
 func (a *arena) widen(address uint32, have, want int) bool {
 	n := int(address >> offsetBits)
 	c := a.chunks.at(n)
@@ -283,7 +283,7 @@ func (a *arena) widen(address uint32, have, want int) bool {
 	case want*wordBytes > maxShared:
 		return false
 	case end == int(c.top):
-		if n != a.open || end+more > len(c.mem) {
+		if n != a.openChunk || end+more > len(c.mem) {
 			return false
 		}
 		c.top += int32(more)
@@ -311,21 +311,21 @@ func (a *arena) narrow(address, h uint32, have, want int) {
 	c := a.chunks.at(int(address >> offsetBits))
 	if c.private {
 		b := a.blockAt(address)
-		moved := a.place(h, want)
+		moved := a.placeBlock(h, want)
 		copy(a.blockAt(moved)[headerBytes:], b[headerBytes:])
 		a.setAddress(h, moved)
-		a.drop(address)
+		a.freeBlock(address)
 		return
 	}
 	b := a.blockAt(address)
 	setHeader(b, h, want)
 	rest := b[want*wordBytes:]
-	setHeader(rest, h, have-want) // a block for a moment, so that drop joins it with what follows
-	a.drop(address + uint32(want))
+	setHeader(rest, h, have-want) // a block for a moment, so that freeBlock joins it with the next
+	a.freeBlock(address + uint32(want))
 }
 
-// tidy empties one chunk into the others if more than an eighth of the arena is free.
-func (a *arena) tidy() {
+// compact empties one chunk into the others if more than an eighth of the arena is free.
+func (a *arena) compact() {
 	if a.free > a.total/8+2*minChunk {
 		a.evacuate()
 	}

@@ -9,23 +9,23 @@ func (d *Directory) check() error {
 	var counts [8]int // slots by type
 	bytes := 0
 	pages := map[uintptr]bool{} // those of slabs that tables have
-	for s := range d.regions {
-		r := d.regions[s].Load()
-		if r == nil {
+	for s := range d.stripes {
+		st := d.stripes[s].Load()
+		if st == nil {
 			continue
 		}
-		if err := r.checkSeen(); err != nil {
+		if err := st.checkPublished(); err != nil {
 			return fmt.Errorf("stripe %d: %w", s, err)
 		}
-		for i := 0; i < len(r.tables); _, i = r.span(i) {
-			t := r.tables[i]
-			first, end := r.span(i)
+		for i := 0; i < len(st.tables); _, i = st.span(i) {
+			t := st.tables[i]
+			first, end := st.span(i)
 			for k := first; k < end; k++ {
-				if r.tables[k] != t {
+				if st.tables[k] != t {
 					return fmt.Errorf("stripe %d: table %d is not at %d", s, i, k)
 				}
 			}
-			if err := t.check(uint64(s)<<56|uint64(first)<<(56-r.depth), &counts); err != nil {
+			if err := t.check(uint64(s)<<56|uint64(first)<<(56-st.depth), &counts); err != nil {
 				return fmt.Errorf("stripe %d table %d: %w", s, i, err)
 			}
 			bytes += t.slots * slotBytes
@@ -38,13 +38,13 @@ func (d *Directory) check() error {
 				}
 			}
 		}
-		if a := r.collections.arena; a != nil {
+		if a := st.collections.arena; a != nil {
 			if err := a.check(); err != nil {
 				return fmt.Errorf("stripe %d arena: %w", s, err)
 			}
 			bytes += a.held
 		}
-		for i, g := range r.collections.bigs {
+		for i, g := range st.collections.bigs {
 			if g == nil {
 				continue
 			}
@@ -54,10 +54,10 @@ func (d *Directory) check() error {
 			bytes += g.arena.held
 		}
 	}
-	if err := d.slabs.check(pages); err != nil {
+	if err := d.pages.check(pages); err != nil {
 		return err
 	}
-	bytes += d.slabs.free * pageBytes
+	bytes += d.pages.free * pageBytes
 	deadlines, expiring := counts[Deadline], counts[FieldDeadlines]
 	keys := -deadlines - expiring
 	for _, n := range counts {
@@ -73,14 +73,14 @@ func (d *Directory) check() error {
 	return nil
 }
 
-func (s *slabs) check(taken map[uintptr]bool) error {
+func (p *pagePool) check(taken map[uintptr]bool) error {
 	pages, free := 0, 0
-	for i, x := range s.all {
-		if i > 0 && addressOf(s.all[i-1].mem) >= addressOf(x.mem) {
+	for i, x := range p.all {
+		if i > 0 && addressOf(p.all[i-1].mem) >= addressOf(x.mem) {
 			return fmt.Errorf("slab %d is out of order", i)
 		}
-		if i < s.first && x.unused != 0 {
-			return fmt.Errorf("slab %d has room, the first is said to be %d", i, s.first)
+		if i < p.first && x.unused != 0 {
+			return fmt.Errorf("slab %d has room, the first is said to be %d", i, p.first)
 		}
 		for at := range x.pages() {
 			page := x.mem[at*pageWords:]
@@ -91,28 +91,28 @@ func (s *slabs) check(taken map[uintptr]bool) error {
 		pages += x.pages()
 		free += x.free()
 	}
-	if pages != s.pages || free != s.free || pages-free != len(taken) {
-		return fmt.Errorf("%d pages, %d free and %d in tables, counted as %d and %d", pages, free, len(taken), s.pages, s.free)
+	if pages != p.pages || free != p.free || pages-free != len(taken) {
+		return fmt.Errorf("%d pages, %d free and %d in tables, counted as %d and %d", pages, free, len(taken), p.pages, p.free)
 	}
 	return nil
 }
 
 // checkSeen compares what readers without a lock see with what there is.
-func (r *region) checkSeen() error {
-	l := r.seen.Load()
-	if r.version.Load()&1 != 0 {
-		return fmt.Errorf("version %d between changes", r.version.Load())
+func (st *stripe) checkPublished() error {
+	view := st.published.Load()
+	if st.version.Load()&1 != 0 {
+		return fmt.Errorf("version %d between changes", st.version.Load())
 	}
-	if l.depth != r.depth || len(l.extents) != len(r.tables) {
-		return fmt.Errorf("depth %d seen as %d", r.depth, l.depth)
+	if view.depth != st.depth || len(view.arrays) != len(st.tables) {
+		return fmt.Errorf("depth %d seen as %d", st.depth, view.depth)
 	}
-	for i, t := range r.tables {
-		s := l.extents[i].Load()
-		if t.grown || s.homes != t.homes || s.slots != t.slots || s.skip != t.skip || len(s.pages) != len(t.pages) {
+	for i, t := range st.tables {
+		a := view.arrays[i].Load()
+		if t.resized || a.homes != t.homes || a.slots != t.slots || a.prefixBits != t.prefixBits || len(a.pages) != len(t.pages) {
 			return fmt.Errorf("table %d is not published", i)
 		}
 		for p := range t.pages {
-			if &s.pages[p][0] != &t.pages[p][0] {
+			if &a.pages[p][0] != &t.pages[p][0] {
 				return fmt.Errorf("table %d: page %d is not published", i, p)
 			}
 		}
@@ -140,7 +140,7 @@ func (t *table) check(prefix uint64, counts *[8]int) error {
 			}
 			continue
 		}
-		if shift := 64 - t.skip; word>>shift != prefix>>shift {
+		if shift := 64 - t.prefixBits; word>>shift != prefix>>shift {
 			return fmt.Errorf("slot %d: hash %x in a table for %x", pos, word, prefix)
 		}
 		if word>>3 < last {
@@ -238,40 +238,40 @@ func (g *big) check() error {
 	return g.scores.check()
 }
 
-func (x *index) check() error {
+func (o *orderedPages) check() error {
 	n, size := 0, 0
 	var lastKey uint64
 	var lastName string
-	if len(x.low) != len(x.groups) || len(x.sums) != len(x.groups) {
-		return fmt.Errorf("%d groups, %d lows, %d sums", len(x.groups), len(x.low), len(x.sums))
+	if len(o.lowKeys) != len(o.groups) || len(o.sums) != len(o.groups) {
+		return fmt.Errorf("%d groups, %d lows, %d sums", len(o.groups), len(o.lowKeys), len(o.sums))
 	}
-	for gi, g := range x.groups {
+	for gi, g := range o.groups {
 		if len(g.refs) == 0 || len(g.refs) > groupLimit {
 			return fmt.Errorf("group of %d pages", len(g.refs))
 		}
-		if x.low[gi] != g.refs[0].key { // K7
-			return fmt.Errorf("low %x of group %x", x.low[gi], g.refs[0].key)
+		if o.lowKeys[gi] != g.refs[0].key { // K7
+			return fmt.Errorf("low %x of group %x", o.lowKeys[gi], g.refs[0].key)
 		}
 		groupN := 0
 		for _, r := range g.refs {
-			run := x.run(r.page)
-			if run.n == 0 || run.n != int(r.n) {
-				return fmt.Errorf("page of %d counted as %d", run.n, r.n)
+			entries := o.entries(r.page)
+			if entries.n == 0 || entries.n != int(r.n) {
+				return fmt.Errorf("page of %d counted as %d", entries.n, r.n)
 			}
-			if len(run.data) > pageLimit && run.n > 1 {
-				return fmt.Errorf("page of %d bytes", len(run.data))
+			if len(entries.data) > pageLimit && entries.n > 1 {
+				return fmt.Errorf("page of %d bytes", len(entries.data))
 			}
 			count := 0
-			for off := 0; off < len(run.data); {
-				e := run.entryAt(off)
-				key, name := run.key(e), string(run.nameOf(e))
+			for off := 0; off < len(entries.data); {
+				e := entries.entryAt(off)
+				key, name := entries.key(e), string(entries.nameOf(e))
 				if off == 0 && key != r.key {
 					return fmt.Errorf("page key %x is %x", r.key, key)
 				}
 				if n > 0 && (key < lastKey || key == lastKey && name <= lastName) {
 					return fmt.Errorf("entry out of order")
 				}
-				if x.shape != ranked && run.data[off] != run.window.tag(key) {
+				if o.layout != ranked && entries.data[off] != entries.tags.tag(key) {
 					return fmt.Errorf("wrong tag")
 				}
 				lastKey, lastName = key, name
@@ -279,18 +279,18 @@ func (x *index) check() error {
 				n++
 				off = e.end
 			}
-			if count != run.n {
-				return fmt.Errorf("%d entries counted as %d", count, run.n)
+			if count != entries.n {
+				return fmt.Errorf("%d entries counted as %d", count, entries.n)
 			}
-			size += len(run.data)
+			size += len(entries.data)
 			groupN += count
 		}
-		if groupN != g.n || sum(x.sums, gi+1)-sum(x.sums, gi) != g.n { // K8
+		if groupN != g.n || o.sums.sum(gi+1)-o.sums.sum(gi) != g.n { // K8
 			return fmt.Errorf("group of %d counted as %d", groupN, g.n)
 		}
 	}
-	if n != x.n || size != x.size {
-		return fmt.Errorf("%d entries of %d bytes counted as %d of %d", n, size, x.n, x.size)
+	if n != o.n || size != o.size {
+		return fmt.Errorf("%d entries of %d bytes counted as %d of %d", n, size, o.n, o.size)
 	}
 	return nil
 }

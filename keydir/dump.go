@@ -2,45 +2,46 @@ package keydir
 
 import "encoding/binary"
 
-// A stripe of a directory can be dumped as bytes and loaded again. The dump says what there is, not how it lies
-// in memory: loading lays it out anew, densely, and finds every inconsistency by doing so. Integers are little-endian,
-// lengths of names uvarints.
+// A stripe of a directory can be dumped to bytes and loaded again. The dump describes the
+// content, not its layout in memory: loading lays it out afresh, densely, and so detects every
+// inconsistency. Integers are little-endian, lengths of names uvarints.
 //
-//	dump:     | stripe 1 | item, item ... |, in ascending order of hash; no bytes at all if there is no item
-//	item:     | slot | place |                                                                  string, deadline
-//	          | slot | place of the meta records | elements 4 | key length 2 | key | element ...   collections
+//	dump:     | stripe 1 | item, item ... |, in ascending order of hash; no bytes if there is no item
+//	item:     | slot | location |                                                         string, deadline
+//	          | slot | location of the meta record | elements 4 | key length 2 | key | element ...   collections
 //	slot:     1 to 8 bytes, the fewest possible: bits 0-2 how many, less one; 3-5 the type, 0 for chunks; 6 same;
-//	          7 on the difference to the hash before, both shifted right by three, or to the stripe's lowest
-//	place:    | segment uvarint | offset 4 | class of the size 1 |, without the class if the slot says that it is the same as before
+//	          from 7 the difference to the previous hash, or to the stripe's lowest, both shifted right by three
+//	location: | segment uvarint | offset 4 | class of the size 1 |, without the class if the slot's bit "same" is set
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
 //	          | length | name | location 8 | score 8 |   sorted set; in that order too
 //	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
 //
-// Several items of one hash, type and key are one collection: each goes on where the one before ended. Where there is no
-// meta record, its place is all zeros.
+// Several items of one hash, type and key are one collection: each continues the previous one.
+// The location of a missing meta record is all zeros.
 
-// Dump dumps one stripe of a directory, in pieces, so that nobody holds its lock for long.
+// Dump dumps one stripe of a directory in pieces, so that nobody holds its lock for long.
 //
-// What changes between the pieces may be in the dump or not, each change on its own. Whoever knows all changes since the
-// first piece, and makes them again on what was loaded, in order, comes to the same end: a change sets one
-// slot, element or location whatever it was before, or takes it away, or drops a collection whole.
+// Each change between two pieces may be in the dump or not. Replaying, in order, all changes
+// since the first piece gives the current state, whether or not the dump already contains
+// them: a change sets one slot, element or location whatever it was before, or removes it, or
+// drops a whole collection.
 type Dump struct {
-	dir    *Directory
-	stripe int
-	from   uint64 // hash of the next slot
-	ended  bool   // no slots are left
-	big    []bigDump
-	items  itemContext
+	dir     *Directory
+	stripe  int
+	from    uint64 // hash of the next slot
+	ended   bool   // no slots are left
+	pending []pendingBig
+	items   itemContext
 }
 
-// bigDump is a collection whose elements are still to come, behind the one named here.
-type bigDump struct {
+// pendingBig is a collection whose elements after the one named here are still to be dumped.
+type pendingBig struct {
 	h     uint64
 	typ   Type
 	key   string
 	begun bool
 	elem  string
-	index int64 // of a list: the next
+	index int64 // of a list: the next one
 }
 
 // Dump returns a dump of a stripe that has not begun.
@@ -49,50 +50,52 @@ func (d *Directory) Dump(stripe int) Dump {
 }
 
 // Done reports whether nothing is left to append.
-func (c *Dump) Done() bool { return c.ended && len(c.big) == 0 }
+func (d *Dump) Done() bool { return d.ended && len(d.pending) == 0 }
 
-// Append appends the next piece to b, about so many bytes. The caller holds the lock of the stripe, shared.
-func (c *Dump) Append(b []byte, most int) []byte {
-	for limit := len(b) + most; len(b) < limit && !c.Done(); {
-		if len(c.big) > 0 {
-			b = c.appendBig(b, limit)
+// Append appends the next piece to b, about that many bytes. The caller holds the lock of the
+// stripe, shared.
+func (d *Dump) Append(b []byte, most int) []byte {
+	for limit := len(b) + most; len(b) < limit && !d.Done(); {
+		if len(d.pending) > 0 {
+			b = d.appendBig(b, limit)
 		} else {
-			b = c.appendSlots(b, limit)
+			b = d.appendSlots(b, limit)
 		}
 	}
 	return b
 }
 
-// appendSlots appends slots, and small collections with them, up to the next big collection. All slots of one
-// hash go into one piece, for their order may change between two.
-func (c *Dump) appendSlots(b []byte, limit int) []byte {
-	r := c.dir.regions[c.stripe].Load()
-	if r == nil {
-		c.ended = true
+// appendSlots appends slots and small collections, up to the next big collection. All slots
+// of one hash go into one piece, because their order may change between two.
+func (d *Dump) appendSlots(b []byte, limit int) []byte {
+	st := d.dir.stripes[d.stripe].Load()
+	if st == nil {
+		d.ended = true
 		return b
 	}
 	last, first := uint64(0), true
-	c.ended = r.scan(c.from, func(word, loc uint64) bool {
+	d.ended = st.scan(d.from, func(word, loc uint64) bool {
 		h := word &^ typeMask
-		if !first && h != last && (len(b) >= limit || len(c.big) > 0) {
-			c.from = h
+		if !first && h != last && (len(b) >= limit || len(d.pending) > 0) {
+			d.from = h
 			return false
 		}
 		last, first = h, false
 		s := unpack(word, loc)
 		if s.Type.hasCollection() {
-			b = c.appendCollection(b, h, Collection{fs: &r.collections, id: uint32(loc)})
+			b = d.appendCollection(b, h, Collection{set: &st.collections, id: uint32(loc)})
 			return true
 		}
-		b = c.items.append(b, h, s.Type, s.Loc)
+		b = d.items.append(b, h, s.Type, s.Loc)
 		return true
 	})
 	return b
 }
 
-// appendItem appends the item of a collection without elements, to be counted later by count.
-func (c *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
-	b = c.items.append(b, h, t, meta)
+// appendItem appends the item of a collection without elements. count is the offset at which
+// the number of elements belongs.
+func (d *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
+	b = d.items.append(b, h, t, meta)
 	count = len(b)
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(key)))
@@ -100,18 +103,18 @@ func (c *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ [
 }
 
 // appendCollection appends a small collection, or the item of a big one whose elements come later.
-func (c *Dump) appendCollection(b []byte, h uint64, f Collection) []byte {
-	if g := f.fs.big(f.id); g != nil {
-		b, _ = c.appendItem(b, h, g.typ, g.meta, g.key)
-		c.big = append(c.big, bigDump{h: h, typ: g.typ, key: g.key})
+func (d *Dump) appendCollection(b []byte, h uint64, c Collection) []byte {
+	if g := c.set.big(c.id); g != nil {
+		b, _ = d.appendItem(b, h, g.typ, g.meta, g.key)
+		d.pending = append(d.pending, pendingBig{h: h, typ: g.typ, key: g.key})
 		return b
 	}
-	s := f.fs.small(f.id)
-	b, count := c.appendItem(b, h, s.typ(), s.meta(), view(s.key()))
+	s := c.set.small(c.id)
+	b, count := d.appendItem(b, h, s.typ(), s.meta(), asString(s.key()))
 	n := s.n()
 	switch {
 	case !s.typ().Indexed():
-		b, _, _ = appendElements(b, cursor{run: s.run(f.fs.hash)}, len(b)+1<<30)
+		b, _, _ = appendElements(b, cursor{entries: s.entries(c.set.hash)}, len(b)+1<<30)
 	case n > 0:
 		n = s.span()
 		b = append(b, s.body()...)
@@ -120,83 +123,84 @@ func (c *Dump) appendCollection(b []byte, h uint64, f Collection) []byte {
 	return b
 }
 
-// appendElements appends elements until b is as long as the limit, and returns the name of the last one.
-func appendElements(b []byte, c cursor, limit int) (_ []byte, n int, last []byte) {
+// appendElements appends elements until b reaches the limit, and returns the name of the last
+// one; nil if there are no more.
+func appendElements(b []byte, cur cursor, limit int) (_ []byte, n int, last []byte) {
 	for len(b) < limit {
-		e, ok := c.next()
+		e, ok := cur.next()
 		if !ok {
 			return b, n, nil
 		}
-		last = c.run.nameOf(e)
+		last = cur.entries.nameOf(e)
 		b = binary.AppendUvarint(b, uint64(len(last)))
-		b = append(b, c.run.data[e.name:e.end]...)
+		b = append(b, cur.entries.data[e.name:e.end]...)
 		n++
 	}
 	return b, n, last
 }
 
-// appendBig appends elements of the first of the big collections that wait. One that has gone meanwhile, or become another
-// type, is left as it is: a change that is to be made again drops it.
-func (c *Dump) appendBig(b []byte, limit int) []byte {
-	p := &c.big[0]
-	f, ok := c.dir.findCollection(p.h, p.key, setOf(p.typ))
+// appendBig appends elements of the first pending collection. One that was dropped meanwhile,
+// or has another type now, stays incomplete: the replay of changes drops it.
+func (d *Dump) appendBig(b []byte, limit int) []byte {
+	p := &d.pending[0]
+	c, ok := d.dir.findCollection(p.h, p.key, setOf(p.typ))
 	if !ok {
-		c.big = c.big[1:]
+		d.pending = d.pending[1:]
 		return b
 	}
 	var count, n int
 	var more bool
-	b, count = c.appendItem(b, p.h, p.typ, f.Meta(), p.key)
+	b, count = d.appendItem(b, p.h, p.typ, c.Meta(), p.key)
 	if p.typ.Indexed() {
-		b, n, more = p.appendIndexes(b, f)
+		b, n, more = p.appendIndexes(b, c)
 	} else {
-		b, n, more = p.appendMembers(b, f, limit)
+		b, n, more = p.appendMembers(b, c, limit)
 	}
 	binary.LittleEndian.PutUint32(b[count:], uint32(n))
 	if !more {
-		c.big = c.big[1:]
+		d.pending = d.pending[1:]
 	}
 	return b
 }
 
 // appendMembers appends elements in order of hash.
-func (p *bigDump) appendMembers(b []byte, f Collection, limit int) (_ []byte, n int, more bool) {
-	var c cursor
+func (p *pendingBig) appendMembers(b []byte, c Collection, limit int) (_ []byte, n int, more bool) {
+	var cur cursor
 	off, found := 0, false
 	hash := uint64(0)
 	if p.begun {
-		hash = f.HashOf(p.elem)
+		hash = c.HashOf(p.elem)
 	}
-	if g := f.fs.big(f.id); g != nil {
-		var at spot
+	if g := c.set.big(c.id); g != nil {
+		var at position
 		at, found = g.members.seek(hash, p.elem)
-		c = g.members.cursor(at)
+		cur = g.members.cursor(at)
 	} else {
-		c.run = f.fs.small(f.id).run(f.fs.hash)
-		off, _, found = c.run.seek(hash, p.elem)
-		c.off = off
+		cur.entries = c.set.small(c.id).entries(c.set.hash)
+		off, _, found = cur.entries.seek(hash, p.elem)
+		cur.off = off
 	}
 	if p.begun && found {
-		c.next()
+		cur.next()
 	}
-	b, n, last := appendElements(b, c, max(limit, len(b)+1))
+	b, n, last := appendElements(b, cur, max(limit, len(b)+1))
 	p.begun, p.elem = true, string(last)
 	return b, n, last != nil
 }
 
-// appendIndexes appends one page of a list that has something from the next index on.
-func (p *bigDump) appendIndexes(b []byte, f Collection) (_ []byte, n int, more bool) {
-	from, tail := f.Bounds()
+// appendIndexes appends one page of a list: the next one that has elements.
+func (p *pendingBig) appendIndexes(b []byte, c Collection) (_ []byte, n int, more bool) {
+	from, tail := c.Bounds()
 	if p.begun {
 		from = max(from, p.index)
 	}
 	p.begun = true
-	if tail < from || f.Len() == 0 {
+	if tail < from || c.Len() == 0 {
 		return b, 0, false
 	}
-	g := f.fs.big(f.id)
-	if g == nil { // it has shrunk
-		s := f.fs.small(f.id)
+	g := c.set.big(c.id)
+	if g == nil { // it has shrunk meanwhile
+		s := c.set.small(c.id)
 		skip := int(from - s.head())
 		b = binary.LittleEndian.AppendUint64(b, uint64(from))
 		return append(b, s.body()[8+8*skip:]...), s.span() - skip, false

@@ -25,7 +25,7 @@ func reload(t testing.TB, d *keydir.Directory, seed keydir.Seed, weak, piece int
 	t.Helper()
 	n := keydir.NewDirectory(seed)
 	keydir.WeakHash(n, weak)
-	l := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+	l := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 	for stripe := range keydir.Stripes {
 		if err := l.Load(n, stripe, dump(d, stripe, piece)); err != nil {
 			t.Fatalf("stripe %d: %v", stripe, err)
@@ -240,7 +240,7 @@ func TestDumpWhileChanging(t *testing.T) {
 			}
 		}
 		n := keydir.NewDirectory(seed)
-		l := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+		l := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 		if err := l.Load(n, 0, b); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestLoadRefuses(t *testing.T) {
 	populate(chance.Rand(t), d, seed, 5000)
 	b := dump(d, 7, 1<<20)
 	load := func(stripe int, b []byte, see func(keydir.Loc) bool) error {
-		l := keydir.Loader{See: see}
+		l := keydir.Loader{OnLoc: see}
 		return l.Load(keydir.NewDirectory(seed), stripe, b)
 	}
 	yes := func(keydir.Loc) bool { return true }
@@ -332,7 +332,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stripe byte, b []byte) {
 		d := keydir.NewDirectory(seed)
-		l := keydir.Loader{See: func(loc keydir.Loc) bool { return loc != 0 }}
+		l := keydir.Loader{OnLoc: func(loc keydir.Loc) bool { return loc != 0 }}
 		if err := l.Load(d, int(stripe), b); err != nil {
 			if !errors.Is(err, keydir.ErrDump) {
 				t.Fatal(err)
@@ -361,7 +361,7 @@ func BenchmarkDumpAndLoad(b *testing.B) {
 		}
 	})
 	b.Run("load", func(b *testing.B) {
-		l := keydir.Loader{See: func(keydir.Loc) bool { return true }}
+		l := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 		for b.Loop() {
 			n := keydir.NewDirectory(keydir.Seed{})
 			for i := range dumps {

@@ -17,9 +17,9 @@ const Stripes = 256
 // StripeOf returns the stripe of a hash: its top eight bits.
 func StripeOf(hash uint64) int { return int(hash >> 56) }
 
-// Hash returns SipHash-1-3 of name under the seed. Keyed, it leaves a client that
-// chooses names no way to aim at one stripe or one page; with one and three rounds
-// it costs little more than a hash without that property.
+// Hash returns SipHash-1-3 of name under the seed. It is keyed, so a client that chooses
+// names cannot aim at one stripe or one page; with one and three rounds it costs little more
+// than an unkeyed hash.
 // (Aumasson, Bernstein: SipHash, a fast short-input PRF, 2012.)
 func (s Seed) Hash(name string) uint64 {
 	v0 := s[0] ^ 0x736f6d6570736575
@@ -35,7 +35,7 @@ func (s Seed) Hash(name string) uint64 {
 		v0 ^= m
 		b = b[8:]
 	}
-	m := uint64(len(name))<<56 | tail(b)
+	m := uint64(len(name))<<56 | lastBytes(b)
 	v3 ^= m
 	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
 	v0 ^= m
@@ -47,10 +47,10 @@ func (s Seed) Hash(name string) uint64 {
 	return v0 ^ v1 ^ v2 ^ v3
 }
 
-// tail returns the last, up to seven, bytes as a little-endian number.
-func tail(b []byte) uint64 {
+// lastBytes returns the last bytes, up to seven, as a little-endian number.
+func lastBytes(b []byte) uint64 {
 	switch {
-	case len(b) >= 4: // two loads that overlap
+	case len(b) >= 4: // two overlapping loads
 		low := uint64(binary.LittleEndian.Uint32(b))
 		high := uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 		return low | high<<(8*(len(b)-4))
@@ -74,8 +74,8 @@ func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	return v0, v1, v2, v3
 }
 
-// hasher hashes the elements of collections. The mask is all ones; tests narrow it
-// to make elements collide, which no test could reach through SipHash.
+// hasher hashes the elements of collections. The mask is all ones; tests narrow it to make
+// elements collide.
 type hasher struct {
 	seed Seed
 	mask uint64

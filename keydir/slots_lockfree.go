@@ -2,65 +2,65 @@ package keydir
 
 import "sync/atomic"
 
-// Lock-free reads: searches without the stripe's lock. A region counts its changes: the version is odd
-// while slots are inserted, removed or moved. A search that saw the same even version
-// before and after saw what a holder of the lock would have seen. Words cannot tear. Pages
-// that a region gives up may be another one's at once; it gives them up within a change,
-// so whoever has read what the other wrote finds the version changed: it was, before the
-// page went through the lock of the slabs. So a search that is overtaken goes astray, finds
-// that out and is made again.
+// Lock-free reads: searches without the stripe's lock, validated by a sequence lock. A
+// stripe counts its changes: the version is odd while slots are inserted, removed or moved.
+// A search that sees the same even version before and after has seen what a holder of the
+// lock would have seen. Words cannot tear. Another stripe may reuse a released page at once,
+// but pages are released within a change: a search that reads the other stripe's words finds
+// the version changed, because it changed before the page passed through the lock of the
+// pagePool. So a search that a change overtakes may go wrong, notices that, and retries.
 //
-// In terms of the Go memory model this is a race. It is not one for the machine where
+// In terms of the Go memory model this is a data race. It is harmless on a machine where
 // a load of an aligned 64-bit word is one load, copy moves whole words (the garbage
 // collector relies on that for pointers), and the orders named below hold. bitcask
 // says on which platforms it relies on that.
 
-// layout is what readers without a lock know of a region's tables.
-type layout struct {
-	depth   uint8
-	extents []atomic.Pointer[extent] // of tables[i]
+// tableView is what lock-free readers know of a stripe's tables.
+type tableView struct {
+	depth  uint8
+	arrays []atomic.Pointer[slotArray] // of tables[i]
 }
 
-// begin starts a change. The load orders the version before the change's plain stores
+// beginChange starts a change. The load orders the version before the change's plain stores
 // on processors where a store alone would not (arm64).
-func (r *region) begin() {
-	r.version.Add(1)
-	r.version.Load()
+func (st *stripe) beginChange() {
+	st.version.Add(1)
+	st.version.Load()
 }
 
-func (r *region) end() { r.version.Add(1) }
+func (st *stripe) endChange() { st.version.Add(1) }
 
-// publish shows readers the tables as they are.
-func (r *region) publish() {
-	l := &layout{depth: r.depth, extents: make([]atomic.Pointer[extent], len(r.tables))}
-	for i := 0; i < len(r.tables); {
-		first, end := r.span(i)
-		s := r.tables[i].extent
-		r.tables[i].grown = false
+// publish makes all tables visible to lock-free readers.
+func (st *stripe) publish() {
+	view := &tableView{depth: st.depth, arrays: make([]atomic.Pointer[slotArray], len(st.tables))}
+	for i := 0; i < len(st.tables); {
+		first, end := st.span(i)
+		a := st.tables[i].slotArray
+		st.tables[i].resized = false
 		for k := first; k < end; k++ {
-			l.extents[k].Store(&s)
+			view.arrays[k].Store(&a)
 		}
 		i = end
 	}
-	r.seen.Store(l)
+	st.published.Store(view)
 }
 
-// show publishes the extent of the table at index i if it has changed.
-func (r *region) show(i int) {
-	t := r.tables[i]
-	if !t.grown {
+// publishTable publishes the slotArray of the table at index i if it has changed.
+func (st *stripe) publishTable(i int) {
+	t := st.tables[i]
+	if !t.resized {
 		return
 	}
-	s := t.extent
-	t.grown = false
-	l := r.seen.Load()
-	first, end := r.span(i)
+	a := t.slotArray
+	t.resized = false
+	view := st.published.Load()
+	first, end := st.span(i)
 	for k := first; k < end; k++ {
-		l.extents[k].Store(&s)
+		view.arrays[k].Store(&a)
 	}
 }
 
-// Lookup is the result of a TryGet.
+// Lookup is the result of a TryGet. A hit is a candidate: its record has yet to prove the key.
 type Lookup uint8
 
 const (
@@ -79,20 +79,20 @@ func RemovedBit(h uint64) uint64 { return 1 << (h >> 3 & 63) }
 // or rolled back.
 func (d *Directory) TryGet(h uint64, removed *atomic.Uint64) (Loc, Lookup) {
 	const tries = 4 // a change takes less time than to wait for its writer
-	r := d.at(h)
-	if r == nil {
+	st := d.stripe(h)
+	if st == nil {
 		return 0, LookupMiss
 	}
 	for range tries {
-		version := r.version.Load()
+		version := st.version.Load()
 		if version&1 != 0 {
 			continue
 		}
-		l := r.seen.Load()
-		s := l.extents[h<<stripeBits>>(64-l.depth)].Load()
-		loc, lookup := s.tryGet(h)
+		view := st.published.Load()
+		a := view.arrays[h<<stripeBits>>(64-view.depth)].Load()
+		loc, lookup := a.tryGet(h)
 		doubt := removed.Load()&RemovedBit(h) != 0 // before the version: undoing a removal changes that first
-		if r.version.Load() != version {
+		if st.version.Load() != version {
 			continue
 		}
 		if doubt {
@@ -103,16 +103,16 @@ func (d *Directory) TryGet(h uint64, removed *atomic.Uint64) (Loc, Lookup) {
 	return 0, LookupRetry
 }
 
-func (s *extent) tryGet(h uint64) (Loc, Lookup) {
-	pos := s.seek(h)
-	word, loc := s.at(pos)
+func (a *slotArray) tryGet(h uint64) (Loc, Lookup) {
+	pos := a.seek(h)
+	word, loc := a.at(pos)
 	if word == 0 || word>>3 != h>>3 {
 		return 0, LookupMiss
 	}
 	if Type(word&typeMask) != String {
 		return 0, LookupRetry
 	}
-	if next, _ := s.at(pos + 1); next>>3 == h>>3 {
+	if next, _ := a.at(pos + 1); next>>3 == h>>3 {
 		return 0, LookupRetry
 	}
 	return Loc(loc), LookupHit

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// itemContext is what the slot and the place of an item in a dump refer to.
+// itemContext is the context of a dump's item: its slot and location refer to the item before.
 type itemContext struct {
 	stripe int
 	begun  bool
-	hash   uint64 // of the item before, shifted right by three
-	last   uint64 // of the stripe
-	class  uint8  // of the place before
+	hash   uint64 // of the previous item, shifted right by three
+	last   uint64 // hash of the stripe
+	class  uint8  // of the previous location
 }
 
 const (
@@ -19,7 +19,7 @@ const (
 	itemType = 3        // shift
 	itemSame = 1 << 6
 	itemHash = 7         // shift
-	itemMost = 8 + 4 + 8 // and no less than that is looked at
+	itemMost = 8 + 4 + 8 // bytes of slot and location; next reads no fewer
 )
 
 func (c *itemContext) begin() {
@@ -28,7 +28,7 @@ func (c *itemContext) begin() {
 	c.last = c.hash | (1<<(64-stripeBits-typeBits) - 1)
 }
 
-// append appends slot and place, behind the stripe if they are the first.
+// append appends slot and location; before the first ones, the stripe.
 func (c *itemContext) append(b []byte, h uint64, t Type, loc Loc) []byte {
 	if !c.begun {
 		c.begin()
@@ -53,7 +53,7 @@ func (c *itemContext) append(b []byte, h uint64, t Type, loc Loc) []byte {
 	return b
 }
 
-// open takes the stripe from the beginning of a dump.
+// open reads the stripe at the beginning of a dump.
 func (c *itemContext) open(dump []byte) (items []byte, ok bool) {
 	c.begin()
 	if len(dump) == 0 {
@@ -62,7 +62,8 @@ func (c *itemContext) open(dump []byte) (items []byte, ok bool) {
 	return dump[1:], len(dump) > 1 && int(dump[0]) == c.stripe
 }
 
-// next takes slot and place, of n bytes; 0 if they are not what append writes. Hashes ascend, within the stripe.
+// next reads slot and location, of n bytes; n is 0 if append does not write such bytes. Hashes
+// ascend, within the stripe.
 func (c *itemContext) next(b []byte) (h uint64, t Type, loc Loc, n int) {
 	if len(b) < itemMost {
 		var padded [itemMost]byte
@@ -80,10 +81,10 @@ func (c *itemContext) next(b []byte) (h uint64, t Type, loc Loc, n int) {
 	if word>>(8*n-8) == 0 && n > 1 || hash > c.last {
 		return 0, 0, 0, 0
 	}
-	place := binary.LittleEndian.Uint64(b[n:])
-	segment := place & 0x7f
-	if place&0x80 == 0 {
-		place >>= 8
+	raw := binary.LittleEndian.Uint64(b[n:])
+	segment := raw & 0x7f
+	if raw&0x80 == 0 {
+		raw >>= 8
 		n++
 	} else {
 		long, k := uvarint24(b[n:])
@@ -92,12 +93,12 @@ func (c *itemContext) next(b []byte) (h uint64, t Type, loc Loc, n int) {
 		}
 		segment = uint64(long)
 		n += k
-		place = binary.LittleEndian.Uint64(b[n:])
+		raw = binary.LittleEndian.Uint64(b[n:])
 	}
 	class := c.class
 	n += 4
 	if word&itemSame == 0 {
-		if class = uint8(place >> 32); class == c.class {
+		if class = uint8(raw >> 32); class == c.class {
 			return 0, 0, 0, 0
 		}
 		c.class = class
@@ -107,10 +108,10 @@ func (c *itemContext) next(b []byte) (h uint64, t Type, loc Loc, n int) {
 	if t == None {
 		t = Chunks
 	}
-	return h, t, Loc(segment<<40 | place&(1<<32-1)<<8 | uint64(class)), n
+	return h, t, Loc(segment<<40 | raw&(1<<32-1)<<8 | uint64(class)), n
 }
 
-// uvarint24 reads a number of up to 24 bits in the fewest bytes possible; n is 0 if there is none.
+// uvarint24 reads a number of up to 24 bits in the fewest possible bytes; n is 0 if there is none.
 func uvarint24(b []byte) (v uint32, n int) {
 	for n = range min(len(b), 4) {
 		v |= uint32(b[n]&0x7f) << (7 * n)

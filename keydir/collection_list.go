@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	listShift = 9
-	listSlots = 1 << listShift // indexes that a list page stands for
-	listStep  = 32             // pages grow and shrink by that many
-	listHead  = 6              // bytes: first index 2, indexes 2, elements 2
+	listShift       = 9
+	listSlots       = 1 << listShift // indexes of a list page
+	listStep        = 32             // pages grow and shrink by that many
+	listHeaderBytes = 6              // bytes: first index 2, indexes 2, elements 2
 )
 
-// list is the order of a big list: pages of locations, each for up to 512
-// indexes, found by the index. A page holds only the part of its indexes that is in
-// use, and no page stands for indexes without elements, so gaps cost nothing.
-// An index without an element within a page is a location of zero.
+// list is the order of a big list: pages of locations, each for up to 512 indexes, found by
+// index. A page holds only the part of its indexes that is in use, and there is no page for
+// indexes without elements, so gaps cost nothing. Within a page, an index without an element
+// has the location zero.
 type list struct {
 	arena      *arena
 	pages      *btree.BTreeG[listPage]
@@ -39,7 +39,7 @@ type locs []byte
 func (l locs) first() int    { return int(binary.LittleEndian.Uint16(l)) }
 func (l locs) span() int     { return int(binary.LittleEndian.Uint16(l[2:])) }
 func (l locs) n() int        { return int(binary.LittleEndian.Uint16(l[4:])) }
-func (l locs) slots() []byte { return l[listHead : listHead+8*l.span()] }
+func (l locs) slots() []byte { return l[listHeaderBytes : listHeaderBytes+8*l.span()] }
 
 func (l locs) setHead(first, span, n int) {
 	binary.LittleEndian.PutUint16(l, uint16(first))
@@ -50,13 +50,13 @@ func (l locs) setHead(first, span, n int) {
 // at returns the location at a slot of the page.
 func (l locs) at(slot int) Loc {
 	if i := slot - l.first(); i >= 0 && i < l.span() {
-		return Loc(binary.LittleEndian.Uint64(l[listHead+8*i:]))
+		return Loc(binary.LittleEndian.Uint64(l[listHeaderBytes+8*i:]))
 	}
 	return 0
 }
 
 func (l locs) set(slot int, loc Loc) {
-	binary.LittleEndian.PutUint64(l[listHead+8*(slot-l.first()):], uint64(loc))
+	binary.LittleEndian.PutUint64(l[listHeaderBytes+8*(slot-l.first()):], uint64(loc))
 }
 
 func (x *list) span() uint64 { return uint64(x.tail-x.head) + 1 }
@@ -71,7 +71,7 @@ func (x *list) at(index int64) Loc {
 
 func (x *list) put(index int64, loc Loc) (old Loc) {
 	slot := int(index & (listSlots - 1))
-	l := x.cover(x.pageFor(index), slot)
+	l := x.widen(x.pageFor(index), slot)
 	old = l.at(slot)
 	l.set(slot, loc)
 	if old == 0 {
@@ -85,12 +85,12 @@ func (x *list) put(index int64, loc Loc) (old Loc) {
 	return old
 }
 
-// pageFor returns the page that stands for an index, made if need be.
+// pageFor returns the page of an index; it makes a missing one.
 func (x *list) pageFor(index int64) uint32 {
 	p, ok := x.pages.Get(listPage{no: index >> listShift})
 	if !ok {
 		p = listPage{no: index >> listShift, page: x.arena.newHandle()}
-		l := locs(x.arena.alloc(p.page, listHead))
+		l := locs(x.arena.alloc(p.page, listHeaderBytes))
 		l.setHead(int(index&(listSlots-1))&^(listStep-1), 0, 0)
 		x.pages.ReplaceOrInsert(p)
 		x.arena.account(listPageBytes)
@@ -98,8 +98,8 @@ func (x *list) pageFor(index int64) uint32 {
 	return p.page
 }
 
-// cover widens a page until it has the slot.
-func (x *list) cover(page uint32, slot int) locs {
+// widen extends a page until it has the slot.
+func (x *list) widen(page uint32, slot int) locs {
 	l := locs(x.arena.block(page))
 	first, end := l.first(), l.first()+l.span()
 	if slot >= first && slot < end {
@@ -107,8 +107,8 @@ func (x *list) cover(page uint32, slot int) locs {
 	}
 	newFirst := min(first, slot&^(listStep-1))
 	newEnd := max(end, slot&^(listStep-1)+listStep)
-	l = locs(x.arena.resize(page, listHead+8*(newEnd-newFirst)))
-	b := l[listHead:]
+	l = locs(x.arena.resize(page, listHeaderBytes+8*(newEnd-newFirst)))
+	b := l[listHeaderBytes:]
 	copy(b[8*(first-newFirst):], b[:8*(end-first)])
 	clear(b[:8*(first-newFirst)])
 	clear(b[8*(end-newFirst) : 8*(newEnd-newFirst)])
@@ -148,15 +148,15 @@ func (x *list) delete(index int64) (old Loc) {
 	return old
 }
 
-// trim gives up steps without elements at the ends of a page that has some.
+// trim releases steps without elements at the ends of a page that has some.
 func (x *list) trim(page uint32) {
 	l := locs(x.arena.block(page))
 	b := l.slots()
 	start, end := 0, len(b)
-	for start < end && empty(b[start:start+8*listStep]) {
+	for start < end && isZero(b[start:start+8*listStep]) {
 		start += 8 * listStep
 	}
-	for end > start && empty(b[end-8*listStep:end]) {
+	for end > start && isZero(b[end-8*listStep:end]) {
 		end -= 8 * listStep
 	}
 	if end-start == len(b) {
@@ -164,10 +164,10 @@ func (x *list) trim(page uint32) {
 	}
 	copy(b, b[start:end])
 	l.setHead(l.first()+start/8, (end-start)/8, l.n())
-	x.arena.resize(page, listHead+end-start)
+	x.arena.resize(page, listHeaderBytes+end-start)
 }
 
-func empty(b []byte) bool {
+func isZero(b []byte) bool {
 	for ; len(b) >= 8; b = b[8:] {
 		if binary.LittleEndian.Uint64(b) != 0 {
 			return false
@@ -217,57 +217,57 @@ func (x *list) each(fn func(elem []byte, loc Loc) bool) {
 	})
 }
 
-// A small list's body is empty, or the first index and the locations from there on; the
-// first and the last are never zero.
+// The body of a small list is empty, or the first index and the locations from there on; the
+// first and the last location are never zero.
 
-func (f small) span() int { return max(f.used()-8, 0) / 8 }
+func (s small) span() int { return max(s.used()-8, 0) / 8 }
 
-func (f small) head() int64 {
-	if f.used() == 0 {
+func (s small) head() int64 {
+	if s.used() == 0 {
 		return 0
 	}
-	return int64(binary.LittleEndian.Uint64(f.body()))
+	return int64(binary.LittleEndian.Uint64(s.body()))
 }
 
-func (f small) locAt(i int) Loc { return Loc(binary.LittleEndian.Uint64(f.body()[8+8*i:])) }
+func (s small) locAt(i int) Loc { return Loc(binary.LittleEndian.Uint64(s.body()[8+8*i:])) }
 
-func (f small) setLocAt(i int, loc Loc) {
-	binary.LittleEndian.PutUint64(f.body()[8+8*i:], uint64(loc))
+func (s small) setLocAt(i int, loc Loc) {
+	binary.LittleEndian.PutUint64(s.body()[8+8*i:], uint64(loc))
 }
 
-func (f small) setListHead(head int64) { binary.LittleEndian.PutUint64(f.body(), uint64(head)) }
+func (s small) setListHead(head int64) { binary.LittleEndian.PutUint64(s.body(), uint64(head)) }
 
-// offset returns where among n locations from head on an index is.
+// offset returns the number of an index among n locations from head on.
 func offset(head, index int64, n int) (int, bool) {
 	i := uint64(index - head)
 	return int(i), i < uint64(n)
 }
 
 // copyList fills an empty small list, in a block with room for it, from a big one.
-func (f small) copyList(x *list) {
+func (s small) copyList(x *list) {
 	if x.n == 0 {
 		return
 	}
-	f.setBody(x.n, 8+8*int(x.span()))
-	f.setListHead(x.head)
-	for i := range f.span() {
-		f.setLocAt(i, x.at(x.head+int64(i)))
+	s.setBody(x.n, 8+8*int(x.span()))
+	s.setListHead(x.head)
+	for i := range s.span() {
+		s.setLocAt(i, x.at(x.head+int64(i)))
 	}
 }
 
-func (f Collection) listOf(method string) (small, *list) {
-	if g := f.fs.big(f.id); g != nil {
-		must(method, g.typ, g.typ.Indexed())
+func (c Collection) listOf(method string) (small, *list) {
+	if g := c.set.big(c.id); g != nil {
+		mustBe(method, g.typ, g.typ.Indexed())
 		return nil, g.list
 	}
-	s := f.fs.small(f.id)
-	must(method, s.typ(), s.typ().Indexed())
+	s := c.set.small(c.id)
+	mustBe(method, s.typ(), s.typ().Indexed())
 	return s, nil
 }
 
 // Bounds returns the first and the last index of a list; tail < head if it is empty.
-func (f Collection) Bounds() (head, tail int64) {
-	s, x := f.listOf("Bounds")
+func (c Collection) Bounds() (head, tail int64) {
+	s, x := c.listOf("Bounds")
 	if x != nil {
 		return x.head, x.tail
 	}
@@ -276,8 +276,8 @@ func (f Collection) Bounds() (head, tail int64) {
 }
 
 // LocAt returns the location of a list's element.
-func (f Collection) LocAt(index int64) (Loc, bool) {
-	s, x := f.listOf("LocAt")
+func (c Collection) LocAt(index int64) (Loc, bool) {
+	s, x := c.listOf("LocAt")
 	if x != nil {
 		loc := x.at(index)
 		return loc, loc != 0
@@ -289,25 +289,26 @@ func (f Collection) LocAt(index int64) (Loc, bool) {
 	return 0, false
 }
 
-// PutAt sets the location, which must not be zero, of a list's element at any index, and
-// returns the one it had.
-func (f Collection) PutAt(index int64, loc Loc) (old Loc, existed bool) {
+// PutAt sets the location, which must not be zero, of the element of a list or of a string's
+// chunk at any index, and returns its old location.
+func (c Collection) PutAt(index int64, loc Loc) (old Loc, existed bool) {
 	if loc == 0 {
 		panic("BUG: keydir: PutAt of no location")
 	}
-	s, x := f.listOf("PutAt")
+	s, x := c.listOf("PutAt")
 	if x == nil {
-		if old, ok := f.putSmall(s, index, loc); ok {
+		if old, ok := c.putSmall(s, index, loc); ok {
 			return old, old != 0
 		}
-		x = f.fs.promote(f.id).list
+		x = c.set.promote(c.id).list
 	}
 	old = x.put(index, loc)
 	return old, old != 0
 }
 
-// putSmall reports false if the list would grow too long, by elements or by a gap.
-func (f Collection) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
+// putSmall is PutAt in a small list. It reports false if the list would outgrow its limit, by
+// elements or by a gap.
+func (c Collection) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
 	head, span := s.head(), s.span()
 	if i, ok := offset(head, index, span); ok {
 		old = s.locAt(i)
@@ -317,7 +318,7 @@ func (f Collection) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
 		}
 		return old, true
 	}
-	at, size := 8+8*span, 0 // where the body grows, and by how much
+	at, size := 8+8*span, 0 // offset and size of the gap to make in the body
 	switch {
 	case span == 0:
 		at, size, head = 0, 16, index
@@ -330,7 +331,7 @@ func (f Collection) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
 	if size < 0 {
 		return 0, false
 	}
-	s, ok = f.fs.insertAt(f.id, at, size)
+	s, ok = c.set.insertAt(c.id, at, size)
 	if !ok {
 		return 0, false
 	}
@@ -343,7 +344,7 @@ func (f Collection) putSmall(s small, index int64, loc Loc) (old Loc, ok bool) {
 }
 
 // gap returns the bytes of the locations from below to above, which is greater, or -1 if
-// they are more than any small list has.
+// they exceed every small list.
 func gap(above, below int64) int {
 	if d := uint64(above - below); d <= smallLimit/8 {
 		return int(d) * 8
@@ -351,15 +352,14 @@ func gap(above, below int64) int {
 	return -1
 }
 
-// DeleteAt removes a list's element and returns the location it had. The others keep their
-// index.
-func (f Collection) DeleteAt(index int64) (old Loc, existed bool) {
-	s, x := f.listOf("DeleteAt")
+// DeleteAt removes a list's element and returns its location. The others keep their index.
+func (c Collection) DeleteAt(index int64) (old Loc, existed bool) {
+	s, x := c.listOf("DeleteAt")
 	if x != nil {
 		if old = x.delete(index); old == 0 {
 			return 0, false
 		}
-		f.fs.demote(f.id, f.fs.big(f.id))
+		c.set.demote(c.id, c.set.big(c.id))
 		return old, true
 	}
 	i, ok := offset(s.head(), index, s.span())
@@ -369,14 +369,14 @@ func (f Collection) DeleteAt(index int64) (old Loc, existed bool) {
 	old = s.locAt(i)
 	s.setLocAt(i, 0)
 	s.setBody(s.n()-1, s.used())
-	f.trimSmall(s)
+	c.trimSmall(s)
 	return old, true
 }
 
-// trimSmall takes the holes from the ends of a small list.
-func (f Collection) trimSmall(s small) {
+// trimSmall removes the holes at the ends of a small list.
+func (c Collection) trimSmall(s small) {
 	if s.n() == 0 {
-		f.fs.removeAt(f.id, 0, s.used())
+		c.set.removeAt(c.id, 0, s.used())
 		return
 	}
 	holes := 0
@@ -389,5 +389,5 @@ func (f Collection) trimSmall(s small) {
 		holes++
 	}
 	s.setListHead(s.head() + int64(holes))
-	f.fs.removeAt(f.id, 8, 8*holes)
+	c.set.removeAt(c.id, 8, 8*holes)
 }

@@ -5,8 +5,8 @@ const (
 	pagedSize  = 1 << pagedShift
 )
 
-// paged is an array in pages of 1024. It grows by a page at a time: an array of millions in
-// one piece would be copied, for milliseconds, by whichever insert it was that filled it.
+// paged is an array in pages of 1024. It grows a page at a time: the insert that fills an
+// array of millions in one piece would copy it, for milliseconds.
 type paged[T any] struct {
 	pages [][]T
 	n     int
@@ -18,7 +18,7 @@ func (p *paged[T]) at(i int) *T { return &p.pages[i>>pagedShift][i&(pagedSize-1)
 func (p *paged[T]) push(v T) int {
 	last := p.n >> pagedShift
 	if last == len(p.pages) {
-		var page []T // the first grows as it fills, for most arrays are short
+		var page []T // the first page grows as it fills, because most arrays are short
 		if last > 0 {
 			page = make([]T, 0, pagedSize)
 		}

@@ -19,59 +19,59 @@ func FuzzEntry(f *testing.F) {
 		if len(name) > MaxName {
 			t.Skip()
 		}
-		for _, shape := range []shape{plain, scored, ranked} {
+		for _, layout := range []layout{plain, scored, ranked} {
 			names := []string{"before", name, "after"}
 			size := 0
 			for _, name := range names {
-				size += shape.entrySize(len(name))
+				size += layout.entrySize(len(name))
 			}
-			r := run{data: make([]byte, size), n: 3, shape: shape, window: window{key / 2, uint8(key % 64)}, hash: &hasher{}}
+			entries := packed{data: make([]byte, size), n: 3, layout: layout, tags: tagRange{key / 2, uint8(key % 64)}, hash: &hasher{}}
 			off := 0
 			for _, name := range names {
-				r.write(off, key, name, Loc(loc), score)
-				off += shape.entrySize(len(name))
+				entries.write(off, key, name, Loc(loc), score)
+				off += layout.entrySize(len(name))
 			}
 			if off != size {
-				t.Fatalf("shape %d: entries end at %d, want %d", shape, off, size)
+				t.Fatalf("layout %d: entries end at %d, want %d", layout, off, size)
 			}
 			off = 0
 			for i, name := range names {
-				if r.at(i) != off {
-					t.Fatalf("shape %d: entry %d is at %d, want %d", shape, i, r.at(i), off)
+				if entries.at(i) != off {
+					t.Fatalf("layout %d: entry %d is at %d, want %d", layout, i, entries.at(i), off)
 				}
-				e := r.entryAt(off)
-				if string(r.nameOf(e)) != name {
-					t.Fatalf("shape %d: name %q reads %q", shape, name, r.nameOf(e))
+				e := entries.entryAt(off)
+				if string(entries.nameOf(e)) != name {
+					t.Fatalf("layout %d: name %q reads %q", layout, name, entries.nameOf(e))
 				}
-				if shape == ranked && r.key(e) != key || shape != ranked && r.data[off] != r.window.tag(key) {
-					t.Fatalf("shape %d: key %x is lost", shape, key)
+				if layout == ranked && entries.key(e) != key || layout != ranked && entries.data[off] != entries.tags.tag(key) {
+					t.Fatalf("layout %d: key %x is lost", layout, key)
 				}
-				if shape != ranked && r.loc(e) != Loc(loc) || shape == scored && r.score(e) != score {
-					t.Fatalf("shape %d: values are lost", shape)
+				if layout != ranked && entries.loc(e) != Loc(loc) || layout == scored && entries.score(e) != score {
+					t.Fatalf("layout %d: values are lost", layout)
 				}
 				off = e.end
 			}
-			if cut, i := r.middle(); i < 1 || i > 2 || r.at(i) != cut {
-				t.Fatalf("shape %d: middle is %d at %d", shape, i, cut)
+			if cut, i := entries.middle(); i < 1 || i > 2 || entries.at(i) != cut {
+				t.Fatalf("layout %d: middle is %d at %d", layout, i, cut)
 			}
 		}
 	})
 }
 
 func TestTagsRiseWithHashes(t *testing.T) {
-	for _, w := range []window{whole, {1 << 40, 20}, {1 << 63, 0}, windowOf(5, 5), windowOf(0, ^uint64(0)), windowOf(100, 355)} {
+	for _, r := range []tagRange{allHashes, {1 << 40, 20}, {1 << 63, 0}, tagRangeOf(5, 5), tagRangeOf(0, ^uint64(0)), tagRangeOf(100, 355)} {
 		last := uint8(0)
 		for _, hash := range []uint64{0, 1, 99, 100, 101, 200, 355, 356, 1 << 39, 1 << 40, 1<<40 + 1<<27, 1 << 41, 1 << 62, 1 << 63, 1<<63 + 7, ^uint64(0)} {
-			tag := w.tag(hash)
+			tag := r.tag(hash)
 			if tag < last {
-				t.Errorf("window %v: tag %d of %x after %d", w, tag, hash, last)
+				t.Errorf("tag range %v: tag %d of %x after %d", r, tag, hash, last)
 			}
 			last = tag
 		}
 	}
-	w := windowOf(1000, 1255)
-	if w.tag(1000) != 0 || w.tag(1001) != 1 || w.tag(1255) != 255 || !w.holds(1255) || w.holds(1256) || w.holds(999) {
-		t.Errorf("window %v does not fit", w)
+	r := tagRangeOf(1000, 1255)
+	if r.tag(1000) != 0 || r.tag(1001) != 1 || r.tag(1255) != 255 || !r.holds(1255) || r.holds(1256) || r.holds(999) {
+		t.Errorf("tag range %v does not fit", r)
 	}
 }
 
@@ -82,27 +82,27 @@ func TestFenwick(t *testing.T) {
 		for i := range plain {
 			plain[i] = r.IntN(5)
 		}
-		tree := append([]int(nil), plain...)
-		build(tree)
+		tree := append(fenwick(nil), plain...)
+		tree.build()
 		for range 20 {
 			if n > 0 {
 				i, delta := r.IntN(n), r.IntN(9)
 				plain[i] += delta
-				add(tree, i, delta)
+				tree.add(i, delta)
 			}
 			before := 0
 			for i := range n {
-				if got := sum(tree, i); got != before {
+				if got := tree.sum(i); got != before {
 					t.Fatalf("sum of the first %d of %v is %d, want %d", i, plain, got, before)
 				}
 				for k := range plain[i] {
-					if at, rest := find(tree, before+k); at != i || rest != k {
+					if at, rest := tree.find(before + k); at != i || rest != k {
 						t.Fatalf("%d of %v is at %d, %d, want %d, %d", before+k, plain, at, rest, i, k)
 					}
 				}
 				before += plain[i]
 			}
-			if at, rest := find(tree, before+3); at != n || rest != 3 {
+			if at, rest := tree.find(before + 3); at != n || rest != 3 {
 				t.Fatalf("%d of %v is at %d, %d", before+3, plain, at, rest)
 			}
 		}

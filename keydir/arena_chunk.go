@@ -12,8 +12,8 @@ func (a *arena) newChunk(size int) int {
 		panic("BUG: keydir: arena needs more than 16 GiB")
 	}
 	var c chunk
-	if len(a.kept) == size {
-		c.mem, a.kept = a.kept, nil
+	if len(a.cached) == size {
+		c.mem, a.cached = a.cached, nil
 	} else {
 		c.mem = make([]byte, size)
 		a.account(size)
@@ -31,69 +31,69 @@ func (a *arena) newChunk(size int) int {
 // full reports whether the arena has that many chunks.
 func (a *arena) full(most int) bool { return a.chunks.n-len(a.spare) >= most }
 
-// discard gives back a chunk in which no block has a handle.
-func (a *arena) discard(n int) {
+// releaseChunk releases a chunk in which no block has a handle.
+func (a *arena) releaseChunk(n int) {
 	a.unlinkAll(n)
 	c := a.chunks.at(n)
 	if !c.private {
 		a.total -= len(c.mem)
 	}
-	a.keep(c.mem)
-	if n == a.open {
-		a.open = -1
+	a.cacheChunk(c.mem)
+	if n == a.openChunk {
+		a.openChunk = -1
 	}
 	*c = chunk{}
 	a.spare = append(a.spare, uint32(n))
 }
 
-// keep lays a chunk's memory by for the next chunk, or gives it to the collector. A big
-// collection's arena does the former, or its growth would be mostly garbage; no
-// slice of it outlives a change of the collection. The arena that collections share must
-// not: names of one collection are to stay as they are while others change.
-func (a *arena) keep(mem []byte) {
-	if a.reuse && a.kept == nil && len(mem) == a.chunkSize(0) {
-		a.kept = mem
+// cacheChunk keeps a released chunk's memory for the next chunk, or leaves it to the garbage
+// collector. The arena of a big collection keeps it, because its growth would be mostly
+// garbage otherwise; no slice of it outlives a change of the collection. The arena that small
+// collections share must not: names of one collection stay valid while others change.
+func (a *arena) cacheChunk(mem []byte) {
+	if a.reuse && a.cached == nil && len(mem) == a.chunkSize(0) {
+		a.cached = mem
 		return
 	}
 	a.account(-len(mem))
-	if len(a.kept) > a.chunkSize(0) { // the arena has shrunk
-		a.account(-len(a.kept))
-		a.kept = nil
+	if len(a.cached) > a.chunkSize(0) { // the arena has shrunk
+		a.account(-len(a.cached))
+		a.cached = nil
 	}
 }
 
-// chunkSize returns the size of the next chunk, which a block of that size must fit.
+// chunkSize returns the size of the next chunk, which must fit a block of that size.
 func (a *arena) chunkSize(block int) int {
 	return min(1<<bits.Len(uint(max(a.total/16, block, minChunk)-1)), maxChunk)
 }
 
-// evacuate empties the chunk with the most free bytes among those it looks at, and
-// gives it back. That copies at most one chunk, some ten microseconds.
+// evacuate empties the chunk with the most free bytes among victimTries chunks, and releases
+// it. That copies at most one chunk, about ten microseconds.
 func (a *arena) evacuate() {
 	victim, most := -1, 0
-	for range min(looks, a.chunks.n) {
-		a.cursor = (a.cursor + 1) % a.chunks.n
-		c := a.chunks.at(a.cursor)
-		if free := int(c.top - c.live); free > most && free*16 >= len(c.mem) && a.cursor != a.open {
-			victim, most = a.cursor, free
+	for range min(victimTries, a.chunks.n) {
+		a.nextVictim = (a.nextVictim + 1) % a.chunks.n
+		c := a.chunks.at(a.nextVictim)
+		if free := int(c.top - c.live); free > most && free*16 >= len(c.mem) && a.nextVictim != a.openChunk {
+			victim, most = a.nextVictim, free
 		}
 	}
 	if victim < 0 {
 		return
 	}
-	a.unlinkAll(victim) // or blocks would be moved from the chunk into itself
+	a.unlinkAll(victim) // else blocks would move from the chunk into itself
 	mem := a.chunks.at(victim).mem
 	for top := int(a.chunks.at(victim).top); len(mem) > 0 && top > 0; {
 		h, size := handleOf(mem), int(binary.LittleEndian.Uint16(mem[4:]))*wordBytes
 		if h != 0 {
-			address := a.place(h, size/wordBytes)
+			address := a.placeBlock(h, size/wordBytes)
 			copy(a.blockAt(address)[headerBytes:], mem[headerBytes:size])
 			a.setAddress(h, address)
 		}
 		mem, top = mem[size:], top-size
 	}
 	a.chunks.at(victim).top = 0
-	a.discard(victim)
+	a.releaseChunk(victim)
 }
 
 // links returns the neighbours of a free block in its list.
@@ -106,8 +106,8 @@ func setLinks(b []byte, next, prev uint32) {
 	binary.LittleEndian.PutUint32(b[headerBytes+4:], prev)
 }
 
-// push makes a free block at an address. One too small for links is in no list; it
-// counts as free all the same, until its neighbour takes it in or its chunk goes.
+// push makes a free block at an address. One too small for links is in no list, but it
+// counts as free until its neighbour absorbs it or its chunk is released.
 func (a *arena) push(address uint32, words int) {
 	setHeader(a.chunks.at(int(address >> offsetBits)).mem[address&(1<<offsetBits-1)*wordBytes:], 0, words)
 	a.free += words * wordBytes
@@ -126,7 +126,7 @@ func (a *arena) push(address uint32, words int) {
 	a.filled |= 1 << i
 }
 
-// unlink takes a free block from its list.
+// unlink removes a free block from its list.
 func (a *arena) unlink(address uint32) {
 	b := a.blockAt(address)
 	a.free -= len(b)
@@ -152,7 +152,7 @@ func (a *arena) unlink(address uint32) {
 	}
 }
 
-// unlinkAll takes the free blocks of a chunk from their lists.
+// unlinkAll removes the free blocks of a chunk from their lists.
 func (a *arena) unlinkAll(n int) {
 	c := a.chunks.at(n)
 	for offset := 0; offset < int(c.top); {
@@ -164,7 +164,7 @@ func (a *arena) unlinkAll(n int) {
 	}
 }
 
-// account adds to the bytes that the arena holds.
+// account adds to the count of bytes that the arena holds.
 func (a *arena) account(delta int) {
 	a.held += delta
 	a.bytes.Add(int64(delta))

@@ -28,38 +28,38 @@ const (
 //
 //	K1: position(i) = max(position(i-1)+1, home(i)) for the i-th entry in hash order.
 //
-// What that buys: a cursor into the hash space survives growth, a search
-// stops at the first greater hash, and growing moves every entry to the right
-// and shrinking to the left. So both happen in place, page by page, and leave no
-// garbage: a store never holds a table twice while it loads.
+// Benefits: a cursor into the hash space survives growth, a search stops at the first
+// greater hash, and growing moves every entry to the right, shrinking to the left. So both
+// happen in place, page by page, and leave no garbage: a store never holds a table twice
+// while it loads.
 //
-// Slots lie in pages; only the last may be short, and the others are from slabs. Entries that the homes have no
-// room for overflow into the slots behind the last home.
+// Slots lie in pages; only the last may be short, the others come from the pagePool. Entries
+// that find no room at the homes overflow into the slots after the last home.
 type table struct {
-	extent
-	n     int  // slots taken
-	grown bool // the extent has changed since the region published it
-	slabs *slabs
+	slotArray
+	n       int  // slots taken
+	resized bool // the slotArray has changed since the stripe published it
+	pool    *pagePool
 }
 
-// extent is where the slots of a table are. A search needs nothing else, so a copy of
-// it is what readers without a lock go by: once published the list of pages is never
-// written in place, only appended to or replaced.
-type extent struct {
-	pages [][]uint64
-	homes uint64
-	slots int   // in all pages
-	skip  uint8 // leading hash bits that all entries share: stripe and depth
+// slotArray locates the slots of a table. A search needs nothing else, so lock-free readers
+// use a copy of it: once published, the list of pages is never written in place, only
+// appended to or replaced.
+type slotArray struct {
+	pages      [][]uint64
+	homes      uint64
+	slots      int   // in all pages
+	prefixBits uint8 // leading hash bits that all entries share: stripe and depth
 }
 
-// limit is how many entries a table of that many slots takes: nine tenths. There a
-// search passes some five slots, that is one or two cache lines, and an insert moves
-// some fifty, which lie in a row.
-func limit(slots int) int { return slots - slots/10 }
+// maxEntries is how many entries a table of that many slots takes: nine tenths. At that
+// load a search passes about five slots, one or two cache lines, and an insert moves about
+// fifty adjacent ones.
+func maxEntries(slots int) int { return slots - slots/10 }
 
-// quantum rounds a number of slots up to what pages come in. Small tables grow in
-// steps that waste nothing of the allocator's size classes.
-func quantum(slots int) int {
+// roundSlots rounds a number of slots up to a page size. Small tables grow in steps that
+// match the size classes of Go's allocator.
+func roundSlots(slots int) int {
 	step := 4
 	switch {
 	case slots >= 16*pageSlots:
@@ -72,23 +72,23 @@ func quantum(slots int) int {
 	return (slots + step - 1) / step * step
 }
 
-// overflow is how many slots stay behind the last home. Few tables need more, and
-// those are given more.
-func overflow(slots int) int { return min(slots/8+1, 32) }
+// overflowSlots is how many slots a table has after the last home. Few tables need more;
+// extend adds them.
+func overflowSlots(slots int) int { return min(slots/8+1, 32) }
 
-func (s *extent) home(word uint64) int {
-	hi, _ := bits.Mul64((word&^typeMask)<<s.skip, s.homes)
+func (a *slotArray) home(word uint64) int {
+	hi, _ := bits.Mul64((word&^typeMask)<<a.prefixBits, a.homes)
 	return int(hi)
 }
 
-// seek returns the position of the first entry whose hash is at least that of
-// word, or of the empty slot (perhaps behind the last) where the search ends.
-// Words are loaded atomically, here and in at, for the readers without a lock.
-func (s *extent) seek(word uint64) int {
-	pos := s.home(word)
+// seek returns the position of the first entry whose hash is at least that of word, or of
+// the empty slot (possibly after the last) where the search ends. It and at load words
+// atomically because lock-free readers use them.
+func (a *slotArray) seek(word uint64) int {
+	pos := a.home(word)
 	want := word >> 3
-	for pos < s.slots {
-		page := s.pages[pos>>pageShift]
+	for pos < a.slots {
+		page := a.pages[pos>>pageShift]
 		for i := pos & pageMask * slotWords; i < len(page); i += slotWords {
 			if w := atomic.LoadUint64(&page[i]); w>>3 >= want || w == 0 {
 				return pos
@@ -99,26 +99,26 @@ func (s *extent) seek(word uint64) int {
 	return pos
 }
 
-// at returns the slot at pos; an empty one if pos lies behind the last.
-func (s *extent) at(pos int) (word, loc uint64) {
-	if pos >= s.slots {
+// at returns the slot at pos; an empty one if pos lies after the last.
+func (a *slotArray) at(pos int) (word, loc uint64) {
+	if pos >= a.slots {
 		return 0, 0
 	}
-	page := s.pages[pos>>pageShift]
+	page := a.pages[pos>>pageShift]
 	i := pos & pageMask * slotWords
 	return atomic.LoadUint64(&page[i]), atomic.LoadUint64(&page[i+1])
 }
 
-func (s *extent) set(pos int, word, loc uint64) {
-	page := s.pages[pos>>pageShift]
+func (a *slotArray) set(pos int, word, loc uint64) {
+	page := a.pages[pos>>pageShift]
 	i := pos & pageMask * slotWords
 	page[i], page[i+1] = word, loc
 }
 
-// relocate changes the location of the slot at pos, which is one word: a reader without
-// a lock sees the old one or the new one.
-func (s *extent) relocate(pos int, loc uint64) {
-	atomic.StoreUint64(&s.pages[pos>>pageShift][pos&pageMask*slotWords+1], loc)
+// setLoc changes the location of the slot at pos. It is one word: a lock-free reader sees
+// the old or the new one.
+func (a *slotArray) setLoc(pos int, loc uint64) {
+	atomic.StoreUint64(&a.pages[pos>>pageShift][pos&pageMask*slotWords+1], loc)
 }
 
 // find returns the position of the exact slot, or -1.
@@ -137,11 +137,13 @@ func (t *table) find(word, loc uint64) int {
 	}
 }
 
-// full reports whether the table is to grow before it takes another entry. What hashes
-// that crowd made it extend behind its homes does not count as room.
-func (t *table) full() bool { return t.n >= limit(min(t.slots, int(t.homes)+overflow(t.slots))) }
+// full reports whether the table must grow before it takes another entry. Slots that
+// crowded hashes added after the homes do not count as room.
+func (t *table) full() bool {
+	return t.n >= maxEntries(min(t.slots, int(t.homes)+overflowSlots(t.slots)))
+}
 
-// insert adds a slot behind those of equal hash.
+// insert adds a slot after those of equal hash.
 func (t *table) insert(word, loc uint64) {
 	if t.full() {
 		t.resize(t.slots + max(t.slots/10, 1))
@@ -154,7 +156,7 @@ func (t *table) insert(word, loc uint64) {
 		}
 		pos++
 	}
-	end := t.empty(pos)
+	end := t.nextEmpty(pos)
 	if end == t.slots {
 		t.extend(end + 1)
 	}
@@ -163,8 +165,8 @@ func (t *table) insert(word, loc uint64) {
 	t.n++
 }
 
-// empty returns the first empty slot from pos on; the one behind the last if there is none.
-func (t *table) empty(pos int) int {
+// nextEmpty returns the first empty slot from pos on; the one after the last if there is none.
+func (t *table) nextEmpty(pos int) int {
 	for pos < t.slots {
 		page := t.pages[pos>>pageShift]
 		for i := pos & pageMask * slotWords; i < len(page); i += slotWords {
@@ -177,8 +179,8 @@ func (t *table) empty(pos int) int {
 	return pos
 }
 
-// settled returns the first slot from pos on that is empty or holds an entry at its home.
-func (t *table) settled(pos int) int {
+// nextAtHome returns the first slot from pos on that is empty or holds an entry at its home.
+func (t *table) nextAtHome(pos int) int {
 	for pos < t.slots {
 		page := t.pages[pos>>pageShift]
 		for i := pos & pageMask * slotWords; i < len(page); i += slotWords {
@@ -199,7 +201,7 @@ func (t *table) shiftRight(pos, end int) {
 		first := max(pos, start) // first slot of this page that moves, or the page's start
 		copy(page[(first-start+1)*slotWords:], page[(first-start)*slotWords:(end-start)*slotWords])
 		end = first
-		if end > pos { // the last slot of the page before comes in at the front
+		if end > pos { // the last slot of the previous page becomes the first
 			word, loc := t.at(end - 1)
 			page[0], page[1] = word, loc
 			end--
@@ -212,10 +214,10 @@ func (t *table) shiftLeft(pos, end int) {
 	for pos+1 < end {
 		page := t.pages[pos>>pageShift]
 		start := pos &^ pageMask
-		last := min(end, start+pageSlots) // behind the last slot of this page that moves
+		last := min(end, start+pageSlots) // after the last slot of this page that moves
 		copy(page[(pos-start)*slotWords:], page[(pos-start+1)*slotWords:(last-start)*slotWords])
 		pos = last - 1
-		if last < end { // the first slot of the next page comes in at the end
+		if last < end { // the first slot of the next page becomes the last
 			word, loc := t.at(last)
 			t.set(pos, word, loc)
 			pos = last
@@ -224,23 +226,23 @@ func (t *table) shiftLeft(pos, end int) {
 	t.set(pos, 0, 0)
 }
 
-// delete empties the slot at pos and moves what it displaced back towards home.
+// delete empties the slot at pos and moves the entries that it displaced back towards home.
 func (t *table) delete(pos int) {
-	t.shiftLeft(pos, t.settled(pos+1))
+	t.shiftLeft(pos, t.nextAtHome(pos+1))
 	t.n--
-	t.fit()
+	t.shrink()
 }
 
-// resize spreads the entries over that many slots or a few more.
+// resize spreads the entries over at least that many slots.
 func (t *table) resize(slots int) {
-	t.grown = true
+	t.resized = true
 	if t.n == 0 && slots <= 4 && t.slots > 0 {
 		t.truncate(0)
 		t.homes = 0
 		return
 	}
-	slots = quantum(max(slots, 4))
-	t.rehome(uint64(slots-overflow(slots)), slots)
+	slots = roundSlots(max(slots, 4))
+	t.rehome(uint64(slots-overflowSlots(slots)), slots)
 }
 
 // rehome moves every entry to its place among that many homes and leaves the
@@ -250,10 +252,10 @@ func (t *table) rehome(homes uint64, slots int) {
 		t.spread(homes, slots)
 		return
 	}
-	old := t.extent
-	t.homes, t.grown = homes, true
+	old := t.slotArray
+	t.homes, t.resized = homes, true
 	next := 0
-	for pos := range old.slots { // positions only sink, so what is overwritten has been read
+	for pos := range old.slots { // positions only fall, so every entry is read before its slot is overwritten
 		word, loc := old.at(pos)
 		if word == 0 {
 			continue
@@ -263,16 +265,16 @@ func (t *table) rehome(homes uint64, slots int) {
 		t.set(next, word, loc)
 		next++
 	}
-	t.truncate(quantum(max(slots, next)))
+	t.truncate(roundSlots(max(slots, next)))
 }
 
-// spread is rehome to more homes. Positions only rise, so the pages are done from
-// the last to the first; where a page's entries start follows from all entries before
-// it, so a first pass over the table notes that for every page.
+// spread is rehome to more homes. Positions only rise, so it works from the last page to
+// the first. Where a page's entries start depends on all entries before it; a first pass
+// over the table computes that for every page.
 func (t *table) spread(homes uint64, slots int) {
 	var few [80]int
 	starts := few[:0]
-	wide := extent{homes: homes, skip: t.skip}
+	wide := slotArray{homes: homes, prefixBits: t.prefixBits}
 	next := 0
 	for _, page := range t.pages {
 		starts = append(starts, next)
@@ -283,7 +285,7 @@ func (t *table) spread(homes uint64, slots int) {
 		}
 	}
 	old := len(t.pages)
-	t.homes, t.grown = homes, true
+	t.homes, t.resized = homes, true
 	t.extend(max(slots, next))
 	var scratch [pageWords]uint64
 	for p := old - 1; p >= 0; p-- {
@@ -301,9 +303,9 @@ func (t *table) spread(homes uint64, slots int) {
 	}
 }
 
-// load appends the entries of x, all of whose hashes are above those in t.
-// next is the position after the last entry of t; load returns it anew.
-func (t *table) load(x *table, next int) int {
+// appendAll appends the entries of x, all of whose hashes are above those in t.
+// next is the position after the last entry of t; appendAll returns its new value.
+func (t *table) appendAll(x *table, next int) int {
 	for _, page := range x.pages {
 		for i := 0; i < len(page); i += slotWords {
 			if page[i] == 0 {
@@ -325,11 +327,11 @@ func (t *table) extend(slots int) {
 		return
 	}
 	before := t.slots
-	t.grown = true
-	slots = quantum(slots)
+	t.resized = true
+	slots = roundSlots(slots)
 	for t.slots < slots {
 		last := len(t.pages) - 1
-		if last >= 0 && len(t.pages[last]) < pageWords { // a short page is replaced by a longer one
+		if last >= 0 && len(t.pages[last]) < pageWords { // replace a short page by a longer one
 			start := last * pageSlots
 			page := t.newPage(slots - start)
 			copy(page, t.pages[last])
@@ -341,28 +343,28 @@ func (t *table) extend(slots int) {
 		t.pages = append(t.pages, page)
 		t.slots += len(page) / slotWords
 	}
-	t.slabs.bytes.Add(int64(t.slots-before) * slotBytes)
+	t.pool.bytes.Add(int64(t.slots-before) * slotBytes)
 }
 
-// newPage returns a page of so many empty slots, or a full one.
+// newPage returns a page of that many empty slots, at most pageSlots.
 func (t *table) newPage(slots int) []uint64 {
 	if slots >= pageSlots {
-		return t.slabs.take()
+		return t.pool.get()
 	}
 	return make([]uint64, slots*slotWords)
 }
 
-// truncate gives up the slots, all empty, behind that many.
+// truncate releases the slots, all empty, after that many.
 func (t *table) truncate(slots int) {
 	if slots >= t.slots {
 		t.extend(slots)
 		return
 	}
-	t.slabs.bytes.Add(int64(slots-t.slots) * slotBytes)
-	t.grown = true
+	t.pool.bytes.Add(int64(slots-t.slots) * slotBytes)
+	t.resized = true
 	full, rest := slots>>pageShift, slots&pageMask
 	old := t.pages
-	t.pages, t.slots = slices.Clone(old[:full]), slots // the longer list goes with its pages
+	t.pages, t.slots = slices.Clone(old[:full]), slots // a copy: lock-free readers may hold the longer list
 	if rest > 0 {
 		page := make([]uint64, rest*slotWords)
 		copy(page, old[full])
@@ -370,11 +372,11 @@ func (t *table) truncate(slots int) {
 	}
 	for _, page := range old[full:] {
 		if len(page) == pageWords {
-			t.slabs.give(page)
+			t.pool.put(page)
 		}
 	}
 	for i, page := range t.pages[:full] {
-		t.pages[i] = t.slabs.lower(page)
+		t.pages[i] = t.pool.moveDown(page)
 	}
 }
 
@@ -391,8 +393,8 @@ func (t *table) count() int {
 	return n
 }
 
-// fit shrinks the table if it is sparse.
-func (t *table) fit() {
+// shrink resizes the table if it is sparse.
+func (t *table) shrink() {
 	if t.n < t.slots*3/8 && (t.slots > 4 || t.n == 0) {
 		t.resize(t.n + t.n/3 + 1)
 	}

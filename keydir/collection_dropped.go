@@ -2,27 +2,27 @@ package keydir
 
 import "unsafe"
 
-// What accounting takes a big collection and a list page's place in the tree for.
+// Estimated memory of a big collection, and of a list page's B-tree entry.
 const (
 	bigBytes      = int(unsafe.Sizeof(big{})) + 256
 	listPageBytes = int(unsafe.Sizeof(listPage{})) * 3 / 2
 )
 
-// NewCollection makes an empty collection and inserts its slot. It does not look for one with
-// that key.
+// NewCollection makes an empty collection and inserts its slot. It does not check whether the
+// key has one already.
 func (d *Directory) NewCollection(h uint64, t Type, key string) Collection {
 	if !t.hasCollection() {
-		panic("BUG: keydir: family of type " + t.String())
+		panic("BUG: keydir: collection of type " + t.String())
 	}
-	f := Collection{fs: &d.grown(h).collections}
-	f.id = f.fs.create(t, key)
-	d.Insert(h, Slot{t, Loc(f.id)})
-	return f
+	c := Collection{set: &d.ensureStripe(h).collections}
+	c.id = c.set.create(t, key)
+	d.Insert(h, Slot{t, Loc(c.id)})
+	return c
 }
 
 // CollectionOf returns the collection of a slot that leads to one.
 func (d *Directory) CollectionOf(h uint64, s Slot) Collection {
-	return Collection{fs: &d.at(h).collections, id: uint32(s.Loc)}
+	return Collection{set: &d.stripe(h).collections, id: uint32(s.Loc)}
 }
 
 // FindCollection returns the collection that a key holds.
@@ -32,7 +32,7 @@ func (d *Directory) FindCollection(h uint64, key string) (Collection, bool) {
 
 // FindFieldDeadlines returns the deadlines of the fields of a hash, if any field has one.
 func (d *Directory) FindFieldDeadlines(h uint64, key string) (Collection, bool) {
-	if d.expiring.Load() == 0 {
+	if d.fieldDeadlines.Load() == 0 {
 		return Collection{}, false
 	}
 	return d.findCollection(h, key, setOf(FieldDeadlines))
@@ -47,14 +47,14 @@ func (d *Directory) findCollection(h uint64, key string, types typeSet) (Collect
 		if !types.has(s.Type) {
 			continue
 		}
-		if f := d.CollectionOf(h, s); f.hasKey(key) {
-			return f, true
+		if c := d.CollectionOf(h, s); c.hasKey(key) {
+			return c, true
 		}
 	}
 }
 
-// Dropped is a collection that is no longer in the directory. It needs no lock: its memory
-// is its own.
+// Dropped is a collection that is no longer in the directory. It owns its memory and needs no
+// lock.
 type Dropped struct {
 	typ   Type
 	id    uint32
@@ -63,39 +63,39 @@ type Dropped struct {
 	hash  *hasher
 }
 
-// DropCollection takes a collection and its slot out of the directory, in O(1). Handles of the
+// DropCollection removes a collection and its slot from the directory, in O(1). Handles of the
 // collection are no longer valid.
-func (d *Directory) DropCollection(h uint64, f Collection) Dropped {
-	x := Dropped{typ: f.Type(), id: f.id, hash: &d.hash}
-	if !d.Delete(h, Slot{x.typ, Loc(f.id)}) {
-		panic("BUG: keydir: dropped family has no slot")
+func (d *Directory) DropCollection(h uint64, c Collection) Dropped {
+	x := Dropped{typ: c.Type(), id: c.id, hash: &d.hash}
+	if !d.Delete(h, Slot{x.typ, Loc(c.id)}) {
+		panic("BUG: keydir: dropped collection has no slot")
 	}
-	if x.big = f.fs.big(f.id); x.big != nil {
-		f.fs.clear(f.id)
+	if x.big = c.set.big(c.id); x.big != nil {
+		c.set.detachBig(c.id)
 	} else {
-		s := f.fs.small(f.id)
-		x.block = append(small(nil), s[:smallHead+s.keyLen()+s.used()]...)
-		f.fs.arena.release(f.id)
+		s := c.set.small(c.id)
+		x.block = append(small(nil), s[:smallHeaderBytes+s.keyLen()+s.used()]...)
+		c.set.arena.release(c.id)
 	}
-	f.fs.arena.freeHandle(f.id)
+	c.set.arena.freeHandle(c.id)
 	return x
 }
 
-// Restore puts a dropped collection back. x must not be used again. If all that was done since
-// to collections of the same stripe has been undone, last first, the collection gets the
-// reference it had, and handles from before the drop are valid again.
+// Restore puts a dropped collection back. x must not be used again. If all changes since the
+// drop to collections of the same stripe have been rolled back, last first, the collection
+// gets its old reference, and handles from before the drop are valid again.
 func (d *Directory) Restore(h uint64, x Dropped) Collection {
-	f := Collection{fs: &d.grown(h).collections}
-	f.fs.makeArena()
-	f.id = f.fs.arena.newHandle()
+	c := Collection{set: &d.ensureStripe(h).collections}
+	c.set.makeArena()
+	c.id = c.set.arena.newHandle()
 	if x.big != nil {
-		f.fs.setBig(f.id, x.big)
-		f.fs.bytes.Add(int64(x.big.arena.held))
+		c.set.setBig(c.id, x.big)
+		c.set.bytes.Add(int64(x.big.arena.held))
 	} else {
-		copy(f.fs.arena.alloc(f.id, len(x.block)), x.block)
+		copy(c.set.arena.alloc(c.id, len(x.block)), x.block)
 	}
-	d.Insert(h, Slot{x.typ, Loc(f.id)})
-	return f
+	d.Insert(h, Slot{x.typ, Loc(c.id)})
+	return c
 }
 
 // Type returns the type the collection had.
@@ -114,8 +114,8 @@ func (x Dropped) Len() int {
 	return x.big.members.n
 }
 
-// Each calls fn for the location of the meta records, if there is one, and of every
-// element, until fn returns false.
+// Each calls fn for the location of the meta record, if there is one, and of every element,
+// until fn returns false.
 func (x Dropped) Each(fn func(Loc) bool) {
 	if x.big == nil && x.block == nil {
 		return

@@ -1,0 +1,170 @@
+package keydir
+
+// insert inserts an entry at the position that seek returned for it.
+func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, score uint64) {
+	size := o.layout.entrySize(len(name))
+	at = o.makeRoom(at, key, size)
+	r := o.groups[at.group].refs[at.page]
+	old := o.entries(r.page)
+	used := len(old.data)
+	b := o.arena.resize(r.page, pageHeaderBytes+used+size)
+	openGap(b[pageHeaderBytes:], at.off, used, size)
+	setPageSize(b, used+size, old.n+1)
+	entries := o.entriesIn(b)
+	entries.write(at.off, key, name, loc, score)
+	if o.layout != ranked && !old.tags.holds(key) && stray(b, old.n) {
+		o.refit(r.page)
+	}
+	if at.off == 0 {
+		o.setKey(at.group, at.page, key)
+	}
+	o.count(at.group, at.page, 1)
+	o.size += size
+}
+
+// makeRoom makes room for an entry of that size in a page and returns the entry's position.
+// A score at either end of the order begins a new page instead of splitting a full one, so
+// that scores that only rise or fall fill their pages. So does an entry of more than
+// half a page, which would cause split after split.
+func (o *orderedPages) makeRoom(at position, key uint64, size int) position {
+	if len(o.groups) == 0 {
+		return o.newPage(0, 0, key, allHashes)
+	}
+	for {
+		g := &o.groups[at.group]
+		entries := o.entries(g.refs[at.page].page)
+		used := len(entries.data)
+		most := limitOf(g.refs[at.page].page)
+		if used+size <= most {
+			return at
+		}
+		alone := size > most/2 || entries.n == 1
+		first := o.layout == ranked && at.group == 0 && at.page == 0
+		last := o.layout == ranked && at.group == len(o.groups)-1 && at.page == len(g.refs)-1
+		if at.off == 0 && (alone || first) {
+			return o.newPage(at.group, at.page, key, tagRange{key, entries.tags.shift})
+		}
+		if at.off == used && (alone || last) {
+			return o.newPage(at.group, at.page+1, key, tagRange{key, entries.tags.shift})
+		}
+		cut := at
+		if !alone {
+			cut.off, cut.i = entries.middle()
+		}
+		at = o.split(cut, at.off-cut.off, at.i-cut.i)
+	}
+}
+
+// limitOf returns how many bytes of entries a page takes, between half of pageLimit and all
+// of it. Hashes spread names evenly, so pages with equal limits would all fill and split at
+// about the same time, and the share of free memory would swing.
+func limitOf(page uint32) int {
+	return pageLimit - int(page*0x9e3779b1>>16)%(pageLimit/2)
+}
+
+// newPage inserts an empty page before the page-th of a group. The caller adds an entry with
+// that key.
+func (o *orderedPages) newPage(group, page int, key uint64, tags tagRange) position {
+	r := ref{key: key, page: o.arena.newHandle()}
+	setPageHeader(o.arena.alloc(r.page, pageHeaderBytes), tags, 0, 0)
+	group, page = o.insertRef(group, page, r)
+	return position{group: group, page: page}
+}
+
+// split moves the entries of a page from the cut on to a new page. It returns the position
+// that is off bytes and i entries from the cut; at the cut itself, the end of the left page.
+func (o *orderedPages) split(cut position, off, i int) position {
+	left := &o.groups[cut.group].refs[cut.page]
+	entries := o.entries(left.page)
+	data := entries.data[cut.off:] // stays valid, wherever the page moves
+
+	right := ref{page: o.arena.newHandle(), n: left.n - uint32(cut.i)}
+	b := o.arena.alloc(right.page, pageHeaderBytes+len(data))
+	copy(b[pageHeaderBytes:], data)
+	setPageHeader(b, entries.tags, len(data), int(right.n))
+	right.key = o.refit(right.page)
+
+	setPageHeader(o.arena.block(left.page), entries.tags, cut.off, cut.i)
+	o.arena.resize(left.page, pageHeaderBytes+cut.off)
+	o.refit(left.page)
+	left.n = uint32(cut.i)
+
+	group, page := o.insertRef(cut.group, cut.page+1, right)
+	if off > 0 {
+		return position{group, page, off, i}
+	}
+	if page--; page < 0 { // the group was split between the two
+		group--
+		page = len(o.groups[group].refs) - 1
+	}
+	return position{group, page, cut.off + off, cut.i + i}
+}
+
+// refit fits a page's tag range to its entries and returns the first key.
+func (o *orderedPages) refit(page uint32) uint64 {
+	b := o.arena.block(page)
+	entries := o.entriesIn(b)
+	first := entries.key(entries.entryAt(0))
+	if o.layout != ranked {
+		last := entries.key(entries.entryAt(entries.at(entries.n - 1)))
+		entries.retag(tagRangeOf(first, last))
+		setPageHeader(b, entries.tags, len(entries.data), entries.n)
+	}
+	return first
+}
+
+// remove removes the entry at a position.
+func (o *orderedPages) remove(at position) {
+	page := o.groups[at.group].refs[at.page].page
+	b := o.arena.block(page)
+	entries := o.entriesIn(b)
+	e, used := entries.entryAt(at.off), len(entries.data)
+	size := e.end - e.off
+	o.size -= size
+	o.count(at.group, at.page, -1)
+	if entries.n == 1 {
+		o.dropPage(at.group, at.page)
+		return
+	}
+	closeGap(b[pageHeaderBytes:], at.off, used, size)
+	used -= size
+	setPageSize(b, used, entries.n-1)
+	o.arena.resize(page, pageHeaderBytes+used)
+	if at.off == 0 {
+		entries = o.entries(page)
+		o.setKey(at.group, at.page, entries.key(entries.entryAt(0)))
+	}
+	if used < pageLimit/4 {
+		o.merge(at.group, at.page)
+	}
+}
+
+func (o *orderedPages) dropPage(group, page int) {
+	handle := o.groups[group].refs[page].page
+	o.arena.release(handle)
+	o.arena.freeHandle(handle)
+	o.removeRef(group, page)
+}
+
+// merge joins a sparse page with a neighbour in its group, if the result has enough room not
+// to be split again soon.
+func (o *orderedPages) merge(group, page int) {
+	refs := o.groups[group].refs
+	for _, p := range [...]int{page, page - 1} {
+		if p < 0 || p+1 == len(refs) {
+			continue
+		}
+		left, right := o.entries(refs[p].page), o.entries(refs[p+1].page)
+		used := len(left.data) + len(right.data)
+		if used > limitOf(refs[p].page)*3/4 {
+			continue
+		}
+		b := o.arena.resize(refs[p].page, pageHeaderBytes+used)
+		copy(b[pageHeaderBytes+len(left.data):], right.data)
+		setPageHeader(b, left.tags, used, left.n+right.n)
+		o.refit(refs[p].page)
+		refs[p].n += refs[p+1].n
+		o.dropPage(group, p+1)
+		return
+	}
+}

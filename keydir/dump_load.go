@@ -1,0 +1,500 @@
+package keydir
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"unsafe"
+)
+
+// ErrDump means that bytes are not a valid dump of the stripe.
+var ErrDump = errors.New("keydir: not a dump of this stripe")
+
+// Loader fills stripes from their dumps. It keeps no reference to the dumps and serves one
+// goroutine; loaders of different stripes run in parallel.
+type Loader struct {
+	// OnLoc is called with every location. If it returns false, Load refuses the dump.
+	OnLoc func(Loc) bool
+
+	slots       []uint64           // two words each, of the stripe
+	collections []dumpedCollection // of the current hash
+	counts      [Chunks + 1]int64  // of the slots; added to the directory, which other loaders fill meanwhile, at the end
+	page        pageBuilder
+	ranked      []rankedName
+}
+
+// dumpedCollection is a collection as its items describe it.
+type dumpedCollection struct {
+	typ   Type
+	meta  Loc
+	key   []byte
+	n     int // elements
+	size  int // bytes of them, packed
+	parts []part
+}
+
+type part struct {
+	n    int
+	body []byte
+}
+
+type rankedName struct {
+	score uint64
+	name  []byte
+}
+
+// Load fills an empty stripe of a directory from a dump. The caller holds the lock of the
+// stripe. After an error the directory must not be used.
+//
+// I8: a damaged dump never changes the state. Load checks all of it: no dump makes it panic
+// or take memory out of proportion to the dump's length, and what it accepts keeps the
+// invariants of the package. It does not check that the hash of a collection's slot is that
+// of the collection's key.
+func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
+	st := newStripe(d)
+	l.slots, l.collections = l.slots[:0], l.collections[:0]
+	clear(l.counts[:])
+	items := itemContext{stripe: stripe}
+	b, ok := items.open(dump)
+	if !ok {
+		return ErrDump
+	}
+	var last uint64
+	for len(b) > 0 {
+		h, t, loc, n := items.next(b)
+		if n == 0 || h != last && !l.finishHash(st, last) {
+			return ErrDump
+		}
+		b = b[n:]
+		same := len(l.slots) > 0 && h == last
+		last = h
+		switch word, ref := pack(h, Slot{t, loc}); {
+		case t.hasCollection():
+			if b, ok = l.readCollection(t, loc, b); !ok {
+				return ErrDump
+			}
+		case isChunks(word, ref) || !l.OnLoc(loc):
+			return ErrDump
+		default:
+			l.slots = append(l.slots, word, ref)
+			l.counts[t]++
+			if same {
+				l.sortSameHash()
+			}
+		}
+	}
+	if !l.finishHash(st, last) {
+		return ErrDump
+	}
+	for t, n := range l.counts {
+		d.count(Type(t), n)
+	}
+	st.fill(l.slots)
+	st.publish()
+	d.stripes[stripe].Store(st)
+	return nil
+}
+
+// sortSameHash moves the last slot before greater ones of the same hash, so that the result
+// of Load does not depend on the order of their insertion. Slots of collections follow them.
+func (l *Loader) sortSameHash() {
+	for i := len(l.slots) - slotWords; i > 0; i -= slotWords {
+		a, b := l.slots[i-slotWords:i], l.slots[i:i+slotWords]
+		if a[0]>>3 != b[0]>>3 || slices.Compare(a, b) <= 0 {
+			return
+		}
+		a[0], a[1], b[0], b[1] = b[0], b[1], a[0], a[1]
+	}
+}
+
+// readCollection reads one item of a collection.
+func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok bool) {
+	if len(b) < 6 {
+		return nil, false
+	}
+	n, key := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint16(b[4:]))
+	b = b[6:]
+	if len(b) < key || meta != 0 && !l.OnLoc(meta) {
+		return nil, false
+	}
+	name, b := b[:key], b[key:]
+	i := slices.IndexFunc(l.collections, func(s dumpedCollection) bool { return s.typ == t && bytes.Equal(s.key, name) })
+	if i < 0 {
+		i = len(l.collections)
+		l.collections = append(l.collections, dumpedCollection{typ: t, key: name})
+	}
+	dc := &l.collections[i]
+	dc.meta = meta // that of the last item is the newest
+	if n == 0 {
+		return b, true
+	}
+	size, end, ok := l.measure(t, n, b)
+	if !ok {
+		return nil, false
+	}
+	dc.n += n
+	dc.size += size
+	dc.parts = append(dc.parts, part{n, b[:end]})
+	return b[end:], true
+}
+
+// measure walks n elements and returns their size, packed, and their size in the dump.
+func (l *Loader) measure(t Type, n int, b []byte) (size, end int, ok bool) {
+	if t.Indexed() {
+		if len(b) < 8 || n > (len(b)-8)/8 {
+			return 0, 0, false
+		}
+		for i := range n {
+			if loc := Loc(binary.LittleEndian.Uint64(b[8+8*i:])); loc != 0 && !l.OnLoc(loc) {
+				return 0, 0, false
+			}
+		}
+		return 8 * n, 8 + 8*n, true
+	}
+	layout := layoutOf(t)
+	for range n {
+		e, ok := readElement(b[end:], layout)
+		if !ok || !l.OnLoc(e.loc) {
+			return 0, 0, false
+		}
+		size += layout.entrySize(len(e.name))
+		end += e.size
+	}
+	return size, end, true
+}
+
+// dumpedElem is one element of a dump.
+type dumpedElem struct {
+	name  []byte
+	loc   Loc
+	score uint64
+	size  int
+}
+
+func readElement(b []byte, layout layout) (e dumpedElem, ok bool) {
+	length, n := binary.Uvarint(b)
+	if n <= 0 || length > MaxName || len(b) < n+int(length)+layout.tail() {
+		return e, false
+	}
+	end := n + int(length)
+	e.name = b[n:end:end]
+	e.loc = Loc(binary.LittleEndian.Uint64(b[end:]))
+	if layout == scored {
+		e.score = binary.LittleEndian.Uint64(b[end+8:])
+	}
+	e.size = end + layout.tail()
+	return e, true
+}
+
+// finishHash makes the collections of one hash, in an order that does not depend on the order
+// of their insertion.
+func (l *Loader) finishHash(st *stripe, word uint64) bool {
+	if len(l.collections) == 0 {
+		return true
+	}
+	slices.SortFunc(l.collections, func(a, b dumpedCollection) int { return cmp.Or(cmp.Compare(a.typ, b.typ), bytes.Compare(a.key, b.key)) })
+	for i := range l.collections {
+		dc := &l.collections[i]
+		id, ok := l.build(&st.collections, dc)
+		if !ok {
+			return false
+		}
+		slot, ref := pack(word, Slot{dc.typ, Loc(id)})
+		l.slots = append(l.slots, slot, ref)
+		l.counts[dc.typ]++
+	}
+	clear(l.collections)
+	l.collections = l.collections[:0]
+	return true
+}
+
+// build makes a collection of its parts. It reports false if they are not in order.
+func (l *Loader) build(cs *collectionSet, dc *dumpedCollection) (id uint32, ok bool) {
+	cs.makeArena()
+	id = cs.arena.newHandle()
+	if dc.typ.Indexed() {
+		return id, dc.loadList(cs, id)
+	}
+	if smallHeaderBytes+len(dc.key)+dc.size <= sizeLimit(dc.typ) {
+		return id, dc.loadSmall(cs, id)
+	}
+	g := cs.newBig(dc.typ, string(dc.key))
+	g.meta = dc.meta
+	cs.setBig(id, g)
+	if !l.loadMembers(&g.members, dc) {
+		return id, false
+	}
+	if g.scores != nil {
+		l.loadScores(g.scores, dc)
+	}
+	return id, true
+}
+
+// elements calls fn for the elements with their hashes, and reports whether these ascend.
+func (dc *dumpedCollection) elements(h *hasher, fn func(hash uint64, e dumpedElem)) (ascending bool) {
+	var lastHash uint64
+	var lastName []byte
+	first := true
+	for _, p := range dc.parts {
+		for b := p.body; len(b) > 0; {
+			e, _ := readElement(b, layoutOf(dc.typ))
+			b = b[e.size:]
+			hash := h.sumBytes(e.name)
+			if !first && (hash < lastHash || hash == lastHash && bytes.Compare(e.name, lastName) <= 0) {
+				return false
+			}
+			lastHash, lastName, first = hash, e.name, false
+			fn(hash, e)
+		}
+	}
+	return true
+}
+
+func (dc *dumpedCollection) loadSmall(cs *collectionSet, id uint32) bool {
+	s := cs.writeHead(id, dc.typ, asString(dc.key), dc.size, dc.meta)
+	s.setBody(dc.n, dc.size)
+	entries := s.entries(cs.hash)
+	off := 0
+	return dc.elements(cs.hash, func(hash uint64, e dumpedElem) {
+		entries.write(off, hash, asString(e.name), e.loc, e.score)
+		off += entries.layout.entrySize(len(e.name))
+	})
+}
+
+func (l *Loader) loadMembers(o *orderedPages, dc *dumpedCollection) bool {
+	l.page.begin(o)
+	if !dc.elements(o.hash, func(hash uint64, e dumpedElem) { l.page.add(hash, e.name, e.loc, e.score) }) {
+		return false
+	}
+	l.page.end()
+	return true
+}
+
+// loadScores makes the second order of a sorted set by sorting, which is cheaper than inserting.
+func (l *Loader) loadScores(o *orderedPages, dc *dumpedCollection) {
+	l.ranked = l.ranked[:0]
+	for _, p := range dc.parts {
+		for b := p.body; len(b) > 0; {
+			e, _ := readElement(b, scored)
+			b = b[e.size:]
+			l.ranked = append(l.ranked, rankedName{e.score, e.name})
+		}
+	}
+	slices.SortFunc(l.ranked, func(a, b rankedName) int {
+		if a.score != b.score {
+			return cmp.Compare(a.score, b.score)
+		}
+		return bytes.Compare(a.name, b.name)
+	})
+	l.page.begin(o)
+	for _, r := range l.ranked {
+		l.page.add(r.score, r.name, 0, 0)
+	}
+	l.page.end()
+	clear(l.ranked)
+}
+
+// loadList makes a list of its parts. It reports false unless their indexes ascend.
+func (dc *dumpedCollection) loadList(cs *collectionSet, id uint32) bool {
+	var tail int64
+	for i, p := range dc.parts {
+		first, _ := p.locs()
+		last := first + int64(p.n) - 1
+		if last < first || i > 0 && first <= tail {
+			return false
+		}
+		tail = last
+	}
+	if len(dc.parts) <= 1 && smallHeaderBytes+len(dc.key)+8+dc.size <= sizeLimit(dc.typ) {
+		dc.loadSmallList(cs, id)
+		return true
+	}
+	g := cs.newBig(dc.typ, string(dc.key))
+	g.meta = dc.meta
+	cs.setBig(id, g)
+	for _, p := range dc.parts {
+		g.list.putLocs(p.locs())
+	}
+	return true
+}
+
+func (dc *dumpedCollection) loadSmallList(cs *collectionSet, id uint32) {
+	var head int64
+	var run []byte
+	if len(dc.parts) > 0 {
+		head, run = trimZeros(dc.parts[0].locs())
+	}
+	if len(run) == 0 {
+		cs.writeHead(id, dc.typ, asString(dc.key), 0, dc.meta)
+		return
+	}
+	s := cs.writeHead(id, dc.typ, asString(dc.key), 8+len(run), dc.meta)
+	s.setBody(countLocs(run), 8+len(run))
+	s.setListHead(head)
+	copy(s.body()[8:], run)
+}
+
+// locs returns the first index and the locations of a part of a list. A location of zero is an
+// index without an element.
+func (p part) locs() (first int64, locs []byte) {
+	return int64(binary.LittleEndian.Uint64(p.body)), p.body[8:]
+}
+
+// trimZeros removes the zeros at both ends.
+func trimZeros(index int64, b []byte) (int64, []byte) {
+	for len(b) > 0 && isZero(b[:8]) {
+		index++
+		b = b[8:]
+	}
+	for len(b) > 0 && isZero(b[len(b)-8:]) {
+		b = b[:len(b)-8]
+	}
+	return index, b
+}
+
+// countLocs counts the locations other than zero.
+func countLocs(b []byte) (n int) {
+	for ; len(b) > 0; b = b[8:] {
+		if !isZero(b[:8]) {
+			n++
+		}
+	}
+	return n
+}
+
+// putLocs appends locations at indexes after the last one. Zeros are indexes without an element.
+func (x *list) putLocs(index int64, b []byte) {
+	for len(b) > 0 {
+		k := min(len(b)/8, listSlots-int(index&(listSlots-1)))
+		x.putPage(index, b[:8*k])
+		index += int64(k) // wraps around only after the last
+		b = b[8*k:]
+	}
+}
+
+// putPage is putLocs for the indexes of one page.
+func (x *list) putPage(index int64, b []byte) {
+	if index, b = trimZeros(index, b); len(b) == 0 {
+		return
+	}
+	first, n := int(index&(listSlots-1)), len(b)/8
+	page := x.pageFor(index)
+	x.widen(page, first)
+	l := x.widen(page, first+n-1)
+	copy(l[listHeaderBytes+8*(first-l.first()):], b)
+	elements := countLocs(b)
+	l.setHead(l.first(), l.span(), l.n()+elements)
+	if x.n == 0 {
+		x.head = index
+	}
+	x.tail = index + int64(n-1)
+	x.n += elements
+}
+
+// pageBuilder fills empty orderedPages with sorted entries, page after page. It leaves an
+// eighth of each page free, so that the first insertions do not split them all.
+type pageBuilder struct {
+	x       *orderedPages
+	page    uint32 // handle
+	limit   int
+	data    []byte
+	keys    []uint64
+	offsets []int
+	refs    []ref
+}
+
+func (p *pageBuilder) begin(o *orderedPages) {
+	p.x = o
+	p.data, p.keys, p.offsets, p.refs = p.data[:0], p.keys[:0], p.offsets[:0], p.refs[:0]
+}
+
+func (p *pageBuilder) add(key uint64, name []byte, loc Loc, score uint64) {
+	size := p.x.layout.entrySize(len(name))
+	if len(p.keys) > 0 && len(p.data)+size > p.limit {
+		p.flush()
+	}
+	if len(p.keys) == 0 {
+		p.page = p.x.arena.newHandle()
+		p.limit = limitOf(p.page) * 7 / 8
+	}
+	off := len(p.data)
+	p.data = slices.Grow(p.data, size)[:off+size]
+	entries := packed{data: p.data, layout: p.x.layout, tags: allHashes}
+	entries.write(off, key, asString(name), loc, score)
+	p.keys, p.offsets = append(p.keys, key), append(p.offsets, off)
+}
+
+// flush makes a page of the gathered entries.
+func (p *pageBuilder) flush() {
+	o, n := p.x, len(p.keys)
+	b := o.arena.alloc(p.page, pageHeaderBytes+len(p.data))
+	copy(b[pageHeaderBytes:], p.data)
+	r := allHashes
+	if o.layout != ranked {
+		r = tagRangeOf(p.keys[0], p.keys[n-1])
+		for i, off := range p.offsets {
+			b[pageHeaderBytes+off] = r.tag(p.keys[i])
+		}
+	}
+	setPageHeader(b, r, len(p.data), n)
+	p.refs = append(p.refs, ref{key: p.keys[0], page: p.page, n: uint32(n)})
+	if len(p.refs) == groupLimit*3/4 {
+		p.group()
+	}
+	o.n += n
+	o.size += len(p.data)
+	p.data, p.keys, p.offsets = p.data[:0], p.keys[:0], p.offsets[:0]
+}
+
+func (p *pageBuilder) group() {
+	p.x.groups = append(p.x.groups, newGroup(p.refs...))
+	p.x.arena.account(len(p.refs) * int(unsafe.Sizeof(ref{})))
+	p.refs = p.refs[:0]
+}
+
+func (p *pageBuilder) end() {
+	if len(p.keys) > 0 {
+		p.flush()
+	}
+	if len(p.refs) > 0 {
+		p.group()
+	}
+	p.x.rebuild()
+}
+
+// fill makes the tables of an empty stripe from slots in order of hash.
+func (st *stripe) fill(slots []uint64) {
+	for len(slots)/slotWords>>st.depth > maxTableSlots/2 && st.depth < maxDepth {
+		st.depth++
+	}
+	st.tables = make([]*table, 1<<st.depth)
+	for i := range st.tables {
+		t := &table{slotArray: slotArray{prefixBits: stripeBits + st.depth}, pool: &st.dir.pages}
+		st.tables[i] = t
+		end := 0
+		for end < len(slots) && st.tableIndex(slots[end]) == i {
+			end += slotWords
+		}
+		t.fill(slots[:end])
+		slots = slots[end:]
+	}
+}
+
+// fill fills an empty table with slots in order of hash.
+func (t *table) fill(slots []uint64) {
+	n := len(slots) / slotWords
+	if n == 0 {
+		return
+	}
+	t.resize(n + n/6 + 1)
+	next := 0
+	for i := 0; i < len(slots); i += slotWords {
+		next = max(next, t.home(slots[i]))
+		t.extend(next + 1)
+		t.set(next, slots[i], slots[i+1])
+		next++
+	}
+	t.n = n
+}
