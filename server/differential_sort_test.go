@@ -52,6 +52,11 @@ func (p *pair) sort(args []string) string {
 	if unordered && (has("limit") || has("store")) {
 		return ""
 	}
+	// SORT of Redis looks at errno without clearing it first: after ZINCRBY of 5e-324 it takes every number for one out of range.
+	// The reading of a place's longitude clears it.
+	if _, err := p.redis.do([]string{"geosearch", "no such key", "fromlonlat", "0", "0", "byradius", "1", "m"}); err != nil {
+		return err.Error()
+	}
 	ours, theirs, err := p.one(args)
 	if err != nil {
 		return err.Error()
