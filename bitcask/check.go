@@ -50,8 +50,8 @@ type CheckResult struct {
 // check, not about what was found.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
 	c := &checker{s: s, ctx: ctx, report: report}
-	s.upkeep.Lock()
-	defer s.upkeep.Unlock()
+	s.maintenanceMu.Lock()
+	defer s.maintenanceMu.Unlock()
 	if s.closed.Load() {
 		return c.result, ErrClosed
 	}
@@ -362,5 +362,37 @@ func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, coun
 			return
 		}
 		rest = rest[rec.size:]
+	}
+}
+
+// chunks checks a string in chunks and recounts its length.
+func (c *checker) chunks(sp *space, coll keydir.Collection, key string) {
+	head, tail := coll.Bounds()
+	size, _, _ := keydir.ChunkAt(tail)
+	count, length := 0, int64(0)
+	for i := head; i <= tail; i++ {
+		loc, ok := coll.LocAt(i)
+		if !ok {
+			continue
+		}
+		count++
+		value := c.leads(sp, KindElement, keydir.Chunks, key, indexName(i), loc, true)
+		_, number, _ := keydir.ChunkAt(i)
+		length = int64(size)*int64(number) + int64(len(value))
+		if len(value) > size || len(value) == 0 {
+			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
+		}
+	}
+	c.meta(sp, coll, key, string(appendMeta(nil, keydir.Chunks, length, count)), count)
+}
+
+// system checks that each system record lies where it is said to.
+func (c *checker) system() {
+	sp := new(space)
+	for name, r := range c.s.system.dump() {
+		value := c.leads(sp, KindSystem, keydir.None, name, "", r.loc, true)
+		if value != string(r.value) {
+			c.found("I4", dataName(r.loc.Segment()), int64(r.loc.Offset()), name, "the system record is not what is known of it")
+		}
 	}
 }

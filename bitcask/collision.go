@@ -14,9 +14,6 @@ import (
 // the manifest remembers every hash that two keys had at a time, before the
 // second of them is written, and only for those does replaying read the record.
 
-// hashSpare is how many low bits of a hash do not count.
-const hashSpare = 3
-
 // noteCollision is called before a slot of a key that has none is inserted. If
 // there is one of that hash it is another key's.
 func (t *Tx) noteCollision(sp *space, h uint64, deadline bool) error {

@@ -1,304 +1,63 @@
 package bitcask
 
-import (
-	"github.com/stavedb/stave/keydir"
-)
+import "errors"
 
-// Commit writes everything the transaction did as one frame, with one write,
-// and gives the keydir the real locations. The locks stay held until End. The
-// result is a ticket for WaitDurable: the sequence number after the last record of
-// the commit, so tickets compare as commits do; zero if there was nothing to write. After
-// an error nothing has happened and End takes the changes back.
-func (t *Tx) Commit() (ticket uint64, err error) {
-	if !t.open {
-		return 0, ErrTxDone
-	}
-	if err := t.addMeta(); err != nil {
-		return 0, err
-	}
-	if len(t.recs) == 0 {
-		t.forget()
-		return 0, nil
-	}
-	sg, at, seq, err := t.s.append(t)
-	if err != nil {
-		return 0, err
-	}
-	ticket = seq + uint64(len(t.recs))
-	if t.lone.put {
-		t.placeLone(sg, at)
-	} else {
-		t.settle()
-		t.place(sg, at, seq)
-	}
-	t.forget()
-	return ticket, nil
-}
-
-// forget makes what was done final.
-func (t *Tx) forget() {
-	t.lone = loneString{}
-	clear(t.undo)
-	clear(t.touched)
-	clear(t.known)
-	clear(t.recs)
-	t.buf, t.apart, t.recs = t.buf[:frameHeaderSize], 0, t.recs[:0]
-	t.undo, t.touched = t.undo[:0], t.touched[:0]
-}
-
-// WaitDurable returns when the commit with this ticket is as durable as
-// Options.Sync promises for an acknowledged write. Call it after End: no one
-// should wait for a disk with locks held.
-func (s *Store) WaitDurable(ticket uint64) error {
-	if ticket == 0 || s.opts.Sync != SyncAlways {
-		return nil
-	}
-	return s.log.waitSynced(ticket)
-}
-
-// addMeta adds the meta records of every collection whose count or bounds differ
-// from what they were, and removes collections that were emptied.
-func (t *Tx) addMeta() error {
-	for i := range t.touched {
-		tf := &t.touched[i]
-		coll, ok := tf.sp.dir.FindCollection(tf.h, tf.key)
-		if !ok {
-			continue // dropped, with a tombstone
-		}
-		if coll.Len() == 0 {
-			if _, err := t.add(KindTombstone, coll.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
-				return err
+// append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the
+// others wait until that is whole.
+func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
+	r := &s.reserve
+	state, seen := r.state.Load(), r.drawn.Load()
+	if state&reserveShort == 0 || t.draws() {
+		if sg, at, seq, err = s.log.append(t); err == nil {
+			if state != 0 && !t.draws() {
+				r.noteSpace()
 			}
-			t.dropCollection(tf.sp, tf.h, tf.key, coll)
-			if err := t.dropDeadline(tf); err != nil {
-				return err
-			}
-			continue
+			return sg, at, seq, nil
 		}
-		if err := t.addMetaOf(tf, coll); err != nil {
-			return err
+		if !NoSpace(err) {
+			return nil, 0, 0, err
 		}
 	}
-	return nil
-}
-
-// dropDeadline forgets the deadline of a key whose tombstone has been added.
-func (t *Tx) dropDeadline(tf *touchedCollection) error {
-	slot, ok, err := t.deadlineSlot(tf.sp, tf.h, tf.key)
-	if err != nil {
-		return err
-	}
-	if ok {
-		t.deleteSlot(tf.sp, tf.h, slot)
-	}
-	return nil
-}
-
-func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
-	typ, count := coll.Type(), coll.Len()
-	var head, tail int64
-	if typ.Indexed() {
-		head, tail = coll.Bounds()
-	}
-	old := coll.Meta()
-	if old != 0 && typ == tf.typ && count == tf.count && head == tf.head && tail == tf.tail && !t.endsAnew(coll) {
-		return nil
-	}
-	var length int64
-	if typ == keydir.Chunks {
-		var err error
-		if length, err = t.chunkedLen(tf.sp, tf.key, coll); err != nil {
-			return err
-		}
-	}
-	var b [metaSize]byte
-	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, appendMeta(b[:0], typ, length, count))
-	if err != nil {
-		return err
-	}
-	if typ == keydir.List {
-		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, metaHead, []byte(indexName(head))); err != nil {
-			return err
-		}
-		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, metaTail, []byte(indexName(tail))); err != nil {
-			return err
-		}
-	}
-	coll.SetMeta(loc)
-	t.undo = append(t.undo, undoOp{op: undoMeta, dir: tf.sp.dir, h: tf.h, key: tf.key, loc: old})
-	return nil
-}
-
-// frame returns the bytes of the commit, all but header and checksums done,
-// without the values that are apart, and where each record begins in them.
-func (t *Tx) frame() (frame []byte, positions []int) {
-	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
-	// frame, its checksum being the last field of the header.
-	start := 0
-	if len(t.recs) == 1 {
-		start = frameHeaderSize - frameSumAt
-	}
-	positions = t.positions[:0]
-	for i := range t.recs {
-		positions = append(positions, t.recs[i].pos-start)
-	}
-	t.positions = positions
-	t.frameStart = start
-	return t.buf[start:], positions
-}
-
-// finish fills in header and checksums of the frame, for its place in the log,
-// and cuts it in pieces if it has values that are apart.
-func (t *Tx) finish(frame []byte, h frameHeader, s seal, at uint32, positions []int) (whole []byte, pieces [][]byte) {
-	if t.apart == 0 {
-		finishFrame(frame, h, s, at, positions, nil)
-		return frame, nil
-	}
-	finishFrame(frame, h, s, at, positions, func(i int) []byte { return t.recs[i].value })
-	from := 0
-	for i := range t.recs {
-		r := &t.recs[i]
-		if r.value == nil {
-			continue
-		}
-		end := r.pos - t.frameStart + r.size - len(r.value)
-		pieces = append(pieces, frame[from:end], r.value)
-		from = end
-	}
-	if from < len(frame) {
-		pieces = append(pieces, frame[from:])
-	}
-	return nil, pieces
-}
-
-// settle turns what the transaction replaced into dead bytes.
-func (t *Tx) settle() {
-	for i := range t.undo {
-		u := &t.undo[i]
-		t.s.unlive(u.old.Loc)
-		t.s.unlive(u.loc)
-		if u.op == undoDrop {
-			t.s.leave(u.dropped)
-		}
-	}
-}
-
-// place gives the keydir the real location of every record that it still
-// points to, and counts the bytes as live.
-func (t *Tx) place(sg *segment, at int64, seq uint64) {
-	for i := 0; i < len(t.recs); {
-		r := &t.recs[i]
-		size := r.size
-		n := 1
-		for ; i+n < len(t.recs) && t.recs[i+n].kind.follows(); n++ {
-			size += t.recs[i+n].size
-		}
-		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind.inCollection() {
-			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
-		}
-		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
-		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
-		if r.kind == KindSystem {
-			t.placeSystem(r, sg, loc, seq+uint64(i))
-		} else if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
-			t.s.live(sg, loc)
-		}
-		i += n
-	}
-}
-
-// moveLoc makes the keydir point to a record's new place if, and only if, it
-// points to the old one. It is the one place where a location moves: at commit
-// from pending to real, at the end of a merge from old to new.
-func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc) bool {
-	switch id.Kind {
-	case KindString, KindDeadline:
-		return dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
-	}
-	coll, ok := collectionOf(dir, h, id)
-	if !ok {
-		return false
-	}
-	if id.Kind == KindMeta {
-		if coll.Meta() != old {
-			return false
-		}
-		coll.SetMeta(new)
-		return true
-	}
-	return moveElem(coll, id, old, new)
-}
-
-// collectionOf finds the collection that holds the location of a record.
-func collectionOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Collection, bool) {
 	switch {
-	case !id.Kind.inCollection():
-		return keydir.Collection{}, false
-	case id.Kind == KindFieldDeadline:
-		return dir.FindFieldDeadlines(h, text(id.Key))
+	case t.draws():
+		for r.release(seen, max(t.leave, leaveHalf), err) {
+			seen = r.drawn.Load()
+			if sg, at, seq, err = s.log.append(t); err == nil || !NoSpace(err) {
+				return sg, at, seq, err
+			}
+		}
+		r.noteLack(err)
+	case err != nil:
+		r.noteLack(err)
+	case !r.refill():
+		r.mu.Lock()
+		err = r.cause
+		r.setLocked(reserveLack, err) // so that whoever can free space hears of it
+		r.mu.Unlock()
+	default:
+		if sg, at, seq, err = s.log.append(t); err != nil && NoSpace(err) {
+			r.noteLack(err)
+		}
 	}
-	coll, ok := dir.FindCollection(h, text(id.Key))
-	return coll, ok && coll.Type() == id.Type
+	if err != nil && s.opts.Sync == SyncAlways { // what it has left in the file must not come back
+		err = errors.Join(err, s.log.sync())
+	}
+	return sg, at, seq, lacking(err)
 }
 
-func moveElem(coll keydir.Collection, id *Identity, old, new keydir.Loc) bool {
-	elem := text(id.Elem)
-	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
-		score, loc, ok := coll.Score(elem)
-		if !ok || loc != old {
-			return false
+// draws reports whether the transaction may draw on the reserve.
+func (t *Tx) draws() bool { return t.leave > 0 || t.deletes() }
+
+// deletes reports whether the transaction only takes away: it may need a few bytes now, and frees more sooner or later.
+func (t *Tx) deletes() bool {
+	for i := range t.recs {
+		switch t.recs[i].kind {
+		case KindMeta, KindBound, KindNamespaces:
+		default:
+			if !t.recs[i].kind.tombstone() {
+				return false
+			}
 		}
-		coll.PutScored(elem, score, new)
-	case keydir.List, keydir.Chunks:
-		index, ok := parseIndex(id.Elem)
-		if !ok {
-			return false
-		}
-		if loc, ok := coll.LocAt(index); !ok || loc != old {
-			return false
-		}
-		coll.PutAt(index, new)
-	default:
-		if loc, ok := coll.Get(elem); !ok || loc != old {
-			return false
-		}
-		coll.Put(elem, new)
 	}
 	return true
-}
-
-// pointsTo reports whether the keydir points to the record at loc.
-func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) bool {
-	switch id.Kind {
-	case KindString, KindDeadline:
-		want := keydir.Slot{Type: id.Type, Loc: loc}
-		for i := 0; ; i++ {
-			slot, ok := dir.Find(h, i)
-			if !ok || slot == want {
-				return ok
-			}
-		}
-	}
-	coll, ok := collectionOf(dir, h, id)
-	if !ok {
-		return false
-	}
-	if id.Kind == KindMeta {
-		return coll.Meta() == loc
-	}
-	var at keydir.Loc
-	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
-		_, at, ok = coll.Score(text(id.Elem))
-	case keydir.List, keydir.Chunks:
-		var index int64
-		if index, ok = parseIndex(id.Elem); ok {
-			at, ok = coll.LocAt(index)
-		}
-	default:
-		at, ok = coll.Get(text(id.Elem))
-	}
-	return ok && at == loc
 }

@@ -3,7 +3,6 @@ package bitcask
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -21,8 +20,8 @@ import (
 // Where none of them does, a newer value, a delete, a deadline or a flush of any key may be what is lost, so nothing older
 // can be trusted: the store is not opened. Salvage copies what is left of it.
 
-// pass notes damage that can be done without, if that is what err is and the store is open for that; else it returns err.
-func (s *Store) pass(err error) error {
+// tolerate notes damage that can be done without, if that is what err is and the store is open for that; else it returns err.
+func (s *Store) tolerate(err error) error {
 	c := (*CorruptError)(nil)
 	if !s.opts.ReadDamaged || !errors.As(err, &c) {
 		return err
@@ -35,25 +34,12 @@ func (s *Store) pass(err error) error {
 	return nil
 }
 
-// passing is pass, or nil where that would pass over nothing.
-func (s *Store) passing() func(error) error {
+// tolerance is pass, or nil where that would pass over nothing.
+func (s *Store) tolerance() func(error) error {
 	if s.opts.ReadDamaged {
-		return s.pass
+		return s.tolerate
 	}
 	return nil
-}
-
-// mendHeader makes the header of a manifest verify, if it takes one bit.
-func (m *manifest) mendHeader(b []byte) bool {
-	return anyBit(b[:min(manifestHeaderSize, len(b))], func() bool { return m.parseManifestHeader(b) == nil })
-}
-
-// mendEdit makes the edit at pos verify, if it takes one bit. No part of an edit that a crash cut short does.
-func (m *manifest) mendEdit(b []byte, pos int) bool {
-	return anyBit(b[pos:min(pos+mendLimit, len(b))], func() bool {
-		_, _, ok := m.editAt(b, pos)
-		return ok
-	})
 }
 
 // openSegment opens a segment of the manifest. Its header is not needed to read it: every frame says itself which store,
@@ -83,17 +69,7 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 	if _, sealed := s.man.sealed[id]; size < segmentHeaderSize && !sealed && s.man.closedID != id {
 		return nil, errors.Join(refusal, sg.close())
 	}
-	return sg, s.pass(damage)
-}
-
-// missing is the error for a segment that is listed and not there. If bytes follow the last edit that verifies, they are what
-// is left of the edit that took the segment out.
-func (m *manifest) missing(name string) error {
-	err := fmt.Errorf("%s: %w", name, ErrMissing)
-	if len(m.rest) > 0 {
-		return fmt.Errorf("%w, and %w", &CorruptError{manifestName, m.size, "edit checksum"}, err)
-	}
-	return err
+	return sg, s.tolerate(damage)
 }
 
 // bind makes sure that a sealed segment is as the manifest says.
@@ -104,7 +80,7 @@ func (s *Store) bind(sg *segment, si sealedInfo) error {
 	}
 	if err == nil || sg.damaged {
 		err = nil
-	} else if err = s.pass(err); err != nil {
+	} else if err = s.tolerate(err); err != nil {
 		return err
 	} else {
 		sg.damaged = true
@@ -121,7 +97,7 @@ func (s *Store) bind(sg *segment, si sealedInfo) error {
 func (s *Store) bindTail(sg *segment) error {
 	if length := int64(s.man.closedLen); s.opts.ReadDamaged && s.man.closedID == sg.id && sg.size.Load() < length {
 		sg.damaged = true
-		err := s.pass(&CorruptError{sg.name, sg.size.Load(), "file is shorter than it was"})
+		err := s.tolerate(&CorruptError{sg.name, sg.size.Load(), "file is shorter than it was"})
 		sg.size.Store(length)
 		return err
 	}
@@ -136,7 +112,7 @@ func (s *Store) vouch(is indexSegment, err error) error {
 		return nil // passed over already
 	}
 	if known {
-		return s.pass(err)
+		return s.tolerate(err)
 	}
 	return err
 }
@@ -161,31 +137,31 @@ func (missingFile) Sync() error                        { return errMissingFile }
 func (missingFile) Size() (int64, error)               { return 0, nil }
 func (missingFile) Close() error                       { return nil }
 
-// mendFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all
+// correctFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all
 // that is wrong there. The location of a record that is damaged stays what it was: reading it is an error.
-func (rp *replayer) mendFrame(fr *frames, at int64, err error) ([]entry, error) {
+func (rp *replayer) correctFrame(fr *frames, at int64, err error) ([]entry, error) {
 	if !rp.s.opts.ReadDamaged || !damaged(err) {
 		return nil, err
 	}
 	fr.pos = at
-	entries, ok := fr.mended()
+	entries, ok := fr.corrected()
 	if !ok {
 		return nil, err
 	}
 	rp.mu.Lock()
 	defer rp.mu.Unlock()
-	return entries, rp.s.pass(err)
+	return entries, rp.s.tolerate(err)
 }
 
-// mendLimit is the length in bytes of the longest record that is mended. Up to there the polynomial never takes two flipped
+// correctLimit is the length in bytes of the longest record that is mended. Up to there the polynomial never takes two flipped
 // bits for one (its Hamming distance is 4 up to 91,607 bits), and more of them once in so many times as four billion exceeds
 // the number of bits.
-const mendLimit = 91607 / 8
+const correctLimit = 91607 / 8
 
-// mended reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify, and
+// corrected reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify, and
 // continues after it.
-func (fr *frames) mended() ([]entry, bool) {
-	raw, h, ok := fr.mend()
+func (fr *frames) corrected() ([]entry, bool) {
+	raw, h, ok := fr.correctBit()
 	if !ok {
 		return nil, false
 	}
@@ -198,8 +174,8 @@ func (fr *frames) mended() ([]entry, bool) {
 	return entries, ok && err == nil
 }
 
-// mend returns the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
-func (fr *frames) mend() (raw []byte, h frameHeader, ok bool) {
+// correctBit returns the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
+func (fr *frames) correctBit() (raw []byte, h frameHeader, ok bool) {
 	b, err := fr.window(frameHeaderSize)
 	if err != nil || len(b) < frameHeaderSize {
 		return nil, h, false
@@ -220,9 +196,9 @@ func (fr *frames) mend() (raw []byte, h frameHeader, ok bool) {
 	copy(raw, head)
 	switch {
 	case h.footer:
-		ok = fr.mendFooter(raw, &h)
+		ok = fr.correctFooter(raw, &h)
 	case whole:
-		ok = fr.mendRecord(raw, &h)
+		ok = fr.correctRecord(raw, &h)
 	default:
 		_, ok, err = eachRecord(raw, &h, fr.sg.seal, uint32(fr.pos), nil)
 		ok = ok && err == nil
@@ -230,15 +206,15 @@ func (fr *frames) mend() (raw []byte, h frameHeader, ok bool) {
 	return raw, h, ok
 }
 
-// mendFooter makes the body of a footer verify, if it takes one bit at most.
-func (fr *frames) mendFooter(raw []byte, h *frameHeader) bool {
+// correctFooter makes the body of a footer verify, if it takes one bit at most.
+func (fr *frames) correctFooter(raw []byte, h *frameHeader) bool {
 	body := raw[frameHeaderSize:]
 	verify := func() bool { return h.sum == fr.sg.seal.sum(uint32(fr.pos)+frameHeaderSize, body) }
 	return verify() || anyBit(body, verify)
 }
 
-// mendRecord flips a bit of the first record of a frame that does not verify, so that the frame does.
-func (fr *frames) mendRecord(raw []byte, h *frameHeader) bool {
+// correctRecord flips a bit of the first record of a frame that does not verify, so that the frame does.
+func (fr *frames) correctRecord(raw []byte, h *frameHeader) bool {
 	at := uint32(fr.pos)
 	verify := func() (bad uint32, ok bool) {
 		bad, ok, err := eachRecord(raw, h, fr.sg.seal, at, nil)
@@ -250,7 +226,7 @@ func (fr *frames) mendRecord(raw []byte, h *frameHeader) bool {
 		return false // the records verify, their checksums do not
 	}
 	n := min(recordHeaderMax, len(rest))
-	if head, err := parseHeader(rest); err == nil && head.total() <= mendLimit {
+	if head, err := parseHeader(rest); err == nil && head.total() <= correctLimit {
 		n = min(max(n, head.total()), len(rest))
 	}
 	return anyBit(rest[:n], func() bool {

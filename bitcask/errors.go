@@ -3,7 +3,9 @@ package bitcask
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"syscall"
 )
 
 // Errors of the store. All that wrap one of these say which file and offset.
@@ -53,3 +55,77 @@ func (e *SegmentError) Error() string {
 func (e *SegmentError) Unwrap() error { return e.Err }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// damaged reports whether err is about the old bytes of a record: overwriting
+// or deleting it is how a user gets rid of it.
+func damaged(err error) bool {
+	var c *CorruptError
+	return errors.As(err, &c)
+}
+
+// retryable is a failure after which everything is as it was, and which may pass.
+// A failed sync is never that.
+type retryable struct{ error }
+
+func (u retryable) Unwrap() error { return u.error }
+
+// Is makes ErrNoSpace of what it is.
+func (u retryable) Is(target error) bool { return target == ErrNoSpace && NoSpace(u.error) }
+
+func isRetryable(err error) bool {
+	var u retryable
+	return errors.As(err, &u)
+}
+
+// isTransient reports whether what failed may work again later: the disk is full, or
+// there are no more descriptors.
+func isTransient(err error) bool { return NoSpace(err) || noDescriptors(err) }
+
+// NoSpace reports whether something failed for want of disk space, or because a
+// quota or the longest that a file may be is reached. Of errors of the store
+// that are about its own directory errors.Is(err, ErrNoSpace) says the same.
+func NoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errFileLimit) || diskFull(err) || errors.Is(err, ErrNoSpace)
+}
+
+// errFileLimit is the cause when a file would be longer than it may be.
+var errFileLimit error = syscall.EFBIG
+
+// lacking makes an error that is about disk space an ErrNoSpace.
+func lacking(err error) error {
+	if err == nil || !NoSpace(err) || errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNoSpace, err)
+}
+
+// noDescriptors also tells that a directory was not even opened to be synced.
+func noDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+var errCancelled = errors.New("cancelled")
+
+func ignoreNotExist(err error) error {
+	if isNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+// ignoreEnd returns an error that is not about where the bytes end.
+func ignoreEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return ignoreBad(err)
+}
+
+// ignoreBad returns an error that is not about the bytes.
+func ignoreBad(err error) error {
+	var bad *badFrame
+	if errors.As(err, &bad) {
+		return nil
+	}
+	return err
+}

@@ -3,7 +3,7 @@ package bitcask
 import "io"
 
 // Lockless tells tests whether gets of strings take no lock in this build.
-const Lockless = lockless
+const Lockless = lockFree
 
 // LimitIndex lowers what a collection may take; to be called while nobody writes.
 func (s *Store) LimitIndex(bytes int) {
@@ -14,13 +14,13 @@ func (s *Store) LimitIndex(bytes int) {
 
 // LookingUp makes a rewrite look every entry up in the keydir.
 func LookingUp(o RewriteOptions) RewriteOptions {
-	o.survey = &surveyBounds{worth: -1}
+	o.liveScan = &liveScanBounds{worth: -1}
 	return o
 }
 
 // SurveyingLittle makes a rewrite survey a few inputs at a time, a few slots of them with a lock held.
 func SurveyingLittle(o RewriteOptions) RewriteOptions {
-	o.survey = &surveyBounds{bytes: 2000, span: 3, worth: 1 << 40, hold: 3}
+	o.liveScan = &liveScanBounds{bytes: 2000, span: 3, worth: 1 << 40, hold: 3}
 	return o
 }
 

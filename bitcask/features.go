@@ -43,7 +43,7 @@ func (m *manifest) need(f features) error {
 	before := m.features
 	m.features |= f
 	err := m.rewrite()
-	if isUndone(err) {
+	if isRetryable(err) {
 		m.features = before
 	}
 	return m.fail(err)

@@ -130,14 +130,6 @@ func (c *hintContext) next(b []byte) (e entry, n int, err error) {
 	return e, r.n + key - shared + elem + inline, nil
 }
 
-// info is what the manifest says of a sealed segment.
-func (sg *segment) info() sealedInfo {
-	return sealedInfo{
-		id: sg.id, length: uint64(sg.size.Load()),
-		minSeq: sg.foot.minSeq, maxSeq: sg.foot.maxSeq, records: sg.foot.records,
-	}
-}
-
 // hints reads a hint file block by block.
 type hints struct {
 	seal    seal

@@ -107,8 +107,6 @@ func (w *hintWriter) abandon() error {
 	return errors.Join(w.file.Close(), w.fs.Remove(filepath.Join(w.dir, hintTemp)))
 }
 
-var errCancelled = errors.New("cancelled")
-
 // writeHint makes the hint of a sealed segment by reading the segment.
 func writeHint(fsys vfs.FS, dir string, sg *segment, cancelled func() bool) error {
 	w, err := newHintWriter(fsys, dir, sg)

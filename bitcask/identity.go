@@ -188,3 +188,6 @@ func splitName(name []byte, k Kind, t keydir.Type, keyLen int) (key, elem []byte
 	}
 	return key, rest[1:], nil
 }
+
+// hashSpare is how many low bits of a hash do not count.
+const hashSpare = 3

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 )
 
 // commitLog appends commits to the active segment and makes them durable.
@@ -15,7 +14,7 @@ import (
 // another one writing looks on for the time of a few and then has its
 // turn; if that took longer it queues its frame behind and sleeps, and whoever
 // wrote last writes the whole queue with one write. Those who wait for a disk
-// wait in groups of their own (sync.go).
+// wait in groups of their own (log_sync.go).
 type commitLog struct {
 	store *Store
 	spins int // how often a writer looks whether another is done; 0 on one processor
@@ -61,10 +60,10 @@ type writeGroup struct {
 }
 
 const (
-	// spinLooks is how often a writer looks at a flag before it sleeps: for five to
+	// spinLimit is how often a writer looks at a flag before it sleeps: for five to
 	// ten microseconds, a few times that of a write(2) in a virtual machine. To sleep
 	// and to be woken costs more.
-	spinLooks = 10_000
+	spinLimit = 10_000
 	// maxCombined is how many groups a writer writes for others before one of
 	// them has to.
 	maxCombined = 4
@@ -77,7 +76,7 @@ func (l *commitLog) init(s *Store) {
 	if s.opts.Sync == SyncAlways {
 		l.yields = true
 	} else if runtime.GOMAXPROCS(0) > 1 {
-		l.spins = spinLooks
+		l.spins = spinLimit
 	}
 }
 
@@ -85,8 +84,8 @@ func (l *commitLog) init(s *Store) {
 // sequence numbers of its records begin at seq.
 func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	frame, positions := t.frame()
-	n, size := uint64(len(positions)), int64(len(frame)+t.apart)
-	l.look()
+	n, size := uint64(len(positions)), int64(len(frame)+t.outOfLine)
+	l.spinWait()
 	l.mu.Lock()
 	if err := l.makeRoomLocked(size); err != nil {
 		l.mu.Unlock()
@@ -140,8 +139,8 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 	return sg, at, seq, g.err
 }
 
-// look waits a moment for the end of a write that is going on.
-func (l *commitLog) look() {
+// spinWait waits a moment for the end of a write that is going on.
+func (l *commitLog) spinWait() {
 	for i := 0; i < l.spins && l.busy.Load(); i++ {
 	}
 }
@@ -267,7 +266,7 @@ func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) e
 	err := fmt.Errorf("%s: writing at %d: %w", sg.name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
 	l.cuts++
-	if cut := sg.file.Truncate(g.at); cut != nil || !passing(cause) {
+	if cut := sg.file.Truncate(g.at); cut != nil || !isTransient(cause) {
 		err = l.failLocked(errors.Join(err, cut))
 	}
 	if behind := l.queue; behind != nil {
@@ -278,51 +277,10 @@ func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) e
 	return err
 }
 
-// passing reports whether what failed may work again later: the disk is full, or
-// there are no more descriptors.
-func passing(err error) bool { return NoSpace(err) || noDescriptors(err) }
-
-// NoSpace reports whether something failed for want of disk space, or because a
-// quota or the longest that a file may be is reached. Of errors of the store
-// that are about its own directory errors.Is(err, ErrNoSpace) says the same.
-func NoSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errFileLimit) || diskFull(err) || errors.Is(err, ErrNoSpace)
-}
-
-// errFileLimit is the cause when a file would be longer than it may be.
-var errFileLimit error = syscall.EFBIG
-
-// lacking makes an error that is about disk space an ErrNoSpace.
-func lacking(err error) error {
-	if err == nil || !NoSpace(err) || errors.Is(err, ErrNoSpace) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrNoSpace, err)
-}
-
-// noDescriptors also tells that a directory was not even opened to be synced.
-func noDescriptors(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
-// undone is a failure after which everything is as it was, and which may pass.
-// A failed sync is never that.
-type undone struct{ error }
-
-func (u undone) Unwrap() error { return u.error }
-
-// Is makes ErrNoSpace of what it is.
-func (u undone) Is(target error) bool { return target == ErrNoSpace && NoSpace(u.error) }
-
-func isUndone(err error) bool {
-	var u undone
-	return errors.As(err, &u)
-}
-
 // failLocked makes the store refuse writes, unless all is as it was before the
 // failure. The first cause stays.
 func (l *commitLog) failLocked(cause error) error {
-	if isUndone(cause) {
+	if isRetryable(cause) {
 		return cause
 	}
 	if l.failed == nil {
@@ -337,4 +295,12 @@ func (l *commitLog) fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failLocked(cause)
+}
+
+// checkSequences returns ErrFull if there are not as many more.
+func (l *commitLog) checkSequencesLocked(n uint64) error {
+	if l.nextSeq > maxSequence || n > maxSequence-l.nextSeq+1 {
+		return fmt.Errorf("sequence number %d: %w", l.nextSeq, ErrFull)
+	}
+	return nil
 }

@@ -1,9 +1,11 @@
 package bitcask
 
 import (
+	crand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -220,14 +222,14 @@ func (m *manifest) rewrite() error {
 		return err
 	}
 	f, err := m.fs.Open(temp, vfs.Create)
-	if err != nil && passing(err) {
-		return undone{err}
+	if err != nil && isTransient(err) {
+		return retryable{err}
 	}
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(b, 0); err != nil && passing(err) {
-		return errors.Join(undone{fmt.Errorf("writing manifest: %w", err)}, f.Close(), m.fs.Remove(temp))
+	if _, err = f.WriteAt(b, 0); err != nil && isTransient(err) {
+		return errors.Join(retryable{fmt.Errorf("writing manifest: %w", err)}, f.Close(), m.fs.Remove(temp))
 	}
 	if err == nil {
 		err = f.Sync()
@@ -256,7 +258,7 @@ func (m *manifest) log(typ byte, body []byte) error {
 	}
 	err := m.append(typ, body)
 	if err == nil && m.full() && !m.spare.full() {
-		if err = m.rewrite(); isUndone(err) {
+		if err = m.rewrite(); isRetryable(err) {
 			return nil // the old one says it all; the next edit has it tried again
 		}
 	}
@@ -279,7 +281,7 @@ func (m *manifest) append(typ byte, body []byte) error {
 // fail keeps an error after which nobody knows what the file holds: there may be an edit at its end, which another one, at the
 // same place, would overwrite in part. Then no more are written.
 func (m *manifest) fail(err error) error {
-	if err != nil && !isUndone(err) {
+	if err != nil && !isRetryable(err) {
 		m.failed = err
 	}
 	return err
@@ -307,7 +309,7 @@ func (m *manifest) write(edit []byte) error {
 	if err == nil {
 		return nil
 	}
-	if err = cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err)); isUndone(err) {
+	if err = cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err)); isRetryable(err) {
 		if failed := m.file.Sync(); failed != nil {
 			return fmt.Errorf("syncing manifest, of which an edit was cut off: %w", failed)
 		}
@@ -426,3 +428,11 @@ func swapBody(out []uint32, in []sealedInfo) []byte {
 }
 
 func (m *manifest) close() error { return m.file.Close() }
+
+// newIdentity makes the id and the hash seed of a new store.
+func newIdentity() (store [16]byte, seed keydir.Seed, err error) {
+	var random [32]byte
+	_, err = io.ReadFull(crand.Reader, random[:])
+	copy(store[:], random[:])
+	return store, keydir.Seed{binary.LittleEndian.Uint64(random[16:]), binary.LittleEndian.Uint64(random[24:])}, err
+}

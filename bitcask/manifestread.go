@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -64,13 +65,13 @@ func (m *manifest) replay(pass func(error) error) error {
 	if _, err := m.file.ReadAt(b, 0); err != nil {
 		return fmt.Errorf("reading manifest: %w", err)
 	}
-	if err := m.parseManifestHeader(b); err != nil && (pass == nil || !m.mendHeader(b) || pass(err) != nil) {
+	if err := m.parseManifestHeader(b); err != nil && (pass == nil || !m.correctHeader(b) || pass(err) != nil) {
 		return err
 	}
 	pos := manifestHeaderSize
 	for pos < len(b) {
 		typ, body, ok := m.editAt(b, pos)
-		if !ok && pass != nil && m.mendEdit(b, pos) {
+		if !ok && pass != nil && m.correctEdit(b, pos) {
 			typ, body, _ = m.editAt(b, pos)
 			ok = pass(&CorruptError{manifestName, int64(pos), "edit checksum"}) == nil
 		}
@@ -107,7 +108,7 @@ func (m *manifest) judge(b []byte) error {
 		}
 	}
 	mended := slices.Clone(b)
-	if !m.mendEdit(mended, pos) {
+	if !m.correctEdit(mended, pos) {
 		return nil
 	}
 	n := editHeaderSize + int(binary.LittleEndian.Uint32(mended[pos+4:]))
@@ -164,4 +165,34 @@ func (m *manifest) editAt(b []byte, pos int) (typ byte, body []byte, ok bool) {
 		return 0, nil, false
 	}
 	return edit[4], edit[5:], true
+}
+
+// correctHeader makes the header of a manifest verify, if it takes one bit.
+func (m *manifest) correctHeader(b []byte) bool {
+	return anyBit(b[:min(manifestHeaderSize, len(b))], func() bool { return m.parseManifestHeader(b) == nil })
+}
+
+// correctEdit makes the edit at pos verify, if it takes one bit. No part of an edit that a crash cut short does.
+func (m *manifest) correctEdit(b []byte, pos int) bool {
+	return anyBit(b[pos:min(pos+correctLimit, len(b))], func() bool {
+		_, _, ok := m.editAt(b, pos)
+		return ok
+	})
+}
+
+// listed is the ids of all segments of the store, in order.
+func (m *manifest) listed() []uint32 {
+	ids := append(slices.Collect(maps.Keys(m.sealed)), m.tail...)
+	slices.Sort(ids)
+	return ids
+}
+
+// missing is the error for a segment that is listed and not there. If bytes follow the last edit that verifies, they are what
+// is left of the edit that took the segment out.
+func (m *manifest) missing(name string) error {
+	err := fmt.Errorf("%s: %w", name, ErrMissing)
+	if len(m.rest) > 0 {
+		return fmt.Errorf("%w, and %w", &CorruptError{manifestName, m.size, "edit checksum"}, err)
+	}
+	return err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// mend opens the new store, makes every collection agree with itself again, and
+// fixCounts opens the new store, makes every collection agree with itself again, and
 // tells which losses show.
-func (v *salvager) mend(out string, o Options) error {
+func (v *salvager) fixCounts(out string, o Options) error {
 	o.ReadOnly, o.Sync, o.Loading = false, SyncNone, nil
 	s, err := Open(out, &o)
 	if err != nil {
@@ -22,7 +22,7 @@ func (v *salvager) mend(out string, o Options) error {
 			continue
 		}
 		for stripe := range keydir.Stripes {
-			n, err := s.mendStripe(ns, stripe)
+			n, err := s.fixStripe(ns, stripe)
 			if err != nil {
 				return errors.Join(err, s.Close())
 			}
@@ -32,10 +32,10 @@ func (v *salvager) mend(out string, o Options) error {
 	return errors.Join(v.report(s), s.Close())
 }
 
-// mendStripe mends the collections of one stripe that Check would complain
+// fixStripe mends the collections of one stripe that Check would complain
 // about, and takes away deadlines of keys and fields that are lost: the next one
 // of that name would inherit them.
-func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
+func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 	t, err := s.BeginStripe(true, stripe)
 	if err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 	}
 	for _, coll := range broken {
 		if err == nil {
-			err = t.mend(ns, sp, coll)
+			err = t.fixCount(ns, sp, coll)
 			mended++
 		}
 	}
@@ -97,8 +97,8 @@ func (s *Store) mendStripe(ns, stripe int) (mended int, err error) {
 	return mended, s.finish(t)
 }
 
-// mend writes the count of a collection anew; a list with holes is closed up.
-func (t *Tx) mend(ns int, sp *space, coll keydir.Collection) error {
+// fixCount writes the count of a collection anew; a list with holes is closed up.
+func (t *Tx) fixCount(ns int, sp *space, coll keydir.Collection) error {
 	key, typ := coll.Key(), coll.Type()
 	if typ == keydir.List {
 		if head, tail := coll.Bounds(); int64(coll.Len()) != tail-head+1 {
@@ -110,7 +110,7 @@ func (t *Tx) mend(ns int, sp *space, coll keydir.Collection) error {
 		return err
 	}
 	t.touch(sp, h, key, typ, coll)
-	t.s.unlive(coll.Meta())
+	t.s.addDead(coll.Meta())
 	coll.SetMeta(0) // so that Commit writes it, whatever the count was
 	return nil
 }

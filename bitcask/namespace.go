@@ -230,3 +230,12 @@ func (n *namespaces) installLocked(moved map[uint32]uint32, fresh uint32) (dropp
 	n.now.Store(m)
 	return dropped
 }
+
+// takeSpace takes the next unused space number.
+func takeSpace(fresh *uint32) (uint32, error) {
+	if *fresh > maxSpace {
+		return 0, fmt.Errorf("space %d: %w", *fresh, ErrFull)
+	}
+	*fresh++
+	return *fresh - 1, nil
+}

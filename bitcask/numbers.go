@@ -20,7 +20,7 @@ const (
 // checkID returns ErrFull for a segment id beyond the highest one.
 func checkID(id uint32) error {
 	if id > maxSegmentID {
-		return undone{fmt.Errorf("segment id %d: %w", id, ErrFull)}
+		return retryable{fmt.Errorf("segment id %d: %w", id, ErrFull)}
 	}
 	return nil
 }
@@ -39,21 +39,4 @@ func (m *manifest) checkNumbers() error {
 		return errEdit
 	}
 	return nil
-}
-
-// checkSequences returns ErrFull if there are not as many more.
-func (l *commitLog) checkSequencesLocked(n uint64) error {
-	if l.nextSeq > maxSequence || n > maxSequence-l.nextSeq+1 {
-		return fmt.Errorf("sequence number %d: %w", l.nextSeq, ErrFull)
-	}
-	return nil
-}
-
-// takeSpace takes the next unused space number.
-func takeSpace(fresh *uint32) (uint32, error) {
-	if *fresh > maxSpace {
-		return 0, fmt.Errorf("space %d: %w", *fresh, ErrFull)
-	}
-	*fresh++
-	return *fresh - 1, nil
 }

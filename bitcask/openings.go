@@ -52,7 +52,7 @@ func (s *Store) noteOpening() error {
 		id = binary.LittleEndian.Uint64(b[:])
 	}
 	err := s.man.log(editOpening, opening{id, s.log.nextSeq}.body())
-	if isUndone(err) {
+	if isRetryable(err) {
 		s.opts.Logger.Warn("INDEX and TTL will not be of use: the manifest cannot note who writes them", "file", manifestName, "err", err)
 		return nil
 	}

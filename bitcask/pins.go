@@ -13,18 +13,18 @@ import (
 type pins struct {
 	mu   sync.Mutex // guards all below
 	held bool
-	gone []*segment // unlisted, to be removed by letGoFiles
+	gone []*segment // unlisted, to be removed by unpinFiles
 }
 
-// holdFiles keeps the files of all segments that are listed from now on.
-func (s *Store) holdFiles() {
+// pinFiles keeps the files of all segments that are listed from now on.
+func (s *Store) pinFiles() {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	s.pins.held = true
 }
 
-// letGoFiles ends holdFiles. A file that cannot be removed is not the backup's failure.
-func (s *Store) letGoFiles() {
+// unpinFiles ends pinFiles. A file that cannot be removed is not the backup's failure.
+func (s *Store) unpinFiles() {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	gone := s.pins.gone
@@ -51,7 +51,7 @@ func (s *Store) discard(gone []*segment, freed func(bytes int64)) error {
 
 func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
 	var errs []error
-	if err := s.lookAtDirectory(); refusing(err) {
+	if err := s.inspectDirectory(); refusing(err) {
 		for _, sg := range gone { // another process may have the files
 			errs = append(errs, sg.close())
 		}

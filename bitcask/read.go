@@ -14,7 +14,7 @@ import (
 // agree. Callers hold the stripe lock of the key, which also keeps the segment
 // from being removed under them: merge passes through every stripe lock
 // between moving the last location and unlinking a file. Reading without a lock
-// is in glimpse.go.
+// is in read_lockfree.go.
 
 // query says which record a location is expected to lead to.
 type query struct {
@@ -102,68 +102,4 @@ func (sg *segment) verified(loc keydir.Loc) (record, error) {
 		return record{}, &CorruptError{sg.name, at, "record checksum"}
 	}
 	return rec, nil
-}
-
-// segmentOf finds the open segment of a location.
-func (s *Store) segmentOf(loc keydir.Loc) (*segment, error) {
-	sg := s.segments.Load().find(loc.Segment())
-	if sg == nil {
-		return nil, fmt.Errorf("%s: %w", dataName(loc.Segment()), ErrMissing)
-	}
-	return sg, nil
-}
-
-// segmentSet is an immutable list of open segments, found by id.
-type segmentSet struct {
-	base uint32
-	byID []*segment // byID[id-base]; nil where there is none
-}
-
-func (ss *segmentSet) find(id uint32) *segment {
-	if i := id - ss.base; id >= ss.base && int(i) < len(ss.byID) {
-		return ss.byID[i]
-	}
-	return nil
-}
-
-// all lists the segments in order of id.
-func (ss *segmentSet) all() []*segment {
-	list := make([]*segment, 0, len(ss.byID))
-	for _, sg := range ss.byID {
-		if sg != nil {
-			list = append(list, sg)
-		}
-	}
-	return list
-}
-
-func newSegmentSet(list []*segment) *segmentSet {
-	ss := new(segmentSet)
-	if len(list) == 0 {
-		return ss
-	}
-	lo, hi := list[0].id, list[0].id
-	for _, sg := range list {
-		lo, hi = min(lo, sg.id), max(hi, sg.id)
-	}
-	ss.base, ss.byID = lo, make([]*segment, hi-lo+1)
-	for _, sg := range list {
-		ss.byID[sg.id-lo] = sg
-	}
-	return ss
-}
-
-// with returns a copy that has add and lacks drop.
-func (ss *segmentSet) with(add []*segment, drop []*segment) *segmentSet {
-	gone := make(map[uint32]bool, len(drop))
-	for _, sg := range drop {
-		gone[sg.id] = true
-	}
-	var list []*segment
-	for _, sg := range ss.all() {
-		if !gone[sg.id] {
-			list = append(list, sg)
-		}
-	}
-	return newSegmentSet(append(list, add...))
 }

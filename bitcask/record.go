@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"strconv"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -195,4 +196,16 @@ func (r *varints) long(limit uint64) uint64 {
 	}
 	r.n += n
 	return v
+}
+
+// metaSize bounds the value of a meta record in bytes.
+const metaSize = 48
+
+// appendMeta appends the value of a meta record: how many elements there are, and
+// before it, of a string in chunks, its length in bytes.
+func appendMeta(dst []byte, typ keydir.Type, length int64, count int) []byte {
+	if typ == keydir.Chunks {
+		dst = append(strconv.AppendInt(dst, length, 10), ' ')
+	}
+	return strconv.AppendInt(dst, int64(count), 10)
 }

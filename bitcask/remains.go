@@ -175,13 +175,6 @@ func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error
 	return name, nil
 }
 
-func ignoreNotExist(err error) error {
-	if isNotExist(err) {
-		return nil
-	}
-	return err
-}
-
 // sameRemains reports whether a file of remains holds just what is to be kept: an Open before this one has got no further.
 func (s *Store) sameRemains(name string, f vfs.File, h remainsHeader) (same bool, err error) {
 	kept, err := s.opts.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
@@ -233,3 +226,86 @@ func allZeros(f vfs.File, from, length int64) (bool, error) {
 }
 
 func onlyZeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+
+// remains lists what is to be truncated of the log, and of the manifest.
+func (s *Store) remains() (list []tornEnd) {
+	for _, sg := range s.tail {
+		if n := sg.size.Load() - sg.end; n > 0 {
+			list = append(list, tornEnd{sg.name, sg.file, remainsHeader{sg.id, sg.store, sg.end, s.log.nextSeq, n}})
+		}
+	}
+	if n := len(s.man.rest); n > 0 {
+		list = append(list, tornEnd{manifestName, s.man.file, remainsHeader{0, s.man.store, s.man.size, s.log.nextSeq, int64(n)}})
+	}
+	return list
+}
+
+// tornEnd is the end of a file that is about to be truncated.
+type tornEnd struct {
+	name string
+	file vfs.File
+	h    remainsHeader
+}
+
+// keepAllRemains keeps what is about to be truncated, durably. Where the disk is too full for that, an unfinished write with
+// nothing readable in it is given up; anything else is not.
+func (s *Store) keepAllRemains() error {
+	kept := false
+	for _, torn := range s.remains() {
+		var name string
+		err := s.reserve.with(leaveEighth, func() (err error) {
+			name, err = s.keepRemains(torn.file, torn.h)
+			return err
+		})
+		if err != nil && isTransient(err) && torn.h.id != 0 {
+			readable, rerr := s.readable(torn.h.id)
+			if err = errors.Join(err, rerr); !readable && rerr == nil {
+				s.opts.Logger.Warn("no room to keep an unfinished write", "file", torn.name, "offset", torn.h.offset, "bytes", torn.h.length, "err", err)
+				err = nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: keeping %d bytes from %d on, which are to be truncated: %w", torn.name, torn.h.length, torn.h.offset, err)
+		}
+		kept = kept || name != ""
+		s.noteTruncated(torn, name)
+	}
+	if !kept {
+		return nil
+	}
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// readable reports whether anything behind the end of an unsealed segment verifies.
+func (s *Store) readable(id uint32) (bool, error) {
+	for _, sg := range s.tail {
+		if sg.id == id {
+			_, valid, err := newFrames(sg).resync(sg.end)
+			return valid, ignoreBad(err)
+		}
+	}
+	return false, nil
+}
+
+// foreseeTruncation notes, in a store that is open for reading, what a writer would truncate.
+func (s *Store) foreseeTruncation() {
+	for _, torn := range s.remains() {
+		if zeros, err := allZeros(torn.file, torn.h.offset, torn.h.length); err != nil || !zeros {
+			s.noteTruncated(torn, "")
+		}
+	}
+	for _, sg := range s.tail {
+		s.recovery.TornBytes += sg.size.Load() - sg.end
+		sg.size.Store(sg.end)
+	}
+}
+
+func (s *Store) noteTruncated(torn tornEnd, kept string) {
+	r := Remains{torn.name, torn.h.offset, torn.h.length, kept}
+	if kept != "" || s.opts.ReadOnly {
+		s.recovery.Truncated = append(s.recovery.Truncated, r)
+	}
+	if !s.opts.ReadOnly {
+		s.opts.Logger.Warn("torn tail truncated", "file", r.File, "offset", r.Offset, "bytes", r.Bytes, "kept", r.Kept)
+	}
+}

@@ -1,285 +1,42 @@
 package bitcask
 
 import (
-	"strconv"
-
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
 
-// applier applies the entries of some stripes to the keydir, in order of
-// sequence. The stripes of one are no other's, so appliers run beside each
-// other without locks; what concerns all stripes waits for them all.
-type applier struct {
-	s        *Store
-	after    *indexContents
-	base     uint32
-	live     []int64 // by segment id - base: bytes that came to life, less those that died
-	replayed uint64
-	err      error
-}
-
-func newApplier(s *Store, after *indexContents) *applier {
-	set := s.segments.Load()
-	return &applier{s: s, after: after, base: set.base, live: make([]int64, len(set.byID))}
-}
-
-// settle adds what was counted to the segments and the statistics.
-func (a *applier) settle() {
-	for i, sg := range a.s.segments.Load().byID {
-		if sg != nil {
-			sg.liveBytes.Add(a.live[i])
-		}
-	}
-	a.s.recovery.Replayed += a.replayed
-	clear(a.live)
-	a.replayed = 0
-}
-
-func (a *applier) count(loc keydir.Loc, bytes int64) {
-	if i := loc.Segment() - a.base; loc != 0 && i < uint32(len(a.live)) {
-		a.live[i] += bytes
-	}
-}
-
-func (a *applier) alive(loc keydir.Loc) { a.count(loc, int64(loc.Size())) }
-func (a *applier) dead(loc keydir.Loc)  { a.count(loc, -int64(loc.Size())) }
-
-// drop counts a dropped collection as dead, at once or later.
-func (a *applier) drop(d keydir.Dropped) {
-	if d.Len() > smallDrop {
-		a.s.leave(d)
-		return
-	}
-	d.Each(func(loc keydir.Loc) bool {
-		a.dead(loc)
-		return true
-	})
-}
-
-// apply applies one entry, if what was loaded before lacks it. h is the hash
-// of its key.
-func (a *applier) apply(sg *segment, e *entry, h uint64) error {
-	a.replayed++
-	if e.seq <= a.after.stripes[keydir.StripeOf(h)] {
-		return a.retellDeadline(sg, e)
-	}
-	sp := a.s.spaces.replaySpace(e.Namespace)
-	loc := keydir.MakeLoc(sg.id, e.at, e.size)
-	switch e.Kind {
-	case KindString:
-		a.string(sp, h, e.Key, loc)
-	case KindElement:
-		return a.elem(sp, h, sg, e, loc)
-	case KindMeta:
-		coll := a.collection(sp, h, e)
-		a.dead(coll.Meta())
-		coll.SetMeta(loc)
-		a.alive(loc)
-	case KindElementTombstone:
-		return a.elemGone(sp, h, sg, e)
-	case KindTombstone:
-		a.gone(sp, h, e.Key)
-		a.noDeadline(sp, h, e)
-	case KindDeadline:
-		ms, err := e.deadline(sg)
-		if err != nil {
-			return err
-		}
-		a.putSlot(sp, h, e.Key, keydir.Slot{Type: keydir.Deadline, Loc: loc})
-		a.tellDeadline(sp, e, ms)
-	case KindDeadlineTombstone:
-		a.noDeadline(sp, h, e)
-	case KindFieldDeadline:
-		return a.fieldDeadline(sp, h, sg, e, loc)
-	case KindFieldDeadlineTombstone:
-		a.noFieldDeadline(sp, h, e)
-	}
-	return nil
-}
-
-// namespaces applies an entry that concerns all stripes.
-func (a *applier) namespaces(sg *segment, e *entry) error {
-	a.replayed++
-	s := a.s
-	dropped, err := s.spaces.replay(e.inline)
+// fieldDeadline applies an entry that gives a field a deadline.
+func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment, e *entry, loc keydir.Loc) error {
+	ms, err := e.deadline(sg)
 	if err != nil {
-		return &CorruptError{sg.name, int64(e.at), "namespace map"}
+		return err
 	}
-	for _, sp := range dropped {
-		s.forgetSpace(sp)
-		s.replayed(DeadlineEvent{Space: sp.id, Dropped: true, Sequence: e.seq})
+	coll, ok := sp.dir.FindFieldDeadlines(h, text(e.Key))
+	if !ok {
+		coll = sp.dir.NewCollection(h, keydir.FieldDeadlines, string(e.Key))
 	}
-	a.dead(s.spaces.record)
-	s.spaces.record = keydir.MakeLoc(sg.id, e.at, e.size)
-	a.alive(s.spaces.record)
-	return nil
-}
-
-// deadline is what an entry of KindDeadline or KindFieldDeadline says.
-func (e *entry) deadline(sg *segment) (int64, error) {
-	ms, err := strconv.ParseInt(text(e.inline), 10, 64)
-	if err != nil {
-		return 0, &CorruptError{sg.name, int64(e.at), "deadline is not a number"}
-	}
-	return ms, nil
-}
-
-// retellDeadline tells of a change of deadlines that the keydir has already:
-// he who keeps the deadlines was asked about an earlier moment.
-func (a *applier) retellDeadline(sg *segment, e *entry) (err error) {
-	ev := DeadlineEvent{Space: e.Namespace, Key: text(e.Key), Sequence: e.seq}
-	switch e.Kind {
-	case KindDeadline:
-		if ev.Deadline, err = e.deadline(sg); err != nil {
-			return err
-		}
-	case KindTombstone, KindDeadlineTombstone:
-	default:
-		return nil
-	}
-	a.s.replayed(ev)
-	return nil
-}
-
-// string sets a string, whatever the key held.
-func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
-	a.dropFieldDeadlines(sp, h, key)
-	if coll, ok := sp.dir.FindCollection(h, text(key)); ok {
-		a.drop(sp.dir.DropCollection(h, coll))
-	}
-	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
-}
-
-// putSlot puts the slot of a string or a deadline in the place of the one that
-// the key has, if it has one.
-func (a *applier) putSlot(sp *space, h uint64, key []byte, now keydir.Slot) {
-	a.alive(now.Loc)
-	if old, ok := a.slotOf(sp, h, now.Type, key); ok {
-		sp.dir.Replace(h, old, now)
-		a.dead(old.Loc)
-		return
-	}
-	sp.dir.Insert(h, now)
-}
-
-// slotOf finds the slot of a string or a deadline.
-func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir.Slot, bool) {
-	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
-		if !ok || slot.Type == t && a.isKey(h, slot.Loc, key) {
-			return slot, ok
-		}
-	}
-}
-
-// gone removes what the key holds.
-func (a *applier) gone(sp *space, h uint64, key []byte) {
-	a.dropFieldDeadlines(sp, h, key)
-	if coll, ok := sp.dir.FindCollection(h, text(key)); ok {
-		a.drop(sp.dir.DropCollection(h, coll))
-		return
-	}
-	a.removeSlot(sp, h, keydir.String, key)
-}
-
-// removeSlot removes the slot of a string or a deadline, if there is one.
-func (a *applier) removeSlot(sp *space, h uint64, t keydir.Type, key []byte) {
-	if slot, ok := a.slotOf(sp, h, t, key); ok {
-		sp.dir.Delete(h, slot)
-		a.dead(slot.Loc)
-	}
-}
-
-// isKey reports whether a slot with the hash of a key is that of the key.
-// Hashes of different keys agree about once in 2^61 pairs, and the manifest
-// remembers when that happened: only then does the record have to be read. One
-// that cannot be read is taken for the one that its hash says.
-func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
-	if !a.s.man.collided[h>>hashSpare] {
-		return true
-	}
-	same := true
-	sg, err := a.s.segmentOf(loc)
-	if err == nil {
-		err = sg.identify(loc, func(rec *record) { same = string(rec.Key) == string(key) })
-	}
-	return err != nil || same
-}
-
-// collection finds the collection that an element belongs to, or makes it.
-func (a *applier) collection(sp *space, h uint64, e *entry) keydir.Collection {
-	coll, ok := sp.dir.FindCollection(h, text(e.Key))
-	switch {
-	case ok && coll.Type() == e.Type && sameCut(coll, e):
-		return coll
-	case !ok && e.Type == keydir.Hash:
-		// Deadlines of fields that have been written again since may have come before the first field.
-		a.removeSlot(sp, h, keydir.String, e.Key)
-	default:
-		a.gone(sp, h, e.Key)
-	}
-	return sp.dir.NewCollection(h, e.Type, string(e.Key))
-}
-
-func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Loc) error {
-	coll := a.collection(sp, h, e)
-	var old keydir.Loc
-	switch e.Type {
-	case keydir.ZSet:
-		score, ok := ordered.ParseHex(e.inline)
-		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "score is not 16 hex digits"}
-		}
-		_, old, _ = coll.PutScored(text(e.Elem), score, loc)
-	case keydir.List, keydir.Chunks:
-		index, ok := parseIndex(e.Elem)
-		if ok && e.Type == keydir.Chunks {
-			_, _, ok = keydir.ChunkAt(index)
-		}
-		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "no index of a list or of a chunk"}
-		}
-		old, _ = coll.PutAt(index, loc)
-	default:
-		old, _ = coll.Put(text(e.Elem), loc)
-	}
+	_, old, _ := coll.PutScored(text(e.Elem), ordered.Int(ms), loc)
 	a.dead(old)
 	a.alive(loc)
 	return nil
 }
 
-func (a *applier) elemGone(sp *space, h uint64, sg *segment, e *entry) error {
-	if e.Type == keydir.Hash {
-		a.noFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
+// removeFieldDeadline removes the deadline of a field.
+func (a *applier) removeFieldDeadline(sp *space, h uint64, e *entry) {
+	coll, ok := sp.dir.FindFieldDeadlines(h, text(e.Key))
+	if !ok {
+		return
 	}
-	coll, ok := sp.dir.FindCollection(h, text(e.Key))
-	if !ok || coll.Type() != e.Type {
-		return nil
-	}
-	var old keydir.Loc
-	switch e.Type {
-	case keydir.ZSet:
-		_, old, _ = coll.DeleteScored(text(e.Elem))
-	case keydir.List:
-		index, ok := parseIndex(e.Elem)
-		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
-		}
-		old, _ = coll.DeleteAt(index)
-	default:
-		old, _ = coll.Delete(text(e.Elem))
-	}
+	_, old, _ := coll.DeleteScored(text(e.Elem))
 	a.dead(old)
-	return nil
+	if coll.Len() == 0 {
+		sp.dir.DropCollection(h, coll)
+	}
 }
 
-// noDeadline removes the deadline of a key.
-func (a *applier) noDeadline(sp *space, h uint64, e *entry) {
-	a.removeSlot(sp, h, keydir.Deadline, e.Key)
-	a.tellDeadline(sp, e, 0)
-}
-
-func (a *applier) tellDeadline(sp *space, e *entry, ms int64) {
-	a.s.replayed(DeadlineEvent{Space: sp.id, Key: text(e.Key), Deadline: ms, Sequence: e.seq})
+// dropFieldDeadlines removes the deadlines of all fields of a key.
+func (a *applier) dropFieldDeadlines(sp *space, h uint64, key []byte) {
+	if coll, ok := sp.dir.FindFieldDeadlines(h, text(key)); ok {
+		a.drop(sp.dir.DropCollection(h, coll))
+	}
 }

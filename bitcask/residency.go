@@ -20,9 +20,9 @@ const (
 	chunkShift = 20
 	chunkSize  = 1 << chunkShift
 
-	// lookEvery is how long a look at a chunk holds. Each costs some microseconds, so a
+	// residencyEvery is how long a look at a chunk holds. Each costs some microseconds, so a
 	// thousand chunks in use take about a thousandth of one processor.
-	lookEvery = 5 * time.Second
+	residencyEvery = 5 * time.Second
 )
 
 // residency remembers looks at the chunks of one mapping.
@@ -42,9 +42,9 @@ func (sg *segment) resident(at, end int) bool {
 	if end > len(sg.data) {
 		return false
 	}
-	round := sg.looks.round.Load()
+	round := sg.residency.round.Load()
 	for c := at >> chunkShift; c<<chunkShift < end; c++ {
-		if sg.looks.chunks[c].Load() != round<<1|1 && !sg.look(c, round, at, end) {
+		if sg.residency.chunks[c].Load() != round<<1|1 && !sg.look(c, round, at, end) {
 			return false
 		}
 	}
@@ -55,7 +55,7 @@ func (sg *segment) resident(at, end int) bool {
 func (sg *segment) look(c int, round uint32, at, end int) bool {
 	m := sg.file.(vfs.Mapper)
 	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.size.Load()), len(sg.data))
-	if chunk := &sg.looks.chunks[c]; chunk.Load() != round<<1 && from < to {
+	if chunk := &sg.residency.chunks[c]; chunk.Load() != round<<1 && from < to {
 		if m.Resident(sg.data[from:to]) {
 			chunk.Store(round<<1 | 1)
 			return true
@@ -63,22 +63,4 @@ func (sg *segment) look(c int, round uint32, at, end int) bool {
 		chunk.Store(round << 1)
 	}
 	return m.Resident(sg.data[max(at, from):min(end, (c+1)<<chunkShift)])
-}
-
-// mapped reports whether any segment is.
-func (s *Store) mapped() bool {
-	for _, sg := range s.segments.Load().all() {
-		if sg.data != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// expireLooks lets looks at chunks expire.
-func (s *Store) expireLooks() (more bool) {
-	for _, sg := range s.segments.Load().all() {
-		sg.looks.round.Add(1)
-	}
-	return true
 }

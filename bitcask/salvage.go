@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -165,7 +164,7 @@ func (v *salvager) write(list []*source, out string) (err error) {
 	if err := errors.Join(err, w.close()); err != nil {
 		return err
 	}
-	return v.mend(out, o)
+	return v.fixCounts(out, o)
 }
 
 // list finds the segments: those that the manifest names, or all there are.
@@ -231,13 +230,6 @@ func (v *salvager) holdsCommits(id uint32) (bool, error) {
 	_, frame := newFrames(sg).next()
 	held := frame == nil && (missing || !sg.merged && (len(v.man.rest) > 0 || id >= v.man.nextID))
 	return held, errors.Join(ignoreEnd(frame), sg.close())
-}
-
-// listed is the ids of all segments of the store, in order.
-func (m *manifest) listed() []uint32 {
-	ids := append(slices.Collect(maps.Keys(m.sealed)), m.tail...)
-	slices.Sort(ids)
-	return ids
 }
 
 // headerOf reads which store made the segment in a file; zero if its header does not verify.

@@ -130,7 +130,7 @@ func (src *salvageSource) walk() ([]entry, error) {
 		if torn, err := src.torn(); torn || err != nil {
 			return nil, cmp.Or(err, io.EOF)
 		}
-		if entries, ok := fr.mended(); ok {
+		if entries, ok := fr.corrected(); ok {
 			return entries, nil // what is damaged in it is seen when it is read, and its key is known
 		}
 		if entries, err = src.within(); err == nil && fr.pos == at {
@@ -244,21 +244,4 @@ func (src *salvageSource) skip(reason string) error {
 		src.v.lose(Lost{File: src.sg.name, Offset: from, Bytes: fr.pos - from, Reason: reason})
 	}
 	return nil
-}
-
-// ignoreEnd returns an error that is not about where the bytes end.
-func ignoreEnd(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return ignoreBad(err)
-}
-
-// ignoreBad returns an error that is not about the bytes.
-func ignoreBad(err error) error {
-	var bad *badFrame
-	if errors.As(err, &bad) {
-		return nil
-	}
-	return err
 }

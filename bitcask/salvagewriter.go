@@ -1,14 +1,10 @@
 package bitcask
 
 import (
-	crand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-
-	"github.com/stavedb/stave/keydir"
 )
 
 // salvageWriter writes the segments of a new store. The manifest names them
@@ -45,14 +41,6 @@ func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
 		return nil, errors.Join(err, w.lock.Close())
 	}
 	return w, nil
-}
-
-// newIdentity makes the id and the hash seed of a new store.
-func newIdentity() (store [16]byte, seed keydir.Seed, err error) {
-	var random [32]byte
-	_, err = io.ReadFull(crand.Reader, random[:])
-	copy(store[:], random[:])
-	return store, keydir.Seed{binary.LittleEndian.Uint64(random[16:]), binary.LittleEndian.Uint64(random[24:])}, err
 }
 
 // add writes an entry: a record and its followers.

@@ -95,7 +95,7 @@ type segment struct {
 	file      vfs.File
 	name      string
 	data      []byte       // shared mapping, or nil; may reach past the end of the file; does not change while listed
-	looks     residency    // what of data is in memory
+	residency residency    // what of data is in memory
 	size      atomic.Int64 // bytes that hold frames (and footer, once sealed)
 	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	merged    bool
@@ -176,8 +176,8 @@ func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int)
 	}
 	name := dataName(id)
 	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
-	if err != nil && passing(err) {
-		err = undone{err}
+	if err != nil && isTransient(err) {
+		err = retryable{err}
 	}
 	if err != nil {
 		return nil, err
@@ -192,10 +192,10 @@ func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int)
 	}
 	if err != nil {
 		// A sync that failed is not made again: the file goes, and another one comes.
-		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !passing(err) {
+		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !isTransient(err) {
 			return nil, errors.Join(err, left)
 		}
-		return nil, undone{err}
+		return nil, retryable{err}
 	}
 	sg.size.Store(segmentHeaderSize)
 	sg.mapTo(mapLen)
@@ -232,7 +232,7 @@ func (sg *segment) mapTo(length int) {
 	}
 	if data, err := m.Map(length); err == nil {
 		sg.data = data
-		sg.looks.init(length)
+		sg.residency.init(length)
 	}
 }
 
@@ -324,10 +324,10 @@ func writeAgain(f vfs.File, from, end int64) error {
 
 // cutOff takes away what a failed write may have left behind size.
 func cutOff(f vfs.File, size int64, cause error) error {
-	if err := f.Truncate(size); err != nil || !passing(cause) {
+	if err := f.Truncate(size); err != nil || !isTransient(cause) {
 		return errors.Join(cause, err)
 	}
-	return undone{cause}
+	return retryable{cause}
 }
 
 // bytesAt returns n bytes at offset, from the mapping if they are in memory, else into buf.
@@ -349,4 +349,12 @@ func (sg *segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
 		return nil, fmt.Errorf("%s: reading at %d: %w", sg.name, offset, err)
 	}
 	return buf, nil
+}
+
+// info is what the manifest says of a sealed segment.
+func (sg *segment) info() sealedInfo {
+	return sealedInfo{
+		id: sg.id, length: uint64(sg.size.Load()),
+		minSeq: sg.foot.minSeq, maxSeq: sg.foot.maxSeq, records: sg.foot.records,
+	}
 }

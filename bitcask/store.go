@@ -39,13 +39,13 @@ type Store struct {
 	man        *manifest
 	opening    uint64 // this one, for marks; does not change once the store is open
 
-	backups turn // held by the one backup that is made
-	pins    pins
-	upkeep  turn // held by whoever reads whole segments or removes files: merge, hint builder, check
+	backups       chanMutex // held by the one backup that is made
+	pins          pins
+	maintenanceMu chanMutex // held by whoever reads whole segments or removes files: merge, hint builder, check
 
-	leftMu     sync.Mutex // guards left and leftSpaces: dropped, not yet counted as dead
-	left       []keydir.Dropped
-	leftSpaces []*space
+	droppedMu          sync.Mutex // guards left and droppedSpaces: dropped, not yet counted as dead
+	droppedCollections []keydir.Dropped
+	droppedSpaces      []*space
 
 	index   indexState
 	reserve reserve
@@ -99,7 +99,7 @@ var errOutdated = errors.New("the store has changed while it was opened")
 
 func open(dir string, o *Options) (opened *Store, err error) {
 	begin := time.Now()
-	s := &Store{dir: dir, upkeep: newTurn(), backups: newTurn(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
 	s.reserve.init(s)
@@ -161,7 +161,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		}
 	}
 	if s.mapped() {
-		s.work.Go(func() { s.every(lookEvery, s.expireLooks) })
+		s.work.Go(func() { s.every(residencyEvery, s.expireResidency) })
 	}
 	s.recovery.Took = time.Since(begin)
 	return s, nil
@@ -239,47 +239,6 @@ func (s *Store) syncLog() (more bool) {
 	return err == nil
 }
 
-func (s *Store) wakeHinter() {
-	select {
-	case s.hinter <- struct{}{}:
-	default:
-	}
-}
-
-// hintLoop writes the hints of newly sealed segments. A hint only saves time,
-// so its failure is logged and no more.
-func (s *Store) hintLoop(done map[uint32]bool) {
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-s.hinter:
-		}
-		s.upkeep.Lock()
-		for _, sg := range s.segments.Load().all() {
-			if done[sg.id] || !sg.sealed() || s.stopping() || s.Err() != nil {
-				continue
-			}
-			if s.Full() { // woken when there is space
-				break
-			}
-			done[sg.id] = true
-			if sg.merged && s.hasHint(sg) {
-				continue
-			}
-			if err := writeHint(s.opts.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, errCancelled) {
-				s.opts.Logger.Warn("hint not written", "file", hintName(sg.id), "err", err)
-			}
-		}
-		s.upkeep.Unlock()
-	}
-}
-
-func (s *Store) hasHint(sg *segment) bool {
-	hs, err := openHint(s.opts.FS, s.dir, sg)
-	return err == nil && hs.close() == nil
-}
-
 func (s *Store) stopping() bool {
 	select {
 	case <-s.stop:
@@ -321,8 +280,8 @@ func (s *Store) Close() error {
 	s.stopWork()
 	s.backups.Lock() // one that is being made sees stopping and ends
 	defer s.backups.Unlock()
-	s.upkeep.Lock() // so does a merge
-	defer s.upkeep.Unlock()
+	s.maintenanceMu.Lock() // so does a merge
+	defer s.maintenanceMu.Unlock()
 	var err error
 	if !s.opts.ReadOnly {
 		if err = s.closeLog(); err == nil {
@@ -359,7 +318,7 @@ func (s *Store) closeLog() error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
 	err := s.man.log(editBoot, body)
-	if NoSpace(err) && isUndone(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
+	if NoSpace(err) && isRetryable(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
 		s.opts.Logger.Warn("clean close not noted", "err", err)
 		return nil
 	}
@@ -369,7 +328,7 @@ func (s *Store) closeLog() error {
 // release closes files and lets go of the lock.
 func (s *Store) release() error {
 	var errs []error
-	for _, sg := range s.segments.Swap(new(segmentSet)).all() { // unlisted before they are unmapped: glimpse.go
+	for _, sg := range s.segments.Swap(new(segmentSet)).all() { // unlisted before they are unmapped: read_lockfree.go
 		errs = append(errs, sg.close())
 	}
 	if s.man != nil {
@@ -382,4 +341,22 @@ func (s *Store) release() error {
 		errs = append(errs, s.held.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// mapped reports whether any segment is.
+func (s *Store) mapped() bool {
+	for _, sg := range s.segments.Load().all() {
+		if sg.data != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// expireResidency lets looks at chunks expire.
+func (s *Store) expireResidency() (more bool) {
+	for _, sg := range s.segments.Load().all() {
+		sg.residency.round.Add(1)
+	}
+	return true
 }

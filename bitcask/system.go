@@ -137,7 +137,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	case len(value) > MaxSystemValue:
 		return fmt.Errorf("system record of %d bytes: %w", len(value), ErrTooLarge)
 	}
-	t.applyLone()
+	t.materialize()
 	if !t.system {
 		t.s.system.writing.Lock()
 		t.system = true
@@ -186,8 +186,8 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 func (t *Tx) placeSystem(r *txRecord, sg *segment, loc keydir.Loc, seq uint64) {
 	rec := r.record(t.buf)
 	dead, _ := t.s.system.put(string(rec.Key), systemRecord{value: slices.Clone(rec.value), seq: seq, loc: loc})
-	t.s.unlive(dead)
-	t.s.live(sg, loc)
+	t.s.addDead(dead)
+	t.s.addLive(sg, loc)
 }
 
 // replaySystem notes a system record of the log, which the INDEX may have had
@@ -196,8 +196,8 @@ func (s *Store) replaySystem(sg *segment, e *entry) {
 	s.recovery.Replayed++
 	loc := keydir.MakeLoc(sg.id, e.at, e.size)
 	if dead, ok := s.system.put(string(e.Key), systemRecord{value: slices.Clone(e.inline), seq: e.seq, loc: loc}); ok {
-		s.unlive(dead)
-		s.live(sg, loc)
+		s.addDead(dead)
+		s.addLive(sg, loc)
 	}
 }
 
@@ -221,15 +221,4 @@ func validSystem(keyLen, valueLen int) bool {
 // sameRecord reports whether two stores know the same of a name.
 func sameRecord(a, b systemRecord) bool {
 	return a.seq == b.seq && a.loc == b.loc && string(a.value) == string(b.value)
-}
-
-// system checks that each system record lies where it is said to.
-func (c *checker) system() {
-	sp := new(space)
-	for name, r := range c.s.system.dump() {
-		value := c.leads(sp, KindSystem, keydir.None, name, "", r.loc, true)
-		if value != string(r.value) {
-			c.found("I4", dataName(r.loc.Segment()), int64(r.loc.Offset()), name, "the system record is not what is known of it")
-		}
-	}
 }

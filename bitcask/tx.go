@@ -26,16 +26,16 @@ type Tx struct {
 	stripes []uint8
 	held    [keydir.Stripes / 64]uint64
 
-	buf     []byte // room for a frame header, then records
-	recs    []txRecord
-	apart   int        // bytes of values that are not in buf
-	borrow  bool       // see Borrow
-	system  bool       // it holds the lock of who writes system records
-	leave   int64      // what it leaves of the reserve, if it may draw on that though it adds something; else 0
-	lone    loneString // the one record, not yet in the keydir
-	undo    []undoOp
-	touched []touchedCollection
-	known   map[uint64]bool // hashes of the keys in touched, once they are many
+	buf       []byte // room for a frame header, then records
+	recs      []txRecord
+	outOfLine int       // bytes of values that are not in buf
+	borrow    bool      // see Borrow
+	system    bool      // it holds the lock of who writes system records
+	leave     int64     // what it leaves of the reserve, if it may draw on that though it adds something; else 0
+	single    singlePut // the one record, not yet in the keydir
+	undo      []undoOp
+	touched   []touchedCollection
+	known     map[uint64]bool // hashes of the keys in touched, once they are many
 
 	// The string that find proved last: reading it costs no second checksum.
 	provedLoc keydir.Loc
@@ -53,7 +53,7 @@ type Tx struct {
 // the keydir again without parsing it.
 type txRecord struct {
 	pos             int    // of its crc in buf
-	apart           int    // bytes of the values before it that are not in buf
+	outOfLine       int    // bytes of the values before it that are not in buf
 	value           []byte // if that is not in buf
 	size            int    // without the records that follow it
 	name            int    // of its name in buf
@@ -77,7 +77,7 @@ func (r *txRecord) record(buf []byte) record {
 }
 
 // offset is where the record stands in a frame that begins at start in buf.
-func (r *txRecord) offset(start int) int { return r.pos - start + r.apart }
+func (r *txRecord) offset(start int) int { return r.pos - start + r.outOfLine }
 
 // key and elem are the parts of the record's name.
 func (r *txRecord) key(buf []byte) []byte {
@@ -255,7 +255,7 @@ func (t *Tx) hash(key string) (uint64, error) {
 	if !t.open {
 		return 0, ErrTxDone
 	}
-	t.applyLone()
+	t.materialize()
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
 	}

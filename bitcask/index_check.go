@@ -1,0 +1,136 @@
+package bitcask
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Checking the INDEX. One that does not fit the log is passed over at Open, and
+// here; one that fits must be what it should.
+
+// index verifies the INDEX: its checksums, that every section is sound by
+// itself, and, in a store that is open for reading only, that with the rest of
+// the log it says what the keydir says. The last takes the memory of a second
+// keydir; it proves something if the keydir came from the log, see
+// Options.NoIndex.
+func (c *checker) index() error {
+	s := c.s
+	f, err := s.opts.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
+	if isNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		c.found("I8", IndexFile, 0, "", "%v", err)
+		return nil
+	}
+	fits, err := c.sections(f)
+	if errors.Is(err, ErrVersion) {
+		err = nil // and it does not fit
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		c.found("I8", IndexFile, 0, "", "%v", err)
+		return nil
+	}
+	if !fits {
+		return nil
+	}
+	c.result.Index = true
+	if s.opts.ReadOnly {
+		return c.compareIndex()
+	}
+	return nil
+}
+
+// sections loads each section by itself. fits is false for an INDEX that
+// merges have made useless.
+func (c *checker) sections(f vfs.File) (fits bool, err error) {
+	s := c.s
+	size, err := f.Size()
+	if err != nil {
+		return false, err
+	}
+	l := &indexLoader{s: s, file: f, size: uint64(size), seal: makeSeal(s.man.store, 0)}
+	ix, err := l.contents()
+	if err != nil {
+		return false, err
+	}
+	if !ix.fits(s.segments.Load(), func(_ indexSegment, err error) error { return err }) {
+		return false, nil
+	}
+	seen := newLocations(s.segments.Load())
+	loader := keydir.Loader{OnLoc: seen.see}
+	var buf []byte
+	for i := range ix.sections {
+		if err := c.ctx.Err(); err != nil {
+			return false, err
+		}
+		is := &ix.sections[i]
+		if buf, err = l.bytes(buf, is); err != nil {
+			return false, err
+		}
+		err := loader.Load(keydir.NewDirectory(s.man.seed), int(is.stripe), buf)
+		if l.seal.sum(uint32(is.offset), buf) != is.crc || err != nil {
+			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.space, is.stripe, is.offset, errIndex)
+		}
+	}
+	return true, nil
+}
+
+// compareIndex opens the store once more, with the INDEX.
+func (c *checker) compareIndex() (err error) {
+	s := c.s
+	other, err := Open(s.dir, &Options{ReadOnly: true, NoMapping: s.opts.NoMapping, NoHints: s.opts.NoHints, FS: s.opts.FS})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, other.Close()) }()
+	if !other.recovery.Indexed || other.Sequence() != s.Sequence() {
+		return nil // a live writer has gone on meanwhile
+	}
+	if !maps.EqualFunc(s.system.dump().there(), other.system.dump().there(), sameRecord) {
+		c.found("I8", IndexFile, 0, "", "the system records are not what the log says")
+	}
+	mine, theirs := s.spaces.now.Load().byID, maps.Clone(other.spaces.now.Load().byID)
+	for id, sp := range mine {
+		if theirs[id] == nil {
+			theirs[id] = &space{id: id, dir: keydir.NewDirectory(s.man.seed)}
+		}
+		for stripe := range keydir.Stripes {
+			if !bytes.Equal(reloaded(s, sp.dir, stripe), reloaded(s, theirs[id].dir, stripe)) {
+				c.found("I8", IndexFile, 0, "", "stripe %d of space %d is not what the log says", stripe, id)
+			}
+		}
+	}
+	for id, sp := range theirs {
+		if mine[id] == nil && sp.dir.Len()+sp.dir.LenDeadlines()+sp.dir.LenFieldDeadlines() > 0 {
+			c.found("I8", IndexFile, 0, "", "the log has no space %d", id)
+		}
+	}
+	return nil
+}
+
+// reloaded is the dump of a stripe as it is after loading: what its history
+// makes of slots of one hash does not show.
+func reloaded(s *Store, dir *keydir.Directory, stripe int) []byte {
+	whole := func(dir *keydir.Directory) (b []byte) {
+		for dump := dir.Dump(stripe); !dump.Done(); {
+			b = dump.Append(b, 1<<30)
+		}
+		return b
+	}
+	s.stripes[stripe].RLock()
+	b := whole(dir)
+	s.stripes[stripe].RUnlock()
+	fresh := keydir.NewDirectory(s.man.seed)
+	loader := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
+	if err := loader.Load(fresh, stripe, b); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return whole(fresh)
+}

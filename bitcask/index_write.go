@@ -1,0 +1,301 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Writing the INDEX: at Close, and in the background when replaying what came
+// after the last one would take long.
+
+const (
+	// indexHold bounds in bytes what is dumped while a stripe is locked: some
+	// twenty microseconds.
+	indexHold   = 64 << 10
+	indexBuffer = 1 << 20
+
+	// indexEvery is how often it is asked whether an INDEX is due.
+	indexEvery = 100 * time.Millisecond
+
+	// indexMinBehind is the bytes of log from which replaying takes long.
+	indexMinBehind = 64 << 20
+)
+
+// indexState is what is known of the INDEX on disk. upkeep guards it.
+type indexState struct {
+	size    int64            // of the file; 0: none, or one that was passed over
+	lengths map[uint32]int64 // how far it has replayed each segment
+	opening uint64           // that its mark names
+	failed  bool             // writing it failed: not tried again but at Close
+}
+
+func (s *Store) noteIndex(c *indexContents) {
+	s.index = indexState{size: c.dataBytes, lengths: make(map[uint32]int64, len(c.segments)), opening: c.end.Opening}
+	for _, is := range c.segments {
+		s.index.lengths[is.id] = int64(is.length)
+	}
+	if _, known := s.index.lengths[c.end.Segment]; !known { // newer than those, and needed as they are
+		s.index.lengths[c.end.Segment] = segmentHeaderSize
+	}
+}
+
+// replayBacklog is how many bytes of segments opening would have to replay after the
+// INDEX, or for want of one.
+func (s *Store) replayBacklog() int64 {
+	var n int64
+	set := s.segments.Load()
+	lengths := s.index.lengths
+	for id := range lengths {
+		if set.find(id) == nil { // merged away: the INDEX is of no use
+			lengths = nil
+			break
+		}
+	}
+	for _, sg := range set.all() {
+		length, known := lengths[sg.id]
+		if !known {
+			length = segmentHeaderSize
+		}
+		n += max(sg.size.Load()-length-footerSize, 0) // it may have been sealed since
+	}
+	return n
+}
+
+// indexIfDue writes an INDEX if one is due: when the log has grown by four
+// times what it would take. So it adds at most a quarter to what is written.
+func (s *Store) indexIfDue() (more bool) {
+	if !s.maintenanceMu.TryLock() { // a merge, which may take long
+		return true
+	}
+	defer s.maintenanceMu.Unlock()
+	if !s.index.failed && s.Err() == nil && !s.Full() && s.replayBacklog() >= max(indexMinBehind, 4*s.indexSize()) {
+		_ = s.saveIndex(s.stopping) // logged, and it only saves time
+	}
+	return true
+}
+
+// indexSize estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an element 24 and 19.
+func (s *Store) indexSize() int64 {
+	var n int64
+	for _, sp := range s.spaces.now.Load().byID {
+		n += sp.dir.Bytes()
+	}
+	return n * 2 / 3
+}
+
+// SaveIndex writes the file INDEX now, so that the next Open need not replay
+// what is in the log. Close does so by itself, and so does the background when
+// it is worth it. It does nothing in a store that is read-only or has
+// Options.NoIndex, and gives up, without an error, while namespaces are flushed
+// or swapped all the time.
+func (s *Store) SaveIndex() error {
+	if s.opts.ReadOnly || s.opts.NoIndex {
+		return nil
+	}
+	s.maintenanceMu.Lock()
+	defer s.maintenanceMu.Unlock()
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	for range indexTries {
+		if err := s.saveIndex(s.stopping); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexTries is how often SaveIndex begins again because namespaces moved.
+const indexTries = 5
+
+// saveIndex writes the INDEX with upkeep held. It only saves time, so that a
+// failure is logged, and left to the caller to make more of.
+func (s *Store) saveIndex(cancelled func() bool) error {
+	err := s.writeIndex(cancelled)
+	if err != nil && !errors.Is(err, errCancelled) && !errors.Is(err, errMoved) {
+		s.index.failed = true
+		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
+	}
+	return err
+}
+
+// closeIndex writes the INDEX at Close, unless there is one and next to
+// nothing would have to be replayed after it. The log is closed: all of it is
+// on disk, and nobody writes.
+func (s *Store) closeIndex() {
+	if s.opts.ReadOnly || s.opts.NoIndex {
+		return
+	}
+	if s.Full() { // the last bytes are for what frees space
+		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
+		return
+	}
+	if s.index.size > 0 && s.replayBacklog() <= s.index.size/16 && !s.man.aging(s.index.opening) {
+		return
+	}
+	_ = s.saveIndex(nil) // logged, and it only saves time
+}
+
+// writeIndex makes the file: temporary file, sync, rename, directory sync, so
+// that an INDEX never stands there half done. Writers go on; upkeep is held, so
+// that no location leads into a segment that is about to go.
+//
+// What a crash leaves: before the rename the old INDEX and an INDEX.new that
+// the next Open removes; after it the old or the new one. Every location in it
+// is on disk before its name is.
+func (s *Store) writeIndex(cancelled func() bool) error {
+	temp, name := filepath.Join(s.dir, indexTemp), filepath.Join(s.dir, IndexFile)
+	if err := s.opts.FS.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := s.opts.FS.Open(temp, vfs.Create)
+	if err != nil {
+		return err
+	}
+	w := &indexWriter{s: s, file: f, pos: indexHeaderSize, cancelled: cancelled, seal: makeSeal(s.man.store, 0)}
+	err = w.write()
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.opts.FS.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", IndexFile, err), s.opts.FS.Remove(temp))
+	}
+	s.noteIndex(&w.contents)
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// indexWriter writes one INDEX.
+type indexWriter struct {
+	s         *Store
+	file      vfs.File
+	seal      seal
+	pos       int64 // where buf goes
+	buf       []byte
+	contents  indexContents
+	cancelled func() bool
+}
+
+// errMoved means that namespaces were flushed or swapped while the keydir was
+// dumped. The next attempt will find them settled.
+var errMoved = errors.New("namespaces changed meanwhile")
+
+func (w *indexWriter) write() error {
+	s, c := w.s, &w.contents
+	if err := w.begin(); err != nil {
+		return err
+	}
+	s.spaces.mu.Lock()
+	moved := s.spaces.now.Load().moved
+	c.fresh, c.record, c.moved = s.spaces.fresh, s.spaces.record, maps.Clone(moved)
+	s.spaces.mu.Unlock()
+	c.system = s.system.dump()
+	for stripe := range keydir.Stripes {
+		// Read before the lock is taken: whoever wrote a record of this stripe
+		// before now has told the keydir by the time we have the lock.
+		c.stripes[stripe] = s.Sequence()
+		byID := s.spaces.now.Load().byID
+		for _, id := range slices.Sorted(maps.Keys(byID)) {
+			if err := w.section(byID[id], stripe); err != nil {
+				return err
+			}
+		}
+	}
+	s.spaces.mu.Lock()
+	same := s.spaces.record == c.record && s.spaces.fresh == c.fresh && maps.Equal(s.spaces.now.Load().moved, moved)
+	s.spaces.mu.Unlock()
+	if !same {
+		return errMoved
+	}
+	// Every record that the sections know must be on disk: after a power cut
+	// the log may not end before them, or its sequence numbers would be given
+	// again.
+	var err error
+	if c.end, err = s.Mark(); err != nil {
+		return err
+	}
+	if err := s.log.sync(); err != nil {
+		return err
+	}
+	at := w.pos + int64(len(w.buf))
+	b := c.encode()
+	w.buf = append(w.buf, b...)
+	if err := w.flush(); err != nil {
+		return err
+	}
+	c.dataBytes = w.pos
+	head := encodeIndexHeader(s.man.store, s.man.seed, uint64(at), uint64(len(b)), w.seal.sum(uint32(at), b))
+	_, err = w.file.WriteAt(head, 0)
+	return err
+}
+
+// begin notes which segments there are and how far they reach. Records behind
+// that are replayed, if they are not older than their stripe.
+func (w *indexWriter) begin() error {
+	s, l := w.s, &w.s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.contents.upTo = l.writeSeq - 1
+	for _, sg := range s.segments.Load().all() {
+		is := indexSegment{id: sg.id, length: uint64(sg.size.Load())}
+		if sl := l.rotation.sealing; sg == l.active {
+			is.foot = l.foot
+		} else if sl != nil && sg == sl.sg {
+			is.length, is.foot = uint64(sl.end), sl.foot // its footer may be under way
+		} else {
+			is.foot = sg.foot
+		}
+		var err error
+		if is.end, err = sg.endSum(int64(is.length)); err != nil {
+			return fmt.Errorf("%s: %w", sg.name, err)
+		}
+		w.contents.segments = append(w.contents.segments, is)
+	}
+	return nil
+}
+
+// section writes one stripe of one space, holding the stripe a little at a time.
+func (w *indexWriter) section(sp *space, stripe int) error {
+	at := w.pos + int64(len(w.buf))
+	section := indexSection{space: sp.id, stripe: uint32(stripe), offset: uint64(at), crc: w.seal.start(uint32(at))}
+	lock := &w.s.stripes[stripe]
+	for dump := sp.dir.Dump(stripe); !dump.Done(); {
+		if w.cancelled != nil && w.cancelled() {
+			return errCancelled
+		}
+		n := len(w.buf)
+		lock.RLock()
+		w.buf = dump.Append(w.buf, indexHold)
+		lock.RUnlock()
+		section.crc = extend(section.crc, w.buf[n:])
+		section.length += uint64(len(w.buf) - n)
+		if len(w.buf) >= indexBuffer {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if section.length > 0 {
+		w.contents.sections = append(w.contents.sections, section)
+	}
+	return nil
+}
+
+func (w *indexWriter) flush() error {
+	if _, err := w.file.WriteAt(w.buf, w.pos); err != nil {
+		return fmt.Errorf("writing at %d: %w", w.pos, err)
+	}
+	w.pos += int64(len(w.buf))
+	w.buf = w.buf[:0]
+	return nil
+}

@@ -1,5 +1,0 @@
-//go:build !(amd64 || arm64) || race
-
-package bitcask
-
-const lockless = false

@@ -1,0 +1,71 @@
+package bitcask
+
+import (
+	"fmt"
+)
+
+// idleMark notes in the manifest how far the log reaches, once nobody has written for a while: an edit of type close, as Close
+// makes it. From then on no byte before that end can be taken for one that a crash cut short, whatever the sync mode: the
+// frames at the end of the log are named by no later one.
+//
+// A store that is written to all the time pays nothing. One with pauses pays a sync of the manifest, and with SyncNone one of
+// the log, for each pause.
+type idleMark struct {
+	l    *commitLog
+	seen uint64 // what writeSeq was at the last tick
+}
+
+// tick is called now and then. It reports false if the store has failed.
+func (m *idleMark) tick() bool {
+	l := m.l
+	l.mu.Lock()
+	seq := l.writeSeq
+	quiet := seq == m.seen && !l.writing && l.queue == nil && l.rotation.sealing == nil
+	end := l.active.size.Load()
+	due := quiet && end != l.closeLen && end != segmentHeaderSize
+	failed := l.failed != nil
+	l.mu.Unlock()
+	m.seen = seq
+	if failed || !due {
+		return !failed
+	}
+	if err := l.sync(); err != nil {
+		l.store.opts.Logger.Error("sync of an idle store", "err", err)
+		return false
+	}
+	return l.mark()
+}
+
+// mark has the manifest note the end of the active segment, as far as it is synced.
+func (l *commitLog) mark() bool {
+	s := l.store
+	l.mu.Lock()
+	sg, end := l.active, l.synced
+	if end == l.closeLen || end == segmentHeaderSize || end != sg.size.Load() {
+		l.mu.Unlock()
+		return true // not idle any more
+	}
+	body := l.markLocked(end)
+	l.mu.Unlock()
+	s.manifestMu.Lock()
+	err := s.man.log(editClose, body)
+	s.manifestMu.Unlock()
+	if isRetryable(err) {
+		return true // the disk is full: the next tick tries again
+	}
+	if err != nil {
+		return l.fail(fmt.Errorf("noting the end of the log: %w", err)) == nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active == sg {
+		l.closeLen = end
+	}
+	return true
+}
+
+// markLocked is the body of the edit that says: the active segment is on disk up to end, and all sequence numbers so far are
+// taken.
+func (l *commitLog) markLocked(end int64) []byte {
+	return l.store.man.closeBody(l.active.id, uint64(end), l.writeSeq-1)
+}

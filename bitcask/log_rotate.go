@@ -1,0 +1,351 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Rotation: the active segment is sealed and another one takes its place.
+//
+// A writer that fills the active segment only switches to the next, which has
+// been made ahead: file, header and name are durable, and the manifest lists it
+// as the last of the unsealed segments. One goroutine does the rest: it syncs
+// the old segment, writes and syncs its footer, has the manifest call it
+// sealed, and makes another segment when the active one is half full. At most
+// two unsealed segments hold frames: a switch waits until the one before the
+// active is sealed.
+//
+// I11: syncs happen in log order. Nothing in the active segment counts as synced
+// before every frame of the segment before it is on disk: no writer is
+// told so, and no frame says so in its "synced". What a crash leaves:
+//
+//	after the switch:            two segments with frames; if the older does not reach
+//	                             the newer's first sequence number, what the newer holds
+//	                             was never acknowledged as durable, and is dropped (tail.go)
+//	after the first sync:        the same, the older one whole
+//	after the footer:            the same, with a footer, perhaps a torn one
+//	after the edit "seal":       the new state
+//	after making the next file:  also a file without frames that no manifest names; Open removes it
+//	after the edit "add":        an unsealed segment without frames; Open keeps it as the next
+type rotation struct {
+	ready   []*segment // empty, listed in the manifest, in log order
+	sealing *sealing   // nil: none
+	wanted  int        // how many wait for a segment to be ready
+	stopped bool       // the goroutine has ended
+	steps   uint64     // how many have begun
+	refused uint64     // the last of them that failed and is to be tried again
+	cause   error      // what the last step failed with, if a writer that cannot do without it is to have it tried again
+	wake    chan struct{}
+}
+
+// sealing is a segment that is full and not yet sealed.
+type sealing struct {
+	sg     *segment
+	foot   footer
+	end    int64         // of its frames
+	next   uint64        // sequence after its last
+	synced bool          // all its frames are on disk
+	footed bool          // and its footer; both only ever change in the goroutine
+	onDisk chan struct{} // closed when synced, or when that has failed
+}
+
+// makeRoomLocked switches segments until a frame of n bytes fits.
+func (l *commitLog) makeRoomLocked(n int64) error {
+	for {
+		if l.failed != nil {
+			return l.failed
+		}
+		if l.offset+n+footerSize <= l.store.opts.SegmentSize || l.offset == segmentHeaderSize {
+			return nil
+		}
+		if err := l.switchLocked(); err != nil {
+			return err
+		}
+	}
+}
+
+// switchLocked makes the next segment the active one, or waits for what that
+// has to wait for: then nothing has changed yet, and the caller looks again. If
+// there is no room for the next segment whoever waits for it is told, and the
+// next writer has it tried again.
+func (l *commitLog) switchLocked() error {
+	r := &l.rotation
+	if r.stopped {
+		return ErrClosed
+	}
+	if l.writing || l.queue != nil || r.sealing != nil || len(r.ready) == 0 {
+		steps := r.steps
+		r.wanted++
+		l.wakeRotator()
+		l.waitLocked()
+		r.wanted--
+		return r.refusedSince(steps)
+	}
+	l.foot.time = time.Now().UnixMilli()
+	r.sealing = &sealing{sg: l.active, foot: l.foot, end: l.offset, next: l.writeSeq, onDisk: make(chan struct{})}
+	next := r.ready[0]
+	r.ready = r.ready[1:]
+	l.startLocked(next, footer{}, segmentHeaderSize, segmentHeaderSize)
+	l.wakeRotator()
+	return nil
+}
+
+// refusedSince returns why a step that began after so many others failed.
+func (r *rotation) refusedSince(steps uint64) error {
+	if r.refused > steps {
+		return r.cause
+	}
+	return nil
+}
+
+// startLocked makes sg the active segment.
+func (l *commitLog) startLocked(sg *segment, ft footer, size, synced int64) {
+	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
+	l.closeLen = 0
+}
+
+// waitLocked waits until a write, a sync or a step of the rotation has ended.
+func (l *commitLog) waitLocked() {
+	l.waiting++
+	l.changed.Wait()
+	l.waiting--
+}
+
+// prepareLocked has the next segment made in time.
+func (l *commitLog) prepareLocked() {
+	if l.needsReadyLocked() {
+		l.wakeRotator()
+	}
+}
+
+func (l *commitLog) needsReadyLocked() bool {
+	r := &l.rotation
+	return len(r.ready) == 0 && (r.wanted > 0 || r.cause == nil && l.offset > l.store.opts.SegmentSize/2)
+}
+
+func (l *commitLog) wakeRotator() {
+	select {
+	case l.rotation.wake <- struct{}{}:
+	default:
+	}
+}
+
+// rotateLoop is the goroutine that seals and makes segments. What is being
+// sealed when the store closes is sealed still, unless the disk is full: then the
+// next Open seals it.
+func (l *commitLog) rotateLoop() {
+	for !l.stopRotator() {
+		select {
+		case <-l.rotation.wake:
+		case <-l.store.stop:
+		}
+		for l.rotateStep() {
+		}
+	}
+}
+
+// stopRotator reports whether the goroutine may end; if so nothing is switched
+// any more.
+func (l *commitLog) stopRotator() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rotation.stopped = l.store.stopping() && (l.rotation.sealing == nil || l.rotation.cause != nil)
+	if l.rotation.stopped {
+		l.changed.Broadcast()
+	}
+	return l.rotation.stopped
+}
+
+// rotateStep does one piece of work and reports whether there may be more. A
+// failure is kept, and every later write returns it, unless it may pass.
+func (l *commitLog) rotateStep() bool {
+	l.mu.Lock()
+	sl, wanted, failed := l.rotation.sealing, l.needsReadyLocked(), l.failed != nil
+	l.rotation.steps++
+	step := l.rotation.steps
+	l.mu.Unlock()
+	var err error
+	switch {
+	case failed:
+		l.abandonSealing()
+		return false
+	case sl != nil:
+		if err = l.store.checkDirectory(); err == nil {
+			err = l.seal(sl)
+		}
+	case wanted && !l.store.stopping():
+		if err = l.store.checkDirectory(); err == nil {
+			err = l.makeReady()
+		}
+	default:
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil:
+		l.rotation.cause = nil
+	case isRetryable(err):
+		if l.rotation.cause == nil {
+			l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
+		}
+		l.rotation.refused, l.rotation.cause = step, err
+	default:
+		l.failLocked(err)
+	}
+	l.changed.Broadcast()
+	return !isRetryable(err)
+}
+
+// abandonSealing lets go those who wait for a sealing that will not be: the
+// store has failed.
+func (l *commitLog) abandonSealing() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sl := l.rotation.sealing; sl != nil {
+		l.rotation.sealing = nil
+		if !sl.synced {
+			close(sl.onDisk)
+		}
+	}
+}
+
+// seal makes a full segment a sealed one.
+func (l *commitLog) seal(sl *sealing) error {
+	// Not beside another sync of the file: the kernel tells a failure to one of
+	// the two only.
+	l.mu.Lock()
+	for l.syncing.going {
+		l.waitLocked()
+	}
+	failed := l.failed
+	l.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	if !sl.synced {
+		if err := sl.sg.file.Sync(); err != nil {
+			return fmt.Errorf("%s: sync before footer: %w", sl.sg.name, err)
+		}
+	}
+	l.mu.Lock()
+	if !sl.synced {
+		l.syncing.seq = max(l.syncing.seq, sl.next)
+		l.syncing.count += 2
+		sl.synced = true
+		close(sl.onDisk)
+	}
+	active := l.active.id
+	l.mu.Unlock()
+	if !sl.footed {
+		if err := sl.sg.appendFooter(sl.foot); err != nil {
+			return err
+		}
+		sl.footed = true
+	}
+	s := l.store
+	s.manifestMu.Lock()
+	err := s.man.log(editSeal, sealBody(sl.sg.info(), active))
+	s.manifestMu.Unlock()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sl.sg.setSealed()
+	l.rotation.sealing = nil
+	s.wakeHinter()
+	return nil
+}
+
+// makeReady makes the segment that will be the next active one.
+func (l *commitLog) makeReady() error {
+	sg, err := l.store.addSegment()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rotation.ready = append(l.rotation.ready, sg)
+	return nil
+}
+
+// addSegment makes an empty segment and lists it in the manifest as the last.
+func (s *Store) addSegment() (*segment, error) {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, s.mapLength())
+	if err != nil {
+		return nil, fmt.Errorf("new segment: %w", err)
+	}
+	if err := s.man.log(editAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
+		err = errors.Join(err, sg.close())
+		if isRetryable(err) { // else the manifest may list it
+			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.name)); left != nil {
+				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
+			}
+		}
+		return nil, err
+	}
+	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
+	return sg, nil
+}
+
+// Rotate seals the active segment, so that a merge can take it, and returns
+// when that is done. It does nothing if the segment is empty.
+func (s *Store) Rotate() error {
+	if s.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return lacking(s.reserve.with(leaveFourth, s.rotate))
+}
+
+func (s *Store) rotate() error {
+	l := &s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for sg := l.active; l.failed == nil && l.active == sg && l.offset > segmentHeaderSize; {
+		if err := l.switchLocked(); err != nil {
+			return err
+		}
+	}
+	steps := l.rotation.steps
+	for sl := l.rotation.sealing; sl != nil && l.rotation.sealing == sl && l.failed == nil; {
+		l.wakeRotator()
+		l.waitLocked()
+		if err := l.rotation.refusedSince(steps); err != nil {
+			return err
+		}
+	}
+	return l.failed
+}
+
+// footOf returns what a footer of the segment says or would say now, whether
+// it is sealed, and whether it counts at all: one that waits to be used does
+// not.
+func (l *commitLog) footOf(sg *segment) (ft footer, sealed, listed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sl := l.rotation.sealing
+	switch {
+	case sg == l.active:
+		return l.foot, false, true
+	case sl != nil && sg == sl.sg:
+		return sl.foot, false, true
+	}
+	return sg.foot, sg.sealed(), sg.size.Load() > segmentHeaderSize
+}
+
+// oldestLocked is the lowest sequence number in any unsealed segment.
+func (l *commitLog) oldestLocked() uint64 {
+	if sl := l.rotation.sealing; sl != nil {
+		return sl.foot.minSeq
+	}
+	if l.foot.records > 0 {
+		return l.foot.minSeq
+	}
+	return l.nextSeq
+}

@@ -1,0 +1,488 @@
+package bitcask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Rewriting is what a merge does with the segments it has picked: copy what is
+// live into new ones, swap the sets in the manifest, move the locations, remove
+// the old files. Package merge decides which and when; this file knows how.
+//
+// Readers and writers go on throughout. A record is copied if it is live when
+// it is met, and its location moves only if the keydir still points to the
+// original at the end: whatever was written, deleted or expired meanwhile has
+// a higher sequence and wins, now and at the next Open.
+//
+// An output is published as soon as it is full, and the inputs that lie wholly
+// before its end are removed then, while the next one is begun, of which no more
+// is written than has been freed: a merge of any size needs the space of one
+// output more, or a little more where the sequences of its inputs overlap (and
+// that of what a backup holds: pins.go). An
+// input that is left half copied says the same as before; records that stand in
+// two segments have the same sequence in both, and loading takes either.
+
+// SegmentInfo describes a segment, for planning a merge and for statistics.
+type SegmentInfo struct {
+	ID             uint32
+	File           string // its name
+	Bytes          int64  // length of the file
+	LiveBytes      int64  // estimate of what a merge would keep
+	Records        uint64
+	MinSeq, MaxSeq uint64
+	Sealed         bool
+	Merged         bool // written by a merge
+	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the machine's
+	// clock was then; zero if that is unknown.
+	Time time.Time
+}
+
+// Segments lists the segments by id.
+func (s *Store) Segments() []SegmentInfo {
+	s.DrainDropped()
+	var list []SegmentInfo
+	var of []*segment
+	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
+	for _, sg := range s.segments.Load().all() {
+		foot, sealed, listed := s.log.footOf(sg)
+		if !listed {
+			continue
+		}
+		info := SegmentInfo{ID: sg.id, File: sg.name, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
+		info.Records, info.MinSeq, info.MaxSeq = foot.records, foot.minSeq, foot.maxSeq
+		if sealed && foot.time != 0 {
+			info.Time = time.UnixMilli(foot.time)
+		}
+		list, of = append(list, info), append(of, sg)
+		if lowest := info.MinSeq; foot.records > 0 && lowest < first {
+			first, second = lowest, first
+		} else if foot.records > 0 {
+			second = min(second, lowest)
+		}
+	}
+	for i := range list {
+		others := first
+		if list[i].MinSeq == first {
+			others = second
+		}
+		list[i].LiveBytes = of[i].kept(others, list[i].Sealed)
+	}
+	return list
+}
+
+// kept estimates how many bytes a merge of this segment alone would write;
+// others is the lowest sequence in all others. What cannot be got rid of must
+// not look like garbage, or merges would go on for ever: header and footer, and
+// the tombstones that a merge had to keep as long as it would have to again.
+func (sg *segment) kept(others uint64, sealed bool) int64 {
+	live := max(sg.liveBytes.Load(), 0)
+	if sg.hiding.bytes > 0 && sg.hiding.last >= others {
+		live += sg.hiding.bytes
+	}
+	if live > 0 && sealed {
+		live += segmentHeaderSize + frameHeaderSize + footerSize
+	}
+	return min(live, sg.size.Load())
+}
+
+// RewriteOptions steer a rewrite.
+type RewriteOptions struct {
+	// Throttle is called with the number of bytes just read or written, a few
+	// thousand at a time mostly; it may sleep, and its error ends the rewrite.
+	// It is called on goroutines of its own, but never twice at a time. If it
+	// panics, or ends its goroutine, the rewrite ends as if it were cancelled, and
+	// then Rewrite does the same.
+	// Default: no limit.
+	Throttle func(bytes int) error
+	// Progress is called now and then with how many more bytes of the inputs
+	// have been dealt with. It is called as Throttle is. Default: nobody.
+	Progress func(bytes int64)
+
+	liveScan *liveScanBounds // nil: the usual ones
+}
+
+// RewriteResult is what a rewrite did.
+type RewriteResult struct {
+	In, Out           []uint32 // ids of segments removed and written
+	BytesIn, BytesOut int64    // of them
+	Copied, Dropped   uint64   // records, followers not counted
+}
+
+// rewriter carries one rewrite. A selector finds what is to be copied, in a
+// goroutine of its own.
+type rewriter struct {
+	s       *Store
+	ctx     context.Context
+	o       RewriteOptions
+	checkMu chanMutex // guards ended and failed, and calls of o's functions
+	ended   error     // why the rewrite ends early
+	failed  func()    // does again what one of o's functions did: panic, or end the goroutine; nil: none did
+	sel     *selector
+	pacer   // of all but the selector
+	out     *segmentWriter
+	from    []keydir.Loc // where each entry of out was; 0 for tombstones
+	moves   stripeBatch  // entries of out
+	long    recordReader // for long records
+	records []record     // of the entry being copied
+	result  RewriteResult
+
+	freed     chan int64 // lengths of files that are being removed, each when it is gone; nil: none are
+	room      int64      // the sum of those that have gone
+	removeErr error      // once freed is closed
+}
+
+// maxMoves is how many entries an output takes at most: 32 MB are needed to
+// remember where so many were.
+const maxMoves = 4 << 20
+
+// Rewrite copies the live records of the given sealed segments and removes
+// them. One runs at a time. If it fails, or the context is cancelled, what has
+// been published stays so, the result says how much that is, and all else is
+// as it was. A live record that does not verify is never left out: it ends the
+// rewrite with a *CorruptError, and its segment stays.
+func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (RewriteResult, error) {
+	if s.opts.ReadOnly {
+		return RewriteResult{}, ErrReadOnly
+	}
+	s.maintenanceMu.Lock()
+	defer s.maintenanceMu.Unlock()
+	if s.closed.Load() {
+		return RewriteResult{}, ErrClosed
+	}
+	rw := &rewriter{s: s, ctx: ctx, o: o, checkMu: newChanMutex()}
+	rw.pacer.rw = rw
+	if err := rw.choose(ids); err != nil {
+		return RewriteResult{}, err
+	}
+	err := rw.run()
+	if rw.out != nil {
+		err = errors.Join(err, rw.abandon())
+	}
+	err = lacking(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
+	s.reserve.freed(len(rw.result.In) > 0)
+	s.wakeHinter() // on a full disk outputs have none
+	if rw.failed != nil {
+		rw.failed()
+	}
+	return rw.result, err
+}
+
+// choose finds the inputs and the lowest sequence outside of them: a tombstone
+// below that has nothing left to hide.
+func (rw *rewriter) choose(ids []uint32) error {
+	s := rw.s
+	s.log.mu.Lock() // no rotation meanwhile
+	defer s.log.mu.Unlock()
+	if s.log.failed != nil {
+		return s.log.failed
+	}
+	var in []*segment
+	outside := s.log.oldestLocked()
+	for _, sg := range s.segments.Load().all() {
+		switch {
+		case !sg.sealed():
+		case slices.Contains(ids, sg.id):
+			in = append(in, sg)
+		case sg.foot.records > 0:
+			outside = min(outside, sg.foot.minSeq)
+		}
+	}
+	if len(in) != len(ids) {
+		return fmt.Errorf("segments %v: not all of them are sealed and there", ids)
+	}
+	rw.sel = newSelector(rw, in, outside)
+	return nil
+}
+
+// run copies every live record, in order of sequence, so that outputs are
+// ordered like any segment.
+func (rw *rewriter) run() error {
+	var selecting sync.WaitGroup
+	selecting.Go(rw.sel.run)
+	err := rw.copySelected()
+	if err != nil {
+		rw.end(err)
+	}
+	close(rw.sel.stop)
+	selecting.Wait()
+	if err == nil {
+		err = rw.sel.err
+	}
+	if err != nil {
+		return err
+	}
+	return rw.publish(math.MaxUint64)
+}
+
+func (rw *rewriter) copySelected() error {
+	for sw := range rw.sel.selected {
+		rw.result.Dropped += sw.dropped
+		raw := sw.records
+		for i := range sw.entries {
+			x := &sw.entries[i]
+			if !x.keep {
+				rw.result.Dropped++
+				continue
+			}
+			var records []record
+			var err error
+			if x.long() {
+				records, err = rw.readLong(sw, x)
+			} else {
+				records, err = rw.parse(raw[:x.size])
+				raw = raw[x.size:]
+			}
+			if err == nil {
+				err = rw.copy(x, records)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		rw.sel.free <- sw
+	}
+	return nil
+}
+
+// readLong reads a record that the selector has left.
+func (rw *rewriter) readLong(sw *stripeBatch, x *batchEntry) ([]record, error) {
+	if sg := rw.sel.in.all[x.from].sg; rw.long.sg != sg {
+		buf := rw.long.buf[:0]
+		rw.long = newRecordReader(rw.s, sg, rw.spend)
+		rw.long.buf = buf
+	}
+	_, records, err := rw.long.verified(sw, x)
+	return records, rw.sel.in.all[x.from].blame(err)
+}
+
+// parse takes apart the records of an entry, which the selector has verified.
+func (rw *rewriter) parse(raw []byte) ([]record, error) {
+	rw.records = rw.records[:0]
+	for len(raw) > 0 {
+		rec, err := parseRecord(raw)
+		if err != nil {
+			return nil, err
+		}
+		rw.records = append(rw.records, rec)
+		raw = raw[rec.size:]
+	}
+	return rw.records, nil
+}
+
+// copy writes one entry, with the records that follow it, to the output.
+func (rw *rewriter) copy(x *batchEntry, records []record) error {
+	in := rw.sel.in.all[x.from]
+	if rw.out != nil && (rw.out.full(int(x.size)) || len(rw.from) == maxMoves) {
+		if err := rw.publish(x.seq); err != nil {
+			return err
+		}
+	}
+	if rw.out == nil {
+		if err := rw.startOutput(x.seq); err != nil {
+			return err
+		}
+	}
+	at, err := rw.out.begin(int(x.size), x.seq)
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		rw.out.add(&records[i], x.seq+uint64(i))
+	}
+	rw.out.from(in.sg.foot)
+	from := in.loc(x)
+	if x.kind.tombstone() {
+		from = 0
+		rw.out.sg.hiding.bytes += int64(x.size)
+		rw.out.sg.hiding.last = x.seq
+	}
+	rw.from = append(rw.from, from)
+	rw.result.Copied++
+	if err := rw.out.note(&records[0], x.seq, at); err != nil {
+		return err
+	}
+	return rw.spend(int(x.size))
+}
+
+// publish replaces the inputs that hold nothing from sequence seq on, and have
+// been dealt with before it, by the output (I9). A crash before the manifest
+// edit leaves the inputs and files that the next Open removes; after it the
+// output, and files of inputs that the next Open removes.
+func (rw *rewriter) publish(seq uint64) error {
+	s := rw.s
+	var outs []*segment
+	var infos []sealedInfo
+	if rw.out != nil {
+		if err := rw.out.finish(); err != nil {
+			return err
+		}
+		outs = []*segment{rw.out.sg}
+		infos = []sealedInfo{rw.out.sg.info()}
+		rw.out.sg.mapTo(s.mapFor(rw.out.sg))
+	}
+	var gone []*segment
+	var ids []uint32
+	for _, in := range rw.sel.in.releasable(seq) {
+		gone, ids = append(gone, in.sg), append(ids, in.sg.id)
+		if err := in.close(); err != nil {
+			return err
+		}
+	}
+	if len(outs)+len(gone) == 0 {
+		return nil
+	}
+	if err := s.checkDirectory(); err != nil {
+		return err
+	}
+	// What made a record dead must be on disk before the record goes: else a
+	// power cut would take the new version, and the merge has the old one.
+	if err := s.log.sync(); err != nil {
+		return err
+	}
+	through := s.log.onDisk()
+	s.manifestMu.Lock()
+	err := s.man.log(editMerge, mergeBody(through, ids, infos))
+	if err == nil {
+		s.segments.Store(s.segments.Load().with(outs, nil))
+	}
+	s.manifestMu.Unlock()
+	if err != nil {
+		// Unless the edit is undone, whether it is on disk is unknown: neither set may go.
+		err = s.log.fail(err)
+		for _, sg := range outs {
+			again := isRetryable(err)
+			if err = errors.Join(err, sg.close()); again {
+				err = errors.Join(err, s.removeSegment(sg))
+			}
+			s.spareID = 0
+		}
+		rw.out = nil
+		return err
+	}
+	if rw.out = nil; len(outs) > 0 {
+		s.spareID = 0
+	}
+	for _, sg := range outs {
+		rw.result.Out = append(rw.result.Out, sg.id)
+		rw.result.BytesOut += sg.size.Load()
+		if err := rw.move(sg); err != nil {
+			return s.log.fail(err)
+		}
+	}
+	return rw.remove(gone)
+}
+
+// move points the keydir to the copies. Reading the names back from the
+// output's hint costs less than to keep them all until here, and proves that
+// it can be read.
+func (rw *rewriter) move(sg *segment) error {
+	in := &input{s: rw.s, sg: sg, read: rw.pace}
+	for i, done := 0, false; !done; {
+		rw.moves.reset()
+		for ; !rw.moves.full(); i++ {
+			err := in.next()
+			if done = err == io.EOF; done {
+				break
+			}
+			if err == nil && i == len(rw.from) {
+				err = errors.New("more records than were copied")
+			}
+			if err != nil {
+				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.name, err), in.close())
+			}
+			if rw.from[i] != 0 {
+				rw.moves.add(&in.entry, rw.s.man.seed.Hash(text(in.entry.Key)), uint32(i))
+			}
+		}
+		if done && i < len(rw.from) {
+			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.name, i, len(rw.from)), in.close())
+		}
+		err := rw.moves.visit(rw.s, true, func(sp *space, x *batchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
+		if err != nil {
+			return err
+		}
+	}
+	rw.from = rw.from[:0]
+	return in.close()
+}
+
+// pace is spend for what cannot be given up any more.
+func (rw *rewriter) pace(bytes int) error {
+	_ = rw.spend(bytes) // whoever cancels waits for the end of this output
+	return nil
+}
+
+// moveOne is the compare-and-swap of a location, under the lock of its key.
+func (rw *rewriter) moveOne(sg *segment, sp *space, x *batchEntry) {
+	s, old, loc := rw.s, rw.from[x.from], keydir.MakeLoc(sg.id, x.at, x.size)
+	moved := false
+	if x.kind == KindNamespaces {
+		s.spaces.mu.Lock()
+		defer s.spaces.mu.Unlock()
+		if moved = s.spaces.record == old; moved {
+			s.spaces.record = loc
+		}
+	} else if x.kind == KindSystem {
+		id := rw.moves.identity(x)
+		moved = s.system.move(string(id.Key), old, loc)
+	} else if sp != nil {
+		id := rw.moves.identity(x)
+		moved = moveLoc(sp.dir, x.hash, &id, old, loc)
+	}
+	if moved {
+		s.addLive(sg, loc)
+		s.addDead(old) // its segment may stay
+	}
+}
+
+// remove unlinks inputs once nobody can be reading them: every reader with a
+// lock holds that of a stripe while it follows a location, no location leads
+// to them any more, so passing through every lock once is enough. To free the
+// pages of files takes time, in which the next output can be begun.
+func (rw *rewriter) remove(gone []*segment) error {
+	err := rw.removed(math.MaxInt64) // the ones before
+	if len(gone) == 0 {
+		return err
+	}
+	s := rw.s
+	for i := range s.stripes {
+		s.stripes[i].Lock()
+		//lint:ignore SA2001 passing through is the point
+		s.stripes[i].Unlock()
+	}
+	s.manifestMu.Lock()
+	s.segments.Store(s.segments.Load().with(nil, gone))
+	s.manifestMu.Unlock()
+	for _, sg := range gone {
+		rw.result.In = append(rw.result.In, sg.id)
+		rw.result.BytesIn += sg.size.Load()
+	}
+	freed := make(chan int64, len(gone))
+	rw.freed, rw.room = freed, 0
+	go func() {
+		rw.removeErr = s.discard(gone, func(bytes int64) { freed <- bytes })
+		close(freed)
+	}()
+	return err
+}
+
+// removed waits until so many bytes have been freed, or all that is to be removed is gone.
+func (rw *rewriter) removed(bytes int64) error {
+	for rw.freed != nil && rw.room < bytes {
+		n, more := <-rw.freed
+		rw.room += n
+		if !more {
+			rw.freed = nil
+			return rw.removeErr
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package bitcask
+
+import (
+	"slices"
+	"testing"
+)
+
+// What goes has only lower sequences than what stays: else a dropped tombstone
+// would leave behind what it hid.
+func TestSpentInputs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ranges [][2]uint64
+		seq    uint64
+		want   []uint32
+	}{
+		"nothing yet":               {[][2]uint64{{1, 10}, {11, 20}}, 10, nil},
+		"one after another":         {[][2]uint64{{1, 10}, {11, 20}, {21, 30}}, 25, []uint32{0, 1}},
+		"all":                       {[][2]uint64{{1, 10}, {5, 20}}, 21, []uint32{0, 1}},
+		"overlap with what stays":   {[][2]uint64{{1, 10}, {8, 20}, {21, 30}}, 15, nil},
+		"overlapping ones together": {[][2]uint64{{1, 10}, {8, 20}, {21, 30}}, 25, []uint32{0, 1}},
+		"one within another":        {[][2]uint64{{1, 30}, {8, 20}, {31, 40}}, 25, nil},
+		"overlap of a chain":        {[][2]uint64{{1, 5}, {6, 15}, {12, 22}, {20, 40}}, 30, []uint32{0}},
+	} {
+		var list []*segment
+		for i, r := range tt.ranges {
+			list = append(list, &segment{id: uint32(i), foot: footer{records: 1, minSeq: r[0], maxSeq: r[1]}})
+		}
+		q := newInputs(&Store{man: new(manifest)}, list, nil)
+		var got []uint32
+		for _, in := range q.releasable(tt.seq) {
+			got = append(got, in.sg.id)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: before sequence %d segments %v go, want %v", name, tt.seq, got, tt.want)
+		}
+		if len(got)+len(q.releasable(^uint64(0))) != len(list) {
+			t.Errorf("%s: not all go in the end", name)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package bitcask
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// A live scan finds what is live among the strings and deadlines of some inputs of a merge. To look each of their entries up in the
+// keydir is to miss the processor's cache for each, for most of them only to learn that it is dead. A live scan goes the other way: once
+// through all slots of the keydir, in the order of memory, setting a bit for each place in the inputs that they point to.
+//
+// What is in the inputs is sealed: a place that no slot points to will never be pointed to again, and one that was overwritten or
+// deleted since is found out when its location is to move. Elements of collections have no slots; they are looked up (sweep.go).
+
+// liveScanBounds are the limits of a scan.
+type liveScanBounds struct {
+	bytes int64 // of its inputs: 64 cost one; and the later an entry is met, the likelier it has died meanwhile and is copied in vain
+	span  int   // how far apart their ids are
+	worth int   // slots looked through for each entry that need not be looked up
+	free  int   // slots looked through anyway: that takes half a millisecond
+	hold  int   // slots looked at while a stripe is locked
+}
+
+var usualLiveScan = liveScanBounds{bytes: 1 << 30, span: 1 << 16, worth: 16, free: 32 << 10, hold: 1024}
+
+const (
+	// stripeWorth is how many slots it takes the time of to come to the stripe of another space.
+	stripeWorth = 2
+	// slotCost is what looking at a slot counts as, in bytes read.
+	slotCost = 2
+)
+
+// liveScan is one that is being made.
+type liveScan struct {
+	s      *Store
+	bounds liveScanBounds
+	inputs []*input
+	byID   []*input // from first on
+	first  uint32
+	locs   []keydir.Loc // of slots, not yet noted
+}
+
+// scanLive finds what is live in the first of the given inputs, and in as many more as one scan serves. It leaves that to looking
+// the entries up if that is less work.
+func (s *Store) scanLive(inputs []*input, bounds liveScanBounds, spend func(bytes int) error) error {
+	sv := &liveScan{s: s, bounds: bounds}
+	records := sv.choose(inputs)
+	spaces := s.spaces.now.Load().byID // a space is there before anything is written to it
+	slots := 0
+	for _, sp := range spaces {
+		slots += sp.dir.Len() + sp.dir.LenDeadlines() + stripeWorth*keydir.Stripes
+	}
+	worth := slots <= bounds.free+bounds.worth*records
+	for _, in := range sv.inputs {
+		in.scanDecided, in.scanned = true, worth
+		if worth {
+			in.live.places = make([]uint64, in.sg.size.Load()/(64*placeSize)+1)
+		}
+	}
+	if !worth {
+		return nil
+	}
+	for _, sp := range spaces {
+		for stripe := range keydir.Stripes {
+			if err := sv.scanStripe(sp, stripe, spend); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// choose takes as many of the inputs as one scan serves, at least one, and returns how many records are in them.
+func (sv *liveScan) choose(inputs []*input) (records int) {
+	sv.first = math.MaxUint32
+	last, bytes := uint32(0), int64(0)
+	for _, in := range inputs {
+		low, high := min(sv.first, in.sg.id), max(last, in.sg.id)
+		bytes += in.sg.size.Load()
+		if len(sv.inputs) > 0 && (bytes > sv.bounds.bytes || int(high-low) >= sv.bounds.span) {
+			break
+		}
+		sv.inputs = append(sv.inputs, in)
+		records += int(in.sg.foot.records)
+		sv.first, last = low, high
+	}
+	sv.byID = make([]*input, last-sv.first+1)
+	for _, in := range sv.inputs {
+		sv.byID[in.sg.id-sv.first] = in
+	}
+	return records
+}
+
+// scanStripe notes the slots of one stripe of a space.
+func (sv *liveScan) scanStripe(sp *space, stripe int, spend func(bytes int) error) error {
+	for from, more := uint64(0), true; more; {
+		from, more = sv.hold(sp, stripe, from)
+		for _, loc := range sv.locs {
+			sv.note(loc)
+		}
+		if err := spend((len(sv.locs) + stripeWorth) * slotCost); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold takes the locations of some slots with the lock of their stripe held, from a hash on, and returns where to go on. What is in
+// the log is in the slots, too, once its writer has let go of that lock: so a space that seems empty is looked at like any other.
+func (sv *liveScan) hold(sp *space, stripe int, from uint64) (next uint64, more bool) {
+	sv.locs = sv.locs[:0]
+	lock := &sv.s.stripes[stripe]
+	lock.RLock()
+	defer lock.RUnlock()
+	if sv.s.spaces.byRecord(sp.id) != sp {
+		return 0, false // flushed
+	}
+	n, last := 0, uint64(0)
+	sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
+		if n >= sv.bounds.hold && h != last { // all slots of a hash belong together
+			next, more = h, true
+			return false
+		}
+		if slot.Type == keydir.String || slot.Type == keydir.Deadline {
+			sv.locs = append(sv.locs, slot.Loc)
+		}
+		n, last = n+1, h
+		return true
+	})
+	return next, more
+}
+
+// note adds a location to what is live in its input, if it is in one.
+func (sv *liveScan) note(loc keydir.Loc) {
+	i := uint64(loc.Segment()) - uint64(sv.first) // of those before, and of pending ones, far too much
+	if i < uint64(len(sv.byID)) && sv.byID[i] != nil {
+		sv.byID[i].live.add(loc.Offset())
+	}
+}
+
+// liveBitmap is the places of an input where live strings and deadlines begin, that have not been met yet.
+type liveBitmap struct {
+	places []uint64 // a bit for each placeSize bytes
+	n      int
+}
+
+// placeSize is a number of bytes in which at most one record begins: none is shorter.
+const placeSize = recordHeaderMin
+
+// at is the word and the bit of a place. Behind the end of the input is the last one: no entry is there to be met.
+func (l *liveBitmap) at(place uint32) (word *uint64, bit uint64) {
+	i := min(int(place/(64*placeSize)), len(l.places)-1)
+	return &l.places[i], 1 << (place / placeSize % 64)
+}
+
+func (l *liveBitmap) add(place uint32) {
+	if word, bit := l.at(place); *word&bit == 0 {
+		*word |= bit
+		l.n++
+	}
+}
+
+// take reports whether a live record begins at a place, once.
+func (l *liveBitmap) take(place uint32) bool {
+	word, bit := l.at(place)
+	if *word&bit == 0 {
+		return false
+	}
+	*word &^= bit
+	l.n--
+	return true
+}
+
+// first is about where the first of them begins.
+func (l *liveBitmap) first() int64 {
+	i := slices.IndexFunc(l.places, func(word uint64) bool { return word != 0 })
+	return int64(64*i+bits.TrailingZeros64(l.places[i])) * placeSize
+}
+
+// missingEntry is the error, at the end of an input, for a place that the keydir points to and where there was no entry. If it was the hint
+// that had none, the next merge reads the data.
+func (in *input) missingEntry() error {
+	switch {
+	case in.live.n == 0:
+		return nil
+	case in.hint != nil:
+		in.s.removeHint(in.sg)
+		return fmt.Errorf("%s: no entry for offset %d: %w", hintName(in.sg.id), in.live.first(), errHint)
+	}
+	return &CorruptError{in.sg.name, in.live.first(), "no record where the index has one"}
+}

@@ -1,0 +1,245 @@
+package bitcask
+
+import (
+	"errors"
+	"io"
+	"runtime"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// selector finds what is live in the inputs of a rewrite, and reads and verifies it, which is half
+// of the work. It runs a batch ahead of the goroutine that copies. That what it found live may
+// be dead when it is copied is nothing new; moving the location decides.
+type selector struct {
+	s        *Store
+	in       *inputs
+	outside  uint64 // lowest sequence of any segment that is not rewritten
+	hidden   uint64 // sequence of the last tombstone kept
+	pace     pacer
+	free     chan *stripeBatch // to be filled
+	selected chan *stripeBatch // with keep set, and the records; closed at the end
+	stop     chan struct{}     // closed when nobody wants more
+	err      error             // once selected is closed
+}
+
+// batchesAhead is how many batches there are: one is filled while the other is copied.
+const batchesAhead = 2
+
+func newSelector(rw *rewriter, in []*segment, outside uint64) *selector {
+	sel := &selector{
+		s: rw.s, outside: outside, pace: pacer{rw: rw},
+		free: make(chan *stripeBatch, batchesAhead), selected: make(chan *stripeBatch), stop: make(chan struct{}),
+	}
+	sel.in = newInputs(rw.s, in, sel.pace.spend)
+	bounds := usualLiveScan
+	if rw.o.liveScan != nil {
+		bounds = *rw.o.liveScan
+	}
+	sel.in.scanLive = func(list []*input) error { return rw.s.scanLive(list, bounds, sel.pace.spend) }
+	for range batchesAhead {
+		sel.free <- new(stripeBatch)
+	}
+	return sel
+}
+
+// run selects until there is nothing left, or stop is closed.
+func (sel *selector) run() {
+	defer close(sel.selected)
+	for done := false; !done; {
+		var sw *stripeBatch
+		select {
+		case sw = <-sel.free:
+		case <-sel.stop:
+			return
+		}
+		if done, sel.err = sel.fill(sw); sel.err != nil {
+			return
+		}
+		judge := func(sp *space, x *batchEntry) { sel.judge(sw, sp, x) }
+		if sel.err = sw.visit(sel.s, false, judge, sel.visited); sel.err != nil {
+			return
+		}
+		if sel.err = sel.read(sw); sel.err != nil {
+			return
+		}
+		select {
+		case sel.selected <- sw:
+		case <-sel.stop:
+			return
+		}
+	}
+}
+
+// fill takes the next entries into the batch, but for tombstones that have
+// nothing left to hide and what a scan says is dead. It reports whether they were the last.
+func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
+	sw.reset()
+	for !sw.full() {
+		in, err := sel.in.next()
+		for _, dead := range sel.in.dead {
+			sw.dropped += dead.sg.foot.records
+			sel.pace.passed += dead.sg.size.Load()
+		}
+		sel.in.dead = sel.in.dead[:0]
+		if err == io.EOF {
+			return true, sel.pace.checkIn()
+		}
+		if err != nil {
+			return false, err
+		}
+		e := &in.entry
+		sel.pace.passed += int64(e.size)
+		if e.Kind.tombstone() {
+			// I6: a tombstone goes only when nothing older is left outside. It
+			// may stand in two inputs if a merge was interrupted.
+			if e.seq < sel.outside || e.seq == sel.hidden {
+				sw.dropped++
+				continue
+			}
+			sel.hidden = e.seq
+		}
+		scanned := in.scanned && e.Kind.plain()
+		if scanned && !in.live.take(e.at) {
+			sw.dropped++
+			continue
+		}
+		x := sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number)
+		x.keep = scanned
+		if !x.long() {
+			sw.bytes += int(x.size)
+		}
+	}
+	return false, nil
+}
+
+// judge decides, under the stripe's lock, whether an entry still says something.
+func (sel *selector) judge(sw *stripeBatch, sp *space, x *batchEntry) {
+	switch {
+	case x.kind.tombstone():
+		x.keep = !sel.s.spaces.dead(x.ns) // else fill has decided
+	case x.kind == KindSystem:
+		id := sw.identity(x)
+		x.keep = sel.s.system.keep(string(id.Key), sel.loc(x), x.seq, sel.outside, x.empty)
+	case x.kind == KindNamespaces:
+		sel.s.spaces.mu.Lock()
+		defer sel.s.spaces.mu.Unlock()
+		x.keep = sel.s.spaces.record == sel.loc(x)
+	default:
+		id := sw.identity(x)
+		x.keep = sp != nil && pointsTo(sp.dir, x.hash, &id, sel.loc(x))
+	}
+}
+
+// read reads the records that are kept, but for the long ones.
+func (sel *selector) read(sw *stripeBatch) error {
+	for i := range sw.entries {
+		x := &sw.entries[i]
+		if !x.keep || x.long() {
+			continue
+		}
+		raw, _, err := sel.in.all[x.from].records.verified(sw, x)
+		if err != nil {
+			return sel.in.all[x.from].blame(err)
+		}
+		sw.records = append(sw.records, raw...)
+	}
+	return nil
+}
+
+// loc is where the keydir has an entry if it is live.
+func (sel *selector) loc(x *batchEntry) keydir.Loc { return sel.in.all[x.from].loc(x) }
+
+// visited counts entries of which no more than the hint was looked at.
+func (sel *selector) visited(n int) error { return sel.pace.spend(n * lookupCost) }
+
+// lookupCost is what looking an entry up counts as, in bytes read.
+const lookupCost = 32
+
+// pacer counts what one goroutine of a rewrite reads and writes.
+type pacer struct {
+	rw     *rewriter
+	spent  int   // bytes read and written since the last look around
+	passed int64 // bytes of the inputs dealt with since then
+}
+
+// spend counts bytes read or written, and looks around now and then.
+func (p *pacer) spend(bytes int) error {
+	const lookAfter = 64 << 10
+	if p.spent += bytes; p.spent < lookAfter {
+		return nil
+	}
+	return p.checkIn()
+}
+
+// checkIn reports, throttles, and notices cancellation. What ends one goroutine of
+// a rewrite ends the other when it looks.
+func (p *pacer) checkIn() error {
+	spent, passed, rw := p.spent, p.passed, p.rw
+	p.spent, p.passed = 0, 0
+	rw.checkMu.Lock()
+	defer rw.checkMu.Unlock()
+	if rw.ended == nil {
+		if err := rw.consult(spent, passed); err != nil {
+			rw.ended = stopped{err}
+		}
+	}
+	return rw.ended
+}
+
+// stopped is an error that ends a rewrite and is about none of its inputs.
+type stopped struct{ error }
+
+func (s stopped) Unwrap() error { return s.error }
+
+// end ends both goroutines, when they look.
+func (rw *rewriter) end(err error) {
+	rw.checkMu.Lock()
+	defer rw.checkMu.Unlock()
+	if rw.ended == nil {
+		rw.ended = stopped{err}
+	}
+}
+
+// errCallback is why a rewrite ends of which a callback has panicked, or has ended
+// its goroutine.
+var errCallback = errors.New("a callback of the merge has panicked, or has ended its goroutine")
+
+// consult asks everybody whether the rewrite is to go on. A user's function may
+// panic, or end its goroutine, which here may be in the middle of moving
+// locations: so it gets a goroutine of its own, and Rewrite fails as it did, in
+// the end.
+func (rw *rewriter) consult(spent int, passed int64) error {
+	err := errCallback
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		defer func() {
+			switch p := recover(); {
+			case p != nil:
+				rw.failed = func() { panic(p) }
+			case err == errCallback:
+				rw.failed = runtime.Goexit
+			}
+		}()
+		err = rw.ask(spent, passed)
+	}()
+	<-asked
+	return err
+}
+
+func (rw *rewriter) ask(spent int, passed int64) error {
+	if rw.s.stopping() {
+		return ErrClosed
+	}
+	if err := rw.ctx.Err(); err != nil {
+		return err
+	}
+	if rw.o.Progress != nil && passed > 0 {
+		rw.o.Progress(passed)
+	}
+	if rw.o.Throttle != nil {
+		return rw.o.Throttle(spent)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// The directory of a store may be moved, replaced or removed while the store is open, and so may the file LOCK.
+//
+// All names are looked up from a handle of the directory (vfs.Hold), never by its path. So a store whose directory was moved goes on in
+// it, and one that has taken its place is never touched. The lock moves along.
+//
+// A directory that was removed is another matter: what is written to files without a name is lost at Close. And without its name
+// LOCK keeps nobody out. Both are noticed
+//
+//   - by every sync of the log, before anyone is told of it: the active segment has a name;
+//   - before a segment is sealed or made, before a merge publishes and before it unlinks, before Close writes anything: also LOCK and
+//     MANIFEST have theirs;
+//   - by the goroutine below, twice a second, and, once it has looked, at once if the operating system reports it.
+//
+// Then the store refuses writes, and serves reads.
+
+// directoryEvery is how often the goroutine looks, whether or not anything was reported.
+const directoryEvery = 500 * time.Millisecond
+
+// removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then nobody can tell which of
+// the two it is.
+const removalTakes = 50 * time.Millisecond
+
+// hold takes the handle of the directory.
+func (s *Store) hold() (err error) {
+	if s.opts.ReadOnly {
+		s.held, err = vfs.Hold(s.opts.FS, s.dir)
+	} else {
+		s.held, err = vfs.HoldNew(s.opts.FS, s.dir)
+	}
+	if err == nil {
+		s.opts.FS = s.held
+	}
+	return err
+}
+
+// watchDirectory looks after the directory until the store closes.
+func (s *Store) watchDirectory() {
+	reported := make(chan struct{}, 1)
+	report := func() {
+		select {
+		case reported <- struct{}{}:
+		default:
+		}
+	}
+	var stop func() // nil: not watched yet
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
+	tick := time.NewTicker(directoryEvery)
+	defer tick.Stop()
+	leads, troubled := vfs.Here, false
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-reported:
+		case <-tick.C:
+			if stop == nil { // Not at once: it costs more than to open and close a small store, and most commands are done by now.
+				stop = s.held.Watch(filepath.Join(s.dir, lockName), report)
+			}
+		}
+		err := s.inspectDirectory()
+		if errors.Is(err, ErrLockLost) && s.wait(removalTakes) {
+			err = s.inspectDirectory()
+		}
+		if refusing(err) {
+			_ = s.log.fail(err) // logged, and kept
+			return
+		}
+		now, werr := s.held.Where()
+		if err = errors.Join(err, werr); (err != nil) != troubled {
+			if troubled = err != nil; troubled {
+				s.opts.Logger.Warn("cannot look after the directory", "dir", s.dir, "err", err)
+			}
+		}
+		if werr == nil && now != leads {
+			leads = now
+			s.logMove(now)
+		}
+	}
+}
+
+// wait sleeps, and reports false if the store closes meanwhile.
+func (s *Store) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.stop:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (s *Store) logMove(now vfs.Where) {
+	switch now {
+	case vfs.Nowhere:
+		s.opts.Logger.Warn("the directory was moved; the store goes on in it", "dir", s.dir)
+	case vfs.Elsewhere:
+		s.opts.Logger.Warn("another directory is in the place of the store's; the store goes on in its own, wherever that was moved", "dir", s.dir)
+	case vfs.Here:
+		s.opts.Logger.Info("the directory is back in its place", "dir", s.dir)
+	}
+}
+
+// refusing reports whether an error of inspectDirectory is a reason to refuse writes.
+func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || errors.Is(err, ErrLockLost) }
+
+// checkDirectory is called, without locks, before something is done that would be lost in a directory that is gone, or harm another
+// process that has the store. Its error is that of a store which refuses writes. That nobody can tell is no error.
+func (s *Store) checkDirectory() error {
+	if err := s.inspectDirectory(); refusing(err) {
+		return s.log.fail(err)
+	}
+	return s.Err()
+}
+
+// inspectDirectory looks whether the files that the store writes to, and LOCK, have their names.
+func (s *Store) inspectDirectory() error {
+	s.manifestMu.Lock()
+	named, err := vfs.HasName(s.man.file, filepath.Join(s.dir, manifestName))
+	s.manifestMu.Unlock()
+	if err != nil {
+		return err
+	}
+	if !named {
+		return fmt.Errorf("%w: %s", ErrDirectoryGone, manifestName)
+	}
+	s.log.mu.Lock()
+	active := s.log.active
+	s.log.mu.Unlock()
+	if named, err = s.hasName(active); err != nil || !named {
+		s.log.mu.Lock()
+		replaced := active != s.log.active // then a merge may have taken it
+		s.log.mu.Unlock()
+		switch {
+		case replaced:
+		case err != nil:
+			return err
+		default:
+			return fmt.Errorf("%w: %s", ErrDirectoryGone, active.name)
+		}
+	}
+	if named, err = vfs.HasName(s.lock, filepath.Join(s.dir, lockName)); err == nil && !named {
+		err = ErrLockLost
+	}
+	return err
+}
+
+// unlinked reports whether a segment's file has lost its name. It is asked with every sync, so it asks the cheaper question first: what
+// has been moved aside, or has another name, is left to the goroutine.
+func (s *Store) unlinked(sg *segment) bool {
+	if vfs.HasAnyName(sg.file) {
+		return false
+	}
+	named, err := s.hasName(sg) // some file systems do not count
+	return err == nil && !named
+}
+
+// hasName reports whether the name of a segment still stands for its file.
+func (s *Store) hasName(sg *segment) (bool, error) {
+	return vfs.HasName(sg.file, filepath.Join(s.dir, sg.name))
+}

@@ -1,0 +1,180 @@
+package bitcask
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// EachKey calls fn for the keys of one stripe of a namespace in order of their
+// hash, from the first hash that is at least from, until fn returns false. The
+// transaction holds the stripe. key is valid within the call, and fn changes
+// nothing. Since the order never changes, a scan that goes on later from where
+// it stopped misses no key that was there throughout.
+func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ keydir.Type) bool) (err error) {
+	if !t.open {
+		return ErrTxDone
+	}
+	t.materialize()
+	if !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
+		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
+	}
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return nil
+	}
+	sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
+		if slot.Type == keydir.Deadline || slot.Type == keydir.FieldDeadlines {
+			return true
+		}
+		more := false
+		err = t.withKey(sp, h, slot, func(key []byte) { more = fn(h, key, slot.Type) })
+		return more && err == nil
+	})
+	return err
+}
+
+// withKey finds the name of the key of a slot: in RAM for collections, in its
+// record for strings.
+func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
+	if slot.Type != keydir.String {
+		if coll := sp.dir.CollectionOf(h, slot); coll.Len() > 0 {
+			fn([]byte(coll.Key()))
+		}
+		return nil
+	}
+	if slot.Loc.Pending() {
+		fn(t.recs[slot.Loc.Offset()].key(t.buf))
+		return nil
+	}
+	sg, err := t.s.segmentOf(slot.Loc)
+	if err != nil {
+		return err
+	}
+	return sg.identify(slot.Loc, func(rec *record) { fn(rec.Key) })
+}
+
+// RandomKey returns a key of a namespace chosen almost uniformly, with random
+// as the source of chance. ok is false if none was found.
+func (s *Store) RandomKey(ns int, random func() uint64) (key string, ok bool, err error) {
+	sp := s.spaces.of(ns)
+	if sp == nil || sp.dir.Len() == 0 {
+		return "", false, nil
+	}
+	first := int(random() % keydir.Stripes)
+	for i := range keydir.Stripes {
+		key, ok, err = s.randomKey(sp, (first+i)%keydir.Stripes, random)
+		if ok || err != nil {
+			return key, ok, err
+		}
+	}
+	return "", false, nil
+}
+
+// randomKey is RandomKey of one stripe.
+func (s *Store) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
+	t, err := s.BeginStripe(false, stripe)
+	defer t.Recycle()
+	if err != nil {
+		return "", false, err
+	}
+	return t.randomKey(sp, stripe, random)
+}
+
+func (t *Tx) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
+	const tries = 16 // slots of deadlines are passed over
+	for range tries {
+		h, slot, found := sp.dir.RandomSlot(stripe, random())
+		if !found {
+			return "", false, nil
+		}
+		if slot.Type != keydir.Deadline && slot.Type != keydir.FieldDeadlines {
+			err = t.withKey(sp, h, slot, func(k []byte) { key, ok = string(k), true })
+			return key, ok, err
+		}
+	}
+	return "", false, nil
+}
+
+// Len is the number of keys of a namespace, expired but not yet reaped ones
+// included. O(1).
+func (s *Store) Len(ns int) int {
+	if sp := s.spaces.of(ns); sp != nil {
+		return sp.dir.Len()
+	}
+	return 0
+}
+
+// Deadlines is the number of keys of a namespace that have a deadline. O(1).
+func (s *Store) Deadlines(ns int) int {
+	if sp := s.spaces.of(ns); sp != nil {
+		return sp.dir.LenDeadlines()
+	}
+	return 0
+}
+
+// Namespaces lists the namespaces that hold keys, in order.
+func (s *Store) Namespaces() []int {
+	var list []int
+	for ns, sp := range s.spaces.now.Load().names {
+		if sp != nil && sp.dir.Len() > 0 {
+			list = append(list, ns)
+		}
+	}
+	return list
+}
+
+// Space is the number that the records of a namespace carry.
+func (s *Store) Space(ns int) uint32 {
+	if sp := s.spaces.of(ns); sp != nil {
+		return sp.id
+	}
+	return s.spaces.now.Load().spaceID(uint32(ns))
+}
+
+// NamespaceOf is the namespace that uses a space; false if none does.
+func (s *Store) NamespaceOf(space uint32) (int, bool) {
+	for ns, sp := range s.spaces.now.Load().names {
+		if sp != nil && sp.id == space {
+			return ns, true
+		}
+	}
+	return 0, false
+}
+
+// EachName calls fn for the keys of a namespace until it returns false: first the collections, whose names are in RAM, then
+// the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It takes 8
+// bytes a string meanwhile. The transaction holds all keys and has written nothing. key is valid within the call.
+func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
+	if !t.open {
+		return ErrTxDone
+	}
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return nil
+	}
+	var strings []keydir.Loc
+	more := true
+	visit := func(key []byte) { more = fn(key) }
+	for stripe := 0; stripe < keydir.Stripes && more; stripe++ {
+		sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+			switch slot.Type {
+			case keydir.Deadline, keydir.FieldDeadlines:
+			case keydir.String:
+				strings = append(strings, slot.Loc)
+			default:
+				err = t.withKey(sp, h, slot, visit)
+			}
+			return more && err == nil
+		})
+	}
+	slices.SortFunc(strings, func(a, b keydir.Loc) int {
+		return cmp.Or(cmp.Compare(a.Segment(), b.Segment()), cmp.Compare(a.Offset(), b.Offset()))
+	})
+	for i := 0; i < len(strings) && more && err == nil; i++ {
+		err = t.withKey(sp, 0, keydir.Slot{Type: keydir.String, Loc: strings[i]}, visit)
+	}
+	return err
+}

@@ -1,0 +1,230 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// The plain key-value store: string keys of namespace 0. The same store can
+// be opened with package db, which sees these keys as strings.
+
+// Get returns the value of key, or ErrNotFound. The result belongs to the
+// caller. One index probe, one read of the record.
+func (s *Store) Get(key string) ([]byte, error) { return s.GetInto(nil, key) }
+
+// GetInto appends the value of key to dst, or returns dst and ErrNotFound. It
+// allocates only what dst lacks.
+func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
+	if len(key) > MaxKey {
+		return dst, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
+	}
+	h := s.man.seed.Hash(key)
+	if lockFree {
+		switch out, lookup := s.tryGet(dst, 0, h, key, true); lookup {
+		case keydir.LookupHit:
+			return out, nil
+		case keydir.LookupMiss:
+			return dst, ErrNotFound
+		}
+	}
+	lock := &s.stripes[keydir.StripeOf(h)]
+	lock.RLock()
+	defer lock.RUnlock()
+	if s.closed.Load() {
+		return dst, ErrClosed
+	}
+	return s.getString(dst, 0, h, key)
+}
+
+// getString is GetInto under the lock of the key.
+func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, error) {
+	sp := s.spaces.of(ns)
+	if sp == nil {
+		return dst, ErrNotFound
+	}
+	q := query{ns: sp.id, kind: KindString, typ: keydir.String, key: key}
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return dst, ErrNotFound
+		}
+		if slot.Type != keydir.String {
+			continue
+		}
+		sg, err := s.segmentOf(slot.Loc)
+		if err != nil {
+			return dst, err
+		}
+		out, _, match, err := sg.get(dst, slot.Loc, &q, false)
+		if err != nil || match {
+			return out, err
+		}
+	}
+}
+
+// Has reports whether key exists.
+func (s *Store) Has(key string) (bool, error) {
+	if lookup := s.TryHas(0, key); lookup != keydir.LookupRetry {
+		return lookup == keydir.LookupHit, nil
+	}
+	t, err := s.Begin(false, key)
+	defer t.Recycle()
+	if err != nil {
+		return false, err
+	}
+	slot, _, err := t.Find(0, key)
+	return slot.Type != keydir.None, err
+}
+
+// Put sets key to value. Both may be used again after it returns.
+func (s *Store) Put(key string, value []byte) error {
+	t, err := s.Begin(true, key)
+	defer t.Recycle()
+	if err != nil {
+		return err
+	}
+	t.Borrow()
+	if err := t.PutString(0, key, value); err != nil {
+		return err
+	}
+	return s.finish(t)
+}
+
+// Delete removes key. It reports whether it was there.
+func (s *Store) Delete(key string) (bool, error) {
+	t, err := s.Begin(true, key)
+	defer t.Recycle()
+	if err != nil {
+		return false, err
+	}
+	existed, err := t.Drop(0, key)
+	if err != nil {
+		return false, err
+	}
+	return existed, s.finish(t)
+}
+
+// finish commits, unlocks, and waits as the sync mode wants.
+func (s *Store) finish(t *Tx) error {
+	ticket, err := t.Commit()
+	t.End()
+	if err != nil {
+		return err
+	}
+	return s.WaitDurable(ticket)
+}
+
+// Batch collects puts and deletes to be committed as one: all of them are
+// there after a crash, or none. A Batch is for one goroutine.
+type Batch struct {
+	s    *Store
+	keys []string
+	ops  []batchOp
+	size int // bytes of the records, roughly
+}
+
+type batchOp struct {
+	key    string
+	value  []byte
+	delete bool
+}
+
+// NewBatch returns an empty batch.
+func (s *Store) NewBatch() *Batch { return &Batch{s: s} }
+
+// Put adds a put. The value is kept until Commit and must not change.
+func (b *Batch) Put(key string, value []byte) {
+	b.keys = append(b.keys, key)
+	b.ops = append(b.ops, batchOp{key: key, value: value})
+	b.size += recordHeaderMax + nameLen(KindString, keydir.String, len(key), 0)
+	if len(value) < bigValue { // a longer one stays where it is
+		b.size += len(value)
+	}
+}
+
+// Delete adds a delete.
+func (b *Batch) Delete(key string) {
+	b.keys = append(b.keys, key)
+	b.ops = append(b.ops, batchOp{key: key, delete: true})
+}
+
+// Len is the number of operations in the batch.
+func (b *Batch) Len() int { return len(b.ops) }
+
+// Commit applies the batch in order and empties it. After an error nothing
+// has happened.
+func (b *Batch) Commit() error {
+	t, err := b.s.Begin(true, b.keys...)
+	defer t.Recycle()
+	if err != nil {
+		return err
+	}
+	t.Borrow()
+	t.buf = slices.Grow(t.buf, min(b.size, MaxCommit)) // else it would be copied as it grows
+	for i, op := range b.ops {
+		if i%PrefetchDepth == 0 {
+			t.Prefetch(0, b.keys[i:])
+		}
+		if op.delete {
+			_, err = t.Drop(0, op.key)
+		} else {
+			err = t.PutString(0, op.key, op.value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.keys, b.ops, b.size = b.keys[:0], b.ops[:0], 0
+	return b.s.finish(t)
+}
+
+// Item is a key and its value.
+type Item struct {
+	Key   string
+	Value []byte
+}
+
+// All ranges over every string key of namespace 0, in no useful order. It
+// holds no lock between items: keys that are there throughout are seen exactly
+// once, keys that come or go meanwhile may or may not be. The first error ends
+// the range and comes with a zero Item.
+func (s *Store) All() iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for stripe := range keydir.Stripes {
+			keys, err := s.stringsOf(stripe)
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			for _, key := range keys {
+				value, err := s.Get(key)
+				if errors.Is(err, ErrNotFound) {
+					continue // deleted since
+				}
+				if !yield(Item{key, value}, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stringsOf lists the string keys of one stripe.
+func (s *Store) stringsOf(stripe int) (keys []string, err error) {
+	t, err := s.BeginStripe(false, stripe)
+	defer t.Recycle()
+	if err != nil {
+		return nil, err
+	}
+	err = t.EachKey(0, stripe, 0, func(_ uint64, key []byte, typ keydir.Type) bool {
+		if typ == keydir.String {
+			keys = append(keys, string(key))
+		}
+		return true
+	})
+	return keys, err
+}

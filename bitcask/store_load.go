@@ -1,0 +1,135 @@
+package bitcask
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// Loading replays every segment, from its hint where there is a good one and
+// from its data otherwise, in order of sequence number: the segments are merged
+// like sorted files, so what was written last wins without the keydir having
+// to remember sequence numbers, and the order in which merges left the segments
+// does not matter.
+
+// load builds the keydir: from the INDEX and what the log has after it, or from
+// all of the log.
+func (s *Store) load() error {
+	if err := s.loadLog(); err != nil {
+		return err
+	}
+	return s.reachesMerges()
+}
+
+func (s *Store) loadLog() error {
+	ix, err := s.loadIndex()
+	if err != nil && !isNotExist(err) {
+		s.refuseIndex(err)
+	}
+	if ix != nil && s.opts.NoIndex {
+		s.startReplay(0)
+		if err := s.replayLog(new(indexContents)); err != nil {
+			return err
+		}
+		if !s.reached(ix.end) { // not used, but it must not fit later
+			s.refuseIndex(errIndex)
+		}
+		return nil
+	}
+	if ix != nil && !s.startReplay(ix.upTo) {
+		if err := s.reportDeadlines(max(ix.upTo, 1)); err != nil {
+			s.refuseIndex(err)
+			s.unload()
+			ix = nil
+		}
+	}
+	if ix == nil {
+		s.startReplay(0)
+		return s.replayLog(new(indexContents))
+	}
+	err = s.replayLog(ix)
+	if errors.Is(err, errIndex) {
+		s.refuseIndex(err)
+		s.unload()
+		s.startReplay(0)
+		return s.replayLog(new(indexContents))
+	}
+	s.recovery.Indexed = true
+	s.noteIndex(ix)
+	return err
+}
+
+func (s *Store) refuseIndex(err error) {
+	s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
+	s.stale = append(s.stale, IndexFile)
+}
+
+// removeStale removes the files that describe another log than this one, before
+// anything is written: they could fit once it has grown. It does so after all
+// that can refuse the store.
+func (s *Store) removeStale() error {
+	if s.opts.ReadOnly || len(s.stale) == 0 {
+		return nil
+	}
+	slices.Sort(s.stale)
+	for _, name := range slices.Compact(s.stale) { // the log may have been read twice
+		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil && !isNotExist(err) {
+			return err
+		}
+		s.recovery.Stale = append(s.recovery.Stale, name)
+	}
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// startReplay tells who listens for deadlines from where on he will hear of
+// changes. It reports false if he does not know those before.
+func (s *Store) startReplay(after uint64) (known bool) {
+	s.replayed = func(DeadlineEvent) {}
+	if s.opts.Loading == nil {
+		return true
+	}
+	s.replayed, known = s.opts.Loading(s.man.store, after)
+	return known || after == 0
+}
+
+// reportDeadlines tells of all the deadlines there are, from their records.
+func (s *Store) reportDeadlines(seq uint64) error {
+	for _, sp := range s.spaces.now.Load().byID {
+		var locs []keydir.Loc
+		for stripe := range keydir.Stripes {
+			sp.dir.Scan(stripe, 0, func(_ uint64, slot keydir.Slot) bool {
+				if slot.Type == keydir.Deadline {
+					locs = append(locs, slot.Loc)
+				}
+				return true
+			})
+		}
+		slices.Sort(locs) // in the order in which they lie on disk
+		for _, loc := range locs {
+			if err := s.reportDeadline(sp, loc, seq); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) reportDeadline(sp *space, loc keydir.Loc, seq uint64) error {
+	sg, err := s.segmentOf(loc)
+	if err != nil {
+		return err
+	}
+	ms, perr := int64(0), error(nil)
+	err = sg.identify(loc, func(rec *record) {
+		if ms, perr = strconv.ParseInt(text(rec.value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.id {
+			perr = errIndex
+		}
+		if perr == nil {
+			s.replayed(DeadlineEvent{Space: sp.id, Key: text(rec.Key), Deadline: ms, Sequence: seq})
+		}
+	})
+	return errors.Join(err, perr)
+}

@@ -1,0 +1,282 @@
+package bitcask
+
+import (
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// The steps of Open around loading: manifest, files, the active segment.
+
+// openManifest takes the lock and reads the manifest, or makes a new store
+// where there is nothing yet.
+func (s *Store) openManifest() (err error) {
+	if err := s.hold(); err != nil {
+		return err
+	}
+	if !s.opts.ReadOnly {
+		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
+			if errors.Is(err, vfs.ErrLocked) {
+				return fmt.Errorf("%w: %w", ErrLocked, err)
+			}
+			return err
+		}
+	}
+	if !s.opts.ReadOnly {
+		s.reserve.open()
+	}
+	s.man, err = readManifest(s.opts.FS, s.dir, s.mode(), s.tolerance())
+	if err == nil {
+		s.recovery.TornManifest = len(s.man.rest) > 0
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	missing := err
+	names, err := s.opts.FS.List(s.dir)
+	if err != nil {
+		return err
+	}
+	if s.opts.ReadOnly && slices.Contains(names, manifestName) {
+		return errOutdated // it has just been made
+	}
+	for _, name := range names {
+		if _, _, ours := parseName(name); ours {
+			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
+		}
+	}
+	if s.opts.ReadOnly {
+		return missing
+	}
+	id, seed, err := newIdentity()
+	if err != nil {
+		return err
+	}
+	if err := syncNames(s.opts.FS, s.dir); err != nil {
+		return err
+	}
+	s.man, err = createManifest(s.opts.FS, s.dir, id, seed)
+	return err
+}
+
+// syncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be gone with
+// them. Whoever made them may have been killed before it came to that. One that may not be read was made by someone else.
+func syncNames(fsys vfs.FS, dir string) error {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return nil
+		}
+		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+}
+
+// openSegments opens the files the manifest names, after making sure that
+// they are all there, and looks for what an interrupted rotation or merge left.
+func (s *Store) openSegments() error {
+	names, err := s.opts.FS.List(s.dir)
+	if err != nil {
+		return err
+	}
+	s.present = make(map[string]bool, len(names))
+	for _, name := range names {
+		s.present[name] = true
+	}
+	var list []*segment
+	open := func(id uint32) (*segment, error) {
+		sg, err := s.openSegment(id)
+		if err == nil {
+			list = append(list, sg)
+			s.segments.Store(newSegmentSet(list)) // so that release closes it
+		}
+		return sg, err
+	}
+	for id, si := range s.man.sealed {
+		sg, err := open(id)
+		if err != nil {
+			return err
+		}
+		if err := s.bind(sg, si); err != nil {
+			return err
+		}
+		sg.mapTo(s.mapFor(sg))
+	}
+	// The newest first: beside a live writer each then is as long as it was
+	// before anything that we see in the next was written, or longer.
+	for _, id := range slices.Backward(s.man.tail) {
+		sg, err := open(id)
+		if err != nil {
+			return err
+		}
+		if err := s.bindTail(sg); err != nil {
+			return err
+		}
+		s.tail = slices.Insert(s.tail, 0, sg)
+		sg.mapTo(s.mapFor(sg))
+	}
+	return s.findLeftovers(names)
+}
+
+// mapLength is the length to map of a segment that will still grow.
+func (s *Store) mapLength() int {
+	if s.opts.NoMapping {
+		return 0
+	}
+	return int(s.opts.SegmentSize)
+}
+
+func (s *Store) mapFor(sg *segment) int {
+	if s.opts.NoMapping || sg.damaged {
+		return 0
+	}
+	if sg.sealed() {
+		return int(sg.size.Load())
+	}
+	return max(s.mapLength(), int(sg.size.Load()))
+}
+
+// findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are there.
+// One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
+func (s *Store) findLeftovers(names []string) error {
+	for _, name := range names {
+		id, suffix, ours := parseName(name)
+		_, _, _, remains := parseRemainsName(name)
+		_, sealed := s.man.sealed[id]
+		switch {
+		case name == manifestName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
+			continue
+		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
+		case name == historyDir || name == orphansDir:
+			continue // of a later version
+		case remains:
+			s.recovery.Remains = append(s.recovery.Remains, name)
+			continue
+		case !ours:
+			s.recovery.Unknown = append(s.recovery.Unknown, name)
+			continue
+		case sealed || slices.Contains(s.man.tail, id) && suffix == dataSuffix:
+			continue
+		case suffix == dataSuffix:
+			if err := s.checkLeftover(id); err != nil {
+				return err
+			}
+		}
+		s.leftover = append(s.leftover, name)
+	}
+	return nil
+}
+
+// makeGood makes the files what they have been found to be, once the store is known to open: up to here nothing has been
+// changed. What is truncated is kept first. A crash at any step leaves what the next Open finds and judges in the same way:
+// the manifest says last that this one has begun.
+func (s *Store) makeGood() error {
+	if s.opts.ReadOnly {
+		s.foreseeTruncation()
+		return nil
+	}
+	if err := s.keepAllRemains(); err != nil {
+		return err
+	}
+	if err := s.reserve.with(leaveNone, s.man.makeGood); err != nil {
+		return err
+	}
+	if err := s.clearAway(); err != nil {
+		return err
+	}
+	if err := s.removeStale(); err != nil {
+		return err
+	}
+	if err := s.reserve.with(leaveEighth, s.cutTail); err != nil {
+		return err
+	}
+	if err := s.reserve.with(leaveEighth, func() error { return s.man.need(featureBoot | featureOpenings) }); err != nil {
+		return err
+	}
+	return s.man.log(editBoot, s.bootOf())
+}
+
+// bootOf is what the manifest is to say of this writer's life of the kernel. One that is unknown is like no other.
+func (s *Store) bootOf() []byte {
+	if s.man.here != (vfs.BootID{}) {
+		return s.man.here[:]
+	}
+	return []byte(crand.Text())[:len(s.man.here)]
+}
+
+// clearAway removes the leftovers.
+func (s *Store) clearAway() error {
+	for _, name := range s.leftover {
+		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+		s.recovery.Removed = append(s.recovery.Removed, name)
+	}
+	if len(s.leftover) == 0 {
+		return nil
+	}
+	return s.opts.FS.SyncDir(s.dir)
+}
+
+// Directories within that of the store whose names are reserved: for segments that merges have taken out, and for commits that
+// another history lacks.
+const (
+	historyDir = "history"
+	orphansDir = "orphans"
+)
+
+// TTLName is the file of deadlines beside the log; package ttl owns it.
+const TTLName = "TTL"
+
+func (s *Store) checkLeftover(id uint32) error {
+	sg, err := openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, vfs.ReadOnly)
+	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
+		return err
+	}
+	if damaged(err) || isNotExist(err) {
+		return nil // not even a header: an interrupted creation; or a writer beside us has removed it
+	}
+	if err != nil {
+		return err
+	}
+	held := sg.size.Load() > segmentHeaderSize && !sg.merged && id >= s.man.nextID
+	if held {
+		// Only frames count: a crash may have left a longer file of zeros.
+		_, err = newFrames(sg).next()
+		held = err == nil
+	}
+	if cerr := sg.close(); cerr != nil {
+		return cerr
+	}
+	if err := ignoreEnd(err); err != nil {
+		return err
+	}
+	if held && !s.outdated() {
+		return &CorruptError{manifestName, s.man.size, fmt.Sprintf("%s holds commits but is not listed", dataName(id))}
+	}
+	return nil
+}
+
+// outdated reports whether a live writer beside us has gone on since we read
+// the manifest: merges take files away that it lists, rotations add files that
+// it does not list. An edit is written before the files of a merge go, and
+// before a new segment holds anything, so whoever looks for the edit after the
+// files finds it.
+func (s *Store) outdated() bool {
+	if !s.opts.ReadOnly || s.man == nil {
+		return false
+	}
+	now, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, s.tolerance()) // mended as before
+	if err != nil {
+		return false
+	}
+	same := now.nextID == s.man.nextID && slices.Equal(now.tail, s.man.tail) && maps.Equal(now.sealed, s.man.sealed)
+	return now.close() == nil && !same
+}

@@ -1,0 +1,18 @@
+package bitcask
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// stripe guards everything in RAM about the keys whose hash begins with its number.
+type stripe struct {
+	sync.RWMutex
+
+	// removed has keydir.RemovedBit of every slot that the transaction holding the
+	// lock has removed: until its end a missing slot may come back.
+	removed atomic.Uint64
+
+	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8)%64]byte // a cache line each
+}

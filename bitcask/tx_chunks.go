@@ -1,0 +1,70 @@
+package bitcask
+
+import "github.com/stavedb/stave/keydir"
+
+// A string that is too long for one record is a collection of chunks, so that to
+// change or to read a part of it is to write or to read the chunks that the part
+// touches. All chunks of a string but the last stand for the same number of
+// bytes, which their index says; a chunk of another
+// size belongs to another string, which it replaces. One that is missing is zeros, and so is what one
+// lacks at its end. The last one is there and ends where the string ends.
+
+// PutChunks makes key, which holds nothing, a string in chunks of size bytes. If
+// value is empty, PutIndex follows.
+func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Collection, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return keydir.Collection{}, err
+	}
+	coll, err := t.Collection(ns, key, keydir.Chunks)
+	if err != nil {
+		return coll, err
+	}
+	// No chunk need be taken back on its own: the collection is new.
+	apart := t.borrow && len(value) >= bigValue
+	for i := 0; i*size < len(value); i++ {
+		index := keydir.ChunkIndex(size, i)
+		chunk := value[i*size : min((i+1)*size, len(value))]
+		loc, err := t.addRecord(KindElement, keydir.Chunks, sp, h, key, indexName(index), chunk, apart)
+		if err != nil {
+			return coll, err
+		}
+		coll.PutAt(index, loc)
+	}
+	return coll, nil
+}
+
+// sameChunkSize reports whether an entry belongs to the same string as the chunks that
+// are there. It does if it is of anything else.
+func sameChunkSize(coll keydir.Collection, e *entry) bool {
+	if e.Type != keydir.Chunks || e.Kind != KindElement || coll.Len() == 0 {
+		return true
+	}
+	head, _ := coll.Bounds()
+	index, _ := parseIndex(e.Elem)
+	return head>>32 == index>>32
+}
+
+// rewritesLastChunk reports whether the transaction wrote the last chunk of a string,
+// which says how long it is.
+func (t *Tx) rewritesLastChunk(coll keydir.Collection) bool {
+	if coll.Type() != keydir.Chunks {
+		return false
+	}
+	_, tail := coll.Bounds()
+	loc, _ := coll.LocAt(tail)
+	return loc.Pending()
+}
+
+// chunkedLen is the length of a string in chunks.
+func (t *Tx) chunkedLen(sp *space, key string, coll keydir.Collection) (int64, error) {
+	_, tail := coll.Bounds()
+	loc, _ := coll.LocAt(tail)
+	q := query{ns: sp.id, kind: KindElement, typ: keydir.Chunks, key: key, elem: indexName(tail)}
+	_, n, match, err := t.get(nil, loc, &q, true)
+	if err == nil && !match {
+		err = &CorruptError{dataName(loc.Segment()), int64(loc.Offset()), errName}
+	}
+	size, number, _ := keydir.ChunkAt(tail)
+	return int64(size)*int64(number) + int64(n), err
+}

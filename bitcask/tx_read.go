@@ -1,0 +1,192 @@
+package bitcask
+
+import (
+	"github.com/stavedb/stave/keydir"
+)
+
+// Reading within a transaction: from the log, or from what the transaction has
+// written so far.
+
+// Find reports what key holds: its slot and, for a collection, its handle. The
+// Type is None if it holds nothing.
+func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
+	h, err := t.hash(key)
+	if err != nil {
+		return keydir.Slot{}, keydir.Collection{}, err
+	}
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return keydir.Slot{}, keydir.Collection{}, nil
+	}
+	slot, coll, err := t.find(sp, h, key)
+	if coll.Valid() && coll.Len() == 0 {
+		return keydir.Slot{}, keydir.Collection{}, err // emptied in this transaction
+	}
+	t.lastCollection, t.lastKey = coll, key
+	return slot, coll, err
+}
+
+// Len is the number of keys of a namespace, without the collections that were
+// emptied in this transaction: those go at its commit.
+func (t *Tx) Len(ns int) int {
+	if !t.open {
+		return 0
+	}
+	t.materialize()
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return 0
+	}
+	n := sp.dir.Len()
+	for i := range t.touched {
+		if tf := &t.touched[i]; tf.sp == sp {
+			if coll, ok := sp.dir.FindCollection(tf.h, tf.key); ok && coll.Len() == 0 {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return keydir.Slot{}, keydir.Collection{}, nil
+		}
+		switch slot.Type {
+		case keydir.Deadline, keydir.FieldDeadlines:
+		case keydir.String:
+			match, err := t.prove(sp, slot.Loc, key)
+			if err != nil || match {
+				return slot, keydir.Collection{}, err
+			}
+		default:
+			if coll, ok := sp.dir.FindCollection(h, key); ok {
+				return keydir.Slot{Type: coll.Type(), Loc: slot.Loc}, coll, nil
+			}
+		}
+	}
+}
+
+// PrefetchDepth is how many keys Prefetch loads ahead: few enough that what it loads is still in
+// the processor's cache when the keys are looked up.
+const PrefetchDepth = 128
+
+// Prefetch loads the index memory of the next PrefetchDepth of keys that will be looked up one after another,
+// so that their cache misses overlap. It skips keys that the transaction has not locked.
+func (t *Tx) Prefetch(ns int, keys []string) {
+	if !t.open {
+		return
+	}
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return
+	}
+	var room [PrefetchDepth]uint64
+	hashes := room[:0]
+	for _, key := range keys[:min(len(keys), PrefetchDepth)] {
+		if h := t.s.man.seed.Hash(key); t.locked(h) {
+			hashes = append(hashes, h)
+		}
+	}
+	sp.dir.Prefetch(hashes)
+}
+
+// deadlineSlot finds the slot of the deadline record of key. The key itself
+// exists, so a slot of the same hash is its own unless two hashes collide;
+// the record decides.
+func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, error) {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return slot, false, nil
+		}
+		if slot.Type != keydir.Deadline {
+			continue
+		}
+		q := query{ns: sp.id, kind: KindDeadline, typ: keydir.Deadline, key: key}
+		_, _, match, err := t.get(nil, slot.Loc, &q, true)
+		if err != nil || match {
+			return slot, match, err
+		}
+	}
+}
+
+// prove reports whether the string record at loc is that of key, and
+// remembers where its value lies.
+func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
+	q := query{ns: sp.id, kind: KindString, typ: keydir.String, key: key}
+	value, _, match, err := t.get(nil, loc, &q, true)
+	if match && !loc.Pending() {
+		t.provedLoc, t.proved = loc, value
+	}
+	return match, err
+}
+
+// get reads a record from the log or, if it is still waiting, from the
+// transaction.
+func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, bool, error) {
+	if loc.Pending() {
+		rec := t.recs[loc.Offset()].record(t.buf)
+		if !q.matches(&rec) {
+			return dst, 0, false, nil
+		}
+		if peek {
+			return rec.value, len(rec.value), true, nil
+		}
+		return append(dst, rec.value...), len(rec.value), true, nil
+	}
+	sg, err := t.s.segmentOf(loc)
+	if err != nil {
+		return dst, 0, false, err
+	}
+	return sg.get(dst, loc, q, peek)
+}
+
+const errName = "the record is not the one that the keydir expects"
+
+// Value appends to dst the value of a string or element that Find or a collection
+// gave loc for. elem is ignored for strings.
+func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	if !t.open {
+		return dst, ErrTxDone
+	}
+	if typ == keydir.String && loc == t.provedLoc {
+		sg, err := t.s.segmentOf(loc)
+		if err != nil {
+			return dst, err
+		}
+		return sg.appendFrom(dst, t.proved, loc)
+	}
+	dst, _, err := t.value(dst, ns, key, elem, typ, loc, false)
+	return dst, err
+}
+
+// ValueLen is the length of what Value would append.
+func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
+	if !t.open {
+		return 0, ErrTxDone
+	}
+	if typ == keydir.String && loc == t.provedLoc {
+		return len(t.proved), nil
+	}
+	_, n, err := t.value(nil, ns, key, elem, typ, loc, true)
+	return n, err
+}
+
+func (t *Tx) value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc, peek bool) ([]byte, int, error) {
+	sp := t.s.spaces.of(ns)
+	if sp == nil {
+		return dst, 0, ErrNotFound
+	}
+	q := query{ns: sp.id, kind: KindElement, typ: typ, key: key, elem: elem}
+	if typ == keydir.String {
+		q.kind, q.elem = KindString, ""
+	}
+	dst, n, match, err := t.get(dst, loc, &q, peek)
+	if err == nil && !match {
+		err = &CorruptError{dataName(loc.Segment()), int64(loc.Offset()), errName}
+	}
+	return dst, n, err
+}

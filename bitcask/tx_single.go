@@ -1,0 +1,97 @@
+package bitcask
+
+import (
+	"runtime/debug"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// The commonest transaction puts one string and does nothing else. The keydir
+// learns of such a put when it is in the log, once and with its real location,
+// so there is nothing to take back and nothing to move.
+
+// singlePut is a put that is all its transaction did so far.
+type singlePut struct {
+	put bool
+	old keydir.Slot // what it replaces; of type None if the key is new
+}
+
+// materialize puts the pending location of a single put into the keydir: the
+// transaction goes on, and may read what it wrote or take it back.
+func (t *Tx) materialize() {
+	if !t.single.put {
+		return
+	}
+	r, old := &t.recs[0], t.single.old
+	t.single = singlePut{}
+	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(keydir.PendingSegment, 0, uint32(r.size))}
+	if old.Type == keydir.None {
+		r.sp.dir.Insert(r.h, now)
+		t.undo = append(t.undo, undoOp{op: undoInsert, dir: r.sp.dir, h: r.h, new: now})
+		return
+	}
+	r.sp.dir.Replace(r.h, old, now)
+	t.undo = append(t.undo, undoOp{op: undoSwap, dir: r.sp.dir, h: r.h, old: old, new: now})
+}
+
+// placeSingle gives the keydir the location of a single put, which is now in
+// the log.
+func (t *Tx) placeSingle(sg *segment, at int64) {
+	r, old := &t.recs[0], t.single.old
+	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
+	if old.Type == keydir.None {
+		r.sp.dir.Insert(r.h, now)
+	} else {
+		r.sp.dir.Replace(r.h, old, now)
+		t.s.addDead(old.Loc)
+	}
+	t.s.addLive(sg, now.Loc)
+}
+
+// replaced is find for a put: what the key holds now. The old value does not
+// matter, so a string's name is believed without its checksum, which spares
+// reading the whole record. Everything but a plain match is left to find.
+func (t *Tx) replaced(sp *space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
+	for i := 0; ; i++ {
+		slot, ok := sp.dir.Find(h, i)
+		if !ok {
+			return keydir.Slot{}, keydir.Collection{}, nil
+		}
+		if slot.Type == keydir.Deadline {
+			continue
+		}
+		if slot.Type == keydir.String && !slot.Loc.Pending() {
+			if same, err := t.s.named(slot.Loc, sp.id, key); same || err != nil && !damaged(err) {
+				return slot, keydir.Collection{}, err
+			}
+		}
+		return t.find(sp, h, key)
+	}
+}
+
+// named reports whether the record at loc has the name of a string key.
+func (s *Store) named(loc keydir.Loc, ns uint32, key string) (same bool, err error) {
+	sg, err := s.segmentOf(loc)
+	if err != nil {
+		return false, err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			same, err = false, sg.fault(r, loc)
+		}
+	}()
+	at := int64(loc.Offset())
+	n := min(int64(loc.Size()), sg.size.Load()-at, int64(recordHeaderMax+nameLen(KindString, keydir.String, len(key), 0)))
+	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
+	if err != nil {
+		return false, err
+	}
+	rec, err := parseHeader(b)
+	if err != nil || rec.kind != KindString || rec.ns != ns || rec.keyLen != len(key) || rec.size+rec.nameLen > len(b) {
+		return false, nil // another record, or a damaged one: find says which
+	}
+	name := b[rec.size : rec.size+rec.nameLen]
+	prefix := typePrefix[keydir.String]
+	return string(name[:len(prefix)]) == prefix && string(name[len(prefix):]) == key, nil
+}

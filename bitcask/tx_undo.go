@@ -1,0 +1,123 @@
+package bitcask
+
+import (
+	"errors"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// undoOp takes back one change of the keydir. It also says what the change
+// replaced, which is what a commit turns from live into dead bytes.
+type undoOp struct {
+	op       uint8
+	had      bool
+	of       keydir.Type // keydir.FieldDeadlines if the change is to these, not to the collection of the key
+	dir      *keydir.Directory
+	h        uint64
+	old, new keydir.Slot
+	key      string
+	elem     string
+	index    int64
+	score    uint64
+	loc      keydir.Loc // replaced or deleted element
+	dropped  keydir.Dropped
+}
+
+const (
+	undoInsert        = iota // delete slot new
+	undoSwap                 // put slot old back in place of new
+	undoDeleteSlot           // insert slot old
+	undoNewCollection        // drop the collection
+	undoDrop                 // restore the dropped collection
+	undoPut                  // put the old location back, or delete
+	undoPutScored            // same, with its score
+	undoPutAt                // same, of a list
+	undoDelete               // put back
+	undoDeleteScored         // put back
+	undoDeleteAt             // put back
+	undoMeta                 // put the old location of the meta record back
+)
+
+func (u *undoOp) run() {
+	switch u.op {
+	case undoInsert:
+		u.dir.Delete(u.h, u.new)
+		return
+	case undoSwap:
+		u.dir.Replace(u.h, u.new, u.old)
+		return
+	case undoDeleteSlot:
+		u.dir.Insert(u.h, u.old)
+		return
+	case undoDrop:
+		u.dir.Restore(u.h, u.dropped)
+		return
+	}
+	find := u.dir.FindCollection
+	if u.of == keydir.FieldDeadlines {
+		find = u.dir.FindFieldDeadlines
+	}
+	coll, ok := find(u.h, u.key)
+	if !ok {
+		panic("BUG: undo of a change to a collection that is not there")
+	}
+	switch {
+	case u.op == undoMeta:
+		coll.SetMeta(u.loc)
+	case u.op == undoNewCollection:
+		u.dir.DropCollection(u.h, coll)
+	case u.op == undoPut && u.had, u.op == undoDelete:
+		coll.Put(u.elem, u.loc)
+	case u.op == undoPut:
+		coll.Delete(u.elem)
+	case u.op == undoPutScored && u.had, u.op == undoDeleteScored:
+		coll.PutScored(u.elem, u.score, u.loc)
+	case u.op == undoPutScored:
+		coll.DeleteScored(u.elem)
+	case u.op == undoPutAt && u.had, u.op == undoDeleteAt:
+		coll.PutAt(u.index, u.loc)
+	case u.op == undoPutAt:
+		coll.DeleteAt(u.index)
+	}
+}
+
+// Savepoint is a moment within a transaction.
+type Savepoint struct{ buf, outOfLine, recs, undo, touched int }
+
+// ErrSavepoint is returned for a savepoint that is not of the transaction, or of
+// a part of it that was taken back.
+var ErrSavepoint = errors.New("no such savepoint in the transaction")
+
+// Savepoint marks this moment, to come back to with RollbackTo.
+func (t *Tx) Savepoint() Savepoint {
+	if !t.open {
+		return Savepoint{}
+	}
+	t.materialize()
+	return Savepoint{len(t.buf), t.outOfLine, len(t.recs), len(t.undo), len(t.touched)}
+}
+
+// RollbackTo takes back everything done since sp.
+func (t *Tx) RollbackTo(sp Savepoint) error {
+	switch {
+	case !t.open:
+		return ErrTxDone
+	case sp.buf < frameHeaderSize || sp.buf > len(t.buf) || sp.recs > len(t.recs) || sp.undo > len(t.undo) || sp.touched > len(t.touched):
+		return ErrSavepoint
+	}
+	t.rollbackTo(sp)
+	return nil
+}
+
+func (t *Tx) rollbackTo(sp Savepoint) {
+	for i := len(t.undo) - 1; i >= sp.undo; i-- {
+		t.undo[i].run()
+	}
+	t.single = singlePut{}
+	clear(t.recs[sp.recs:])
+	clear(t.undo[sp.undo:])
+	clear(t.touched[sp.touched:])
+	t.buf, t.outOfLine, t.recs = t.buf[:sp.buf], sp.outOfLine, t.recs[:sp.recs]
+	t.undo, t.touched = t.undo[:sp.undo], t.touched[:sp.touched]
+	clear(t.known)
+}

@@ -1,0 +1,396 @@
+package bitcask
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Writing within a transaction: each call changes the keydir at once, notes how
+// to take that back, and adds a record to be committed.
+
+// bigValue is the length in bytes from which a borrowed value is not copied into
+// the transaction.
+const bigValue = 1 << 20
+
+// Borrow lets the transaction use the bytes of a long value where they lie when
+// it commits. The caller of PutString and PutChunks leaves them alone until
+// then.
+func (t *Tx) Borrow() { t.borrow = true }
+
+// add appends a record to the transaction and returns its pending location.
+func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
+	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
+}
+
+// addRecord is add; with apart the value is not copied.
+func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
+	if len(value) > MaxValue {
+		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
+	}
+	if len(t.buf)+t.outOfLine+recordHeaderMax+nameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
+		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
+	}
+	pos := len(t.buf)
+	t.buf = appendRecordHeader(t.buf, k, typ, -1, sp.id, len(key), len(elem), len(value))
+	name := len(t.buf)
+	t.buf = appendName(t.buf, k, typ, key, elem)
+	r := txRecord{pos: pos, outOfLine: t.outOfLine, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
+	r.size = len(t.buf) - pos + len(value)
+	if apart {
+		r.value = value
+		t.outOfLine += len(value)
+	} else {
+		t.buf = append(t.buf, value...)
+	}
+	t.recs = append(t.recs, r)
+	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(r.size)), nil
+}
+
+// PutString sets key to a string, whatever it held. Its deadline stays.
+func (t *Tx) PutString(ns int, key string, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	slot, coll, err := t.replaced(sp, h, key)
+	if err != nil && !damaged(err) {
+		return err
+	}
+	if slot.Type == keydir.None {
+		if err := t.noteCollision(sp, h, false); err != nil {
+			return err
+		}
+	}
+	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !coll.Valid()
+	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
+	if err != nil {
+		return err
+	}
+	if fresh {
+		t.single = singlePut{put: true, old: slot}
+		return nil
+	}
+	now := keydir.Slot{Type: keydir.String, Loc: loc}
+	switch {
+	case coll.Valid():
+		t.dropCollection(sp, h, key, coll)
+		fallthrough
+	case slot.Type == keydir.None:
+		sp.dir.Insert(h, now)
+		t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
+	default:
+		sp.dir.Replace(h, slot, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: slot, new: now})
+	}
+	return nil
+}
+
+// Collection returns the collection of type typ that key holds, or a new one. The
+// key holds no other type, unless this transaction has emptied it.
+func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return keydir.Collection{}, err
+	}
+	if coll, ok := sp.dir.FindCollection(h, key); ok && coll.Type() == typ {
+		t.lastCollection, t.lastKey = coll, key
+		return coll, nil
+	} else if ok { // emptied: it would go at the commit
+		if _, err := t.Drop(ns, key); err != nil {
+			return keydir.Collection{}, err
+		}
+	}
+	if sp.dir.Full(h) {
+		return keydir.Collection{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
+	}
+	if err := t.noteCollision(sp, h, false); err != nil {
+		return keydir.Collection{}, err
+	}
+	t.touch(sp, h, key, typ, keydir.Collection{})
+	coll := sp.dir.NewCollection(h, typ, key)
+	t.lastCollection, t.lastKey = coll, key
+	t.undo = append(t.undo, undoOp{op: undoNewCollection, dir: sp.dir, h: h, key: key})
+	return coll, nil
+}
+
+// manyTouched is how many collections a transaction touches before it keeps a set
+// of them beside the list.
+const manyTouched = 8
+
+// touch remembers how a collection was when the transaction came to it.
+func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
+	if len(t.touched) <= manyTouched || t.mayKnow(h) {
+		for i := len(t.touched) - 1; i >= 0; i-- {
+			if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
+				return
+			}
+		}
+	}
+	tf := touchedCollection{sp: sp, h: h, key: key, typ: typ}
+	if coll.Valid() {
+		tf.count = coll.Len()
+		if typ.Indexed() {
+			tf.head, tf.tail = coll.Bounds()
+		}
+	}
+	t.touched = append(t.touched, tf)
+	if len(t.known) > 0 {
+		t.known[h] = true
+	}
+}
+
+// mayKnow reports whether some touched collection has this hash.
+func (t *Tx) mayKnow(h uint64) bool {
+	if len(t.known) == 0 {
+		if t.known == nil {
+			t.known = make(map[uint64]bool)
+		}
+		for i := range t.touched {
+			t.known[t.touched[i].h] = true
+		}
+	}
+	return t.known[h]
+}
+
+// roomFor fails if an element would be new in a collection that takes no more.
+func roomFor(coll keydir.Collection, elem string) error {
+	if coll.Full() {
+		if _, ok := coll.Get(elem); !ok {
+			return fmt.Errorf("%s of %d elements: %w", coll.Type(), coll.Len(), ErrIndexFull)
+		}
+	}
+	return nil
+}
+
+// PutElem sets a hash field or adds a set member.
+func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	if len(elem) > MaxElement {
+		return fmt.Errorf("element of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	if err := roomFor(coll, elem); err != nil {
+		return err
+	}
+	t.touch(sp, h, key, coll.Type(), coll)
+	loc, err := t.add(KindElement, coll.Type(), sp, h, key, elem, value)
+	if err != nil {
+		return err
+	}
+	old, had := coll.Put(elem, loc)
+	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had})
+	return nil
+}
+
+// PutScored adds a sorted set member or changes its score. The order record
+// goes right behind the element and shares its fate.
+func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, score uint64) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	if len(elem) > MaxElement {
+		return fmt.Errorf("member of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	if err := roomFor(coll, elem); err != nil {
+		return err
+	}
+	t.touch(sp, h, key, keydir.ZSet, coll)
+	var hex [16]byte
+	text := ordered.AppendHex(hex[:0], score)
+	loc, err := t.add(KindElement, keydir.ZSet, sp, h, key, elem, text)
+	if err != nil {
+		return err
+	}
+	if err := t.follow(KindOrder, keydir.ZSet, sp, h, key, "s:"+string(text)+":"+elem, nil); err != nil {
+		return err
+	}
+	oldScore, old, had := coll.PutScored(elem, score, loc)
+	t.undo = append(t.undo, undoOp{op: undoPutScored, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
+	return nil
+}
+
+// follow adds a record that shares the location of the one before it.
+func (t *Tx) follow(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) error {
+	_, err := t.add(k, typ, sp, h, key, elem, value)
+	return err
+}
+
+// PutIndex sets the element of a list, or the chunk of a string, at an index.
+func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	if _, ok := coll.LocAt(index); !ok && coll.Full() {
+		return fmt.Errorf("%d elements: %w", coll.Len(), ErrIndexFull)
+	}
+	t.touch(sp, h, key, coll.Type(), coll)
+	loc, err := t.add(KindElement, coll.Type(), sp, h, key, indexName(index), value)
+	if err != nil {
+		return err
+	}
+	old, had := coll.PutAt(index, loc)
+	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.dir, h: h, key: key, index: index, loc: old, had: had})
+	return nil
+}
+
+// indexName is the text of the index of a list's element or of a chunk.
+func indexName(index int64) string {
+	var b [16]byte
+	return string(ordered.AppendHex(b[:0], ordered.Int(index)))
+}
+
+// parseIndex is the inverse of indexName.
+func parseIndex(elem []byte) (int64, bool) {
+	u, ok := ordered.ParseHex(elem)
+	return ordered.ToInt(u), ok
+}
+
+// IndexName is the element name of an index, as Value wants it.
+func IndexName(index int64) string { return indexName(index) }
+
+// DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.
+func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	t.touch(sp, h, key, coll.Type(), coll)
+	op := undoOp{op: undoDelete, dir: sp.dir, h: h, key: key, elem: elem}
+	if coll.Type() == keydir.ZSet {
+		op.op = undoDeleteScored
+		op.score, op.loc, op.had = coll.DeleteScored(elem)
+	} else {
+		op.loc, op.had = coll.Delete(elem)
+	}
+	if !op.had {
+		return false, nil
+	}
+	t.undo = append(t.undo, op)
+	if coll.Type() == keydir.Hash {
+		t.dropFieldDeadline(sp, h, key, elem)
+	}
+	_, err = t.add(KindElementTombstone, coll.Type(), sp, h, key, elem, nil)
+	return true, err
+}
+
+// DeleteIndex removes the list element at an index.
+func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	t.touch(sp, h, key, keydir.List, coll)
+	old, had := coll.DeleteAt(index)
+	if !had {
+		return false, nil
+	}
+	t.undo = append(t.undo, undoOp{op: undoDeleteAt, dir: sp.dir, h: h, key: key, index: index, loc: old})
+	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, indexName(index), nil)
+	return true, err
+}
+
+// Drop deletes a key of any type, with its deadline. One tombstone covers a
+// collection of any size.
+func (t *Tx) Drop(ns int, key string) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	slot, coll, err := t.find(sp, h, key)
+	if err != nil && !damaged(err) {
+		return false, err
+	}
+	if slot.Type == keydir.None {
+		return false, nil
+	}
+	existed := true
+	if coll.Valid() {
+		existed = coll.Len() > 0
+		t.touch(sp, h, key, coll.Type(), coll)
+	}
+	if _, err := t.add(KindTombstone, slot.Type, sp, h, key, "", nil); err != nil {
+		return false, err
+	}
+	if coll.Valid() {
+		t.dropCollection(sp, h, key, coll)
+	} else {
+		t.deleteSlot(sp, h, slot)
+	}
+	if old, ok, err := t.deadlineSlot(sp, h, key); err != nil && !damaged(err) {
+		return false, err
+	} else if old.Type == keydir.Deadline && (ok || err != nil) {
+		t.deleteSlot(sp, h, old)
+	}
+	return existed, nil
+}
+
+// deleteSlot and dropCollection are the only ways by which a transaction removes what it
+// did not make: they warn readers without a lock that it may come back.
+func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
+	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
+	sp.dir.Delete(h, slot)
+	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
+}
+
+func (t *Tx) dropCollection(sp *space, h uint64, key string, coll keydir.Collection) {
+	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
+	if deadlines, ok := sp.dir.FindFieldDeadlines(h, key); ok {
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, deadlines)})
+	}
+	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, coll)})
+}
+
+// SetDeadline gives a key that exists a deadline in Unix milliseconds.
+func (t *Tx) SetDeadline(ns int, key string, ms int64) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	old, had, err := t.deadlineSlot(sp, h, key)
+	if err != nil {
+		return err
+	}
+	var b [20]byte
+	loc, err := t.add(KindDeadline, keydir.Deadline, sp, h, key, "", strconv.AppendInt(b[:0], ms, 10))
+	if err != nil {
+		return err
+	}
+	now := keydir.Slot{Type: keydir.Deadline, Loc: loc}
+	if !had {
+		if err := t.noteCollision(sp, h, true); err != nil {
+			return err
+		}
+	}
+	if had {
+		sp.dir.Replace(h, old, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: old, new: now})
+		return nil
+	}
+	sp.dir.Insert(h, now)
+	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
+	return nil
+}
+
+// ClearDeadline takes the deadline of a key away.
+func (t *Tx) ClearDeadline(ns int, key string) (bool, error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return false, err
+	}
+	old, had, err := t.deadlineSlot(sp, h, key)
+	if err != nil || !had {
+		return false, err
+	}
+	if _, err := t.add(KindDeadlineTombstone, keydir.Deadline, sp, h, key, "", nil); err != nil {
+		return false, err
+	}
+	t.deleteSlot(sp, h, old)
+	return true, nil
+}
