@@ -18,6 +18,13 @@ func init() {
 // Lookup returns the command of that name in any case, or nil. A subcommand is called "client|setname".
 func Lookup(name string) *command.Command { return table.Lookup(name) }
 
+// Flags that many of the session's commands share.
+const (
+	anyStateFlags = command.Loading | command.Stale // also while a store is being loaded or is stale, which it never is here
+	sessionFlags  = command.NoScript | anyStateFlags
+	operatorFlags = command.Admin | sessionFlags
+)
+
 // onSession makes a handler of a function that works on the session itself.
 func onSession(run func(*Session, *command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error { return run(c.Host.Session.(*Session), c) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-const subscribing = command.PubSub | command.NoScript | command.Loading | command.Stale
+const subscribing = command.PubSub | sessionFlags
 
 var pubSubCommands = []*command.Command{
 	{
@@ -43,13 +43,13 @@ var pubSubCommands = []*command.Command{
 		Syntax: "[shardchannel [shardchannel ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toShard) }),
 	},
 	{
-		Name: "publish", Arity: 3, Flags: command.PubSub | command.Loading | command.Stale | command.Fast, Group: command.GroupPubSub, Since: "2.0.0",
+		Name: "publish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Group: command.GroupPubSub, Since: "2.0.0",
 		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
 		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toChannel) }),
 	},
 	{
-		Name: "spublish", Arity: 3, Flags: command.PubSub | command.Loading | command.Stale | command.Fast, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.OneKey("not_key"),
+		Name: "spublish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.OneKey("not_key"),
 		Complexity: "O(n), n being the number of subscribers of the channel",
 		Summary:    "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toShard) }),
@@ -62,32 +62,32 @@ var pubSubCommands = []*command.Command{
 
 var pubSubSubcommands = []*command.Command{
 	{
-		Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
+		Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
 		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toChannel) }),
 	},
 	{
-		Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(1) a channel",
+		Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toChannel) }),
 	},
 	{
-		Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(1)",
+		Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
 		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Int(len(s.server.hub.names(toPattern)), nil)
 		}),
 	},
 	{
-		Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "7.0.0",
+		Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
 		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toShard) }),
 	},
 	{
-		Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale, Since: "7.0.0", Complexity: "O(1) a channel",
+		Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toShard) }),
 	},
 	{
-		Name: "pubsub|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "6.2.0", Complexity: "O(1)",
+		Name: "pubsub|help", Arity: 2, Flags: anyStateFlags, Since: "6.2.0", Complexity: "O(1)",
 		Summary: "Lists the subcommands.", Run: command.Help,
 	},
 }

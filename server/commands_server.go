@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
 )
@@ -10,7 +12,7 @@ import (
 var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, roleCommand, lolwutCommand, latencyCommand, debugCommand}
 
 var roleCommand = &command.Command{
-	Name: "role", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
+	Name: "role", Arity: 1, Flags: sessionFlags | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
 	Summary: "Returns what the server is in a replication: a master without replicas.",
 	Run: func(c *command.Call) error {
 		c.Out.Array(3)
@@ -53,31 +55,70 @@ var latencyCommand = &command.Command{
 	Summary: "A container for commands about spikes of latency.",
 	Subcommands: []*command.Command{
 		{
-			Name: "latency|latest", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Name: "latency|latest", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Returns nothing: spikes of latency are not sampled.", Run: func(c *command.Call) error { c.Out.Array(0); return nil },
 		},
 		{
-			Name: "latency|history", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Name: "latency|history", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Returns nothing: spikes of latency are not sampled.", Syntax: "event", Run: func(c *command.Call) error { c.Out.Array(0); return nil },
 		},
 		{
-			Name: "latency|reset", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Name: "latency|reset", Arity: -2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Returns 0: there is nothing to forget.", Syntax: "[event [event ...]]", Run: func(c *command.Call) error { return c.Int(0, nil) },
 		},
 		{
-			Name: "latency|graph", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Name: "latency|graph", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Is refused: there are no samples.", Syntax: "event",
 			Run: func(c *command.Call) error {
 				return command.Errorf("ERR No samples available for event '%s'", command.Quoted(c.Arg(2)))
 			},
 		},
 		{
-			Name: "latency|doctor", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
+			Name: "latency|doctor", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Says where to look instead.", Run: func(c *command.Call) error { c.Out.Verbatim("txt", latencyNone+"\n"); return nil },
 		},
 		{
-			Name: "latency|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			Name: "latency|help", Arity: 2, Flags: anyStateFlags, Since: "2.8.13", Complexity: "O(1)", Summary: "Lists the subcommands.",
 			Run: command.Help,
 		},
 	},
+}
+
+var serverCommands = []*command.Command{
+	configCommand,
+	{
+		Name: "info", Arity: -1, Flags: anyStateFlags | command.Dangerous, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", Run: onSession(infoCommand),
+	},
+	{
+		Name: "time", Arity: 1, Flags: anyStateFlags | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand,
+	},
+}
+
+func timeCommand(c *command.Call) error {
+	now := time.Now()
+	c.Out.Array(2)
+	c.Out.BulkInt(now.Unix())
+	c.Out.BulkInt(int64(now.Nanosecond() / 1000))
+	return nil
+}
+
+func infoCommand(s *Session, c *command.Call) error {
+	s.flushStats()
+	c.Out.Verbatim("txt", s.server.Info(c.Strings(1)...))
+	return nil
+}
+
+var monitorCommand = &command.Command{
+	Name: "monitor", Arity: 1, Flags: operatorFlags, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Shows each command that the server executes, until the connection ends or is reset.", Run: onSession(monitorRun),
+}
+
+func monitorRun(s *Session, c *command.Call) error {
+	if c.Queued {
+		return command.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
+	}
+	s.server.hub.subscribe(s, toCommands, "")
+	return c.OK()
 }

@@ -2,43 +2,15 @@ package server
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/structures"
 )
-
-var configCommand = &command.Command{
-	Name: "config", Arity: -2, Group: command.GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
-	Summary: "A container for commands about settings.",
-	Subcommands: []*command.Command{
-		{
-			Name: "config|get", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.0.0",
-			Complexity: "O(n), n being the number of settings", Summary: "Returns the settings that match patterns.",
-			Syntax: "parameter [parameter ...]", Run: onSession(configGet),
-		},
-		{
-			Name: "config|set", Arity: -4, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.0.0",
-			Complexity: "O(n), n being the number of settings", Summary: "Changes settings that may be changed while the server runs.",
-			Syntax: "parameter value [parameter value ...]", Run: onSession(configSet),
-		},
-		{
-			Name: "config|rewrite", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.8.0", Complexity: "O(1)",
-			Summary: "Is refused: there is no file of settings.", Run: configRewrite,
-		},
-		{
-			Name: "config|resetstat", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Sets the counters of INFO to zero.", Run: onSession(configResetStat),
-		},
-		{
-			Name: "config|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "5.0.0", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", Run: command.Help,
-		},
-	},
-}
 
 // settings are what CONFIG GET shows: by Redis's names, so that tools find what they look for. Values that Stave does not
 // have the mechanism for say that it is off.
@@ -92,27 +64,85 @@ func (v *Server) settings() map[string]string {
 	return settings
 }
 
-func configGet(s *Session, c *command.Call) error {
-	settings := s.server.settings()
-	var names []string
-	for name := range settings {
-		for _, pattern := range c.Args[2:] {
-			if structures.Match(strings.ToLower(string(pattern)), []byte(name)) {
-				names = append(names, name)
-				break
-			}
-		}
-	}
-	slices.Sort(names)
-	c.Out.Map(len(names))
-	for _, name := range names {
-		c.Out.BulkString(name)
-		c.Out.BulkString(settings[name])
-	}
-	return nil
+// tunables are the options that CONFIG SET can change.
+type tunables struct {
+	maxClients   atomic.Int64
+	idleTimeout  atomic.Int64 // nanoseconds; 0: never
+	clientMemory atomic.Int64 // bytes; 0: no limit
+	slowerThan   atomic.Int64 // microseconds that make a command slow; negative: none is
+	slowMaxLen   atomic.Int64 // entries of SLOWLOG
 }
 
-func configResetStat(s *Session, c *command.Call) error {
-	s.server.resetStats()
-	return c.OK()
+func (t *tunables) init(o *Options) {
+	t.maxClients.Store(int64(o.MaxClients))
+	t.idleTimeout.Store(int64(o.IdleTimeout))
+	t.clientMemory.Store(o.ClientMemory)
+	t.slowerThan.Store(defaultSlowerThan)
+	t.slowMaxLen.Store(defaultSlowMax)
+}
+
+// The settings of SLOWLOG are Redis's until CONFIG SET changes them.
+const (
+	defaultSlowerThan = 10_000 // microseconds
+	defaultSlowMax    = 128
+)
+
+// settingParsers read the value of a setting and return what makes it so. Whatever a value may break is not among them: where the data
+// is, what clients may reach, how long a write may take.
+var settingParsers = map[string]func(v *Server, text string) (apply func(), err error){
+	"notify-keyspace-events": func(v *Server, text string) (func(), error) {
+		flags, err := parseNotifyFlags(text)
+		return func() { v.setNotifyFlags(flags) }, err
+	},
+	"maxclients": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, 1, math.MaxUint32)
+		return func() { v.tunables.maxClients.Store(n) }, err
+	},
+	"timeout": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, 0, math.MaxInt32)
+		return func() { v.tunables.idleTimeout.Store(n * int64(time.Second)) }, err
+	},
+	"slowlog-log-slower-than": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, -1, math.MaxInt64)
+		return func() { v.tunables.slowerThan.Store(n) }, err
+	},
+	"slowlog-max-len": func(v *Server, text string) (func(), error) {
+		n, err := parseSetting(text, 0, math.MaxInt32)
+		return func() {
+			v.slowLog.mu.Lock()
+			defer v.slowLog.mu.Unlock()
+			v.tunables.slowMaxLen.Store(n)
+			v.slowLog.trim(int(n))
+		}, err
+	},
+	"maxmemory-clients": func(v *Server, text string) (func(), error) {
+		n, err := parseMemory(text)
+		return func() { v.tunables.clientMemory.Store(n) }, err
+	},
+}
+
+// parseSetting reads an integer within bounds.
+func parseSetting(text string, least, most int64) (int64, error) {
+	n, ok := number.ParseInt([]byte(text))
+	switch {
+	case !ok:
+		return 0, command.Error("argument couldn't be parsed into an integer")
+	case n < least || n > most:
+		return 0, command.Errorf("argument must be between %d and %d inclusive", least, most)
+	}
+	return n, nil
+}
+
+// parseMemory reads a number of bytes with Redis's units: 1k is 1000, 1kb is 1024.
+func parseMemory(text string) (int64, error) {
+	lower := strings.ToLower(text)
+	digits := strings.TrimRight(lower, "bkmg")
+	factor, known := map[string]int64{
+		"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
+	}[lower[len(digits):]]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !known || err != nil || n < 0 || n > math.MaxInt64/factor {
+		return 0, command.Error("argument must be a memory or percent value")
+	}
+	return n * factor, nil
 }

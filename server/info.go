@@ -12,26 +12,6 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-var serverCommands = []*command.Command{
-	configCommand,
-	{
-		Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Dangerous, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", Run: onSession(infoCommand),
-	},
-	{
-		Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand,
-	},
-}
-
-func timeCommand(c *command.Call) error {
-	now := time.Now()
-	c.Out.Array(2)
-	c.Out.BulkInt(now.Unix())
-	c.Out.BulkInt(int64(now.Nanosecond() / 1000))
-	return nil
-}
-
 // infoSection is one section of INFO. Field names are Redis's wherever the fact is the same, for tools understand those.
 type infoSection struct {
 	name  string
@@ -71,12 +51,6 @@ func human(n uint64) string {
 		return fmt.Sprintf("%dB", n)
 	}
 	return fmt.Sprintf("%.2f%s", f, units[i])
-}
-
-func infoCommand(s *Session, c *command.Call) error {
-	s.flushStats()
-	c.Out.Verbatim("txt", s.server.Info(c.Strings(1)...))
-	return nil
 }
 
 // Info returns the text of INFO: the named sections, or those that INFO shows without a name.

@@ -8,19 +8,6 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-var monitorCommand = &command.Command{
-	Name: "monitor", Arity: 1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Shows each command that the server executes, until the connection ends or is reset.", Run: onSession(monitorRun),
-}
-
-func monitorRun(s *Session, c *command.Call) error {
-	if c.Queued {
-		return command.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
-	}
-	s.server.hub.subscribe(s, toCommands, "")
-	return c.OK()
-}
-
 // feedMonitors shows a command to those who watch, after it has run, as Redis does. Those for operators may carry secrets.
 func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
 	v := s.server

@@ -39,28 +39,6 @@ type Server struct {
 	rateLast  int64      // commands a second in the interval before
 }
 
-// counters are the sums that INFO shows.
-type counters struct {
-	connections atomic.Int64 // accepted since the start
-	rejected    atomic.Int64 // refused because of MaxClients
-	evicted     atomic.Int64 // closed because of ClientMemory
-	flooded     atomic.Int64 // closed because they did not take what was published for them
-	hits        atomic.Int64 // reads that found something
-	misses      atomic.Int64 // reads that found nothing
-	panics      atomic.Int64 // commands that panicked
-	errors      atomic.Int64 // error replies
-	in, out     atomic.Int64 // bytes from and to clients
-	reads       atomic.Int64 // read(2) calls that brought something
-	writes      atomic.Int64 // write(2) calls
-	clientBytes atomic.Int64 // bytes behind the buffers of all clients
-	blocked     atomic.Int64 // clients that wait in a command
-}
-
-// commandStats counts one command.
-type commandStats struct {
-	calls, nanoseconds, rejected, failed atomic.Int64
-}
-
 // New returns a server on store. It starts nothing: Serve and NewSession do.
 func New(store *db.Store, o *Options) *Server {
 	var id [20]byte
@@ -76,27 +54,6 @@ func New(store *db.Store, o *Options) *Server {
 	}
 	v.tunables.init(&v.options)
 	return v
-}
-
-// maxErrorCodes bounds the map of error codes: a client can make up codes only where a command repeats its arguments,
-// which none does at the start of an error, but a bound costs nothing.
-const maxErrorCodes = 128
-
-// countError counts an error reply by its code.
-func (v *Server) countError(text string) {
-	v.counters.errors.Add(1)
-	code := text
-	for i := 0; i < len(code); i++ {
-		if code[i] == ' ' {
-			code = code[:i]
-			break
-		}
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if _, known := v.errors[code]; known || len(v.errors) < maxErrorCodes {
-		v.errors[code]++
-	}
 }
 
 func (v *Server) register(s *Session) {
@@ -128,41 +85,6 @@ func (v *Server) sessions() []*Session {
 	}
 	sortSessions(list)
 	return list
-}
-
-// rate returns the commands executed a second, over the last interval of at least a second that ended with a call.
-func (v *Server) rate() int64 {
-	v.rateMu.Lock()
-	defer v.rateMu.Unlock()
-	now, count := time.Now(), v.executed()
-	if passed := now.Sub(v.rateSince); passed >= time.Second {
-		v.rateLast = int64(float64(count-v.rateCount) / passed.Seconds())
-		v.rateSince, v.rateCount = now, count
-	}
-	return v.rateLast
-}
-
-// resetStats sets the counters of INFO to zero, except those that describe the present.
-func (v *Server) resetStats() {
-	c := &v.counters
-	for _, n := range []*atomic.Int64{
-		&c.connections, &c.rejected, &c.evicted, &c.flooded, &c.hits, &c.misses, &c.panics, &c.errors, &c.in, &c.out, &c.reads, &c.writes,
-	} {
-		n.Store(0)
-	}
-	for i := range v.commands {
-		s := &v.commands[i]
-		s.calls.Store(0)
-		s.nanoseconds.Store(0)
-		s.rejected.Store(0)
-		s.failed.Store(0)
-	}
-	v.mu.Lock()
-	clear(v.errors)
-	v.mu.Unlock()
-	v.rateMu.Lock()
-	v.rateSince, v.rateCount = time.Now(), 0
-	v.rateMu.Unlock()
 }
 
 // listenAddress returns host and port of the listener, or "" and "0" without one on TCP.

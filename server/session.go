@@ -284,3 +284,13 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	}
 	s.call = command.Call{}
 }
+
+// setNamespace makes the session work on another namespace.
+func (s *Session) setNamespace(n int) error {
+	space, err := s.server.store.Use(n)
+	if err != nil {
+		return command.ErrDBIndex
+	}
+	s.host.Store, s.namespace = space, n
+	return nil
+}

@@ -2,14 +2,10 @@ package command
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"github.com/stavedb/stave/db"
 )
-
-// beforeTimeout is the run of keys of commands whose last argument is a timeout.
-func beforeTimeout() []Keys { return []Keys{{Use: "RW access delete", First: 1, Last: -2, Step: 1}} }
 
 var blockingCommands = []*Command{
 	{
@@ -57,10 +53,6 @@ var blockingCommands = []*Command{
 		Syntax:     "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Run: bzmpopCommand,
 	},
 }
-
-// The two forms of "there is nothing".
-func noArray(c *Call)  { c.Out.NullArray() }
-func noString(c *Call) { c.Out.Null() }
 
 // Await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing waits: nothing replies
 // that there was nothing.
@@ -179,22 +171,4 @@ func (c *Call) popSortedSets(keys []string, highest bool, count int, timeout tim
 		return err
 	}}
 	return c.Await(w, timeout, func(c *Call) { reply(c, key, members) }, noArray)
-}
-
-// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold, 292 years, is no end either.
-func (c *Call) parseTimeout(i int) (time.Duration, error) {
-	seconds, err := c.ParseFloat(i)
-	if err != nil {
-		return 0, Error("ERR timeout is not a float or out of range")
-	}
-	ms := math.Ceil(seconds * 1000)
-	switch {
-	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
-		return 0, Error("ERR timeout is out of range")
-	case ms < 0:
-		return 0, Error("ERR timeout is negative")
-	case ms > float64(math.MaxInt64/int64(time.Millisecond)):
-		return 0, nil
-	}
-	return time.Duration(ms) * time.Millisecond, nil
 }

@@ -44,41 +44,6 @@ func (c *Call) Key(i int) string {
 	return string(c.Args[i])
 }
 
-// OK replies OK.
-func (c *Call) OK() error {
-	c.Out.Simple("OK")
-	return nil
-}
-
-// Int replies with an integer, unless err says that there is none.
-func (c *Call) Int(n int, err error) error {
-	if err == nil {
-		c.Out.Int(int64(n))
-	}
-	return err
-}
-
-// Int64 is int for the results of arithmetic.
-func (c *Call) Int64(n int64, err error) error {
-	if err == nil {
-		c.Out.Int(n)
-	}
-	return err
-}
-
-// Flag replies 1 or 0.
-func (c *Call) Flag(b bool, err error) error {
-	if err != nil {
-		return err
-	}
-	if b {
-		c.Out.Int(1)
-	} else {
-		c.Out.Int(0)
-	}
-	return nil
-}
-
 // now is the moment of the command in Unix milliseconds: the transaction's, where there is one.
 func (c *Call) now() int64 {
 	if c.Tx != nil {

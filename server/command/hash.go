@@ -1,11 +1,6 @@
 package command
 
-import (
-	"strconv"
-
-	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/structures"
-)
+import "github.com/stavedb/stave/db"
 
 var hashCommands = []*Command{
 	{
@@ -137,34 +132,6 @@ func hincrbyCommand(c *Call) error {
 		return err
 	}
 	return c.Int64(c.Tx.Hash(c.Key(1)).Incr(c.Key(2), delta))
-}
-
-// scanCursor does what HSCAN, SSCAN and ZSCAN begin with, in Redis's order: the cursor, the type of the key, the options.
-// A key that does not exist gives an empty last page, and done.
-func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor uint64, o scanOptions, done bool, err error) {
-	if cursor, err = c.parseCursor(2); err != nil {
-		return 0, o, false, err
-	}
-	held, err := c.Tx.Key(c.Key(1)).Type()
-	switch {
-	case err != nil:
-		return 0, o, false, err
-	case held == db.TypeNone:
-		c.scanHeader(0, 0)
-		return 0, o, true, nil
-	case held != want:
-		return 0, o, false, structures.ErrWrongType
-	}
-	o, err = c.scanOptions(3, other)
-	return cursor, o, false, err
-}
-
-// scanHeader starts the reply of a scan whose page has n replies.
-func (c *Call) scanHeader(next uint64, n int) {
-	var digits [20]byte
-	c.Out.Array(2)
-	c.Out.Bulk(strconv.AppendUint(digits[:0], next, 10))
-	c.Out.Array(n)
 }
 
 func hscanCommand(c *Call) error {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"math"
 
 	"github.com/stavedb/stave/db"
 )
@@ -34,20 +33,6 @@ func (c *Call) copied(done bool, err error) error {
 		return ErrDBIndex
 	}
 	return c.Flag(done, err)
-}
-
-// ParseDatabase returns argument i as the index of a database.
-func (c *Call) ParseDatabase(i int) (int, error) {
-	n, err := c.ParseInt(i)
-	switch {
-	case err != nil:
-		return 0, err
-	case n < math.MinInt32 || n > math.MaxInt32:
-		return 0, errBetween(math.MinInt32, math.MaxInt32)
-	case n < 0 || n >= int64(c.Host.Databases):
-		return 0, ErrDBIndex
-	}
-	return int(n), nil
 }
 
 func copyCommand(c *Call) error {

@@ -118,15 +118,6 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 	return nil
 }
 
-// parseRange reads two integers, start and stop.
-func (c *Call) parseRange(i int) (start, stop int64, err error) {
-	if start, err = c.ParseInt(i); err != nil {
-		return 0, 0, err
-	}
-	stop, err = c.ParseInt(i + 1)
-	return start, stop, err
-}
-
 func lrangeCommand(c *Call) error {
 	start, stop, err := c.parseRange(2)
 	if err != nil {
@@ -297,48 +288,6 @@ func (c *Call) move(from, into db.End) error {
 	return c.bulk(c.Tx.List(c.Key(1)).Move(c.Key(2), from, into))
 }
 
-// multiPop is what LMPOP, ZMPOP and their blocking forms have in common: keys, an end and a count.
-type multiPop struct {
-	keys     []string
-	fromBack bool // RIGHT, MAX
-	count    int
-}
-
-// parseMultiPop reads the arguments from the number of keys on; front and back are the words for the two ends.
-func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) {
-	var next int
-	if p.keys, next, err = c.parseKeys(i); err != nil {
-		return p, err
-	}
-	switch {
-	case next == len(c.Args) || !c.Is(next, front) && !c.Is(next, back):
-		return p, ErrSyntax
-	case len(c.Args) == next+1:
-		p.count = 1
-	case len(c.Args) >= next+3 && c.Is(next+1, "count"):
-		n, err := c.parseLeast(next+2, 1, errCount)
-		if err != nil {
-			return p, err
-		}
-		if len(c.Args) > next+3 {
-			return p, ErrSyntax
-		}
-		p.count = int(min(n, math.MaxInt32))
-	default:
-		return p, ErrSyntax
-	}
-	p.fromBack = c.Is(next, back)
-	return p, nil
-}
-
-// end is the end of a list that the pop is about.
-func (p *multiPop) end() db.End {
-	if p.fromBack {
-		return db.Back
-	}
-	return db.Front
-}
-
 func lmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(1, "left", "right")
 	if err != nil {
@@ -361,28 +310,4 @@ func (c *Call) poppedElements(key string, values [][]byte) {
 	c.Out.Array(2)
 	c.Out.BulkString(key)
 	c.bulks(values)
-}
-
-// bulks replies with an array of strings.
-func (c *Call) bulks(values [][]byte) {
-	c.Out.Array(len(values))
-	for _, value := range values {
-		c.Out.Bulk(value)
-	}
-}
-
-// bulksOrNulls replies with an array of strings, those that are nil being nulls.
-func (c *Call) bulksOrNulls(values [][]byte, err error) error {
-	if err != nil {
-		return err
-	}
-	c.Out.Array(len(values))
-	for _, value := range values {
-		if value == nil {
-			c.Out.Null()
-		} else {
-			c.Out.Bulk(value)
-		}
-	}
-	return nil
 }

@@ -23,40 +23,6 @@ var maintenanceCommands = []*Command{
 	},
 }
 
-// fact is a name and a value of a map reply: an int64, a bool or a string.
-type fact struct {
-	name  string
-	value any
-}
-
-// facts replies with a map.
-func (c *Call) facts(list []fact) error {
-	c.Out.Map(len(list))
-	c.pairsOf(list)
-	return nil
-}
-
-// pairsOf writes names and values: the inside of a map.
-func (c *Call) pairsOf(list []fact) {
-	for _, f := range list {
-		c.Out.BulkString(f.name)
-		switch value := f.value.(type) {
-		case int:
-			c.Out.Int(int64(value))
-		case int64:
-			c.Out.Int(value)
-		case uint64:
-			c.Out.Int(int64(value))
-		case bool:
-			c.Out.Bool(value)
-		case string:
-			c.Out.BulkString(value)
-		default:
-			panic("BUG: server: a fact that is neither a number nor a text")
-		}
-	}
-}
-
 // mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP, from another connection,
 // ends it early, and so does the end of the server; what has been merged by then stays so.
 func mergeCommand(c *Call) error {

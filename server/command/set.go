@@ -60,47 +60,6 @@ var setCommands = []*Command{
 	},
 }
 
-var setCombineCommands = []*Command{
-	{
-		Name: "sunion", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of any of several sets.", Syntax: "key [key ...]",
-		Run: func(c *Call) error { return combine(c, db.UnionOf) },
-	},
-	{
-		Name: "sinter", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets", Summary: "Returns the members that all of several sets have.",
-		Syntax: "key [key ...]", Run: func(c *Call) error { return combine(c, db.InterOf) },
-	},
-	{
-		Name: "sdiff", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of the first set that no other set has.",
-		Syntax: "key [key ...]", Run: func(c *Call) error { return combine(c, db.DiffOf) },
-	},
-	{
-		Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets", Summary: "Stores the members of any of several sets and returns how many they are.",
-		Syntax: "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.UnionOf) },
-	},
-	{
-		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Since: "1.0.0",
-		Keys:       []Keys{{Use: "RW update", First: 1, Step: 1}, keysFrom2("RO access")}, // as Redis has it
-		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
-		Summary:    "Stores the members that all of several sets have and returns how many they are.",
-		Syntax:     "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.InterOf) },
-	},
-	{
-		Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Group: GroupSet, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets",
-		Summary:    "Stores the members of the first set that no other set has and returns how many they are.",
-		Syntax:     "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.DiffOf) },
-	},
-	{
-		Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSet, Keys: countedKeys("RO access"), Since: "7.0.0",
-		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
-		Summary:    "Returns how many members all of several sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]", Run: sintercardCommand,
-	},
-}
-
 func smismemberCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	c.Out.Array(len(c.Args) - 2)
@@ -193,49 +152,4 @@ func sscanCommand(c *Call) error {
 		c.Out.BulkString(member)
 	}
 	return nil
-}
-
-func combine(c *Call, op db.SetOp) error {
-	mark, n := c.Out.Begin(), 0
-	err := c.Tx.Set(c.Key(1)).VisitCombined(op, c.Strings(2), func(member []byte) bool {
-		c.Out.Bulk(member)
-		n++
-		return !c.Out.Exceeded()
-	})
-	c.Out.EndSet(mark, n)
-	return err
-}
-
-func combineStore(c *Call, op db.SetOp) error {
-	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Strings(2)...))
-}
-
-func sintercardCommand(c *Call) error {
-	n, err := c.parseLeast(1, 1, errNumkeys)
-	if err != nil {
-		return err
-	}
-	if n > int64(len(c.Args)-2) {
-		return Error("ERR Number of keys can't be greater than number of args")
-	}
-	limit, err := c.parseLimit(2 + int(n))
-	if err != nil {
-		return err
-	}
-	return c.Int(c.Tx.Set(c.Key(2)).InterLen(limit, stringsOf(c.Args[3:2+n])...))
-}
-
-// parseLimit reads the LIMIT of SINTERCARD and ZINTERCARD from argument i on, 0 if there is none.
-func (c *Call) parseLimit(i int) (limit int, err error) {
-	for ; i < len(c.Args); i += 2 {
-		if !c.Is(i, "limit") || i+1 == len(c.Args) {
-			return 0, ErrSyntax
-		}
-		n, err := c.parseLeast(i+1, 0, errLimitNegative)
-		if err != nil {
-			return 0, err
-		}
-		limit = int(min(n, math.MaxInt32))
-	}
-	return limit, nil
 }

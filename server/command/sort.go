@@ -2,7 +2,6 @@ package command
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/db"
@@ -46,14 +45,6 @@ func sortDestination(args [][]byte) (keys []string) {
 		}
 	}
 	return keys
-}
-
-// ReadsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
-func (c *Command) ReadsUnknownKeys(args [][]byte) bool {
-	if !slices.ContainsFunc(c.Keys, func(k Keys) bool { return k.Unknown }) {
-		return false
-	}
-	return slices.ContainsFunc(args, func(arg []byte) bool { return equalFold(arg, "by") || equalFold(arg, "get") })
 }
 
 // sortElements is SORT and SORT_RO. The words are checked before the key, as in Redis.

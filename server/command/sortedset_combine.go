@@ -30,19 +30,19 @@ var sortedSetCombineCommands = []*Command{
 		Syntax: "numkeys key [key ...] [WITHSCORES]", Run: func(c *Call) error { return zcombine(c, db.DiffOf) },
 	},
 	{
-		Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "2.0.0",
+		Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedKeysFrom2()), Since: "2.0.0",
 		Complexity: combineCost, Summary: "Stores the members of any of several sorted sets and returns how many they are.",
 		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		Run:    func(c *Call) error { return zcombineStore(c, db.UnionOf) },
 	},
 	{
-		Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "2.0.0",
+		Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedKeysFrom2()), Since: "2.0.0",
 		Complexity: combineCost, Summary: "Stores the members that all of several sorted sets have and returns how many they are.",
 		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		Run:    func(c *Call) error { return zcombineStore(c, db.InterOf) },
 	},
 	{
-		Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedFrom2()), Since: "6.2.0",
+		Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Group: GroupSortedSet, Keys: destinationAnd(countedKeysFrom2()), Since: "6.2.0",
 		Complexity: combineCost, Summary: "Stores the members of the first sorted set that no other one has and returns how many they are.",
 		Syntax: "destination numkeys key [key ...]", Run: func(c *Call) error { return zcombineStore(c, db.DiffOf) },
 	},
@@ -68,8 +68,6 @@ var sortedSetCombineCommands = []*Command{
 		Complexity: "O(log n) a member", Summary: "Returns members chosen at random.", Syntax: "key [count [WITHSCORES]]", Run: zrandmemberCommand,
 	},
 }
-
-func countedFrom2() Keys { return Keys{Use: "RO access", First: 2, Counted: true} }
 
 // combination reads a combination of sorted sets from the number of keys, argument i, on. The keys are looked at before the
 // words behind them, as Redis does.
@@ -244,6 +242,3 @@ func zrandmemberCommand(c *Call) error {
 	// A negative count may be any number: the limit of a reply stops it long before memory does.
 	return set.VisitRandom(clampInt(count), reply.start, reply.add)
 }
-
-// clampInt is n cut to what an int holds, which is 32 bits on some machines.
-func clampInt(n int64) int { return int(min(max(n, -math.MaxInt), math.MaxInt)) }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -94,9 +93,6 @@ func (q *rangeQuery) limit() int64 {
 	}
 	return q.count
 }
-
-// appendScore appends a score as replies show it.
-func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(dst, score) }
 
 // options reads the words from argument i on.
 func (q *rangeQuery) options(c *Call, i int) (err error) {
@@ -191,36 +187,6 @@ func zrange(c *Call, q rangeQuery) error {
 	}
 	reply := c.scoredReply(q.withScores)
 	return c.Tx.SortedSet(c.Key(1)).Visit(r, reply.start, reply.add)
-}
-
-// scoredReply replies with members, alone or with their scores: those stand behind the members in RESP2, and in pairs with
-// them in RESP3.
-type scoredReply struct {
-	out           *resp.Writer
-	scores, pairs bool
-}
-
-func (c *Call) scoredReply(scores bool) scoredReply {
-	return scoredReply{out: c.Out, scores: scores, pairs: scores && c.Out.Version() == 3}
-}
-
-func (r scoredReply) start(n int) {
-	if r.scores && !r.pairs {
-		n *= 2
-	}
-	r.out.Array(n)
-}
-
-// add adds a member and says whether there is room for more.
-func (r scoredReply) add(member []byte, score float64) bool {
-	if r.pairs {
-		r.out.Array(2)
-	}
-	r.out.Bulk(member)
-	if r.scores {
-		r.out.Double(score)
-	}
-	return !r.out.Exceeded()
 }
 
 func zcount(c *Call, by order) error {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"math"
 
 	"github.com/stavedb/stave/db"
@@ -91,27 +90,6 @@ var stringCommands = []*Command{
 		Name: "substr", Arity: 4, Flags: ReadOnly, Group: GroupString, Keys: OneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "The old name of GETRANGE.", Syntax: "key start end", Run: getrangeCommand,
 	},
-}
-
-// bulk replies with a value, or a null if there is none.
-func (c *Call) bulk(value []byte, err error) error {
-	switch {
-	case errors.Is(err, db.ErrNotFound):
-		c.Out.Null()
-		return nil
-	case err == nil:
-		c.Out.Bulk(value)
-	}
-	return err
-}
-
-// appendedBulk is bulk for a value that has been appended to what BeginBulk gave.
-func (c *Call) appendedBulk(b []byte, err error) error {
-	if err != nil {
-		return c.bulk(nil, err)
-	}
-	c.Out.EndBulk(b)
-	return nil
 }
 
 func getCommand(c *Call) error {

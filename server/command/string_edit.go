@@ -39,14 +39,6 @@ var stringEditCommands = []*Command{
 	},
 }
 
-// text replies with a string, unless err says that there is none.
-func (c *Call) text(s string, err error) error {
-	if err == nil {
-		c.Out.BulkString(s)
-	}
-	return err
-}
-
 // getexCommand is GETEX. As in Redis the deadline is looked at only if the key exists.
 func getexCommand(c *Call) error {
 	deadline, persist := 0, false

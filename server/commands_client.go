@@ -8,17 +8,124 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+var clientCommands = []*command.Command{
+	{
+		Name: "client|id", Arity: 2, Flags: sessionFlags, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of this connection.",
+		Run:     onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.id); return nil }),
+	},
+	{
+		Name: "client|getname", Arity: 2, Flags: sessionFlags, Since: "2.6.9", Complexity: "O(1)",
+		Summary: "Returns the name of this connection.", Run: onSession(clientGetName),
+	},
+	{
+		Name: "client|setname", Arity: 3, Flags: sessionFlags, Since: "2.6.9", Complexity: "O(1)",
+		Summary: "Names this connection.", Syntax: "connection-name",
+		Run: onSession(func(s *Session, c *command.Call) error {
+			if err := s.setName(c.Arg(2)); err != nil {
+				return err
+			}
+			return c.OK()
+		}),
+	},
+	{
+		Name: "client|setinfo", Arity: 4, Flags: sessionFlags, Since: "7.2.0", Complexity: "O(1)",
+		Summary: "Records the library that this connection uses.", Syntax: "<LIB-NAME libname | LIB-VER libver>", Run: onSession(clientSetInfo),
+	},
+	{
+		Name: "client|info", Arity: 2, Flags: sessionFlags, Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Describes this connection.", Run: onSession(clientInfo),
+	},
+	{
+		Name: "client|list", Arity: -2, Flags: operatorFlags, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
+		Summary: "Describes all connections.", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+		Run: onSession(clientList),
+	},
+	{
+		Name: "client|help", Arity: 2, Flags: anyStateFlags, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Lists the subcommands.", Run: command.Help,
+	},
+}
+
 var clientControlCommands = []*command.Command{
 	{
-		Name: "client|kill", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
+		Name: "client|kill", Arity: -3, Flags: operatorFlags, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
 		Summary: "Closes the connections that ID, TYPE, USER, ADDR, LADDR, SKIPME and MAXAGE select, or that of an address.",
 		Syntax:  "filter [value ...]",
 		Run:     onSession(clientKill),
 	},
 	{
-		Name: "client|unblock", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "5.0.0", Complexity: "O(1)",
+		Name: "client|unblock", Arity: -3, Flags: operatorFlags, Since: "5.0.0", Complexity: "O(1)",
 		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]", Run: onSession(clientUnblock),
 	},
+}
+
+func clientGetName(s *Session, c *command.Call) error {
+	if name := *s.client.name.Load(); name != "" {
+		c.Out.BulkString(name)
+		return nil
+	}
+	c.Out.Null()
+	return nil
+}
+
+func clientSetInfo(s *Session, c *command.Call) error {
+	text := string(c.Arg(3))
+	switch {
+	case c.Is(2, "lib-name"):
+		if !printable(c.Arg(3)) {
+			return command.Error("ERR lib-name cannot contain spaces, newlines or special characters.")
+		}
+		s.client.library.Store(&text)
+	case c.Is(2, "lib-ver"):
+		if !printable(c.Arg(3)) {
+			return command.Error("ERR lib-ver cannot contain spaces, newlines or special characters.")
+		}
+		s.client.version.Store(&text)
+	default:
+		return command.Errorf("ERR Unrecognized option '%s'", command.Quoted(c.Arg(2)))
+	}
+	return c.OK()
+}
+
+func clientInfo(s *Session, c *command.Call) error {
+	s.flushStats()
+	c.Out.Verbatim("txt", s.listLine(time.Now())+"\n")
+	return nil
+}
+
+func clientList(s *Session, c *command.Call) error {
+	var wanted map[int64]bool
+	kind := ""
+	switch {
+	case len(c.Args) == 2:
+	case len(c.Args) == 4 && c.Is(2, "type"):
+		if kind = strings.ToLower(string(c.Arg(3))); !isClientType(kind) {
+			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(3)))
+		}
+	case len(c.Args) > 3 && c.Is(2, "id"):
+		wanted = make(map[int64]bool)
+		for _, arg := range c.Args[3:] {
+			id, ok := number.ParseInt(arg)
+			if !ok || id < 1 {
+				return command.Error("ERR Invalid client ID")
+			}
+			wanted[id] = true
+		}
+	default:
+		return command.ErrSyntax
+	}
+	s.flushStats()
+	now := time.Now()
+	var lines strings.Builder
+	for _, other := range s.server.sessions() {
+		if (wanted == nil || wanted[other.id]) && (kind == "" || kind == other.client.kind()) {
+			lines.WriteString(other.listLine(now))
+			lines.WriteByte('\n')
+		}
+	}
+	c.Out.Verbatim("txt", lines.String())
+	return nil
 }
 
 // clientTypes are the types of connections; Stave has normal ones and subscribers only.

@@ -10,32 +10,32 @@ import (
 
 var introspectionCommands = []*command.Command{
 	{
-		Name: "command", Arity: -1, Flags: command.Loading | command.Stale | command.ConnectionCategory, Group: command.GroupServer, Since: "2.8.13",
+		Name: "command", Arity: -1, Flags: anyStateFlags | command.ConnectionCategory, Group: command.GroupServer, Since: "2.8.13",
 		Complexity: "O(n), n being the number of commands", Summary: "Describes all commands.", Run: commandCommand,
 		Subcommands: []*command.Command{
 			{
-				Name: "command|count", Arity: 2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(1)",
+				Name: "command|count", Arity: 2, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(1)",
 				Summary: "Returns the number of commands.",
 				Run:     func(c *command.Call) error { c.Out.Int(int64(len(table.Commands))); return nil },
 			},
 			{
-				Name: "command|info", Arity: -2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
+				Name: "command|info", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
 				Summary: "Describes some commands, or all.", Syntax: "[command-name [command-name ...]]", Run: commandInfo,
 			},
 			{
-				Name: "command|docs", Arity: -2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands given",
+				Name: "command|docs", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands given",
 				Summary: "Documents some commands, or all.", Syntax: "[command-name [command-name ...]]", Run: commandDocs,
 			},
 			{
-				Name: "command|list", Arity: -2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
+				Name: "command|list", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
 				Summary: "Returns the names of the commands.", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Run: commandList,
 			},
 			{
-				Name: "command|getkeys", Arity: -3, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of arguments",
+				Name: "command|getkeys", Arity: -3, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of arguments",
 				Summary: "Returns the keys that a command names.", Syntax: "command [arg [arg ...]]", Run: commandGetKeys,
 			},
 			{
-				Name: "command|help", Arity: 2, Flags: command.Loading | command.Stale | command.ConnectionCategory, Since: "5.0.0", Complexity: "O(1)",
+				Name: "command|help", Arity: 2, Flags: anyStateFlags | command.ConnectionCategory, Since: "5.0.0", Complexity: "O(1)",
 				Summary: "Lists the subcommands.", Run: command.Help,
 			},
 		},

@@ -101,13 +101,3 @@ func (s *Session) awaitDurable() {
 	s.closed = true
 	s.server.options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)
 }
-
-// setNamespace makes the session work on another namespace.
-func (s *Session) setNamespace(n int) error {
-	space, err := s.server.store.Use(n)
-	if err != nil {
-		return command.ErrDBIndex
-	}
-	s.host.Store, s.namespace = space, n
-	return nil
-}

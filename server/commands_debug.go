@@ -9,7 +9,7 @@ import (
 )
 
 var debugCommand = &command.Command{
-	Name: "debug", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Group: command.GroupServer, Since: "1.0.0",
+	Name: "debug", Arity: -2, Flags: operatorFlags, Group: command.GroupServer, Since: "1.0.0",
 	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if Options.Debug allows it: SLEEP seconds, OBJECT key.",
 	Syntax: "subcommand [arg [arg ...]]", Run: onSession(debugRun),
 }

@@ -1,0 +1,262 @@
+package command
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/structures"
+)
+
+// Is reports whether argument i is the keyword, given in lower case.
+func (c *Call) Is(i int, keyword string) bool { return equalFold(c.Args[i], keyword) }
+
+// Strings returns the arguments from i on as strings.
+func (c *Call) Strings(i int) []string { return stringsOf(c.Args[i:]) }
+
+func stringsOf(args [][]byte) []string {
+	list := make([]string, 0, len(args))
+	for _, arg := range args {
+		list = append(list, string(arg))
+	}
+	return list
+}
+
+// ParseInt returns argument i as an integer.
+func (c *Call) ParseInt(i int) (int64, error) {
+	n, ok := number.ParseInt(c.Args[i])
+	if !ok {
+		return 0, ErrNotInteger
+	}
+	return n, nil
+}
+
+// parsePositive returns argument i as a count that may not be negative.
+func (c *Call) parsePositive(i int) (int, error) {
+	n, ok := number.ParseInt(c.Args[i])
+	if !ok || n < 0 || n > math.MaxInt {
+		return 0, errNotPositive
+	}
+	return int(n), nil
+}
+
+// parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the text, which says what is wrong.
+func (c *Call) parseLeast(i int, least int64, text Error) (int64, error) {
+	n, ok := number.ParseInt(c.Args[i])
+	if !ok || n < least {
+		return 0, text
+	}
+	return n, nil
+}
+
+// The refusals of counts.
+const (
+	errNumkeys       Error = "ERR numkeys should be greater than 0"
+	errCount         Error = "ERR count should be greater than 0"
+	errLimitNegative Error = "ERR LIMIT can't be negative"
+)
+
+// ParseFloat returns argument i as a double that is not NaN.
+func (c *Call) ParseFloat(i int) (float64, error) {
+	f, ok := number.ParseFloat(c.Args[i])
+	if !ok {
+		return 0, errNotFloat
+	}
+	return f, nil
+}
+
+// clampInt is n cut to what an int holds, which is 32 bits on some machines.
+func clampInt(n int64) int { return int(min(max(n, -math.MaxInt), math.MaxInt)) }
+
+// parseRange reads two integers, start and stop.
+func (c *Call) parseRange(i int) (start, stop int64, err error) {
+	if start, err = c.ParseInt(i); err != nil {
+		return 0, 0, err
+	}
+	stop, err = c.ParseInt(i + 1)
+	return start, stop, err
+}
+
+// parseKeys reads the number of keys in argument i and returns them and where the next argument is. It fails with
+// errSyntax if there are fewer.
+func (c *Call) parseKeys(i int) (keys []string, next int, err error) {
+	n, err := c.parseLeast(i, 1, errNumkeys)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n > int64(len(c.Args)-i-1) {
+		return nil, 0, ErrSyntax
+	}
+	next = i + 1 + int(n)
+	return stringsOf(c.Args[i+1 : next]), next, nil
+}
+
+// multiPop is what LMPOP, ZMPOP and their blocking forms have in common: keys, an end and a count.
+type multiPop struct {
+	keys     []string
+	fromBack bool // RIGHT, MAX
+	count    int
+}
+
+// end is the end of a list that the pop is about.
+func (p *multiPop) end() db.End {
+	if p.fromBack {
+		return db.Back
+	}
+	return db.Front
+}
+
+// parseMultiPop reads the arguments from the number of keys on; front and back are the words for the two ends.
+func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) {
+	var next int
+	if p.keys, next, err = c.parseKeys(i); err != nil {
+		return p, err
+	}
+	switch {
+	case next == len(c.Args) || !c.Is(next, front) && !c.Is(next, back):
+		return p, ErrSyntax
+	case len(c.Args) == next+1:
+		p.count = 1
+	case len(c.Args) >= next+3 && c.Is(next+1, "count"):
+		n, err := c.parseLeast(next+2, 1, errCount)
+		if err != nil {
+			return p, err
+		}
+		if len(c.Args) > next+3 {
+			return p, ErrSyntax
+		}
+		p.count = int(min(n, math.MaxInt32))
+	default:
+		return p, ErrSyntax
+	}
+	p.fromBack = c.Is(next, back)
+	return p, nil
+}
+
+// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold, 292 years, is no end either.
+func (c *Call) parseTimeout(i int) (time.Duration, error) {
+	seconds, err := c.ParseFloat(i)
+	if err != nil {
+		return 0, Error("ERR timeout is not a float or out of range")
+	}
+	ms := math.Ceil(seconds * 1000)
+	switch {
+	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
+		return 0, Error("ERR timeout is out of range")
+	case ms < 0:
+		return 0, Error("ERR timeout is negative")
+	case ms > float64(math.MaxInt64/int64(time.Millisecond)):
+		return 0, nil
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// ParseDatabase returns argument i as the index of a database.
+func (c *Call) ParseDatabase(i int) (int, error) {
+	n, err := c.ParseInt(i)
+	switch {
+	case err != nil:
+		return 0, err
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return 0, errBetween(math.MinInt32, math.MaxInt32)
+	case n < 0 || n >= int64(c.Host.Databases):
+		return 0, ErrDBIndex
+	}
+	return int(n), nil
+}
+
+// scanOptions are the words behind the cursor of a scan.
+type scanOptions struct {
+	structures.ScanOptions
+	emptyPattern bool // MATCH "": package db takes that for no pattern, but it matches the empty name
+}
+
+// scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and with other() whatever
+// a command knows besides. other returns how many arguments it took, 0 for none of its own.
+func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
+	for i < len(c.Args) {
+		more := len(c.Args) - i - 1
+		switch {
+		case c.Is(i, "count") && more >= 1:
+			n, err := c.ParseInt(i + 1)
+			if err != nil {
+				return o, err
+			}
+			if n < 1 {
+				return o, ErrSyntax
+			}
+			o.Count = int(min(n, math.MaxInt32))
+			i += 2
+		case c.Is(i, "match") && more >= 1:
+			o.Match = string(c.Args[i+1])
+			o.emptyPattern = o.Match == ""
+			i += 2
+		default:
+			taken := 0
+			if other != nil {
+				if taken, err = other(i); err != nil {
+					return o, err
+				}
+			}
+			if taken == 0 {
+				return o, ErrSyntax
+			}
+			i += taken
+		}
+	}
+	return o, nil
+}
+
+// dropUnmatched drops what only seemed to match.
+func dropUnmatched[T any](o scanOptions, list []T, name func(T) string) []T {
+	if !o.emptyPattern {
+		return list
+	}
+	return slices.DeleteFunc(list, func(item T) bool { return name(item) != "" })
+}
+
+// parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed, nothing at all is 0, and a NUL
+// ends it.
+func (c *Call) parseCursor(i int) (uint64, error) {
+	digits, _, _ := bytes.Cut(c.Args[i], []byte{0})
+	negative := false
+	if len(digits) > 1 && (digits[0] == '-' || digits[0] == '+') {
+		negative = digits[0] == '-'
+		digits = digits[1:]
+	}
+	var n uint64
+	for _, c := range digits {
+		digit := uint64(c - '0')
+		if digit > 9 || n > (math.MaxUint64-digit)/10 {
+			return 0, errCursor
+		}
+		n = n*10 + digit
+	}
+	if negative {
+		n = -n
+	}
+	return n, nil
+}
+
+// scanCursor does what HSCAN, SSCAN and ZSCAN begin with, in Redis's order: the cursor, the type of the key, the options.
+// A key that does not exist gives an empty last page, and done.
+func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor uint64, o scanOptions, done bool, err error) {
+	if cursor, err = c.parseCursor(2); err != nil {
+		return 0, o, false, err
+	}
+	held, err := c.Tx.Key(c.Key(1)).Type()
+	switch {
+	case err != nil:
+		return 0, o, false, err
+	case held == db.TypeNone:
+		c.scanHeader(0, 0)
+		return 0, o, true, nil
+	case held != want:
+		return 0, o, false, structures.ErrWrongType
+	}
+	o, err = c.scanOptions(3, other)
+	return cursor, o, false, err
+}

@@ -1,0 +1,177 @@
+package command
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// OK replies OK.
+func (c *Call) OK() error {
+	c.Out.Simple("OK")
+	return nil
+}
+
+// Int replies with an integer, unless err says that there is none.
+func (c *Call) Int(n int, err error) error {
+	if err == nil {
+		c.Out.Int(int64(n))
+	}
+	return err
+}
+
+// Int64 is int for the results of arithmetic.
+func (c *Call) Int64(n int64, err error) error {
+	if err == nil {
+		c.Out.Int(n)
+	}
+	return err
+}
+
+// Flag replies 1 or 0.
+func (c *Call) Flag(b bool, err error) error {
+	if err != nil {
+		return err
+	}
+	if b {
+		c.Out.Int(1)
+	} else {
+		c.Out.Int(0)
+	}
+	return nil
+}
+
+// bulk replies with a value, or a null if there is none.
+func (c *Call) bulk(value []byte, err error) error {
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		c.Out.Null()
+		return nil
+	case err == nil:
+		c.Out.Bulk(value)
+	}
+	return err
+}
+
+// appendedBulk is bulk for a value that has been appended to what BeginBulk gave.
+func (c *Call) appendedBulk(b []byte, err error) error {
+	if err != nil {
+		return c.bulk(nil, err)
+	}
+	c.Out.EndBulk(b)
+	return nil
+}
+
+// text replies with a string, unless err says that there is none.
+func (c *Call) text(s string, err error) error {
+	if err == nil {
+		c.Out.BulkString(s)
+	}
+	return err
+}
+
+// bulks replies with an array of strings.
+func (c *Call) bulks(values [][]byte) {
+	c.Out.Array(len(values))
+	for _, value := range values {
+		c.Out.Bulk(value)
+	}
+}
+
+// bulksOrNulls replies with an array of strings, those that are nil being nulls.
+func (c *Call) bulksOrNulls(values [][]byte, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Out.Array(len(values))
+	for _, value := range values {
+		if value == nil {
+			c.Out.Null()
+		} else {
+			c.Out.Bulk(value)
+		}
+	}
+	return nil
+}
+
+// fact is a name and a value of a map reply: an int64, a bool or a string.
+type fact struct {
+	name  string
+	value any
+}
+
+// facts replies with a map.
+func (c *Call) facts(list []fact) error {
+	c.Out.Map(len(list))
+	c.pairsOf(list)
+	return nil
+}
+
+// pairsOf writes names and values: the inside of a map.
+func (c *Call) pairsOf(list []fact) {
+	for _, f := range list {
+		c.Out.BulkString(f.name)
+		switch value := f.value.(type) {
+		case int:
+			c.Out.Int(int64(value))
+		case int64:
+			c.Out.Int(value)
+		case uint64:
+			c.Out.Int(int64(value))
+		case bool:
+			c.Out.Bool(value)
+		case string:
+			c.Out.BulkString(value)
+		default:
+			panic("BUG: server: a fact that is neither a number nor a text")
+		}
+	}
+}
+
+// scoredReply replies with members, alone or with their scores: those stand behind the members in RESP2, and in pairs with
+// them in RESP3.
+type scoredReply struct {
+	out           *resp.Writer
+	scores, pairs bool
+}
+
+func (r scoredReply) start(n int) {
+	if r.scores && !r.pairs {
+		n *= 2
+	}
+	r.out.Array(n)
+}
+
+// add adds a member and says whether there is room for more.
+func (r scoredReply) add(member []byte, score float64) bool {
+	if r.pairs {
+		r.out.Array(2)
+	}
+	r.out.Bulk(member)
+	if r.scores {
+		r.out.Double(score)
+	}
+	return !r.out.Exceeded()
+}
+
+func (c *Call) scoredReply(scores bool) scoredReply {
+	return scoredReply{out: c.Out, scores: scores, pairs: scores && c.Out.Version() == 3}
+}
+
+// scanHeader starts the reply of a scan whose page has n replies.
+func (c *Call) scanHeader(next uint64, n int) {
+	var digits [20]byte
+	c.Out.Array(2)
+	c.Out.Bulk(strconv.AppendUint(digits[:0], next, 10))
+	c.Out.Array(n)
+}
+
+// The two forms of "there is nothing".
+func noArray(c *Call) { c.Out.NullArray() }
+
+func noString(c *Call) { c.Out.Null() }
+
+// appendScore appends a score as replies show it.
+func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(dst, score) }

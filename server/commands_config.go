@@ -1,0 +1,107 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/structures"
+)
+
+var configCommand = &command.Command{
+	Name: "config", Arity: -2, Group: command.GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
+	Summary: "A container for commands about settings.",
+	Subcommands: []*command.Command{
+		{
+			Name: "config|get", Arity: -3, Flags: operatorFlags, Since: "2.0.0",
+			Complexity: "O(n), n being the number of settings", Summary: "Returns the settings that match patterns.",
+			Syntax: "parameter [parameter ...]", Run: onSession(configGet),
+		},
+		{
+			Name: "config|set", Arity: -4, Flags: operatorFlags, Since: "2.0.0",
+			Complexity: "O(n), n being the number of settings", Summary: "Changes settings that may be changed while the server runs.",
+			Syntax: "parameter value [parameter value ...]", Run: onSession(configSet),
+		},
+		{
+			Name: "config|rewrite", Arity: 2, Flags: operatorFlags, Since: "2.8.0", Complexity: "O(1)",
+			Summary: "Is refused: there is no file of settings.", Run: configRewrite,
+		},
+		{
+			Name: "config|resetstat", Arity: 2, Flags: operatorFlags, Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Sets the counters of INFO to zero.", Run: onSession(configResetStat),
+		},
+		{
+			Name: "config|help", Arity: 2, Flags: anyStateFlags, Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", Run: command.Help,
+		},
+	},
+}
+
+func configGet(s *Session, c *command.Call) error {
+	settings := s.server.settings()
+	var names []string
+	for name := range settings {
+		for _, pattern := range c.Args[2:] {
+			if structures.Match(strings.ToLower(string(pattern)), []byte(name)) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	c.Out.Map(len(names))
+	for _, name := range names {
+		c.Out.BulkString(name)
+		c.Out.BulkString(settings[name])
+	}
+	return nil
+}
+
+// configSet changes all of the settings or none.
+func configSet(s *Session, c *command.Call) error {
+	if len(c.Args)%2 != 0 {
+		return command.ErrSyntax
+	}
+	v := s.server
+	settings := v.settings()
+	var applies []func()
+	seen := map[string]bool{}
+	for i := 2; i < len(c.Args); i += 2 {
+		name := strings.ToLower(c.Key(i))
+		if _, known := settings[name]; !known {
+			return command.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", command.Quoted(c.Arg(i)))
+		}
+		tune := settingParsers[name]
+		if tune == nil {
+			return errSetting(c.Key(i), "can't set immutable config")
+		}
+		if seen[name] {
+			return errSetting(c.Key(i), "duplicate parameter")
+		}
+		seen[name] = true
+	}
+	for i := 2; i < len(c.Args); i += 2 {
+		apply, err := settingParsers[strings.ToLower(c.Key(i))](v, c.Key(i+1))
+		if err != nil {
+			return errSetting(c.Key(i), err.Error())
+		}
+		applies = append(applies, apply)
+	}
+	for _, apply := range applies {
+		apply()
+	}
+	return c.OK()
+}
+
+func configRewrite(*command.Call) error {
+	return command.Error("ERR The server is running without a config file")
+}
+
+func configResetStat(s *Session, c *command.Call) error {
+	s.server.resetStats()
+	return c.OK()
+}
+
+func errSetting(name, why string) command.Error {
+	return command.Errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", command.Quoted([]byte(name)), why)
+}

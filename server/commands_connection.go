@@ -1,0 +1,167 @@
+package server
+
+import (
+	"bytes"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
+)
+
+var connectionCommands = []*command.Command{
+	{
+		Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replies PONG, or the message.", Syntax: "[message]", Run: onSession(pingCommand),
+	},
+	{
+		Name: "echo", Arity: 2, Flags: anyStateFlags | command.Fast, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replies the message.", Syntax: "message",
+		Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil },
+	},
+	{
+		Name: "select", Arity: 2, Flags: anyStateFlags | command.Fast, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Changes the database of this connection.", Syntax: "index", Run: onSession(selectCommand),
+	},
+	{
+		Name: "quit", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed, Group: command.GroupConnection,
+		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
+		// Who reads the reply finds the session gone: a message that others publish then does not count it any more.
+		Run: onSession(func(s *Session, c *command.Call) error { s.Close(); return c.OK() }),
+	},
+	{
+		Name: "reset", Arity: 1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed, Group: command.GroupConnection,
+		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", Run: onSession(resetCommand),
+	},
+	{
+		Name: "hello", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy, Group: command.GroupConnection,
+		Since: "6.0.0", Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
+		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Run: onSession(helloCommand),
+	},
+	{
+		Name: "client", Arity: -2, Group: command.GroupConnection, Since: "2.4.0", Complexity: "Depends on the subcommand",
+		Summary: "A container for commands about connections.", Subcommands: append(clientCommands, clientControlCommands...),
+	},
+	// A browser that is tricked into talking to this port starts with one of these lines: the connection ends before it
+	// can smuggle a command in behind them.
+	{
+		Name: "post", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Group: command.GroupConnection, Since: "3.2.7",
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol),
+	},
+	{
+		Name: "host:", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Group: command.GroupConnection, Since: "3.2.7",
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol),
+	},
+}
+
+func pingCommand(s *Session, c *command.Call) error {
+	switch {
+	case len(c.Args) > 2:
+		return command.ArityError("ping")
+	case s.inSubscribedMode(): // the reply looks like a message
+		c.Out.Array(2)
+		c.Out.BulkString("pong")
+		c.Out.Bulk(bytes.Join(c.Args[1:], nil))
+	case len(c.Args) == 1:
+		c.Out.Simple("PONG")
+	default:
+		c.Out.Bulk(c.Arg(1))
+	}
+	return nil
+}
+
+func selectCommand(s *Session, c *command.Call) error {
+	n, err := c.ParseDatabase(1)
+	if err != nil {
+		return err
+	}
+	if err := s.setNamespace(n); err != nil {
+		return err
+	}
+	return c.OK()
+}
+
+func resetCommand(s *Session, c *command.Call) error {
+	s.queue = nil
+	s.unwatch()
+	s.server.hub.unsubscribeAll(s)
+	if err := s.setNamespace(0); err != nil {
+		return err
+	}
+	s.out.SetVersion(2)
+	s.client.name.Store(&noText)
+	c.Out.Simple("RESET")
+	return nil
+}
+
+func foreignProtocol(s *Session, c *command.Call) error {
+	s.closed = true
+	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
+		"client", s.id, "address", s.client.remote)
+	return errNoReply
+}
+
+// setName gives the connection a name, or takes it away when the name is empty.
+func (s *Session) setName(name []byte) error {
+	if !printable(name) {
+		return errInvalidName
+	}
+	text := string(name)
+	s.client.name.Store(&text)
+	return nil
+}
+
+func helloCommand(s *Session, c *command.Call) error {
+	version := int64(s.out.Version())
+	next := 1
+	if len(c.Args) > 1 {
+		var ok bool
+		if version, ok = number.ParseInt(c.Arg(1)); !ok {
+			return errProtoNotInteger
+		}
+		if version != 2 && version != 3 {
+			return errNoProto
+		}
+		next = 2
+	}
+	var name []byte
+	for ; next < len(c.Args); next++ {
+		more := len(c.Args) - next - 1
+		switch {
+		case c.Is(next, "auth") && more >= 2:
+			// There are no passwords yet: the default user is open, as in Redis without a configuration.
+			if string(c.Arg(next+1)) != "default" {
+				return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
+			}
+			next += 2
+		case c.Is(next, "setname") && more >= 1:
+			name = c.Arg(next + 1)
+			if !printable(name) {
+				return errInvalidName
+			}
+			next++
+		default:
+			return command.Errorf("ERR Syntax error in HELLO option '%s'", command.Clip(c.Arg(next), len(c.Arg(next))))
+		}
+	}
+	if name != nil {
+		if err := s.setName(name); err != nil {
+			return err
+		}
+	}
+	s.out.SetVersion(int(version))
+	c.Out.Map(7)
+	for _, pair := range [][2]string{{"server", "redis"}, {"version", RedisVersion}} {
+		c.Out.BulkString(pair[0])
+		c.Out.BulkString(pair[1])
+	}
+	c.Out.BulkString("proto")
+	c.Out.Int(version)
+	c.Out.BulkString("id")
+	c.Out.Int(s.id)
+	for _, pair := range [][2]string{{"mode", "standalone"}, {"role", "master"}} {
+		c.Out.BulkString(pair[0])
+		c.Out.BulkString(pair[1])
+	}
+	c.Out.BulkString("modules")
+	c.Out.Array(0)
+	return nil
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
+)
+
+var transactionCommands = []*command.Command{
+	{
+		Name: "multi", Arity: 1, Flags: sessionFlags | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Since: "1.2.0", Complexity: "O(1)", Run: onSession(multiCommand),
+		Summary: "Starts a transaction: commands are queued until EXEC.",
+	},
+	{
+		Name: "exec", Arity: 1, Flags: sessionFlags | command.SkipSlowlog | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Since: "1.2.0", Complexity: "The sum of the queued commands", Run: onSession(execCommand),
+		Summary: "Runs the queued commands as one atomic commit and returns their replies.",
+	},
+	{
+		Name: "discard", Arity: 1, Flags: sessionFlags | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Since: "2.0.0", Complexity: "O(n), n being the number of queued commands", Run: onSession(discardCommand),
+		Summary: "Drops the queued commands and ends the transaction.",
+	},
+}
+
+var watchCommands = []*command.Command{
+	{
+		Name: "watch", Arity: -2, Flags: sessionFlags | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
+		Keys: command.ManyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key", Run: onSession(watchCommand),
+		Summary: "Makes the next EXEC depend on that none of the keys has changed.", Syntax: "key [key ...]",
+	},
+	{
+		Name: "unwatch", Arity: 1, Flags: sessionFlags | command.Fast | command.AllowBusy, Group: command.GroupTransactions,
+		Since: "2.2.0", Complexity: "O(n), n being the number of watched keys", Summary: "Forgets all watched keys.",
+		Run: onSession(func(s *Session, c *command.Call) error { s.unwatch(); return c.OK() }),
+	},
+}
+
+func multiCommand(s *Session, c *command.Call) error {
+	if s.queue != nil {
+		return errNestedMulti
+	}
+	s.queue = &queue{}
+	return c.OK()
+}
+
+func discardCommand(s *Session, c *command.Call) error {
+	if s.queue == nil {
+		return errDiscardNoMulti
+	}
+	s.queue = nil
+	s.unwatch()
+	return c.OK()
+}
+
+// execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As in Redis, a command
+// that fails does not stop or undo the others; what it wrote itself is undone.
+func execCommand(s *Session, c *command.Call) error {
+	q := s.queue
+	if q == nil {
+		return errExecNoMulti
+	}
+	s.queue = nil
+	watch := s.watch
+	defer s.unwatch()
+	if q.aborted {
+		return errExecAbort
+	}
+	before, space := s.namespace, s.host.Store
+	limit := s.out.Len() + s.server.options.MaxReply
+	body := func(tx *db.Tx) error {
+		if watch != nil {
+			if changed, err := watch.Changed(tx); err != nil || changed {
+				c.Out.NullArray()
+				return err
+			}
+		}
+		c.Out.Array(len(q.requests))
+		for _, r := range q.requests {
+			if err := s.runQueued(tx, r, limit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	keys := q.keys
+	if watch != nil {
+		keys = append(keys, watch.Keys()...)
+	}
+	var err error
+	switch {
+	case q.wholeStore:
+		err = s.transact(q.writes, nil, body)
+	case len(keys) > 0:
+		err = s.transact(q.writes, keys, body)
+	default:
+		err = body(nil)
+	}
+	if err != nil {
+		// The SELECTs among the commands did not happen either.
+		s.namespace, s.host.Store = before, space
+	}
+	return err
+}
+
+func watchCommand(s *Session, c *command.Call) error {
+	if s.queue != nil {
+		return command.Error("ERR WATCH inside MULTI is not allowed")
+	}
+	if s.watch == nil {
+		s.watch = s.host.Store.NewWatch()
+	}
+	if err := s.watch.Add(c.Tx, c.Strings(1)...); err != nil {
+		return err
+	}
+	s.client.watched.Store(int64(s.watch.Len()))
+	return c.OK()
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/db"
+)
+
+// Bounds of what may wait for one subscriber, as Redis has them by default: who exceeds the first, or the second for so long, is
+// disconnected, for nobody else can wait for it.
+const (
+	maxMailBytes   = 32 << 20
+	softMailBytes  = 8 << 20
+	softMailPeriod = 60 * time.Second
+)
+
+// message is something published, on its way to a session.
+type message struct {
+	to      audience
+	pattern string // that the channel matches, if to is toPattern
+	channel string
+	payload string
+	ticket  db.Ticket // of the newest commit that it may tell of
+}
+
+// messageOverhead is what a message takes in memory beside its text.
+const messageOverhead = 64
+
+func (m *message) size() int { return len(m.channel) + len(m.payload) + messageOverhead }
+
+// mailbox is what has been published for a session and not been put into its output yet. Any goroutine may post.
+type mailbox struct {
+	waiting atomic.Bool // there is some, or there was too much
+
+	mu       sync.Mutex // guards the rest
+	messages []message
+	bytes    int
+	above    time.Time // since when there have been more than softMaxMail
+	overflow bool      // for good
+}
+
+// post puts a message into the box of a session, or breaks the session off that does not empty it.
+func (b *mailbox) post(s *Session, m message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.overflow {
+		return
+	}
+	b.messages = append(b.messages, m)
+	b.bytes += m.size()
+	switch {
+	case b.bytes <= softMailBytes:
+		b.above = time.Time{}
+	case b.above.IsZero():
+		b.above = time.Now()
+	}
+	if b.bytes > maxMailBytes || !b.above.IsZero() && time.Since(b.above) > softMailPeriod {
+		b.messages, b.bytes, b.overflow = nil, 0, true
+		s.server.counters.flooded.Add(1)
+		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
+		if s.client.abort != nil {
+			s.client.abort()
+		}
+	}
+	if !b.waiting.Swap(true) && s.client.wake != nil {
+		s.client.wake()
+	}
+}
+
+// mailBatch is how many messages are taken out of a mailbox at a time.
+const mailBatch = 64
+
+// take moves some messages to dst.
+func (b *mailbox) take(dst []message) (taken []message, overflow bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := min(len(b.messages), mailBatch)
+	dst = append(dst, b.messages[:n]...)
+	for i := range dst {
+		b.bytes -= dst[i].size()
+	}
+	clear(b.messages[:n])
+	if b.messages = b.messages[n:]; len(b.messages) == 0 {
+		b.messages = nil
+		b.waiting.Store(false)
+	}
+	if b.bytes <= softMailBytes {
+		b.above = time.Time{}
+	}
+	return dst, b.overflow
+}
+
+// held is the memory of what waits, in bytes.
+func (b *mailbox) held() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes
+}
+
+// deliverMessages puts what has been published into the output, as far as there is room. It is called between commands only.
+func (s *Session) deliverMessages() {
+	for s.mail.waiting.Load() && !s.closed && !s.Paused() {
+		from := s.out.Len()
+		messages, overflow := s.mail.take(nil)
+		if overflow {
+			s.closed = true
+			return
+		}
+		var ticket db.Ticket
+		for i := range messages {
+			s.deliverMessage(&messages[i])
+			ticket = max(ticket, messages[i].ticket)
+		}
+		if ticket > 0 {
+			s.holdReplies(ticket, from)
+		}
+	}
+}
+
+func (s *Session) deliverMessage(m *message) {
+	switch m.to {
+	case toCommands:
+		s.out.Simple(m.payload)
+		return
+	case toPattern:
+		s.out.Push(4)
+		s.out.BulkString("pmessage")
+		s.out.BulkString(m.pattern)
+	case toShard:
+		s.out.Push(3)
+		s.out.BulkString("smessage")
+	default:
+		s.out.Push(3)
+		s.out.BulkString("message")
+	}
+	s.out.BulkString(m.channel)
+	s.out.BulkString(m.payload)
+}
