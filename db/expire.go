@@ -204,14 +204,14 @@ const mergeEvery = time.Second
 // Options.ExpireEvery.
 func (s *Store) Expire(budget time.Duration, most int) (int, error) {
 	n := 0
-	keys := ttl.Queue{Index: s.deadlines, Expire: func(space uint32, key string, deadline int64) (bool, error) {
+	keys := ttl.Queue{Deadlines: s.deadlines, Expire: func(space uint32, key string, deadline int64) (bool, error) {
 		deleted, err := s.reap(space, key, deadline)
 		if deleted {
 			n++
 		}
 		return deleted, err
 	}}
-	fields := ttl.Queue{Index: s.fields, Expire: func(space uint32, key string, _ int64) (bool, error) {
+	fields := ttl.Queue{Deadlines: s.fields, Expire: func(space uint32, key string, _ int64) (bool, error) {
 		reaped, err := s.reapFields(space, key)
 		n += reaped
 		return reaped > 0, err

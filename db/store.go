@@ -37,8 +37,8 @@ type core struct {
 	opts      Options   // FS is held
 	held      *vfs.Held // the directory: TTL file and log are always of one
 	log       *bitcask.Store
-	deadlines *ttl.Index // of keys
-	fields    *ttl.Index // of hashes that have fields with deadlines: none of these is earlier (fielddeadlines.go)
+	deadlines *ttl.Deadlines // of keys
+	fields    *ttl.Deadlines // of hashes that have fields with deadlines: none of these is earlier (fielddeadlines.go)
 	clock     clock
 	guard     guard
 	counters  counters
@@ -74,7 +74,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.Join(err, c.held.Close())
 	}
 	c.log = log
-	c.fields = ttl.NewIndex()
+	c.fields = ttl.NewDeadlines()
 	log.EachFieldDeadline(c.fields.Set)
 	if c.opts.OrderedKeys {
 		if c.ordered, err = newOrderedKeys(log); err != nil {
@@ -120,7 +120,7 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	}
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
-		c.deadlines = ttl.NewIndex() // the log may begin again: see bitcask.Open
+		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Open
 		cp = c.readCheckpoint(dir, store, after)
 		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }, cp.fits
 	}
@@ -142,7 +142,7 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 		return nil, err
 	}
 	o.Loading = func([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) {
-		c.deadlines = ttl.NewIndex()
+		c.deadlines = ttl.NewDeadlines()
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
 	return bitcask.Open(dir, &o)

@@ -51,7 +51,7 @@ type firstTx struct {
 }
 
 type deadlineChange struct {
-	index *ttl.Index
+	index *ttl.Deadlines
 	space uint32
 	key   string
 	ms    int64 // before the change

@@ -198,7 +198,7 @@ func (t *txn) ClearDeadline(key string) (bool, error) {
 // clears.
 func (t *txn) noteDeadline(key string, ms int64) { t.noteIn(t.store.deadlines, key, ms) }
 
-func (t *txn) noteIn(index *ttl.Index, key string, ms int64) {
+func (t *txn) noteIn(index *ttl.Deadlines, key string, ms int64) {
 	space := t.space()
 	old, had := index.Get(space, key)
 	if !had && ms == 0 {

@@ -2,29 +2,29 @@ package ttl
 
 import "time"
 
-// CycleResult tells what one [Cycle] did.
+// CycleResult reports what one [Cycle] did.
 type CycleResult struct {
-	Examined int  // Entries handed to the function.
+	Examined int  // Entries passed to Expire.
 	Deleted  int  // Of these, those it deleted.
-	Failed   int  // And those for which it returned an error.
-	More     bool // Entries were due that this run did not get to.
+	Failed   int  // Of these, those for which it returned an error.
+	More     bool // More entries are due.
 }
 
-// Queue is an index with what is to be done when its entries are due.
+// Queue is a set of deadlines with the function that handles the due ones.
 type Queue struct {
-	Index *Index
+	Deadlines *Deadlines
 
-	// Expire decides: it looks again under the key's lock, for the deadline may have changed meanwhile, and deletes what has
-	// expired with its entry. What it leaves in the index is offered again by the next run. It must be quick.
+	// Expire decides: it looks up the deadline again under the key's lock, because it may have changed meanwhile, and
+	// deletes an expired key with its entry. The next run offers entries that it leaves again. It must be quick.
 	Expire func(ns uint32, key string, deadline int64) (deleted bool, err error)
 }
 
-// Cycle hands the entries of all queues that are due at now to their Expire, the earliest first and each at most once, until none
-// is left, most were handed out, or the budget is used up. The budget is looked at between entries. An error does not end the
-// run, or one damaged key would keep all the others from expiring; Cycle returns the first one.
+// Cycle passes the entries of all queues that are due at now to their Expire, the earliest first and each at most once, until
+// none is left, it has passed most of them, or the budget is used up. It checks the budget between entries. An error does not
+// end the run, because one damaged key must not keep all the others from expiring; Cycle returns the first error.
 func Cycle(now int64, budget time.Duration, most int, queues ...Queue) (r CycleResult, err error) {
 	start := time.Now()
-	due := dueOf(now, queues)
+	due := newDueCursor(now, queues)
 	for r.Examined < most && time.Since(start) < budget {
 		e, q, ok := due.next()
 		if !ok {

@@ -12,26 +12,26 @@ import (
 )
 
 // hundred returns an index of a hundred keys that are due at 0 to 99 ms.
-func hundred() *ttl.Index {
-	x := ttl.NewIndex()
+func hundred() *ttl.Deadlines {
+	x := ttl.NewDeadlines()
 	for i := range 100 {
 		x.Set(uint32(i%2), fmt.Sprint(i), int64(i))
 	}
 	return x
 }
 
-func queue(x *ttl.Index, expire func(ns uint32, key string, deadline int64) (bool, error)) ttl.Queue {
-	return ttl.Queue{Index: x, Expire: expire}
+func queue(x *ttl.Deadlines, expire func(ns uint32, key string, deadline int64) (bool, error)) ttl.Queue {
+	return ttl.Queue{Deadlines: x, Expire: expire}
 }
 
 // TestCycleTakesQueuesInTurns hands out the entries of two queues in order of time, whichever they are in.
 func TestCycleTakesQueuesInTurns(t *testing.T) {
-	x, y := ttl.NewIndex(), ttl.NewIndex()
+	x, y := ttl.NewDeadlines(), ttl.NewDeadlines()
 	for i := range 40 {
-		[]*ttl.Index{x, y}[i/5%2].Set(0, fmt.Sprint(i), int64(i))
+		[]*ttl.Deadlines{x, y}[i/5%2].Set(0, fmt.Sprint(i), int64(i))
 	}
 	var seen []int64
-	of := func(x *ttl.Index) ttl.Queue {
+	of := func(x *ttl.Deadlines) ttl.Queue {
 		return queue(x, func(ns uint32, key string, deadline int64) (bool, error) {
 			seen = append(seen, deadline)
 			return x.Clear(ns, key), nil
@@ -147,7 +147,7 @@ func TestCycleGoesOnAfterErrors(t *testing.T) {
 
 // TestCycleAmongChanges: entries that come and go during a run do not confuse it.
 func TestCycleAmongChanges(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	for i := range 2000 {
 		x.Set(0, fmt.Sprint(i), int64(i))
 	}

@@ -16,23 +16,23 @@ import (
 // FileName is the name of the checkpoint in a store's directory.
 const FileName = "TTL"
 
-// tempName is what the checkpoint is called until it is complete.
+// tempName is the name of the checkpoint until it is complete.
 const tempName = FileName + ".new"
 
-// Write makes the file TTL in dir a checkpoint of x, replacing the one before. The caller vouches that x holds what all records up to the
-// mark amount to, that those are durable, and that x does not change meanwhile.
+// Write makes the file TTL in dir a checkpoint of d, replacing the previous one. The caller guarantees that d holds the
+// result of all records up to the mark, that these are durable, and that d does not change meanwhile.
 //
 // What a crash or a power cut leaves:
 //
 //  1. While TTL.new is being written: the old checkpoint, and a leftover that the next Write removes. Nobody reads it.
-//  2. After the sync of TTL.new: the same. Without this sync the rename could become durable before the bytes, and what Read
-//     finds would be damaged: no deadline lost, but the log searched for nothing.
-//  3. After the rename: the old or the new checkpoint, whole in either case.
-//  4. After the sync of the directory: the new one. Without it the old one could come back much later. Read together with the
-//     records after its own sequence number that is correct too, as long as merge has kept them; so it may not come back.
+//  2. After the sync of TTL.new: the same. Without this sync the rename could become durable before the bytes, and Read
+//     would find damage: no deadline is lost, but the log is searched needlessly.
+//  3. After the rename: the old or the new checkpoint, complete in either case.
+//  4. After the sync of the directory: the new one. Without this sync the old one could reappear much later. It is correct
+//     only together with all records after its sequence number, and a merge may have dropped some.
 //
-// After an error the old checkpoint is in place, or, if the sync of the directory failed, either of the two.
-func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo Mark, x *Index) error {
+// After an error the old checkpoint is in place or, if the sync of the directory failed, either of the two.
+func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo Mark, d *Deadlines) error {
 	name, temp := filepath.Join(dir, FileName), filepath.Join(dir, tempName)
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what an interrupted write of the TTL file left: %w", err)
@@ -41,7 +41,7 @@ func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo Mark, x *Index) error
 	if err != nil {
 		return fmt.Errorf("write the TTL file: %w", err)
 	}
-	err = writeTo(f, storeID, upTo, x)
+	err = writeTo(f, storeID, upTo, d)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -63,13 +63,13 @@ func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo Mark, x *Index) error
 	return nil
 }
 
-// errChanged means that a caller of Write broke its promise.
+// errChanged means that the deadlines changed during Write.
 var errChanged = errors.New("the deadlines changed while they were written")
 
 // writeTo writes the whole file.
-func writeTo(f vfs.File, storeID [16]byte, upTo Mark, x *Index) error {
+func writeTo(f vfs.File, storeID [16]byte, upTo Mark, d *Deadlines) error {
 	h := header{store: storeID, upTo: upTo}
-	for _, sp := range *x.spaces.Load() {
+	for _, sp := range *d.spaces.Load() {
 		h.count += uint64(sp.count.Load())
 	}
 	head := h.encode()
@@ -79,7 +79,7 @@ func writeTo(f vfs.File, storeID [16]byte, upTo Mark, x *Index) error {
 	w := blockWriter{f: f, seed: headerSum(head), offset: headerSize}
 	w.begin()
 	count := uint64(0)
-	err := x.each(func(e Entry) error {
+	err := d.each(func(e Entry) error {
 		count++
 		return w.add(e)
 	})
@@ -96,7 +96,7 @@ func writeTo(f vfs.File, storeID [16]byte, upTo Mark, x *Index) error {
 type blockWriter struct {
 	f      vfs.File
 	seed   uint32 // The header's checksum.
-	offset int64  // Of the block in the making.
+	offset int64  // Of the unfinished block.
 	block  []byte
 }
 
@@ -126,12 +126,12 @@ func (w *blockWriter) flush() error {
 	return nil
 }
 
-// Read returns the entries of the file TTL in dir and the mark up to which they are complete. It checks everything
+// Read returns the entries of the file TTL in dir and the mark up to which they are complete. It checks the whole file
 // before it returns anything, and allocates in proportion to the file's size, whatever the file says.
 //
-// The error is [io/fs.ErrNotExist] if there is no file, [ErrVersion] or [ErrForeign] if it is none of this format or store,
-// a [*CorruptError] if it is damaged, and any other if it could not be read. Whichever it is, the deadlines are to be had from
-// the log.
+// The error is [io/fs.ErrNotExist] if there is no file, [ErrVersion] or [ErrForeign] if its format or store is another, a
+// [*CorruptError] if it is damaged, and any other if it could not be read. I8: in each case the caller reads the deadlines
+// from the log instead.
 func Read(fsys vfs.FS, dir string, storeID [16]byte) (upTo Mark, entries []Entry, err error) {
 	name := filepath.Join(dir, FileName)
 	f, err := fsys.Open(name, vfs.ReadOnly)
@@ -148,7 +148,7 @@ func Read(fsys vfs.FS, dir string, storeID [16]byte) (upTo Mark, entries []Entry
 	return h.upTo, entries, nil
 }
 
-// Remove removes the file TTL from dir, and a leftover of an interrupted Write, durably. It is no error if there is none.
+// Remove removes the file TTL from dir, and the leftover of an interrupted Write, durably. A missing file is no error.
 func Remove(fsys vfs.FS, dir string) error {
 	for _, name := range []string{FileName, tempName} {
 		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func readFrom(f vfs.File, name string, storeID [16]byte) (h header, entries []En
 	if r.size, err = f.Size(); err != nil {
 		return h, nil, fmt.Errorf("read the TTL file: %w", err)
 	}
-	head, err := r.bytes(0, min(headerSize, r.size)) // that of version 1 was shorter
+	head, err := r.bytes(0, min(headerSize, r.size)) // Version 1 has a shorter header.
 	if err != nil {
 		return h, nil, err
 	}
@@ -213,7 +213,8 @@ func (r *reader) block(dst []Entry, seed uint32, offset int64) (_ []Entry, n int
 	if err != nil {
 		return dst, 0, err
 	}
-	// The length has no checksum of its own: a wrong one reads the wrong bytes, at most all that are left, and fails theirs.
+	// The length has no checksum of its own: a wrong length reads wrong bytes, at most the rest of the file, and fails their
+	// checksum.
 	length, sum := int64(binary.LittleEndian.Uint32(head)), binary.LittleEndian.Uint32(head[4:])
 	if length == 0 {
 		return dst, 0, r.corrupt(offset, "empty block")
@@ -232,10 +233,10 @@ func (r *reader) block(dst []Entry, seed uint32, offset int64) (_ []Entry, n int
 	return dst, blockHeaderSize + length, nil
 }
 
-// bytes reads n bytes, of which the file must have so many left. They are valid until the next call.
+// bytes reads n bytes, which the file must have. They are valid until the next call.
 func (r *reader) bytes(offset, n int64) ([]byte, error) {
 	if n > r.size-offset {
-		return nil, r.corrupt(offset, "cut off")
+		return nil, r.corrupt(offset, "truncated")
 	}
 	b := slices.Grow(r.buf[:0], int(n))[:n]
 	r.buf = b
@@ -243,7 +244,7 @@ func (r *reader) bytes(offset, n int64) ([]byte, error) {
 	case done == len(b):
 		return b, nil
 	case err == io.EOF:
-		return nil, r.corrupt(offset, "cut off while it was read")
+		return nil, r.corrupt(offset, "truncated while it was read")
 	default:
 		return nil, fmt.Errorf("read the TTL file at offset %d: %w", offset, err)
 	}

@@ -104,11 +104,11 @@ func allocated(do func()) uint64 {
 }
 
 func TestChangeDuringWriteIsNoticed(t *testing.T) {
-	x := NewIndex()
-	x.Set(0, "k", 1)
-	(*x.spaces.Load())[0].count.Add(1) // As if a key had gone between counting and writing.
+	d := NewDeadlines()
+	d.Set(0, "k", 1)
+	(*d.spaces.Load())[0].count.Add(1) // As if a key had gone between counting and writing.
 	m := vfs.NewMem()
-	if err := Write(m, ".", store, Mark{Sequence: 1}, x); !errors.Is(err, errChanged) {
+	if err := Write(m, ".", store, Mark{Sequence: 1}, d); !errors.Is(err, errChanged) {
 		t.Errorf("error is %v", err)
 	}
 	if _, _, err := Read(m, ".", store); !errors.Is(err, fs.ErrNotExist) {

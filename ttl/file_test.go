@@ -43,8 +43,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func fill(entries ...ttl.Entry) *ttl.Index {
-	x := ttl.NewIndex()
+func fill(entries ...ttl.Entry) *ttl.Deadlines {
+	x := ttl.NewDeadlines()
 	for _, e := range entries {
 		x.Set(e.Namespace, e.Key, e.Deadline)
 	}

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// Index holds deadlines by namespace and key, and in order of time. It costs 65 to 75 bytes of memory for a key of 16 bytes
-// (BenchmarkIndexBytes measures it), without a pointer for each.
+// Deadlines holds deadlines by namespace and key, and in order of time. A deadline takes 65 to 75 bytes of memory with a key
+// of 16 bytes (BenchmarkDeadlineBytes measures it), without a pointer for each.
 //
 // It is safe for concurrent use. Get of a namespace without deadlines takes no lock; otherwise a call locks a sixteenth of
-// its namespace, so that keys rarely wait for each other. Calls for several keys do not see one moment: what changes
-// during them may or may not show.
-type Index struct {
+// its namespace, so that keys rarely wait for each other. Calls that concern several keys do not see one moment: concurrent
+// changes may or may not show.
+type Deadlines struct {
 	seed   maphash.Seed
-	spaces atomic.Pointer[map[uint32]*space] // Never changed, but replaced: readers need no lock.
+	spaces atomic.Pointer[map[uint32]*space] // Replaced, never changed: readers need no lock.
 	mu     sync.Mutex                        // Held to replace spaces.
 }
 
@@ -28,46 +28,46 @@ type space struct {
 
 const shardCount = 16
 
-// NewIndex returns an empty index.
-func NewIndex() *Index {
-	x := &Index{seed: maphash.MakeSeed()}
-	x.spaces.Store(&map[uint32]*space{})
-	return x
+// NewDeadlines returns an empty set of deadlines.
+func NewDeadlines() *Deadlines {
+	d := &Deadlines{seed: maphash.MakeSeed()}
+	d.spaces.Store(&map[uint32]*space{})
+	return d
 }
 
-// pick returns the shard of a key and the hash it has there. The hash is keyed with a random seed: users choose the keys.
-func (x *Index) pick(sp *space, key string) (*shard, uint32) {
-	h := maphash.String(x.seed, key)
+// pick returns the shard of a key and its hash there. The hash is keyed with a random seed, because users choose the keys.
+func (d *Deadlines) pick(sp *space, key string) (*shard, uint32) {
+	h := maphash.String(d.seed, key)
 	return &sp.shards[h>>32%shardCount], uint32(h)
 }
 
 // Get returns a key's deadline. O(1).
-func (x *Index) Get(ns uint32, key string) (ms int64, ok bool) {
-	sp := (*x.spaces.Load())[ns]
+func (d *Deadlines) Get(ns uint32, key string) (ms int64, ok bool) {
+	sp := (*d.spaces.Load())[ns]
 	if sp == nil || sp.count.Load() == 0 {
 		return 0, false
 	}
-	s, h := x.pick(sp, key)
+	s, h := d.pick(sp, key)
 	return s.get(h, key)
 }
 
 // Set gives a key a deadline, replacing the one it had. The key's bytes are copied. O(log n).
-func (x *Index) Set(ns uint32, key string, ms int64) {
-	sp := (*x.spaces.Load())[ns]
+func (d *Deadlines) Set(ns uint32, key string, ms int64) {
+	sp := (*d.spaces.Load())[ns]
 	if sp == nil {
-		sp = x.makeSpace(ns)
+		sp = d.makeSpace(ns)
 	}
-	s, h := x.pick(sp, key)
+	s, h := d.pick(sp, key)
 	if s.set(h, key, ms) {
 		sp.count.Add(1)
 	}
 }
 
 // makeSpace finds or makes a namespace.
-func (x *Index) makeSpace(ns uint32) *space {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := *x.spaces.Load()
+func (d *Deadlines) makeSpace(ns uint32) *space {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := *d.spaces.Load()
 	if sp := old[ns]; sp != nil {
 		return sp // Someone else was first.
 	}
@@ -77,17 +77,17 @@ func (x *Index) makeSpace(ns uint32) *space {
 	}
 	spaces := maps.Clone(old)
 	spaces[ns] = sp
-	x.spaces.Store(&spaces)
+	d.spaces.Store(&spaces)
 	return sp
 }
 
-// Clear takes a key's deadline away and reports whether it had one. O(log n).
-func (x *Index) Clear(ns uint32, key string) bool {
-	sp := (*x.spaces.Load())[ns]
+// Clear removes a key's deadline and reports whether it had one. O(log n).
+func (d *Deadlines) Clear(ns uint32, key string) bool {
+	sp := (*d.spaces.Load())[ns]
 	if sp == nil || sp.count.Load() == 0 {
 		return false
 	}
-	s, h := x.pick(sp, key)
+	s, h := d.pick(sp, key)
 	if !s.clear(h, key) {
 		return false
 	}
@@ -96,32 +96,31 @@ func (x *Index) Clear(ns uint32, key string) bool {
 }
 
 // Len returns how many keys of a namespace have a deadline. O(1).
-func (x *Index) Len(ns uint32) int {
-	sp := (*x.spaces.Load())[ns]
+func (d *Deadlines) Len(ns uint32) int {
+	sp := (*d.spaces.Load())[ns]
 	if sp == nil {
 		return 0
 	}
 	return int(sp.count.Load())
 }
 
-// DropNamespace takes the deadlines of all keys of a namespace away. O(1): the memory is the garbage collector's. A
+// DropNamespace removes the deadlines of all keys of a namespace. O(1): the garbage collector frees the memory. A
 // concurrent Set of the same namespace counts as made before.
-func (x *Index) DropNamespace(ns uint32) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := *x.spaces.Load()
+func (d *Deadlines) DropNamespace(ns uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := *d.spaces.Load()
 	if old[ns] == nil {
 		return
 	}
 	spaces := maps.Clone(old)
 	delete(spaces, ns)
-	x.spaces.Store(&spaces)
+	d.spaces.Store(&spaces)
 }
 
-// Average returns the mean time left until the deadlines of a namespace, in milliseconds, and 0 if there are none or most are long past.
-// O(1).
-func (x *Index) Average(ns uint32, now int64) int64 {
-	sp := (*x.spaces.Load())[ns]
+// Average returns the mean time to the deadlines of a namespace, in milliseconds; 0 if there are none or the mean is past. O(1).
+func (d *Deadlines) Average(ns uint32, now int64) int64 {
+	sp := (*d.spaces.Load())[ns]
 	if sp == nil {
 		return 0
 	}
@@ -145,8 +144,8 @@ func (x *Index) Average(ns uint32, now int64) int64 {
 }
 
 // Next returns the earliest deadline of all. O(number of namespaces).
-func (x *Index) Next() (ms int64, ok bool) {
-	for _, sp := range *x.spaces.Load() {
+func (d *Deadlines) Next() (ms int64, ok bool) {
+	for _, sp := range *d.spaces.Load() {
 		if sp.count.Load() == 0 {
 			continue
 		}
@@ -160,9 +159,9 @@ func (x *Index) Next() (ms int64, ok bool) {
 }
 
 // Due appends to dst up to max entries whose deadline is not after now, the earliest first. The order of equal deadlines is
-// arbitrary. The entries stay in the index.
-func (x *Index) Due(now int64, max int, dst []Entry) []Entry {
-	c := dueOf(now, []Queue{{Index: x}})
+// arbitrary. The entries are not removed.
+func (d *Deadlines) Due(now int64, max int, dst []Entry) []Entry {
+	c := newDueCursor(now, []Queue{{Deadlines: d}})
 	for ; max > 0; max-- {
 		e, _, ok := c.next()
 		if !ok {

@@ -23,7 +23,7 @@ type name struct {
 }
 
 func TestSetGetClear(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	if _, ok := x.Get(0, "k"); ok || x.Clear(0, "k") || x.Len(0) != 0 {
 		t.Error("an empty index has something")
 	}
@@ -56,7 +56,7 @@ func TestSetGetClear(t *testing.T) {
 }
 
 func TestNextAndDue(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	if ms, ok := x.Next(); ok {
 		t.Errorf("an empty index has a next deadline %d", ms)
 	}
@@ -96,7 +96,7 @@ func TestNextAndDue(t *testing.T) {
 }
 
 func TestExtremeDeadlines(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	all := []int64{math.MinInt64, -1, 0, 1, 1 << 32, 1<<32 + 1, math.MaxInt64 - 1, math.MaxInt64}
 	for _, ms := range all {
 		x.Set(0, fmt.Sprint(ms), ms)
@@ -114,7 +114,7 @@ func TestExtremeDeadlines(t *testing.T) {
 }
 
 func TestKeysOfAllLengths(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	key := func(n int) string { return strings.Repeat("x", n) }
 	lengths := []int{0, 1, 2, 3, 4, 100, 253, 254, 255, 256, 65535, 1 << 20}
 	for round := range int64(3) {
@@ -141,7 +141,7 @@ func TestKeysOfAllLengths(t *testing.T) {
 }
 
 func TestDropNamespace(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	for i := range 100 {
 		x.Set(1, fmt.Sprint(i), int64(i))
 		x.Set(2, fmt.Sprint(i), int64(i+50))
@@ -178,7 +178,7 @@ func TestAverage(t *testing.T) {
 		{"sum beyond 64 bits", []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64 - 3}, math.MaxInt64 - 1 - now},
 		{"negative", []int64{math.MinInt64, math.MinInt64, 5}, 0},
 	} {
-		x := ttl.NewIndex()
+		x := ttl.NewDeadlines()
 		for i, ms := range c.deadlines {
 			x.Set(3, fmt.Sprint(i), ms)
 			x.Set(4, fmt.Sprint(i), 1) // Another namespace must not count.
@@ -191,10 +191,10 @@ func TestAverage(t *testing.T) {
 	}
 }
 
-// TestIndexAgainstModel does random operations on an index and on a map.
-func TestIndexAgainstModel(t *testing.T) {
+// TestDeadlinesAgainstModel does random operations on an index and on a map.
+func TestDeadlinesAgainstModel(t *testing.T) {
 	rng := chance.Rand(t)
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	model := map[name]int64{}
 	random := func() name {
 		return name{uint32(rng.IntN(3)), strings.Repeat("k", rng.IntN(300)) + fmt.Sprint(rng.IntN(500))}
@@ -233,7 +233,7 @@ func TestIndexAgainstModel(t *testing.T) {
 }
 
 // compare checks everything an index says against the model.
-func compare(t *testing.T, x *ttl.Index, model map[name]int64, now int64) {
+func compare(t *testing.T, x *ttl.Deadlines, model map[name]int64, now int64) {
 	t.Helper()
 	lens := map[uint32]int{}
 	want := []ttl.Entry{}
@@ -274,7 +274,7 @@ func sortEntries(entries []ttl.Entry) {
 
 // TestParallelUse is for the race detector; each goroutine has keys of its own and must find them unharmed.
 func TestParallelUse(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -302,7 +302,7 @@ func TestParallelUse(t *testing.T) {
 }
 
 func TestGetAllocatesNothing(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	x.Set(0, "key", 1)
 	for key, ns := range map[string]uint32{"key": 0, "none": 0, "other": 1} {
 		if n := testing.AllocsPerRun(100, func() { x.Get(ns, key) }); n != 0 {
@@ -313,7 +313,7 @@ func TestGetAllocatesNothing(t *testing.T) {
 
 // TestMemoryIsGivenBack fills and empties an index many times over: it must not grow.
 func TestMemoryIsGivenBack(t *testing.T) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -335,8 +335,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// BenchmarkIndexBytes measures memory, as the metric B/key. Deadlines come in ascending order (one TTL for all) or at random.
-func BenchmarkIndexBytes(b *testing.B) {
+// BenchmarkDeadlineBytes measures memory, as the metric B/key. Deadlines come in ascending order (one TTL for all) or at random.
+func BenchmarkDeadlineBytes(b *testing.B) {
 	const keys = 1_000_000
 	for _, order := range []string{"ascending", "random"} {
 		b.Run(order, func(b *testing.B) {
@@ -346,7 +346,7 @@ func BenchmarkIndexBytes(b *testing.B) {
 				var before, after runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				x := ttl.NewIndex()
+				x := ttl.NewDeadlines()
 				for i := range int64(keys) {
 					ms := 1_700_000_000_000 + i
 					if order == "random" {
@@ -366,7 +366,7 @@ func BenchmarkIndexBytes(b *testing.B) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	x := ttl.NewIndex()
+	x := ttl.NewDeadlines()
 	keys := make([]string, 1<<16)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("key:%012d", i)

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// cursor walks the due entries of all shards, the earliest first. It holds no lock between calls of next: it takes entries
-// from a shard in small batches and goes on behind the last one, so that a long walk stalls nobody.
-type cursor struct {
+// dueCursor walks the due entries of all shards, the earliest first. It holds no lock between calls of next: it reads
+// entries from a shard in small batches and continues after the last one, so that a long walk blocks nobody.
+type dueCursor struct {
 	until   int64
 	sources sources
 }
 
-// source is a shard with the batch that was taken from it; the batch is not empty.
+// source is a shard with the batch that was read from it; the batch is not empty.
 type source struct {
 	queue *Queue
 	ns    uint32
@@ -25,18 +25,18 @@ type source struct {
 	more  bool // There may be a next batch.
 }
 
-// batchLen bounds what is taken from a shard under one lock: a few microseconds.
+// batchLen bounds the entries read from a shard under one lock: a few microseconds.
 const batchLen = 32
 
-// fill takes the next batch and reports whether it has any entry.
-func (s *source) fill(until int64) bool {
+// refill reads the next batch and reports whether it has any entry.
+func (s *source) refill(until int64) bool {
 	if !s.more {
 		return false
 	}
 	if s.batch == nil {
 		s.batch = make([]Entry, 0, batchLen)
 	}
-	s.batch, s.from, s.more = s.shard.ascend(s.ns, s.from, until, s.batch[:0])
+	s.batch, s.from, s.more = s.shard.appendFrom(s.ns, s.from, until, s.batch[:0])
 	s.at = 0
 	return len(s.batch) > 0
 }
@@ -66,9 +66,9 @@ func (h *sources) Pop() any {
 	return last
 }
 
-// dueOf returns a cursor over the entries of queues that are due at a time.
-func dueOf(now int64, queues []Queue) *cursor {
-	c := &cursor{until: now}
+// newDueCursor returns a cursor over the entries of queues that are due at a time.
+func newDueCursor(now int64, queues []Queue) *dueCursor {
+	c := &dueCursor{until: now}
 	for i := range queues {
 		c.add(&queues[i])
 	}
@@ -76,14 +76,14 @@ func dueOf(now int64, queues []Queue) *cursor {
 	return c
 }
 
-func (c *cursor) add(q *Queue) {
-	for ns, sp := range *q.Index.spaces.Load() {
+func (c *dueCursor) add(q *Queue) {
+	for ns, sp := range *q.Deadlines.spaces.Load() {
 		if sp.count.Load() == 0 {
 			continue
 		}
 		for i := range sp.shards {
 			s := &source{queue: q, ns: ns, shard: &sp.shards[i], more: true}
-			if s.shard.earliest.Load() <= c.until && s.fill(c.until) {
+			if s.shard.earliest.Load() <= c.until && s.refill(c.until) {
 				c.sources = append(c.sources, s)
 			}
 		}
@@ -91,17 +91,17 @@ func (c *cursor) add(q *Queue) {
 }
 
 // empty reports whether next would find nothing.
-func (c *cursor) empty() bool { return len(c.sources) == 0 }
+func (c *dueCursor) empty() bool { return len(c.sources) == 0 }
 
 // next returns the next entry and its queue.
-func (c *cursor) next() (e Entry, q *Queue, ok bool) {
+func (c *dueCursor) next() (e Entry, q *Queue, ok bool) {
 	if c.empty() {
 		return Entry{}, nil, false
 	}
 	s := c.sources[0]
 	e, q = s.batch[s.at], s.queue
 	s.at++
-	if s.at < len(s.batch) || s.fill(c.until) {
+	if s.at < len(s.batch) || s.refill(c.until) {
 		heap.Fix(&c.sources, 0)
 	} else {
 		heap.Pop(&c.sources)
@@ -110,12 +110,12 @@ func (c *cursor) next() (e Entry, q *Queue, ok bool) {
 }
 
 // each calls fn with every entry, by namespace, and stops at its first error.
-func (x *Index) each(fn func(Entry) error) error {
-	spaces := *x.spaces.Load()
+func (d *Deadlines) each(fn func(Entry) error) error {
+	spaces := *d.spaces.Load()
 	for _, ns := range slices.Sorted(maps.Keys(spaces)) {
 		for i := range shardCount {
 			s := &source{ns: ns, shard: &spaces[ns].shards[i], more: true}
-			for s.fill(never) {
+			for s.refill(never) {
 				for _, e := range s.batch {
 					if err := fn(e); err != nil {
 						return err

@@ -46,7 +46,7 @@ import (
 //
 // A block's checksum covers the header's checksum, the block's offset in the file (8 bytes), the length field and the
 // entries, in this order: a block of another store, of an earlier checkpoint or from elsewhere in the file never passes.
-// No block is empty, so zeros never pass for one.
+// No block is empty, so zeros never pass as one.
 const (
 	magic   = "STAVETTL"
 	version = 2
@@ -55,17 +55,17 @@ const (
 	blockHeaderSize = 8  // bytes
 	entrySize       = 16 // bytes, without the key
 
-	// blockSize is the length in bytes from which a block is written. Blocks are longer by their last entry.
+	// blockSize is the length in bytes at which a block is written. Blocks are longer by part of their last entry.
 	blockSize = 64 << 10
 )
 
-// ErrVersion means that the file has a format version that this program does not know. It is no damage.
+// ErrVersion means that the file has a format version that this program does not know. It is not damage.
 var ErrVersion = errors.New("unknown version of the TTL file")
 
 // ErrForeign means that the file belongs to another store.
 var ErrForeign = errors.New("TTL file of another store")
 
-// CorruptError tells where a TTL file is damaged. The deadlines are to be had from the log.
+// CorruptError reports where a TTL file is damaged. I7: damage is an error with file and offset. The log has the deadlines.
 type CorruptError struct {
 	File   string
 	Offset int64  // Of the header or block that is damaged, in bytes.
@@ -77,7 +77,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s: corrupt at offset %d: %s", e.File, e.Offset, e.Reason)
 }
 
-// Mark names the state of the log that a checkpoint describes. Whether a log has been in that state is for its owner to say.
+// Mark identifies the state of the log that a checkpoint describes. The owner of a log knows whether it has been in that state.
 type Mark struct {
 	Opening  uint64 // The writer that gave the sequence.
 	Sequence uint64 // Of the newest record.
@@ -111,17 +111,17 @@ func (h header) encode() []byte {
 // headerSum returns the checksum in an encoded header.
 func headerSum(b []byte) uint32 { return binary.LittleEndian.Uint32(b[headerSize-4:]) }
 
-// decodeHeader returns what a header says, or what is wrong with it: an error for a version that is not ours, a reason for damage.
+// decodeHeader decodes a header. It returns an error for an unknown version and a reason for damage.
 func decodeHeader(b []byte) (h header, reason string, err error) {
 	if len(b) < len(magic)+4 || string(b[:len(magic)]) != magic {
 		return h, "magic", nil
 	}
-	// Before the checksum: nobody knows where a later version has it.
+	// Before the checksum: a later version may have it elsewhere.
 	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
 		return h, "", fmt.Errorf("%w: %d, this program knows %d", ErrVersion, v, version)
 	}
 	if len(b) < headerSize {
-		return h, "cut off", nil
+		return h, "truncated", nil
 	}
 	if crc32.ChecksumIEEE(b[:headerSize-4]) != headerSum(b) {
 		return h, "header checksum", nil
@@ -161,7 +161,7 @@ func appendEntry(b []byte, e Entry) []byte {
 	return append(b, e.Key...)
 }
 
-// decodeEntries appends the entries of a block whose checksum fits. ok is false if they do not end where the block ends.
+// decodeEntries appends the entries of a block whose checksum is right. ok is false if they do not end where the block ends.
 func decodeEntries(dst []Entry, block []byte) (_ []Entry, ok bool) {
 	text := string(block) // One copy, of which all keys are parts.
 	for at := 0; at < len(block); {

@@ -12,25 +12,25 @@ import (
 	"github.com/stavedb/stave/internal/ordered"
 )
 
-// shard is a part of one namespace's deadlines, chosen by the hash of the key.
+// shard holds the deadlines of one namespace whose keys' hashes select it.
 type shard struct {
 	earliest atomic.Int64 // The least deadline, never if there is none. Written under mu.
 
-	mu    sync.RWMutex // Guards the rest.
-	slab  slab
-	first map[uint32]ref          // The block of a key hash; of one, if keys collide.
-	more  map[uint32][]ref        // The others.
-	order *btree.BTreeG[item]     // By deadline.
-	sum   struct{ hi, lo uint64 } // Of all deadlines: a 128-bit two's complement number.
+	mu       sync.RWMutex // Guards the rest.
+	blocks   blockStore
+	byHash   map[uint32]ref          // The block of a key hash; if keys collide, of one of them.
+	collided map[uint32][]ref        // The blocks of the others.
+	order    *btree.BTreeG[item]     // By deadline.
+	sum      struct{ hi, lo uint64 } // Of all deadlines: a 128-bit two's complement number.
 }
 
-// never is an earliest deadline that does not come.
+// never is the earliest deadline of an empty shard.
 const never = math.MaxInt64
 
-// item is a block in the order of deadlines. The deadline is split so that an item takes 12 bytes, not 16.
+// item is a block in the order of deadlines. The deadline is split in two words so that an item takes 12 bytes, not 16.
 //
-// Equal deadlines are ordered by address, not by key: an index of millions of keys with one deadline would otherwise read
-// two keys for every comparison, and a reader could not go on behind an item that was removed meanwhile.
+// Equal deadlines are ordered by address, not by key: with millions of keys of one deadline, every comparison would
+// otherwise read two keys, and a cursor could not continue after an item that was removed meanwhile.
 type item struct {
 	hi, lo uint32 // The deadline's order-preserving form.
 	ref    ref
@@ -56,11 +56,11 @@ func (i item) less(j item) bool {
 	return i.ref < j.ref
 }
 
-// resetLocked empties the shard and gives its memory back.
+// resetLocked empties the shard and releases its memory.
 func (s *shard) resetLocked() {
-	s.slab = slab{}
-	s.first = map[uint32]ref{}
-	s.more = nil
+	s.blocks = blockStore{}
+	s.byHash = map[uint32]ref{}
+	s.collided = nil
 	s.order = btree.NewG(degree, item.less)
 	s.sum.hi, s.sum.lo = 0, 0
 	s.earliest.Store(never)
@@ -68,12 +68,12 @@ func (s *shard) resetLocked() {
 
 // findLocked returns the block of a key, or 0.
 func (s *shard) findLocked(h uint32, key string) ref {
-	r, ok := s.first[h]
-	if !ok || s.slab.is(r, key) {
+	r, ok := s.byHash[h]
+	if !ok || s.blocks.holds(r, key) {
 		return r
 	}
-	for _, r := range s.more[h] {
-		if s.slab.is(r, key) {
+	for _, r := range s.collided[h] {
+		if s.blocks.holds(r, key) {
 			return r
 		}
 	}
@@ -87,7 +87,7 @@ func (s *shard) get(h uint32, key string) (ms int64, ok bool) {
 	if r == 0 {
 		return 0, false
 	}
-	return s.slab.deadline(r), true
+	return s.blocks.deadline(r), true
 }
 
 // set sets a deadline and reports whether the key is new.
@@ -100,22 +100,22 @@ func (s *shard) set(h uint32, key string, ms int64) (added bool) {
 	r := s.findLocked(h, key)
 	added = r == 0
 	if added {
-		r = s.slab.add(key, ms)
-		if _, taken := s.first[h]; !taken {
-			s.first[h] = r
+		r = s.blocks.newBlock(key, ms)
+		if _, taken := s.byHash[h]; !taken {
+			s.byHash[h] = r
 		} else {
-			if s.more == nil {
-				s.more = map[uint32][]ref{}
+			if s.collided == nil {
+				s.collided = map[uint32][]ref{}
 			}
-			s.more[h] = append(s.more[h], r)
+			s.collided[h] = append(s.collided[h], r)
 		}
 	} else {
-		old := s.slab.deadline(r)
+		old := s.blocks.deadline(r)
 		if old == ms {
 			return false
 		}
 		s.unorderLocked(old, r)
-		s.slab.setDeadline(r, ms)
+		s.blocks.setDeadline(r, ms)
 	}
 	s.order.ReplaceOrInsert(itemOf(ms, r))
 	s.addLocked(ms)
@@ -133,33 +133,33 @@ func (s *shard) clear(h uint32, key string) bool {
 	if r == 0 {
 		return false
 	}
-	if s.order.Len() == 1 && len(s.slab.chunks) > 1 {
-		s.resetLocked() // Memory is given back, but not for a single key that comes and goes.
+	if s.order.Len() == 1 && len(s.blocks.chunks) > 1 {
+		s.resetLocked() // Releases the memory, but not for a single key that comes and goes.
 		return true
 	}
-	s.unorderLocked(s.slab.deadline(r), r)
+	s.unorderLocked(s.blocks.deadline(r), r)
 	s.unlinkLocked(h, r)
-	s.slab.remove(r)
+	s.blocks.freeBlock(r)
 	return true
 }
 
 // unlinkLocked removes a block from the blocks of its hash.
 func (s *shard) unlinkLocked(h uint32, r ref) {
-	others := s.more[h]
+	others := s.collided[h]
 	if i := slices.Index(others, r); i >= 0 {
-		s.more[h] = slices.Delete(others, i, i+1)
+		s.collided[h] = slices.Delete(others, i, i+1)
 	} else if len(others) > 0 {
-		s.first[h] = others[0]
-		s.more[h] = others[1:]
+		s.byHash[h] = others[0]
+		s.collided[h] = others[1:]
 	} else {
-		delete(s.first, h)
+		delete(s.byHash, h)
 	}
 	if len(others) == 1 {
-		delete(s.more, h)
+		delete(s.collided, h)
 	}
 }
 
-// unorderLocked takes a block out of the order and the sum.
+// unorderLocked removes a block from the order and the sum.
 func (s *shard) unorderLocked(deadline int64, r ref) {
 	s.order.Delete(itemOf(deadline, r))
 	s.subLocked(deadline)
@@ -176,7 +176,7 @@ func (s *shard) unorderLocked(deadline int64, r ref) {
 func (s *shard) addLocked(ms int64) {
 	var carry uint64
 	s.sum.lo, carry = bits.Add64(s.sum.lo, uint64(ms), 0)
-	s.sum.hi += uint64(ms>>63) + carry // The first is the sign, extended.
+	s.sum.hi += uint64(ms>>63) + carry // The first term is the extended sign.
 }
 
 func (s *shard) subLocked(ms int64) {
@@ -185,9 +185,9 @@ func (s *shard) subLocked(ms int64) {
 	s.sum.hi -= uint64(ms>>63) + borrow
 }
 
-// ascend appends entries to batch, in order from the given item on, until it is full or they are later than until. It
-// returns the item to go on from, and whether there may be more.
-func (s *shard) ascend(ns uint32, from item, until int64, batch []Entry) (_ []Entry, next item, more bool) {
+// appendFrom appends entries to batch, in order from the given item on, until it is full or they are later than until. It
+// returns the item to continue from, and whether there may be more.
+func (s *shard) appendFrom(ns uint32, from item, until int64, batch []Entry) (_ []Entry, next item, more bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.order == nil {
@@ -202,7 +202,7 @@ func (s *shard) ascend(ns uint32, from item, until int64, batch []Entry) (_ []En
 			next, more = i, true
 			return false
 		}
-		batch = append(batch, Entry{Namespace: ns, Key: s.slab.key(i.ref), Deadline: ms})
+		batch = append(batch, Entry{Namespace: ns, Key: s.blocks.key(i.ref), Deadline: ms})
 		return true
 	})
 	return batch, next, more

@@ -43,19 +43,19 @@ func TestCollidingHashes(t *testing.T) {
 	for i := range 5 {
 		s.clear(hash, fmt.Sprint(i))
 	}
-	if len(s.first)+len(s.more)+s.order.Len() != 0 || s.sum.hi|s.sum.lo != 0 || s.earliest.Load() != never {
-		t.Errorf("an emptied shard holds %v, %v, %d items, sum %v, earliest %d", s.first, s.more, s.order.Len(), s.sum, s.earliest.Load())
+	if len(s.byHash)+len(s.collided)+s.order.Len() != 0 || s.sum.hi|s.sum.lo != 0 || s.earliest.Load() != never {
+		t.Errorf("an emptied shard holds %v, %v, %d items, sum %v, earliest %d", s.byHash, s.collided, s.order.Len(), s.sum, s.earliest.Load())
 	}
 }
 
 // TestBlocksDoNotOverlap fills chunks to their ends with blocks of all sizes, frees some and fills again.
 func TestBlocksDoNotOverlap(t *testing.T) {
-	var s slab
+	var s blockStore
 	key := func(i int) string { return fmt.Sprintf("%0*d", 1+i*7%maxInline, i) }
 	refs := map[ref]int{}
 	fill := func(from, to int) {
 		for i := from; i < to; i++ {
-			r := s.add(key(i), int64(i))
+			r := s.newBlock(key(i), int64(i))
 			if _, taken := refs[r]; taken || r == 0 {
 				t.Fatalf("block %d was handed out twice", r)
 			}
@@ -68,17 +68,17 @@ func TestBlocksDoNotOverlap(t *testing.T) {
 	}
 	for r, i := range refs {
 		if i%3 != 0 {
-			s.remove(r)
+			s.freeBlock(r)
 			delete(refs, r)
 		}
 	}
-	used := s.next
+	used := s.unused
 	fill(10_000*maxInline, 10_000*maxInline+1000) // Lengths as from 0 on: they fit into what was freed.
-	if s.next != used {
-		t.Errorf("freed blocks were not used again: %d units more", s.next-used)
+	if s.unused != used {
+		t.Errorf("freed blocks were not used again: %d units more", s.unused-used)
 	}
 	for r, i := range refs {
-		if !s.is(r, key(i)) || s.key(r) != key(i) || s.deadline(r) != int64(i) {
+		if !s.holds(r, key(i)) || s.key(r) != key(i) || s.deadline(r) != int64(i) {
 			t.Fatalf("block %d holds %q, %d; want %q, %d", r, s.key(r), s.deadline(r), key(i), i)
 		}
 	}
@@ -91,7 +91,7 @@ func TestAddressesEnd(t *testing.T) {
 			t.Error("an address wrapped around")
 		}
 	}()
-	s := slab{chunks: make([][]byte, math.MaxUint32>>chunkShift+1), next: math.MaxUint32 - 1}
+	s := blockStore{chunks: make([][]byte, math.MaxUint32>>chunkShift+1), unused: math.MaxUint32 - 1}
 	s.chunks[len(s.chunks)-1] = make([]byte, chunkUnits*unit)
-	s.add("longer than what is left", 1)
+	s.newBlock("longer than what is left", 1)
 }
