@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -85,7 +87,7 @@ type backup struct {
 	fs        *vfs.Held // of the parent of dir
 	to        *vfs.Held // of temp
 	dir, temp string
-	sealed    map[uint32]sealedInfo // the segments of the copy
+	sealed    map[uint32]format.SealedInfo // the segments of the copy
 	buf       []byte
 	result    BackupResult
 }
@@ -101,7 +103,7 @@ func (b *backup) run() (err error) {
 	defer func() { err = errors.Join(err, b.fs.Close()) }()
 	if names, err := b.fs.List(b.dir); err == nil && len(names) > 0 {
 		return ErrNotEmpty
-	} else if err != nil && !isNotExist(err) {
+	} else if err != nil && !failure.IsNotExist(err) {
 		return err
 	}
 	if _, err := leftovers(b.fs, b.temp); err != nil {
@@ -159,7 +161,7 @@ func (b *backup) copyLog() error {
 	if err != nil {
 		return err
 	}
-	b.sealed = make(map[uint32]sealedInfo, len(list))
+	b.sealed = make(map[uint32]format.SealedInfo, len(list))
 	for _, c := range list {
 		if err := b.cancelled(); err != nil {
 			return err
@@ -190,7 +192,7 @@ func (b *backup) linkSegment(sg *segment) error {
 	size := sg.size.Load()
 	err := b.link(sg.name)
 	// Beside a live writer the name may be gone, the open file is not.
-	if vfs.CannotLink(err) || b.s.opts.ReadOnly && isNotExist(err) {
+	if vfs.CannotLink(err) || b.s.opts.ReadOnly && failure.IsNotExist(err) {
 		err = b.copyFile(sg.file, sg.name, size)
 		b.result.copied(size)
 	} else {
@@ -200,20 +202,20 @@ func (b *backup) linkSegment(sg *segment) error {
 	if err != nil || b.s.opts.NoHints {
 		return err
 	}
-	return b.linkHint(hintName(sg.id))
+	return b.linkHint(format.HintName(sg.id))
 }
 
 // linkHint is linkSegment for the hint, if there is one.
 func (b *backup) linkHint(name string) error {
 	err := b.link(name)
-	if isNotExist(err) {
+	if failure.IsNotExist(err) {
 		return nil
 	}
 	if !vfs.CannotLink(err) {
 		return err
 	}
 	f, err := b.s.held.Open(filepath.Join(b.s.dir, name), vfs.ReadOnly)
-	if isNotExist(err) {
+	if failure.IsNotExist(err) {
 		return nil
 	}
 	if err != nil {
@@ -260,7 +262,7 @@ func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, 
 		}
 		var n int
 		if n, err = from.ReadAt(piece, at); err == io.EOF {
-			err = &CorruptError{name, at + int64(n), "file is shorter than it was"}
+			err = &CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
 		}
 		if err == nil {
 			_, err = f.WriteAt(piece, at)
@@ -308,10 +310,10 @@ func (b *backup) verify(sg *segment) error {
 		err = b.writeHint(sg, fr)
 	}
 	if bad := (*badFrame)(nil); errors.As(err, &bad) {
-		return &CorruptError{sg.name, bad.at, bad.reason}
+		return &CorruptError{File: sg.name, Offset: bad.at, Reason: bad.reason}
 	}
-	if read := (footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}); err == nil && !read.same(sg.foot) {
-		return &CorruptError{sg.name, sg.size.Load(), "its records are not those that were written"}
+	if read := (format.Footer{Records: fr.records, MinSeq: fr.minSeq, MaxSeq: fr.maxSeq}); err == nil && !read.Same(sg.foot) {
+		return &CorruptError{File: sg.name, Offset: sg.size.Load(), Reason: "its records are not those that were written"}
 	}
 	return err
 }
@@ -358,11 +360,11 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 // anything else: then the directory is not ours to clear.
 func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
 	names, err := fsys.List(temp)
-	if err != nil && !isNotExist(err) {
+	if err != nil && !failure.IsNotExist(err) {
 		return nil, err
 	}
 	for _, name := range names {
-		_, _, ours := parseName(name)
+		_, _, ours := format.ParseName(name)
 		switch {
 		case name == lockName:
 		case ours, name == hintTemp, name == manifestName, name == manifestTemp:

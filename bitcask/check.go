@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -93,7 +95,7 @@ func (c *checker) found(rule, file string, offset int64, key, format string, arg
 func (c *checker) segment(sg *segment) error {
 	c.result.Segments++
 	c.result.Bytes += sg.size.Load()
-	var hint func() (*entry, error)
+	var hint func() (*format.Entry, error)
 	if sg.sealed() {
 		hs, err := openHint(c.s.opts.FS, c.s.dir, sg)
 		switch {
@@ -102,11 +104,11 @@ func (c *checker) segment(sg *segment) error {
 			hint = stepper(hs.next)
 			defer func() {
 				if err := hs.close(); err != nil {
-					c.found("I8", hintName(sg.id), 0, "", "closing: %v", err)
+					c.found("I8", format.HintName(sg.id), 0, "", "closing: %v", err)
 				}
 			}()
-		case !isNotExist(err) && !errors.Is(err, ErrVersion): // which are only made anew
-			c.found("I8", hintName(sg.id), 0, "", "%v", err)
+		case !failure.IsNotExist(err) && !errors.Is(err, ErrVersion): // which are only made anew
+			c.found("I8", format.HintName(sg.id), 0, "", "%v", err)
 		}
 	}
 	fr := newFrames(sg)
@@ -131,53 +133,53 @@ func (c *checker) segment(sg *segment) error {
 		}
 		for i := range entries {
 			e := &entries[i]
-			if e.seq <= last {
-				c.found("I3", sg.name, int64(e.at), string(e.Key), "sequence %d after %d", e.seq, last)
+			if e.Seq <= last {
+				c.found("I3", sg.name, int64(e.At), string(e.Key), "sequence %d after %d", e.Seq, last)
 			}
-			last = e.seq
-			c.followers(sg, e, raw[int64(e.at)-(fr.pos-int64(len(raw))):][:e.size])
+			last = e.Seq
+			c.followers(sg, e, raw[int64(e.At)-(fr.pos-int64(len(raw))):][:e.Size])
 			hint = c.compareHint(sg, hint, e)
 		}
 	}
 }
 
-func (c *checker) segmentEnd(sg *segment, fr *frames, hint func() (*entry, error)) error {
+func (c *checker) segmentEnd(sg *segment, fr *frames, hint func() (*format.Entry, error)) error {
 	if hint != nil {
 		if e, err := hint(); err != io.EOF {
-			c.found("I8", hintName(sg.id), 0, "", "says more than the data: %v %v", e, err)
+			c.found("I8", format.HintName(sg.id), 0, "", "says more than the data: %v %v", e, err)
 		}
 	}
-	if fr.footer && (sg.foot.records != fr.records || sg.foot.maxSeq != fr.maxSeq || fr.records > 0 && sg.foot.minSeq != fr.minSeq) {
-		c.found("I2", sg.name, fr.pos-footerSize, "", "footer says %d records %d..%d, found %d records %d..%d",
-			sg.foot.records, sg.foot.minSeq, sg.foot.maxSeq, fr.records, fr.minSeq, fr.maxSeq)
+	if fr.footer && (sg.foot.Records != fr.records || sg.foot.MaxSeq != fr.maxSeq || fr.records > 0 && sg.foot.MinSeq != fr.minSeq) {
+		c.found("I2", sg.name, fr.pos-format.FooterSize, "", "footer says %d records %d..%d, found %d records %d..%d",
+			sg.foot.Records, sg.foot.MinSeq, sg.foot.MaxSeq, fr.records, fr.minSeq, fr.maxSeq)
 	}
 	return nil
 }
 
 // followers checks the records that share an entry's fate.
-func (c *checker) followers(sg *segment, e *entry, raw []byte) {
+func (c *checker) followers(sg *segment, e *format.Entry, raw []byte) {
 	for at := 0; at < len(raw); {
-		rec, err := parseRecord(raw[at:])
+		rec, err := format.ParseRecord(raw[at:])
 		if err != nil {
 			return // the frame has verified: cannot be
 		}
 		if at > 0 {
 			bad := string(rec.Key) != string(e.Key) || rec.Type != e.Type
 			if rec.Kind == KindOrder && e.Kind == KindElement {
-				bad = bad || string(rec.Elem) != "s:"+string(e.inline)+":"+string(e.Elem)
+				bad = bad || string(rec.Elem) != "s:"+string(e.Inline)+":"+string(e.Elem)
 			}
 			if bad {
-				c.found("I5", sg.name, int64(e.at)+int64(at), string(e.Key), "follows a record it does not belong to")
+				c.found("I5", sg.name, int64(e.At)+int64(at), string(e.Key), "follows a record it does not belong to")
 			}
 		}
-		at += rec.size
+		at += rec.Size
 	}
 }
 
 // stepper turns blocks of entries into single ones.
-func stepper(next func() ([]entry, error)) func() (*entry, error) {
-	var block []entry
-	return func() (*entry, error) {
+func stepper(next func() ([]format.Entry, error)) func() (*format.Entry, error) {
+	var block []format.Entry
+	return func() (*format.Entry, error) {
 		for len(block) == 0 {
 			var err error
 			if block, err = next(); err != nil {
@@ -192,7 +194,7 @@ func stepper(next func() ([]entry, error)) func() (*entry, error) {
 
 // compareHint steps the hint beside the data; it returns nil once the hint has
 // been found wrong.
-func (c *checker) compareHint(sg *segment, hint func() (*entry, error), e *entry) func() (*entry, error) {
+func (c *checker) compareHint(sg *segment, hint func() (*format.Entry, error), e *format.Entry) func() (*format.Entry, error) {
 	if hint == nil {
 		return nil
 	}
@@ -201,13 +203,13 @@ func (c *checker) compareHint(sg *segment, hint func() (*entry, error), e *entry
 		return nil // of a newer version: not used
 	}
 	if err != nil {
-		c.found("I8", hintName(sg.id), 0, "", "%v", err)
+		c.found("I8", format.HintName(sg.id), 0, "", "%v", err)
 		return nil
 	}
-	same := h.seq == e.seq && h.at == e.at && h.size == e.size && h.Kind == e.Kind && h.Type == e.Type &&
-		h.Namespace == e.Namespace && string(h.Key) == string(e.Key) && string(h.Elem) == string(e.Elem) && string(h.inline) == string(e.inline)
+	same := h.Seq == e.Seq && h.At == e.At && h.Size == e.Size && h.Kind == e.Kind && h.Type == e.Type &&
+		h.Namespace == e.Namespace && string(h.Key) == string(e.Key) && string(h.Elem) == string(e.Elem) && string(h.Inline) == string(e.Inline)
 	if !same {
-		c.found("I8", hintName(sg.id), 0, string(e.Key), "differs from the data at offset %d", e.at)
+		c.found("I8", format.HintName(sg.id), 0, string(e.Key), "differs from the data at offset %d", e.At)
 		return nil
 	}
 	return hint
@@ -247,15 +249,15 @@ func (c *checker) stripe(ns, stripe int) error {
 func (c *checker) leads(sp *space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string) {
 	sg, err := c.s.segmentOf(loc)
 	if err == nil {
-		err = sg.identify(loc, func(rec *record) {
-			value = string(rec.value)
+		err = sg.identify(loc, func(rec *format.Record) {
+			value = string(rec.Value)
 			if rec.Kind != k || rec.Type != typ || rec.Namespace != sp.id || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
 				c.found("I4", sg.name, int64(loc.Offset()), key, "the keydir expects another record here")
 			}
 		})
 	}
 	if err != nil {
-		c.found("I4", dataName(loc.Segment()), int64(loc.Offset()), key, "%v", err)
+		c.found("I4", format.DataName(loc.Segment()), int64(loc.Offset()), key, "%v", err)
 	}
 	return value
 }
@@ -272,7 +274,7 @@ func (c *checker) collection(sp *space, coll keydir.Collection) {
 		for i := head; i <= tail; i++ {
 			if loc, ok := coll.LocAt(i); ok {
 				count++
-				c.leads(sp, KindElement, typ, key, indexName(i), loc, true)
+				c.leads(sp, KindElement, typ, key, format.IndexName(i), loc, true)
 			}
 		}
 		if int64(count) != tail-head+1 {
@@ -284,13 +286,13 @@ func (c *checker) collection(sp *space, coll keydir.Collection) {
 			value := c.leads(sp, KindElement, typ, key, string(elem), loc, true)
 			if typ == keydir.ZSet {
 				if score, _, _ := coll.Score(string(elem)); value != string(ordered.AppendHex(nil, score)) {
-					c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
+					c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
 				}
 			}
 			return true
 		})
 	}
-	c.meta(sp, coll, key, string(appendMeta(nil, typ, 0, count)), count)
+	c.meta(sp, coll, key, string(format.AppendMeta(nil, typ, 0, count)), count)
 }
 
 // fieldDeadlines checks the deadlines of the fields of one hash.
@@ -299,12 +301,12 @@ func (c *checker) fieldDeadlines(sp *space, h uint64, coll keydir.Collection) {
 	coll.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
 		value := c.leads(sp, KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
 		if score, _, _ := coll.Score(string(field)); value != strconv.FormatInt(ordered.ToInt(score), 10) {
-			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
+			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
 		}
 		return true
 	})
 	lostFields(sp.dir, h, key, coll, func(field []byte, loc keydir.Loc) {
-		c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
+		c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
 	})
 }
 
@@ -315,7 +317,7 @@ func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Co
 	deadlines.Each(func(field []byte, loc keydir.Loc) bool {
 		exists := false
 		if ok {
-			_, exists = hash.Get(text(field))
+			_, exists = hash.Get(format.Text(field))
 		}
 		if !exists {
 			fn(field, loc)
@@ -331,8 +333,8 @@ func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, coun
 		c.found("I5", "", 0, key, "no meta record")
 		return
 	}
-	file, at := dataName(loc.Segment()), int64(loc.Offset())
-	value := c.leads(sp, KindMeta, coll.Type(), key, metaLen, loc, true)
+	file, at := format.DataName(loc.Segment()), int64(loc.Offset())
+	value := c.leads(sp, KindMeta, coll.Type(), key, format.MetaLen, loc, true)
 	if value != want || count != coll.Len() {
 		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, coll.Len(), want)
 	}
@@ -340,7 +342,7 @@ func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, coun
 		return
 	}
 	head, tail := coll.Bounds()
-	bounds := []struct{ name, value string }{{metaHead, indexName(head)}, {metaTail, indexName(tail)}}
+	bounds := []struct{ name, value string }{{format.MetaHead, format.IndexName(head)}, {format.MetaTail, format.IndexName(tail)}}
 	sg, err := c.s.segmentOf(loc)
 	if err != nil {
 		return // found above
@@ -350,18 +352,18 @@ func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, coun
 		c.found("I5", file, at, key, "%v", err)
 		return
 	}
-	first, err := parseRecord(buf)
+	first, err := format.ParseRecord(buf)
 	if err != nil {
 		return // found above
 	}
-	rest := buf[first.size:]
+	rest := buf[first.Size:]
 	for _, w := range bounds {
-		rec, err := parseRecord(rest)
-		if err != nil || rec.Kind != KindBound || string(rec.Elem) != w.name || string(rec.value) != w.value {
+		rec, err := format.ParseRecord(rest)
+		if err != nil || rec.Kind != KindBound || string(rec.Elem) != w.name || string(rec.Value) != w.value {
 			c.found("I5", file, at, key, "%s is not %s", w.name, w.value)
 			return
 		}
-		rest = rest[rec.size:]
+		rest = rest[rec.Size:]
 	}
 }
 
@@ -376,14 +378,14 @@ func (c *checker) chunks(sp *space, coll keydir.Collection, key string) {
 			continue
 		}
 		count++
-		value := c.leads(sp, KindElement, keydir.Chunks, key, indexName(i), loc, true)
+		value := c.leads(sp, KindElement, keydir.Chunks, key, format.IndexName(i), loc, true)
 		_, number, _ := keydir.ChunkAt(i)
 		length = int64(size)*int64(number) + int64(len(value))
 		if len(value) > size || len(value) == 0 {
-			c.found("I5", dataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
+			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
 		}
 	}
-	c.meta(sp, coll, key, string(appendMeta(nil, keydir.Chunks, length, count)), count)
+	c.meta(sp, coll, key, string(format.AppendMeta(nil, keydir.Chunks, length, count)), count)
 }
 
 // system checks that each system record lies where it is said to.
@@ -392,7 +394,7 @@ func (c *checker) system() {
 	for name, r := range c.s.system.dump() {
 		value := c.leads(sp, KindSystem, keydir.None, name, "", r.loc, true)
 		if value != string(r.value) {
-			c.found("I4", dataName(r.loc.Segment()), int64(r.loc.Offset()), name, "the system record is not what is known of it")
+			c.found("I4", format.DataName(r.loc.Segment()), int64(r.loc.Offset()), name, "the system record is not what is known of it")
 		}
 	}
 }

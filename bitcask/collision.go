@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -31,7 +32,7 @@ func (t *Tx) noteCollision(sp *space, h uint64, deadline bool) error {
 func (s *Store) recordCollision(h uint64) error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	if s.man.collided[h>>hashSpare] {
+	if s.man.collided[h>>format.SpareHashBits] {
 		return nil
 	}
 	if err := s.man.log(editCollision, binary.LittleEndian.AppendUint64(nil, h)); err != nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -45,7 +47,7 @@ func (s *Store) tolerance() func(error) error {
 // openSegment opens a segment of the manifest. Its header is not needed to read it: every frame says itself which store,
 // segment and offset it is for. Nor is the file, if the manifest says how long it was.
 func (s *Store) openSegment(id uint32) (*segment, error) {
-	name := dataName(id)
+	name := format.DataName(id)
 	sg, err := (*segment)(nil), s.man.missing(name)
 	if s.present[name] {
 		sg, err = openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, s.mode())
@@ -57,8 +59,8 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 	sg.damaged = true
 	refusal, damage, size := err, err, int64(0)
 	if !s.present[name] {
-		damage = &CorruptError{name, 0, ErrMissing.Error()}
-	} else if !damaged(err) {
+		damage = &CorruptError{File: name, Offset: 0, Reason: ErrMissing.Error()}
+	} else if !failure.IsDamage(err) {
 		return nil, err
 	} else if sg.file, err = s.opts.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly); err != nil {
 		return nil, err
@@ -66,17 +68,17 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 		return nil, errors.Join(err, sg.close())
 	}
 	sg.size.Store(size)
-	if _, sealed := s.man.sealed[id]; size < segmentHeaderSize && !sealed && s.man.closedID != id {
+	if _, sealed := s.man.sealed[id]; size < format.SegmentHeaderSize && !sealed && s.man.closedID != id {
 		return nil, errors.Join(refusal, sg.close())
 	}
 	return sg, s.tolerate(damage)
 }
 
 // bind makes sure that a sealed segment is as the manifest says.
-func (s *Store) bind(sg *segment, si sealedInfo) error {
+func (s *Store) bind(sg *segment, si format.SealedInfo) error {
 	err := sg.readFooter()
 	if err == nil && sg.info() != si {
-		err = &CorruptError{sg.name, int64(si.length), "footer does not agree with the manifest"}
+		err = &CorruptError{File: sg.name, Offset: int64(si.Length), Reason: "footer does not agree with the manifest"}
 	}
 	if err == nil || sg.damaged {
 		err = nil
@@ -86,8 +88,8 @@ func (s *Store) bind(sg *segment, si sealedInfo) error {
 		sg.damaged = true
 	}
 	if sg.damaged {
-		sg.foot = footer{records: si.records, minSeq: si.minSeq, maxSeq: si.maxSeq}
-		sg.size.Store(int64(si.length))
+		sg.foot = format.Footer{Records: si.Records, MinSeq: si.MinSeq, MaxSeq: si.MaxSeq}
+		sg.size.Store(int64(si.Length))
 		sg.setSealed()
 	}
 	return nil
@@ -97,7 +99,7 @@ func (s *Store) bind(sg *segment, si sealedInfo) error {
 func (s *Store) bindTail(sg *segment) error {
 	if length := int64(s.man.closedLen); s.opts.ReadDamaged && s.man.closedID == sg.id && sg.size.Load() < length {
 		sg.damaged = true
-		err := s.tolerate(&CorruptError{sg.name, sg.size.Load(), "file is shorter than it was"})
+		err := s.tolerate(&CorruptError{File: sg.name, Offset: sg.size.Load(), Reason: "file is shorter than it was"})
 		sg.size.Store(length)
 		return err
 	}
@@ -120,7 +122,7 @@ func (s *Store) vouch(is indexSegment, err error) error {
 // vouches reports whether the manifest says that a segment was that long.
 func (s *Store) vouches(is indexSegment) bool {
 	if si, sealed := s.man.sealed[is.id]; sealed {
-		return is.length <= si.length
+		return is.length <= si.Length
 	}
 	return s.man.closedID == is.id && is.length <= s.man.closedLen
 }
@@ -139,8 +141,8 @@ func (missingFile) Close() error                       { return nil }
 
 // correctFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all
 // that is wrong there. The location of a record that is damaged stays what it was: reading it is an error.
-func (rp *replayer) correctFrame(fr *frames, at int64, err error) ([]entry, error) {
-	if !rp.s.opts.ReadDamaged || !damaged(err) {
+func (rp *replayer) correctFrame(fr *frames, at int64, err error) ([]format.Entry, error) {
+	if !rp.s.opts.ReadDamaged || !failure.IsDamage(err) {
 		return nil, err
 	}
 	fr.pos = at
@@ -160,14 +162,14 @@ const correctLimit = 91607 / 8
 
 // corrected reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify, and
 // continues after it.
-func (fr *frames) corrected() ([]entry, bool) {
+func (fr *frames) corrected() ([]format.Entry, bool) {
 	raw, h, ok := fr.correctBit()
 	if !ok {
 		return nil, false
 	}
-	if h.footer { // that a crash kept from being listed
+	if h.Footer { // that a crash kept from being listed
 		fr.footer = true
-		fr.pos += int64(h.size)
+		fr.pos += int64(h.Size)
 		return nil, true
 	}
 	entries, _, ok, err := fr.take(raw, &h)
@@ -175,49 +177,49 @@ func (fr *frames) corrected() ([]entry, bool) {
 }
 
 // correctBit returns the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
-func (fr *frames) correctBit() (raw []byte, h frameHeader, ok bool) {
-	b, err := fr.window(frameHeaderSize)
-	if err != nil || len(b) < frameHeaderSize {
+func (fr *frames) correctBit() (raw []byte, h format.FrameHeader, ok bool) {
+	b, err := fr.window(format.FrameHeaderSize)
+	if err != nil || len(b) < format.FrameHeaderSize {
 		return nil, h, false
 	}
 	head := slices.Clone(b)
 	parse := func() (ok bool) {
-		h, ok = parseFrameHeader(head, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos)
+		h, ok = format.ParseFrameHeader(head, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos)
 		return ok
 	}
 	whole := parse()
 	if !whole && !anyBit(head, parse) {
 		return nil, h, false
 	}
-	if raw, err = fr.window(int64(h.size)); err != nil || len(raw) < int(h.size) {
+	if raw, err = fr.window(int64(h.Size)); err != nil || len(raw) < int(h.Size) {
 		return nil, h, false
 	}
 	raw = slices.Clone(raw)
 	copy(raw, head)
 	switch {
-	case h.footer:
+	case h.Footer:
 		ok = fr.correctFooter(raw, &h)
 	case whole:
 		ok = fr.correctRecord(raw, &h)
 	default:
-		_, ok, err = eachRecord(raw, &h, fr.sg.seal, uint32(fr.pos), nil)
+		_, ok, err = format.EachRecord(raw, &h, fr.sg.seal, uint32(fr.pos), nil)
 		ok = ok && err == nil
 	}
 	return raw, h, ok
 }
 
 // correctFooter makes the body of a footer verify, if it takes one bit at most.
-func (fr *frames) correctFooter(raw []byte, h *frameHeader) bool {
-	body := raw[frameHeaderSize:]
-	verify := func() bool { return h.sum == fr.sg.seal.sum(uint32(fr.pos)+frameHeaderSize, body) }
+func (fr *frames) correctFooter(raw []byte, h *format.FrameHeader) bool {
+	body := raw[format.FrameHeaderSize:]
+	verify := func() bool { return h.Sum == fr.sg.seal.Sum(uint32(fr.pos)+format.FrameHeaderSize, body) }
 	return verify() || anyBit(body, verify)
 }
 
 // correctRecord flips a bit of the first record of a frame that does not verify, so that the frame does.
-func (fr *frames) correctRecord(raw []byte, h *frameHeader) bool {
+func (fr *frames) correctRecord(raw []byte, h *format.FrameHeader) bool {
 	at := uint32(fr.pos)
 	verify := func() (bad uint32, ok bool) {
-		bad, ok, err := eachRecord(raw, h, fr.sg.seal, at, nil)
+		bad, ok, err := format.EachRecord(raw, h, fr.sg.seal, at, nil)
 		return bad, ok && err == nil
 	}
 	bad, _ := verify()
@@ -225,13 +227,13 @@ func (fr *frames) correctRecord(raw []byte, h *frameHeader) bool {
 	if bad == at {
 		return false // the records verify, their checksums do not
 	}
-	n := min(recordHeaderMax, len(rest))
-	if head, err := parseHeader(rest); err == nil && head.total() <= correctLimit {
-		n = min(max(n, head.total()), len(rest))
+	n := min(format.RecordHeaderMax, len(rest))
+	if head, err := format.ParseHeader(rest); err == nil && head.Total() <= correctLimit {
+		n = min(max(n, head.Total()), len(rest))
 	}
 	return anyBit(rest[:n], func() bool {
-		rec, err := parseRecord(rest)
-		if err != nil || binary.LittleEndian.Uint32(rest) != fr.sg.seal.sum(bad, rest[recordCRCSize:rec.size]) {
+		rec, err := format.ParseRecord(rest)
+		if err != nil || binary.LittleEndian.Uint32(rest) != fr.sg.seal.Sum(bad, rest[format.RecordCRCSize:rec.Size]) {
 			return false
 		}
 		_, ok := verify()

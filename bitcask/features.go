@@ -2,6 +2,8 @@ package bitcask
 
 import (
 	"fmt"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
 // Features of the format that a store uses. Each is a bit in the flags of the
@@ -43,7 +45,7 @@ func (m *manifest) need(f features) error {
 	before := m.features
 	m.features |= f
 	err := m.rewrite()
-	if isRetryable(err) {
+	if failure.IsRetryable(err) {
 		m.features = before
 	}
 	return m.fail(err)
@@ -53,34 +55,4 @@ func (m *manifest) need(f features) error {
 // does not know.
 func unknownEdit(typ byte, offset int) error {
 	return fmt.Errorf("%s at offset %d: edit of type %d: %w", manifestName, offset, typ, ErrVersion)
-}
-
-// unknownRecord is the error for a record that verifies and whose kind this
-// build does not know. It is for the caller who knows the file to name it.
-type unknownRecord struct {
-	kind Kind
-	at   uint32 // offset in the segment; 0 in a hint
-}
-
-func (e *unknownRecord) Error() string {
-	return fmt.Sprintf("record of kind %d at offset %d: %v", uint8(e.kind), e.at, ErrVersion)
-}
-
-func (e *unknownRecord) Unwrap() error { return ErrVersion }
-
-// firstReservedKind is the lowest kind that an older build may meet without
-// knowing it. Records of kinds from here on that a build does not know have
-// one of two layouts, so that it can verify them: kind 13 has that of
-// KindNamespaces, 14 and 15 that of KindElement with one more byte after the
-// sequence. The first part of the name ends with the first colon.
-const firstReservedKind = KindSystem
-
-// maxPrefix bounds the first part of a name, colon included.
-const maxPrefix = 16
-
-// reserved reports whether a record of this kind and type is one that a newer
-// version may have written.
-func reserved(tag byte) bool {
-	k, t := splitTag(tag)
-	return k >= firstReservedKind && !validKind(k, t)
 }

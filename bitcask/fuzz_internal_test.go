@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -50,24 +51,24 @@ func FuzzFrame(f *testing.F) {
 	f.Add([]byte("\x11\x00\x01\x01string:kv"), false, false, uint64(1), uint32(0))
 	f.Add([]byte("\x00\x00\x00\x00\x11\x00\x01\x01string:kv"), true, false, uint64(1), uint32(0))
 	f.Add([]byte{}, true, false, uint64(1), uint32(0))
-	f.Add(make([]byte, footerSize-frameHeaderSize), false, true, uint64(0), uint32(40))
+	f.Add(make([]byte, format.FooterSize-format.FrameHeaderSize), false, true, uint64(0), uint32(40))
 	f.Fuzz(func(t *testing.T, payload []byte, many, footer bool, seq uint64, synced uint32) {
 		store := [16]byte{1}
-		s := makeSeal(store, 1)
-		frame := append(make([]byte, frameHeaderSize), payload...)
-		h := frameHeader{size: uint32(len(frame)), many: many, footer: footer, seq: seq, synced: synced}
+		s := format.NewChecksumSeed(store, 1)
+		frame := append(make([]byte, format.FrameHeaderSize), payload...)
+		h := format.FrameHeader{Size: uint32(len(frame)), Many: many, Footer: footer, Seq: seq, Synced: synced}
 		switch {
 		case footer:
-			h.sum = s.sum(segmentHeaderSize+frameHeaderSize, payload)
+			h.Sum = s.Sum(format.SegmentHeaderSize+format.FrameHeaderSize, payload)
 		case !many: // the sum is that of the only record
-			h.sum = s.sum(segmentHeaderSize+frameSumAt, payload)
-		case len(payload) > recordCRCSize: // all is one record, if it is one
-			binary.LittleEndian.PutUint32(frame[frameHeaderSize:], s.sum(segmentHeaderSize+frameHeaderSize, payload[recordCRCSize:]))
+			h.Sum = s.Sum(format.SegmentHeaderSize+format.FrameSumAt, payload)
+		case len(payload) > format.RecordCRCSize: // all is one record, if it is one
+			binary.LittleEndian.PutUint32(frame[format.FrameHeaderSize:], s.Sum(format.SegmentHeaderSize+format.FrameHeaderSize, payload[format.RecordCRCSize:]))
 		}
-		h.put(frame, s, segmentHeaderSize)
-		file := fuzzFile(t, vfs.NewMem(), dataName(1), append(encodeSegmentHeader(store, 1, false), frame...))
-		sg := &segment{id: 1, seal: s, file: file, name: dataName(1)}
-		sg.size.Store(segmentHeaderSize + int64(len(frame)))
+		h.Put(frame, s, format.SegmentHeaderSize)
+		file := fuzzFile(t, vfs.NewMem(), format.DataName(1), append(format.EncodeSegmentHeader(store, 1, false), frame...))
+		sg := &segment{id: 1, seal: s, file: file, name: format.DataName(1)}
+		sg.size.Store(format.SegmentHeaderSize + int64(len(frame)))
 		bounded(t, len(payload), func() {
 			fr := newFrames(sg)
 			entries, err := fr.next()
@@ -76,8 +77,8 @@ func FuzzFrame(f *testing.F) {
 				t.Errorf("%v", err)
 			}
 			for _, e := range entries {
-				if int64(e.at) < segmentHeaderSize || int64(e.at)+int64(e.size) > sg.size.Load() {
-					t.Errorf("an entry at %d of %d bytes in a segment of %d", e.at, e.size, sg.size.Load())
+				if int64(e.At) < format.SegmentHeaderSize || int64(e.At)+int64(e.Size) > sg.size.Load() {
+					t.Errorf("an entry at %d of %d bytes in a segment of %d", e.At, e.Size, sg.size.Load())
 				}
 			}
 		})
@@ -101,7 +102,7 @@ func FuzzHintEntries(f *testing.F) {
 				if err != nil {
 					return
 				}
-				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.inline) > n+hintShared {
+				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.Inline) > n+hintShared {
 					t.Fatalf("an entry of %d bytes of %d: %+v", n, len(b), e)
 				}
 				again, m, err := reading.next(writing.append(nil, &e))

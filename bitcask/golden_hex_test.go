@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -323,7 +324,7 @@ func TestGoldenSegmentIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := fs.Open(filepath.Join("d", dataName(1)), vfs.Create)
+	f, err := fs.Open(filepath.Join("d", format.DataName(1)), vfs.Create)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,7 +32,7 @@ const (
 	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4*8 + 4
 	hintBlockSize  = 256 << 10
 	hintBlockCount = 8 << 10 // entries: in memory each is a hundred bytes
-	hintBlockMax   = hintBlockSize + 4*(MaxKey+maxElementPart)
+	hintBlockMax   = hintBlockSize + 4*(MaxKey+format.MaxElementPart)
 	hintLast       = 1 << 31
 
 	hintLike   = 1 << 7 // of the tag
@@ -50,29 +51,29 @@ type hintContext struct {
 func (c *hintContext) begin() { *c = hintContext{key: c.key[:0]} }
 
 // follow makes e, whose key is in c.key already, the entry before.
-func (c *hintContext) follow(e *entry) {
-	c.seq, c.end, c.size, c.namespace = e.seq, e.at+e.size, e.size, e.Namespace
+func (c *hintContext) follow(e *format.Entry) {
+	c.seq, c.end, c.size, c.namespace = e.Seq, e.At+e.Size, e.Size, e.Namespace
 }
 
 // append appends an entry.
-func (c *hintContext) append(b []byte, e *entry) []byte {
-	tag, gap := tagOf(e.Kind, e.Type), e.at-c.end
+func (c *hintContext) append(b []byte, e *format.Entry) []byte {
+	tag, gap := format.TagOf(e.Kind, e.Type), e.At-c.end
 	like := gap == 0 && e.Namespace == c.namespace && len(e.Key) == len(c.key)
 	if like {
 		tag |= hintLike
 	}
-	b = binary.AppendUvarint(append(b, tag), e.seq-c.seq)
+	b = binary.AppendUvarint(append(b, tag), e.Seq-c.seq)
 	if !like {
 		b = binary.AppendUvarint(b, uint64(gap))
 		b = binary.AppendUvarint(b, uint64(e.Namespace))
 		b = binary.AppendUvarint(b, uint64(len(e.Key)))
 	}
-	b = binary.AppendVarint(b, int64(e.size)-int64(c.size))
-	if e.Kind.hasElement() {
+	b = binary.AppendVarint(b, int64(e.Size)-int64(c.size))
+	if e.Kind.HasElement() {
 		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
 	}
-	if inlined(e.Kind, e.Type) {
-		b = binary.AppendUvarint(b, uint64(len(e.inline)))
+	if format.Inlined(e.Kind, e.Type) {
+		b = binary.AppendUvarint(b, uint64(len(e.Inline)))
 	}
 	shared := 0
 	for shared < min(len(e.Key), len(c.key), hintShared) && e.Key[shared] == c.key[shared] {
@@ -81,58 +82,58 @@ func (c *hintContext) append(b []byte, e *entry) []byte {
 	c.key = append(c.key[:shared], e.Key[shared:]...)
 	c.follow(e)
 	b = append(binary.AppendUvarint(b, uint64(shared)), e.Key[shared:]...)
-	return append(append(b, e.Elem...), e.inline...)
+	return append(append(b, e.Elem...), e.Inline...)
 }
 
 // next is the inverse of append: the entry that b begins with, and its length. Its key is valid until
 // the next one is taken. The error is errHint, or ErrVersion for an entry of a newer version.
-func (c *hintContext) next(b []byte) (e entry, n int, err error) {
+func (c *hintContext) next(b []byte) (e format.Entry, n int, err error) {
 	if len(b) == 0 {
 		return e, 0, errHint
 	}
-	if reserved(b[0] &^ hintLike) {
+	if format.Reserved(b[0] &^ hintLike) {
 		return e, 0, ErrVersion
 	}
-	e.Kind, e.Type = splitTag(b[0] &^ hintLike)
-	if !validKind(e.Kind, e.Type) || e.Kind.follows() {
+	e.Kind, e.Type = format.SplitTag(b[0] &^ hintLike)
+	if !format.ValidKind(e.Kind, e.Type) || e.Kind.Follows() {
 		return e, 0, errHint
 	}
-	r := varints{b: b, n: 1}
-	e.seq = c.seq + r.next(1<<64-1)
+	r := format.Varints{Bytes: b, At: 1}
+	e.Seq = c.seq + r.Next(1<<64-1)
 	gap, key := uint64(0), len(c.key)
 	e.Namespace = c.namespace
 	if b[0]&hintLike == 0 {
-		gap = r.next(1<<32 - 1)
-		e.Namespace = uint32(r.next(1<<32 - 1))
-		key = int(r.next(MaxKey))
+		gap = r.Next(1<<32 - 1)
+		e.Namespace = uint32(r.Next(1<<32 - 1))
+		key = int(r.Next(MaxKey))
 	}
 	at := uint64(c.end) + gap
-	zigzag := r.next(2*MaxCommit + 1)
+	zigzag := r.Next(2*MaxCommit + 1)
 	size := int64(c.size) + (int64(zigzag>>1) ^ -int64(zigzag&1))
 	elem, inline := 0, 0
-	if e.Kind.hasElement() {
-		elem = int(r.next(maxElementPart))
+	if e.Kind.HasElement() {
+		elem = int(r.Next(format.MaxElementPart))
 	}
-	if inlined(e.Kind, e.Type) {
-		inline = int(r.next(hintBlockSize))
+	if format.Inlined(e.Kind, e.Type) {
+		inline = int(r.Next(hintBlockSize))
 	}
-	shared := int(r.next(hintShared))
-	if r.bad || shared > hintShared || e.seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
-		shared > min(key, len(c.key)) || len(b)-r.n < key-shared+elem+inline {
+	shared := int(r.Next(hintShared))
+	if r.Bad || shared > hintShared || e.Seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
+		shared > min(key, len(c.key)) || len(b)-r.At < key-shared+elem+inline {
 		return e, 0, errHint
 	}
-	e.at, e.size = uint32(at), uint32(size)
-	b = b[r.n:]
+	e.At, e.Size = uint32(at), uint32(size)
+	b = b[r.At:]
 	c.key = append(c.key[:shared], b[:key-shared]...)
 	e.Key, b = c.key, b[key-shared:]
-	e.Elem, e.inline = b[:elem], b[elem:][:inline]
+	e.Elem, e.Inline = b[:elem], b[elem:][:inline]
 	c.follow(&e)
-	return e, r.n + key - shared + elem + inline, nil
+	return e, r.At + key - shared + elem + inline, nil
 }
 
 // hints reads a hint file block by block.
 type hints struct {
-	seal    seal
+	seal    format.ChecksumSeed
 	file    vfs.File
 	pos     int64
 	size    int64
@@ -141,7 +142,7 @@ type hints struct {
 	keys    []byte // of entries
 	last    bool
 	limit   uint64 // data length of the segment
-	entries []entry
+	entries []format.Entry
 	context hintContext
 }
 
@@ -149,7 +150,7 @@ var errHint = errors.New("hint does not fit its segment or is damaged")
 
 // openHint opens and binds a hint. Any error means: do without.
 func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
-	f, err := fsys.Open(filepath.Join(dir, hintName(sg.id)), vfs.ReadOnly)
+	f, err := fsys.Open(filepath.Join(dir, format.HintName(sg.id)), vfs.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	if err == nil {
 		_, err = f.ReadAt(head, 0)
 	}
-	if err == nil && (otherVersion(head, hintMagic, hintVersion) || otherFlags(head, hintMagic, hintPlain)) {
+	if err == nil && (format.OtherVersion(head, hintMagic, hintVersion) || format.OtherFlags(head, hintMagic, hintPlain)) {
 		err = ErrVersion
 	}
 	plain := string(head) == string(encodeHintHeader(sg.store, sg.info(), hintPlain))
@@ -173,7 +174,7 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 
 // next returns the entries of the next block, io.EOF at the end. They are valid
 // until it is called again, unless buf and keys are replaced before.
-func (hs *hints) next() ([]entry, error) {
+func (hs *hints) next() ([]format.Entry, error) {
 	block, err := hs.nextBlock()
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func (hs *hints) nextBlock() ([]byte, error) {
 	if _, err := hs.file.ReadAt(hs.buf, hs.pos); err != nil {
 		return nil, err
 	}
-	if binary.LittleEndian.Uint32(hs.buf) != hs.seal.sum(uint32(hs.pos), hs.buf[4:]) {
+	if binary.LittleEndian.Uint32(hs.buf) != hs.seal.Sum(uint32(hs.pos), hs.buf[4:]) {
 		return nil, errHint
 	}
 	hs.pos += size
@@ -217,7 +218,7 @@ func (hs *hints) nextBlock() ([]byte, error) {
 	return hs.buf[8:], nil
 }
 
-func (hs *hints) parse(b []byte) ([]entry, error) {
+func (hs *hints) parse(b []byte) ([]format.Entry, error) {
 	hs.entries, hs.keys = hs.entries[:0], hs.keys[:0]
 	hs.context.begin()
 	for len(b) > 0 {
@@ -238,8 +239,8 @@ func (hs *hints) parse(b []byte) ([]entry, error) {
 }
 
 // fits reports whether an entry is one that the segment may have.
-func (hs *hints) fits(e *entry) bool {
-	return uint64(e.at)+uint64(e.size) <= hs.limit && (e.Kind.plain() || !hs.plain)
+func (hs *hints) fits(e *format.Entry) bool {
+	return uint64(e.At)+uint64(e.Size) <= hs.limit && (e.Kind.Plain() || !hs.plain)
 }
 
 // check reads the whole file once, for those who use a hint only if all of it

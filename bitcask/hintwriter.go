@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/crc32"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -45,7 +46,7 @@ func newHintWriter(fsys vfs.FS, dir string, sg *segment) (*hintWriter, error) {
 }
 
 // add appends an entry. Entries come in the order of the segment.
-func (w *hintWriter) add(e *entry) error {
+func (w *hintWriter) add(e *format.Entry) error {
 	if len(w.block) >= hintBlockSize || w.count == hintBlockCount {
 		if err := w.flush(false); err != nil {
 			return err
@@ -56,7 +57,7 @@ func (w *hintWriter) add(e *entry) error {
 		w.context.begin()
 		w.count = 0
 	}
-	w.mixed = w.mixed || !e.Kind.plain()
+	w.mixed = w.mixed || !e.Kind.Plain()
 	w.count++
 	w.block = w.context.append(w.block, e)
 	return nil
@@ -71,7 +72,7 @@ func (w *hintWriter) flush(last bool) error {
 		size |= hintLast
 	}
 	binary.LittleEndian.PutUint32(w.block[4:], size)
-	binary.LittleEndian.PutUint32(w.block, w.sg.seal.sum(uint32(w.pos), w.block[4:]))
+	binary.LittleEndian.PutUint32(w.block, w.sg.seal.Sum(uint32(w.pos), w.block[4:]))
 	if _, err := w.file.WriteAt(w.block, w.pos); err != nil {
 		return err
 	}
@@ -94,10 +95,10 @@ func (w *hintWriter) finish() error {
 		err = w.file.Sync()
 	}
 	if err = errors.Join(err, w.file.Close()); err == nil {
-		err = w.fs.Rename(filepath.Join(w.dir, hintTemp), filepath.Join(w.dir, hintName(w.sg.id)))
+		err = w.fs.Rename(filepath.Join(w.dir, hintTemp), filepath.Join(w.dir, format.HintName(w.sg.id)))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", hintName(w.sg.id), err), w.fs.Remove(filepath.Join(w.dir, hintTemp)))
+		return errors.Join(fmt.Errorf("%s: %w", format.HintName(w.sg.id), err), w.fs.Remove(filepath.Join(w.dir, hintTemp)))
 	}
 	return w.fs.SyncDir(w.dir)
 }
@@ -114,7 +115,7 @@ func writeHint(fsys vfs.FS, dir string, sg *segment, cancelled func() bool) erro
 		return err
 	}
 	if err := w.addAll(newFrames(sg), cancelled); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", hintName(sg.id), err), w.abandon())
+		return errors.Join(fmt.Errorf("%s: %w", format.HintName(sg.id), err), w.abandon())
 	}
 	return w.finish()
 }
@@ -140,16 +141,16 @@ func (w *hintWriter) addAll(fr *frames, cancelled func() bool) error {
 	}
 }
 
-func encodeHintHeader(store [16]byte, si sealedInfo, flags uint16) []byte {
+func encodeHintHeader(store [16]byte, si format.SealedInfo, flags uint16) []byte {
 	b := make([]byte, 0, hintHeaderSize)
 	b = append(b, hintMagic...)
 	b = binary.LittleEndian.AppendUint16(b, hintVersion)
 	b = binary.LittleEndian.AppendUint16(b, flags)
-	b = binary.LittleEndian.AppendUint32(b, si.id)
+	b = binary.LittleEndian.AppendUint32(b, si.ID)
 	b = append(b, store[:]...)
-	b = binary.LittleEndian.AppendUint64(b, si.length)
-	b = binary.LittleEndian.AppendUint64(b, si.minSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.records)
+	b = binary.LittleEndian.AppendUint64(b, si.Length)
+	b = binary.LittleEndian.AppendUint64(b, si.MinSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.MaxSeq)
+	b = binary.LittleEndian.AppendUint64(b, si.Records)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -69,7 +71,7 @@ func (o *orders) cut(s *Store, mem *vfs.Mem, opts Options, term uint64) {
 	end := s.log.offset
 	for cut := from; cut <= end; cut++ {
 		fs := mem.Clone()
-		f, err := fs.Open("d/"+dataName(1), vfs.ReadWrite)
+		f, err := fs.Open("d/"+format.DataName(1), vfs.ReadWrite)
 		must(t, err)
 		must(t, errors.Join(f.Truncate(cut), f.Close()))
 		lost := opts
@@ -177,7 +179,7 @@ func TestNewerEpoch(t *testing.T) {
 	must(t, s.Sync())
 	for _, o := range []Options{{}, {ReadOnly: true}} {
 		o.FS = fs.Clone()
-		if _, err := Open("d", &o); !errors.Is(err, ErrVersion) || damaged(err) {
+		if _, err := Open("d", &o); !errors.Is(err, ErrVersion) || failure.IsDamage(err) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/klauspost/crc32"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -61,7 +62,7 @@ type indexContents struct {
 type indexSegment struct {
 	id     uint32
 	length uint64
-	foot   footer
+	foot   format.Footer
 	end    uint32
 }
 
@@ -110,20 +111,6 @@ func parseIndexHeader(b []byte, store [16]byte, seed keydir.Seed) (offset, lengt
 	return offset, length, sum, slices.Equal(b, encodeIndexHeader(store, seed, offset, length, sum))
 }
 
-// otherVersion reports whether the head of an INDEX or of a hint is whole and of another version than this.
-func otherVersion(head []byte, magic string, version uint16) bool {
-	end := len(head) - 4
-	return string(head[:len(magic)]) == magic && binary.LittleEndian.Uint16(head[len(magic):]) != version &&
-		binary.LittleEndian.Uint32(head[end:]) == crc32.ChecksumIEEE(head[:end])
-}
-
-// otherFlags reports whether the head of a hint or of an INDEX is whole and has flags other than the known ones.
-func otherFlags(head []byte, magic string, known uint16) bool {
-	end := len(head) - 4
-	return string(head[:len(magic)]) == magic && binary.LittleEndian.Uint16(head[len(magic)+2:])&^known != 0 &&
-		binary.LittleEndian.Uint32(head[end:]) == crc32.ChecksumIEEE(head[:end])
-}
-
 func (c *indexContents) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, c.upTo)
 	for _, seq := range c.stripes {
@@ -141,9 +128,9 @@ func (c *indexContents) encode() []byte {
 	for _, sg := range c.segments {
 		b = binary.LittleEndian.AppendUint32(b, sg.id)
 		b = binary.LittleEndian.AppendUint64(b, sg.length)
-		b = binary.LittleEndian.AppendUint64(b, sg.foot.records)
-		b = binary.LittleEndian.AppendUint64(b, sg.foot.minSeq)
-		b = binary.LittleEndian.AppendUint64(b, sg.foot.maxSeq)
+		b = binary.LittleEndian.AppendUint64(b, sg.foot.Records)
+		b = binary.LittleEndian.AppendUint64(b, sg.foot.MinSeq)
+		b = binary.LittleEndian.AppendUint64(b, sg.foot.MaxSeq)
 		b = binary.LittleEndian.AppendUint32(b, sg.end)
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.sections)))
@@ -186,7 +173,7 @@ func decodeIndex(b []byte) (*indexContents, bool) {
 	}
 	for range f.count(indexSegmentSize) {
 		c.segments = append(c.segments, indexSegment{
-			id: f.u32(), length: f.u64(), foot: footer{records: f.u64(), minSeq: f.u64(), maxSeq: f.u64()}, end: f.u32(),
+			id: f.u32(), length: f.u64(), foot: format.Footer{Records: f.u64(), MinSeq: f.u64(), MaxSeq: f.u64()}, end: f.u32(),
 		})
 	}
 	for i := range f.count(indexSectionSize) {
@@ -201,7 +188,7 @@ func decodeIndex(b []byte) (*indexContents, bool) {
 		n, m := int(f.u32()), int(f.u32())
 		name := string(f.bytes(n))
 		r.value = slices.Clone(f.bytes(m))
-		f.bad = f.bad || !validSystem(n, m) || name <= last
+		f.bad = f.bad || !format.ValidSystem(n, m) || name <= last
 		c.system[name], last = r, name
 	}
 	return c, !f.bad && len(f.b) == 0
@@ -262,7 +249,7 @@ func (c *indexContents) segment(id uint32) indexSegment {
 			return is
 		}
 	}
-	return indexSegment{id: id, length: segmentHeaderSize}
+	return indexSegment{id: id, length: format.SegmentHeaderSize}
 }
 
 // fits reports whether the contents agree with the files there are: every
@@ -270,7 +257,7 @@ func (c *indexContents) segment(id uint32) indexSegment {
 // cannot be read, it can be passed over.
 func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	for _, is := range c.segments {
-		if sg := ss.find(is.id); sg != nil && sg.sealed() && int64(is.length) == sg.size.Load() && !sg.foot.same(is.foot) {
+		if sg := ss.find(is.id); sg != nil && sg.sealed() && int64(is.length) == sg.size.Load() && !sg.foot.Same(is.foot) {
 			return false
 		}
 		if !is.fits(ss, pass) {
@@ -283,12 +270,12 @@ func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) erro
 // fits reports whether a segment is listed, and holds what it held.
 func (is indexSegment) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	sg := ss.find(is.id)
-	if sg == nil || is.length < segmentHeaderSize || int64(is.length) > sg.size.Load() {
+	if sg == nil || is.length < format.SegmentHeaderSize || int64(is.length) > sg.size.Load() {
 		return false
 	}
 	end, err := sg.endSum(int64(is.length))
 	if err == nil && end != is.end {
-		err = &CorruptError{sg.name, max(int64(is.length)-indexEndBytes, 0), "not what the index has seen"}
+		err = &CorruptError{File: sg.name, Offset: max(int64(is.length)-indexEndBytes, 0), Reason: "not what the index has seen"}
 	}
 	return err == nil || pass(is, err) == nil
 }

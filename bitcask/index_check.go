@@ -7,6 +7,8 @@ import (
 	"maps"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -22,7 +24,7 @@ import (
 func (c *checker) index() error {
 	s := c.s
 	f, err := s.opts.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
-	if isNotExist(err) {
+	if failure.IsNotExist(err) {
 		return nil
 	}
 	if err != nil {
@@ -55,7 +57,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l := &indexLoader{s: s, file: f, size: uint64(size), seal: makeSeal(s.man.store, 0)}
+	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.store, 0)}
 	ix, err := l.contents()
 	if err != nil {
 		return false, err
@@ -75,7 +77,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 			return false, err
 		}
 		err := loader.Load(keydir.NewDirectory(s.man.seed), int(is.stripe), buf)
-		if l.seal.sum(uint32(is.offset), buf) != is.crc || err != nil {
+		if l.seal.Sum(uint32(is.offset), buf) != is.crc || err != nil {
 			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.space, is.stripe, is.offset, errIndex)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -14,7 +15,7 @@ func FuzzIndexContents(f *testing.F) {
 		c.stripes[i] = 7 + uint64(i)
 	}
 	c.end = Mark{Opening: 1, Sequence: 7 + keydir.Stripes, Segment: 9, Length: 50, Sum: 6}
-	c.segments = []indexSegment{{id: 1, length: 100, foot: footer{records: 1, minSeq: 2, maxSeq: 3}, end: 4}, {id: 9, length: 40}}
+	c.segments = []indexSegment{{id: 1, length: 100, foot: format.Footer{Records: 1, MinSeq: 2, MaxSeq: 3}, end: 4}, {id: 9, length: 40}}
 	c.sections = []indexSection{{space: 1, stripe: 0, offset: 72, length: 3, crc: 5}, {space: 0, stripe: 255, offset: 75, length: 9}}
 	c.system = systemNames{"a": {value: []byte("1"), seq: 9, loc: keydir.MakeLoc(1, 40, 20)}, "b": {value: []byte{}, seq: 8, loc: keydir.MakeLoc(1, 90, 20)}}
 	f.Add(c.encode())

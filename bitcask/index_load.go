@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -54,7 +55,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &indexLoader{s: s, file: f, size: uint64(size), seal: makeSeal(s.man.store, 0)}
+	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.store, 0)}
 	c, err := l.contents()
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ type indexLoader struct {
 	file      vfs.File
 	data      []byte // mapping, or nil
 	size      uint64
-	seal      seal
+	seal      format.ChecksumSeed
 	next      atomic.Int64 // section to be taken
 	mu        sync.Mutex   // guards locations
 	locations locations
@@ -124,7 +125,7 @@ func (l *indexLoader) contents() (*indexContents, error) {
 	if _, err := l.file.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if otherVersion(head, indexMagic, indexVersion) || otherFlags(head, indexMagic, 0) {
+	if format.OtherVersion(head, indexMagic, indexVersion) || format.OtherFlags(head, indexMagic, 0) {
 		return nil, ErrVersion
 	}
 	at, length, sum, ok := parseIndexHeader(head, l.s.man.store, l.s.man.seed)
@@ -135,7 +136,7 @@ func (l *indexLoader) contents() (*indexContents, error) {
 	if _, err := l.file.ReadAt(b, int64(at)); err != nil {
 		return nil, err
 	}
-	if l.seal.sum(uint32(at), b) != sum {
+	if l.seal.Sum(uint32(at), b) != sum {
 		return nil, errIndex
 	}
 	c, ok := decodeIndex(b)
@@ -194,7 +195,7 @@ func (l *indexLoader) work(list []indexSection) (err error) {
 		if buf, err = l.bytes(buf, is); err != nil {
 			return err
 		}
-		if l.seal.sum(uint32(is.offset), buf) != is.crc {
+		if l.seal.Sum(uint32(is.offset), buf) != is.crc {
 			return errIndex
 		}
 		sp := l.s.spaces.byRecord(is.space)
@@ -239,7 +240,7 @@ func newLocations(ss *segmentSet) locations {
 
 func (x *locations) see(loc keydir.Loc) bool {
 	i := loc.Segment() - x.base
-	if i >= uint32(len(x.sizes)) || loc.Offset() >= x.sizes[i] || loc.Offset() < segmentHeaderSize {
+	if i >= uint32(len(x.sizes)) || loc.Offset() >= x.sizes[i] || loc.Offset() < format.SegmentHeaderSize {
 		return false
 	}
 	x.live[i] += int64(loc.Size())

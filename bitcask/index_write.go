@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -43,7 +44,7 @@ func (s *Store) noteIndex(c *indexContents) {
 		s.index.lengths[is.id] = int64(is.length)
 	}
 	if _, known := s.index.lengths[c.end.Segment]; !known { // newer than those, and needed as they are
-		s.index.lengths[c.end.Segment] = segmentHeaderSize
+		s.index.lengths[c.end.Segment] = format.SegmentHeaderSize
 	}
 }
 
@@ -62,9 +63,9 @@ func (s *Store) replayBacklog() int64 {
 	for _, sg := range set.all() {
 		length, known := lengths[sg.id]
 		if !known {
-			length = segmentHeaderSize
+			length = format.SegmentHeaderSize
 		}
-		n += max(sg.size.Load()-length-footerSize, 0) // it may have been sealed since
+		n += max(sg.size.Load()-length-format.FooterSize, 0) // it may have been sealed since
 	}
 	return n
 }
@@ -160,7 +161,7 @@ func (s *Store) writeIndex(cancelled func() bool) error {
 	if err != nil {
 		return err
 	}
-	w := &indexWriter{s: s, file: f, pos: indexHeaderSize, cancelled: cancelled, seal: makeSeal(s.man.store, 0)}
+	w := &indexWriter{s: s, file: f, pos: indexHeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.store, 0)}
 	err = w.write()
 	if err == nil {
 		err = f.Sync()
@@ -179,7 +180,7 @@ func (s *Store) writeIndex(cancelled func() bool) error {
 type indexWriter struct {
 	s         *Store
 	file      vfs.File
-	seal      seal
+	seal      format.ChecksumSeed
 	pos       int64 // where buf goes
 	buf       []byte
 	contents  indexContents
@@ -234,7 +235,7 @@ func (w *indexWriter) write() error {
 		return err
 	}
 	c.dataBytes = w.pos
-	head := encodeIndexHeader(s.man.store, s.man.seed, uint64(at), uint64(len(b)), w.seal.sum(uint32(at), b))
+	head := encodeIndexHeader(s.man.store, s.man.seed, uint64(at), uint64(len(b)), w.seal.Sum(uint32(at), b))
 	_, err = w.file.WriteAt(head, 0)
 	return err
 }
@@ -267,7 +268,7 @@ func (w *indexWriter) begin() error {
 // section writes one stripe of one space, holding the stripe a little at a time.
 func (w *indexWriter) section(sp *space, stripe int) error {
 	at := w.pos + int64(len(w.buf))
-	section := indexSection{space: sp.id, stripe: uint32(stripe), offset: uint64(at), crc: w.seal.start(uint32(at))}
+	section := indexSection{space: sp.id, stripe: uint32(stripe), offset: uint64(at), crc: w.seal.Start(uint32(at))}
 	lock := &w.s.stripes[stripe]
 	for dump := sp.dir.Dump(stripe); !dump.Done(); {
 		if w.cancelled != nil && w.cancelled() {
@@ -277,7 +278,7 @@ func (w *indexWriter) section(sp *space, stripe int) error {
 		lock.RLock()
 		w.buf = dump.Append(w.buf, indexHold)
 		lock.RUnlock()
-		section.crc = extend(section.crc, w.buf[n:])
+		section.crc = format.ExtendSum(section.crc, w.buf[n:])
 		section.length += uint64(len(w.buf) - n)
 		if len(w.buf) >= indexBuffer {
 			if err := w.flush(); err != nil {

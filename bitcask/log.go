@@ -6,6 +6,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // commitLog appends commits to the active segment and makes them durable.
@@ -30,9 +33,9 @@ type commitLog struct {
 	appended int64 // bytes of commits since Open
 	synced   int64 // everything in active before this is on disk
 	nextSeq  uint64
-	foot     footer      // of active, so far
-	writing  bool        // someone writes, or has been told to
-	busy     atomic.Bool // writing, to look at without mu
+	foot     format.Footer // of active, so far
+	writing  bool          // someone writes, or has been told to
+	busy     atomic.Bool   // writing, to look at without mu
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
 	closeLen int64  // length of active that the manifest calls closed
@@ -99,7 +102,7 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 	l.offset += size
 	l.appended += size
 	l.nextSeq += n
-	h := frameHeader{many: n > 1, seq: seq, synced: uint32(l.synced)}
+	h := format.FrameHeader{Many: n > 1, Seq: seq, Synced: uint32(l.synced)}
 
 	// Never ahead of queued frames: a hole before an acknowledged commit would
 	// be taken for a torn tail.
@@ -239,11 +242,11 @@ func (l *commitLog) wroteLocked(sg *segment, g *writeGroup, err error) {
 		g.err = l.writeFailedLocked(sg, g, err)
 	} else {
 		sg.size.Store(g.at + g.size)
-		if l.foot.records == 0 {
-			l.foot.minSeq = g.first
+		if l.foot.Records == 0 {
+			l.foot.MinSeq = g.first
 		}
-		l.foot.records += g.recs
-		l.foot.maxSeq = g.next - 1
+		l.foot.Records += g.recs
+		l.foot.MaxSeq = g.next - 1
 		l.writeSeq = g.next
 		l.prepareLocked()
 	}
@@ -266,7 +269,7 @@ func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) e
 	err := fmt.Errorf("%s: writing at %d: %w", sg.name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
 	l.cuts++
-	if cut := sg.file.Truncate(g.at); cut != nil || !isTransient(cause) {
+	if cut := sg.file.Truncate(g.at); cut != nil || !failure.IsTransient(cause) {
 		err = l.failLocked(errors.Join(err, cut))
 	}
 	if behind := l.queue; behind != nil {
@@ -280,7 +283,7 @@ func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) e
 // failLocked makes the store refuse writes, unless all is as it was before the
 // failure. The first cause stays.
 func (l *commitLog) failLocked(cause error) error {
-	if isRetryable(cause) {
+	if failure.IsRetryable(cause) {
 		return cause
 	}
 	if l.failed == nil {
@@ -299,7 +302,7 @@ func (l *commitLog) fail(cause error) error {
 
 // checkSequences returns ErrFull if there are not as many more.
 func (l *commitLog) checkSequencesLocked(n uint64) error {
-	if l.nextSeq > maxSequence || n > maxSequence-l.nextSeq+1 {
+	if l.nextSeq > format.MaxSequence || n > format.MaxSequence-l.nextSeq+1 {
 		return fmt.Errorf("sequence number %d: %w", l.nextSeq, ErrFull)
 	}
 	return nil

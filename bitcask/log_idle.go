@@ -2,6 +2,9 @@ package bitcask
 
 import (
 	"fmt"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // idleMark notes in the manifest how far the log reaches, once nobody has written for a while: an edit of type close, as Close
@@ -22,7 +25,7 @@ func (m *idleMark) tick() bool {
 	seq := l.writeSeq
 	quiet := seq == m.seen && !l.writing && l.queue == nil && l.rotation.sealing == nil
 	end := l.active.size.Load()
-	due := quiet && end != l.closeLen && end != segmentHeaderSize
+	due := quiet && end != l.closeLen && end != format.SegmentHeaderSize
 	failed := l.failed != nil
 	l.mu.Unlock()
 	m.seen = seq
@@ -41,7 +44,7 @@ func (l *commitLog) mark() bool {
 	s := l.store
 	l.mu.Lock()
 	sg, end := l.active, l.synced
-	if end == l.closeLen || end == segmentHeaderSize || end != sg.size.Load() {
+	if end == l.closeLen || end == format.SegmentHeaderSize || end != sg.size.Load() {
 		l.mu.Unlock()
 		return true // not idle any more
 	}
@@ -50,7 +53,7 @@ func (l *commitLog) mark() bool {
 	s.manifestMu.Lock()
 	err := s.man.log(editClose, body)
 	s.manifestMu.Unlock()
-	if isRetryable(err) {
+	if failure.IsRetryable(err) {
 		return true // the disk is full: the next tick tries again
 	}
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // Rotation: the active segment is sealed and another one takes its place.
@@ -44,7 +47,7 @@ type rotation struct {
 // sealing is a segment that is full and not yet sealed.
 type sealing struct {
 	sg     *segment
-	foot   footer
+	foot   format.Footer
 	end    int64         // of its frames
 	next   uint64        // sequence after its last
 	synced bool          // all its frames are on disk
@@ -58,7 +61,7 @@ func (l *commitLog) makeRoomLocked(n int64) error {
 		if l.failed != nil {
 			return l.failed
 		}
-		if l.offset+n+footerSize <= l.store.opts.SegmentSize || l.offset == segmentHeaderSize {
+		if l.offset+n+format.FooterSize <= l.store.opts.SegmentSize || l.offset == format.SegmentHeaderSize {
 			return nil
 		}
 		if err := l.switchLocked(); err != nil {
@@ -84,11 +87,11 @@ func (l *commitLog) switchLocked() error {
 		r.wanted--
 		return r.refusedSince(steps)
 	}
-	l.foot.time = time.Now().UnixMilli()
+	l.foot.Time = time.Now().UnixMilli()
 	r.sealing = &sealing{sg: l.active, foot: l.foot, end: l.offset, next: l.writeSeq, onDisk: make(chan struct{})}
 	next := r.ready[0]
 	r.ready = r.ready[1:]
-	l.startLocked(next, footer{}, segmentHeaderSize, segmentHeaderSize)
+	l.startLocked(next, format.Footer{}, format.SegmentHeaderSize, format.SegmentHeaderSize)
 	l.wakeRotator()
 	return nil
 }
@@ -102,7 +105,7 @@ func (r *rotation) refusedSince(steps uint64) error {
 }
 
 // startLocked makes sg the active segment.
-func (l *commitLog) startLocked(sg *segment, ft footer, size, synced int64) {
+func (l *commitLog) startLocked(sg *segment, ft format.Footer, size, synced int64) {
 	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
 	l.closeLen = 0
 }
@@ -188,7 +191,7 @@ func (l *commitLog) rotateStep() bool {
 	switch {
 	case err == nil:
 		l.rotation.cause = nil
-	case isRetryable(err):
+	case failure.IsRetryable(err):
 		if l.rotation.cause == nil {
 			l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
 		}
@@ -197,7 +200,7 @@ func (l *commitLog) rotateStep() bool {
 		l.failLocked(err)
 	}
 	l.changed.Broadcast()
-	return !isRetryable(err)
+	return !failure.IsRetryable(err)
 }
 
 // abandonSealing lets go those who wait for a sealing that will not be: the
@@ -283,7 +286,7 @@ func (s *Store) addSegment() (*segment, error) {
 	}
 	if err := s.man.log(editAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
 		err = errors.Join(err, sg.close())
-		if isRetryable(err) { // else the manifest may list it
+		if failure.IsRetryable(err) { // else the manifest may list it
 			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.name)); left != nil {
 				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
 			}
@@ -300,14 +303,14 @@ func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
 	}
-	return lacking(s.reserve.with(leaveFourth, s.rotate))
+	return failure.NameNoSpace(s.reserve.with(leaveFourth, s.rotate))
 }
 
 func (s *Store) rotate() error {
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for sg := l.active; l.failed == nil && l.active == sg && l.offset > segmentHeaderSize; {
+	for sg := l.active; l.failed == nil && l.active == sg && l.offset > format.SegmentHeaderSize; {
 		if err := l.switchLocked(); err != nil {
 			return err
 		}
@@ -326,7 +329,7 @@ func (s *Store) rotate() error {
 // footOf returns what a footer of the segment says or would say now, whether
 // it is sealed, and whether it counts at all: one that waits to be used does
 // not.
-func (l *commitLog) footOf(sg *segment) (ft footer, sealed, listed bool) {
+func (l *commitLog) footOf(sg *segment) (ft format.Footer, sealed, listed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sl := l.rotation.sealing
@@ -336,16 +339,58 @@ func (l *commitLog) footOf(sg *segment) (ft footer, sealed, listed bool) {
 	case sl != nil && sg == sl.sg:
 		return sl.foot, false, true
 	}
-	return sg.foot, sg.sealed(), sg.size.Load() > segmentHeaderSize
+	return sg.foot, sg.sealed(), sg.size.Load() > format.SegmentHeaderSize
 }
 
 // oldestLocked is the lowest sequence number in any unsealed segment.
 func (l *commitLog) oldestLocked() uint64 {
 	if sl := l.rotation.sealing; sl != nil {
-		return sl.foot.minSeq
+		return sl.foot.MinSeq
 	}
-	if l.foot.records > 0 {
-		return l.foot.minSeq
+	if l.foot.Records > 0 {
+		return l.foot.MinSeq
 	}
 	return l.nextSeq
+}
+
+// cut is the log as of a moment between two commits, and the sequence number after its last record. Nobody waits for more than a
+// look at every segment. The segments that are listed hold all that was written before: a merge lists its output, and takes out what went
+// into it, only when all that it relied on is in the log.
+func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return nil, 0, l.failed
+	}
+	sl := l.rotation.sealing
+	for _, sg := range l.store.segments.Load().all() {
+		c := cutSegment{sg: sg, frames: sg.size.Load()}
+		switch {
+		case sg.sealed():
+			c.foot, c.frames = sg.foot, 0
+		case sg == l.active:
+			c.foot = l.foot
+			if !l.store.opts.ReadOnly {
+				c.foot.Time = time.Now().UnixMilli()
+			}
+		case sl != nil && sg == sl.sg:
+			c.foot, c.frames = sl.foot, sl.end // its footer may be under way
+		default:
+			c.foot = sg.foot // ready for use and empty; or not, in a store open for reading
+		}
+		if c.frames > 0 && sg.footed {
+			c.frames -= format.FooterSize
+		}
+		if c.frames == 0 || c.foot.Records > 0 {
+			list = append(list, c)
+		}
+	}
+	return list, l.writeSeq, nil
+}
+
+// cutSegment is a segment as of the moment of a backup.
+type cutSegment struct {
+	sg     *segment
+	foot   format.Footer
+	frames int64 // where its frames end; 0 if it is sealed
 }

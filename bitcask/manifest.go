@@ -13,6 +13,8 @@ import (
 
 	"github.com/klauspost/crc32"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -43,8 +45,8 @@ const (
 // Types of edits.
 const (
 	editAdd       = 1  // id u32: segment id joins the unsealed ones, as the last in log order
-	editSeal      = 2  // sealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
-	editSwap      = 3  // n u32, n ids u32 out; m u32, m sealedInfo in
+	editSeal      = 2  // SealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
+	editSwap      = 3  // n u32, n ids u32 out; m u32, m SealedInfo in
 	editClose     = 4  // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
 	editNextID    = 5  // id u32: ids below are taken (merge output about to be made)
 	editCollision = 6  // hash u64: two keys have it
@@ -64,34 +66,6 @@ const (
 	bootSize  = len(vfs.BootID{})
 )
 
-// sealedInfo binds a manifest entry to the bytes of a sealed segment.
-type sealedInfo struct {
-	id             uint32
-	length         uint64
-	minSeq, maxSeq uint64
-	records        uint64
-}
-
-const sealedInfoSize = 4 + 4*8
-
-func (si sealedInfo) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(b, si.id)
-	b = binary.LittleEndian.AppendUint64(b, si.length)
-	b = binary.LittleEndian.AppendUint64(b, si.minSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.maxSeq)
-	return binary.LittleEndian.AppendUint64(b, si.records)
-}
-
-func parseSealedInfo(b []byte) sealedInfo {
-	return sealedInfo{
-		id:      binary.LittleEndian.Uint32(b),
-		length:  binary.LittleEndian.Uint64(b[4:]),
-		minSeq:  binary.LittleEndian.Uint64(b[12:]),
-		maxSeq:  binary.LittleEndian.Uint64(b[20:]),
-		records: binary.LittleEndian.Uint64(b[28:]),
-	}
-}
-
 // manifest is the decoded state and the open file.
 type manifest struct {
 	fs   vfs.FS
@@ -107,7 +81,7 @@ type manifest struct {
 	seed     keydir.Seed
 	features features // of the format that the store uses: features.go
 
-	sealed map[uint32]sealedInfo
+	sealed map[uint32]format.SealedInfo
 	tail   []uint32 // the unsealed segments in log order: being sealed, active, ready to be the next
 	nextID uint32
 	maxSeq uint64 // highest sequence ever sealed, swapped or closed
@@ -140,14 +114,14 @@ func (m *manifest) nothingLost() bool { return m.closed() || m.sameBoot() }
 
 // editSum is the checksum of an edit at offset, from its length on.
 func (m *manifest) editSum(offset int64, edit []byte) uint32 {
-	return makeSeal(m.store, 0).sum(uint32(offset), edit)
+	return format.NewChecksumSeed(m.store, 0).Sum(uint32(offset), edit)
 }
 
 // createManifest makes the manifest of a new store.
 func createManifest(fs vfs.FS, dir string, store [16]byte, seed keydir.Seed) (*manifest, error) {
 	m := &manifest{
 		fs: fs, dir: dir, here: vfs.BootOf(fs, dir), store: store, seed: seed, features: featureBoot | featureOpenings,
-		sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1,
+		sealed: map[uint32]format.SealedInfo{}, collided: map[uint64]bool{}, nextID: 1,
 	}
 	if err := m.rewrite(); err != nil {
 		return nil, err
@@ -193,17 +167,17 @@ func (m *manifest) rewrite() error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	infos, highest := make([]sealedInfo, len(ids)), uint64(0)
+	infos, highest := make([]format.SealedInfo, len(ids)), uint64(0)
 	for i, id := range ids {
 		infos[i] = m.sealed[id]
-		highest = max(highest, infos[i].maxSeq)
+		highest = max(highest, infos[i].MaxSeq)
 	}
 	b = m.appendEdit(b, 0, editSwap, swapBody(nil, infos))
 	for _, id := range m.tail {
 		b = m.appendEdit(b, 0, editAdd, binary.LittleEndian.AppendUint32(nil, id))
 	}
 	for _, h := range slices.Sorted(maps.Keys(m.collided)) {
-		b = m.appendEdit(b, 0, editCollision, binary.LittleEndian.AppendUint64(nil, h<<hashSpare))
+		b = m.appendEdit(b, 0, editCollision, binary.LittleEndian.AppendUint64(nil, h<<format.SpareHashBits))
 	}
 	if m.through != 0 {
 		b = m.appendEdit(b, 0, editMerge, mergeBody(m.through, nil, nil))
@@ -222,14 +196,14 @@ func (m *manifest) rewrite() error {
 		return err
 	}
 	f, err := m.fs.Open(temp, vfs.Create)
-	if err != nil && isTransient(err) {
-		return retryable{err}
+	if err != nil && failure.IsTransient(err) {
+		return failure.NewRetryable(err)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(b, 0); err != nil && isTransient(err) {
-		return errors.Join(retryable{fmt.Errorf("writing manifest: %w", err)}, f.Close(), m.fs.Remove(temp))
+	if _, err = f.WriteAt(b, 0); err != nil && failure.IsTransient(err) {
+		return errors.Join(failure.NewRetryable(fmt.Errorf("writing manifest: %w", err)), f.Close(), m.fs.Remove(temp))
 	}
 	if err == nil {
 		err = f.Sync()
@@ -258,7 +232,7 @@ func (m *manifest) log(typ byte, body []byte) error {
 	}
 	err := m.append(typ, body)
 	if err == nil && m.full() && !m.spare.full() {
-		if err = m.rewrite(); isRetryable(err) {
+		if err = m.rewrite(); failure.IsRetryable(err) {
 			return nil // the old one says it all; the next edit has it tried again
 		}
 	}
@@ -281,7 +255,7 @@ func (m *manifest) append(typ byte, body []byte) error {
 // fail keeps an error after which nobody knows what the file holds: there may be an edit at its end, which another one, at the
 // same place, would overwrite in part. Then no more are written.
 func (m *manifest) fail(err error) error {
-	if err != nil && !isRetryable(err) {
+	if err != nil && !failure.IsRetryable(err) {
 		m.failed = err
 	}
 	return err
@@ -309,7 +283,7 @@ func (m *manifest) write(edit []byte) error {
 	if err == nil {
 		return nil
 	}
-	if err = cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err)); isRetryable(err) {
+	if err = cutOff(m.file, m.size, fmt.Errorf("writing manifest: %w", err)); failure.IsRetryable(err) {
 		if failed := m.file.Sync(); failed != nil {
 			return fmt.Errorf("syncing manifest, of which an edit was cut off: %w", failed)
 		}
@@ -321,7 +295,7 @@ func (m *manifest) write(edit []byte) error {
 // twice as long as its snapshot. That of a store of thousands of segments is
 // long itself, and each edit would be a new one.
 func (m *manifest) full() bool {
-	snapshot := int64(len(m.sealed)) * sealedInfoSize
+	snapshot := int64(len(m.sealed)) * format.SealedInfoSize
 	return m.size > max(manifestRewriteAt, 2*snapshot)
 }
 
@@ -348,14 +322,14 @@ func (m *manifest) change(typ byte, body []byte) error {
 	case typ == editNextID && len(body) == 4:
 		m.nextID = max(m.nextID, binary.LittleEndian.Uint32(body))
 	case typ == editCollision && len(body) == 8:
-		m.collided[binary.LittleEndian.Uint64(body)>>hashSpare] = true
+		m.collided[binary.LittleEndian.Uint64(body)>>format.SpareHashBits] = true
 	case typ == editInherited && (len(body) == inheritedSize || len(body) == inheritedThroughSize):
 		m.inherited = append(m.inherited, parseInheritance(body))
 	case typ == editOpening && len(body) == openingSize:
 		m.addOpening(body)
-	case typ == editSeal && len(body) == sealedInfoSize+4:
-		m.addSealed(parseSealedInfo(body))
-		m.addUnsealed(binary.LittleEndian.Uint32(body[sealedInfoSize:]))
+	case typ == editSeal && len(body) == format.SealedInfoSize+4:
+		m.addSealed(format.ParseSealedInfo(body))
+		m.addUnsealed(binary.LittleEndian.Uint32(body[format.SealedInfoSize:]))
 	case typ == editSwap && len(body) >= 8:
 		return m.applySwap(body)
 	case typ == editMerge && len(body) >= 8+8:
@@ -381,15 +355,15 @@ func (m *manifest) addUnsealed(id uint32) {
 		return
 	}
 	m.tail = append(m.tail, id)
-	m.nextID = max(m.nextID, following(id))
+	m.nextID = max(m.nextID, format.Following(id))
 }
 
-func (m *manifest) addSealed(si sealedInfo) {
-	m.tail = slices.DeleteFunc(m.tail, func(id uint32) bool { return id == si.id })
-	m.sealed[si.id] = si
-	m.nextID = max(m.nextID, following(si.id))
-	m.maxSeq = max(m.maxSeq, si.maxSeq)
-	m.sealedThrough(si.maxSeq)
+func (m *manifest) addSealed(si format.SealedInfo) {
+	m.tail = slices.DeleteFunc(m.tail, func(id uint32) bool { return id == si.ID })
+	m.sealed[si.ID] = si
+	m.nextID = max(m.nextID, format.Following(si.ID))
+	m.maxSeq = max(m.maxSeq, si.MaxSeq)
+	m.sealedThrough(si.MaxSeq)
 }
 
 func (m *manifest) applySwap(body []byte) error {
@@ -399,30 +373,30 @@ func (m *manifest) applySwap(body []byte) error {
 		return errEdit
 	}
 	out, in := body[:4*n], body[4*n+4:]
-	if count := int64(binary.LittleEndian.Uint32(body[4*n:])); int64(len(in)) != count*sealedInfoSize {
+	if count := int64(binary.LittleEndian.Uint32(body[4*n:])); int64(len(in)) != count*format.SealedInfoSize {
 		return errEdit
 	}
 	for ; len(out) > 0; out = out[4:] {
 		delete(m.sealed, binary.LittleEndian.Uint32(out))
 	}
-	for ; len(in) > 0; in = in[sealedInfoSize:] {
-		m.addSealed(parseSealedInfo(in))
+	for ; len(in) > 0; in = in[format.SealedInfoSize:] {
+		m.addSealed(format.ParseSealedInfo(in))
 	}
 	return nil
 }
 
-func sealBody(si sealedInfo, next uint32) []byte {
-	return binary.LittleEndian.AppendUint32(si.append(nil), next)
+func sealBody(si format.SealedInfo, next uint32) []byte {
+	return binary.LittleEndian.AppendUint32(si.Append(nil), next)
 }
 
-func swapBody(out []uint32, in []sealedInfo) []byte {
+func swapBody(out []uint32, in []format.SealedInfo) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(len(out)))
 	for _, id := range out {
 		b = binary.LittleEndian.AppendUint32(b, id)
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(in)))
 	for _, si := range in {
-		b = si.append(b)
+		b = si.Append(b)
 	}
 	return b
 }

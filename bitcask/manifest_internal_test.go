@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -40,7 +42,7 @@ func TestManifestOfManySegments(t *testing.T) {
 		}
 	}
 	for id := uint32(1); id <= segments; id++ {
-		edit(editSeal, sealBody(sealedInfo{id: id, length: 1000, minSeq: uint64(id), maxSeq: uint64(id), records: 1}, id+1))
+		edit(editSeal, sealBody(format.SealedInfo{ID: id, Length: 1000, MinSeq: uint64(id), MaxSeq: uint64(id), Records: 1}, id+1))
 		for range 10 {
 			edit(editNextID, binary.LittleEndian.AppendUint32(nil, id))
 		}
@@ -155,7 +157,7 @@ func TestFlippedEdit(t *testing.T) {
 			for bit := range 8 {
 				b := slices.Clone(whole)
 				b[at] ^= 1 << bit
-				if _, err := read(b, boot); !damaged(err) {
+				if _, err := read(b, boot); !failure.IsDamage(err) {
 					t.Errorf("byte %d, bit %d, boot %x: %v", at, bit, boot, err)
 				}
 			}
@@ -165,7 +167,7 @@ func TestFlippedEdit(t *testing.T) {
 			b := slices.Clone(whole)
 			clear(b[at:])
 			_, err := read(b, boot)
-			if boot != here && err != nil && at < m.size-1 || boot == here && at > last+8 && !damaged(err) {
+			if boot != here && err != nil && at < m.size-1 || boot == here && at > last+8 && !failure.IsDamage(err) {
 				t.Errorf("zeros from %d, boot %x: %v", at, boot, err)
 			}
 		}

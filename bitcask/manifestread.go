@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/crc32"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -25,7 +26,7 @@ func readManifest(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error
 	}
 	m = &manifest{
 		fs: fsys, dir: dir, file: f, here: vfs.BootOf(fsys, dir),
-		sealed: map[uint32]sealedInfo{}, collided: map[uint64]bool{}, nextID: 1,
+		sealed: map[uint32]format.SealedInfo{}, collided: map[uint64]bool{}, nextID: 1,
 	}
 	if err := m.replay(pass); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -59,7 +60,7 @@ func (m *manifest) replay(pass func(error) error) error {
 	}
 	const limit = 64 << 20
 	if size > limit {
-		return &CorruptError{manifestName, limit, "longer than any manifest"}
+		return &CorruptError{File: manifestName, Offset: limit, Reason: "longer than any manifest"}
 	}
 	b := make([]byte, size)
 	if _, err := m.file.ReadAt(b, 0); err != nil {
@@ -73,7 +74,7 @@ func (m *manifest) replay(pass func(error) error) error {
 		typ, body, ok := m.editAt(b, pos)
 		if !ok && pass != nil && m.correctEdit(b, pos) {
 			typ, body, _ = m.editAt(b, pos)
-			ok = pass(&CorruptError{manifestName, int64(pos), "edit checksum"}) == nil
+			ok = pass(&CorruptError{File: manifestName, Offset: int64(pos), Reason: "edit checksum"}) == nil
 		}
 		if !ok {
 			break
@@ -82,7 +83,7 @@ func (m *manifest) replay(pass func(error) error) error {
 			return unknownEdit(typ, pos)
 		}
 		if err := m.apply(typ, body); err != nil {
-			return &CorruptError{manifestName, int64(pos), err.Error()}
+			return &CorruptError{File: manifestName, Offset: int64(pos), Reason: err.Error()}
 		}
 		pos += editHeaderSize + len(body)
 	}
@@ -99,12 +100,12 @@ func (m *manifest) judge(b []byte) error {
 	}
 	for later := pos + 1; later < len(b); later++ {
 		if _, _, ok := m.editAt(b, later); ok {
-			return &CorruptError{manifestName, int64(pos), "edit checksum, with valid edits after it"}
+			return &CorruptError{File: manifestName, Offset: int64(pos), Reason: "edit checksum, with valid edits after it"}
 		}
 	}
 	if m.sameBoot() && len(m.rest) >= editHeaderSize {
 		if n := int64(binary.LittleEndian.Uint32(m.rest[4:])); int64(len(m.rest)) >= editHeaderSize+n {
-			return &CorruptError{manifestName, int64(pos), "edit checksum, of an edit that was written as a whole"}
+			return &CorruptError{File: manifestName, Offset: int64(pos), Reason: "edit checksum, of an edit that was written as a whole"}
 		}
 	}
 	mended := slices.Clone(b)
@@ -115,7 +116,7 @@ func (m *manifest) judge(b []byte) error {
 	if !m.sameBoot() && lostSector(b[pos:min(pos+n, len(b))], mended[pos:], int64(pos)) {
 		return nil
 	}
-	return &CorruptError{manifestName, int64(pos), "edit checksum, for one flipped bit"}
+	return &CorruptError{File: manifestName, Offset: int64(pos), Reason: "edit checksum, for one flipped bit"}
 }
 
 // diskSector is what a disk writes whole or not at all, in bytes.
@@ -134,11 +135,11 @@ func lostSector(is, was []byte, offset int64) bool {
 
 func (m *manifest) parseManifestHeader(b []byte) error {
 	if len(b) < manifestHeaderSize || string(b[:8]) != manifestMagic {
-		return &CorruptError{manifestName, 0, "not a manifest"}
+		return &CorruptError{File: manifestName, Offset: 0, Reason: "not a manifest"}
 	}
 	end := manifestHeaderSize - 4
 	if binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
-		return &CorruptError{manifestName, 0, "header checksum"}
+		return &CorruptError{File: manifestName, Offset: 0, Reason: "header checksum"}
 	}
 	if v := binary.LittleEndian.Uint16(b[8:]); v != manifestVersion {
 		return fmt.Errorf("%s: version %d: %w", manifestName, v, ErrVersion)
@@ -192,7 +193,7 @@ func (m *manifest) listed() []uint32 {
 func (m *manifest) missing(name string) error {
 	err := fmt.Errorf("%s: %w", name, ErrMissing)
 	if len(m.rest) > 0 {
-		return fmt.Errorf("%w, and %w", &CorruptError{manifestName, m.size, "edit checksum"}, err)
+		return fmt.Errorf("%w, and %w", &CorruptError{File: manifestName, Offset: m.size, Reason: "edit checksum"}, err)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -50,7 +51,7 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 		case keydir.Deadline:
 			sg, missing := s.segmentOf(slot.Loc)
 			if err = missing; err == nil {
-				err = sg.identify(slot.Loc, func(rec *record) { orphans = append(orphans, string(rec.Key)) })
+				err = sg.identify(slot.Loc, func(rec *format.Record) { orphans = append(orphans, string(rec.Key)) })
 			}
 			return err == nil
 		case keydir.FieldDeadlines:
@@ -125,7 +126,7 @@ func (t *Tx) closeUp(ns int, key string, coll keydir.Collection) error {
 			continue
 		}
 		if next < i {
-			value, err := t.Value(nil, ns, key, indexName(i), keydir.List, loc)
+			value, err := t.Value(nil, ns, key, format.IndexName(i), keydir.List, loc)
 			if err != nil {
 				return err
 			}
@@ -208,7 +209,7 @@ func (s *Store) shows(ns int, x *loss) (bool, error) {
 	case keydir.ZSet:
 		_, _, ok = coll.Score(x.Element)
 	case keydir.List, keydir.Chunks:
-		if index, valid := parseIndex([]byte(x.Element)); valid {
+		if index, valid := format.ParseIndex([]byte(x.Element)); valid {
 			_, ok = coll.LocAt(index)
 		}
 	default:

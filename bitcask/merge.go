@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -57,14 +59,14 @@ func (s *Store) Segments() []SegmentInfo {
 			continue
 		}
 		info := SegmentInfo{ID: sg.id, File: sg.name, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
-		info.Records, info.MinSeq, info.MaxSeq = foot.records, foot.minSeq, foot.maxSeq
-		if sealed && foot.time != 0 {
-			info.Time = time.UnixMilli(foot.time)
+		info.Records, info.MinSeq, info.MaxSeq = foot.Records, foot.MinSeq, foot.MaxSeq
+		if sealed && foot.Time != 0 {
+			info.Time = time.UnixMilli(foot.Time)
 		}
 		list, of = append(list, info), append(of, sg)
-		if lowest := info.MinSeq; foot.records > 0 && lowest < first {
+		if lowest := info.MinSeq; foot.Records > 0 && lowest < first {
 			first, second = lowest, first
-		} else if foot.records > 0 {
+		} else if foot.Records > 0 {
 			second = min(second, lowest)
 		}
 	}
@@ -88,7 +90,7 @@ func (sg *segment) kept(others uint64, sealed bool) int64 {
 		live += sg.hiding.bytes
 	}
 	if live > 0 && sealed {
-		live += segmentHeaderSize + frameHeaderSize + footerSize
+		live += format.SegmentHeaderSize + format.FrameHeaderSize + format.FooterSize
 	}
 	return min(live, sg.size.Load())
 }
@@ -128,10 +130,10 @@ type rewriter struct {
 	sel     *selector
 	pacer   // of all but the selector
 	out     *segmentWriter
-	from    []keydir.Loc // where each entry of out was; 0 for tombstones
-	moves   stripeBatch  // entries of out
-	long    recordReader // for long records
-	records []record     // of the entry being copied
+	from    []keydir.Loc    // where each entry of out was; 0 for tombstones
+	moves   stripeBatch     // entries of out
+	long    recordReader    // for long records
+	records []format.Record // of the entry being copied
 	result  RewriteResult
 
 	freed     chan int64 // lengths of files that are being removed, each when it is gone; nil: none are
@@ -166,7 +168,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if rw.out != nil {
 		err = errors.Join(err, rw.abandon())
 	}
-	err = lacking(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
+	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
 	s.reserve.freed(len(rw.result.In) > 0)
 	s.wakeHinter() // on a full disk outputs have none
 	if rw.failed != nil {
@@ -191,8 +193,8 @@ func (rw *rewriter) choose(ids []uint32) error {
 		case !sg.sealed():
 		case slices.Contains(ids, sg.id):
 			in = append(in, sg)
-		case sg.foot.records > 0:
-			outside = min(outside, sg.foot.minSeq)
+		case sg.foot.Records > 0:
+			outside = min(outside, sg.foot.MinSeq)
 		}
 	}
 	if len(in) != len(ids) {
@@ -232,7 +234,7 @@ func (rw *rewriter) copySelected() error {
 				rw.result.Dropped++
 				continue
 			}
-			var records []record
+			var records []format.Record
 			var err error
 			if x.long() {
 				records, err = rw.readLong(sw, x)
@@ -253,7 +255,7 @@ func (rw *rewriter) copySelected() error {
 }
 
 // readLong reads a record that the selector has left.
-func (rw *rewriter) readLong(sw *stripeBatch, x *batchEntry) ([]record, error) {
+func (rw *rewriter) readLong(sw *stripeBatch, x *batchEntry) ([]format.Record, error) {
 	if sg := rw.sel.in.all[x.from].sg; rw.long.sg != sg {
 		buf := rw.long.buf[:0]
 		rw.long = newRecordReader(rw.s, sg, rw.spend)
@@ -264,21 +266,21 @@ func (rw *rewriter) readLong(sw *stripeBatch, x *batchEntry) ([]record, error) {
 }
 
 // parse takes apart the records of an entry, which the selector has verified.
-func (rw *rewriter) parse(raw []byte) ([]record, error) {
+func (rw *rewriter) parse(raw []byte) ([]format.Record, error) {
 	rw.records = rw.records[:0]
 	for len(raw) > 0 {
-		rec, err := parseRecord(raw)
+		rec, err := format.ParseRecord(raw)
 		if err != nil {
 			return nil, err
 		}
 		rw.records = append(rw.records, rec)
-		raw = raw[rec.size:]
+		raw = raw[rec.Size:]
 	}
 	return rw.records, nil
 }
 
 // copy writes one entry, with the records that follow it, to the output.
-func (rw *rewriter) copy(x *batchEntry, records []record) error {
+func (rw *rewriter) copy(x *batchEntry, records []format.Record) error {
 	in := rw.sel.in.all[x.from]
 	if rw.out != nil && (rw.out.full(int(x.size)) || len(rw.from) == maxMoves) {
 		if err := rw.publish(x.seq); err != nil {
@@ -299,7 +301,7 @@ func (rw *rewriter) copy(x *batchEntry, records []record) error {
 	}
 	rw.out.from(in.sg.foot)
 	from := in.loc(x)
-	if x.kind.tombstone() {
+	if x.kind.Tombstone() {
 		from = 0
 		rw.out.sg.hiding.bytes += int64(x.size)
 		rw.out.sg.hiding.last = x.seq
@@ -319,13 +321,13 @@ func (rw *rewriter) copy(x *batchEntry, records []record) error {
 func (rw *rewriter) publish(seq uint64) error {
 	s := rw.s
 	var outs []*segment
-	var infos []sealedInfo
+	var infos []format.SealedInfo
 	if rw.out != nil {
 		if err := rw.out.finish(); err != nil {
 			return err
 		}
 		outs = []*segment{rw.out.sg}
-		infos = []sealedInfo{rw.out.sg.info()}
+		infos = []format.SealedInfo{rw.out.sg.info()}
 		rw.out.sg.mapTo(s.mapFor(rw.out.sg))
 	}
 	var gone []*segment
@@ -358,7 +360,7 @@ func (rw *rewriter) publish(seq uint64) error {
 		// Unless the edit is undone, whether it is on disk is unknown: neither set may go.
 		err = s.log.fail(err)
 		for _, sg := range outs {
-			again := isRetryable(err)
+			again := failure.IsRetryable(err)
 			if err = errors.Join(err, sg.close()); again {
 				err = errors.Join(err, s.removeSegment(sg))
 			}
@@ -399,7 +401,7 @@ func (rw *rewriter) move(sg *segment) error {
 				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.name, err), in.close())
 			}
 			if rw.from[i] != 0 {
-				rw.moves.add(&in.entry, rw.s.man.seed.Hash(text(in.entry.Key)), uint32(i))
+				rw.moves.add(&in.entry, rw.s.man.seed.Hash(format.Text(in.entry.Key)), uint32(i))
 			}
 		}
 		if done && i < len(rw.from) {

@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -56,14 +57,14 @@ func (sw *stripeBatch) full() bool {
 }
 
 // add takes an entry.
-func (sw *stripeBatch) add(e *entry, hash uint64, from uint32) *batchEntry {
+func (sw *stripeBatch) add(e *format.Entry, hash uint64, from uint32) *batchEntry {
 	sw.entries = append(sw.entries, batchEntry{
-		hash: hash, seq: e.seq, at: e.at, size: e.size, ns: e.Namespace, from: from,
+		hash: hash, seq: e.Seq, at: e.At, size: e.Size, ns: e.Namespace, from: from,
 		name: uint32(len(sw.names)), kind: e.Kind, typ: e.Type,
 	})
 	x := &sw.entries[len(sw.entries)-1]
-	x.empty = e.Kind == KindSystem && len(e.inline) == 0
-	if e.Kind.inCollection() || e.Kind == KindSystem {
+	x.empty = e.Kind == KindSystem && len(e.Inline) == 0
+	if e.Kind.InCollection() || e.Kind == KindSystem {
 		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
 		sw.names = append(append(sw.names, e.Key...), e.Elem...)
 	}

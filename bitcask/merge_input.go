@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -23,8 +24,8 @@ type input struct {
 	block      []byte // of the hint, not yet parsed
 	context    hintContext
 	frames     *frames               // in place of the hint
-	found      []entry               // of the frames, not yet taken
-	entry      entry                 // the one at hand
+	found      []format.Entry        // of the frames, not yet taken
+	entry      format.Entry          // the one at hand
 	maxSeq     uint64                // of the entries taken so far
 	unreported int                   // bytes read of which read has not been told yet
 	read       func(bytes int) error // is told what has been read; its error ends it all
@@ -75,7 +76,7 @@ func (in *input) next() error {
 			return err
 		}
 		// Damaged, or of a newer version: the data says it all, from the next entry on.
-		in.s.opts.Logger.Warn("hint not used", "file", hintName(in.sg.id), "err", err)
+		in.s.opts.Logger.Warn("hint not used", "file", format.HintName(in.sg.id), "err", err)
 		if !errors.Is(err, ErrVersion) {
 			in.s.removeHint(in.sg)
 		}
@@ -88,8 +89,8 @@ func (in *input) next() error {
 		if err := in.nextScanned(); err != nil {
 			return err
 		}
-		if in.entry.seq > in.maxSeq {
-			in.maxSeq = in.entry.seq
+		if in.entry.Seq > in.maxSeq {
+			in.maxSeq = in.entry.Seq
 			return nil
 		}
 	}
@@ -105,13 +106,13 @@ func (in *input) nextHinted() error {
 		in.unreported += len(in.block)
 	}
 	e, n, err := in.context.next(in.block)
-	if err == nil && (e.seq <= in.maxSeq || !in.hint.fits(&e)) {
+	if err == nil && (e.Seq <= in.maxSeq || !in.hint.fits(&e)) {
 		err = errHint
 	}
 	if err != nil {
 		return err
 	}
-	in.entry, in.maxSeq = e, e.seq
+	in.entry, in.maxSeq = e, e.Seq
 	in.block = in.block[n:]
 	return nil
 }
@@ -122,7 +123,7 @@ func (in *input) nextScanned() error {
 		found, err := in.frames.next()
 		var bad *badFrame
 		if errors.As(err, &bad) {
-			return &CorruptError{in.sg.name, bad.at, bad.reason}
+			return &CorruptError{File: in.sg.name, Offset: bad.at, Reason: bad.reason}
 		}
 		if err != nil {
 			return err
@@ -175,7 +176,7 @@ type inputs struct {
 func newInputs(s *Store, list []*segment, read func(bytes int) error) *inputs {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *segment) int {
-		if a.foot.minSeq < b.foot.minSeq {
+		if a.foot.MinSeq < b.foot.MinSeq {
 			return -1
 		}
 		return 1
@@ -204,7 +205,7 @@ func (q *inputs) next() (*input, error) {
 			heap.Fix(&q.open, 0)
 		}
 	}
-	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.foot.minSeq <= q.open[0].entry.seq) {
+	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.foot.MinSeq <= q.open[0].entry.Seq) {
 		in := q.waiting[0]
 		if !in.scanDecided {
 			if err := q.scanLive(q.waiting); err != nil {
@@ -240,10 +241,10 @@ func (q *inputs) releasable(seq uint64) (gone []*input) {
 	n := 0
 	var highest uint64
 	for i, in := range q.stay {
-		if highest = max(highest, in.sg.foot.maxSeq); highest >= seq {
+		if highest = max(highest, in.sg.foot.MaxSeq); highest >= seq {
 			break
 		}
-		if i+1 == len(q.stay) || highest < q.stay[i+1].sg.foot.minSeq {
+		if i+1 == len(q.stay) || highest < q.stay[i+1].sg.foot.MinSeq {
 			n = i + 1
 		}
 	}
@@ -264,7 +265,7 @@ func (q *inputs) close() error {
 type inputHeap []*input
 
 func (h inputHeap) Len() int           { return len(h) }
-func (h inputHeap) Less(i, j int) bool { return h[i].entry.seq < h[j].entry.seq }
+func (h inputHeap) Less(i, j int) bool { return h[i].entry.Seq < h[j].entry.Seq }
 func (h inputHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *inputHeap) Push(x any)        { *h = append(*h, x.(*input)) }
 func (h *inputHeap) Pop() any {

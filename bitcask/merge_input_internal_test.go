@@ -3,6 +3,8 @@ package bitcask
 import (
 	"slices"
 	"testing"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // What goes has only lower sequences than what stays: else a dropped tombstone
@@ -23,7 +25,7 @@ func TestSpentInputs(t *testing.T) {
 	} {
 		var list []*segment
 		for i, r := range tt.ranges {
-			list = append(list, &segment{id: uint32(i), foot: footer{records: 1, minSeq: r[0], maxSeq: r[1]}})
+			list = append(list, &segment{id: uint32(i), foot: format.Footer{Records: 1, MinSeq: r[0], MaxSeq: r[1]}})
 		}
 		q := newInputs(&Store{man: new(manifest)}, list, nil)
 		var got []uint32

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -85,7 +86,7 @@ func (sv *liveScan) choose(inputs []*input) (records int) {
 			break
 		}
 		sv.inputs = append(sv.inputs, in)
-		records += int(in.sg.foot.records)
+		records += int(in.sg.foot.Records)
 		sv.first, last = low, high
 	}
 	sv.byID = make([]*input, last-sv.first+1)
@@ -149,7 +150,7 @@ type liveBitmap struct {
 }
 
 // placeSize is a number of bytes in which at most one record begins: none is shorter.
-const placeSize = recordHeaderMin
+const placeSize = format.RecordHeaderMin
 
 // at is the word and the bit of a place. Behind the end of the input is the last one: no entry is there to be met.
 func (l *liveBitmap) at(place uint32) (word *uint64, bit uint64) {
@@ -189,7 +190,7 @@ func (in *input) missingEntry() error {
 		return nil
 	case in.hint != nil:
 		in.s.removeHint(in.sg)
-		return fmt.Errorf("%s: no entry for offset %d: %w", hintName(in.sg.id), in.live.first(), errHint)
+		return fmt.Errorf("%s: no entry for offset %d: %w", format.HintName(in.sg.id), in.live.first(), errHint)
 	}
-	return &CorruptError{in.sg.name, in.live.first(), "no record where the index has one"}
+	return &CorruptError{File: in.sg.name, Offset: in.live.first(), Reason: "no record where the index has one"}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // The outputs of a rewrite: how one begins, and how it comes to nothing.
@@ -45,7 +47,7 @@ func (rw *rewriter) takeID() error {
 	}
 	s.manifestMu.Lock()
 	id := s.man.nextID
-	err := checkID(id)
+	err := format.CheckID(id)
 	if err == nil {
 		err = s.man.log(editNextID, binary.LittleEndian.AppendUint32(nil, id+1))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -17,7 +18,7 @@ type recordReader struct {
 	buf   []byte                // a piece of the segment
 	bufAt int64
 	ahead int64 // how much to read at once
-	list  []record
+	list  []format.Record
 }
 
 const (
@@ -42,7 +43,7 @@ func (r *recordReader) bytes(at int64, n int) ([]byte, error) {
 	r.ahead = max(r.ahead, readAheadMin)
 	want := int(min(max(r.ahead, int64(n)), r.sg.size.Load()-at))
 	if want < n {
-		return nil, &CorruptError{r.sg.name, at, "record reaches past the end"}
+		return nil, &CorruptError{File: r.sg.name, Offset: at, Reason: "record reaches past the end"}
 	}
 	if cap(r.buf) < want {
 		r.buf = make([]byte, max(want, readAheadMin))
@@ -51,7 +52,7 @@ func (r *recordReader) bytes(at int64, n int) ([]byte, error) {
 	if got, err := r.sg.file.ReadAt(r.buf, at); err != nil {
 		r.buf = r.buf[:0]
 		if errors.Is(err, io.EOF) {
-			return nil, &CorruptError{r.sg.name, at + int64(got), "file is shorter than it was"}
+			return nil, &CorruptError{File: r.sg.name, Offset: at + int64(got), Reason: "file is shorter than it was"}
 		}
 		return nil, fmt.Errorf("%s: reading at %d: %w", r.sg.name, at, err)
 	}
@@ -60,35 +61,35 @@ func (r *recordReader) bytes(at int64, n int) ([]byte, error) {
 
 // verified returns the record of an entry, and those that follow it. Each has
 // been checked, and the first is the one that the entry is about.
-func (r *recordReader) verified(sw *stripeBatch, x *batchEntry) ([]byte, []record, error) {
+func (r *recordReader) verified(sw *stripeBatch, x *batchEntry) ([]byte, []format.Record, error) {
 	raw, err := r.bytes(int64(x.at), int(x.size))
 	if err != nil {
 		return nil, nil, err
 	}
 	r.list = r.list[:0]
 	for rest, at := raw, x.at; len(rest) > 0; {
-		rec, err := parseRecord(rest)
-		if err != nil || binary.LittleEndian.Uint32(rest) != r.sg.seal.sum(at, rest[recordCRCSize:rec.size]) {
-			return nil, nil, &CorruptError{r.sg.name, int64(at), "record checksum"}
+		rec, err := format.ParseRecord(rest)
+		if err != nil || binary.LittleEndian.Uint32(rest) != r.sg.seal.Sum(at, rest[format.RecordCRCSize:rec.Size]) {
+			return nil, nil, &CorruptError{File: r.sg.name, Offset: int64(at), Reason: "record checksum"}
 		}
-		if len(r.list) > 0 != rec.Kind.follows() {
+		if len(r.list) > 0 != rec.Kind.Follows() {
 			return nil, nil, r.another(at)
 		}
 		r.list = append(r.list, rec)
-		at += uint32(rec.size)
-		rest = rest[rec.size:]
+		at += uint32(rec.Size)
+		rest = rest[rec.Size:]
 	}
 	rec, id := &r.list[0], sw.identity(x)
 	same := rec.Kind == id.Kind && rec.Type == id.Type && rec.Namespace == id.Namespace
 	if same && x.keyLen > 0 {
 		same = string(rec.Key) == string(id.Key) && string(rec.Elem) == string(id.Elem)
 	}
-	if !same || r.seed.Hash(text(rec.Key)) != x.hash {
+	if !same || r.seed.Hash(format.Text(rec.Key)) != x.hash {
 		return nil, nil, r.another(x.at)
 	}
 	return raw, r.list, nil
 }
 
 func (r *recordReader) another(at uint32) error {
-	return &CorruptError{r.sg.name, int64(at), "not the record that the hint says"}
+	return &CorruptError{File: r.sg.name, Offset: int64(at), Reason: "not the record that the hint says"}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -78,7 +79,7 @@ func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
 	for !sw.full() {
 		in, err := sel.in.next()
 		for _, dead := range sel.in.dead {
-			sw.dropped += dead.sg.foot.records
+			sw.dropped += dead.sg.foot.Records
 			sel.pace.passed += dead.sg.size.Load()
 		}
 		sel.in.dead = sel.in.dead[:0]
@@ -89,22 +90,22 @@ func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
 			return false, err
 		}
 		e := &in.entry
-		sel.pace.passed += int64(e.size)
-		if e.Kind.tombstone() {
+		sel.pace.passed += int64(e.Size)
+		if e.Kind.Tombstone() {
 			// I6: a tombstone goes only when nothing older is left outside. It
 			// may stand in two inputs if a merge was interrupted.
-			if e.seq < sel.outside || e.seq == sel.hidden {
+			if e.Seq < sel.outside || e.Seq == sel.hidden {
 				sw.dropped++
 				continue
 			}
-			sel.hidden = e.seq
+			sel.hidden = e.Seq
 		}
-		scanned := in.scanned && e.Kind.plain()
-		if scanned && !in.live.take(e.at) {
+		scanned := in.scanned && e.Kind.Plain()
+		if scanned && !in.live.take(e.At) {
 			sw.dropped++
 			continue
 		}
-		x := sw.add(e, sel.s.man.seed.Hash(text(e.Key)), in.number)
+		x := sw.add(e, sel.s.man.seed.Hash(format.Text(e.Key)), in.number)
 		x.keep = scanned
 		if !x.long() {
 			sw.bytes += int(x.size)
@@ -116,7 +117,7 @@ func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
 // judge decides, under the stripe's lock, whether an entry still says something.
 func (sel *selector) judge(sw *stripeBatch, sp *space, x *batchEntry) {
 	switch {
-	case x.kind.tombstone():
+	case x.kind.Tombstone():
 		x.keep = !sel.s.spaces.dead(x.ns) // else fill has decided
 	case x.kind == KindSystem:
 		id := sw.identity(x)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -183,15 +184,15 @@ func (m *spaceMap) encode(fresh uint32) []byte {
 
 // decodeSpaces is the inverse of encode.
 func decodeSpaces(b []byte) (moved map[uint32]uint32, fresh uint32, err error) {
-	r := varints{b: b}
-	fresh = uint32(r.next(1<<32 - 1))
+	r := format.Varints{Bytes: b}
+	fresh = uint32(r.Next(1<<32 - 1))
 	moved = map[uint32]uint32{}
-	for !r.bad && r.n < len(b) {
-		ns := uint32(r.next(MaxNamespaces - 1))
-		moved[ns] = uint32(r.next(1<<32 - 1))
+	for !r.Bad && r.At < len(b) {
+		ns := uint32(r.Next(MaxNamespaces - 1))
+		moved[ns] = uint32(r.Next(1<<32 - 1))
 	}
-	if r.bad || fresh < firstFreshSpace {
-		return nil, 0, errRecord
+	if r.Bad || fresh < firstFreshSpace {
+		return nil, 0, format.ErrRecord
 	}
 	return moved, fresh, nil
 }
@@ -233,7 +234,7 @@ func (n *namespaces) installLocked(moved map[uint32]uint32, fresh uint32) (dropp
 
 // takeSpace takes the next unused space number.
 func takeSpace(fresh *uint32) (uint32, error) {
-	if *fresh > maxSpace {
+	if *fresh > format.MaxSpace {
 		return 0, fmt.Errorf("space %d: %w", *fresh, ErrFull)
 	}
 	*fresh++

@@ -17,6 +17,8 @@ import (
 
 	"github.com/klauspost/crc32"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -33,18 +35,18 @@ func (t *Tx) addNewer(k Kind, name, value string) {
 	t.buf = append(t.buf, 0, 0, 0, 0, byte(k))
 	prefix, key, _ := strings.Cut(name, ":")
 	key, elem, _ := strings.Cut(key, ":")
-	if k.extended() {
+	if k.Extended() {
 		t.buf = append(t.buf, 0x21)
 	}
 	t.buf = append(t.buf, 0, byte(len(key)))
-	if k.hasElement() {
+	if k.HasElement() {
 		t.buf = append(t.buf, byte(len(elem)))
 	}
 	t.buf = append(t.buf, byte(len(value)))
 	start := len(t.buf)
 	t.buf = append(append(t.buf, name...), value...)
 	t.recs = append(t.recs, txRecord{
-		pos: pos, size: len(t.buf) - pos, name: start, keyLen: len(key) - len(typePrefix[keydir.None]) + len(prefix) + 1, kind: k, sp: new(space),
+		pos: pos, size: len(t.buf) - pos, name: start, keyLen: len(key) - len(format.TypePrefix[keydir.None]) + len(prefix) + 1, kind: k, sp: new(space),
 	})
 }
 
@@ -58,7 +60,7 @@ type newer struct {
 var newers = map[string]newer{
 	"newer-kind": {
 		fill: func(t *testing.T, s *Store) {
-			commitNewer(t, s, func(tx *Tx) { tx.addNewer(kindExtended, "stream:s:1-1", "entry") })
+			commitNewer(t, s, func(tx *Tx) { tx.addNewer(format.KindExtended, "stream:s:1-1", "entry") })
 			must(t, s.Put("after", []byte("1")))
 		},
 		says: "000000001.data: record of kind 14 at offset",
@@ -66,7 +68,7 @@ var newers = map[string]newer{
 	"newer-kind-sealed": {
 		fill: func(t *testing.T, s *Store) {
 			commitNewer(t, s, func(tx *Tx) {
-				tx.addNewer(kindFree, "stream:s:1-1", "entry")
+				tx.addNewer(format.KindFree, "stream:s:1-1", "entry")
 				must(t, tx.PutString(0, "with it", []byte("1")))
 			})
 			must(t, s.Rotate())
@@ -95,9 +97,9 @@ var newers = map[string]newer{
 	},
 	"newer-segment-flag": {
 		change: func(t *testing.T, dir string) {
-			changeFile(t, filepath.Join(dir, dataName(1)), func(b []byte) []byte {
+			changeFile(t, filepath.Join(dir, format.DataName(1)), func(b []byte) []byte {
 				b[10] |= 2
-				return sumHeader(b, segmentHeaderSize)
+				return sumHeader(b, format.SegmentHeaderSize)
 			})
 		},
 		says: "000000001.data: unknown flags 0x2",
@@ -209,7 +211,7 @@ func TestNewerVersions(t *testing.T) {
 				must(t, os.CopyFS(dir, os.DirFS(golden)))
 				before := contents(t, dir)
 				err := do(dir)
-				if !errors.Is(err, ErrVersion) || damaged(err) || !strings.Contains(err.Error(), n.says) {
+				if !errors.Is(err, ErrVersion) || failure.IsDamage(err) || !strings.Contains(err.Error(), n.says) {
 					t.Errorf("%s: %v; want ErrVersion and %q", what, err, n.says)
 				}
 				if after := contents(t, dir); !maps.Equal(before, after) {
@@ -225,14 +227,14 @@ func TestNewerDamaged(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true})
 	must(t, err)
-	commitNewer(t, s, func(tx *Tx) { tx.addNewer(kindExtended, "stream:s:1-1", "entry") })
+	commitNewer(t, s, func(tx *Tx) { tx.addNewer(format.KindExtended, "stream:s:1-1", "entry") })
 	must(t, s.Rotate())
 	must(t, s.Close())
-	f, err := fs.Open(filepath.Join("d", dataName(1)), vfs.ReadWrite)
+	f, err := fs.Open(filepath.Join("d", format.DataName(1)), vfs.ReadWrite)
 	must(t, err)
 	size, err := f.Size()
 	must(t, err)
-	for at := int64(segmentHeaderSize); at < size; at++ {
+	for at := int64(format.SegmentHeaderSize); at < size; at++ {
 		var b [1]byte
 		_, err := f.ReadAt(b[:], at)
 		must(t, err)
@@ -242,7 +244,7 @@ func TestNewerDamaged(t *testing.T) {
 		if s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true}); err == nil {
 			t.Errorf("byte %d: opened", at)
 			must(t, s.Close())
-		} else if !damaged(err) {
+		} else if !failure.IsDamage(err) {
 			t.Errorf("byte %d: %v", at, err)
 		}
 		_, err = f.WriteAt(b[:], at)
@@ -258,7 +260,7 @@ func TestNewerIsNotMerged(t *testing.T) {
 		s, err := Open("d", &Options{FS: vfs.NewMem(), NoHints: noHints})
 		must(t, err)
 		must(t, s.Put("key", bytes.Repeat([]byte("x"), 100)))
-		commitNewer(t, s, func(tx *Tx) { tx.addNewer(kindFree, "stream:s:1-1", "entry") })
+		commitNewer(t, s, func(tx *Tx) { tx.addNewer(format.KindFree, "stream:s:1-1", "entry") })
 		if _, err := s.Backup(context.Background(), "copy"); !errors.Is(err, ErrVersion) {
 			t.Errorf("backup: %v", err)
 		}
@@ -287,14 +289,14 @@ func TestNewerHint(t *testing.T) {
 	for _, part := range []string{"entry", "flags"} {
 		w, err := newHintWriter(fs, "d", sg)
 		must(t, err)
-		e := entry{Identity: Identity{Kind: KindString, Type: keydir.String, Key: []byte("key")}, seq: 1, at: 40, size: 30}
+		e := format.Entry{Identity: Identity{Kind: KindString, Type: keydir.String, Key: []byte("key")}, Seq: 1, At: 40, Size: 30}
 		must(t, w.add(&e))
 		if part == "entry" {
-			w.block[8] = byte(kindFree)
+			w.block[8] = byte(format.KindFree)
 		}
 		must(t, w.finish())
 		if part == "flags" {
-			f, err := fs.Open(filepath.Join("d", hintName(1)), vfs.ReadWrite)
+			f, err := fs.Open(filepath.Join("d", format.HintName(1)), vfs.ReadWrite)
 			must(t, err)
 			_, err = f.WriteAt(encodeHintHeader(sg.store, sg.info(), hintPlain|4), 0)
 			must(t, errors.Join(err, f.Close()))
@@ -324,16 +326,16 @@ func TestNewerInDamagedFrame(t *testing.T) {
 	s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true})
 	must(t, err)
 	commitNewer(t, s, func(tx *Tx) {
-		tx.addNewer(kindExtended, "stream:s:1-1", "entry")
+		tx.addNewer(format.KindExtended, "stream:s:1-1", "entry")
 		must(t, tx.PutString(0, "key", []byte("value")))
 	})
 	must(t, s.Rotate())
 	must(t, s.Close())
-	f, err := fs.Open(filepath.Join("d", dataName(1)), vfs.ReadWrite)
+	f, err := fs.Open(filepath.Join("d", format.DataName(1)), vfs.ReadWrite)
 	must(t, err)
 	size, err := f.Size()
 	must(t, err)
-	_, err = f.WriteAt([]byte("V"), size-footerSize-5)
+	_, err = f.WriteAt([]byte("V"), size-format.FooterSize-5)
 	must(t, errors.Join(err, f.Close()))
 	if _, err := Salvage(context.Background(), "d", "out", &Options{FS: fs}); !errors.Is(err, ErrVersion) {
 		t.Errorf("salvage: %v", err)

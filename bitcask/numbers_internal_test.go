@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -46,9 +48,9 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		set  func(s *Store) // two steps before the end
 		do   func(s *Store) error
 	}{
-		{"segment ids", maxSegmentID - 3, nil, func(s *Store) error { return errors.Join(put(s), s.Rotate()) }},
-		{"segment ids of merges", maxSegmentID - 3, nil, merge},
-		{"spaces", 1, func(s *Store) { s.spaces.fresh = maxSpace - 1 }, func(s *Store) error {
+		{"segment ids", format.MaxSegmentID - 3, nil, func(s *Store) error { return errors.Join(put(s), s.Rotate()) }},
+		{"segment ids of merges", format.MaxSegmentID - 3, nil, merge},
+		{"spaces", 1, func(s *Store) { s.spaces.fresh = format.MaxSpace - 1 }, func(s *Store) error {
 			tx, err := s.Begin(true, "key")
 			if err != nil {
 				return err
@@ -59,7 +61,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 			tx.End()
 			return errors.Join(err, flush(s))
 		}},
-		{"sequence numbers", 1, func(s *Store) { s.log.nextSeq, s.log.writeSeq = maxSequence-1, maxSequence-1 }, put},
+		{"sequence numbers", 1, func(s *Store) { s.log.nextSeq, s.log.writeSeq = format.MaxSequence-1, format.MaxSequence-1 }, put},
 		{"terms", 1, func(s *Store) {
 			e := firstEpoch(s.man.store)
 			e.term = math.MaxUint64 - 2
@@ -122,21 +124,21 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 // Numbers in files that are never given are refused and lead to no panic.
 func TestNumbersBeyondTheEnd(t *testing.T) {
 	u32 := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
-	si := func(id uint32, seq uint64) sealedInfo {
-		return sealedInfo{id: id, length: 100, minSeq: 1, maxSeq: seq, records: 1}
+	si := func(id uint32, seq uint64) format.SealedInfo {
+		return format.SealedInfo{ID: id, Length: 100, MinSeq: 1, MaxSeq: seq, Records: 1}
 	}
 	for name, edit := range map[string]struct {
 		typ  byte
 		body []byte
 	}{
-		"add":          {editAdd, u32(maxSegmentID + 1)},
+		"add":          {editAdd, u32(format.MaxSegmentID + 1)},
 		"add, wrapped": {editAdd, u32(math.MaxUint32)},
-		"seal":         {editSeal, sealBody(si(maxSegmentID+1, 1), 0)},
-		"seal, next":   {editSeal, sealBody(si(1, 1), maxSegmentID+1)},
-		"swap":         {editSwap, swapBody(nil, []sealedInfo{si(math.MaxUint32, 1)})},
-		"next id":      {editNextID, u32(maxSegmentID + 2)},
-		"inherited":    {editInherited, inheritance{below: maxSegmentID + 2, through: 1}.encode()},
-		"sequence":     {editSwap, swapBody(nil, []sealedInfo{si(1, math.MaxUint64)})},
+		"seal":         {editSeal, sealBody(si(format.MaxSegmentID+1, 1), 0)},
+		"seal, next":   {editSeal, sealBody(si(1, 1), format.MaxSegmentID+1)},
+		"swap":         {editSwap, swapBody(nil, []format.SealedInfo{si(math.MaxUint32, 1)})},
+		"next id":      {editNextID, u32(format.MaxSegmentID + 2)},
+		"inherited":    {editInherited, inheritance{below: format.MaxSegmentID + 2, through: 1}.encode()},
+		"sequence":     {editSwap, swapBody(nil, []format.SealedInfo{si(1, math.MaxUint64)})},
 		"close":        {editClose, (*manifest)(nil).closeBody(1, 40, math.MaxUint64)},
 	} {
 		fs := vfs.NewMem()
@@ -146,7 +148,7 @@ func TestNumbersBeyondTheEnd(t *testing.T) {
 		b := m.appendEdit(nil, m.size, edit.typ, edit.body)
 		_, err = m.file.WriteAt(b, m.size)
 		must(t, errors.Join(err, m.close()))
-		if _, err := Open("d", &Options{FS: fs}); !damaged(err) {
+		if _, err := Open("d", &Options{FS: fs}); !failure.IsDamage(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

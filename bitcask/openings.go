@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
 // opening is one life of a writer, from Open to Close or to its death. Whoever
@@ -52,7 +54,7 @@ func (s *Store) noteOpening() error {
 		id = binary.LittleEndian.Uint64(b[:])
 	}
 	err := s.man.log(editOpening, opening{id, s.log.nextSeq}.body())
-	if isRetryable(err) {
+	if failure.IsRetryable(err) {
 		s.opts.Logger.Warn("INDEX and TTL will not be of use: the manifest cannot note who writes them", "file", manifestName, "err", err)
 		return nil
 	}

@@ -3,6 +3,8 @@ package bitcask
 import (
 	"container/heap"
 	"io"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // Segments are merged by sequence number, like sorted files.
@@ -10,8 +12,8 @@ import (
 // source yields the entries of one segment in order.
 type source struct {
 	sg      *segment
-	next    func() ([]entry, error)
-	entries []entry
+	next    func() ([]format.Entry, error)
+	entries []format.Entry
 }
 
 // fill makes sure that an entry is at hand.
@@ -29,7 +31,7 @@ func (src *source) fill() error {
 type sources []*source
 
 func (h sources) Len() int           { return len(h) }
-func (h sources) Less(i, j int) bool { return h[i].entries[0].seq < h[j].entries[0].seq }
+func (h sources) Less(i, j int) bool { return h[i].entries[0].Seq < h[j].entries[0].Seq }
 func (h sources) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *sources) Push(x any)        { *h = append(*h, x.(*source)) }
 func (h *sources) Pop() any {
@@ -40,7 +42,7 @@ func (h *sources) Pop() any {
 }
 
 // inOrder calls fn for every entry of all sources, lowest sequence first.
-func inOrder(list []*source, fn func(sg *segment, e *entry) error) error {
+func inOrder(list []*source, fn func(sg *segment, e *format.Entry) error) error {
 	var h sources
 	for _, src := range list {
 		if err := src.fill(); err == nil {

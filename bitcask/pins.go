@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -72,8 +74,8 @@ func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
 func (s *Store) removeSegment(sg *segment) error { return removeSegment(s.opts.FS, s.dir, sg) }
 
 func removeSegment(fs vfs.FS, dir string, sg *segment) error {
-	err := fs.Remove(filepath.Join(dir, hintName(sg.id)))
-	if isNotExist(err) {
+	err := fs.Remove(filepath.Join(dir, format.HintName(sg.id)))
+	if failure.IsNotExist(err) {
 		err = nil
 	}
 	return errors.Join(err, fs.Remove(filepath.Join(dir, sg.name)))

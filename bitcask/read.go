@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -26,7 +27,7 @@ type query struct {
 	anyElem bool // the caller knows the key only
 }
 
-func (q *query) matches(rec *record) bool {
+func (q *query) matches(rec *format.Record) bool {
 	return rec.Kind == q.kind && rec.Type == q.typ && rec.Namespace == q.ns &&
 		string(rec.Key) == q.key && (q.anyElem || string(rec.Elem) == q.elem)
 }
@@ -49,9 +50,9 @@ func (sg *segment) get(dst []byte, loc keydir.Loc, q *query, peek bool) (out []b
 		return dst, 0, false, nil
 	}
 	if peek {
-		return rec.value, len(rec.value), true, nil
+		return rec.Value, len(rec.Value), true, nil
 	}
-	return append(dst, rec.value...), len(rec.value), true, nil
+	return append(dst, rec.Value...), len(rec.Value), true, nil
 }
 
 // appendFrom appends bytes that get gave out with peek.
@@ -66,7 +67,7 @@ func (sg *segment) appendFrom(dst, value []byte, loc keydir.Loc) (out []byte, er
 }
 
 // identify hands the record at loc to fn; it is valid only within fn.
-func (sg *segment) identify(loc keydir.Loc, fn func(rec *record)) (err error) {
+func (sg *segment) identify(loc keydir.Loc, fn func(rec *format.Record)) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -90,16 +91,16 @@ func (sg *segment) fault(r any, loc keydir.Loc) error {
 }
 
 // verified parses the record at loc and checks it.
-func (sg *segment) verified(loc keydir.Loc) (record, error) {
+func (sg *segment) verified(loc keydir.Loc) (format.Record, error) {
 	at := int64(loc.Offset())
 	n := min(int64(loc.Size()), sg.size.Load()-at)
 	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
 	if err != nil {
-		return record{}, err
+		return format.Record{}, err
 	}
-	rec, err := parseRecord(b)
-	if err != nil || binary.LittleEndian.Uint32(b) != sg.seal.sum(loc.Offset(), b[recordCRCSize:rec.size]) {
-		return record{}, &CorruptError{sg.name, at, "record checksum"}
+	rec, err := format.ParseRecord(b)
+	if err != nil || binary.LittleEndian.Uint32(b) != sg.seal.Sum(loc.Offset(), b[format.RecordCRCSize:rec.Size]) {
+		return format.Record{}, &CorruptError{File: sg.name, Offset: at, Reason: "record checksum"}
 	}
 	return rec, nil
 }

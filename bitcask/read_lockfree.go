@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -85,7 +86,7 @@ func (sg *segment) tryGet(dst []byte, loc keydir.Loc, ns uint32, key string, kee
 // its length.
 func (sg *segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, keep bool) ([]byte, bool) {
 	value, size, ok := stringOf(b, ns, key)
-	if !ok || binary.LittleEndian.Uint32(b) != sg.seal.sum(uint32(at), b[recordCRCSize:size]) {
+	if !ok || binary.LittleEndian.Uint32(b) != sg.seal.Sum(uint32(at), b[format.RecordCRCSize:size]) {
 		return dst, false
 	}
 	if keep {
@@ -96,17 +97,17 @@ func (sg *segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, 
 
 // stringOf returns the value and the size of the record at the start of b if it is
 // that of a string key. It does not check the crc, and of the header only what tells
-// one string's record from another's: parseRecord for whoever asks one question only.
+// one string's record from another's: ParseRecord for whoever asks one question only.
 func stringOf(b []byte, ns uint32, key string) (value []byte, size int, ok bool) {
 	const prefix = "string:"
-	if len(b) < recordCRCSize+1+3+len(prefix)+len(key) {
+	if len(b) < format.RecordCRCSize+1+3+len(prefix)+len(key) {
 		return nil, 0, false
 	}
-	tag, at := b[recordCRCSize], recordCRCSize+1
-	if tag&tagSequence != 0 {
+	tag, at := b[format.RecordCRCSize], format.RecordCRCSize+1
+	if tag&format.TagSequence != 0 {
 		_, at = uvarint(b, at)
 	}
-	if tag&^tagSequence != byte(KindString)|byte(keydir.String)<<4 {
+	if tag&^format.TagSequence != byte(KindString)|byte(keydir.String)<<4 {
 		return nil, 0, false
 	}
 	space, at := uvarint(b, at)

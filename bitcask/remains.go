@@ -12,6 +12,8 @@ import (
 
 	"github.com/klauspost/crc32"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -54,7 +56,7 @@ func (r Remains) String() string {
 func remainsName(id uint32, offset int64, n int) string {
 	name := manifestName
 	if id != 0 {
-		name = strings.TrimSuffix(dataName(id), dataSuffix)
+		name = strings.TrimSuffix(format.DataName(id), format.DataSuffix)
 	}
 	name += remainsInfix + strconv.FormatInt(offset, 10)
 	if n > 1 {
@@ -73,7 +75,7 @@ func parseRemainsName(name string) (id uint32, offset int64, n int, ok bool) {
 		n, err = strconv.Atoi(number)
 	}
 	if file != manifestName && err == nil {
-		id, _, found = parseName(file + dataSuffix)
+		id, _, found = format.ParseName(file + format.DataSuffix)
 	}
 	if !found || err != nil || remainsName(id, offset, n) != name {
 		return 0, 0, 0, false
@@ -107,7 +109,7 @@ func (h *remainsHeader) encode() []byte {
 func parseRemainsHeader(b []byte, name string, size int64) (h remainsHeader, err error) {
 	end := remainsHeaderSize - 4
 	if len(b) < remainsHeaderSize || string(b[:8]) != remainsMagic || binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
-		return h, &CorruptError{name, 0, "not a header of remains"}
+		return h, &CorruptError{File: name, Offset: 0, Reason: "not a header of remains"}
 	}
 	if v, flags := binary.LittleEndian.Uint16(b[8:]), binary.LittleEndian.Uint16(b[10:]); v != remainsVersion || flags != 0 {
 		return h, fmt.Errorf("%s: version %d, flags %#x: %w", name, v, flags, ErrVersion)
@@ -117,7 +119,7 @@ func parseRemainsHeader(b []byte, name string, size int64) (h remainsHeader, err
 		nextSeq: binary.LittleEndian.Uint64(b[40:]), length: int64(binary.LittleEndian.Uint64(b[48:])),
 	}
 	if h.offset < 0 || h.length < 0 || h.length > size-remainsHeaderSize || h.offset > maxSegmentLength-h.length || h.nextSeq == 0 {
-		return h, &CorruptError{name, 0, "header of remains with impossible lengths"}
+		return h, &CorruptError{File: name, Offset: 0, Reason: "header of remains with impossible lengths"}
 	}
 	return h, nil
 }
@@ -149,7 +151,7 @@ func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error
 	name = remainsName(h.id, h.offset, n)
 	temp := filepath.Join(s.dir, remainsTemp)
 	s.leftover = slices.DeleteFunc(s.leftover, func(name string) bool { return name == remainsTemp })
-	if err := s.opts.FS.Remove(temp); err != nil && !isNotExist(err) {
+	if err := s.opts.FS.Remove(temp); err != nil && !failure.IsNotExist(err) {
 		return "", err
 	}
 	out, err := s.opts.FS.Open(temp, vfs.Create)
@@ -170,7 +172,7 @@ func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error
 		err = s.opts.FS.Rename(temp, filepath.Join(s.dir, name))
 	}
 	if err != nil {
-		return "", errors.Join(err, ignoreNotExist(s.opts.FS.Remove(temp)))
+		return "", errors.Join(err, failure.IgnoreNotExist(s.opts.FS.Remove(temp)))
 	}
 	return name, nil
 }
@@ -257,7 +259,7 @@ func (s *Store) keepAllRemains() error {
 			name, err = s.keepRemains(torn.file, torn.h)
 			return err
 		})
-		if err != nil && isTransient(err) && torn.h.id != 0 {
+		if err != nil && failure.IsTransient(err) && torn.h.id != 0 {
 			readable, rerr := s.readable(torn.h.id)
 			if err = errors.Join(err, rerr); !readable && rerr == nil {
 				s.opts.Logger.Warn("no room to keep an unfinished write", "file", torn.name, "offset", torn.h.offset, "bytes", torn.h.length, "err", err)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -14,8 +15,8 @@ import (
 // nothing of them is copied, and all of the log is.
 func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 	frameOf := func(h remainsHeader, seq uint64) []byte {
-		frame := appendRecord(make([]byte, frameSumAt), KindString, keydir.String, -1, 0, "of the remains", "", []byte("text"))
-		finishFrame(frame, frameHeader{seq: seq}, makeSeal(h.store, h.id), uint32(h.offset), []int{frameSumAt}, nil)
+		frame := format.AppendRecord(make([]byte, format.FrameSumAt), KindString, keydir.String, -1, 0, "of the remains", "", []byte("text"))
+		format.FinishFrame(frame, format.FrameHeader{Seq: seq}, format.NewChecksumSeed(h.store, h.id), uint32(h.offset), []int{format.FrameSumAt}, nil)
 		return frame
 	}
 	for _, x := range []struct {
@@ -30,7 +31,7 @@ func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 		{"a length of 2^63-1", func(h *remainsHeader, _ *uint64) { h.length = math.MaxInt64 }},
 		{"next sequence 0", func(h *remainsHeader, _ *uint64) { h.nextSeq = 0 }},
 		{"next sequence 2^64-1", func(h *remainsHeader, _ *uint64) { h.nextSeq = math.MaxUint64 }},
-		{"a sequence near 2^64", func(_ *remainsHeader, seq *uint64) { *seq = maxSequence }},
+		{"a sequence near 2^64", func(_ *remainsHeader, seq *uint64) { *seq = format.MaxSequence }},
 		{"a sequence of 2^64-1", func(_ *remainsHeader, seq *uint64) { *seq = math.MaxUint64 }},
 		{"a sequence of 2^60", func(_ *remainsHeader, seq *uint64) { *seq = 1 << 60 }},
 		{"", func(*remainsHeader, *uint64) {}},

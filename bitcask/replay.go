@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -33,7 +35,7 @@ type batch struct {
 	sg      *segment
 	buf     []byte // what entries point into
 	keys    []byte // and this
-	entries []entry
+	entries []format.Entry
 	hashes  []uint64
 	stops   []int // entries about namespaces, and system records
 	users   atomic.Int32
@@ -80,7 +82,7 @@ func newReader(minSeq uint64, segments ...*segment) *reader {
 	return &reader{segments: segments, minSeq: minSeq, out: make(chan *batch, readAhead)}
 }
 
-func (r *reader) seq() uint64 { return r.b.entries[r.pos].seq }
+func (r *reader) seq() uint64 { return r.b.entries[r.pos].Seq }
 
 // readers is a heap by the sequence of the entry at hand.
 type readers []*reader
@@ -106,7 +108,7 @@ func (s *Store) replayLog(ix *indexContents) error {
 	s.stale = append(s.stale, rp.stale...)
 	s.recovery.Scanned = rp.scanned
 	for _, sg := range s.tail {
-		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
+		s.log.nextSeq = max(s.log.nextSeq, sg.foot.MaxSeq+1)
 		if err == nil && sg.end < int64(ix.segment(sg.id).length) {
 			err = errIndex // what it knows has been dropped: the disk has lost what was synced
 		}
@@ -126,10 +128,10 @@ func (rp *replayer) segments() []*reader {
 			continue
 		}
 		// Not from the entries: records that follow others have numbers too.
-		s.log.nextSeq = max(s.log.nextSeq, sg.foot.maxSeq+1)
-		if int64(rp.after.segment(sg.id).length) < sg.size.Load()-footerSize {
-			list = append(list, newReader(sg.foot.minSeq, sg))
-		} else if !s.opts.NoHints && !s.present[hintName(sg.id)] {
+		s.log.nextSeq = max(s.log.nextSeq, sg.foot.MaxSeq+1)
+		if int64(rp.after.segment(sg.id).length) < sg.size.Load()-format.FooterSize {
+			list = append(list, newReader(sg.foot.MinSeq, sg))
+		} else if !s.opts.NoHints && !s.present[format.HintName(sg.id)] {
 			rp.hintless = append(rp.hintless, sg.id)
 		}
 	}
@@ -242,8 +244,8 @@ func (rp *replayer) limit(h readers, waiting []*reader) uint64 {
 // whether the reader has more.
 func (rp *replayer) pass(r *reader, limit uint64) (more bool, err error) {
 	b, to := r.b, len(r.b.entries)
-	if b.entries[to-1].seq >= limit {
-		to = r.pos + max(sort.Search(to-r.pos, func(i int) bool { return b.entries[r.pos+i].seq >= limit }), 1)
+	if b.entries[to-1].Seq >= limit {
+		to = r.pos + max(sort.Search(to-r.pos, func(i int) bool { return b.entries[r.pos+i].Seq >= limit }), 1)
 	}
 	if len(b.stops) > 0 && b.stops[0] < to {
 		to = b.stops[0]
@@ -362,12 +364,12 @@ func (rp *replayer) batch(sg *segment) *batch {
 }
 
 // add adds an entry whose bytes stay as they are.
-func (b *batch) add(seed keydir.Seed, e *entry) {
+func (b *batch) add(seed keydir.Seed, e *format.Entry) {
 	if e.Kind == KindNamespaces || e.Kind == KindSystem {
 		b.stops = append(b.stops, len(b.entries))
 	}
 	b.entries = append(b.entries, *e)
-	b.hashes = append(b.hashes, seed.Hash(text(e.Key)))
+	b.hashes = append(b.hashes, seed.Hash(format.Text(e.Key)))
 }
 
 // readHint is read from the hint. Each block is verified before it is used, so
@@ -383,7 +385,7 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 	}
 	defer func() {
 		if err := hs.close(); err != nil {
-			s.opts.Logger.Warn("closing hint", "file", hintName(sg.id), "err", err)
+			s.opts.Logger.Warn("closing hint", "file", format.HintName(sg.id), "err", err)
 		}
 	}()
 	for last := uint64(0); ; {
@@ -392,10 +394,10 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 		entries, err := hs.next()
 		b.buf, b.keys = hs.buf, hs.keys
 		if err == nil && len(entries) > 0 {
-			if entries[0].seq <= last {
+			if entries[0].Seq <= last {
 				err = errHint
 			}
-			last = max(last, entries[len(entries)-1].seq)
+			last = max(last, entries[len(entries)-1].Seq)
 		}
 		if err != nil {
 			rp.free.Put(b)
@@ -406,7 +408,7 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 			return upTo, false, nil
 		}
 		for i := range entries {
-			if e := &entries[i]; e.seq > rp.after.upTo && uint64(e.at) >= before {
+			if e := &entries[i]; e.Seq > rp.after.upTo && uint64(e.At) >= before {
 				b.add(s.man.seed, e)
 			}
 		}
@@ -421,10 +423,10 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 func (rp *replayer) hintFailed(sg *segment, err error) {
 	switch {
 	case errors.Is(err, ErrVersion):
-		rp.s.opts.Logger.Info("hint not used", "file", hintName(sg.id), "err", err)
-	case !isNotExist(err):
-		rp.s.opts.Logger.Warn("hint not used", "file", hintName(sg.id), "err", err)
-		rp.noteStale(hintName(sg.id))
+		rp.s.opts.Logger.Info("hint not used", "file", format.HintName(sg.id), "err", err)
+	case !failure.IsNotExist(err):
+		rp.s.opts.Logger.Warn("hint not used", "file", format.HintName(sg.id), "err", err)
+		rp.noteStale(format.HintName(sg.id))
 	}
 }
 
@@ -441,10 +443,10 @@ func (rp *replayer) readData(r *reader, fr *frames, upTo uint64) error {
 		}
 		for i := range entries {
 			e := &entries[i]
-			if e.seq <= upTo {
+			if e.Seq <= upTo {
 				continue
 			}
-			n := len(e.Key) + len(e.Elem) + len(e.inline)
+			n := len(e.Key) + len(e.Elem) + len(e.Inline)
 			if len(b.entries) == batchEntries || len(b.entries) > 0 && len(b.buf)+n > cap(b.buf) {
 				if err := rp.send(r, b); err != nil {
 					return err
@@ -454,7 +456,7 @@ func (rp *replayer) readData(r *reader, fr *frames, upTo uint64) error {
 			left := int(min(batchBytes, fr.end-fr.pos)) + n // what is still to come needs no more
 			b.buf = slices.Grow(b.buf, max(n, min(batchBytes-len(b.buf), left)))
 			copied := *e // the frame's bytes go when the next one is read
-			copied.Key, copied.Elem, copied.inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.inline)
+			copied.Key, copied.Elem, copied.Inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.Inline)
 			b.add(rp.s.man.seed, &copied)
 		}
 	}
@@ -468,7 +470,7 @@ func (b *batch) keep(bytes []byte) []byte {
 }
 
 // frame reads one frame and judges the end.
-func (rp *replayer) frame(fr *frames) ([]entry, error) {
+func (rp *replayer) frame(fr *frames) ([]format.Entry, error) {
 	at := fr.pos
 	entries, err := fr.next()
 	var bad *badFrame
@@ -481,7 +483,7 @@ func (rp *replayer) frame(fr *frames) ([]entry, error) {
 		}
 		return nil, io.EOF
 	case bad != nil:
-		return rp.correctFrame(fr, at, &CorruptError{fr.sg.name, bad.at, bad.reason})
+		return rp.correctFrame(fr, at, &CorruptError{File: fr.sg.name, Offset: bad.at, Reason: bad.reason})
 	}
 	return nil, err
 }

@@ -1,8 +1,7 @@
 package bitcask
 
 import (
-	"strconv"
-
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -59,13 +58,13 @@ func (a *applier) drop(d keydir.Dropped) {
 
 // apply applies one entry, if what was loaded before lacks it. h is the hash
 // of its key.
-func (a *applier) apply(sg *segment, e *entry, h uint64) error {
+func (a *applier) apply(sg *segment, e *format.Entry, h uint64) error {
 	a.replayed++
-	if e.seq <= a.after.stripes[keydir.StripeOf(h)] {
+	if e.Seq <= a.after.stripes[keydir.StripeOf(h)] {
 		return a.reportDeadlineAgain(sg, e)
 	}
 	sp := a.s.spaces.replaySpace(e.Namespace)
-	loc := keydir.MakeLoc(sg.id, e.at, e.size)
+	loc := keydir.MakeLoc(sg.id, e.At, e.Size)
 	switch e.Kind {
 	case KindString:
 		a.string(sp, h, e.Key, loc)
@@ -82,7 +81,7 @@ func (a *applier) apply(sg *segment, e *entry, h uint64) error {
 		a.removeKey(sp, h, e.Key)
 		a.removeDeadline(sp, h, e)
 	case KindDeadline:
-		ms, err := e.deadline(sg)
+		ms, err := e.Deadline(sg.name)
 		if err != nil {
 			return err
 		}
@@ -99,39 +98,30 @@ func (a *applier) apply(sg *segment, e *entry, h uint64) error {
 }
 
 // namespaces applies an entry that concerns all stripes.
-func (a *applier) namespaces(sg *segment, e *entry) error {
+func (a *applier) namespaces(sg *segment, e *format.Entry) error {
 	a.replayed++
 	s := a.s
-	dropped, err := s.spaces.replay(e.inline)
+	dropped, err := s.spaces.replay(e.Inline)
 	if err != nil {
-		return &CorruptError{sg.name, int64(e.at), "namespace map"}
+		return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "namespace map"}
 	}
 	for _, sp := range dropped {
 		s.countSpaceDead(sp)
-		s.replayed(DeadlineEvent{Space: sp.id, Dropped: true, Sequence: e.seq})
+		s.replayed(DeadlineEvent{Space: sp.id, Dropped: true, Sequence: e.Seq})
 	}
 	a.dead(s.spaces.record)
-	s.spaces.record = keydir.MakeLoc(sg.id, e.at, e.size)
+	s.spaces.record = keydir.MakeLoc(sg.id, e.At, e.Size)
 	a.alive(s.spaces.record)
 	return nil
 }
 
-// deadline is what an entry of KindDeadline or KindFieldDeadline says.
-func (e *entry) deadline(sg *segment) (int64, error) {
-	ms, err := strconv.ParseInt(text(e.inline), 10, 64)
-	if err != nil {
-		return 0, &CorruptError{sg.name, int64(e.at), "deadline is not a number"}
-	}
-	return ms, nil
-}
-
 // reportDeadlineAgain tells of a change of deadlines that the keydir has already:
 // he who keeps the deadlines was asked about an earlier moment.
-func (a *applier) reportDeadlineAgain(sg *segment, e *entry) (err error) {
-	ev := DeadlineEvent{Space: e.Namespace, Key: text(e.Key), Sequence: e.seq}
+func (a *applier) reportDeadlineAgain(sg *segment, e *format.Entry) (err error) {
+	ev := DeadlineEvent{Space: e.Namespace, Key: format.Text(e.Key), Sequence: e.Seq}
 	switch e.Kind {
 	case KindDeadline:
-		if ev.Deadline, err = e.deadline(sg); err != nil {
+		if ev.Deadline, err = e.Deadline(sg.name); err != nil {
 			return err
 		}
 	case KindTombstone, KindDeadlineTombstone:
@@ -145,7 +135,7 @@ func (a *applier) reportDeadlineAgain(sg *segment, e *entry) (err error) {
 // string sets a string, whatever the key held.
 func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
 	a.dropFieldDeadlines(sp, h, key)
-	if coll, ok := sp.dir.FindCollection(h, text(key)); ok {
+	if coll, ok := sp.dir.FindCollection(h, format.Text(key)); ok {
 		a.drop(sp.dir.DropCollection(h, coll))
 	}
 	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
@@ -176,7 +166,7 @@ func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir
 // removeKey removes what the key holds.
 func (a *applier) removeKey(sp *space, h uint64, key []byte) {
 	a.dropFieldDeadlines(sp, h, key)
-	if coll, ok := sp.dir.FindCollection(h, text(key)); ok {
+	if coll, ok := sp.dir.FindCollection(h, format.Text(key)); ok {
 		a.drop(sp.dir.DropCollection(h, coll))
 		return
 	}
@@ -196,20 +186,20 @@ func (a *applier) removeSlot(sp *space, h uint64, t keydir.Type, key []byte) {
 // remembers when that happened: only then does the record have to be read. One
 // that cannot be read is taken for the one that its hash says.
 func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
-	if !a.s.man.collided[h>>hashSpare] {
+	if !a.s.man.collided[h>>format.SpareHashBits] {
 		return true
 	}
 	same := true
 	sg, err := a.s.segmentOf(loc)
 	if err == nil {
-		err = sg.identify(loc, func(rec *record) { same = string(rec.Key) == string(key) })
+		err = sg.identify(loc, func(rec *format.Record) { same = string(rec.Key) == string(key) })
 	}
 	return err != nil || same
 }
 
 // collection finds the collection that an element belongs to, or makes it.
-func (a *applier) collection(sp *space, h uint64, e *entry) keydir.Collection {
-	coll, ok := sp.dir.FindCollection(h, text(e.Key))
+func (a *applier) collection(sp *space, h uint64, e *format.Entry) keydir.Collection {
+	coll, ok := sp.dir.FindCollection(h, format.Text(e.Key))
 	switch {
 	case ok && coll.Type() == e.Type && sameChunkSize(coll, e):
 		return coll
@@ -222,64 +212,100 @@ func (a *applier) collection(sp *space, h uint64, e *entry) keydir.Collection {
 	return sp.dir.NewCollection(h, e.Type, string(e.Key))
 }
 
-func (a *applier) elem(sp *space, h uint64, sg *segment, e *entry, loc keydir.Loc) error {
+func (a *applier) elem(sp *space, h uint64, sg *segment, e *format.Entry, loc keydir.Loc) error {
 	coll := a.collection(sp, h, e)
 	var old keydir.Loc
 	switch e.Type {
 	case keydir.ZSet:
-		score, ok := ordered.ParseHex(e.inline)
+		score, ok := ordered.ParseHex(e.Inline)
 		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "score is not 16 hex digits"}
+			return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "score is not 16 hex digits"}
 		}
-		_, old, _ = coll.PutScored(text(e.Elem), score, loc)
+		_, old, _ = coll.PutScored(format.Text(e.Elem), score, loc)
 	case keydir.List, keydir.Chunks:
-		index, ok := parseIndex(e.Elem)
+		index, ok := format.ParseIndex(e.Elem)
 		if ok && e.Type == keydir.Chunks {
 			_, _, ok = keydir.ChunkAt(index)
 		}
 		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "no index of a list or of a chunk"}
+			return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
 		}
 		old, _ = coll.PutAt(index, loc)
 	default:
-		old, _ = coll.Put(text(e.Elem), loc)
+		old, _ = coll.Put(format.Text(e.Elem), loc)
 	}
 	a.dead(old)
 	a.alive(loc)
 	return nil
 }
 
-func (a *applier) removeElem(sp *space, h uint64, sg *segment, e *entry) error {
+func (a *applier) removeElem(sp *space, h uint64, sg *segment, e *format.Entry) error {
 	if e.Type == keydir.Hash {
 		a.removeFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
 	}
-	coll, ok := sp.dir.FindCollection(h, text(e.Key))
+	coll, ok := sp.dir.FindCollection(h, format.Text(e.Key))
 	if !ok || coll.Type() != e.Type {
 		return nil
 	}
 	var old keydir.Loc
 	switch e.Type {
 	case keydir.ZSet:
-		_, old, _ = coll.DeleteScored(text(e.Elem))
+		_, old, _ = coll.DeleteScored(format.Text(e.Elem))
 	case keydir.List:
-		index, ok := parseIndex(e.Elem)
+		index, ok := format.ParseIndex(e.Elem)
 		if !ok {
-			return &CorruptError{sg.name, int64(e.at), "list index is not 16 hex digits"}
+			return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
 		}
 		old, _ = coll.DeleteAt(index)
 	default:
-		old, _ = coll.Delete(text(e.Elem))
+		old, _ = coll.Delete(format.Text(e.Elem))
 	}
 	a.dead(old)
 	return nil
 }
 
 // removeDeadline removes the deadline of a key.
-func (a *applier) removeDeadline(sp *space, h uint64, e *entry) {
+func (a *applier) removeDeadline(sp *space, h uint64, e *format.Entry) {
 	a.removeSlot(sp, h, keydir.Deadline, e.Key)
 	a.reportDeadline(sp, e, 0)
 }
 
-func (a *applier) reportDeadline(sp *space, e *entry, ms int64) {
-	a.s.replayed(DeadlineEvent{Space: sp.id, Key: text(e.Key), Deadline: ms, Sequence: e.seq})
+func (a *applier) reportDeadline(sp *space, e *format.Entry, ms int64) {
+	a.s.replayed(DeadlineEvent{Space: sp.id, Key: format.Text(e.Key), Deadline: ms, Sequence: e.Seq})
+}
+
+// fieldDeadline applies an entry that gives a field a deadline.
+func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment, e *format.Entry, loc keydir.Loc) error {
+	ms, err := e.Deadline(sg.name)
+	if err != nil {
+		return err
+	}
+	coll, ok := sp.dir.FindFieldDeadlines(h, format.Text(e.Key))
+	if !ok {
+		coll = sp.dir.NewCollection(h, keydir.FieldDeadlines, string(e.Key))
+	}
+	_, old, _ := coll.PutScored(format.Text(e.Elem), ordered.Int(ms), loc)
+	a.dead(old)
+	a.alive(loc)
+	return nil
+}
+
+// removeFieldDeadline removes the deadline of a field.
+func (a *applier) removeFieldDeadline(sp *space, h uint64, e *format.Entry) {
+	coll, ok := sp.dir.FindFieldDeadlines(h, format.Text(e.Key))
+	if !ok {
+		return
+	}
+	_, old, _ := coll.DeleteScored(format.Text(e.Elem))
+	a.dead(old)
+	if coll.Len() == 0 {
+		sp.dir.DropCollection(h, coll)
+	}
+}
+
+// dropFieldDeadlines removes the deadlines of all fields of a key.
+func (a *applier) dropFieldDeadlines(sp *space, h uint64, key []byte) {
+	if coll, ok := sp.dir.FindFieldDeadlines(h, format.Text(key)); ok {
+		a.drop(sp.dir.DropCollection(h, coll))
+	}
 }

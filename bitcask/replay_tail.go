@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // The end of the log at Open: the unsealed segments, of which at most two hold
@@ -26,21 +28,21 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	}
 	reach := end
 	if fr.footer {
-		reach -= footerSize // of another copy of this segment, perhaps, which was sealed sooner
+		reach -= format.FooterSize // of another copy of this segment, perhaps, which was sealed sooner
 	}
 	if s.man.closedID == sg.id && reach < int64(s.man.closedLen) {
-		return &CorruptError{sg.name, at, reason + ", before the end of the last clean close"}
+		return &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before the end of the last clean close"}
 	}
 	if sg.damaged && bad != nil {
-		return &CorruptError{sg.name, at, reason + ", in a file whose header is damaged too"}
+		return &CorruptError{File: sg.name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
 	}
 	sg.end, sg.footed, sg.sure = end, fr.footer, max(fr.synced, fr.from)
 	if s.man.closedID == sg.id {
 		sg.sure = max(sg.sure, int64(s.man.closedLen))
 	}
-	sg.foot = footer{}
+	sg.foot = format.Footer{}
 	if fr.records > 0 {
-		sg.foot = footer{records: fr.records, minSeq: fr.minSeq, maxSeq: fr.maxSeq}
+		sg.foot = format.Footer{Records: fr.records, MinSeq: fr.minSeq, MaxSeq: fr.maxSeq}
 	}
 	whole, err := s.judgeNext(sg, at, reason)
 	if err != nil || whole || bad == nil {
@@ -48,9 +50,9 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	}
 	why, err := fr.notTorn(s.man.nothingLost())
 	if why != "" {
-		err = &CorruptError{sg.name, at, reason + ", " + why}
+		err = &CorruptError{File: sg.name, Offset: at, Reason: reason + ", " + why}
 	} else if bad := (*badFrame)(nil); errors.As(err, &bad) {
-		err = &CorruptError{sg.name, bad.at, bad.reason} // it has become shorter meanwhile
+		err = &CorruptError{File: sg.name, Offset: bad.at, Reason: bad.reason} // it has become shorter meanwhile
 	}
 	return err
 }
@@ -70,7 +72,7 @@ func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err
 	if err != nil {
 		return false, err
 	}
-	if sg.foot.records > 0 && h.seq == sg.foot.maxSeq+1 {
+	if sg.foot.Records > 0 && h.Seq == sg.foot.MaxSeq+1 {
 		return true, nil
 	}
 	for _, next := range later {
@@ -78,15 +80,15 @@ func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err
 		if err != nil {
 			return false, err
 		}
-		if synced > segmentHeaderSize || sg.footed {
-			return false, &CorruptError{sg.name, at, reason + ", before " + next.name + ", which was written once this was on disk"}
+		if synced > format.SegmentHeaderSize || sg.footed {
+			return false, &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before " + next.name + ", which was written once this was on disk"}
 		}
 	}
 	if s.man.nothingLost() {
-		return false, &CorruptError{sg.name, at, reason + ", before " + next.name + ", which was written after it"}
+		return false, &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before " + next.name + ", which was written after it"}
 	}
 	for _, next := range later {
-		next.dropped, next.end, next.foot = true, segmentHeaderSize, footer{}
+		next.dropped, next.end, next.foot = true, format.SegmentHeaderSize, format.Footer{}
 	}
 	return false, nil
 }
@@ -108,20 +110,20 @@ func (fr *frames) notTorn(kept bool) (why string, err error) {
 	}
 	fr.pos = end
 	raw, h, ok := fr.correctBit()
-	if ok && h.footer {
+	if ok && h.Footer {
 		return "", nil // no record is in a footer
 	}
 	left := fr.end - end
-	is, err := fr.window(max(frameHeaderSize, int64(len(raw))))
+	is, err := fr.window(max(format.FrameHeaderSize, int64(len(raw))))
 	switch {
 	case err != nil:
 		return "", err
 	case ok && (kept || !lostSector(is, raw, end)):
 		return "for one flipped bit", nil
-	case !kept || left < frameHeaderSize:
+	case !kept || left < format.FrameHeaderSize:
 		return "", nil
 	}
-	if h, ok := parseFrameHeader(is, fr.sg.seal, uint32(end), math.MaxInt64); ok && int64(h.size) > left {
+	if h, ok := format.ParseFrameHeader(is, fr.sg.seal, uint32(end), math.MaxInt64); ok && int64(h.Size) > left {
 		return "", nil
 	}
 	return "of a write that was not cut short", nil
@@ -162,7 +164,7 @@ func (s *Store) cutTail() error {
 		size, end := sg.size.Load(), sg.end
 		s.recovery.TornBytes += size - end
 		sg.size.Store(end)
-		if size == segmentHeaderSize {
+		if size == format.SegmentHeaderSize {
 			continue
 		}
 		if end < size {
@@ -195,7 +197,7 @@ func (s *Store) showActive() {
 // does.
 func (s *Store) newest() int {
 	for i, sg := range slices.Backward(s.tail) {
-		if sg.foot.records > 0 {
+		if sg.foot.Records > 0 {
 			return i
 		}
 	}
@@ -220,7 +222,7 @@ func (s *Store) startActive() error {
 		if err != nil {
 			return err
 		}
-		sg.end = segmentHeaderSize
+		sg.end = format.SegmentHeaderSize
 		s.tail, i = append(s.tail, sg), len(s.tail)
 	}
 	sg := s.tail[i]

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/internal/backoff"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -99,7 +100,7 @@ func (r *reserve) open() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f, err := r.s.opts.FS.Open(r.path(), vfs.ReadOnly)
-	if isNotExist(err) {
+	if failure.IsNotExist(err) {
 		return // it is made when it is due
 	}
 	var size int64
@@ -177,7 +178,7 @@ func (r *reserve) noteSpace() {
 // release gives up a piece of the reserve, but for the part that is left to others, for a caller whose write has met a full disk. seen is what drawn was
 // before that write: if others have given up something since, that may do. It reports whether to try again.
 func (r *reserve) release(seen uint64, leave int64, cause error) bool {
-	if errors.Is(cause, errFileLimit) {
+	if errors.Is(cause, failure.ErrFileLimit) {
 		return false // no other file's space is of use
 	}
 	r.mu.Lock()
@@ -196,7 +197,7 @@ func (r *reserve) release(seen uint64, leave int64, cause error) bool {
 	}
 	r.setLocked(reserveShort, cause)
 	if err := r.truncate(to); err != nil {
-		if !isNotExist(err) {
+		if !failure.IsNotExist(err) {
 			r.s.opts.Logger.Error("reserve not released", "file", ReserveName, "err", err)
 			return false
 		}
@@ -313,7 +314,7 @@ func (r *reserve) due() int64 {
 // extendLocked makes the file so long. What has been written stays when it fails: it may be all that can be had.
 func (r *reserve) extendLocked(to int64) (err error) {
 	f, err := r.s.opts.FS.Open(r.path(), vfs.ReadWrite)
-	if isNotExist(err) {
+	if failure.IsNotExist(err) {
 		r.size.Store(0)
 		f, err = r.s.opts.FS.Open(r.path(), vfs.Create)
 	}
@@ -400,7 +401,7 @@ func (r *reserve) shortenLocked(to int64) error {
 	} else {
 		err = r.s.opts.FS.Remove(r.path())
 	}
-	if err != nil && !isNotExist(err) {
+	if err != nil && !failure.IsNotExist(err) {
 		return err
 	}
 	r.size.Store(to)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -157,7 +159,7 @@ func (v *salvager) write(list []*source, out string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = inOrder(list, func(sg *segment, e *entry) error { return v.copy(w, v.sources[sg], e) })
+	err = inOrder(list, func(sg *segment, e *format.Entry) error { return v.copy(w, v.sources[sg], e) })
 	if err == nil {
 		err = w.publish()
 	}
@@ -186,8 +188,8 @@ func (v *salvager) list() (ids []uint32, err error) {
 	}
 	v.result.NoManifest = v.man == nil
 	for _, name := range v.names {
-		id, suffix, ok := parseName(name)
-		if !ok || suffix != dataSuffix || slices.Contains(listed, id) {
+		id, suffix, ok := format.ParseName(name)
+		if !ok || suffix != format.DataSuffix || slices.Contains(listed, id) {
 			continue
 		}
 		if v.man != nil {
@@ -221,12 +223,12 @@ func (v *salvager) list() (ids []uint32, err error) {
 func (v *salvager) holdsCommits(id uint32) (bool, error) {
 	sg, err := openSegment(v.opts.FS, v.dir, v.man.storeOf(id), id, vfs.ReadOnly)
 	if err != nil {
-		if damaged(err) || errors.Is(err, ErrForeign) {
+		if failure.IsDamage(err) || errors.Is(err, ErrForeign) {
 			err = nil
 		}
 		return false, err
 	}
-	missing := slices.ContainsFunc(v.man.listed(), func(id uint32) bool { return !slices.Contains(v.names, dataName(id)) })
+	missing := slices.ContainsFunc(v.man.listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
 	_, frame := newFrames(sg).next()
 	held := frame == nil && (missing || !sg.merged && (len(v.man.rest) > 0 || id >= v.man.nextID))
 	return held, errors.Join(ignoreEnd(frame), sg.close())
@@ -243,7 +245,7 @@ func (v *salvager) headerOf(name string) (store [16]byte, err error) {
 }
 
 func readStore(f vfs.File, name string) (store [16]byte, err error) {
-	b := make([]byte, segmentHeaderSize)
+	b := make([]byte, format.SegmentHeaderSize)
 	if n, err := f.ReadAt(b, 0); n < len(b) {
 		if err == io.EOF {
 			err = nil
@@ -251,7 +253,7 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 		return store, err
 	}
 	copy(store[:], b[16:])
-	_, err = checkSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:]))
+	_, err = format.CheckSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:]))
 	if errors.Is(err, ErrVersion) {
 		return store, err
 	}
@@ -264,7 +266,7 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 // storeOf is the id of the store that made a segment. Without a manifest its header says so: in a copy there are those of two
 // stores or more. One whose header does not verify is taken for what the segment before it is.
 func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
-	store, err := readStore(f, dataName(id))
+	store, err := readStore(f, format.DataName(id))
 	if errors.Is(err, ErrVersion) {
 		return store, err
 	}
@@ -280,9 +282,9 @@ func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
 // open opens a segment. The header need not be good: every frame says itself
 // which store, segment and offset it is for.
 func (v *salvager) open(id uint32) error {
-	name := dataName(id)
+	name := format.DataName(id)
 	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
-	if isNotExist(err) {
+	if failure.IsNotExist(err) {
 		v.lose(Lost{File: name, Reason: "the file is missing"})
 		return nil
 	}
@@ -306,17 +308,17 @@ func (v *salvager) open(id uint32) error {
 	src.fr.end = size
 	if !listed {
 		// Without the manifest the footer alone says whether, and how, it was sealed.
-		if err := sg.readFooter(); err != nil && !damaged(err) {
+		if err := sg.readFooter(); err != nil && !failure.IsDamage(err) {
 			return err
 		}
 	} else if si, ok := v.man.sealed[id]; ok {
 		src.active = false
-		sg.foot = footer{records: si.records, minSeq: si.minSeq, maxSeq: si.maxSeq}
+		sg.foot = format.Footer{Records: si.Records, MinSeq: si.MinSeq, MaxSeq: si.MaxSeq}
 		sg.setSealed()
-		if size < int64(si.length) {
-			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.length) - size, Reason: "the file is shorter than it was"})
+		if size < int64(si.Length) {
+			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.Length) - size, Reason: "the file is shorter than it was"})
 		}
-		sg.size.Store(int64(si.length)) // as the hint has it
+		sg.size.Store(int64(si.Length)) // as the hint has it
 	} else if v.man.closedID == id {
 		src.closed = int64(v.man.closedLen)
 		if size < src.closed {
@@ -347,7 +349,7 @@ func (v *salvager) judgeTail() error {
 		if err != nil {
 			return err
 		}
-		if max(synced, src.closed) > segmentHeaderSize || v.man.nothingLost() && fr.records > 0 {
+		if max(synced, src.closed) > format.SegmentHeaderSize || v.man.nothingLost() && fr.records > 0 {
 			for _, earlier := range tail[:i] {
 				earlier.active = false
 			}
@@ -367,7 +369,7 @@ func (v *salvager) judgeTail() error {
 		}
 		for _, later := range tail[i+1:] {
 			later.dropped = true
-			v.result.Torn += later.fr.end - min(later.fr.end, segmentHeaderSize)
+			v.result.Torn += later.fr.end - min(later.fr.end, format.SegmentHeaderSize)
 		}
 		return nil
 	}
@@ -377,15 +379,15 @@ func (v *salvager) judgeTail() error {
 func (v *salvager) lose(l Lost) { v.unnamed = append(v.unnamed, &l) }
 
 // copy adds an entry to the new store, or notes that it is lost.
-func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *entry) error {
+func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *format.Entry) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
 	for _, l := range v.unnamed[v.bounded:] {
-		l.Before = e.seq
+		l.Before = e.Seq
 	}
 	v.bounded = len(v.unnamed)
-	if e.seq <= v.last {
+	if e.Seq <= v.last {
 		return nil // the same record in two segments: a merge had made one from the other
 	}
 	records, reason, err := src.read(e)
@@ -394,12 +396,12 @@ func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *entry) error {
 	}
 	if reason != "" {
 		v.named.add(&e.Identity, Lost{
-			File: src.sg.name, Offset: int64(e.at), Bytes: int64(e.size), Reason: reason, Named: true, Kind: e.Kind.String(),
-			Namespace: e.Namespace, Key: string(e.Key), Element: string(e.Elem), Before: e.seq + 1,
+			File: src.sg.name, Offset: int64(e.At), Bytes: int64(e.Size), Reason: reason, Named: true, Kind: e.Kind.String(),
+			Namespace: e.Namespace, Key: string(e.Key), Element: string(e.Elem), Before: e.Seq + 1,
 		})
 		return nil
 	}
-	v.last = e.seq
+	v.last = e.Seq
 	if src.remains {
 		v.result.Returned++
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -37,7 +39,7 @@ func (v *salvager) openRemains() error {
 		if err == nil {
 			err = v.checkCut(c, id, offset)
 		}
-		if damaged(err) || errors.Is(err, ErrForeign) {
+		if failure.IsDamage(err) || errors.Is(err, ErrForeign) {
 			v.lose(Lost{File: name, Reason: err.Error()})
 			continue
 		}
@@ -71,7 +73,7 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 		}
 	}()
 	if c.h.id != id || c.h.offset != offset {
-		return &CorruptError{sg.name, 0, "remains of another place than the name says"}
+		return &CorruptError{File: sg.name, Offset: 0, Reason: "remains of another place than the name says"}
 	}
 	ours := v.man != nil && v.man.storeOf(id) == c.h.store
 	for other := range v.sources {
@@ -90,7 +92,7 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 		c.takes = highest - c.h.nextSeq + 1
 	}
 	if lowest < c.h.nextSeq || c.takes > maxTaken {
-		return &CorruptError{sg.name, 0, "remains with sequence numbers that did not follow those of the log"}
+		return &CorruptError{File: sg.name, Offset: 0, Reason: "remains with sequence numbers that did not follow those of the log"}
 	}
 	return nil
 }
@@ -139,17 +141,17 @@ func (f remainsFile) ReadAt(b []byte, at int64) (int, error) {
 
 // sequences is bounds of the sequences in all frames but footers from here on, those behind bad places included.
 func (fr *frames) sequences() (lowest, highest uint64, err error) {
-	for lowest = math.MaxUint64; fr.end-fr.pos >= frameHeaderSize; fr.pos++ {
-		b, err := fr.window(frameHeaderSize)
+	for lowest = math.MaxUint64; fr.end-fr.pos >= format.FrameHeaderSize; fr.pos++ {
+		b, err := fr.window(format.FrameHeaderSize)
 		if err != nil {
 			return lowest, highest, ignoreBad(err)
 		}
-		if h, ok := parseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok && !h.footer {
-			last := h.seq + uint64(h.size)/minRecordSize
-			if last < h.seq {
+		if h, ok := format.ParseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok && !h.Footer {
+			last := h.Seq + uint64(h.Size)/minRecordSize
+			if last < h.Seq {
 				last = math.MaxUint64
 			}
-			lowest, highest = min(lowest, h.seq), max(highest, last)
+			lowest, highest = min(lowest, h.Seq), max(highest, last)
 		}
 	}
 	return lowest, highest, nil
@@ -159,16 +161,16 @@ func (fr *frames) sequences() (lowest, highest uint64, err error) {
 const minRecordSize = 8
 
 // inTime returns the entries of a source with the sequences that they have in the new store.
-func (v *salvager) inTime(src *salvageSource) func() ([]entry, error) {
+func (v *salvager) inTime(src *salvageSource) func() ([]format.Entry, error) {
 	if len(v.cuts) == 0 {
 		return src.next
 	}
-	return func() ([]entry, error) {
+	return func() ([]format.Entry, error) {
 		entries, err := src.next()
 		for i := range entries {
-			seq := &entries[i].seq
+			seq := &entries[i].Seq
 			by := v.moved(src, *seq)
-			if *seq > maxSequence || by > maxSequence-*seq {
+			if *seq > format.MaxSequence || by > format.MaxSequence-*seq {
 				return nil, fmt.Errorf("sequence number %d of %s, and %d more: %w", *seq, src.sg.name, by, ErrFull)
 			}
 			*seq += by

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // salvageSource yields the entries of one segment, damaged or not, in order.
@@ -18,7 +21,7 @@ type salvageSource struct {
 	closed  int64   // everything before this is known to have been on disk
 	hint    *hints  // nil: walk the frames
 	fr      *frames // also reads records for the hint
-	records []record
+	records []format.Record
 }
 
 // endsBefore reports whether the segment is whole up to where next goes on; it
@@ -34,7 +37,7 @@ func (src *salvageSource) endsBefore(next *segment) (bool, error) {
 	fr := newFrames(src.sg)
 	for {
 		if _, err := fr.next(); err != nil {
-			return fr.records > 0 && fr.maxSeq+1 == h.seq, ignoreEnd(err)
+			return fr.records > 0 && fr.maxSeq+1 == h.Seq, ignoreEnd(err)
 		}
 	}
 }
@@ -52,7 +55,7 @@ func (src *salvageSource) useHint() error {
 		}
 		err = errors.Join(err, hs.close())
 	}
-	if errors.Is(err, errHint) || errors.Is(err, ErrVersion) || isNotExist(err) || errors.Is(err, io.EOF) {
+	if errors.Is(err, errHint) || errors.Is(err, ErrVersion) || failure.IsNotExist(err) || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
@@ -66,7 +69,7 @@ func (src *salvageSource) close() error {
 	return err
 }
 
-func (src *salvageSource) next() ([]entry, error) {
+func (src *salvageSource) next() ([]format.Entry, error) {
 	if src.hint != nil {
 		return src.hint.next()
 	}
@@ -74,14 +77,14 @@ func (src *salvageSource) next() ([]entry, error) {
 }
 
 // read returns the records of an entry, or why they are not what was written.
-func (src *salvageSource) read(e *entry) (records []record, reason string, err error) {
+func (src *salvageSource) read(e *format.Entry) (records []format.Record, reason string, err error) {
 	fr := src.fr
 	at := fr.pos
 	defer func() { fr.pos = at }()
-	if fr.pos = int64(e.at); fr.pos+int64(e.size) > fr.end {
+	if fr.pos = int64(e.At); fr.pos+int64(e.Size) > fr.end {
 		return nil, "the file ends before", nil
 	}
-	raw, err := fr.window(int64(e.size))
+	raw, err := fr.window(int64(e.Size))
 	var bad *badFrame
 	if errors.As(err, &bad) {
 		return nil, bad.reason, nil
@@ -91,15 +94,15 @@ func (src *salvageSource) read(e *entry) (records []record, reason string, err e
 	}
 	records = src.records[:0]
 	for pos := 0; pos < len(raw); {
-		rec, ok := src.recordAt(raw[pos:], e.at+uint32(pos))
+		rec, ok := src.recordAt(raw[pos:], e.At+uint32(pos))
 		if !ok {
 			return nil, "record checksum", nil
 		}
-		if pos == 0 && !sameIdentity(&rec.Identity, &e.Identity) || pos > 0 && !rec.Kind.follows() {
+		if pos == 0 && !sameIdentity(&rec.Identity, &e.Identity) || pos > 0 && !rec.Kind.Follows() {
 			return nil, "another record than the hint says", nil
 		}
 		records = append(records, rec)
-		pos += rec.size
+		pos += rec.Size
 	}
 	src.records = records
 	return records, "", nil
@@ -111,14 +114,14 @@ func sameIdentity(a, b *Identity) bool {
 
 // recordAt parses and verifies the record at the start of b, which is at an
 // offset of the segment.
-func (src *salvageSource) recordAt(b []byte, at uint32) (record, bool) {
-	rec, err := parseRecord(b)
-	ok := err == nil && binary.LittleEndian.Uint32(b) == src.sg.seal.sum(at, b[recordCRCSize:rec.size])
+func (src *salvageSource) recordAt(b []byte, at uint32) (format.Record, bool) {
+	rec, err := format.ParseRecord(b)
+	ok := err == nil && binary.LittleEndian.Uint32(b) == src.sg.seal.Sum(at, b[format.RecordCRCSize:rec.Size])
 	return rec, ok
 }
 
 // walk returns the entries of the next frame of which any can be had.
-func (src *salvageSource) walk() ([]entry, error) {
+func (src *salvageSource) walk() ([]format.Entry, error) {
 	fr := src.fr
 	for {
 		entries, err := fr.next()
@@ -171,23 +174,23 @@ func (src *salvageSource) torn() (bool, error) {
 // within walks the records of a frame, if its header is good, and returns those
 // that verify. Their numbers within the frame may be too low by those lost
 // before them; their order is right.
-func (src *salvageSource) within() ([]entry, error) {
+func (src *salvageSource) within() ([]format.Entry, error) {
 	fr := src.fr
-	b, err := fr.window(frameHeaderSize)
+	b, err := fr.window(format.FrameHeaderSize)
 	if err != nil {
 		return nil, ignoreBad(err)
 	}
-	h, ok := parseFrameHeader(b, src.sg.seal, uint32(fr.pos), fr.end-fr.pos)
-	if !ok || h.footer {
+	h, ok := format.ParseFrameHeader(b, src.sg.seal, uint32(fr.pos), fr.end-fr.pos)
+	if !ok || h.Footer {
 		return nil, nil
 	}
-	raw, err := fr.window(int64(h.size))
-	if err != nil || len(raw) < int(h.size) {
+	raw, err := fr.window(int64(h.Size))
+	if err != nil || len(raw) < int(h.Size) {
 		return nil, ignoreBad(err)
 	}
 	fr.entries = fr.entries[:0]
-	at, seq, lost := uint32(fr.pos), h.seq, -1
-	for pos := h.records(); pos < len(raw); {
+	at, seq, lost := uint32(fr.pos), h.Seq, -1
+	for pos := h.Records(); pos < len(raw); {
 		rec, ok := src.recordAt(raw[pos:], at+uint32(pos))
 		if !ok {
 			if lost < 0 {
@@ -200,25 +203,25 @@ func (src *salvageSource) within() ([]entry, error) {
 			src.loseWithin(lost, pos)
 			lost = -1
 		}
-		if rec.unknown {
-			return nil, fmt.Errorf("%s: %w", src.sg.name, &unknownRecord{rec.Kind, at + uint32(pos)})
+		if rec.Unknown {
+			return nil, fmt.Errorf("%s: %w", src.sg.name, &format.UnknownRecord{Kind: rec.Kind, At: at + uint32(pos)})
 		}
-		if rec.hasSeq {
-			seq = h.seq + rec.seqDelta
+		if rec.HasSeq {
+			seq = h.Seq + rec.SeqDelta
 		}
 		// What follows a lost record is lost with it.
-		if len(fr.entries) > 0 || !rec.Kind.follows() {
+		if len(fr.entries) > 0 || !rec.Kind.Follows() {
 			if err := fr.collect(at+uint32(pos), seq, &rec); err != nil {
 				return nil, err
 			}
 		}
 		seq++
-		pos += rec.size
+		pos += rec.Size
 	}
 	if lost >= 0 {
 		src.loseWithin(lost, len(raw))
 	}
-	fr.pos += int64(h.size)
+	fr.pos += int64(h.Size)
 	return fr.entries, nil
 }
 
@@ -231,11 +234,11 @@ func (src *salvageSource) skip(reason string) error {
 	fr := src.fr
 	from := fr.pos
 	for fr.pos++; fr.pos < fr.end; fr.pos++ {
-		b, err := fr.window(frameHeaderSize)
+		b, err := fr.window(format.FrameHeaderSize)
 		if err != nil {
 			return ignoreBad(err)
 		}
-		if _, ok := parseFrameHeader(b, src.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
+		if _, ok := format.ParseFrameHeader(b, src.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
 			break
 		}
 	}

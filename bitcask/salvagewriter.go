@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // salvageWriter writes the segments of a new store. The manifest names them
@@ -15,7 +17,7 @@ type salvageWriter struct {
 	lock io.Closer
 	man  *manifest
 	out  *segmentWriter
-	done []sealedInfo
+	done []format.SealedInfo
 }
 
 func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
@@ -44,8 +46,8 @@ func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
 }
 
 // add writes an entry: a record and its followers.
-func (w *salvageWriter) add(records []record, e *entry) error {
-	if w.out != nil && w.out.full(int(e.size)) {
+func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
+	if w.out != nil && w.out.full(int(e.Size)) {
 		if err := w.seal(); err != nil {
 			return err
 		}
@@ -61,14 +63,14 @@ func (w *salvageWriter) add(records []record, e *entry) error {
 			return err
 		}
 	}
-	at, err := w.out.begin(int(e.size), e.seq)
+	at, err := w.out.begin(int(e.Size), e.Seq)
 	if err != nil {
 		return err
 	}
 	for i := range records {
-		w.out.add(&records[i], e.seq+uint64(i))
+		w.out.add(&records[i], e.Seq+uint64(i))
 	}
-	return w.out.note(&records[0], e.seq, at)
+	return w.out.note(&records[0], e.Seq, at)
 }
 
 // seal finishes the segment being written.

@@ -5,23 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
-
-// entry is what loading needs to know of one record and its followers. Its
-// slices are valid until the source of entries moves on.
-type entry struct {
-	Identity
-	seq    uint64
-	at     uint32 // offset of the record in its segment
-	size   uint32 // with the records that follow it
-	inline []byte // the value, for the kinds that RAM holds the value of
-}
-
-// inlined reports whether the keydir needs the value of such a record.
-func inlined(k Kind, t keydir.Type) bool {
-	return k == KindDeadline || k == KindFieldDeadline || k == KindNamespaces || k == KindSystem || k == KindElement && t == keydir.ZSet
-}
 
 // frames reads the frames of a segment in order.
 type frames struct {
@@ -31,7 +16,7 @@ type frames struct {
 	end     int64 // no frame reaches past it
 	buf     []byte
 	bufAt   int64
-	entries []entry
+	entries []format.Entry
 	records uint64 // seen so far, followers included
 	minSeq  uint64
 	maxSeq  uint64
@@ -42,7 +27,7 @@ type frames struct {
 const scanWindow = 1 << 20
 
 func newFrames(sg *segment) *frames {
-	return &frames{sg: sg, pos: segmentHeaderSize, end: sg.size.Load(), minSeq: 1<<64 - 1}
+	return &frames{sg: sg, pos: format.SegmentHeaderSize, end: sg.size.Load(), minSeq: 1<<64 - 1}
 }
 
 // newFramesAfter reads on where a segment was read up to before.
@@ -50,8 +35,8 @@ func newFramesAfter(sg *segment, before indexSegment) *frames {
 	fr := newFrames(sg)
 	fr.pos = int64(before.length)
 	fr.from = fr.pos
-	if before.foot.records > 0 {
-		fr.records, fr.minSeq, fr.maxSeq = before.foot.records, before.foot.minSeq, before.foot.maxSeq
+	if before.foot.Records > 0 {
+		fr.records, fr.minSeq, fr.maxSeq = before.foot.Records, before.foot.MinSeq, before.foot.MaxSeq
 	}
 	return fr
 }
@@ -66,13 +51,13 @@ func (e *badFrame) Error() string { return fmt.Sprintf("%s at offset %d", e.reas
 
 // next returns the entries of the next frame, io.EOF at the end or behind the
 // footer, *badFrame where nothing valid stands, or a read error.
-func (fr *frames) next() ([]entry, error) {
+func (fr *frames) next() ([]format.Entry, error) {
 	_, _, entries, err := fr.nextFrame()
 	return entries, err
 }
 
 // nextFrame is next with the raw frame and its header.
-func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err error) {
+func (fr *frames) nextFrame() (raw []byte, h format.FrameHeader, entries []format.Entry, err error) {
 	if fr.pos == fr.end {
 		return nil, h, nil, io.EOF
 	}
@@ -80,23 +65,23 @@ func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err e
 		return nil, h, nil, &badFrame{fr.pos, "bytes after the footer"}
 	}
 	at := uint32(fr.pos)
-	b, err := fr.window(frameHeaderSize)
+	b, err := fr.window(format.FrameHeaderSize)
 	if err != nil {
 		return nil, h, nil, err
 	}
-	h, ok := parseFrameHeader(b, fr.sg.seal, at, fr.end-fr.pos)
+	h, ok := format.ParseFrameHeader(b, fr.sg.seal, at, fr.end-fr.pos)
 	if !ok {
 		return nil, h, nil, &badFrame{fr.pos, "frame header"}
 	}
-	if raw, err = fr.window(int64(h.size)); err != nil {
+	if raw, err = fr.window(int64(h.Size)); err != nil {
 		return nil, h, nil, err
 	}
-	if h.footer {
-		if h.sum != fr.sg.seal.sum(at+frameHeaderSize, raw[frameHeaderSize:]) {
+	if h.Footer {
+		if h.Sum != fr.sg.seal.Sum(at+format.FrameHeaderSize, raw[format.FrameHeaderSize:]) {
 			return nil, h, nil, &badFrame{fr.pos, "footer checksum"}
 		}
 		fr.footer = true
-		fr.pos += int64(h.size)
+		fr.pos += int64(h.Size)
 		return raw, h, nil, nil
 	}
 	entries, bad, ok, err := fr.take(raw, &h)
@@ -111,10 +96,10 @@ func (fr *frames) nextFrame() (raw []byte, h frameHeader, entries []entry, err e
 
 // take goes on behind the frame at pos, whose header has verified, with its entries. If a record does not verify it
 // reports where.
-func (fr *frames) take(raw []byte, h *frameHeader) (entries []entry, bad uint32, ok bool, err error) {
+func (fr *frames) take(raw []byte, h *format.FrameHeader) (entries []format.Entry, bad uint32, ok bool, err error) {
 	fr.entries = fr.entries[:0]
 	records, maxSeq := fr.records, fr.maxSeq
-	bad, ok, err = eachRecord(raw, h, fr.sg.seal, uint32(fr.pos), fr.collect)
+	bad, ok, err = format.EachRecord(raw, h, fr.sg.seal, uint32(fr.pos), fr.collect)
 	if errors.Is(err, ErrVersion) {
 		err = fmt.Errorf("%s: %w", fr.sg.name, err)
 	}
@@ -126,29 +111,29 @@ func (fr *frames) take(raw []byte, h *frameHeader) (entries []entry, bad uint32,
 		return nil, bad, false, nil
 	}
 	for i := range fr.entries {
-		fr.minSeq, fr.maxSeq = min(fr.minSeq, fr.entries[i].seq), max(fr.maxSeq, fr.entries[i].seq)
+		fr.minSeq, fr.maxSeq = min(fr.minSeq, fr.entries[i].Seq), max(fr.maxSeq, fr.entries[i].Seq)
 	}
-	fr.synced = max(fr.synced, int64(h.synced))
-	fr.pos += int64(h.size)
+	fr.synced = max(fr.synced, int64(h.Synced))
+	fr.pos += int64(h.Size)
 	return fr.entries, 0, true, nil
 }
 
 var errFollower = errors.New("a record that follows another stands alone")
 
 // collect turns a record into an entry, or adds a follower to the last one.
-func (fr *frames) collect(at uint32, seq uint64, rec *record) error {
+func (fr *frames) collect(at uint32, seq uint64, rec *format.Record) error {
 	fr.records++
 	fr.maxSeq = max(fr.maxSeq, seq)
-	if rec.Kind.follows() {
+	if rec.Kind.Follows() {
 		if len(fr.entries) == 0 {
 			return errFollower
 		}
-		fr.entries[len(fr.entries)-1].size += uint32(rec.size)
+		fr.entries[len(fr.entries)-1].Size += uint32(rec.Size)
 		return nil
 	}
-	e := entry{Identity: rec.Identity, seq: seq, at: at, size: uint32(rec.size)}
-	if inlined(rec.Kind, rec.Type) {
-		e.inline = rec.value
+	e := format.Entry{Identity: rec.Identity, Seq: seq, At: at, Size: uint32(rec.Size)}
+	if format.Inlined(rec.Kind, rec.Type) {
+		e.Inline = rec.Value
 	}
 	fr.entries = append(fr.entries, e)
 	return nil
@@ -180,13 +165,13 @@ func (fr *frames) window(n int64) ([]byte, error) {
 // resync looks for valid frames behind a bad place: whether there are any, and the highest "synced through" that one of
 // them states.
 func (fr *frames) resync(from int64) (synced int64, valid bool, err error) {
-	for fr.pos = from; fr.end-fr.pos >= frameHeaderSize; fr.pos++ {
-		b, err := fr.window(frameHeaderSize)
+	for fr.pos = from; fr.end-fr.pos >= format.FrameHeaderSize; fr.pos++ {
+		b, err := fr.window(format.FrameHeaderSize)
 		if err != nil {
 			return 0, false, err
 		}
-		if h, ok := parseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
-			synced, valid = max(synced, int64(h.synced)), true
+		if h, ok := format.ParseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
+			synced, valid = max(synced, int64(h.Synced)), true
 		}
 	}
 	return synced, valid, nil

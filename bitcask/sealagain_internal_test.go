@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -37,7 +38,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 		s.log.mu.Lock()
 		active, sealing := s.log.active, s.log.rotation.sealing
 		s.log.mu.Unlock()
-		if sealing == nil || active.size.Load() == segmentHeaderSize {
+		if sealing == nil || active.size.Load() == format.SegmentHeaderSize {
 			t.Fatalf("after %d puts: active %s, sealing %v; %v", n, active.name, sealing, s.Err())
 		}
 		killed := mem.Clone()

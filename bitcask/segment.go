@@ -1,97 +1,24 @@
 package bitcask
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
-	"github.com/klauspost/crc32"
-
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
-	"github.com/stavedb/stave/keydir"
 )
-
-// A segment file begins with
-//
-//	 0        8         10      12      16          32         36       40
-//	+--------+---------+-------+-------+-----------+----------+--------+
-//	| magic  | version | flags | id u32| store id  | reserved | crc u32|
-//	+--------+---------+-------+-------+-----------+----------+--------+
-//
-// goes on with frames, and, once sealed, ends with a footer frame. The crc
-// covers bytes 0 to 36.
-const (
-	segmentMagic      = "STAVESEG"
-	segmentVersion    = 1
-	segmentHeaderSize = 40
-	flagMerged        = 1 // written by a merge
-
-	// maxSegmentID keeps the id of pending locations free.
-	maxSegmentID = keydir.PendingSegment - 1
-)
-
-// footer is the body of the footer frame.
-//
-//	 0            8           16           24
-//	+------------+-----------+------------+------------+
-//	| records u64| minSeq u64| maxSeq u64 | time i64   |
-//	+------------+-----------+------------+------------+
-//
-// time, in Unix ms, is not before the last commit in the segment and not after
-// the first one of a later segment; 0: unknown. Only the clock says so: nothing
-// relies on it.
-type footer struct {
-	records        uint64
-	minSeq, maxSeq uint64
-	time           int64
-}
-
-// same reports whether two footers are about the same records.
-func (ft footer) same(other footer) bool {
-	return ft.records == other.records && ft.minSeq == other.minSeq && ft.maxSeq == other.maxSeq
-}
-
-const (
-	footerBodySize = 32
-	footerSize     = frameHeaderSize + footerBodySize
-)
-
-// Names of files. Each has one maker and one parser, here.
-const (
-	dataSuffix = ".data"
-	hintSuffix = ".hint"
-)
-
-func dataName(id uint32) string { return fmt.Sprintf("%09d%s", id, dataSuffix) }
-func hintName(id uint32) string { return fmt.Sprintf("%09d%s", id, hintSuffix) }
-
-// parseName is the inverse of dataName and hintName.
-func parseName(name string) (id uint32, suffix string, ok bool) {
-	for _, suffix := range []string{dataSuffix, hintSuffix} {
-		digits, found := strings.CutSuffix(name, suffix)
-		if !found || len(digits) < 9 {
-			continue
-		}
-		n, err := strconv.ParseUint(digits, 10, 32)
-		if err != nil || n == 0 || n > maxSegmentID || fmt.Sprintf("%09d", n) != digits {
-			return 0, "", false
-		}
-		return uint32(n), suffix, true
-	}
-	return 0, "", false
-}
 
 // segment is one open data file. Its bytes up to size never change.
 type segment struct {
 	id        uint32
 	store     [16]byte // id of the store that made it: not this one if that is a copy (manifest.storeOf)
-	seal      seal
+	seal      format.ChecksumSeed
 	file      vfs.File
 	name      string
 	data      []byte       // shared mapping, or nil; may reach past the end of the file; does not change while listed
@@ -108,7 +35,7 @@ type segment struct {
 		last  uint64
 	}
 
-	foot footer // valid when sealed, and during Open
+	foot format.Footer // valid when sealed, and during Open
 	done atomic.Bool
 
 	// During Open, of an unsealed segment.
@@ -120,7 +47,7 @@ type segment struct {
 }
 
 func newSegment(store [16]byte, id uint32, file vfs.File) *segment {
-	return &segment{id: id, store: store, seal: makeSeal(store, id), file: file, name: dataName(id)}
+	return &segment{id: id, store: store, seal: format.NewChecksumSeed(store, id), file: file, name: format.DataName(id)}
 }
 
 // sealed reports whether the segment has its footer and the manifest says so.
@@ -129,61 +56,23 @@ func (sg *segment) sealed() bool { return sg.done.Load() }
 // setSealed makes it so.
 func (sg *segment) setSealed() { sg.done.Store(true) }
 
-func encodeSegmentHeader(store [16]byte, id uint32, merged bool) []byte {
-	b := make([]byte, segmentHeaderSize)
-	copy(b, segmentMagic)
-	binary.LittleEndian.PutUint16(b[8:], segmentVersion)
-	if merged {
-		binary.LittleEndian.PutUint16(b[10:], flagMerged)
-	}
-	binary.LittleEndian.PutUint32(b[12:], id)
-	copy(b[16:32], store[:])
-	binary.LittleEndian.PutUint32(b[36:], crc32.ChecksumIEEE(b[:36]))
-	return b
-}
-
-func checkSegmentHeader(b []byte, name string, store [16]byte, id uint32) (merged bool, err error) {
-	if len(b) < segmentHeaderSize || string(b[:8]) != segmentMagic {
-		return false, &CorruptError{name, 0, "not a segment header"}
-	}
-	if v := binary.LittleEndian.Uint16(b[8:]); v != segmentVersion {
-		if binary.LittleEndian.Uint32(b[36:]) == crc32.ChecksumIEEE(b[:36]) {
-			return false, fmt.Errorf("%s: version %d: %w", name, v, ErrVersion)
-		}
-	}
-	if binary.LittleEndian.Uint32(b[36:]) != crc32.ChecksumIEEE(b[:36]) {
-		return false, &CorruptError{name, 0, "segment header checksum"}
-	}
-	flags := binary.LittleEndian.Uint16(b[10:])
-	if flags&^flagMerged != 0 {
-		return false, fmt.Errorf("%s: unknown flags %#x: %w", name, flags, ErrVersion)
-	}
-	if !bytes.Equal(b[16:32], store[:]) {
-		return false, fmt.Errorf("%s: %w", name, ErrForeign)
-	}
-	if got := binary.LittleEndian.Uint32(b[12:]); got != id {
-		return false, &CorruptError{name, 12, fmt.Sprintf("header of segment %d", got)}
-	}
-	return flags&flagMerged != 0, nil
-}
-
 // createSegment makes a new segment file whose header and name are durable
 // when it returns. A crash before that leaves a file without frames that no
 // manifest names; the next Open removes it.
 func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int) (*segment, error) {
-	if err := checkID(id); err != nil {
+	if err := format.CheckID(id); err != nil {
 		return nil, err
 	}
-	name := dataName(id)
+	name := format.DataName(id)
 	f, err := fs.Open(filepath.Join(dir, name), vfs.Create)
-	if err != nil && isTransient(err) {
-		err = retryable{err}
+	if err != nil && failure.IsTransient(err) {
+		err = failure.NewRetryable(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	sg := newSegment(store, id, f)
-	_, err = f.WriteAt(encodeSegmentHeader(store, id, false), 0)
+	_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, false), 0)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -192,19 +81,19 @@ func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int)
 	}
 	if err != nil {
 		// A sync that failed is not made again: the file goes, and another one comes.
-		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !isTransient(err) {
+		if left := errors.Join(f.Close(), fs.Remove(filepath.Join(dir, name))); left != nil || !failure.IsTransient(err) {
 			return nil, errors.Join(err, left)
 		}
-		return nil, retryable{err}
+		return nil, failure.NewRetryable(err)
 	}
-	sg.size.Store(segmentHeaderSize)
+	sg.size.Store(format.SegmentHeaderSize)
 	sg.mapTo(mapLen)
 	return sg, nil
 }
 
 // openSegment opens an existing segment and checks its header.
 func openSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mode vfs.Mode) (*segment, error) {
-	name := dataName(id)
+	name := format.DataName(id)
 	f, err := fs.Open(filepath.Join(dir, name), mode)
 	if err != nil {
 		return nil, err
@@ -212,9 +101,9 @@ func openSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mode vfs.Mode
 	sg := newSegment(store, id, f)
 	size, err := f.Size()
 	if err == nil {
-		b := make([]byte, min(segmentHeaderSize, size))
+		b := make([]byte, min(format.SegmentHeaderSize, size))
 		if _, err = f.ReadAt(b, 0); err == nil {
-			sg.merged, err = checkSegmentHeader(b, name, store, id)
+			sg.merged, err = format.CheckSegmentHeader(b, name, store, id)
 		}
 	}
 	if err != nil {
@@ -247,53 +136,53 @@ func (sg *segment) close() error {
 // readFooter reads and checks the footer of a sealed segment.
 func (sg *segment) readFooter() error {
 	size := sg.size.Load()
-	at := size - footerSize
-	if at < segmentHeaderSize {
-		return &CorruptError{sg.name, size, "too short for a footer"}
+	at := size - format.FooterSize
+	if at < format.SegmentHeaderSize {
+		return &CorruptError{File: sg.name, Offset: size, Reason: "too short for a footer"}
 	}
-	b := make([]byte, footerSize)
+	b := make([]byte, format.FooterSize)
 	if _, err := sg.file.ReadAt(b, at); err != nil {
 		return fmt.Errorf("%s: reading footer: %w", sg.name, err)
 	}
-	h, ok := parseFrameHeader(b, sg.seal, uint32(at), footerSize)
-	if !ok || !h.footer || h.size != footerSize {
-		return &CorruptError{sg.name, at, "no footer"}
+	h, ok := format.ParseFrameHeader(b, sg.seal, uint32(at), format.FooterSize)
+	if !ok || !h.Footer || h.Size != format.FooterSize {
+		return &CorruptError{File: sg.name, Offset: at, Reason: "no footer"}
 	}
-	body := b[frameHeaderSize:]
-	if h.sum != sg.seal.sum(uint32(at)+frameHeaderSize, body) {
-		return &CorruptError{sg.name, at, "footer checksum"}
+	body := b[format.FrameHeaderSize:]
+	if h.Sum != sg.seal.Sum(uint32(at)+format.FrameHeaderSize, body) {
+		return &CorruptError{File: sg.name, Offset: at, Reason: "footer checksum"}
 	}
-	sg.foot = footer{
-		records: binary.LittleEndian.Uint64(body),
-		minSeq:  binary.LittleEndian.Uint64(body[8:]),
-		maxSeq:  binary.LittleEndian.Uint64(body[16:]),
-		time:    int64(binary.LittleEndian.Uint64(body[24:])),
+	sg.foot = format.Footer{
+		Records: binary.LittleEndian.Uint64(body),
+		MinSeq:  binary.LittleEndian.Uint64(body[8:]),
+		MaxSeq:  binary.LittleEndian.Uint64(body[16:]),
+		Time:    int64(binary.LittleEndian.Uint64(body[24:])),
 	}
-	if sg.foot.maxSeq > maxSequence {
-		return &CorruptError{sg.name, at, "footer with a sequence number that is never given"}
+	if sg.foot.MaxSeq > format.MaxSequence {
+		return &CorruptError{File: sg.name, Offset: at, Reason: "footer with a sequence number that is never given"}
 	}
 	sg.setSealed()
 	return nil
 }
 
 // encodeFooter returns the footer frame that is to stand at offset at.
-func (sg *segment) encodeFooter(ft footer, at, synced uint32) []byte {
-	b := make([]byte, footerSize)
-	body := b[frameHeaderSize:]
-	binary.LittleEndian.PutUint64(body, ft.records)
-	binary.LittleEndian.PutUint64(body[8:], ft.minSeq)
-	binary.LittleEndian.PutUint64(body[16:], ft.maxSeq)
-	binary.LittleEndian.PutUint64(body[24:], uint64(ft.time))
-	h := frameHeader{size: footerSize, footer: true, seq: ft.maxSeq, synced: synced}
-	h.sum = sg.seal.sum(at+frameHeaderSize, body)
-	h.put(b, sg.seal, at)
+func (sg *segment) encodeFooter(ft format.Footer, at, synced uint32) []byte {
+	b := make([]byte, format.FooterSize)
+	body := b[format.FrameHeaderSize:]
+	binary.LittleEndian.PutUint64(body, ft.Records)
+	binary.LittleEndian.PutUint64(body[8:], ft.MinSeq)
+	binary.LittleEndian.PutUint64(body[16:], ft.MaxSeq)
+	binary.LittleEndian.PutUint64(body[24:], uint64(ft.Time))
+	h := format.FrameHeader{Size: format.FooterSize, Footer: true, Seq: ft.MaxSeq, Synced: synced}
+	h.Sum = sg.seal.Sum(at+format.FrameHeaderSize, body)
+	h.Put(b, sg.seal, at)
 	return b
 }
 
 // appendFooter appends the footer to a segment whose frames are on disk, and
 // makes it durable. A crash before that leaves an unsealed segment, perhaps with
 // a torn footer.
-func (sg *segment) appendFooter(ft footer) error {
+func (sg *segment) appendFooter(ft format.Footer) error {
 	at := sg.size.Load()
 	b := sg.encodeFooter(ft, uint32(at), uint32(at))
 	if _, err := sg.file.WriteAt(b, at); err != nil {
@@ -303,7 +192,7 @@ func (sg *segment) appendFooter(ft footer) error {
 		return fmt.Errorf("%s: sync of footer: %w", sg.name, err)
 	}
 	sg.foot = ft // before size: whoever sees the footer may look at it
-	sg.size.Store(at + footerSize)
+	sg.size.Store(at + format.FooterSize)
 	return nil
 }
 
@@ -324,16 +213,16 @@ func writeAgain(f vfs.File, from, end int64) error {
 
 // cutOff takes away what a failed write may have left behind size.
 func cutOff(f vfs.File, size int64, cause error) error {
-	if err := f.Truncate(size); err != nil || !isTransient(cause) {
+	if err := f.Truncate(size); err != nil || !failure.IsTransient(cause) {
 		return errors.Join(cause, err)
 	}
-	return retryable{cause}
+	return failure.NewRetryable(cause)
 }
 
 // bytesAt returns n bytes at offset, from the mapping if they are in memory, else into buf.
 func (sg *segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
 	if end := sg.size.Load(); offset < 0 || offset+int64(n) > end {
-		return nil, &CorruptError{sg.name, offset, "record reaches past the end"}
+		return nil, &CorruptError{File: sg.name, Offset: offset, Reason: "record reaches past the end"}
 	}
 	if sg.resident(int(offset), int(offset)+n) {
 		return sg.data[offset : offset+int64(n)], nil
@@ -344,7 +233,7 @@ func (sg *segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
 	buf = buf[:n]
 	if got, err := sg.file.ReadAt(buf, offset); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, &CorruptError{sg.name, offset + int64(got), "file is shorter than it was"}
+			return nil, &CorruptError{File: sg.name, Offset: offset + int64(got), Reason: "file is shorter than it was"}
 		}
 		return nil, fmt.Errorf("%s: reading at %d: %w", sg.name, offset, err)
 	}
@@ -352,9 +241,9 @@ func (sg *segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
 }
 
 // info is what the manifest says of a sealed segment.
-func (sg *segment) info() sealedInfo {
-	return sealedInfo{
-		id: sg.id, length: uint64(sg.size.Load()),
-		minSeq: sg.foot.minSeq, maxSeq: sg.foot.maxSeq, records: sg.foot.records,
+func (sg *segment) info() format.SealedInfo {
+	return format.SealedInfo{
+		ID: sg.id, Length: uint64(sg.size.Load()),
+		MinSeq: sg.foot.MinSeq, MaxSeq: sg.foot.MaxSeq, Records: sg.foot.Records,
 	}
 }

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"fmt"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -65,7 +66,7 @@ func newSegmentSet(list []*segment) *segmentSet {
 func (s *Store) segmentOf(loc keydir.Loc) (*segment, error) {
 	sg := s.segments.Load().find(loc.Segment())
 	if sg == nil {
-		return nil, fmt.Errorf("%s: %w", dataName(loc.Segment()), ErrMissing)
+		return nil, fmt.Errorf("%s: %w", format.DataName(loc.Segment()), ErrMissing)
 	}
 	return sg, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -26,7 +27,7 @@ type segmentWriter struct {
 	frame []byte                   // header and records
 	sums  []byte                   // the checksums of the records in frame
 	base  uint64                   // sequence of its first record
-	foot  footer
+	foot  format.Footer
 
 	undated bool // records come from a segment whose footer has no time
 }
@@ -53,34 +54,34 @@ type writerOptions struct {
 // newSegmentWriter makes the file of segment id. Neither its header nor its
 // name are durable yet. room is asked before anything more is written.
 func newSegmentWriter(o writerOptions, dir string, store [16]byte, id uint32) (_ *segmentWriter, err error) {
-	if err := checkID(id); err != nil {
+	if err := format.CheckID(id); err != nil {
 		return nil, err
 	}
 	fs := o.FS
-	f, err := fs.Open(filepath.Join(dir, dataName(id)), vfs.Create)
+	f, err := fs.Open(filepath.Join(dir, format.DataName(id)), vfs.Create)
 	if err != nil {
 		return nil, err
 	}
 	w := &segmentWriter{
-		fs: fs, dir: dir, limit: o.SegmentSize, room: o.room, spare: o.spare, pos: segmentHeaderSize,
+		fs: fs, dir: dir, limit: o.SegmentSize, room: o.room, spare: o.spare, pos: format.SegmentHeaderSize,
 		sg:    newSegment(store, id, f),
-		frame: make([]byte, frameHeaderSize, rewriteFrame+64<<10),
+		frame: make([]byte, format.FrameHeaderSize, rewriteFrame+64<<10),
 	}
 	w.sg.merged = true
-	_, err = f.WriteAt(encodeSegmentHeader(store, id, true), 0)
+	_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, true), 0)
 	if err == nil && !o.NoHints && !o.spare.full() {
 		w.hint, err = newHintWriter(fs, dir, w.sg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}
-	w.sg.size.Store(segmentHeaderSize)
+	w.sg.size.Store(format.SegmentHeaderSize)
 	return w, nil
 }
 
 // full reports whether an entry of n bytes would not fit.
 func (w *segmentWriter) full(n int) bool {
-	return w.foot.records > 0 && w.pos+int64(len(w.frame)+n+recordGrowth)+footerSize > w.limit
+	return w.foot.Records > 0 && w.pos+int64(len(w.frame)+n+recordGrowth)+format.FooterSize > w.limit
 }
 
 // begin makes room for an entry of n bytes whose first record has the number
@@ -98,42 +99,42 @@ func (w *segmentWriter) begin(n int, seq uint64) (at uint32, err error) {
 }
 
 // add copies a record.
-func (w *segmentWriter) add(r *record, seq uint64) {
+func (w *segmentWriter) add(r *format.Record, seq uint64) {
 	at := len(w.frame)
-	w.frame = appendRecord(w.frame, r.Kind, r.Type, int64(seq-w.base), r.Namespace, r.Key, r.Elem, r.value)
+	w.frame = format.AppendRecord(w.frame, r.Kind, r.Type, int64(seq-w.base), r.Namespace, r.Key, r.Elem, r.Value)
 	rec := w.frame[at:]
-	binary.LittleEndian.PutUint32(rec, w.sg.seal.sum(uint32(w.pos)+uint32(at), rec[recordCRCSize:]))
-	w.sums = append(w.sums, rec[:recordCRCSize]...)
-	if w.foot.records == 0 {
-		w.foot.minSeq = seq
+	binary.LittleEndian.PutUint32(rec, w.sg.seal.Sum(uint32(w.pos)+uint32(at), rec[format.RecordCRCSize:]))
+	w.sums = append(w.sums, rec[:format.RecordCRCSize]...)
+	if w.foot.Records == 0 {
+		w.foot.MinSeq = seq
 	}
-	w.foot.maxSeq = seq
-	w.foot.records++
+	w.foot.MaxSeq = seq
+	w.foot.Records++
 }
 
 // from notes that a record comes from a segment with such a footer: the time of
 // the output is the latest of those, if all are known.
-func (w *segmentWriter) from(ft footer) {
-	w.undated = w.undated || ft.time == 0
-	if w.foot.time = max(w.foot.time, ft.time); w.undated {
-		w.foot.time = 0
+func (w *segmentWriter) from(ft format.Footer) {
+	w.undated = w.undated || ft.Time == 0
+	if w.foot.Time = max(w.foot.Time, ft.Time); w.undated {
+		w.foot.Time = 0
 	}
 }
 
 // note adds the entry that has been copied to at, its first record being r, to
 // the hint.
-func (w *segmentWriter) note(r *record, seq uint64, at uint32) error {
+func (w *segmentWriter) note(r *format.Record, seq uint64, at uint32) error {
 	if w.hint == nil {
 		return nil
 	}
-	e := entry{Identity: r.Identity, seq: seq, at: at, size: uint32(w.pos) + uint32(len(w.frame)) - at}
-	if inlined(r.Kind, r.Type) {
-		e.inline = r.value
+	e := format.Entry{Identity: r.Identity, Seq: seq, At: at, Size: uint32(w.pos) + uint32(len(w.frame)) - at}
+	if format.Inlined(r.Kind, r.Type) {
+		e.Inline = r.Value
 	}
 	if err := w.hint.add(&e); NoSpace(err) {
 		return w.abandonHint()
 	} else if err != nil {
-		return fmt.Errorf("%s: %w", hintName(w.sg.id), err)
+		return fmt.Errorf("%s: %w", format.HintName(w.sg.id), err)
 	}
 	return nil
 }
@@ -151,13 +152,13 @@ func (w *segmentWriter) flush() error {
 	if len(w.sums) == 0 {
 		return nil
 	}
-	h := frameHeader{size: uint32(len(w.frame)), many: true, seq: w.base}
-	h.sum = extend(w.sg.seal.start(uint32(w.pos)), w.sums)
-	h.put(w.frame, w.sg.seal, uint32(w.pos))
+	h := format.FrameHeader{Size: uint32(len(w.frame)), Many: true, Seq: w.base}
+	h.Sum = format.ExtendSum(w.sg.seal.Start(uint32(w.pos)), w.sums)
+	h.Put(w.frame, w.sg.seal, uint32(w.pos))
 	if err := w.write(w.frame); err != nil {
 		return err
 	}
-	w.frame, w.sums = w.frame[:frameHeaderSize], w.sums[:0]
+	w.frame, w.sums = w.frame[:format.FrameHeaderSize], w.sums[:0]
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -110,7 +112,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 			return
 		}
 		if err != nil {
-			gone := errors.Is(err, ErrMissing) || isNotExist(err) || len(s.recovery.Damage) > 0
+			gone := errors.Is(err, ErrMissing) || failure.IsNotExist(err) || len(s.recovery.Damage) > 0
 			if s.opts.ReadOnly && gone && s.outdated() {
 				err = errors.Join(errOutdated, err)
 			}
@@ -312,13 +314,13 @@ func (s *Store) closeLog() error {
 		}
 	}
 	body := make([]byte, bootSize) // one edit: of two in one write a power cut could leave the second
-	if end := l.active.size.Load(); end != l.closeLen && end != segmentHeaderSize {
+	if end := l.active.size.Load(); end != l.closeLen && end != format.SegmentHeaderSize {
 		body = append(body, l.markLocked(end)...)
 	}
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
 	err := s.man.log(editBoot, body)
-	if NoSpace(err) && isRetryable(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
+	if NoSpace(err) && failure.IsRetryable(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
 		s.opts.Logger.Warn("clean close not noted", "err", err)
 		return nil
 	}

@@ -3,6 +3,8 @@ package bitcask
 import (
 	"errors"
 	"path/filepath"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // hintLoop writes the hints of newly sealed segments. A hint only saves time,
@@ -27,7 +29,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 				continue
 			}
 			if err := writeHint(s.opts.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, errCancelled) {
-				s.opts.Logger.Warn("hint not written", "file", hintName(sg.id), "err", err)
+				s.opts.Logger.Warn("hint not written", "file", format.HintName(sg.id), "err", err)
 			}
 		}
 		s.maintenanceMu.Unlock()
@@ -52,7 +54,7 @@ func (s *Store) removeHint(sg *segment) {
 	if s.opts.ReadOnly {
 		return
 	}
-	if err := s.opts.FS.Remove(filepath.Join(s.dir, hintName(sg.id))); err != nil {
-		s.opts.Logger.Warn("bad hint not removed", "file", hintName(sg.id), "err", err)
+	if err := s.opts.FS.Remove(filepath.Join(s.dir, format.HintName(sg.id))); err != nil {
+		s.opts.Logger.Warn("bad hint not removed", "file", format.HintName(sg.id), "err", err)
 	}
 }

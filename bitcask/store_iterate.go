@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -53,7 +54,7 @@ func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte))
 	if err != nil {
 		return err
 	}
-	return sg.identify(slot.Loc, func(rec *record) { fn(rec.Key) })
+	return sg.identify(slot.Loc, func(rec *format.Record) { fn(rec.Key) })
 }
 
 // RandomKey returns a key of a namespace chosen almost uniformly, with random

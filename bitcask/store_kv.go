@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -140,7 +141,7 @@ func (s *Store) NewBatch() *Batch { return &Batch{s: s} }
 func (b *Batch) Put(key string, value []byte) {
 	b.keys = append(b.keys, key)
 	b.ops = append(b.ops, batchOp{key: key, value: value})
-	b.size += recordHeaderMax + nameLen(KindString, keydir.String, len(key), 0)
+	b.size += format.RecordHeaderMax + format.NameLen(KindString, keydir.String, len(key), 0)
 	if len(value) < bigValue { // a longer one stays where it is
 		b.size += len(value)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -26,7 +28,7 @@ func (s *Store) load() error {
 
 func (s *Store) loadLog() error {
 	ix, err := s.loadIndex()
-	if err != nil && !isNotExist(err) {
+	if err != nil && !failure.IsNotExist(err) {
 		s.refuseIndex(err)
 	}
 	if ix != nil && s.opts.NoIndex {
@@ -76,7 +78,7 @@ func (s *Store) removeStale() error {
 	}
 	slices.Sort(s.stale)
 	for _, name := range slices.Compact(s.stale) { // the log may have been read twice
-		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil && !isNotExist(err) {
+		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil && !failure.IsNotExist(err) {
 			return err
 		}
 		s.recovery.Stale = append(s.recovery.Stale, name)
@@ -123,12 +125,12 @@ func (s *Store) reportDeadline(sp *space, loc keydir.Loc, seq uint64) error {
 		return err
 	}
 	ms, perr := int64(0), error(nil)
-	err = sg.identify(loc, func(rec *record) {
-		if ms, perr = strconv.ParseInt(text(rec.value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.id {
+	err = sg.identify(loc, func(rec *format.Record) {
+		if ms, perr = strconv.ParseInt(format.Text(rec.Value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.id {
 			perr = errIndex
 		}
 		if perr == nil {
-			s.replayed(DeadlineEvent{Space: sp.id, Key: text(rec.Key), Deadline: ms, Sequence: seq})
+			s.replayed(DeadlineEvent{Space: sp.id, Key: format.Text(rec.Key), Deadline: ms, Sequence: seq})
 		}
 	})
 	return errors.Join(err, perr)

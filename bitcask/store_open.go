@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -47,7 +49,7 @@ func (s *Store) openManifest() (err error) {
 		return errOutdated // it has just been made
 	}
 	for _, name := range names {
-		if _, _, ours := parseName(name); ours {
+		if _, _, ours := format.ParseName(name); ours {
 			return fmt.Errorf("%w, but %s is there: repair the store", ErrManifest, name)
 		}
 	}
@@ -147,7 +149,7 @@ func (s *Store) mapFor(sg *segment) int {
 // One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
 func (s *Store) findLeftovers(names []string) error {
 	for _, name := range names {
-		id, suffix, ours := parseName(name)
+		id, suffix, ours := format.ParseName(name)
 		_, _, _, remains := parseRemainsName(name)
 		_, sealed := s.man.sealed[id]
 		switch {
@@ -162,9 +164,9 @@ func (s *Store) findLeftovers(names []string) error {
 		case !ours:
 			s.recovery.Unknown = append(s.recovery.Unknown, name)
 			continue
-		case sealed || slices.Contains(s.man.tail, id) && suffix == dataSuffix:
+		case sealed || slices.Contains(s.man.tail, id) && suffix == format.DataSuffix:
 			continue
-		case suffix == dataSuffix:
+		case suffix == format.DataSuffix:
 			if err := s.checkLeftover(id); err != nil {
 				return err
 			}
@@ -240,13 +242,13 @@ func (s *Store) checkLeftover(id uint32) error {
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
 	}
-	if damaged(err) || isNotExist(err) {
+	if failure.IsDamage(err) || failure.IsNotExist(err) {
 		return nil // not even a header: an interrupted creation; or a writer beside us has removed it
 	}
 	if err != nil {
 		return err
 	}
-	held := sg.size.Load() > segmentHeaderSize && !sg.merged && id >= s.man.nextID
+	held := sg.size.Load() > format.SegmentHeaderSize && !sg.merged && id >= s.man.nextID
 	if held {
 		// Only frames count: a crash may have left a longer file of zeros.
 		_, err = newFrames(sg).next()
@@ -259,7 +261,7 @@ func (s *Store) checkLeftover(id uint32) error {
 		return err
 	}
 	if held && !s.outdated() {
-		return &CorruptError{manifestName, s.man.size, fmt.Sprintf("%s holds commits but is not listed", dataName(id))}
+		return &CorruptError{File: manifestName, Offset: s.man.size, Reason: fmt.Sprintf("%s holds commits but is not listed", format.DataName(id))}
 	}
 	return nil
 }

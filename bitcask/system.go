@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -14,13 +15,6 @@ import (
 // name counts; an empty value says that there is none. They are few and small,
 // so their values are kept in RAM. Merges copy them all, whatever their names:
 // a newer version may have written them.
-
-// Limits of system records.
-const (
-	MaxSystemName    = 255      // longest name, in bytes
-	MaxSystemValue   = 64 << 10 // longest value, in bytes
-	MaxSystemRecords = 1000     // that a store has at a time
-)
 
 // systemRecord is the newest record of a name.
 type systemRecord struct {
@@ -163,7 +157,7 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 	for i := range t.recs {
 		if r := &t.recs[i]; r.kind == KindSystem {
 			rec := r.record(t.buf)
-			changed[string(rec.Key)] = len(rec.value) > 0
+			changed[string(rec.Key)] = len(rec.Value) > 0
 		}
 	}
 	sr := &t.s.system
@@ -185,17 +179,17 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 // placeSystem makes a system record known that is now in the log.
 func (t *Tx) placeSystem(r *txRecord, sg *segment, loc keydir.Loc, seq uint64) {
 	rec := r.record(t.buf)
-	dead, _ := t.s.system.put(string(rec.Key), systemRecord{value: slices.Clone(rec.value), seq: seq, loc: loc})
+	dead, _ := t.s.system.put(string(rec.Key), systemRecord{value: slices.Clone(rec.Value), seq: seq, loc: loc})
 	t.s.addDead(dead)
 	t.s.addLive(sg, loc)
 }
 
 // replaySystem notes a system record of the log, which the INDEX may have had
 // already.
-func (s *Store) replaySystem(sg *segment, e *entry) {
+func (s *Store) replaySystem(sg *segment, e *format.Entry) {
 	s.recovery.Replayed++
-	loc := keydir.MakeLoc(sg.id, e.at, e.size)
-	if dead, ok := s.system.put(string(e.Key), systemRecord{value: slices.Clone(e.inline), seq: e.seq, loc: loc}); ok {
+	loc := keydir.MakeLoc(sg.id, e.At, e.Size)
+	if dead, ok := s.system.put(string(e.Key), systemRecord{value: slices.Clone(e.Inline), seq: e.Seq, loc: loc}); ok {
 		s.addDead(dead)
 		s.addLive(sg, loc)
 	}
@@ -211,11 +205,6 @@ func (s *Store) needFeature(f features) error {
 		return s.log.fail(err)
 	}
 	return nil
-}
-
-// validSystem reports whether a system record may have such a name and value.
-func validSystem(keyLen, valueLen int) bool {
-	return keyLen > 0 && keyLen <= MaxSystemName && valueLen <= MaxSystemValue
 }
 
 // sameRecord reports whether two stores know the same of a name.

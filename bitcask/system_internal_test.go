@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -227,7 +228,7 @@ func TestSystemLost(t *testing.T) {
 	})
 	must(t, s.Rotate())
 	must(t, s.Close())
-	f, err := fs.Open(filepath.Join("d", dataName(1)), vfs.ReadWrite)
+	f, err := fs.Open(filepath.Join("d", format.DataName(1)), vfs.ReadWrite)
 	must(t, err)
 	size, err := f.Size()
 	must(t, err)

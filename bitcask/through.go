@@ -3,6 +3,8 @@ package bitcask
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // How far the log must reach. A merge drops what newer records have made dead,
@@ -14,7 +16,7 @@ import (
 // segments were on disk.
 
 // mergeBody is the body of the edit that publishes a merge.
-func mergeBody(through uint64, out []uint32, in []sealedInfo) []byte {
+func mergeBody(through uint64, out []uint32, in []format.SealedInfo) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, through), swapBody(out, in)...)
 }
 
@@ -39,7 +41,7 @@ func (m *manifest) sealedThrough(seq uint64) {
 func (l *commitLog) onDisk() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.foot.records == 0 && l.rotation.sealing == nil {
+	if l.foot.Records == 0 && l.rotation.sealing == nil {
 		return 0
 	}
 	return l.syncing.seq - 1
@@ -51,12 +53,12 @@ func (s *Store) reachesMerges() error {
 	if s.man.through < s.log.nextSeq {
 		return nil
 	}
-	last := dataName(s.man.nextID - 1)
-	at := int64(segmentHeaderSize)
+	last := format.DataName(s.man.nextID - 1)
+	at := int64(format.SegmentHeaderSize)
 	for _, sg := range slices.Backward(s.tail) {
-		if last, at = sg.name, sg.end; sg.foot.records > 0 {
+		if last, at = sg.name, sg.end; sg.foot.Records > 0 {
 			break
 		}
 	}
-	return &CorruptError{last, at, "the log ends before what a merge has built on"}
+	return &CorruptError{File: last, Offset: at, Reason: "the log ends before what a merge has built on"}
 }

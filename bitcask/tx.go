@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -65,13 +65,13 @@ type txRecord struct {
 }
 
 // record is the record as it would be parsed.
-func (r *txRecord) record(buf []byte) record {
-	rec := record{Identity: Identity{Namespace: r.sp.id, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, size: r.size, value: r.value}
-	if r.kind.hasElement() {
+func (r *txRecord) record(buf []byte) format.Record {
+	rec := format.Record{Identity: Identity{Namespace: r.sp.id, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, Size: r.size, Value: r.value}
+	if r.kind.HasElement() {
 		rec.Elem = r.elem(buf)
 	}
-	if end := r.pos + r.size; rec.value == nil {
-		rec.value = buf[r.name+nameLen(r.kind, r.typ, r.keyLen, r.elemLen) : end : end]
+	if end := r.pos + r.size; rec.Value == nil {
+		rec.Value = buf[r.name+format.NameLen(r.kind, r.typ, r.keyLen, r.elemLen) : end : end]
 	}
 	return rec
 }
@@ -81,11 +81,11 @@ func (r *txRecord) offset(start int) int { return r.pos - start + r.outOfLine }
 
 // key and elem are the parts of the record's name.
 func (r *txRecord) key(buf []byte) []byte {
-	return buf[r.name+len(typePrefix[r.typ]):][:r.keyLen]
+	return buf[r.name+len(format.TypePrefix[r.typ]):][:r.keyLen]
 }
 
 func (r *txRecord) elem(buf []byte) []byte {
-	return buf[r.name+len(typePrefix[r.typ])+r.keyLen+1:][:r.elemLen]
+	return buf[r.name+len(format.TypePrefix[r.typ])+r.keyLen+1:][:r.elemLen]
 }
 
 // touchedCollection remembers a collection as it was before the transaction, to know
@@ -137,10 +137,10 @@ func (s *Store) BeginStripe(write bool, stripe int) (*Tx, error) {
 func (s *Store) newTx(write bool) *Tx {
 	t := s.txs.Get().(*Tx)
 	t.s, t.write = s, write
-	if cap(t.buf) < frameHeaderSize {
-		t.buf = make([]byte, frameHeaderSize, 512)
+	if cap(t.buf) < format.FrameHeaderSize {
+		t.buf = make([]byte, format.FrameHeaderSize, 512)
 	}
-	t.buf = t.buf[:frameHeaderSize]
+	t.buf = t.buf[:format.FrameHeaderSize]
 	return t
 }
 
@@ -205,7 +205,7 @@ func (t *Tx) End() {
 		return
 	}
 	defer t.unlock()
-	t.rollbackTo(Savepoint{buf: frameHeaderSize})
+	t.rollbackTo(Savepoint{buf: format.FrameHeaderSize})
 }
 
 func (t *Tx) unlock() {
@@ -284,6 +284,3 @@ func (t *Tx) spaceFor(ns int, key string) (*space, uint64, error) {
 	sp, err := t.s.spaces.make(ns)
 	return sp, h, err
 }
-
-// text views bytes as a string, without a copy; for calls that keep nothing.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,6 +1,9 @@
 package bitcask
 
-import "github.com/stavedb/stave/keydir"
+import (
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/keydir"
+)
 
 // A string that is too long for one record is a collection of chunks, so that to
 // change or to read a part of it is to write or to read the chunks that the part
@@ -25,7 +28,7 @@ func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Colle
 	for i := 0; i*size < len(value); i++ {
 		index := keydir.ChunkIndex(size, i)
 		chunk := value[i*size : min((i+1)*size, len(value))]
-		loc, err := t.addRecord(KindElement, keydir.Chunks, sp, h, key, indexName(index), chunk, apart)
+		loc, err := t.addRecord(KindElement, keydir.Chunks, sp, h, key, format.IndexName(index), chunk, apart)
 		if err != nil {
 			return coll, err
 		}
@@ -36,12 +39,12 @@ func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Colle
 
 // sameChunkSize reports whether an entry belongs to the same string as the chunks that
 // are there. It does if it is of anything else.
-func sameChunkSize(coll keydir.Collection, e *entry) bool {
+func sameChunkSize(coll keydir.Collection, e *format.Entry) bool {
 	if e.Type != keydir.Chunks || e.Kind != KindElement || coll.Len() == 0 {
 		return true
 	}
 	head, _ := coll.Bounds()
-	index, _ := parseIndex(e.Elem)
+	index, _ := format.ParseIndex(e.Elem)
 	return head>>32 == index>>32
 }
 
@@ -60,10 +63,10 @@ func (t *Tx) rewritesLastChunk(coll keydir.Collection) bool {
 func (t *Tx) chunkedLen(sp *space, key string, coll keydir.Collection) (int64, error) {
 	_, tail := coll.Bounds()
 	loc, _ := coll.LocAt(tail)
-	q := query{ns: sp.id, kind: KindElement, typ: keydir.Chunks, key: key, elem: indexName(tail)}
+	q := query{ns: sp.id, kind: KindElement, typ: keydir.Chunks, key: key, elem: format.IndexName(tail)}
 	_, n, match, err := t.get(nil, loc, &q, true)
 	if err == nil && !match {
-		err = &CorruptError{dataName(loc.Segment()), int64(loc.Offset()), errName}
+		err = &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errName}
 	}
 	size, number, _ := keydir.ChunkAt(tail)
 	return int64(size)*int64(number) + int64(n), err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -58,7 +59,7 @@ func readChunks(t *testing.T, tx *Tx, key string) (value []byte, n int) {
 	head, tail := coll.Bounds()
 	for i := head; i <= tail; i++ {
 		if loc, ok := coll.LocAt(i); ok {
-			if value, err = tx.Value(value, 0, key, IndexName(i), keydir.Chunks, loc); err != nil {
+			if value, err = tx.Value(value, 0, key, format.IndexName(i), keydir.Chunks, loc); err != nil {
 				t.Fatal(err)
 			}
 			n++

@@ -1,6 +1,10 @@
 package bitcask
 
 import (
+	"errors"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -42,7 +46,7 @@ func (t *Tx) forget() {
 	clear(t.touched)
 	clear(t.known)
 	clear(t.recs)
-	t.buf, t.outOfLine, t.recs = t.buf[:frameHeaderSize], 0, t.recs[:0]
+	t.buf, t.outOfLine, t.recs = t.buf[:format.FrameHeaderSize], 0, t.recs[:0]
 	t.undo, t.touched = t.undo[:0], t.touched[:0]
 }
 
@@ -111,16 +115,16 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 			return err
 		}
 	}
-	var b [metaSize]byte
-	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, metaLen, appendMeta(b[:0], typ, length, count))
+	var b [format.MetaSize]byte
+	loc, err := t.add(KindMeta, typ, tf.sp, tf.h, tf.key, format.MetaLen, format.AppendMeta(b[:0], typ, length, count))
 	if err != nil {
 		return err
 	}
 	if typ == keydir.List {
-		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, metaHead, []byte(indexName(head))); err != nil {
+		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, format.MetaHead, []byte(format.IndexName(head))); err != nil {
 			return err
 		}
-		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, metaTail, []byte(indexName(tail))); err != nil {
+		if err := t.follow(KindBound, typ, tf.sp, tf.h, tf.key, format.MetaTail, []byte(format.IndexName(tail))); err != nil {
 			return err
 		}
 	}
@@ -136,7 +140,7 @@ func (t *Tx) frame() (frame []byte, positions []int) {
 	// frame, its checksum being the last field of the header.
 	start := 0
 	if len(t.recs) == 1 {
-		start = frameHeaderSize - frameSumAt
+		start = format.FrameHeaderSize - format.FrameSumAt
 	}
 	positions = t.positions[:0]
 	for i := range t.recs {
@@ -149,12 +153,12 @@ func (t *Tx) frame() (frame []byte, positions []int) {
 
 // finish fills in header and checksums of the frame, for its place in the log,
 // and cuts it in pieces if it has values that are apart.
-func (t *Tx) finish(frame []byte, h frameHeader, s seal, at uint32, positions []int) (whole []byte, pieces [][]byte) {
+func (t *Tx) finish(frame []byte, h format.FrameHeader, s format.ChecksumSeed, at uint32, positions []int) (whole []byte, pieces [][]byte) {
 	if t.outOfLine == 0 {
-		finishFrame(frame, h, s, at, positions, nil)
+		format.FinishFrame(frame, h, s, at, positions, nil)
 		return frame, nil
 	}
-	finishFrame(frame, h, s, at, positions, func(i int) []byte { return t.recs[i].value })
+	format.FinishFrame(frame, h, s, at, positions, func(i int) []byte { return t.recs[i].value })
 	from := 0
 	for i := range t.recs {
 		r := &t.recs[i]
@@ -190,11 +194,11 @@ func (t *Tx) place(sg *segment, at int64, seq uint64) {
 		r := &t.recs[i]
 		size := r.size
 		n := 1
-		for ; i+n < len(t.recs) && t.recs[i+n].kind.follows(); n++ {
+		for ; i+n < len(t.recs) && t.recs[i+n].kind.Follows(); n++ {
 			size += t.recs[i+n].size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind.inCollection() {
+		if r.kind.InCollection() {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
@@ -233,17 +237,17 @@ func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc)
 // collectionOf finds the collection that holds the location of a record.
 func collectionOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Collection, bool) {
 	switch {
-	case !id.Kind.inCollection():
+	case !id.Kind.InCollection():
 		return keydir.Collection{}, false
 	case id.Kind == KindFieldDeadline:
-		return dir.FindFieldDeadlines(h, text(id.Key))
+		return dir.FindFieldDeadlines(h, format.Text(id.Key))
 	}
-	coll, ok := dir.FindCollection(h, text(id.Key))
+	coll, ok := dir.FindCollection(h, format.Text(id.Key))
 	return coll, ok && coll.Type() == id.Type
 }
 
 func moveElem(coll keydir.Collection, id *Identity, old, new keydir.Loc) bool {
-	elem := text(id.Elem)
+	elem := format.Text(id.Elem)
 	switch id.Type {
 	case keydir.ZSet, keydir.FieldDeadlines:
 		score, loc, ok := coll.Score(elem)
@@ -252,7 +256,7 @@ func moveElem(coll keydir.Collection, id *Identity, old, new keydir.Loc) bool {
 		}
 		coll.PutScored(elem, score, new)
 	case keydir.List, keydir.Chunks:
-		index, ok := parseIndex(id.Elem)
+		index, ok := format.ParseIndex(id.Elem)
 		if !ok {
 			return false
 		}
@@ -291,14 +295,74 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 	var at keydir.Loc
 	switch id.Type {
 	case keydir.ZSet, keydir.FieldDeadlines:
-		_, at, ok = coll.Score(text(id.Elem))
+		_, at, ok = coll.Score(format.Text(id.Elem))
 	case keydir.List, keydir.Chunks:
 		var index int64
-		if index, ok = parseIndex(id.Elem); ok {
+		if index, ok = format.ParseIndex(id.Elem); ok {
 			at, ok = coll.LocAt(index)
 		}
 	default:
-		at, ok = coll.Get(text(id.Elem))
+		at, ok = coll.Get(format.Text(id.Elem))
 	}
 	return ok && at == loc
+}
+
+// append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the
+// others wait until that is whole.
+func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
+	r := &s.reserve
+	state, seen := r.state.Load(), r.drawn.Load()
+	if state&reserveShort == 0 || t.draws() {
+		if sg, at, seq, err = s.log.append(t); err == nil {
+			if state != 0 && !t.draws() {
+				r.noteSpace()
+			}
+			return sg, at, seq, nil
+		}
+		if !NoSpace(err) {
+			return nil, 0, 0, err
+		}
+	}
+	switch {
+	case t.draws():
+		for r.release(seen, max(t.leave, leaveHalf), err) {
+			seen = r.drawn.Load()
+			if sg, at, seq, err = s.log.append(t); err == nil || !NoSpace(err) {
+				return sg, at, seq, err
+			}
+		}
+		r.noteLack(err)
+	case err != nil:
+		r.noteLack(err)
+	case !r.refill():
+		r.mu.Lock()
+		err = r.cause
+		r.setLocked(reserveLack, err) // so that whoever can free space hears of it
+		r.mu.Unlock()
+	default:
+		if sg, at, seq, err = s.log.append(t); err != nil && NoSpace(err) {
+			r.noteLack(err)
+		}
+	}
+	if err != nil && s.opts.Sync == SyncAlways { // what it has left in the file must not come back
+		err = errors.Join(err, s.log.sync())
+	}
+	return sg, at, seq, failure.NameNoSpace(err)
+}
+
+// draws reports whether the transaction may draw on the reserve.
+func (t *Tx) draws() bool { return t.leave > 0 || t.deletes() }
+
+// deletes reports whether the transaction only takes away: it may need a few bytes now, and frees more sooner or later.
+func (t *Tx) deletes() bool {
+	for i := range t.recs {
+		switch t.recs[i].kind {
+		case KindMeta, KindBound, KindNamespaces:
+		default:
+			if !t.recs[i].kind.Tombstone() {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -133,9 +134,9 @@ func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, 
 			return dst, 0, false, nil
 		}
 		if peek {
-			return rec.value, len(rec.value), true, nil
+			return rec.Value, len(rec.Value), true, nil
 		}
-		return append(dst, rec.value...), len(rec.value), true, nil
+		return append(dst, rec.Value...), len(rec.Value), true, nil
 	}
 	sg, err := t.s.segmentOf(loc)
 	if err != nil {
@@ -186,7 +187,7 @@ func (t *Tx) value(dst []byte, ns int, key, elem string, typ keydir.Type, loc ke
 	}
 	dst, n, match, err := t.get(dst, loc, &q, peek)
 	if err == nil && !match {
-		err = &CorruptError{dataName(loc.Segment()), int64(loc.Offset()), errName}
+		err = &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errName}
 	}
 	return dst, n, err
 }

@@ -1,6 +1,9 @@
 package bitcask
 
-import "github.com/stavedb/stave/keydir"
+import (
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/keydir"
+)
 
 // Rename moves a key whole, with its deadline, to another name of the same or
 // another namespace, replacing what that held. Names are part of every record,
@@ -92,7 +95,7 @@ func (t *Tx) copyIndexed(fromNS int, from string, coll keydir.Collection, toNS i
 			continue
 		}
 		var err error
-		if value, err = t.Value(value[:0], fromNS, from, indexName(i), coll.Type(), loc); err != nil {
+		if value, err = t.Value(value[:0], fromNS, from, format.IndexName(i), coll.Type(), loc); err != nil {
 			return err
 		}
 		if err := t.PutIndex(toNS, to, target, i, value); err != nil {

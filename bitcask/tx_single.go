@@ -3,6 +3,8 @@ package bitcask
 import (
 	"runtime/debug"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -61,7 +63,7 @@ func (t *Tx) replaced(sp *space, h uint64, key string) (keydir.Slot, keydir.Coll
 			continue
 		}
 		if slot.Type == keydir.String && !slot.Loc.Pending() {
-			if same, err := t.s.named(slot.Loc, sp.id, key); same || err != nil && !damaged(err) {
+			if same, err := t.s.named(slot.Loc, sp.id, key); same || err != nil && !failure.IsDamage(err) {
 				return slot, keydir.Collection{}, err
 			}
 		}
@@ -82,16 +84,16 @@ func (s *Store) named(loc keydir.Loc, ns uint32, key string) (same bool, err err
 		}
 	}()
 	at := int64(loc.Offset())
-	n := min(int64(loc.Size()), sg.size.Load()-at, int64(recordHeaderMax+nameLen(KindString, keydir.String, len(key), 0)))
+	n := min(int64(loc.Size()), sg.size.Load()-at, int64(format.RecordHeaderMax+format.NameLen(KindString, keydir.String, len(key), 0)))
 	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
 	if err != nil {
 		return false, err
 	}
-	rec, err := parseHeader(b)
-	if err != nil || rec.kind != KindString || rec.ns != ns || rec.keyLen != len(key) || rec.size+rec.nameLen > len(b) {
+	rec, err := format.ParseHeader(b)
+	if err != nil || rec.Kind != KindString || rec.Namespace != ns || rec.KeyLen != len(key) || rec.Size+rec.NameLen > len(b) {
 		return false, nil // another record, or a damaged one: find says which
 	}
-	name := b[rec.size : rec.size+rec.nameLen]
-	prefix := typePrefix[keydir.String]
+	name := b[rec.Size : rec.Size+rec.NameLen]
+	prefix := format.TypePrefix[keydir.String]
 	return string(name[:len(prefix)]) == prefix && string(name[len(prefix):]) == key, nil
 }

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"errors"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -102,7 +103,7 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 	switch {
 	case !t.open:
 		return ErrTxDone
-	case sp.buf < frameHeaderSize || sp.buf > len(t.buf) || sp.recs > len(t.recs) || sp.undo > len(t.undo) || sp.touched > len(t.touched):
+	case sp.buf < format.FrameHeaderSize || sp.buf > len(t.buf) || sp.recs > len(t.recs) || sp.undo > len(t.undo) || sp.touched > len(t.touched):
 		return ErrSavepoint
 	}
 	t.rollbackTo(sp)

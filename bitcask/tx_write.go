@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -30,13 +32,13 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem s
 	if len(value) > MaxValue {
 		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
 	}
-	if len(t.buf)+t.outOfLine+recordHeaderMax+nameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
+	if len(t.buf)+t.outOfLine+format.RecordHeaderMax+format.NameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
 		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
 	}
 	pos := len(t.buf)
-	t.buf = appendRecordHeader(t.buf, k, typ, -1, sp.id, len(key), len(elem), len(value))
+	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.id, len(key), len(elem), len(value))
 	name := len(t.buf)
-	t.buf = appendName(t.buf, k, typ, key, elem)
+	t.buf = format.AppendName(t.buf, k, typ, key, elem)
 	r := txRecord{pos: pos, outOfLine: t.outOfLine, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
 	r.size = len(t.buf) - pos + len(value)
 	if apart {
@@ -56,7 +58,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 		return err
 	}
 	slot, coll, err := t.replaced(sp, h, key)
-	if err != nil && !damaged(err) {
+	if err != nil && !failure.IsDamage(err) {
 		return err
 	}
 	if slot.Type == keydir.None {
@@ -231,7 +233,7 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 		return fmt.Errorf("%d elements: %w", coll.Len(), ErrIndexFull)
 	}
 	t.touch(sp, h, key, coll.Type(), coll)
-	loc, err := t.add(KindElement, coll.Type(), sp, h, key, indexName(index), value)
+	loc, err := t.add(KindElement, coll.Type(), sp, h, key, format.IndexName(index), value)
 	if err != nil {
 		return err
 	}
@@ -239,21 +241,6 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.dir, h: h, key: key, index: index, loc: old, had: had})
 	return nil
 }
-
-// indexName is the text of the index of a list's element or of a chunk.
-func indexName(index int64) string {
-	var b [16]byte
-	return string(ordered.AppendHex(b[:0], ordered.Int(index)))
-}
-
-// parseIndex is the inverse of indexName.
-func parseIndex(elem []byte) (int64, bool) {
-	u, ok := ordered.ParseHex(elem)
-	return ordered.ToInt(u), ok
-}
-
-// IndexName is the element name of an index, as Value wants it.
-func IndexName(index int64) string { return indexName(index) }
 
 // DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.
 func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string) (bool, error) {
@@ -292,7 +279,7 @@ func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64
 		return false, nil
 	}
 	t.undo = append(t.undo, undoOp{op: undoDeleteAt, dir: sp.dir, h: h, key: key, index: index, loc: old})
-	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, indexName(index), nil)
+	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, format.IndexName(index), nil)
 	return true, err
 }
 
@@ -304,7 +291,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 		return false, err
 	}
 	slot, coll, err := t.find(sp, h, key)
-	if err != nil && !damaged(err) {
+	if err != nil && !failure.IsDamage(err) {
 		return false, err
 	}
 	if slot.Type == keydir.None {
@@ -323,7 +310,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 	} else {
 		t.deleteSlot(sp, h, slot)
 	}
-	if old, ok, err := t.deadlineSlot(sp, h, key); err != nil && !damaged(err) {
+	if old, ok, err := t.deadlineSlot(sp, h, key); err != nil && !failure.IsDamage(err) {
 		return false, err
 	} else if old.Type == keydir.Deadline && (ok || err != nil) {
 		t.deleteSlot(sp, h, old)

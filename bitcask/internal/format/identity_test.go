@@ -1,4 +1,4 @@
-package bitcask
+package format
 
 import (
 	"bytes"
@@ -37,19 +37,19 @@ func FuzzIdentity(f *testing.F) {
 		}
 		make := func(i uint8, key, elem []byte) fact {
 			c := identityKinds[int(i)%len(identityKinds)]
-			if !c.k.hasElement() {
+			if !c.k.HasElement() {
 				elem = nil
 			}
 			return fact{c.k, c.t, key[:min(len(key), MaxKey)], elem[:min(len(elem), MaxElement)]}
 		}
-		encode := func(x fact) []byte { return appendRecord(nil, x.k, x.t, -1, 3, x.key, x.elem, nil) }
+		encode := func(x fact) []byte { return AppendRecord(nil, x.k, x.t, -1, 3, x.key, x.elem, nil) }
 		a, b := make(i, key1, elem1), make(j, key2, elem2)
 		ea, eb := encode(a), encode(b)
-		rec, err := parseRecord(ea)
+		rec, err := ParseRecord(ea)
 		if err != nil {
 			t.Fatalf("%+v does not parse: %v", a, err)
 		}
-		if rec.Kind != a.k || rec.Type != a.t || !bytes.Equal(rec.Key, a.key) || !bytes.Equal(rec.Elem, a.elem) || rec.Namespace != 3 || rec.size != len(ea) {
+		if rec.Kind != a.k || rec.Type != a.t || !bytes.Equal(rec.Key, a.key) || !bytes.Equal(rec.Elem, a.elem) || rec.Namespace != 3 || rec.Size != len(ea) {
 			t.Fatalf("%+v came back as %+v", a, rec.Identity)
 		}
 		same := a.k == b.k && a.t == b.t && bytes.Equal(a.key, b.key) && bytes.Equal(a.elem, b.elem)
@@ -65,10 +65,10 @@ func FuzzIndexOrder(f *testing.F) {
 	f.Add(int64(-1), int64(0))
 	f.Add(int64(-1<<63), int64(1<<63-1))
 	f.Fuzz(func(t *testing.T, a, b int64) {
-		if (a < b) != (indexName(a) < indexName(b)) {
-			t.Fatalf("%d %s, %d %s", a, indexName(a), b, indexName(b))
+		if (a < b) != (IndexName(a) < IndexName(b)) {
+			t.Fatalf("%d %s, %d %s", a, IndexName(a), b, IndexName(b))
 		}
-		if back, ok := parseIndex([]byte(indexName(a))); !ok || back != a {
+		if back, ok := ParseIndex([]byte(IndexName(a))); !ok || back != a {
 			t.Fatal(a, back, ok)
 		}
 	})
@@ -77,22 +77,22 @@ func FuzzIndexOrder(f *testing.F) {
 // FuzzParseRecord feeds arbitrary bytes: never a panic, and what parses
 // encodes to the same bytes.
 func FuzzParseRecord(f *testing.F) {
-	f.Add(appendRecord(nil, KindString, keydir.String, -1, 0, "key", "", []byte("value")))
-	f.Add(appendRecord(nil, KindElement, keydir.ZSet, 7, 300, "key", "m", ordered.AppendHex(nil, 1)))
+	f.Add(AppendRecord(nil, KindString, keydir.String, -1, 0, "key", "", []byte("value")))
+	f.Add(AppendRecord(nil, KindElement, keydir.ZSet, 7, 300, "key", "m", ordered.AppendHex(nil, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		rec, err := parseRecord(b)
+		rec, err := ParseRecord(b)
 		if err != nil {
 			return
 		}
 		delta := int64(-1)
-		if rec.hasSeq {
-			if delta = int64(rec.seqDelta); delta < 0 {
+		if rec.HasSeq {
+			if delta = int64(rec.SeqDelta); delta < 0 {
 				return
 			}
 		}
-		again := appendRecord(nil, rec.Kind, rec.Type, delta, rec.Namespace, rec.Key, rec.Elem, rec.value)
-		if !bytes.Equal(again[recordCRCSize:], b[recordCRCSize:rec.size]) {
-			t.Fatalf("%x parsed and encoded to %x", b[:rec.size], again)
+		again := AppendRecord(nil, rec.Kind, rec.Type, delta, rec.Namespace, rec.Key, rec.Elem, rec.Value)
+		if !bytes.Equal(again[RecordCRCSize:], b[RecordCRCSize:rec.Size]) {
+			t.Fatalf("%x parsed and encoded to %x", b[:rec.Size], again)
 		}
 	})
 }

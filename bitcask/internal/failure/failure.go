@@ -1,0 +1,92 @@
+// Package failure holds the errors that the rooms below a store return, and tells which failures may pass by themselves.
+//
+// CorruptError is about bytes that are not what was written; a Retryable failure has changed nothing, and may succeed later.
+// The exported errors of package bitcask are these.
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// Errors of what the store is made of.
+var (
+	ErrFull    = errors.New("no more numbers left")          // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
+	ErrVersion = errors.New("format version not supported")  // written by a newer Stave; a hint or INDEX, by an older one, too
+	ErrMissing = errors.New("segment file missing")          // the manifest names a file that is not there
+	ErrForeign = errors.New("file belongs to another store") // store id differs
+	ErrNoSpace = errors.New("no space to write")             // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
+)
+
+// CorruptError says that stored bytes are not what was written.
+type CorruptError struct {
+	File   string // base name
+	Offset int64  // where in the file
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("corrupt: %s at offset %d: %s", e.File, e.Offset, e.Reason)
+}
+
+// IsDamage reports whether err is about the old bytes of a record: overwriting
+// or deleting it is how a user gets rid of it.
+func IsDamage(err error) bool {
+	var c *CorruptError
+	return errors.As(err, &c)
+}
+
+// retryable is a failure after which everything is as it was, and which may pass.
+// A failed sync is never that.
+type retryable struct{ error }
+
+func (u retryable) Unwrap() error { return u.error }
+
+// Is makes ErrNoSpace of what it is.
+func (u retryable) Is(target error) bool { return target == ErrNoSpace && NoSpace(u.error) }
+
+// NewRetryable says that a failure has changed nothing and may pass.
+func NewRetryable(err error) error { return retryable{err} }
+
+func IsRetryable(err error) bool {
+	var u retryable
+	return errors.As(err, &u)
+}
+
+// IsTransient reports whether what failed may work again later: the disk is full, or
+// there are no more descriptors.
+func IsTransient(err error) bool { return NoSpace(err) || noDescriptors(err) }
+
+// NoSpace reports whether something failed for want of disk space, or because a
+// quota or the longest that a file may be is reached. Of errors of the store
+// that are about its own directory errors.Is(err, ErrNoSpace) says the same.
+func NoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFileLimit) || diskFull(err) || errors.Is(err, ErrNoSpace)
+}
+
+// ErrFileLimit is the cause when a file would be longer than it may be.
+var ErrFileLimit error = syscall.EFBIG
+
+// NameNoSpace makes an error that is about disk space an ErrNoSpace.
+func NameNoSpace(err error) error {
+	if err == nil || !NoSpace(err) || errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNoSpace, err)
+}
+
+// noDescriptors also tells that a directory was not even opened to be synced.
+func noDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+func IgnoreNotExist(err error) error {
+	if IsNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+func IsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,31 @@
+package format
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+)
+
+// CheckID returns ErrFull for a segment id beyond the highest one.
+func CheckID(id uint32) error {
+	if id > MaxSegmentID {
+		return failure.NewRetryable(fmt.Errorf("segment id %d: %w", id, failure.ErrFull))
+	}
+	return nil
+}
+
+// Following is the id after another one, which may be any that a file states.
+func Following(id uint32) uint32 {
+	if id == math.MaxUint32 {
+		return id
+	}
+	return id + 1
+}
+
+const (
+	// MaxSequence leaves room for a ticket, which is a sequence number more.
+	MaxSequence = math.MaxUint64 - 1
+	// MaxSpace leaves room for the number of the next one.
+	MaxSpace = math.MaxUint32 - 1
+)
