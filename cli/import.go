@@ -11,17 +11,11 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/jsonl"
 	"github.com/stavedb/stave/server"
 	"github.com/urfave/cli/v2"
-)
-
-// A batch of records becomes one commit. It ends at whichever limit comes
-// first; a collection beyond chunkBytes takes several commits of its own.
-const (
-	batchRecords = 1000
-	batchBytes   = 4 << 20
-	chunkBytes   = 16 << 20
 )
 
 // maxComplaints is how many skipped lines are described one by one.
@@ -81,27 +75,26 @@ type importResult struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// An importer feeds the lines of one file to a store, in order.
+// An importer feeds the lines of one file to a store, in order: keys to a
+// [jsonl.Importer], commands to a session.
 type importer struct {
 	*terminal
-	store     *db.Store
+	keys      *jsonl.Importer
 	session   *server.Session
 	name      string // of the file, for messages
 	db        int
 	keepGoing bool
-	lines     *lineReader
+	lines     *lines.Reader
 	bar       *progress
-	result    importResult
-
-	batch      []pendingRecord
-	batchBytes int
-	multiLine  int // where the open MULTI stands
+	commands  int64 // run
+	skipped   int64 // bad lines
+	multiLine int   // where the open MULTI stands
 }
 
-// A pendingRecord waits for its batch to be committed.
-type pendingRecord struct {
-	record
-	line int
+func newImporter(t *terminal, store *db.Store, in io.Reader) *importer {
+	im := &importer{terminal: t, session: server.NewSession(store, nil), lines: lines.NewReader(in)}
+	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad})
+	return im
 }
 
 func runImport(t *terminal, c *cli.Context, name string) (err error) {
@@ -119,45 +112,52 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 		return err
 	}
 	quiet := c.Bool("quiet")
-	im := &importer{
-		terminal: t, store: store, session: server.NewSession(store, nil), name: orDefault(strings.TrimPrefix(name, "-"), "stdin"),
-		db: c.Int("db"), keepGoing: c.Bool("keep-going"), lines: newLineReader(newInterruptibleReader(reading, in)), bar: newProgress(t.bars(quiet), "import", size),
-	}
+	im := newImporter(t, store, newInterruptibleReader(reading, in))
+	im.name, im.db, im.keepGoing = orDefault(strings.TrimPrefix(name, "-"), "stdin"), c.Int("db"), c.Bool("keep-going")
+	im.bar = newProgress(t.bars(quiet), "import", size)
 	started := time.Now()
 	err = im.run(ctx)
 	im.bar.clear()
 	if closeErr := store.Close(); closeErr != nil && err == nil {
 		err = failed(exitCommand, fmt.Errorf("close: %w", closeErr))
 	}
-	im.result.Bytes, im.result.Seconds = im.lines.bytes, time.Since(started).Seconds()
 	if err != nil {
 		return err
 	}
-	if err := im.report(c.Bool("json"), quiet); err != nil {
+	result := im.result(time.Since(started))
+	if err := im.report(result, c.Bool("json"), quiet); err != nil {
 		return failed(exitCommand, err)
 	}
-	if im.result.Skipped > 0 {
+	if result.Skipped > 0 {
 		return &exitError{status: exitPartial}
 	}
 	return nil
+}
+
+func (im *importer) result(took time.Duration) importResult {
+	r := im.keys.Result()
+	return importResult{
+		Keys: r.Keys, Expired: r.Expired, Commands: im.commands, Skipped: im.skipped,
+		Bytes: im.lines.Bytes(), Seconds: took.Seconds(),
+	}
 }
 
 // run imports all lines. Before it returns, for whatever reason, every good
 // line that came before is committed.
 func (im *importer) run(ctx context.Context) error {
 	if im.db != 0 {
-		if err := im.command("SELECT", fmt.Sprint(im.db)); err != nil {
+		if err := im.do([][]byte{[]byte("SELECT"), fmt.Append(nil, im.db)}); err != nil {
 			return usagef("--db: %v", err)
 		}
 	}
 	for {
-		line, err := im.lines.next()
+		line, err := im.lines.Next()
 		if ctx.Err() != nil {
 			if err := im.flush(); err != nil {
 				return err
 			}
 			im.bar.clear()
-			im.complain(fmt.Errorf("interrupted behind %s:%d; the lines up to there are stored", im.name, im.lines.number))
+			im.complain(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
 			return ctx.Err()
 		}
 		if err != nil {
@@ -167,16 +167,13 @@ func (im *importer) run(ctx context.Context) error {
 			}
 			return errors.Join(flushErr, im.unfinished())
 		}
-		if im.lines.number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")) // some editors put a byte order mark there
-		}
-		if skipped(line) {
+		if lines.Skip(line) {
 			continue
 		}
 		if err := im.add(bytes.TrimLeft(line, " \t")); err != nil {
 			return err
 		}
-		im.bar.update(im.lines.bytes, im.lines.bytes, im.result.Keys)
+		im.bar.update(im.lines.Bytes(), im.lines.Bytes(), im.keys.Result().Keys)
 	}
 }
 
@@ -185,11 +182,11 @@ func (im *importer) unfinished() error {
 	if !im.session.InTransaction() {
 		return nil
 	}
-	return im.bad(im.multiLine, errors.New("MULTI without EXEC: the commands behind it did not run"))
+	return im.refuse(im.multiLine, errors.New("MULTI without EXEC: the commands after it did not run"))
 }
 
-// add takes one line: a record joins the batch, a command runs at once, behind
-// the batch.
+// add takes one line: a key joins the importer's batch; a command runs at once,
+// after the batch, since it may read what the lines before it stored.
 func (im *importer) add(line []byte) error {
 	if line[0] != '{' {
 		if err := im.flush(); err != nil {
@@ -198,27 +195,10 @@ func (im *importer) add(line []byte) error {
 		return im.runCommand(line)
 	}
 	if im.session.InTransaction() {
-		return im.bad(im.lines.number, errors.New("a line of JSON between MULTI and EXEC"))
+		return im.refuse(im.lines.Number(), errors.New("a line of JSON between MULTI and EXEC"))
 	}
-	rec, err := parseRecord(line, im.session.Namespace(), time.Now().UnixMilli())
-	if err != nil {
-		if err := im.flush(); err != nil {
-			return err
-		}
-		return im.bad(im.lines.number, err)
-	}
-	if len(line) > chunkBytes && rec.kind != "string" {
-		if err := im.flush(); err != nil {
-			return err
-		}
-		return im.storeLarge(pendingRecord{rec, im.lines.number})
-	}
-	im.batch = append(im.batch, pendingRecord{rec, im.lines.number})
-	im.batchBytes += len(line)
-	if len(im.batch) >= batchRecords || im.batchBytes >= batchBytes {
-		return im.flush()
-	}
-	return nil
+	im.keys.SetNamespace(im.session.Namespace())
+	return im.worded(im.keys.Add(im.lines.Number(), line))
 }
 
 // runCommand runs a line of the other form.
@@ -228,22 +208,14 @@ func (im *importer) runCommand(line []byte) error {
 		before := im.session.InTransaction()
 		err = im.do(args)
 		if !before && im.session.InTransaction() {
-			im.multiLine = im.lines.number
+			im.multiLine = im.lines.Number()
 		}
 	}
 	if err != nil {
-		return im.bad(im.lines.number, err)
+		return im.refuse(im.lines.Number(), err)
 	}
-	im.result.Commands++
+	im.commands++
 	return nil
-}
-
-func (im *importer) command(args ...string) error {
-	var list [][]byte
-	for _, arg := range args {
-		list = append(list, []byte(arg))
-	}
-	return im.do(list)
 }
 
 // do runs one command and returns its error reply, if that is what it got.
@@ -265,77 +237,42 @@ func (im *importer) do(args [][]byte) error {
 	return nil
 }
 
-// flush commits the batch. A record that the store refuses is taken back alone
-// and treated like a bad line; the ones before it stay.
-func (im *importer) flush() error {
-	batch := im.batch
-	im.batch, im.batchBytes = im.batch[:0], 0
-	for len(batch) > 0 {
-		stored, refused, err := im.commit(batch)
-		if err != nil {
-			first, last := batch[0].line, batch[len(batch)-1].line
-			return failed(exitCommand, fmt.Errorf("%s:%d: storing lines %d to %d: %w; the lines before %d are stored",
-				im.name, first, first, last, err, first))
-		}
-		if refused == nil {
-			return nil
-		}
-		if err := im.bad(batch[stored].line, refused); err != nil {
-			return err
-		}
-		batch = batch[stored+1:]
-	}
-	return nil
+// flush stores the keys that wait for their batch.
+func (im *importer) flush() error { return im.worded(im.keys.Flush()) }
+
+// refuse treats a line that is no good apart from its JSON like one that is.
+func (im *importer) refuse(line int, reason error) error {
+	return im.worded(im.keys.Refuse(line, reason))
 }
 
-// commit stores records in one commit, up to the first that is refused.
-func (im *importer) commit(batch []pendingRecord) (stored int, refused, err error) {
-	var keys, expired int64
-	err = im.store.Update(func(tx *db.Tx) error {
-		stored, refused, keys, expired = 0, nil, 0, 0
-		now := time.Now().UnixMilli()
-		for i := range batch {
-			mark := tx.Savepoint()
-			if refused = applyRecord(tx, &batch[i].record, now); refused != nil {
-				tx.RollbackTo(mark)
-				return nil
-			}
-			stored++
-			if batch[i].gone(now) {
-				expired++
-			} else {
-				keys++
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		im.result.Keys += keys
-		im.result.Expired += expired
+// worded gives an error of the store, as opposed to one of a line that bad has
+// dealt with, the name of the file and its status.
+func (im *importer) worded(err error) error {
+	if e, ok := errors.AsType[*jsonl.LineError](err); ok {
+		return failed(exitCommand, fmt.Errorf("%s:%d: %w; the lines before it are stored", im.name, e.Line, e.Err))
 	}
-	return stored, refused, err
+	return err
 }
 
-// bad handles a line that cannot be imported: an error ends the import.
-func (im *importer) bad(line int, reason error) error {
-	err := fmt.Errorf("%s:%d: %w", im.name, line, reason)
+// bad decides about a line that cannot be imported: an error ends the import.
+func (im *importer) bad(e *jsonl.LineError) error {
+	err := fmt.Errorf("%s:%d: %w", im.name, e.Line, e.Err)
 	if !im.keepGoing {
 		return failed(exitCommand, fmt.Errorf("%w (the lines before it are stored)", err))
 	}
-	im.result.Skipped++
+	im.skipped++
 	im.bar.clear()
 	switch {
-	case im.result.Skipped <= maxComplaints:
+	case im.skipped <= maxComplaints:
 		im.complain(err)
-	case im.result.Skipped == maxComplaints+1:
+	case im.skipped == maxComplaints+1:
 		im.complain(errors.New("more bad lines follow; they are counted, not named"))
 	}
 	return nil
 }
 
 // report says what was done.
-func (im *importer) report(asJSON, quiet bool) error {
-	r := im.result
+func (im *importer) report(r importResult, asJSON, quiet bool) error {
 	if asJSON {
 		return json.NewEncoder(im.out).Encode(r)
 	}

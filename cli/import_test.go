@@ -103,3 +103,11 @@ func TestExportIntoAFullPipe(t *testing.T) {
 		t.Errorf("status %d: %s", got, errs.String())
 	}
 }
+
+// clip shortens text for a message.
+func clip(text string, n int) string {
+	if len(text) > n {
+		return text[:n] + "..."
+	}
+	return text
+}

@@ -37,12 +37,6 @@ func openQuote(line []byte) bool {
 	return false
 }
 
-// skipped reports whether a line of a script holds no command.
-func skipped(line []byte) bool {
-	line = bytes.TrimSpace(line)
-	return len(line) == 0 || line[0] == '#'
-}
-
 // isRepeat reports whether a word is the count that may precede a command.
 func isRepeat(word string) bool {
 	n, ok := resp.ParseInt([]byte(word))

@@ -7,18 +7,19 @@ import (
 
 	"github.com/reeflective/readline"
 	"github.com/reeflective/readline/inputrc"
+	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/server"
 )
 
 // A plainEditor reads lines from a terminal that cannot move its cursor.
 type plainEditor struct {
 	s     *session
-	lines *lineReader
+	lines *lines.Reader
 }
 
 func (e *plainEditor) readLine() (string, error) {
 	fmt.Fprint(e.s.out, e.s.prompt())
-	line, err := e.lines.next()
+	line, err := e.lines.Next()
 	if err != nil {
 		fmt.Fprintln(e.s.out)
 	}
@@ -33,7 +34,7 @@ type fullEditor struct {
 
 // newFullEditor must only be called when standard input and output are
 // terminals: readline sends escape sequences to whatever they are.
-func newFullEditor(s *session, lines *history) *fullEditor {
+func newFullEditor(s *session, h *history) *fullEditor {
 	rl := readline.NewShell()
 	e := &fullEditor{s: s, rl: rl}
 	rl.Prompt.Primary(s.prompt)
@@ -41,7 +42,7 @@ func newFullEditor(s *session, lines *history) *fullEditor {
 	rl.AcceptMultiline = func(line []rune) bool { return !openQuote([]byte(string(line))) }
 	bindTab(rl.Config)
 	rl.History.Delete()
-	rl.History.Add("stave", lines)
+	rl.History.Add("stave", h)
 	rl.Completer = e.complete
 	rl.Hint.SetProvider(e.hint)
 	if s.color() {

@@ -35,7 +35,7 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 	if group, isGroup := strings.CutPrefix(strings.ToLower(string(args[1])), "@"); isGroup {
 		text = groupHelp(group, bold)
 		if text == "" {
-			return "", true, fmt.Errorf("no group @%s: there are %s", clip(group, 40), strings.Join(groups(), " "))
+			return "", true, fmt.Errorf("no group @%.40s: there are %s", group, strings.Join(groups(), " "))
 		}
 		return text, true, nil
 	}
@@ -46,7 +46,7 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 	name := strings.Join(words, " ")
 	c, found := lookupCommand(name)
 	if !found {
-		return "", true, fmt.Errorf("no command %q (HELP lists the groups)", clip(name, 40))
+		return "", true, fmt.Errorf("no command %.40q (HELP lists the groups)", name)
 	}
 	return commandHelp(c, bold), true, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/jsonl"
 )
 
 // Limits of the shell's history.
@@ -75,7 +76,7 @@ func loadHistory(path string) *history {
 func (h *history) rewrite() {
 	var out []byte
 	for _, line := range h.lines {
-		out = append(appendText(out, strings.ToValidUTF8(line, "?")), '\n')
+		out = appendEntry(out, line)
 	}
 	temporary := h.path + ".new"
 	if os.WriteFile(temporary, out, 0o600) == nil {
@@ -103,8 +104,13 @@ func (h *history) Write(line string) (int, error) {
 	}
 	defer f.Close()
 	f.Chmod(0o600) // a file made by other means may be open to all
-	f.Write(append(appendText(nil, strings.ToValidUTF8(line, "?")), '\n'))
+	f.Write(appendEntry(nil, line))
 	return len(h.lines), nil
+}
+
+// appendEntry appends a line as the file has it.
+func appendEntry(dst []byte, line string) []byte {
+	return append(jsonl.AppendBytes(dst, strings.ToValidUTF8(line, "?")), '\n')
 }
 
 // GetLine returns the i-th line, oldest first.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -26,12 +27,12 @@ var errInterrupted = errors.New("interrupted")
 
 // interact is the conversation.
 func (s *session) interact(o shellOptions) error {
-	lines := loadHistory(historyPath())
+	history := loadHistory(historyPath())
 	var editor lineEditor
 	if s.dumb() {
-		editor = &plainEditor{s: s, lines: newLineReader(s.in)}
+		editor = &plainEditor{s: s, lines: lines.NewReader(s.in)}
 	} else {
-		editor = newFullEditor(s, lines)
+		editor = newFullEditor(s, history)
 	}
 	if !o.quiet {
 		fmt.Fprintf(s.out, "stave %s. HELP explains, Ctrl-D leaves.\n", versionText())
@@ -46,7 +47,7 @@ func (s *session) interact(o shellOptions) error {
 		case err != nil:
 			return failed(exitCommand, fmt.Errorf("read: %w", err))
 		}
-		if skipped([]byte(line)) {
+		if lines.Skip([]byte(line)) {
 			continue
 		}
 		s.runTyped([]byte(line))

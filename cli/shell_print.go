@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/jsonl"
 )
 
 // A format is how replies are written out.
@@ -182,14 +183,14 @@ func appendJSON(dst []byte, r resp.Reply) []byte {
 		return strconv.AppendBool(dst, r.Int != 0)
 	case resp.Double:
 		if math.IsInf(r.Float, 0) || math.IsNaN(r.Float) || !json.Valid(r.Text) {
-			return appendBytes(dst, r.Text)
+			return jsonl.AppendBytes(dst, r.Text)
 		}
 		return append(dst, r.Text...)
 	case resp.BigNumber:
 		return append(dst, r.Text...)
 	case resp.Error, resp.BulkError:
 		dst = append(dst, `{"error":`...)
-		return append(appendBytes(dst, r.Text), '}')
+		return append(jsonl.AppendBytes(dst, r.Text), '}')
 	case resp.Map:
 		return appendJSONMap(dst, r.Items)
 	case resp.Array, resp.Set, resp.Push:
@@ -202,7 +203,7 @@ func appendJSON(dst []byte, r resp.Reply) []byte {
 		}
 		return append(dst, ']')
 	}
-	return appendBytes(dst, r.Text)
+	return jsonl.AppendBytes(dst, r.Text)
 }
 
 // appendJSONMap writes a map as an object when every key can be the name of a

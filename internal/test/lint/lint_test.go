@@ -39,17 +39,18 @@ var mayImport = map[string][]string{
 	"structures": {"keydir"},
 	"db":         {"structures", "ttl", "merge", "bitcask", "keydir", "internal/vfs"},
 	"codec":      {"db"},
+	"jsonl":      {"db"},
 	"server":     {"db", "structures"},
-	"cli":        {"server", "db", "structures", "ttl", "merge", "bitcask", "internal/vfs"},
+	"cli":        {"server", "jsonl", "db", "structures", "ttl", "merge", "bitcask", "internal/vfs"},
 	".":          {"cli"},
-	"examples":   {"codec", "db", "structures", "ttl", "merge", "bitcask", "keydir"}, // What a user's program may import.
+	"examples":   {"codec", "jsonl", "db", "structures", "ttl", "merge", "bitcask", "keydir"}, // What a user's program may import.
 
 	// A room of a package: the package may import it, it may not import the package.
 	"server/command": {"db", "structures"},
 }
 
 // noEmbedded are packages of this module that no embedded package may depend on, however indirectly.
-var noEmbedded = []string{"server", "cli", "internal/resp", "internal/test"}
+var noEmbedded = []string{"server", "cli", "jsonl", "internal/resp", "internal/test"}
 
 // Limits on size, in lines.
 const (

@@ -1,4 +1,4 @@
-package cli
+package jsonl
 
 import (
 	"encoding/base64"
@@ -6,6 +6,53 @@ import (
 	"strconv"
 	"unicode/utf8"
 )
+
+// appendHead appends the line up to its value.
+func (l *keyLine) appendHead(dst []byte) []byte {
+	dst = append(dst, '{')
+	if l.namespace != 0 {
+		dst = append(dst, `"db":`...)
+		dst = strconv.AppendInt(dst, int64(l.namespace), 10)
+		dst = append(dst, ',')
+	}
+	if utf8.ValidString(l.key) {
+		dst = appendText(append(dst, `"key":`...), l.key)
+	} else {
+		dst = append(dst, `"keyB64":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(l.key))
+		dst = append(dst, '"')
+	}
+	dst = append(dst, `,"type":"`...)
+	dst = append(dst, l.kind...)
+	dst = append(dst, '"')
+	if l.expireAt != 0 {
+		dst = append(dst, `,"expire_at_ms":`...)
+		dst = strconv.AppendInt(dst, l.expireAt, 10)
+	}
+	return dst
+}
+
+// appendStringValue appends the value member of a string.
+func appendStringValue(dst, value []byte) []byte {
+	if utf8.Valid(value) {
+		return appendText(append(dst, `,"value":`...), string(value))
+	}
+	dst = append(dst, `,"valueB64":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, value)
+	return append(dst, '"')
+}
+
+// AppendBytes appends any bytes as a line of this format has them within a
+// collection: as a JSON string if they are UTF-8, and as {"b64":"..."} otherwise. No
+// other object can stand where a string is expected, so the two never clash.
+func AppendBytes[T string | []byte](dst []byte, data T) []byte {
+	if s := string(data); utf8.ValidString(s) {
+		return appendText(dst, s)
+	}
+	dst = append(dst, `{"b64":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, []byte(data))
+	return append(dst, `"}`...)
+}
 
 // appendText appends s as a JSON string. Only what JSON demands is escaped,
 // plus DEL and the C1 controls: an export read on a terminal must not be able
@@ -40,18 +87,6 @@ func appendText(dst []byte, s string) []byte {
 	}
 	dst = append(dst, s[start:]...)
 	return append(dst, '"')
-}
-
-// appendBytes appends any bytes: as a JSON string when they are UTF-8, and as
-// {"b64":"..."} otherwise. No other object can stand where a string is
-// expected, so the two never clash.
-func appendBytes[T string | []byte](dst []byte, data T) []byte {
-	if s := string(data); utf8.ValidString(s) {
-		return appendText(dst, s)
-	}
-	dst = append(dst, `{"b64":"`...)
-	dst = base64.StdEncoding.AppendEncode(dst, []byte(data))
-	return append(dst, `"}`...)
 }
 
 // appendScore appends a sorted-set score with the fewest digits that read back
