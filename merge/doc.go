@@ -1,10 +1,31 @@
-// Package merge decides which segments of a log to rewrite, when, and how
-// fast; package bitcask does the rewriting.
+// Package merge decides which segments of a log to merge, when, and how fast. It moves no
+// byte itself: package bitcask does, in bitcask.Store.Rewrite and its files merge*.go.
 //
-// A merge reads a few segments, copies what is live and removes the rest.
-// Readers and writers go on throughout; see bitcask.Store.Rewrite for how. The
-// policy has the two levels of Basho's Bitcask: a trigger says that there is
-// enough garbage somewhere to begin at all, an include threshold then says
-// which segments are worth taking along. Segments that are much smaller than
-// the limit are taken too, so that their number stays low.
+//   - A [Policy] picks segments. [Policy.Pick] is pure: segment counts in, a [Plan] out.
+//   - A [Merger] watches one store: [Merger.Tick] merges when the policy's trigger says so,
+//     [Merger.Run] when told to. It throttles, reports, pauses, and retries after failures.
+//
+// The policy has the two levels of Basho's Bitcask: a trigger says that some segment has
+// enough garbage to begin at all, an include threshold then selects the segments that are
+// worth merging along with it. Segments much shorter than the limit are included, too, so that
+// their number stays low. On a full disk it takes small steps instead, each of which releases
+// more than it writes.
+//
+// # Guarantees
+//
+// Readers and writers go on throughout, see bitcask.Store.Rewrite. At most one merge of a store
+// runs at a time. A cancelled or failed merge keeps what it has merged. Unless all segments
+// are asked for, it needs spare space for one segment.
+//
+// # Locks
+//
+// A Merger may be used from any goroutine, except that one goroutine calls Tick. The package
+// starts no goroutine. No lock is held while bitcask rewrites, except the one that keeps
+// a second merge out.
+//
+// # Caveats
+//
+// Live bytes are estimates, up to an eighth too high, so a plan's figures are, too. A merge by
+// Tick leaves out segments that could not be read lately; one by Run tries them and reports
+// the damage.
 package merge

@@ -14,26 +14,26 @@ import (
 )
 
 // Merger merges one store, when its policy says so or when told to. Its
-// methods may be called from any goroutine.
+// methods may be called from any goroutine, Tick from one.
 type Merger struct {
 	store  *bitcask.Store
 	policy Policy
 	logger *slog.Logger
 
-	running sync.Mutex // held by the one merge that runs
-	mu      sync.Mutex // guards all below
-	status  Status
-	cancel  context.CancelFunc
-	byTick  bool // the one that runs was started by Tick
-	paused  bool
-	avoided map[string]*backoff.Backoff // by file: what Tick leaves out
+	running    sync.Mutex // held by the one merge that runs
+	mu         sync.Mutex // guards the fields up to skipped
+	status     Status
+	cancel     context.CancelFunc
+	background bool // Tick started the running merge
+	paused     bool
+	skipped    map[string]*backoff.Backoff // by file: segments that Tick leaves out
 
-	// Of Tick, which one goroutine calls:
-	retry backoff.Backoff // after failures that no file explains
-	tried []uint32        // what the last of these was about
+	// For Tick, which one goroutine calls:
+	retry     backoff.Backoff // after failures not caused by one file
+	failedIDs []uint32        // segments of the last of these failures
 }
 
-// Status is a look at the merge.
+// Status is the state of a Merger and the result of its last merge.
 type Status struct {
 	Running  bool      `json:"running"`
 	Paused   bool      `json:"paused"`
@@ -46,7 +46,7 @@ type Status struct {
 	LastAt   time.Time `json:"last_at"`
 }
 
-// Result is what a merge did.
+// Result reports what a merge did.
 type Result struct {
 	Segments    int           `json:"segments"`     // read
 	Written     int           `json:"written"`      // segments
@@ -58,62 +58,64 @@ type Result struct {
 	Took        time.Duration `json:"took_ns"`
 }
 
-// Reclaimed is how many bytes shorter the store is for the merge.
+// Reclaimed is how many bytes shorter the merge made the store.
 func (r Result) Reclaimed() int64 { return r.BytesRead - r.BytesOut }
 
-// New returns the merger of a store. It starts nothing.
+// New returns the merger of a store. It starts no goroutine.
 func New(store *bitcask.Store, p Policy, logger *slog.Logger) *Merger {
 	return &Merger{store: store, policy: p, logger: shield.Logger(logger)}
 }
 
-// RunOptions steer one merge.
+// RunOptions are the options of one merge.
 type RunOptions struct {
 	// All takes every segment, the active one included (it is sealed first),
 	// whatever the policy says. Default: false.
 	All bool
-	// Progress is called now and then with bytes read and to read, on one goroutine
-	// or another, never twice at a time. If it panics, or ends its goroutine, the
-	// merge ends as if it were cancelled, and then Run does. Default: nobody.
+	// Progress is called repeatedly with the bytes read and to read, never twice at a
+	// time, on any goroutine. If it panics or ends its goroutine, the merge is
+	// cancelled, and then Run panics or ends likewise. Default: none.
 	Progress func(read, total int64)
 	// Unlimited ignores Policy.BytesPerSecond. Default: false.
 	Unlimited bool
 }
 
-// Plan says what a merge would do now. It changes nothing.
+// Plan returns what a merge would do now. It changes nothing.
 func (m *Merger) Plan(all bool) Plan { return m.plan(all, false) }
 
-func (m *Merger) plan(all, byTick bool) Plan {
-	return m.policy.Pick(m.segments(byTick), m.store.SegmentSize(), all)
+func (m *Merger) plan(all, background bool) Plan {
+	return m.policy.Pick(m.segments(background), m.store.SegmentSize(), all)
 }
 
 // Run merges once. It does nothing if the plan takes no segment. It fails with
-// bitcask.ErrMergeBusy while another merge runs, with the context's error when
-// cancelled, and with a *bitcask.CorruptError if a live record does not verify:
-// its segment stays. What has been merged by then stays merged.
+// bitcask.ErrMergeBusy while another merge runs, and with the context's error when
+// cancelled. What has been merged by then stays merged.
+//
+// I7: if a live record does not verify, Run fails with a *bitcask.CorruptError that
+// names file and offset, and the segment stays.
 func (m *Merger) Run(ctx context.Context, o RunOptions) (Result, error) { return m.run(ctx, o, false) }
 
-func (m *Merger) run(ctx context.Context, o RunOptions, byTick bool) (Result, error) {
+func (m *Merger) run(ctx context.Context, o RunOptions, background bool) (Result, error) {
 	if !m.running.TryLock() {
 		return Result{}, bitcask.ErrMergeBusy
 	}
 	defer m.running.Unlock()
 	if o.All {
-		// On a full disk it goes on without the active segment.
+		// On a full disk the merge goes on without the active segment.
 		if err := m.store.Rotate(); err != nil && !bitcask.NoSpace(err) {
 			return Result{}, err
 		}
 	}
-	plan := m.plan(o.All, byTick)
+	plan := m.plan(o.All, background)
 	full := m.store.Full()
 	if len(plan.IDs()) == 0 && !full {
 		return Result{SegmentsNow: len(plan.Choices)}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m.begin(plan.Reads, cancel, byTick)
-	r := running{
-		Merger: m, ctx: ctx, o: o, byTick: byTick, reads: plan.Reads,
-		limit: newBucket(m.policy.withDefaults(m.store.SegmentSize()).BytesPerSecond, m.store.Appended),
+	m.begin(plan.Reads, cancel, background)
+	r := activeMerge{
+		Merger: m, ctx: ctx, o: o, background: background, reads: plan.Reads,
+		throttle: newThrottle(m.policy.withDefaults(m.store.SegmentSize()).BytesPerSecond, m.store.Appended),
 	}
 	start := time.Now()
 	outcome := errProgress
@@ -123,32 +125,32 @@ func (m *Merger) run(ctx context.Context, o RunOptions, byTick bool) (Result, er
 		err = r.rewrite(plan.IDs())
 	}
 	if full || bitcask.NoSpace(err) {
-		err = r.frugal(err)
+		err = r.mergeFullDisk(err)
 	}
 	r.res.SegmentsNow, r.res.Took = len(m.store.Segments()), time.Since(start)
 	outcome = err
 	return r.res, err
 }
 
-// running is a merge that runs.
-type running struct {
+// activeMerge is a running merge.
+type activeMerge struct {
 	*Merger
-	ctx    context.Context
-	o      RunOptions
-	byTick bool
-	reads  int64
-	limit  *bucket
-	res    Result
+	ctx        context.Context
+	o          RunOptions
+	background bool
+	reads      int64
+	throttle   *throttle
+	res        Result
 }
 
 // rewrite merges some segments.
-func (r *running) rewrite(ids []uint32) error {
+func (r *activeMerge) rewrite(ids []uint32) error {
 	done, err := r.store.Rewrite(r.ctx, ids, bitcask.RewriteOptions{
 		Throttle: func(n int) error {
 			if r.o.Unlimited {
 				return nil
 			}
-			return r.limit.take(r.ctx, n)
+			return r.throttle.take(r.ctx, n)
 		},
 		Progress: func(n int64) {
 			read := r.advance(n)
@@ -166,14 +168,14 @@ func (r *running) rewrite(ids []uint32) error {
 	return err
 }
 
-// errProgress is how a merge ends of which Progress panicked.
+// errProgress is the outcome of a merge whose Progress panicked.
 var errProgress = errors.New("merge: Progress has panicked, or has ended its goroutine")
 
-func (m *Merger) begin(total int64, cancel context.CancelFunc, byTick bool) {
+func (m *Merger) begin(total int64, cancel context.CancelFunc, background bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.byTick = byTick
-	if byTick && m.paused { // since Tick looked
+	m.background = background
+	if background && m.paused { // since Tick checked
 		cancel()
 	}
 	m.status.Running, m.status.Read, m.status.ToRead = true, 0, total
@@ -201,7 +203,7 @@ func (m *Merger) end(r Result, err error) {
 }
 
 // Tick merges if the policy's trigger says so. The owner of a store calls it
-// now and then, from one goroutine; it returns when the merge is done.
+// periodically, from one goroutine; it returns when the merge is done.
 func (m *Merger) Tick(ctx context.Context) {
 	m.mu.Lock()
 	paused := m.paused
@@ -209,8 +211,8 @@ func (m *Merger) Tick(ctx context.Context) {
 	if paused {
 		return
 	}
-	ids := m.due()
-	if len(ids) == 0 || !m.retry.Due() && slices.Equal(ids, m.tried) {
+	ids := m.dueSegments()
+	if len(ids) == 0 || !m.retry.Due() && slices.Equal(ids, m.failedIDs) {
 		return
 	}
 	r, err := m.run(ctx, RunOptions{}, true)
@@ -222,17 +224,17 @@ func (m *Merger) Tick(ctx context.Context) {
 		}
 	default:
 		m.retry.Worked()
-		m.tried = nil
+		m.failedIDs = nil
 		m.logger.Info("merged", "segments", r.Segments, "written", r.Written, "reclaimed", r.Reclaimed(), "took", r.Took)
 	}
 }
 
-// due returns what there is to merge, if anything; nothing if no trigger says so.
-func (m *Merger) due() []uint32 {
+// dueSegments returns the segments that a trigger says to merge now, if any.
+func (m *Merger) dueSegments() []uint32 {
 	if m.store.Full() {
 		segments := m.segments(true)
-		plan := m.policy.frugal(segments, 0, false)
-		if i := slices.IndexFunc(segments, m.wasted); len(plan.IDs()) == 0 && i >= 0 {
+		plan := m.policy.pickFullDisk(segments, 0, false)
+		if i := slices.IndexFunc(segments, m.isDeadActive); len(plan.IDs()) == 0 && i >= 0 {
 			return []uint32{segments[i].ID}
 		}
 		return plan.IDs()
@@ -253,7 +255,7 @@ func (m *Merger) Stop() {
 	}
 }
 
-// Pause ends a merge that Tick has started, which keeps what it has done, and
+// Pause cancels a merge that Tick has started, which keeps what it has merged, and
 // keeps Tick from starting others until Resume.
 func (m *Merger) Pause() { m.setPaused(true) }
 
@@ -264,12 +266,12 @@ func (m *Merger) setPaused(p bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.paused = p
-	if p && m.byTick && m.cancel != nil {
+	if p && m.background && m.cancel != nil {
 		m.cancel()
 	}
 }
 
-// Status is a look at the merge.
+// Status returns the state of the merger.
 func (m *Merger) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 )
 
-// Policy says when to merge and what. The zero value works.
+// Policy decides when to merge and what. The zero value works.
 type Policy struct {
 	// TriggerRatio starts a merge when a segment's dead bytes reach this share
 	// of it. Default: 0.6.
@@ -16,21 +16,21 @@ type Policy struct {
 	// TriggerBytes starts a merge when a segment has this many dead bytes.
 	// Default: 512 MiB.
 	TriggerBytes int64
-	// IncludeRatio takes a segment along with this share of dead bytes.
+	// IncludeRatio includes a segment with this share of dead bytes in a merge.
 	// Default: 0.4.
 	IncludeRatio float64
-	// IncludeBytes takes a segment along with this many dead bytes.
+	// IncludeBytes includes a segment with this many dead bytes in a merge.
 	// Default: 128 MiB.
 	IncludeBytes int64
-	// SmallBytes takes a segment along that is shorter than this. Default:
+	// SmallBytes includes a segment shorter than this in a merge. Default:
 	// 1/16 of the segment size given to Pick.
 	SmallBytes int64
 	// SmallCount starts a merge when there are this many short segments.
 	// Default: 8.
 	SmallCount int
-	// BytesPerSecond limits how much a merge reads and writes in a second; what
-	// the log grows by meanwhile is added four times over, so that a merge keeps
-	// up with any writer. Default: 64 MiB. Negative: no limit.
+	// BytesPerSecond limits how many bytes a merge reads and writes in a second. Four
+	// times the growth of the log meanwhile is added, so that a merge keeps up with any
+	// writer. Default: 64 MiB. Negative: no limit.
 	BytesPerSecond int64
 }
 
@@ -59,7 +59,7 @@ func (p Policy) withDefaults(segmentSize int64) Policy {
 	return p
 }
 
-// Choice is one segment of a plan, with the reason why it is in it or not.
+// Choice is one segment, with the reason why a plan takes it or not.
 type Choice struct {
 	bitcask.SegmentInfo
 	Taken  bool   `json:"taken"`
@@ -75,7 +75,7 @@ type Plan struct {
 	Reclaims  int64    `json:"reclaims"` // bytes, estimated
 }
 
-// IDs are the segments that the plan takes.
+// IDs returns the segments that the plan takes.
 func (p *Plan) IDs() []uint32 {
 	var ids []uint32
 	for _, c := range p.Choices {
@@ -86,10 +86,9 @@ func (p *Plan) IDs() []uint32 {
 	return ids
 }
 
-// Pick makes a plan. It is pure: the same segments give the same plan. With
-// all set every sealed segment is taken that has any garbage or a neighbour to
-// be joined with. The estimated output stays within one segment, so that a
-// merge needs at most that much spare space, unless all is set.
+// Pick makes a plan. It is pure: the same segments give the same plan. If all is
+// set, it takes every sealed segment. Otherwise the estimated output stays within
+// one segment, so that a merge needs at most that much spare space.
 func (p Policy) Pick(segments []bitcask.SegmentInfo, segmentSize int64, all bool) Plan {
 	p = p.withDefaults(segmentSize)
 	var plan Plan
@@ -109,7 +108,7 @@ func (p Policy) Pick(segments []bitcask.SegmentInfo, segmentSize int64, all bool
 		plan.Triggered = true
 	}
 	if !all {
-		plan.fit(segmentSize)
+		plan.fitOutput(segmentSize)
 	}
 	for _, c := range plan.Choices {
 		if c.Taken {
@@ -151,9 +150,9 @@ func (p Policy) include(sg bitcask.SegmentInfo, all bool) (bool, string) {
 	return false, fmt.Sprintf("%.0f %% dead", deadRatio(sg)*100)
 }
 
-// fit leaves out the taken segments with the most live bytes until the output
-// fits one segment. What gives the most back for the least writing stays.
-func (p *Plan) fit(segmentSize int64) {
+// fitOutput leaves out the taken segments with the greatest share of live bytes until
+// the output fits one segment. Those stay that release the most for the least writing.
+func (p *Plan) fitOutput(segmentSize int64) {
 	var taken []*Choice
 	for i := range p.Choices {
 		if p.Choices[i].Taken {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestBucket(t *testing.T) {
+func TestThrottle(t *testing.T) {
 	const rate = 10 << 20
 	for name, tt := range map[string]struct {
 		rate     int64
@@ -23,7 +23,7 @@ func TestBucket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				b := newBucket(tt.rate, func() int64 { return int64(time.Since(start).Seconds() * float64(tt.appended)) })
+				b := newThrottle(tt.rate, func() int64 { return int64(time.Since(start).Seconds() * float64(tt.appended)) })
 				var longest time.Duration
 				for range 640 {
 					before := time.Now()
@@ -44,9 +44,9 @@ func TestBucket(t *testing.T) {
 }
 
 // A rest too small for the clock is waited for as well.
-func TestBucketWaitsForRests(t *testing.T) {
+func TestThrottleWaitsForRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBucket(64<<20, func() int64 { return 0 })
+		b := newThrottle(64<<20, func() int64 { return 0 })
 		b.have = 58303 - 1e-3
 		if err := b.take(t.Context(), 58303); err != nil {
 			t.Error(err)
@@ -59,7 +59,7 @@ func TestBucketEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		b := newBucket(1000, func() int64 { return 0 })
+		b := newThrottle(1000, func() int64 { return 0 })
 		if err := b.take(ctx, 1<<20); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
