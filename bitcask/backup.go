@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -334,7 +335,7 @@ func (b *backup) writeHint(sg *segment, fr *frames) error {
 
 // writeManifest makes the copy a store: one with an id of its own, of which all segments are sealed.
 func (b *backup) writeManifest(maxSeq uint64) error {
-	store, _, err := newIdentity()
+	store, _, err := manifest.NewIdentity()
 	if err != nil {
 		return err
 	}
@@ -345,15 +346,15 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	s := b.s
 	s.manifestMu.Lock()
 	// Hashes that came to be shared since the cut do no harm.
-	m := &manifest{fs: b.to, dir: b.temp, store: store, seed: s.man.seed, sealed: b.sealed, collided: maps.Clone(s.man.collided), maxSeq: maxSeq}
-	m.features = s.man.features
-	m.inherited = slices.Clone(s.man.inherited)
+	m := &manifest.Manifest{FS: b.to, Dir: b.temp, Store: store, Seed: s.man.Seed, Sealed: b.sealed, Collided: maps.Clone(s.man.Collided), MaxSeq: maxSeq}
+	m.Features = s.man.Features
+	m.Origins = slices.Clone(s.man.Origins)
 	s.manifestMu.Unlock()
-	m.inherit(s.man.store, below, maxSeq)
-	if err := m.rewrite(); err != nil {
+	m.Inherit(s.man.Store, below, maxSeq)
+	if err := m.Rewrite(); err != nil {
 		return err
 	}
-	return m.close()
+	return m.Close()
 }
 
 // leftovers is what a backup that was interrupted has left in the temporary directory, but for the lock. It is an error if there is
@@ -367,7 +368,7 @@ func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
 		_, _, ours := format.ParseName(name)
 		switch {
 		case name == lockName:
-		case ours, name == hintTemp, name == manifestName, name == manifestTemp:
+		case ours, name == hintTemp, name == manifest.FileName, name == manifest.TempName:
 			list = append(list, name)
 		default:
 			return nil, fmt.Errorf("%s in %s is of no backup: %w", name, temp, ErrNotEmpty)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -32,10 +33,10 @@ func (t *Tx) noteCollision(sp *space, h uint64, deadline bool) error {
 func (s *Store) recordCollision(h uint64) error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	if s.man.collided[h>>format.SpareHashBits] {
+	if s.man.Collided[h>>format.SpareHashBits] {
 		return nil
 	}
-	if err := s.man.log(editCollision, binary.LittleEndian.AppendUint64(nil, h)); err != nil {
+	if err := s.man.Log(manifest.EditCollision, binary.LittleEndian.AppendUint64(nil, h)); err != nil {
 		return s.log.fail(fmt.Errorf("noting two keys of one hash: %w", err))
 	}
 	return nil

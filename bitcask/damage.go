@@ -48,14 +48,14 @@ func (s *Store) tolerance() func(error) error {
 // segment and offset it is for. Nor is the file, if the manifest says how long it was.
 func (s *Store) openSegment(id uint32) (*segment, error) {
 	name := format.DataName(id)
-	sg, err := (*segment)(nil), s.man.missing(name)
+	sg, err := (*segment)(nil), s.man.Missing(name)
 	if s.present[name] {
-		sg, err = openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, s.mode())
+		sg, err = openSegment(s.opts.FS, s.dir, s.man.StoreOf(id), id, s.mode())
 	}
 	if err == nil || !s.opts.ReadDamaged {
 		return sg, err
 	}
-	sg = newSegment(s.man.storeOf(id), id, missingFile{})
+	sg = newSegment(s.man.StoreOf(id), id, missingFile{})
 	sg.damaged = true
 	refusal, damage, size := err, err, int64(0)
 	if !s.present[name] {
@@ -68,7 +68,7 @@ func (s *Store) openSegment(id uint32) (*segment, error) {
 		return nil, errors.Join(err, sg.close())
 	}
 	sg.size.Store(size)
-	if _, sealed := s.man.sealed[id]; size < format.SegmentHeaderSize && !sealed && s.man.closedID != id {
+	if _, sealed := s.man.Sealed[id]; size < format.SegmentHeaderSize && !sealed && s.man.ClosedID != id {
 		return nil, errors.Join(refusal, sg.close())
 	}
 	return sg, s.tolerate(damage)
@@ -97,7 +97,7 @@ func (s *Store) bind(sg *segment, si format.SealedInfo) error {
 
 // bindTail makes sure that an unsealed segment is as long as it was at the last clean close.
 func (s *Store) bindTail(sg *segment) error {
-	if length := int64(s.man.closedLen); s.opts.ReadDamaged && s.man.closedID == sg.id && sg.size.Load() < length {
+	if length := int64(s.man.ClosedLen); s.opts.ReadDamaged && s.man.ClosedID == sg.id && sg.size.Load() < length {
 		sg.damaged = true
 		err := s.tolerate(&CorruptError{File: sg.name, Offset: sg.size.Load(), Reason: "file is shorter than it was"})
 		sg.size.Store(length)
@@ -121,10 +121,10 @@ func (s *Store) vouch(is indexSegment, err error) error {
 
 // vouches reports whether the manifest says that a segment was that long.
 func (s *Store) vouches(is indexSegment) bool {
-	if si, sealed := s.man.sealed[is.id]; sealed {
+	if si, sealed := s.man.Sealed[is.id]; sealed {
 		return is.length <= si.Length
 	}
-	return s.man.closedID == is.id && is.length <= s.man.closedLen
+	return s.man.ClosedID == is.id && is.length <= s.man.ClosedLen
 }
 
 // missingFile stands for the file of a segment that is not there.
@@ -155,11 +155,6 @@ func (rp *replayer) correctFrame(fr *frames, at int64, err error) ([]format.Entr
 	return entries, rp.s.tolerate(err)
 }
 
-// correctLimit is the length in bytes of the longest record that is mended. Up to there the polynomial never takes two flipped
-// bits for one (its Hamming distance is 4 up to 91,607 bits), and more of them once in so many times as four billion exceeds
-// the number of bits.
-const correctLimit = 91607 / 8
-
 // corrected reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify, and
 // continues after it.
 func (fr *frames) corrected() ([]format.Entry, bool) {
@@ -188,7 +183,7 @@ func (fr *frames) correctBit() (raw []byte, h format.FrameHeader, ok bool) {
 		return ok
 	}
 	whole := parse()
-	if !whole && !anyBit(head, parse) {
+	if !whole && !format.AnyBit(head, parse) {
 		return nil, h, false
 	}
 	if raw, err = fr.window(int64(h.Size)); err != nil || len(raw) < int(h.Size) {
@@ -212,7 +207,7 @@ func (fr *frames) correctBit() (raw []byte, h format.FrameHeader, ok bool) {
 func (fr *frames) correctFooter(raw []byte, h *format.FrameHeader) bool {
 	body := raw[format.FrameHeaderSize:]
 	verify := func() bool { return h.Sum == fr.sg.seal.Sum(uint32(fr.pos)+format.FrameHeaderSize, body) }
-	return verify() || anyBit(body, verify)
+	return verify() || format.AnyBit(body, verify)
 }
 
 // correctRecord flips a bit of the first record of a frame that does not verify, so that the frame does.
@@ -228,10 +223,10 @@ func (fr *frames) correctRecord(raw []byte, h *format.FrameHeader) bool {
 		return false // the records verify, their checksums do not
 	}
 	n := min(format.RecordHeaderMax, len(rest))
-	if head, err := format.ParseHeader(rest); err == nil && head.Total() <= correctLimit {
+	if head, err := format.ParseHeader(rest); err == nil && head.Total() <= format.CorrectLimit {
 		n = min(max(n, head.Total()), len(rest))
 	}
-	return anyBit(rest[:n], func() bool {
+	return format.AnyBit(rest[:n], func() bool {
 		rec, err := format.ParseRecord(rest)
 		if err != nil || binary.LittleEndian.Uint32(rest) != fr.sg.seal.Sum(bad, rest[format.RecordCRCSize:rec.Size]) {
 			return false
@@ -239,16 +234,4 @@ func (fr *frames) correctRecord(raw []byte, h *format.FrameHeader) bool {
 		_, ok := verify()
 		return ok
 	})
-}
-
-// anyBit flips each bit of b in turn until that makes it right.
-func anyBit(b []byte, right func() bool) bool {
-	for i := range len(b) * 8 {
-		b[i/8] ^= 1 << (i % 8)
-		if right() {
-			return true
-		}
-		b[i/8] ^= 1 << (i % 8)
-	}
-	return false
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -118,38 +119,38 @@ func FuzzHintEntries(f *testing.F) {
 // FuzzManifest reads a manifest of arbitrary edits: it is refused, or says the
 // same when it is written anew.
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte{editAdd, 4, 1, 0, 0, 0, editNextID, 4, 9, 0, 0, 0})
-	f.Add([]byte{editAdd, 4, 1, 0, 0, 0, editClose, 20, 1, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0})
-	f.Add([]byte{editSwap, 8, 0, 0, 0, 0, 0, 0, 0, 0, editCollision, 8, 1, 2, 3, 4, 5, 6, 7, 8})
-	f.Add([]byte{editSwap, 8, 255, 255, 255, 255, 255, 255, 255, 255})
+	f.Add([]byte{manifest.EditAdd, 4, 1, 0, 0, 0, manifest.EditNextID, 4, 9, 0, 0, 0})
+	f.Add([]byte{manifest.EditAdd, 4, 1, 0, 0, 0, manifest.EditClose, 20, 1, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{manifest.EditSwap, 8, 0, 0, 0, 0, 0, 0, 0, 0, manifest.EditCollision, 8, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte{manifest.EditSwap, 8, 255, 255, 255, 255, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := &manifest{store: [16]byte{1}}
-		file := m.encodeHeader()
+		m := &manifest.Manifest{Store: [16]byte{1}}
+		file := m.EncodeHeader()
 		for len(b) >= 2 {
 			n := min(int(b[1]), len(b)-2)
-			file = m.appendEdit(file, 0, b[0], b[2:2+n])
+			file = m.AppendEdit(file, 0, b[0], b[2:2+n])
 			b = b[2+n:]
 		}
 		mem := vfs.NewMem()
-		if err := fuzzFile(t, mem, manifestName, file).Close(); err != nil {
+		if err := fuzzFile(t, mem, manifest.FileName, file).Close(); err != nil {
 			t.Fatal(err)
 		}
 		var err error
-		bounded(t, len(file), func() { m, err = readManifest(mem, "d", vfs.ReadWrite, nil) })
+		bounded(t, len(file), func() { m, err = manifest.Read(mem, "d", vfs.ReadWrite, nil) })
 		if err != nil {
 			return
 		}
 		before := *m
-		if err := m.rewrite(); err != nil {
+		if err := m.Rewrite(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := readManifest(mem, "d", vfs.ReadWrite, nil)
-		if err != nil || len(again.rest) > 0 {
+		again, err := manifest.Read(mem, "d", vfs.ReadWrite, nil)
+		if err != nil || len(again.Rest) > 0 {
 			t.Fatalf("written anew: %v, %+v", err, again)
 		}
-		if !reflect.DeepEqual(again.sealed, before.sealed) || !reflect.DeepEqual(again.tail, before.tail) || again.nextID != before.nextID ||
-			!reflect.DeepEqual(again.collided, before.collided) || again.closedID != before.closedID || again.closedLen != before.closedLen ||
-			again.booted != before.booted || again.boot != before.boot {
+		if !reflect.DeepEqual(again.Sealed, before.Sealed) || !reflect.DeepEqual(again.Tail, before.Tail) || again.NextID != before.NextID ||
+			!reflect.DeepEqual(again.Collided, before.Collided) || again.ClosedID != before.ClosedID || again.ClosedLen != before.ClosedLen ||
+			again.Booted != before.Booted || again.Boot != before.Boot {
 			t.Fatalf("%+v became %+v", before, *again)
 		}
 	})

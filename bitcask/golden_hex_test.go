@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -66,9 +67,9 @@ func writeGoldenSegment(t *testing.T) []byte {
 	}
 	fs := vfs.NewMem()
 	must(fs.MkdirAll("d"))
-	m, err := createManifest(fs, "d", goldenStore, goldenSeed)
+	m, err := manifest.Create(fs, "d", goldenStore, goldenSeed)
 	must(err)
-	must(m.close())
+	must(m.Close())
 	s, err := Open("d", &Options{FS: fs, Sync: SyncNone, NoHints: true})
 	must(err)
 	must(s.Put("k", []byte("v")))
@@ -320,7 +321,7 @@ func TestGoldenSegmentIsRead(t *testing.T) {
 	if err := fs.MkdirAll("d"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := createManifest(fs, "d", goldenStore, goldenSeed)
+	m, err := manifest.Create(fs, "d", goldenStore, goldenSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,10 +332,10 @@ func TestGoldenSegmentIsRead(t *testing.T) {
 	if _, err := f.WriteAt(segment, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.log(editAdd, binary.LittleEndian.AppendUint32(nil, 1)); err != nil {
+	if err := m.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.close(); err != nil {
+	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

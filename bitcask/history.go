@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 )
 
 // A history is an order of commits. The store id says whose the files are; the
@@ -145,7 +147,7 @@ func (s *Store) History() (History, error) {
 		return History{}, err
 	}
 	if e == nil {
-		return History{ID: firstEpoch(s.man.store).id}, nil
+		return History{ID: firstEpoch(s.man.Store).id}, nil
 	}
 	return History{Term: e.term, ID: e.id, Began: time.UnixMilli(e.began), Past: e.past}, nil
 }
@@ -160,10 +162,10 @@ func (s *Store) BeginHistory() (History, error) {
 	}
 	e, err := s.readEpoch()
 	if err == nil && e == nil {
-		e = firstEpoch(s.man.store)
+		e = firstEpoch(s.man.Store)
 	}
 	if err == nil {
-		e, err = e.next(s.man.store, s.Sequence()) // no other commit meanwhile: t has every lock
+		e, err = e.next(s.man.Store, s.Sequence()) // no other commit meanwhile: t has every lock
 	}
 	if err == nil {
 		err = t.PutSystem(epochName, e.encode())
@@ -192,13 +194,13 @@ func (s *Store) openHistory() error {
 	}
 	last := s.Sequence()
 	rec, _ := s.system.get(epochName)
-	if closed := e.closed && e.store == s.man.store && rec.seq == last; !closed {
-		if e, err = e.next(s.man.store, last); err != nil {
+	if closed := e.closed && e.store == s.man.Store && rec.seq == last; !closed {
+		if e, err = e.next(s.man.Store, last); err != nil {
 			return err
 		}
 	}
 	e.closed = false
-	return s.putEpoch(e, leaveOpen) // a full disk is freed through an open store
+	return s.putEpoch(e, reserve.LeaveOpen) // a full disk is freed through an open store
 }
 
 // closeHistory says that nothing comes after it.
@@ -208,7 +210,7 @@ func (s *Store) closeHistory() error {
 		return err
 	}
 	e.closed = true
-	return s.putEpoch(e, leaveHalf)
+	return s.putEpoch(e, reserve.LeaveHalf)
 }
 
 // putEpoch writes the record, durably, in a store that nobody else writes to:
@@ -216,7 +218,7 @@ func (s *Store) closeHistory() error {
 // reserve, but for the part that it leaves.
 func (s *Store) putEpoch(e *epoch, leave int64) error {
 	t := s.newTx(true)
-	t.all, t.leave = true, leave
+	t.all, t.floor = true, leave
 	for i := range s.stripes {
 		t.lockStripe(i)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -130,7 +131,7 @@ func TestHistoryOfAStoreAlone(t *testing.T) {
 		must(t, err)
 		h, err := s.History()
 		must(t, err)
-		if ids[i] = h.ID; h.Term != 0 || h.Past != nil || s.Sequence() != 0 || s.man.features&featureSystem != 0 {
+		if ids[i] = h.ID; h.Term != 0 || h.Past != nil || s.Sequence() != 0 || s.man.Features&manifest.FeatureSystem != 0 {
 			t.Errorf("%+v, sequence %d", h, s.Sequence())
 		}
 		must(t, s.Close())
@@ -174,7 +175,7 @@ func TestNewerEpoch(t *testing.T) {
 	s, err := Open("d", &Options{FS: fs})
 	must(t, err)
 	commitNewer(t, s, func(tx *Tx) {
-		must(t, tx.PutSystem(epochName, append(firstEpoch(s.man.store).encode(), 0)))
+		must(t, tx.PutSystem(epochName, append(firstEpoch(s.man.Store).encode(), 0)))
 	})
 	must(t, s.Sync())
 	for _, o := range []Options{{}, {ReadOnly: true}} {

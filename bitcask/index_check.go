@@ -57,7 +57,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.store, 0)}
+	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.Store, 0)}
 	ix, err := l.contents()
 	if err != nil {
 		return false, err
@@ -76,7 +76,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 		if buf, err = l.bytes(buf, is); err != nil {
 			return false, err
 		}
-		err := loader.Load(keydir.NewDirectory(s.man.seed), int(is.stripe), buf)
+		err := loader.Load(keydir.NewDirectory(s.man.Seed), int(is.stripe), buf)
 		if l.seal.Sum(uint32(is.offset), buf) != is.crc || err != nil {
 			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.space, is.stripe, is.offset, errIndex)
 		}
@@ -101,7 +101,7 @@ func (c *checker) compareIndex() (err error) {
 	mine, theirs := s.spaces.now.Load().byID, maps.Clone(other.spaces.now.Load().byID)
 	for id, sp := range mine {
 		if theirs[id] == nil {
-			theirs[id] = &space{id: id, dir: keydir.NewDirectory(s.man.seed)}
+			theirs[id] = &space{id: id, dir: keydir.NewDirectory(s.man.Seed)}
 		}
 		for stripe := range keydir.Stripes {
 			if !bytes.Equal(reloaded(s, sp.dir, stripe), reloaded(s, theirs[id].dir, stripe)) {
@@ -129,7 +129,7 @@ func reloaded(s *Store, dir *keydir.Directory, stripe int) []byte {
 	s.stripes[stripe].RLock()
 	b := whole(dir)
 	s.stripes[stripe].RUnlock()
-	fresh := keydir.NewDirectory(s.man.seed)
+	fresh := keydir.NewDirectory(s.man.Seed)
 	loader := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 	if err := loader.Load(fresh, stripe, b); err != nil {
 		panic("BUG: " + err.Error())

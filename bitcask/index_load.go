@@ -41,7 +41,7 @@ func (s *Store) loadIndex() (*indexContents, error) {
 
 // unload makes the keydir empty again.
 func (s *Store) unload() {
-	s.spaces.init(s.man.seed)
+	s.spaces.init(s.man.Seed)
 	s.spaces.record = 0
 	s.system.init()
 	s.hintless, s.recovery.Replayed, s.recovery.Scanned = nil, 0, 0
@@ -55,7 +55,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.store, 0)}
+	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.Store, 0)}
 	c, err := l.contents()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	if s.opts.NoIndex { // it is only looked at: the log says what is damaged
 		pass = func(_ indexSegment, err error) error { return err }
 	}
-	if !s.man.gave(c.end.Opening, c.end.Sequence) || !c.fits(s.segments.Load(), pass) {
+	if !s.man.Gave(c.end.Opening, c.end.Sequence) || !c.fits(s.segments.Load(), pass) {
 		return nil, errIndex
 	}
 	if s.opts.NoIndex {
@@ -128,7 +128,7 @@ func (l *indexLoader) contents() (*indexContents, error) {
 	if format.OtherVersion(head, indexMagic, indexVersion) || format.OtherFlags(head, indexMagic, 0) {
 		return nil, ErrVersion
 	}
-	at, length, sum, ok := parseIndexHeader(head, l.s.man.store, l.s.man.seed)
+	at, length, sum, ok := parseIndexHeader(head, l.s.man.Store, l.s.man.Seed)
 	if !ok || at > l.size || length != l.size-at {
 		return nil, errIndex
 	}

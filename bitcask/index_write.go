@@ -139,7 +139,7 @@ func (s *Store) closeIndex() {
 		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
 		return
 	}
-	if s.index.size > 0 && s.replayBacklog() <= s.index.size/16 && !s.man.aging(s.index.opening) {
+	if s.index.size > 0 && s.replayBacklog() <= s.index.size/16 && !s.man.Aging(s.index.opening) {
 		return
 	}
 	_ = s.saveIndex(nil) // logged, and it only saves time
@@ -161,7 +161,7 @@ func (s *Store) writeIndex(cancelled func() bool) error {
 	if err != nil {
 		return err
 	}
-	w := &indexWriter{s: s, file: f, pos: indexHeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.store, 0)}
+	w := &indexWriter{s: s, file: f, pos: indexHeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
 	err = w.write()
 	if err == nil {
 		err = f.Sync()
@@ -235,7 +235,7 @@ func (w *indexWriter) write() error {
 		return err
 	}
 	c.dataBytes = w.pos
-	head := encodeIndexHeader(s.man.store, s.man.seed, uint64(at), uint64(len(b)), w.seal.Sum(uint32(at), b))
+	head := encodeIndexHeader(s.man.Store, s.man.Seed, uint64(at), uint64(len(b)), w.seal.Sum(uint32(at), b))
 	_, err = w.file.WriteAt(head, 0)
 	return err
 }

@@ -307,3 +307,14 @@ func (l *commitLog) checkSequencesLocked(n uint64) error {
 	}
 	return nil
 }
+
+// onDisk is the highest sequence number in the unsealed segments that is on
+// disk, once the log has been synced; 0 if they hold none.
+func (l *commitLog) onDisk() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.foot.Records == 0 && l.rotation.sealing == nil {
+		return 0
+	}
+	return l.syncing.seq - 1
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
 // idleMark notes in the manifest how far the log reaches, once nobody has written for a while: an edit of type close, as Close
@@ -51,7 +52,7 @@ func (l *commitLog) mark() bool {
 	body := l.markLocked(end)
 	l.mu.Unlock()
 	s.manifestMu.Lock()
-	err := s.man.log(editClose, body)
+	err := s.man.Log(manifest.EditClose, body)
 	s.manifestMu.Unlock()
 	if failure.IsRetryable(err) {
 		return true // the disk is full: the next tick tries again
@@ -70,5 +71,5 @@ func (l *commitLog) mark() bool {
 // markLocked is the body of the edit that says: the active segment is on disk up to end, and all sequence numbers so far are
 // taken.
 func (l *commitLog) markLocked(end int64) []byte {
-	return l.store.man.closeBody(l.active.id, uint64(end), l.writeSeq-1)
+	return l.store.man.CloseBody(l.active.id, uint64(end), l.writeSeq-1)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 )
 
 // Rotation: the active segment is sealed and another one takes its place.
@@ -251,7 +253,7 @@ func (l *commitLog) seal(sl *sealing) error {
 	}
 	s := l.store
 	s.manifestMu.Lock()
-	err := s.man.log(editSeal, sealBody(sl.sg.info(), active))
+	err := s.man.Log(manifest.EditSeal, manifest.SealBody(sl.sg.info(), active))
 	s.manifestMu.Unlock()
 	if err != nil {
 		return err
@@ -280,11 +282,11 @@ func (l *commitLog) makeReady() error {
 func (s *Store) addSegment() (*segment, error) {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.store, s.man.nextID, s.mapLength())
+	sg, err := createSegment(s.opts.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}
-	if err := s.man.log(editAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
+	if err := s.man.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
 		err = errors.Join(err, sg.close())
 		if failure.IsRetryable(err) { // else the manifest may list it
 			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.name)); left != nil {
@@ -303,7 +305,7 @@ func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
 	}
-	return failure.NameNoSpace(s.reserve.with(leaveFourth, s.rotate))
+	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.rotate))
 }
 
 func (s *Store) rotate() error {

@@ -72,5 +72,5 @@ func (s *Store) reached(m Mark) bool {
 	if i >= 0 && m.Length > uint64(s.tail[i].end) {
 		return false
 	}
-	return m.Sequence <= max(s.log.nextSeq-1, s.man.maxSeq) && s.man.gave(m.Opening, m.Sequence)
+	return m.Sequence <= max(s.log.nextSeq-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -169,7 +170,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 		err = errors.Join(err, rw.abandon())
 	}
 	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
-	s.reserve.freed(len(rw.result.In) > 0)
+	s.reserve.Freed(len(rw.result.In) > 0)
 	s.wakeHinter() // on a full disk outputs have none
 	if rw.failed != nil {
 		rw.failed()
@@ -351,7 +352,7 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	through := s.log.onDisk()
 	s.manifestMu.Lock()
-	err := s.man.log(editMerge, mergeBody(through, ids, infos))
+	err := s.man.Log(manifest.EditMerge, manifest.MergeBody(through, ids, infos))
 	if err == nil {
 		s.segments.Store(s.segments.Load().with(outs, nil))
 	}
@@ -401,7 +402,7 @@ func (rw *rewriter) move(sg *segment) error {
 				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.name, err), in.close())
 			}
 			if rw.from[i] != 0 {
-				rw.moves.add(&in.entry, rw.s.man.seed.Hash(format.Text(in.entry.Key)), uint32(i))
+				rw.moves.add(&in.entry, rw.s.man.Seed.Hash(format.Text(in.entry.Key)), uint32(i))
 			}
 		}
 		if done && i < len(rw.from) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
 // What goes has only lower sequences than what stays: else a dropped tombstone
@@ -27,7 +28,7 @@ func TestSpentInputs(t *testing.T) {
 		for i, r := range tt.ranges {
 			list = append(list, &segment{id: uint32(i), foot: format.Footer{Records: 1, MinSeq: r[0], MaxSeq: r[1]}})
 		}
-		q := newInputs(&Store{man: new(manifest)}, list, nil)
+		q := newInputs(&Store{man: new(manifest.Manifest)}, list, nil)
 		var got []uint32
 		for _, in := range q.releasable(tt.seq) {
 			got = append(got, in.sg.id)

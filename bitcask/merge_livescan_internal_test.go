@@ -45,6 +45,6 @@ func TestSurveySeesEverySlotOnce(t *testing.T) {
 		if held > hold+3 || holds < most/(hold+3) {
 			t.Errorf("%d slots: up to %d with the lock held, in %d pieces", most, held, holds)
 		}
-		sp.dir = keydir.NewDirectory(s.man.seed) // the slots pointed to nothing
+		sp.dir = keydir.NewDirectory(s.man.Seed) // the slots pointed to nothing
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
 // The outputs of a rewrite: how one begins, and how it comes to nothing.
@@ -24,14 +25,14 @@ func (rw *rewriter) startOutput(seq uint64) error {
 	w := writerOptions{Options: &s.opts, room: rw.removed, spare: &s.reserve}
 	for {
 		var err error
-		seen := s.reserve.drawn.Load()
-		if rw.out, err = newSegmentWriter(w, s.dir, s.man.store, s.spareID); err == nil {
+		seen := s.reserve.Seen()
+		if rw.out, err = newSegmentWriter(w, s.dir, s.man.Store, s.spareID); err == nil {
 			return nil
 		}
 		if errors.Is(err, fs.ErrExist) {
 			s.spareID = 0 // what an output has left could not be removed
 		}
-		if !NoSpace(err) || !s.reserve.spend(seen, err) {
+		if !NoSpace(err) || !s.reserve.Spend(seen, err) {
 			return err
 		}
 	}
@@ -46,10 +47,10 @@ func (rw *rewriter) takeID() error {
 		return nil
 	}
 	s.manifestMu.Lock()
-	id := s.man.nextID
+	id := s.man.NextID
 	err := format.CheckID(id)
 	if err == nil {
-		err = s.man.log(editNextID, binary.LittleEndian.AppendUint32(nil, id+1))
+		err = s.man.Log(manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, id+1))
 	}
 	s.manifestMu.Unlock()
 	if err != nil {

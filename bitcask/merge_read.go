@@ -27,7 +27,7 @@ const (
 )
 
 func newRecordReader(s *Store, sg *segment, read func(bytes int) error) recordReader {
-	return recordReader{sg: sg, seed: s.man.seed, read: read, ahead: readAheadMin}
+	return recordReader{sg: sg, seed: s.man.Seed, read: read, ahead: readAheadMin}
 }
 
 // bytes returns n bytes of the segment. Calls go forward mostly: it reads ahead, the more the closer together the calls are.

@@ -105,7 +105,7 @@ func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
 			sw.dropped++
 			continue
 		}
-		x := sw.add(e, sel.s.man.seed.Hash(format.Text(e.Key)), in.number)
+		x := sw.add(e, sel.s.man.Seed.Hash(format.Text(e.Key)), in.number)
 		x.keep = scanned
 		if !x.long() {
 			sw.bytes += int(x.size)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -78,19 +79,19 @@ var newers = map[string]newer{
 	},
 	"newer-edit": {
 		change: func(t *testing.T, dir string) {
-			changeFile(t, filepath.Join(dir, manifestName), func(b []byte) []byte {
-				m := &manifest{store: [16]byte(b[16:])}
-				b = m.appendEdit(b, 0, 200, []byte("what nobody knows"))
-				return m.appendEdit(b, 0, editNextID, binary.LittleEndian.AppendUint32(nil, 9))
+			changeFile(t, filepath.Join(dir, manifest.FileName), func(b []byte) []byte {
+				m := &manifest.Manifest{Store: [16]byte(b[16:])}
+				b = m.AppendEdit(b, 0, 200, []byte("what nobody knows"))
+				return m.AppendEdit(b, 0, manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, 9))
 			})
 		},
 		says: "MANIFEST at offset 124: edit of type 200",
 	},
 	"newer-feature": {
 		change: func(t *testing.T, dir string) {
-			changeFile(t, filepath.Join(dir, manifestName), func(b []byte) []byte {
+			changeFile(t, filepath.Join(dir, manifest.FileName), func(b []byte) []byte {
 				b[11] |= 0x80
-				return sumHeader(b, manifestHeaderSize)
+				return sumHeader(b, manifest.HeaderSize)
 			})
 		},
 		says: "MANIFEST: unknown feature bits 0x8000",

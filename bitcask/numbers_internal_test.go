@@ -11,6 +11,8 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -63,9 +65,9 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		}},
 		{"sequence numbers", 1, func(s *Store) { s.log.nextSeq, s.log.writeSeq = format.MaxSequence-1, format.MaxSequence-1 }, put},
 		{"terms", 1, func(s *Store) {
-			e := firstEpoch(s.man.store)
+			e := firstEpoch(s.man.Store)
 			e.term = math.MaxUint64 - 2
-			if err := s.putEpoch(e, leaveHalf); err != nil {
+			if err := s.putEpoch(e, reserve.LeaveHalf); err != nil {
 				t.Fatal(err)
 			}
 		}, func(s *Store) error { _, err := s.BeginHistory(); return err }},
@@ -73,9 +75,9 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			fs := vfs.NewMem()
 			must(t, fs.MkdirAll("d"))
-			m, err := createManifest(fs, "d", [16]byte{1}, keydir.Seed{})
+			m, err := manifest.Create(fs, "d", [16]byte{1}, keydir.Seed{})
 			must(t, err)
-			must(t, errors.Join(m.log(editNextID, binary.LittleEndian.AppendUint32(nil, x.next)), m.close()))
+			must(t, errors.Join(m.Log(manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, x.next)), m.Close()))
 			s, err := Open("d", &Options{FS: fs, SegmentSize: 4 << 10})
 			must(t, err)
 			must(t, s.Put("before", []byte("value")))
@@ -131,23 +133,23 @@ func TestNumbersBeyondTheEnd(t *testing.T) {
 		typ  byte
 		body []byte
 	}{
-		"add":          {editAdd, u32(format.MaxSegmentID + 1)},
-		"add, wrapped": {editAdd, u32(math.MaxUint32)},
-		"seal":         {editSeal, sealBody(si(format.MaxSegmentID+1, 1), 0)},
-		"seal, next":   {editSeal, sealBody(si(1, 1), format.MaxSegmentID+1)},
-		"swap":         {editSwap, swapBody(nil, []format.SealedInfo{si(math.MaxUint32, 1)})},
-		"next id":      {editNextID, u32(format.MaxSegmentID + 2)},
-		"inherited":    {editInherited, inheritance{below: format.MaxSegmentID + 2, through: 1}.encode()},
-		"sequence":     {editSwap, swapBody(nil, []format.SealedInfo{si(1, math.MaxUint64)})},
-		"close":        {editClose, (*manifest)(nil).closeBody(1, 40, math.MaxUint64)},
+		"add":          {manifest.EditAdd, u32(format.MaxSegmentID + 1)},
+		"add, wrapped": {manifest.EditAdd, u32(math.MaxUint32)},
+		"seal":         {manifest.EditSeal, manifest.SealBody(si(format.MaxSegmentID+1, 1), 0)},
+		"seal, next":   {manifest.EditSeal, manifest.SealBody(si(1, 1), format.MaxSegmentID+1)},
+		"swap":         {manifest.EditSwap, manifest.SwapBody(nil, []format.SealedInfo{si(math.MaxUint32, 1)})},
+		"next id":      {manifest.EditNextID, u32(format.MaxSegmentID + 2)},
+		"inherited":    {manifest.EditInherited, manifest.Origin{Below: format.MaxSegmentID + 2, Through: 1}.Encode()},
+		"sequence":     {manifest.EditSwap, manifest.SwapBody(nil, []format.SealedInfo{si(1, math.MaxUint64)})},
+		"close":        {manifest.EditClose, (*manifest.Manifest)(nil).CloseBody(1, 40, math.MaxUint64)},
 	} {
 		fs := vfs.NewMem()
 		must(t, fs.MkdirAll("d"))
-		m, err := createManifest(fs, "d", [16]byte{1}, keydir.Seed{})
+		m, err := manifest.Create(fs, "d", [16]byte{1}, keydir.Seed{})
 		must(t, err)
-		b := m.appendEdit(nil, m.size, edit.typ, edit.body)
-		_, err = m.file.WriteAt(b, m.size)
-		must(t, errors.Join(err, m.close()))
+		b := m.AppendEdit(nil, m.Size, edit.typ, edit.body)
+		_, err = m.File.WriteAt(b, m.Size)
+		must(t, errors.Join(err, m.Close()))
 		if _, err := Open("d", &Options{FS: fs}); !failure.IsDamage(err) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -161,7 +163,7 @@ func TestFailedMergesUseUpNoIDs(t *testing.T) {
 	must(t, err)
 	must(t, s.Put("key", []byte("value")))
 	must(t, s.Rotate())
-	next := s.man.nextID
+	next := s.man.NextID
 	for i, rule := range []vfs.Rule{
 		{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data"},
 		{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data"},
@@ -177,12 +179,12 @@ func TestFailedMergesUseUpNoIDs(t *testing.T) {
 			fs.Heal()
 		}
 	}
-	if s.man.nextID != next+1 {
-		t.Errorf("%d ids are used up", s.man.nextID-next)
+	if s.man.NextID != next+1 {
+		t.Errorf("%d ids are used up", s.man.NextID-next)
 	}
 	_, err = s.Rewrite(context.Background(), []uint32{1}, RewriteOptions{})
 	must(t, err)
-	if v, err := s.Get("key"); err != nil || string(v) != "value" || s.man.nextID != next+1 {
+	if v, err := s.Get("key"); err != nil || string(v) != "value" || s.man.NextID != next+1 {
 		t.Errorf("%q, %v", v, err)
 	}
 	must(t, s.Close())
@@ -207,13 +209,13 @@ func TestInherited(t *testing.T) {
 			t.Errorf("copy %d: %v, want %v", i, got, want)
 		}
 	}
-	if s.man.features&featureThrough == 0 {
+	if s.man.Features&manifest.FeatureThrough == 0 {
 		t.Error("without its feature bit")
 	}
 	must(t, s.Close())
-	m := &manifest{}
-	must(t, m.apply(editInherited, append(make([]byte, 16), 5, 0, 0, 0)))
-	if in := m.inherited[0]; in.below != 5 || in.through != 0 || len(in.encode()) != inheritedSize {
+	m := &manifest.Manifest{}
+	must(t, m.Apply(manifest.EditInherited, append(make([]byte, 16), 5, 0, 0, 0)))
+	if in := m.Origins[0]; in.Below != 5 || in.Through != 0 || len(in.Encode()) != manifest.InheritedSize {
 		t.Errorf("%+v", in)
 	}
 }

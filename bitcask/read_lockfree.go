@@ -149,7 +149,7 @@ func (s *Store) TryGet(dst []byte, ns int, key string) ([]byte, keydir.Lookup) {
 	if !lockFree || len(key) > MaxKey {
 		return dst, keydir.LookupRetry
 	}
-	return s.tryGet(dst, ns, s.man.seed.Hash(key), key, true)
+	return s.tryGet(dst, ns, s.man.Seed.Hash(key), key, true)
 }
 
 // TryHas is TryGet without the value.
@@ -157,6 +157,6 @@ func (s *Store) TryHas(ns int, key string) keydir.Lookup {
 	if !lockFree || len(key) > MaxKey {
 		return keydir.LookupRetry
 	}
-	_, lookup := s.tryGet(nil, ns, s.man.seed.Hash(key), key, false)
+	_, lookup := s.tryGet(nil, ns, s.man.Seed.Hash(key), key, false)
 	return lookup
 }

@@ -13,7 +13,10 @@ import (
 	"github.com/klauspost/crc32"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -54,7 +57,7 @@ func (r Remains) String() string {
 // remainsName names the remains of a file from an offset on. The higher n is, the later they were kept: one more than the
 // highest of those that were there before.
 func remainsName(id uint32, offset int64, n int) string {
-	name := manifestName
+	name := manifest.FileName
 	if id != 0 {
 		name = strings.TrimSuffix(format.DataName(id), format.DataSuffix)
 	}
@@ -74,7 +77,7 @@ func parseRemainsName(name string) (id uint32, offset int64, n int, ok bool) {
 	if many && err == nil {
 		n, err = strconv.Atoi(number)
 	}
-	if file != manifestName && err == nil {
+	if file != manifest.FileName && err == nil {
 		id, _, found = format.ParseName(file + format.DataSuffix)
 	}
 	if !found || err != nil || remainsName(id, offset, n) != name {
@@ -132,7 +135,7 @@ const maxSegmentLength = 1<<32 - 1
 //
 // A crash leaves TORN.new, which the next Open removes, or the whole copy beside the file that still has the bytes.
 func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error) {
-	zeros, err := allZeros(f, h.offset, h.length)
+	zeros, err := files.AllZeros(f, h.offset, h.length)
 	if err != nil || zeros {
 		return "", err
 	}
@@ -160,7 +163,7 @@ func (s *Store) keepRemains(f vfs.File, h remainsHeader) (name string, err error
 	}
 	_, err = out.WriteAt(h.encode(), 0)
 	if err == nil {
-		err = eachPiece(f, h.offset, h.length, func(b []byte, at int64) error {
+		err = files.EachPiece(f, h.offset, h.length, func(b []byte, at int64) error {
 			_, err := out.WriteAt(b, remainsHeaderSize+at-h.offset)
 			return err
 		})
@@ -190,7 +193,7 @@ func (s *Store) sameRemains(name string, f vfs.File, h remainsHeader) (same bool
 		same = err == nil && bytes.Equal(head, h.encode())
 	}
 	if same {
-		err = eachPiece(f, h.offset, h.length, func(b []byte, at int64) error {
+		err = files.EachPiece(f, h.offset, h.length, func(b []byte, at int64) error {
 			there := make([]byte, len(b))
 			_, err := kept.ReadAt(there, remainsHeaderSize+at-h.offset)
 			same = same && bytes.Equal(b, there)
@@ -200,35 +203,6 @@ func (s *Store) sameRemains(name string, f vfs.File, h remainsHeader) (same bool
 	return same, errors.Join(err, kept.Close())
 }
 
-// eachPiece reads length bytes of a file from an offset on, a piece after another.
-func eachPiece(f vfs.File, from, length int64, fn func(b []byte, at int64) error) error {
-	const piece = 1 << 20
-	buf := make([]byte, max(min(piece, length), 0))
-	for at := from; at < from+length; {
-		b := buf[:min(int64(len(buf)), from+length-at)]
-		if _, err := f.ReadAt(b, at); err != nil {
-			return fmt.Errorf("reading at %d: %w", at, err)
-		}
-		if err := fn(b, at); err != nil {
-			return err
-		}
-		at += int64(len(b))
-	}
-	return nil
-}
-
-// allZeros reports whether a stretch of a file holds nothing but zeros.
-func allZeros(f vfs.File, from, length int64) (bool, error) {
-	zeros := true
-	err := eachPiece(f, from, length, func(b []byte, _ int64) error {
-		zeros = zeros && onlyZeros(b)
-		return nil
-	})
-	return zeros, err
-}
-
-func onlyZeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
-
 // remains lists what is to be truncated of the log, and of the manifest.
 func (s *Store) remains() (list []tornEnd) {
 	for _, sg := range s.tail {
@@ -236,8 +210,8 @@ func (s *Store) remains() (list []tornEnd) {
 			list = append(list, tornEnd{sg.name, sg.file, remainsHeader{sg.id, sg.store, sg.end, s.log.nextSeq, n}})
 		}
 	}
-	if n := len(s.man.rest); n > 0 {
-		list = append(list, tornEnd{manifestName, s.man.file, remainsHeader{0, s.man.store, s.man.size, s.log.nextSeq, int64(n)}})
+	if n := len(s.man.Rest); n > 0 {
+		list = append(list, tornEnd{manifest.FileName, s.man.File, remainsHeader{0, s.man.Store, s.man.Size, s.log.nextSeq, int64(n)}})
 	}
 	return list
 }
@@ -255,7 +229,7 @@ func (s *Store) keepAllRemains() error {
 	kept := false
 	for _, torn := range s.remains() {
 		var name string
-		err := s.reserve.with(leaveEighth, func() (err error) {
+		err := s.reserve.With(reserve.LeaveEighth, func() (err error) {
 			name, err = s.keepRemains(torn.file, torn.h)
 			return err
 		})
@@ -292,7 +266,7 @@ func (s *Store) readable(id uint32) (bool, error) {
 // foreseeTruncation notes, in a store that is open for reading, what a writer would truncate.
 func (s *Store) foreseeTruncation() {
 	for _, torn := range s.remains() {
-		if zeros, err := allZeros(torn.file, torn.h.offset, torn.h.length); err != nil || !zeros {
+		if zeros, err := files.AllZeros(torn.file, torn.h.offset, torn.h.length); err != nil || !zeros {
 			s.noteTruncated(torn, "")
 		}
 	}

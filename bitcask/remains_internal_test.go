@@ -47,7 +47,7 @@ func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h := remainsHeader{id: 1, store: s.man.store, offset: 150, nextSeq: 5}
+			h := remainsHeader{id: 1, store: s.man.Store, offset: 150, nextSeq: 5}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

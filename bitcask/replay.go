@@ -409,7 +409,7 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 		}
 		for i := range entries {
 			if e := &entries[i]; e.Seq > rp.after.upTo && uint64(e.At) >= before {
-				b.add(s.man.seed, e)
+				b.add(s.man.Seed, e)
 			}
 		}
 		upTo = max(upTo, last)
@@ -457,7 +457,7 @@ func (rp *replayer) readData(r *reader, fr *frames, upTo uint64) error {
 			b.buf = slices.Grow(b.buf, max(n, min(batchBytes-len(b.buf), left)))
 			copied := *e // the frame's bytes go when the next one is read
 			copied.Key, copied.Elem, copied.Inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.Inline)
-			b.add(rp.s.man.seed, &copied)
+			b.add(rp.s.man.Seed, &copied)
 		}
 	}
 }

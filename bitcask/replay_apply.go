@@ -186,7 +186,7 @@ func (a *applier) removeSlot(sp *space, h uint64, t keydir.Type, key []byte) {
 // remembers when that happened: only then does the record have to be read. One
 // that cannot be read is taken for the one that its hash says.
 func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
-	if !a.s.man.collided[h>>format.SpareHashBits] {
+	if !a.s.man.Collided[h>>format.SpareHashBits] {
 		return true
 	}
 	same := true

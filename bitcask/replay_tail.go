@@ -7,7 +7,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
 // The end of the log at Open: the unsealed segments, of which at most two hold
@@ -30,15 +32,15 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	if fr.footer {
 		reach -= format.FooterSize // of another copy of this segment, perhaps, which was sealed sooner
 	}
-	if s.man.closedID == sg.id && reach < int64(s.man.closedLen) {
+	if s.man.ClosedID == sg.id && reach < int64(s.man.ClosedLen) {
 		return &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before the end of the last clean close"}
 	}
 	if sg.damaged && bad != nil {
 		return &CorruptError{File: sg.name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
 	}
 	sg.end, sg.footed, sg.sure = end, fr.footer, max(fr.synced, fr.from)
-	if s.man.closedID == sg.id {
-		sg.sure = max(sg.sure, int64(s.man.closedLen))
+	if s.man.ClosedID == sg.id {
+		sg.sure = max(sg.sure, int64(s.man.ClosedLen))
 	}
 	sg.foot = format.Footer{}
 	if fr.records > 0 {
@@ -48,7 +50,7 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	if err != nil || whole || bad == nil {
 		return err // what stands behind a segment that is all there is a torn footer
 	}
-	why, err := fr.notTorn(s.man.nothingLost())
+	why, err := fr.notTorn(s.man.NothingLost())
 	if why != "" {
 		err = &CorruptError{File: sg.name, Offset: at, Reason: reason + ", " + why}
 	} else if bad := (*badFrame)(nil); errors.As(err, &bad) {
@@ -84,7 +86,7 @@ func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err
 			return false, &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before " + next.name + ", which was written once this was on disk"}
 		}
 	}
-	if s.man.nothingLost() {
+	if s.man.NothingLost() {
 		return false, &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before " + next.name + ", which was written after it"}
 	}
 	for _, next := range later {
@@ -118,7 +120,7 @@ func (fr *frames) notTorn(kept bool) (why string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case ok && (kept || !lostSector(is, raw, end)):
+	case ok && (kept || !files.LostSector(is, raw, end)):
 		return "for one flipped bit", nil
 	case !kept || left < format.FrameHeaderSize:
 		return "", nil
@@ -132,8 +134,8 @@ func (fr *frames) notTorn(kept bool) (why string, err error) {
 // syncedIn is the highest offset of a segment that is known to have been on
 // disk.
 func (s *Store) syncedIn(sg *segment) (int64, error) {
-	if s.man.closedID == sg.id {
-		return int64(s.man.closedLen), nil
+	if s.man.ClosedID == sg.id {
+		return int64(s.man.ClosedLen), nil
 	}
 	return newFrames(sg).lastSynced()
 }
@@ -174,7 +176,7 @@ func (s *Store) cutTail() error {
 		}
 		// What recovery serves must not be lost by a power cut after it: a killed
 		// process leaves written but unsynced bytes in the page cache.
-		if err := writeAgain(sg.file, sg.sure, end); err != nil {
+		if err := files.WriteAgain(sg.file, sg.sure, end); err != nil {
 			return fmt.Errorf("%s: %w", sg.name, err)
 		}
 		if err := sg.file.Sync(); err != nil {
@@ -231,7 +233,7 @@ func (s *Store) startActive() error {
 	l.startLocked(sg, sg.foot, sg.end, sg.end)
 	l.rotation.ready = slices.Clone(s.tail[i+1:])
 	l.syncing.seq = l.writeSeq
-	if s.man.closedID == sg.id && int64(s.man.closedLen) == sg.end {
+	if s.man.ClosedID == sg.id && int64(s.man.ClosedLen) == sg.end {
 		l.closeLen = sg.end
 	}
 	return nil
@@ -246,10 +248,26 @@ func (s *Store) sealAtOpen(sg *segment) error {
 		}
 		sg.footed = true // on a full disk all this is tried again
 	}
-	if err := s.man.log(editSeal, sealBody(sg.info(), 0)); err != nil {
+	if err := s.man.Log(manifest.EditSeal, manifest.SealBody(sg.info(), 0)); err != nil {
 		return err
 	}
 	sg.setSealed()
 	s.hintless = append(s.hintless, sg.id)
 	return nil
+}
+
+// reachesMerges makes sure, once the log has been read, that it reaches as far
+// as it did when segments were merged.
+func (s *Store) reachesMerges() error {
+	if s.man.Through < s.log.nextSeq {
+		return nil
+	}
+	last := format.DataName(s.man.NextID - 1)
+	at := int64(format.SegmentHeaderSize)
+	for _, sg := range slices.Backward(s.tail) {
+		if last, at = sg.name, sg.end; sg.foot.Records > 0 {
+			break
+		}
+	}
+	return &CorruptError{File: last, Offset: at, Reason: "the log ends before what a merge has built on"}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -105,11 +106,11 @@ func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, e
 type salvager struct {
 	ctx     context.Context
 	dir     string
-	opts    Options   // FS holds dir
-	base    vfs.FS    // as it was given
-	store   [16]byte  // without a manifest, of the segments looked at last
-	man     *manifest // nil: none that can be read
-	names   []string  // in dir
+	opts    Options            // FS holds dir
+	base    vfs.FS             // as it was given
+	store   [16]byte           // without a manifest, of the segments looked at last
+	man     *manifest.Manifest // nil: none that can be read
+	names   []string           // in dir
 	sources map[*segment]*salvageSource
 	cuts    []*cut // by next sequence, and in the order in which they were made
 
@@ -175,14 +176,14 @@ func (v *salvager) list() (ids []uint32, err error) {
 		return nil, err
 	}
 	// An edit that is one bit away from verifying is what it was.
-	m, err := readManifest(v.opts.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
+	m, err := manifest.Read(v.opts.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
 	if errors.Is(err, ErrVersion) {
 		return nil, err
 	}
 	var listed []uint32
 	if err == nil {
-		v.man, listed = m, m.listed()
-		if err := m.close(); err != nil {
+		v.man, listed = m, m.Listed()
+		if err := m.Close(); err != nil {
 			return nil, err
 		}
 	}
@@ -221,16 +222,16 @@ func (v *salvager) list() (ids []uint32, err error) {
 // left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if something that is
 // listed is missing.
 func (v *salvager) holdsCommits(id uint32) (bool, error) {
-	sg, err := openSegment(v.opts.FS, v.dir, v.man.storeOf(id), id, vfs.ReadOnly)
+	sg, err := openSegment(v.opts.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
 	if err != nil {
 		if failure.IsDamage(err) || errors.Is(err, ErrForeign) {
 			err = nil
 		}
 		return false, err
 	}
-	missing := slices.ContainsFunc(v.man.listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
+	missing := slices.ContainsFunc(v.man.Listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
 	_, frame := newFrames(sg).next()
-	held := frame == nil && (missing || !sg.merged && (len(v.man.rest) > 0 || id >= v.man.nextID))
+	held := frame == nil && (missing || !sg.merged && (len(v.man.Rest) > 0 || id >= v.man.NextID))
 	return held, errors.Join(ignoreEnd(frame), sg.close())
 }
 
@@ -271,7 +272,7 @@ func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
 		return store, err
 	}
 	if v.man != nil {
-		return v.man.storeOf(id), nil
+		return v.man.StoreOf(id), nil
 	}
 	if store != [16]byte{} {
 		v.store = store
@@ -311,7 +312,7 @@ func (v *salvager) open(id uint32) error {
 		if err := sg.readFooter(); err != nil && !failure.IsDamage(err) {
 			return err
 		}
-	} else if si, ok := v.man.sealed[id]; ok {
+	} else if si, ok := v.man.Sealed[id]; ok {
 		src.active = false
 		sg.foot = format.Footer{Records: si.Records, MinSeq: si.MinSeq, MaxSeq: si.MaxSeq}
 		sg.setSealed()
@@ -319,8 +320,8 @@ func (v *salvager) open(id uint32) error {
 			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.Length) - size, Reason: "the file is shorter than it was"})
 		}
 		sg.size.Store(int64(si.Length)) // as the hint has it
-	} else if v.man.closedID == id {
-		src.closed = int64(v.man.closedLen)
+	} else if v.man.ClosedID == id {
+		src.closed = int64(v.man.ClosedLen)
 		if size < src.closed {
 			v.lose(Lost{File: name, Offset: size, Bytes: src.closed - size, Reason: "the file is shorter than it was"})
 		}
@@ -336,7 +337,7 @@ func (v *salvager) judgeTail() error {
 		return nil
 	}
 	var tail []*salvageSource
-	for _, id := range v.man.tail {
+	for _, id := range v.man.Tail {
 		for sg, src := range v.sources {
 			if sg.id == id {
 				tail = append(tail, src)
@@ -349,7 +350,7 @@ func (v *salvager) judgeTail() error {
 		if err != nil {
 			return err
 		}
-		if max(synced, src.closed) > format.SegmentHeaderSize || v.man.nothingLost() && fr.records > 0 {
+		if max(synced, src.closed) > format.SegmentHeaderSize || v.man.NothingLost() && fr.records > 0 {
 			for _, earlier := range tail[:i] {
 				earlier.active = false
 			}

@@ -75,7 +75,7 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 	if c.h.id != id || c.h.offset != offset {
 		return &CorruptError{File: sg.name, Offset: 0, Reason: "remains of another place than the name says"}
 	}
-	ours := v.man != nil && v.man.storeOf(id) == c.h.store
+	ours := v.man != nil && v.man.StoreOf(id) == c.h.store
 	for other := range v.sources {
 		ours = ours || v.man == nil && other.store == c.h.store
 	}

@@ -162,7 +162,7 @@ func (src *salvageSource) torn() (bool, error) {
 		}
 		fr.pos = at
 	} else {
-		why, err = fr.notTorn(src.v.man.nothingLost())
+		why, err = fr.notTorn(src.v.man.NothingLost())
 	}
 	if err != nil || why != "" {
 		return false, ignoreBad(err)

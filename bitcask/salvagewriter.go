@@ -6,7 +6,9 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
 // salvageWriter writes the segments of a new store. The manifest names them
@@ -15,13 +17,13 @@ type salvageWriter struct {
 	opts Options
 	dir  string
 	lock io.Closer
-	man  *manifest
+	man  *manifest.Manifest
 	out  *segmentWriter
 	done []format.SealedInfo
 }
 
 func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
-	if err := syncNames(o.FS, dir); err != nil {
+	if err := files.SyncNames(o.FS, dir); err != nil {
 		return nil, err
 	}
 	names, err := o.FS.List(dir)
@@ -35,9 +37,9 @@ func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
 	if w.lock, err = o.FS.Lock(filepath.Join(dir, lockName)); err != nil {
 		return nil, err
 	}
-	store, seed, err := newIdentity()
+	store, seed, err := manifest.NewIdentity()
 	if err == nil {
-		w.man, err = createManifest(o.FS, dir, store, seed)
+		w.man, err = manifest.Create(o.FS, dir, store, seed)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.lock.Close())
@@ -54,12 +56,12 @@ func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
 	}
 	if w.out == nil {
 		var err error
-		if w.out, err = newSegmentWriter(writerOptions{Options: &w.opts, room: func(int64) error { return nil }}, w.dir, w.man.store, uint32(len(w.done)+1)); err != nil {
+		if w.out, err = newSegmentWriter(writerOptions{Options: &w.opts, room: func(int64) error { return nil }}, w.dir, w.man.Store, uint32(len(w.done)+1)); err != nil {
 			return err
 		}
 	}
 	if e.Kind == KindSystem {
-		if err := w.man.need(featureSystem); err != nil {
+		if err := w.man.Need(manifest.FeatureSystem); err != nil {
 			return err
 		}
 	}
@@ -91,7 +93,7 @@ func (w *salvageWriter) publish() error {
 	if err := w.seal(); err != nil {
 		return err
 	}
-	return w.man.log(editSwap, swapBody(nil, w.done))
+	return w.man.Log(manifest.EditSwap, manifest.SwapBody(nil, w.done))
 }
 
 func (w *salvageWriter) close() error {
@@ -99,5 +101,5 @@ func (w *salvageWriter) close() error {
 	if w.out != nil {
 		err = w.out.abandon()
 	}
-	return errors.Join(err, w.man.close(), w.lock.Close())
+	return errors.Join(err, w.man.Close(), w.lock.Close())
 }

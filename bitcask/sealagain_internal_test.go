@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -29,7 +30,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 				for len(s.segments.Load().all()) < 2 {
 					time.Sleep(time.Millisecond)
 				}
-				fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestName + "*", Err: syscall.ENOSPC, Sticky: true})
+				fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifest.FileName + "*", Err: syscall.ENOSPC, Sticky: true})
 			}
 			if err := s.Put(fmt.Sprint("k", n), []byte(strings.Repeat("v", 100))); err != nil {
 				t.Fatal(n, err)
@@ -55,7 +56,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 
 		fault = vfs.NewFault(killed)
 		for i := range fails {
-			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifestName + "*", Skip: from + i, Err: syscall.ENOSPC})
+			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifest.FileName + "*", Skip: from + i, Err: syscall.ENOSPC})
 		}
 		o.FS = fault
 		s, err = Open("d", &o)

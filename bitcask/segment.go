@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -186,7 +187,7 @@ func (sg *segment) appendFooter(ft format.Footer) error {
 	at := sg.size.Load()
 	b := sg.encodeFooter(ft, uint32(at), uint32(at))
 	if _, err := sg.file.WriteAt(b, at); err != nil {
-		return cutOff(sg.file, at, fmt.Errorf("%s: writing footer: %w", sg.name, err))
+		return files.TruncateTo(sg.file, at, fmt.Errorf("%s: writing footer: %w", sg.name, err))
 	}
 	if err := sg.file.Sync(); err != nil {
 		return fmt.Errorf("%s: sync of footer: %w", sg.name, err)
@@ -194,29 +195,6 @@ func (sg *segment) appendFooter(ft format.Footer) error {
 	sg.foot = ft // before size: whoever sees the footer may look at it
 	sg.size.Store(at + format.FooterSize)
 	return nil
-}
-
-// writeAgain writes what stands from an offset to the end of a file once more.
-// The sync of a process that came before may have failed: the kernel then calls
-// the bytes clean that it could not write, and no later sync writes them, but they
-// are still there to be read.
-func writeAgain(f vfs.File, from, end int64) error {
-	err := eachPiece(f, from, end-from, func(b []byte, at int64) error {
-		_, err := f.WriteAt(b, at)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("writing again what may not be on disk: %w", err)
-	}
-	return nil
-}
-
-// cutOff takes away what a failed write may have left behind size.
-func cutOff(f vfs.File, size int64, cause error) error {
-	if err := f.Truncate(size); err != nil || !failure.IsTransient(cause) {
-		return errors.Join(cause, err)
-	}
-	return failure.NewRetryable(cause)
 }
 
 // bytesAt returns n bytes at offset, from the mapping if they are in memory, else into buf.

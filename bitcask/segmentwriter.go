@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -21,7 +22,7 @@ type segmentWriter struct {
 	hint  *hintWriter // nil: without
 	limit int64
 	room  func(length int64) error // waits until there may be so many bytes of data
-	spare *reserve                 // for a full disk; nil: none
+	spare *reserve.Reserve         // for a full disk; nil: none
 	pos   int64                    // where frame will stand
 	begun int64                    // the kernel has been asked to write what lies before this offset
 	frame []byte                   // header and records
@@ -48,7 +49,7 @@ const (
 type writerOptions struct {
 	*Options
 	room  func(length int64) error // see segmentWriter
-	spare *reserve
+	spare *reserve.Reserve
 }
 
 // newSegmentWriter makes the file of segment id. Neither its header nor its
@@ -69,7 +70,7 @@ func newSegmentWriter(o writerOptions, dir string, store [16]byte, id uint32) (_
 	}
 	w.sg.merged = true
 	_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, true), 0)
-	if err == nil && !o.NoHints && !o.spare.full() {
+	if err == nil && !o.NoHints && !o.spare.Full() {
 		w.hint, err = newHintWriter(fs, dir, w.sg)
 	}
 	if err != nil {
@@ -167,7 +168,7 @@ func (w *segmentWriter) write(b []byte) error {
 		return err
 	}
 	for {
-		seen := w.spare.seen()
+		seen := w.spare.Seen()
 		_, err := w.sg.file.WriteAt(b, w.pos)
 		if err == nil {
 			break
@@ -179,7 +180,7 @@ func (w *segmentWriter) write(b []byte) error {
 			if err := w.abandonHint(); err != nil {
 				return err
 			}
-		} else if !w.spare.spend(seen, err) {
+		} else if !w.spare.Spend(seen, err) {
 			return err
 		}
 	}

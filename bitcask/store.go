@@ -11,6 +11,8 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -38,7 +40,7 @@ type Store struct {
 	txs      sync.Pool
 
 	manifestMu sync.Mutex // guards man once the store is open
-	man        *manifest
+	man        *manifest.Manifest
 	opening    uint64 // this one, for marks; does not change once the store is open
 
 	backups       chanMutex // held by the one backup that is made
@@ -50,7 +52,7 @@ type Store struct {
 	droppedSpaces      []*space
 
 	index   indexState
-	reserve reserve
+	reserve reserve.Reserve
 	spareID uint32 // of a segment that no merge has written after all; upkeep guards it
 
 	recovery Recovery
@@ -104,7 +106,6 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
-	s.reserve.init(s)
 	s.segments.Store(new(segmentSet))
 	defer func() {
 		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
@@ -123,9 +124,9 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		return nil, err
 	}
 	if !s.opts.ReadOnly {
-		s.man.spare = &s.reserve
+		s.man.Spare = &s.reserve
 	}
-	s.spaces.init(s.man.seed)
+	s.spaces.init(s.man.Seed)
 	s.system.init()
 	if err := s.openSegments(); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	if _, err := s.readEpoch(); err != nil {
 		return nil, err
 	}
-	s.log.nextSeq = max(s.log.nextSeq, s.man.maxSeq+1)
+	s.log.nextSeq = max(s.log.nextSeq, s.man.MaxSeq+1)
 	s.log.writeSeq = s.log.nextSeq
 	if err := s.makeGood(); err != nil {
 		return nil, err
@@ -149,10 +150,10 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		s.showActive()
 	} else if err := s.noteOpening(); err != nil {
 		return nil, err
-	} else if err := s.reserve.with(leaveOpen, s.startActive); err != nil {
+	} else if err := s.reserve.With(reserve.LeaveOpen, s.startActive); err != nil {
 		return nil, err
 	} else {
-		s.reserve.begin()
+		s.reserve.Begin()
 		s.startWork()
 	}
 	s.tail = nil
@@ -192,8 +193,8 @@ func (s *Store) startWork() {
 	idle := idleMark{l: &s.log}
 	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && idle.tick() }) })
 	s.work.Go(func() {
-		s.every(reserveEvery, func() bool {
-			s.reserve.adjust()
+		s.every(reserve.Every, func() bool {
+			s.reserve.Adjust()
 			return true
 		})
 	})
@@ -202,7 +203,7 @@ func (s *Store) startWork() {
 	}
 	if !s.opts.NoHints {
 		done := make(map[uint32]bool)
-		for id := range s.man.sealed {
+		for id := range s.man.Sealed {
 			done[id] = !slices.Contains(s.hintless, id)
 		}
 		s.work.Go(func() { s.hintLoop(done) })
@@ -313,13 +314,13 @@ func (s *Store) closeLog() error {
 			return l.failLocked(fmt.Errorf("%s: sync: %w", sl.sg.name, err))
 		}
 	}
-	body := make([]byte, bootSize) // one edit: of two in one write a power cut could leave the second
+	body := make([]byte, manifest.BootSize) // one edit: of two in one write a power cut could leave the second
 	if end := l.active.size.Load(); end != l.closeLen && end != format.SegmentHeaderSize {
 		body = append(body, l.markLocked(end)...)
 	}
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	err := s.man.log(editBoot, body)
+	err := s.man.Log(manifest.EditBoot, body)
 	if NoSpace(err) && failure.IsRetryable(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
 		s.opts.Logger.Warn("clean close not noted", "err", err)
 		return nil
@@ -334,7 +335,7 @@ func (s *Store) release() error {
 		errs = append(errs, sg.close())
 	}
 	if s.man != nil {
-		errs = append(errs, s.man.close())
+		errs = append(errs, s.man.Close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -131,13 +132,13 @@ func (s *Store) checkDirectory() error {
 // inspectDirectory looks whether the files that the store writes to, and LOCK, have their names.
 func (s *Store) inspectDirectory() error {
 	s.manifestMu.Lock()
-	named, err := vfs.HasName(s.man.file, filepath.Join(s.dir, manifestName))
+	named, err := vfs.HasName(s.man.File, filepath.Join(s.dir, manifest.FileName))
 	s.manifestMu.Unlock()
 	if err != nil {
 		return err
 	}
 	if !named {
-		return fmt.Errorf("%w: %s", ErrDirectoryGone, manifestName)
+		return fmt.Errorf("%w: %s", ErrDirectoryGone, manifest.FileName)
 	}
 	s.log.mu.Lock()
 	active := s.log.active

@@ -23,7 +23,7 @@ func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 	if len(key) > MaxKey {
 		return dst, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
 	}
-	h := s.man.seed.Hash(key)
+	h := s.man.Seed.Hash(key)
 	if lockFree {
 		switch out, lookup := s.tryGet(dst, 0, h, key, true); lookup {
 		case keydir.LookupHit:

@@ -93,7 +93,7 @@ func (s *Store) startReplay(after uint64) (known bool) {
 	if s.opts.Loading == nil {
 		return true
 	}
-	s.replayed, known = s.opts.Loading(s.man.store, after)
+	s.replayed, known = s.opts.Loading(s.man.Store, after)
 	return known || after == 0
 }
 

@@ -2,15 +2,20 @@ package bitcask
 
 import (
 	crand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -22,6 +27,10 @@ func (s *Store) openManifest() (err error) {
 	if err := s.hold(); err != nil {
 		return err
 	}
+	s.reserve.Start(reserve.Environment{
+		FS: s.opts.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
+		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
+	})
 	if !s.opts.ReadOnly {
 		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
@@ -31,11 +40,11 @@ func (s *Store) openManifest() (err error) {
 		}
 	}
 	if !s.opts.ReadOnly {
-		s.reserve.open()
+		s.reserve.Open()
 	}
-	s.man, err = readManifest(s.opts.FS, s.dir, s.mode(), s.tolerance())
+	s.man, err = manifest.Read(s.opts.FS, s.dir, s.mode(), s.tolerance())
 	if err == nil {
-		s.recovery.TornManifest = len(s.man.rest) > 0
+		s.recovery.TornManifest = len(s.man.Rest) > 0
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -45,7 +54,7 @@ func (s *Store) openManifest() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.opts.ReadOnly && slices.Contains(names, manifestName) {
+	if s.opts.ReadOnly && slices.Contains(names, manifest.FileName) {
 		return errOutdated // it has just been made
 	}
 	for _, name := range names {
@@ -56,29 +65,15 @@ func (s *Store) openManifest() (err error) {
 	if s.opts.ReadOnly {
 		return missing
 	}
-	id, seed, err := newIdentity()
+	id, seed, err := manifest.NewIdentity()
 	if err != nil {
 		return err
 	}
-	if err := syncNames(s.opts.FS, s.dir); err != nil {
+	if err := files.SyncNames(s.opts.FS, s.dir); err != nil {
 		return err
 	}
-	s.man, err = createManifest(s.opts.FS, s.dir, id, seed)
+	s.man, err = manifest.Create(s.opts.FS, s.dir, id, seed)
 	return err
-}
-
-// syncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be gone with
-// them. Whoever made them may have been killed before it came to that. One that may not be read was made by someone else.
-func syncNames(fsys vfs.FS, dir string) error {
-	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return nil
-		}
-		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return err
-		}
-	}
 }
 
 // openSegments opens the files the manifest names, after making sure that
@@ -101,7 +96,7 @@ func (s *Store) openSegments() error {
 		}
 		return sg, err
 	}
-	for id, si := range s.man.sealed {
+	for id, si := range s.man.Sealed {
 		sg, err := open(id)
 		if err != nil {
 			return err
@@ -113,7 +108,7 @@ func (s *Store) openSegments() error {
 	}
 	// The newest first: beside a live writer each then is as long as it was
 	// before anything that we see in the next was written, or longer.
-	for _, id := range slices.Backward(s.man.tail) {
+	for _, id := range slices.Backward(s.man.Tail) {
 		sg, err := open(id)
 		if err != nil {
 			return err
@@ -151,11 +146,11 @@ func (s *Store) findLeftovers(names []string) error {
 	for _, name := range names {
 		id, suffix, ours := format.ParseName(name)
 		_, _, _, remains := parseRemainsName(name)
-		_, sealed := s.man.sealed[id]
+		_, sealed := s.man.Sealed[id]
 		switch {
-		case name == manifestName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
+		case name == manifest.FileName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
 			continue
-		case name == manifestTemp || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
+		case name == manifest.TempName || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
 		case name == historyDir || name == orphansDir:
 			continue // of a later version
 		case remains:
@@ -164,7 +159,7 @@ func (s *Store) findLeftovers(names []string) error {
 		case !ours:
 			s.recovery.Unknown = append(s.recovery.Unknown, name)
 			continue
-		case sealed || slices.Contains(s.man.tail, id) && suffix == format.DataSuffix:
+		case sealed || slices.Contains(s.man.Tail, id) && suffix == format.DataSuffix:
 			continue
 		case suffix == format.DataSuffix:
 			if err := s.checkLeftover(id); err != nil {
@@ -187,7 +182,7 @@ func (s *Store) makeGood() error {
 	if err := s.keepAllRemains(); err != nil {
 		return err
 	}
-	if err := s.reserve.with(leaveNone, s.man.makeGood); err != nil {
+	if err := s.reserve.With(reserve.LeaveNone, s.man.MakeGood); err != nil {
 		return err
 	}
 	if err := s.clearAway(); err != nil {
@@ -196,21 +191,21 @@ func (s *Store) makeGood() error {
 	if err := s.removeStale(); err != nil {
 		return err
 	}
-	if err := s.reserve.with(leaveEighth, s.cutTail); err != nil {
+	if err := s.reserve.With(reserve.LeaveEighth, s.cutTail); err != nil {
 		return err
 	}
-	if err := s.reserve.with(leaveEighth, func() error { return s.man.need(featureBoot | featureOpenings) }); err != nil {
+	if err := s.reserve.With(reserve.LeaveEighth, func() error { return s.man.Need(manifest.FeatureBoot | manifest.FeatureOpenings) }); err != nil {
 		return err
 	}
-	return s.man.log(editBoot, s.bootOf())
+	return s.man.Log(manifest.EditBoot, s.bootOf())
 }
 
 // bootOf is what the manifest is to say of this writer's life of the kernel. One that is unknown is like no other.
 func (s *Store) bootOf() []byte {
-	if s.man.here != (vfs.BootID{}) {
-		return s.man.here[:]
+	if s.man.Here != (vfs.BootID{}) {
+		return s.man.Here[:]
 	}
-	return []byte(crand.Text())[:len(s.man.here)]
+	return []byte(crand.Text())[:len(s.man.Here)]
 }
 
 // clearAway removes the leftovers.
@@ -238,7 +233,7 @@ const (
 const TTLName = "TTL"
 
 func (s *Store) checkLeftover(id uint32) error {
-	sg, err := openSegment(s.opts.FS, s.dir, s.man.storeOf(id), id, vfs.ReadOnly)
+	sg, err := openSegment(s.opts.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
 	}
@@ -248,7 +243,7 @@ func (s *Store) checkLeftover(id uint32) error {
 	if err != nil {
 		return err
 	}
-	held := sg.size.Load() > format.SegmentHeaderSize && !sg.merged && id >= s.man.nextID
+	held := sg.size.Load() > format.SegmentHeaderSize && !sg.merged && id >= s.man.NextID
 	if held {
 		// Only frames count: a crash may have left a longer file of zeros.
 		_, err = newFrames(sg).next()
@@ -261,7 +256,7 @@ func (s *Store) checkLeftover(id uint32) error {
 		return err
 	}
 	if held && !s.outdated() {
-		return &CorruptError{File: manifestName, Offset: s.man.size, Reason: fmt.Sprintf("%s holds commits but is not listed", format.DataName(id))}
+		return &CorruptError{File: manifest.FileName, Offset: s.man.Size, Reason: fmt.Sprintf("%s holds commits but is not listed", format.DataName(id))}
 	}
 	return nil
 }
@@ -275,10 +270,34 @@ func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
-	now, err := readManifest(s.opts.FS, s.dir, vfs.ReadOnly, s.tolerance()) // mended as before
+	now, err := manifest.Read(s.opts.FS, s.dir, vfs.ReadOnly, s.tolerance()) // mended as before
 	if err != nil {
 		return false
 	}
-	same := now.nextID == s.man.nextID && slices.Equal(now.tail, s.man.tail) && maps.Equal(now.sealed, s.man.sealed)
-	return now.close() == nil && !same
+	same := now.NextID == s.man.NextID && slices.Equal(now.Tail, s.man.Tail) && maps.Equal(now.Sealed, s.man.Sealed)
+	return now.Close() == nil && !same
+}
+
+// noteOpening notes in the manifest that this writer gives the sequence numbers
+// from here on. A full disk is no reason not to open: then there is no id, and
+// nothing that this writer writes about the log will be believed.
+func (s *Store) noteOpening() error {
+	var id uint64
+	for id == 0 {
+		var b [8]byte
+		if _, err := io.ReadFull(crand.Reader, b[:]); err != nil {
+			return err
+		}
+		id = binary.LittleEndian.Uint64(b[:])
+	}
+	err := s.man.Log(manifest.EditOpening, manifest.Opening{Id: id, First: s.log.nextSeq}.Body())
+	if failure.IsRetryable(err) {
+		s.opts.Logger.Warn("INDEX and TTL will not be of use: the manifest cannot note who writes them", "file", manifest.FileName, "err", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("noting that the store is open: %w", err)
+	}
+	s.opening = id
+	return nil
 }

@@ -1,5 +1,9 @@
 package bitcask
 
+import (
+	"github.com/stavedb/stave/bitcask/internal/reserve"
+)
+
 // Stats is a look at the store.
 type Stats struct {
 	Segments   int    `json:"segments"`
@@ -39,7 +43,7 @@ func (s *Store) Stats() Stats {
 		st.Deadlines += sp.dir.LenDeadlines()
 		st.IndexBytes += sp.dir.Bytes()
 	}
-	st.Reserve, st.ReserveDue = s.reserve.figures()
+	st.Reserve, st.ReserveDue = s.reserve.Figures()
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	if st.State = StateOK; s.log.failed != nil {
@@ -57,8 +61,16 @@ func (s *Store) Stats() Stats {
 // Dir is the directory of the store.
 func (s *Store) Dir() string { return s.dir }
 
+// logSize is the length of all segments, in bytes.
+func (s *Store) logSize() (n int64) {
+	for _, sg := range s.segments.Load().all() {
+		n += sg.size.Load()
+	}
+	return n
+}
+
 // StoreID tells this store from every other; it never changes.
-func (s *Store) StoreID() [16]byte { return s.man.store }
+func (s *Store) StoreID() [16]byte { return s.man.Store }
 
 // Sequence is the number of the newest record.
 func (s *Store) Sequence() uint64 {
@@ -83,3 +95,34 @@ func (s *Store) Err() error {
 
 // SegmentSize is the length in bytes from which segments are sealed.
 func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }
+
+// Full reports whether the last write that needed space did not get it, or what deletes and merges have taken of the reserve has not
+// come back. Writes go on by themselves once there is space.
+func (s *Store) Full() bool { return s.reserve.Full() }
+
+// Lacking gets a value when a write meets a full disk: whoever can free space may begin.
+func (s *Store) Lacking() <-chan struct{} { return s.reserve.Lacks() }
+
+// Spare is how many bytes of the reserve a merge can count on.
+func (s *Store) Spare() int64 { return s.reserve.Bytes() }
+
+// ReserveName is the file that holds disk space for deletes and merges.
+const ReserveName = reserve.FileName
+
+// Inheritance says that a store is a copy of another one, and where they parted.
+type Inheritance struct {
+	Store   [16]byte // id of the other one
+	Through uint64   // sequence of the last record that the two share; 0: unknown
+}
+
+// Inherited lists the stores that this one is a copy of, the first one first:
+// its original is the last.
+func (s *Store) Inherited() []Inheritance {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	var list []Inheritance
+	for _, in := range s.man.Origins {
+		list = append(list, Inheritance{in.Store, in.Through})
+	}
+	return list
+}

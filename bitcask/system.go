@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -143,10 +144,10 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	if len(value) > 0 && others >= MaxSystemRecords {
 		return fmt.Errorf("more than %d system records: %w", MaxSystemRecords, ErrTooLarge)
 	}
-	if err := t.s.needFeature(featureSystem); err != nil {
+	if err := t.s.needFeature(manifest.FeatureSystem); err != nil {
 		return err
 	}
-	_, err := t.add(KindSystem, keydir.None, new(space), t.s.man.seed.Hash(name), name, "", value)
+	_, err := t.add(KindSystem, keydir.None, new(space), t.s.man.Seed.Hash(name), name, "", value)
 	return err
 }
 
@@ -197,9 +198,9 @@ func (s *Store) replaySystem(sg *segment, e *format.Entry) {
 
 // needFeature sets a feature bit of the manifest before it is used. A failure
 // that may have left the manifest in doubt makes the store refuse writes.
-func (s *Store) needFeature(f features) error {
+func (s *Store) needFeature(f manifest.Features) error {
 	s.manifestMu.Lock()
-	err := s.man.need(f)
+	err := s.man.Need(f)
 	s.manifestMu.Unlock()
 	if err != nil {
 		return s.log.fail(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -158,15 +159,15 @@ func TestSystemFeature(t *testing.T) {
 	s, err := Open("d", &Options{FS: fault})
 	must(t, err)
 	must(t, s.Put("key", nil))
-	if s.man.features&featureSystem != 0 {
-		t.Errorf("a new store has feature bits %#x", s.man.features)
+	if s.man.Features&manifest.FeatureSystem != 0 {
+		t.Errorf("a new store has feature bits %#x", s.man.Features)
 	}
 	checked := false
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Do: func(vfs.Event) {
-		m, err := readManifest(mem, "d", vfs.ReadOnly, nil)
+		m, err := manifest.Read(mem, "d", vfs.ReadOnly, nil)
 		must(t, err)
-		checked = m.features&featureSystem != 0
-		must(t, m.close())
+		checked = m.Features&manifest.FeatureSystem != 0
+		must(t, m.Close())
 	}})
 	commitNewer(t, s, func(tx *Tx) { must(t, tx.PutSystem("name", []byte("value"))) })
 	if !checked {

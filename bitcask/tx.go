@@ -31,7 +31,7 @@ type Tx struct {
 	outOfLine int       // bytes of values that are not in buf
 	borrow    bool      // see Borrow
 	system    bool      // it holds the lock of who writes system records
-	leave     int64     // what it leaves of the reserve, if it may draw on that though it adds something; else 0
+	floor     int64     // what it leaves of the reserve, if it may draw on that though it adds something; else 0
 	single    singlePut // the one record, not yet in the keydir
 	undo      []undoOp
 	touched   []touchedCollection
@@ -112,7 +112,7 @@ var ErrTxDone = errors.New("transaction has ended")
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	t := s.newTx(write)
 	for _, key := range keys {
-		t.hold(keydir.StripeOf(s.man.seed.Hash(key)))
+		t.hold(keydir.StripeOf(s.man.Seed.Hash(key)))
 	}
 	slices.Sort(t.stripes)
 	return t, t.lock()
@@ -259,7 +259,7 @@ func (t *Tx) hash(key string) (uint64, error) {
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
 	}
-	h := t.s.man.seed.Hash(key)
+	h := t.s.man.Seed.Hash(key)
 	if !t.locked(h) {
 		return 0, fmt.Errorf("%w: %q", errForeign, key)
 	}

@@ -165,7 +165,7 @@ func TestCheckRecountsChunks(t *testing.T) {
 			if list := findings(t, s); len(list) > 0 {
 				t.Fatal(list)
 			}
-			h := s.man.seed.Hash("k")
+			h := s.man.Seed.Hash("k")
 			coll, _ := s.spaces.of(0).dir.FindCollection(h, "k")
 			c.damage(coll)
 			list := findings(t, s)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -311,11 +312,11 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 // others wait until that is whole.
 func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	r := &s.reserve
-	state, seen := r.state.Load(), r.drawn.Load()
-	if state&reserveShort == 0 || t.draws() {
+	full, short, seen := r.Full(), r.Short(), r.Seen()
+	if !short || t.draws() {
 		if sg, at, seq, err = s.log.append(t); err == nil {
-			if state != 0 && !t.draws() {
-				r.noteSpace()
+			if full && !t.draws() {
+				r.NoteSpace()
 			}
 			return sg, at, seq, nil
 		}
@@ -325,23 +326,20 @@ func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 	}
 	switch {
 	case t.draws():
-		for r.release(seen, max(t.leave, leaveHalf), err) {
-			seen = r.drawn.Load()
+		for r.Release(seen, max(t.floor, reserve.LeaveHalf), err) {
+			seen = r.Seen()
 			if sg, at, seq, err = s.log.append(t); err == nil || !NoSpace(err) {
 				return sg, at, seq, err
 			}
 		}
-		r.noteLack(err)
+		r.NoteLack(err)
 	case err != nil:
-		r.noteLack(err)
-	case !r.refill():
-		r.mu.Lock()
-		err = r.cause
-		r.setLocked(reserveLack, err) // so that whoever can free space hears of it
-		r.mu.Unlock()
+		r.NoteLack(err)
+	case !r.Refill():
+		err = r.Refuse()
 	default:
 		if sg, at, seq, err = s.log.append(t); err != nil && NoSpace(err) {
-			r.noteLack(err)
+			r.NoteLack(err)
 		}
 	}
 	if err != nil && s.opts.Sync == SyncAlways { // what it has left in the file must not come back
@@ -351,7 +349,7 @@ func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
 }
 
 // draws reports whether the transaction may draw on the reserve.
-func (t *Tx) draws() bool { return t.leave > 0 || t.deletes() }
+func (t *Tx) draws() bool { return t.floor > 0 || t.deletes() }
 
 // deletes reports whether the transaction only takes away: it may need a few bytes now, and frees more sooner or later.
 func (t *Tx) deletes() bool {

@@ -87,7 +87,7 @@ func (t *Tx) Prefetch(ns int, keys []string) {
 	var room [PrefetchDepth]uint64
 	hashes := room[:0]
 	for _, key := range keys[:min(len(keys), PrefetchDepth)] {
-		if h := t.s.man.seed.Hash(key); t.locked(h) {
+		if h := t.s.man.Seed.Hash(key); t.locked(h) {
 			hashes = append(hashes, h)
 		}
 	}

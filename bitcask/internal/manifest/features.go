@@ -1,4 +1,4 @@
-package bitcask
+package manifest
 
 import (
 	"fmt"
@@ -11,42 +11,42 @@ import (
 // before the store first holds what the bit stands for, and never clears it. A
 // reader that does not know a bit refuses the store with ErrVersion, before it
 // has changed anything.
-type features uint16
+type Features uint16
 
 // The feature bits. Their numbers are part of the format.
 const (
-	featureBoot     features = 1 << 0 // edits "boot" may occur
-	featureSystem   features = 1 << 1 // records of kind 13 may occur
-	featureExtended features = 1 << 2 // records of kind 14 may occur
-	featureThrough  features = 1 << 3 // edits "inherited" may have a "through sequence"
-	featureOpenings features = 1 << 4 // edits of types 9 and 10 may occur
+	FeatureBoot     Features = 1 << 0 // edits "boot" may occur
+	FeatureSystem   Features = 1 << 1 // records of kind 13 may occur
+	FeatureExtended Features = 1 << 2 // records of kind 14 may occur
+	FeatureThrough  Features = 1 << 3 // edits "inherited" may have a "through sequence"
+	FeatureOpenings Features = 1 << 4 // edits of types 9 and 10 may occur
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = featureBoot | featureSystem | featureThrough | featureOpenings
+	knownFeatures = FeatureBoot | FeatureSystem | FeatureThrough | FeatureOpenings
 )
 
 // check returns ErrVersion if there is a bit that this build does not know.
-func (f features) check() error {
+func (f Features) check() error {
 	if unknown := f &^ knownFeatures; unknown != 0 {
-		return fmt.Errorf("%s: unknown feature bits %#x: %w", manifestName, uint16(unknown), ErrVersion)
+		return fmt.Errorf("%s: unknown feature bits %#x: %w", FileName, uint16(unknown), failure.ErrVersion)
 	}
 	return nil
 }
 
-// need sets a feature bit durably. It costs nothing if the bit is set. The
+// Need sets a feature bit durably. It costs nothing if the bit is set. The
 // caller writes what the bit stands for only after it has returned nil.
-func (m *manifest) need(f features) error {
-	if m.features&f == f {
+func (m *Manifest) Need(f Features) error {
+	if m.Features&f == f {
 		return nil
 	}
 	if m.failed != nil {
 		return m.failed
 	}
-	before := m.features
-	m.features |= f
-	err := m.rewrite()
+	before := m.Features
+	m.Features |= f
+	err := m.Rewrite()
 	if failure.IsRetryable(err) {
-		m.features = before
+		m.Features = before
 	}
 	return m.fail(err)
 }
@@ -54,5 +54,5 @@ func (m *manifest) need(f features) error {
 // unknownEdit is the error for an edit that verifies and whose type this build
 // does not know.
 func unknownEdit(typ byte, offset int) error {
-	return fmt.Errorf("%s at offset %d: edit of type %d: %w", manifestName, offset, typ, ErrVersion)
+	return fmt.Errorf("%s at offset %d: edit of type %d: %w", FileName, offset, typ, failure.ErrVersion)
 }

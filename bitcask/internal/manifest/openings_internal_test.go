@@ -1,4 +1,4 @@
-package bitcask
+package manifest
 
 import (
 	"testing"
@@ -11,13 +11,13 @@ import (
 func TestOpenings(t *testing.T) {
 	// a, b and c each found what the one before had written; d did not: records 25 to 29, and 24, are gone, or were never in
 	// the copy that it has opened. e wrote nothing, and f began at the same place.
-	list := []opening{{'a', 1}, {'b', 11}, {'c', 24}, {'d', 24}, {'e', 31}, {'f', 31}}
+	list := []Opening{{'a', 1}, {'b', 11}, {'c', 24}, {'d', 24}, {'e', 31}, {'f', 31}}
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))
-	m, err := createManifest(mem, "d", [16]byte{1}, keydir.Seed{})
+	m, err := Create(mem, "d", [16]byte{1}, keydir.Seed{})
 	must(t, err)
 	for _, o := range list {
-		must(t, m.log(editOpening, o.body()))
+		must(t, m.Log(EditOpening, o.Body()))
 	}
 	for _, c := range []struct {
 		id   uint64
@@ -31,29 +31,29 @@ func TestOpenings(t *testing.T) {
 		{'e', 30, true}, {'e', 31, false}, {'f', 30, true}, {'f', 31, true}, {'f', 1000, true},
 		{'x', 5, false}, {0, 0, false}, {0, 5, false},
 	} {
-		if got := m.gave(c.id, c.seq); got != c.want {
+		if got := m.Gave(c.id, c.seq); got != c.want {
 			t.Errorf("%c gave %d: %v", rune(c.id), c.seq, got)
 		}
 	}
 	for _, rewritten := range []bool{false, true} {
 		if rewritten {
-			must(t, m.rewrite())
+			must(t, m.Rewrite())
 		}
-		again, err := readManifest(mem, "d", vfs.ReadOnly, nil)
+		again, err := Read(mem, "d", vfs.ReadOnly, nil)
 		must(t, err)
-		if again.features != m.features || m.features&featureOpenings == 0 || len(again.openings) != len(list) || again.openings[3] != list[3] {
-			t.Errorf("read again: %v, features %#x", again.openings, again.features)
+		if again.Features != m.Features || m.Features&FeatureOpenings == 0 || len(again.Openings) != len(list) || again.Openings[3] != list[3] {
+			t.Errorf("read again: %v, features %#x", again.Openings, again.Features)
 		}
-		must(t, again.close())
+		must(t, again.Close())
 	}
-	for i := range uint64(maxOpenings - 2) {
-		must(t, m.log(editOpening, opening{1000 + i, 31 + i}.body()))
+	for i := range uint64(MaxOpenings - 2) {
+		must(t, m.Log(EditOpening, Opening{1000 + i, 31 + i}.Body()))
 	}
-	if m.gave('d', 30) || !m.gave('f', 30) || m.gave('f', 31) || len(m.openings) != maxOpenings {
-		t.Errorf("%d openings, from %v", len(m.openings), m.openings[0])
+	if m.Gave('d', 30) || !m.Gave('f', 30) || m.Gave('f', 31) || len(m.Openings) != MaxOpenings {
+		t.Errorf("%d openings, from %v", len(m.Openings), m.Openings[0])
 	}
-	if !m.aging('f') || m.aging(1000+maxOpenings-3) {
+	if !m.Aging('f') || m.Aging(1000+MaxOpenings-3) {
 		t.Error("the oldest is not aging, or the newest is")
 	}
-	must(t, m.close())
+	must(t, m.Close())
 }

@@ -1,0 +1,54 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Opening is one life of a writer, from Open to Close or to its death. Whoever
+// opens the store for writing draws an id and notes in the manifest from which
+// sequence number on it writes. So an id and a number of that opening name one
+// state of the log, for ever: copies of a directory, and a directory that was
+// restored, go on under other ids. A number alone names as many states as there
+// are copies.
+type Opening struct {
+	Id    uint64 // 0: none
+	First uint64 // sequence number of its first record
+}
+
+func (o Opening) Body() []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, o.Id), o.First)
+}
+
+const (
+	openingSize = 8 + 8
+
+	// MaxOpenings is how many the manifest remembers. What names an older one, an
+	// INDEX perhaps that was never worth replacing, is not believed any more.
+	MaxOpenings = 64
+)
+
+// addOpening applies an edit.
+func (m *Manifest) addOpening(body []byte) {
+	m.Openings = append(m.Openings, Opening{binary.LittleEndian.Uint64(body), binary.LittleEndian.Uint64(body[8:])})
+	if n := len(m.Openings) - MaxOpenings; n > 0 {
+		m.Openings = slices.Delete(m.Openings, 0, n)
+	}
+}
+
+// Gave reports whether the log has a record, or the place before its first one,
+// to which an opening gave a sequence number: no later opening gave it again,
+// after a crash or in the copy that this is.
+func (m *Manifest) Gave(id, seq uint64) bool {
+	i := slices.IndexFunc(m.Openings, func(o Opening) bool { return o.Id == id })
+	if i < 0 || id == 0 || seq+1 < m.Openings[i].First {
+		return false
+	}
+	return !slices.ContainsFunc(m.Openings[i+1:], func(o Opening) bool { return o.First <= seq })
+}
+
+// Aging reports whether an opening is about to be forgotten.
+func (m *Manifest) Aging(id uint64) bool {
+	recent := m.Openings[max(0, len(m.Openings)-MaxOpenings/2):]
+	return !slices.ContainsFunc(recent, func(o Opening) bool { return o.Id == id })
+}

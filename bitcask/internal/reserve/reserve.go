@@ -1,0 +1,449 @@
+// Package reserve keeps disk space in the file RESERVE for what frees space when the disk is full: deletes, edits of the manifest,
+// outputs of merges.
+//
+// A Reserve may be used from any goroutine; its lock is taken within all others. A nil Reserve has nothing and refuses nothing.
+// Nothing in the file is ever read for more than its length: whoever wants may delete it.
+package reserve
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/internal/backoff"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Reserve is disk space that the store holds in the file RESERVE, for what frees space when the disk is full: commits that only
+// delete, edits of the manifest, and the outputs of merges. It is given up piece by piece, by truncating the file. Until it is whole again
+// every other write is refused, or what a delete has been given would be gone to a put.
+//
+//	 0                  8          16
+//	+------------------+----------+------------------------
+//	| magic "STAVERSV" | want u64 | bytes that do not compress
+//	+------------------+----------+------------------------
+//	want: how long the file was when it was whole. A shorter one has been drawn on.
+//
+// A file and not a threshold of free space: the operating system would have to be asked for that before each write, other programs
+// take what is free, and a quota does not show in it. Written and synced, not allocated as a hole: some file systems give space
+// to neither holes nor compressible bytes. Truncated, not overwritten: where an overwrite takes new space, truncating takes the
+// least. The file holds nothing that anybody needs. A crash leaves it shorter or longer, and whoever wants may delete it.
+type Reserve struct {
+	env Environment
+
+	state     atomic.Uint32 // stateShort, stateLack
+	bytesHeld atomic.Int64  // of the file; its changes are guarded by mu
+	drawn     atomic.Uint64 // counts releases
+
+	mu     sync.Mutex      // guards all below, and the file; taken within all other locks
+	want   int64           // how long the file is when it is whole
+	held   bool            // a merge draws on it: not filled up meanwhile
+	cause  error           // of the last write that met a full disk
+	next   time.Time       // it is not tried to fill it up before
+	grow   backoff.Backoff // of attempts to make it longer
+	again  backoff.Backoff // of attempts to fill it up while nobody writes; the background's own
+	lack   chan struct{}
+	filler []byte // a piece of what it is filled with
+}
+
+// Bits of reserve.state.
+const (
+	stateShort = 1 // it has been drawn on: what needs space is refused
+	stateLack  = 2 // the last write that was tried met a full disk
+)
+
+const (
+	// FileName is the file that holds disk space for deletes and merges.
+	FileName = "RESERVE"
+
+	magic      = "STAVERSV"
+	headerSize = 16
+	page       = 4 << 10  // it is drawn on by at least so much
+	unit       = 64 << 10 // and made a multiple of this, if nobody says how long
+	piece      = 1 << 20  // and written in such pieces
+	parts      = 16       // and drawn on in so many
+)
+
+// What of a whole reserve is left to others, as a part of it: whatever frees space later needs what frees it now.
+const (
+	LeaveAll    = 1  // by what can wait
+	LeaveHalf   = 2  // by commits that delete, which free nothing before a merge has run, and the segments for them
+	LeaveFourth = 4  // by segments that are sealed for a merge
+	LeaveEighth = 8  // by outputs of merges
+	LeaveOpen   = 16 // by Open, which comes before all of them in the next process
+	LeaveNone   = 0  // by the edits of the manifest that let segments go
+)
+
+// length is how long the reserve of a log should be: a quarter of it up to 1 MiB, a 64th of it beyond 64 MiB, and no more than a segment, which
+// is what a merge can need.
+func length(segmentSize, want, log int64) int64 {
+	switch {
+	case want < 0:
+		return 0
+	case want > 0:
+		return max(want, headerSize)
+	}
+	n := max(log/64, min(log/4, 1<<20))
+	return min(n, max(segmentSize, unit)) / unit * unit
+}
+
+// Environment is what a reserve knows of its store.
+type Environment struct {
+	FS          vfs.FS
+	Dir         string
+	Logger      *slog.Logger
+	Store       func() [16]byte // its id
+	SegmentSize int64
+	Want        int64        // how long the reserve is to be: Options.Reserve
+	LogSize     func() int64 // bytes of all segments
+	SpaceAgain  func()       // is called once writes go on, with a lock held
+}
+
+// Start is to be called before anything else.
+func (r *Reserve) Start(env Environment) {
+	r.env, r.lack = env, make(chan struct{}, 1)
+}
+
+func (r *Reserve) path() string { return filepath.Join(r.env.Dir, FileName) }
+
+// Open looks at what there is of a reserve, with the lock of the directory held. A file that is not whole was drawn on by the
+// process before: the disk may be full still.
+func (r *Reserve) Open() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, err := r.env.FS.Open(r.path(), vfs.ReadOnly)
+	if failure.IsNotExist(err) {
+		return // it is made when it is due
+	}
+	var size int64
+	head := make([]byte, headerSize)
+	if err == nil {
+		if size, err = f.Size(); err == nil && size >= headerSize {
+			_, err = f.ReadAt(head, 0)
+		}
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		r.env.Logger.Warn("reserve not read", "file", FileName, "err", err)
+		return
+	}
+	r.bytesHeld.Store(size)
+	r.want = size
+	if string(head[:8]) == magic {
+		r.want = int64(min(binary.LittleEndian.Uint64(head[8:]), uint64(max(r.env.SegmentSize, r.env.Want, size))))
+	}
+	if size < r.want {
+		r.setLocked(stateShort, failure.ErrNoSpace)
+	}
+}
+
+// Begin makes the reserve of a store that has none, or tries to make one whole, before anybody writes. A long one grows in the background.
+func (r *Reserve) Begin() {
+	if r.due() <= piece || r.Full() {
+		r.Adjust()
+	}
+}
+
+// Full reports whether the disk was full when it was looked at last.
+func (r *Reserve) Full() bool { return r != nil && r.state.Load() != 0 }
+
+// setLocked notes that the disk is full, once.
+func (r *Reserve) setLocked(bit uint32, cause error) {
+	was := r.state.Load()
+	r.state.Store(was | bit)
+	r.cause = cause
+	if was == 0 {
+		r.env.Logger.Warn("disk full: writes that need space are refused", "cause", cause)
+	}
+	select {
+	case r.lack <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Reserve) clearLocked(bit uint32) {
+	was := r.state.Load()
+	r.state.Store(was &^ bit)
+	if was != 0 && was&^bit == 0 {
+		r.env.Logger.Info("space again: writes go on")
+		r.env.SpaceAgain()
+	}
+}
+
+// NoteLack notes that a write has met a full disk.
+func (r *Reserve) NoteLack(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.setLocked(stateLack, cause)
+}
+
+// NoteSpace notes that a write has been made.
+func (r *Reserve) NoteSpace() {
+	if r.state.Load()&stateLack == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clearLocked(stateLack)
+}
+
+// Release gives up a piece of the reserve, but for the part that is left to others, for a caller whose write has met a full disk. seen is what drawn was
+// before that write: if others have given up something since, that may do. It reports whether to try again.
+func (r *Reserve) Release(seen uint64, leave int64, cause error) bool {
+	if errors.Is(cause, failure.ErrFileLimit) {
+		return false // no other file's space is of use
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drawn.Load() != seen {
+		return true
+	}
+	size, floor := r.bytesHeld.Load(), int64(0)
+	if leave > 0 {
+		floor = r.want / leave
+	}
+	to := max(size-max(r.want/parts, page), floor) / page * page
+	to = max(to, floor, min(size, headerSize))
+	if to >= size {
+		return false
+	}
+	r.setLocked(stateShort, cause)
+	if err := r.truncate(to); err != nil {
+		if !failure.IsNotExist(err) {
+			r.env.Logger.Error("reserve not released", "file", FileName, "err", err)
+			return false
+		}
+		to = 0
+	}
+	r.bytesHeld.Store(to)
+	r.drawn.Add(1)
+	return true
+}
+
+// truncate makes the file shorter. It is synced because some file systems give space back only then.
+func (r *Reserve) truncate(to int64) error {
+	f, err := r.env.FS.Open(r.path(), vfs.ReadWrite)
+	if err != nil {
+		return err
+	}
+	if err = f.Truncate(to); err == nil {
+		if serr := f.Sync(); serr != nil { // what was in it matters to nobody
+			r.env.Logger.Warn("reserve not synced", "file", FileName, "err", serr)
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Short reports whether the reserve has been drawn on: what needs space is refused.
+func (r *Reserve) Short() bool { return r.state.Load()&stateShort != 0 }
+
+// Lacks gets a value when a write meets a full disk.
+func (r *Reserve) Lacks() <-chan struct{} { return r.lack }
+
+// Bytes is how many bytes a merge can count on.
+func (r *Reserve) Bytes() int64 { return r.bytesHeld.Load() }
+
+// Refuse returns why what needs space is refused; whoever can free some is told.
+func (r *Reserve) Refuse() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.cause
+	r.setLocked(stateLack, err)
+	return err
+}
+
+// Seen is what release is to be told.
+func (r *Reserve) Seen() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.drawn.Load()
+}
+
+// With runs something that frees space, again and again while it meets a full disk and there is something left of the reserve. What
+// fails must have changed nothing.
+func (r *Reserve) With(leave int64, fn func() error) error {
+	for {
+		if r == nil {
+			return fn()
+		}
+		seen := r.drawn.Load()
+		err := fn()
+		if err == nil || !failure.NoSpace(err) || !r.Release(seen, leave, err) {
+			return err
+		}
+	}
+}
+
+// Spend gives up a piece of the reserve for a merge whose write has met a full disk. It is not filled up again before the merge ends.
+func (r *Reserve) Spend(seen uint64, cause error) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	r.held = true
+	r.mu.Unlock()
+	return r.Release(seen, LeaveEighth, cause)
+}
+
+// Refill makes the reserve whole again, so that writes may go on, and reports whether it is. It is tried for a small part of the
+// time only: whoever finds the disk full asks for it.
+func (r *Reserve) Refill() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state.Load()&stateShort == 0 {
+		return true
+	}
+	begin := time.Now()
+	if r.held || begin.Before(r.next) {
+		return false
+	}
+	const part = 20
+	if want := min(r.want, r.due()); r.bytesHeld.Load() < want {
+		if err := r.extendLocked(want); err != nil {
+			if !failure.NoSpace(err) {
+				r.env.Logger.Warn("reserve not filled up", "file", FileName, "err", err)
+			}
+			now := time.Now()
+			r.next = now.Add(min(max(part*now.Sub(begin), time.Millisecond), time.Second))
+			return false
+		}
+	}
+	r.clearLocked(stateShort | stateLack)
+	return true
+}
+
+// Figures returns how long the reserve is, and how long it should be.
+func (r *Reserve) Figures() (size, due int64) {
+	return r.bytesHeld.Load(), r.due()
+}
+
+// Freed notes that a merge has ended, which may have given space back.
+func (r *Reserve) Freed(removed bool) {
+	r.mu.Lock()
+	r.held, r.next = false, time.Time{}
+	short := r.state.Load()&stateShort != 0
+	if removed && !short {
+		r.clearLocked(stateLack)
+	}
+	r.mu.Unlock()
+	if short {
+		r.Refill()
+	}
+}
+
+// due is how long the reserve should be now.
+func (r *Reserve) due() int64 {
+	return length(r.env.SegmentSize, r.env.Want, r.env.LogSize())
+}
+
+// extendLocked makes the file so long. What has been written stays when it fails: it may be all that can be had.
+func (r *Reserve) extendLocked(to int64) (err error) {
+	f, err := r.env.FS.Open(r.path(), vfs.ReadWrite)
+	if failure.IsNotExist(err) {
+		r.bytesHeld.Store(0)
+		f, err = r.env.FS.Open(r.path(), vfs.Create)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	r.bytesHeld.Store(size)
+	if r.filler == nil {
+		id := r.env.Store()
+		r.filler = make([]byte, piece)
+		var seed [32]byte
+		copy(seed[:], id[:])
+		if _, err := rand.NewChaCha8(seed).Read(r.filler); err != nil {
+			return err
+		}
+		defer func() { r.filler = nil }()
+	}
+	for at := size; at < to; {
+		piece := r.filler[:min(to-at, piece)]
+		binary.LittleEndian.PutUint64(r.filler, uint64(at)) // no two pieces are the same
+		n, err := f.WriteAt(piece, at)
+		at += int64(n)
+		r.bytesHeld.Store(max(at, size))
+		if err != nil {
+			return fmt.Errorf("%s: writing at %d: %w", FileName, at, err)
+		}
+	}
+	head := binary.LittleEndian.AppendUint64([]byte(magic), uint64(to))
+	if _, err := f.WriteAt(head[:min(len(head), int(to))], 0); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("%s: sync: %w", FileName, err)
+	}
+	r.bytesHeld.Store(max(size, to))
+	r.want = max(size, to)
+	return nil
+}
+
+// Adjust makes the reserve as long as it should be, some at a time: longer as the log grows, shorter when that has become much shorter.
+func (r *Reserve) Adjust() {
+	if r.Full() {
+		if r.again.Due() && !r.Refill() {
+			r.again.Failed(Every, fillEvery, failure.ErrNoSpace)
+		}
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again.Worked()
+	due, size := r.due(), r.bytesHeld.Load()
+	switch {
+	case r.held || size == due:
+	case size > 2*due && r.grow.Due():
+		r.changedLocked(r.shortenLocked(due))
+	case size < due && r.grow.Due():
+		r.changedLocked(r.extendLocked(min(due, size+max(piece, due/64))))
+		r.want = max(r.want, r.bytesHeld.Load())
+	}
+}
+
+// fillEvery is how often it is tried at least to fill the reserve up while nobody writes.
+const fillEvery = 5 * time.Second
+
+// changedLocked notes the outcome of adjust: what failed is tried again later.
+func (r *Reserve) changedLocked(err error) {
+	if err == nil {
+		r.grow.Worked()
+	} else if r.grow.Failed(time.Second, time.Minute, err) {
+		r.env.Logger.Warn("reserve for a full disk not made", "file", FileName, "err", err)
+	}
+}
+
+// shortenLocked makes the file so long, which is less than it is.
+func (r *Reserve) shortenLocked(to int64) error {
+	var err error
+	if to > 0 {
+		err = r.truncate(to)
+	} else {
+		err = r.env.FS.Remove(r.path())
+	}
+	if err != nil && !failure.IsNotExist(err) {
+		return err
+	}
+	r.bytesHeld.Store(to)
+	r.want = to
+	if err != nil || to == 0 {
+		return nil
+	}
+	return r.extendLocked(to) // which notes how long it is
+}
+
+// Every is how often it is looked whether the reserve is as it should be.
+const Every = 100 * time.Millisecond
