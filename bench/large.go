@@ -17,7 +17,6 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 )
 
@@ -70,7 +69,7 @@ func servedValues(c *child) (err error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	options := &server.Options{Limits: resp.Limits{Bulk: bitcask.MaxValue}, MaxReply: 2 * bitcask.MaxValue, ClientMemory: 8 * bitcask.MaxValue}
+	options := &server.Options{MaxArgument: bitcask.MaxValue, MaxReply: 2 * bitcask.MaxValue, ClientMemory: 8 * bitcask.MaxValue}
 	go func() { served <- server.Serve(ctx, listener, s, options) }()
 	defer func() {
 		stop()

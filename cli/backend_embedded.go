@@ -27,7 +27,11 @@ func openEmbedded(ctx context.Context, t *terminal, o storeOptions) (*embedded, 
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{store: store, session: server.NewSession(store, sessionOptions(o.dir))}
+	session, err := server.NewSession(store, sessionOptions(o.dir))
+	if err != nil {
+		return nil, errors.Join(failed(exitOpen, err), store.Close())
+	}
+	e := &embedded{store: store, session: session}
 	var greeting [][][]byte
 	if o.resp3 {
 		greeting = append(greeting, [][]byte{[]byte("HELLO"), []byte("3")})

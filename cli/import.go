@@ -91,10 +91,14 @@ type importer struct {
 	multiLine int   // where the open MULTI stands
 }
 
-func newImporter(t *terminal, store *db.Store, in io.Reader) *importer {
-	im := &importer{terminal: t, session: server.NewSession(store, nil), lines: lines.NewReader(in)}
+func newImporter(t *terminal, store *db.Store, in io.Reader) (*importer, error) {
+	session, err := server.NewSession(store, nil)
+	if err != nil {
+		return nil, err
+	}
+	im := &importer{terminal: t, session: session, lines: lines.NewReader(in)}
 	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad})
-	return im
+	return im, nil
 }
 
 func runImport(t *terminal, c *cli.Context, name string) (err error) {
@@ -111,8 +115,11 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	im, err := newImporter(t, store, newInterruptibleReader(reading, in))
+	if err != nil {
+		return errors.Join(failed(exitCommand, err), store.Close())
+	}
 	quiet := c.Bool("quiet")
-	im := newImporter(t, store, newInterruptibleReader(reading, in))
 	im.name, im.db, im.keepGoing = orDefault(strings.TrimPrefix(name, "-"), "stdin"), c.Int("db"), c.Bool("keep-going")
 	im.bar = newProgress(t.bars(quiet), "import", size)
 	started := time.Now()

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server"
 )
 
 // BenchmarkSession runs pipelines of 16 commands through a session on a store with 100,000 keys, without a network. The time
 // is for one command.
 func BenchmarkSession(b *testing.B) {
 	const keys, pipeline = 100_000, 16
-	v := server.New(openStore(b), nil)
+	v := newServer(b, openStore(b), nil)
 	s := v.NewSession()
 	for i := range keys {
 		ask(s, fmt.Sprintf("SET key:%012d xxx\r\n", i))

@@ -2,13 +2,11 @@ package server_test
 
 import (
 	"testing"
-
-	"github.com/stavedb/stave/server"
 )
 
 // Redis 7.0 looks at the key before the arguments; since 7.2 it is the other way round.
 func TestBitmapRefusalsBeforeTheKey(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	const notInteger, syntax = "-ERR value is not an integer or out of range\r\n", "-ERR syntax error\r\n"
 	ask(s, "LPUSH list x\r\n")
 	for _, key := range []string{"none", "list"} {

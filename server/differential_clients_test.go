@@ -314,7 +314,7 @@ func (g *generator) sharedOne() []string {
 // TestDifferentialClients compares Stave with a real redis-server while several clients push, wait, watch and commit.
 func TestDifferentialClients(t *testing.T) {
 	redis := startRedisServer(t)
-	p := &parties{t: t, server: server.New(openStore(t), nil), redis: redis, control: redis.dial()}
+	p := &parties{t: t, server: newServer(t, openStore(t), nil), redis: redis, control: redis.dial()}
 	for range 4 {
 		p.list = append(p.list, p.join())
 	}
@@ -357,7 +357,7 @@ func TestDifferentialClients(t *testing.T) {
 // TestWaitersFoundByComparison: what the comparison above has found, against a real redis-server.
 func TestWaitersFoundByComparison(t *testing.T) {
 	redis := startRedisServer(t)
-	p := &parties{t: t, server: server.New(openStore(t), nil), redis: redis, control: redis.dial()}
+	p := &parties{t: t, server: newServer(t, openStore(t), nil), redis: redis, control: redis.dial()}
 	for range 4 {
 		p.list = append(p.list, p.join())
 	}

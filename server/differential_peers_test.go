@@ -207,7 +207,7 @@ func (p *pair) open() {
 	if p.store, err = db.Open(p.dir, &db.Options{ChunkSize: 16 * p.opened}); err != nil { // few strings are too short to be cut
 		p.t.Fatal(err)
 	}
-	p.stave = &stavePeer{server.NewSession(p.store, nil)}
+	p.stave = &stavePeer{newSession(p.t, p.store, nil)}
 }
 
 // reset brings both servers into the state of new ones.

@@ -45,3 +45,6 @@ func (v *Server) ListensToStore() bool {
 	defer v.notifier.mu.Unlock()
 	return v.notifier.stop != nil
 }
+
+// PauseAt sets how many bytes of replies pause a session.
+func (v *Server) PauseAt(n int) { v.pauseAt = n }

@@ -3,8 +3,6 @@ package server_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/stavedb/stave/server"
 )
 
 // What random comparison with a real server has found, in the words of that server.
@@ -18,7 +16,7 @@ func TestFoundByComparison(t *testing.T) {
 		{"MULTI | LMPOP 0 k LEFT | EXEC", "+OK +QUEUED *1 -ERR numkeys should be greater than 0"},
 		{"MULTI | ZUNIONSTORE d 0 a | EXEC", "+OK +QUEUED *1 -ERR at least 1 input key is needed for 'zunionstore' command"},
 	} {
-		s := server.NewSession(openStore(t), nil)
+		s := newSession(t, openStore(t), nil)
 		got := ask(s, strings.ReplaceAll(tt.in, " | ", "\r\n")+"\r\n")
 		if got = strings.ReplaceAll(strings.TrimSuffix(got, "\r\n"), "\r\n", " "); got != tt.out {
 			t.Errorf("%s: %q, want %q", tt.in, got, tt.out)

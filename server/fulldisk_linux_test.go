@@ -14,7 +14,6 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server"
 )
 
 // wire is a client that reads whole replies.
@@ -174,7 +173,7 @@ func withServer(t *testing.T, dir string, o *db.Options, do func(w *wire)) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- server.New(store, nil).Serve(ctx, ln) }()
+	go func() { done <- newServer(t, store, nil).Serve(ctx, ln) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil {

@@ -2,13 +2,11 @@ package server_test
 
 import (
 	"testing"
-
-	"github.com/stavedb/stave/server"
 )
 
 // HGETDEL came with Redis 8.0, so these replies are written down and not compared.
 func TestHgetdel(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for _, tt := range []struct{ in, out string }{
 		{"HSET h a 1 b 2 c 3\r\n", ":3\r\n"},
 		{"HGETDEL h FIELDS 3 a x a\r\n", "*3\r\n$1\r\n1\r\n$-1\r\n$-1\r\n"},

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/stavedb/stave/server"
 )
 
 // Deadlines of fields came with Redis 7.4, and HGETEX and HSETEX with 8.0: these replies are written down and not compared.
@@ -45,7 +43,7 @@ func TestHashDeadlines(t *testing.T) {
 		return b.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := server.NewSession(openStore(t), nil)
+		s := newSession(t, openStore(t), nil)
 		now := time.Now().UnixMilli()
 		ms := func(offset int64) string { return fmt.Sprint(now + offset) }
 		for _, tt := range []struct{ in, out string }{

@@ -234,8 +234,12 @@ func mergeWhile(s *db.Store, life <-chan struct{}) {
 func (l *linearMemory) client() func([][]string) (string, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	session, life := server.NewSession(l.store, nil), l.life
+	session, err := server.NewSession(l.store, nil)
+	life := l.life
 	return func(commands [][]string) (string, error) {
+		if err != nil {
+			return "", err
+		}
 		var out []byte
 		for _, args := range transaction(commands) {
 			list := make([][]byte, len(args))

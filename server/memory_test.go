@@ -4,13 +4,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/stavedb/stave/server"
 )
 
 // TestMemoryUsage: the number grows with the value, whatever it is, and says what the value takes on disk and in the index.
 func TestMemoryUsage(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	do := func(args ...string) {
 		t.Helper()
 		if reply, err := (&stavePeer{s}).do(args); err != nil || reply.IsError() {

@@ -92,7 +92,7 @@ func newTellers(t *testing.T, classes string) (*staveTeller, *redisTeller) {
 	if _, err := conn.Write(resp.AppendCommandStrings(nil, "psubscribe", "__key*", endOfEvents)); err != nil {
 		t.Fatal(err)
 	}
-	v := server.New(openStore(t), nil)
+	v := newServer(t, openStore(t), nil)
 	ours := &staveTeller{stavePeer{v.NewSession()}, v.NewSession(), map[string]int{}}
 	ours.listener.Feed([]byte("PSUBSCRIBE __key*\r\n"))
 	theirs := &redisTeller{redis, redisPeer{publisher, resp.NewDecoder(publisher)}, resp.NewDecoder(conn)}
@@ -270,7 +270,7 @@ var untold = []string{"spop", "config", "client", "subscribe", "psubscribe", "he
 
 // TestNotificationsEndWithServe: the store stays open when a server ends, and must not go on telling it.
 func TestNotificationsEndWithServe(t *testing.T) {
-	v := server.New(openStore(t), nil)
+	v := newServer(t, openStore(t), nil)
 	listen := func() (address string, end func()) {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

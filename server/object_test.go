@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/stavedb/stave/server"
 )
 
 // The encodings are Redis 7.4's for a value that was just made.
 func TestObject(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	many := func(cmd string, n int, one string) string {
 		var text strings.Builder
 		text.WriteString(cmd)

@@ -1,31 +1,33 @@
 package server
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// Options are the settings of a server. The zero value works. They must not be changed once a server has them.
+// Options are the settings of a server. The zero value works, and so does nil. New copies them and refuses a negative number.
 type Options struct {
-	// Limits of one request. Default: see resp.Limits; 16 KiB inline, 1,048,576 arguments, 64 MiB an argument.
-	Limits resp.Limits
 	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default: all of the store's.
 	Databases int
-	// MaxClients is how many connections are served at a time; one more is told so and closed. Default: 10,000.
+	// MaxClients is how many connections are served at a time; one more is told so and closed. CONFIG SET maxclients
+	// changes it. Default: 10,000.
 	MaxClients int
-	// PauseOutput is how many bytes of replies may wait for a client before the session stops executing its commands.
-	// Default: 1 MiB.
-	PauseOutput int
+	// MaxArgument is the size of the largest argument of a command in bytes. A larger one is a protocol error, which
+	// closes the connection, as in Redis (proto-max-bulk-len). Default: 64 MiB.
+	MaxArgument int
 	// MaxReply is the largest reply to one command (or one EXEC) in bytes; a larger one becomes an error. Default: 512 MiB.
 	MaxReply int
 	// MaxQueue is how many bytes of commands MULTI may queue. Default: 64 MiB.
 	MaxQueue int
 	// ClientMemory is how many bytes the buffers of all clients may take together. Above it the largest client is closed.
-	// Default: 1 GiB.
+	// CONFIG SET maxmemory-clients changes it. Default: 1 GiB.
 	ClientMemory int64
-	// IdleTimeout closes a connection that sends nothing for so long. Default: 0, never.
+	// IdleTimeout closes a connection that sends nothing for so long, unless it has subscribed to something.
+	// CONFIG SET timeout changes it. Default: 0, never.
 	IdleTimeout time.Duration
 	// PartialTimeout closes a connection that began a command and did not finish it within this time, plus the time
 	// that its bytes take at 64 KiB/s. Default: 30 s.
@@ -36,9 +38,10 @@ type Options struct {
 	ShutdownGrace time.Duration
 	// Logger takes what an operator should know: connections refused or broken off, panics. Default: nothing is logged.
 	Logger *slog.Logger
-	// Settings are further names and values that CONFIG GET shows, such as dir. They override the built-in ones.
+	// Settings are further names, in lower case, and values that CONFIG GET shows, such as dir. They override the built-in
+	// ones. Default: none.
 	Settings map[string]string
-	// Debug allows DEBUG, which is for tests. Default: it is refused.
+	// Debug allows DEBUG SLEEP and DEBUG OBJECT, which are for tests of clients. Default: they are refused.
 	Debug bool
 	// Version is Stave's own version for INFO and HELLO. Default: "dev".
 	Version string
@@ -47,7 +50,6 @@ type Options struct {
 // The defaults of Options.
 const (
 	defaultMaxClients     = 10_000
-	defaultPauseOutput    = 1 << 20
 	defaultMaxReply       = 512 << 20
 	defaultMaxQueue       = 64 << 20
 	defaultClientMemory   = 1 << 30
@@ -56,9 +58,41 @@ const (
 	defaultShutdownGrace  = 10 * time.Second
 )
 
+// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops executing commands: so
+// much memory does a client take that sends requests and reads no replies. Tests make it smaller.
+const defaultPauseOutput = 1 << 20
+
 // RedisVersion is the version of Redis that clients may take the server for. Some refuse to work below 7.0, and none asks
 // for more than 7.2.
 const RedisVersion = "7.2.4"
+
+// validate names the first field whose value makes no sense.
+func (o *Options) validate() error {
+	for _, field := range []struct {
+		name  string
+		value int64
+	}{
+		{"Databases", int64(o.Databases)}, {"MaxClients", int64(o.MaxClients)}, {"MaxArgument", int64(o.MaxArgument)},
+		{"MaxReply", int64(o.MaxReply)}, {"MaxQueue", int64(o.MaxQueue)}, {"ClientMemory", o.ClientMemory},
+		{"IdleTimeout", int64(o.IdleTimeout)}, {"PartialTimeout", int64(o.PartialTimeout)},
+		{"WriteTimeout", int64(o.WriteTimeout)}, {"ShutdownGrace", int64(o.ShutdownGrace)},
+	} {
+		if field.value < 0 {
+			return fmt.Errorf("server: Options.%s must not be negative, and is %d", field.name, field.value)
+		}
+	}
+	for name := range o.Settings {
+		// CONFIG GET and CONFIG SET compare lower case: another name would never be found.
+		if name != strings.ToLower(name) {
+			return fmt.Errorf("server: Options.Settings has the name %q, which is not in lower case", name)
+		}
+	}
+	// INFO has a field a line.
+	if strings.ContainsAny(o.Version, "\r\n") {
+		return fmt.Errorf("server: Options.Version must be one line, and is %q", o.Version)
+	}
+	return nil
+}
 
 func orDefault[T comparable](value, otherwise T) T {
 	var zero T
@@ -68,13 +102,17 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-func (o *Options) withDefaults() Options {
+// withDefaults returns the options with a value in every field, or an error that names the field that is wrong.
+func (o *Options) withDefaults() (Options, error) {
 	var out Options
 	if o != nil {
 		out = *o
 	}
+	if err := out.validate(); err != nil {
+		return Options{}, err
+	}
 	out.MaxClients = orDefault(out.MaxClients, defaultMaxClients)
-	out.PauseOutput = orDefault(out.PauseOutput, defaultPauseOutput)
+	out.MaxArgument = orDefault(out.MaxArgument, resp.DefaultBulk)
 	out.MaxReply = orDefault(out.MaxReply, defaultMaxReply)
 	out.MaxQueue = orDefault(out.MaxQueue, defaultMaxQueue)
 	out.ClientMemory = orDefault(out.ClientMemory, defaultClientMemory)
@@ -82,11 +120,6 @@ func (o *Options) withDefaults() Options {
 	out.WriteTimeout = orDefault(out.WriteTimeout, defaultWriteTimeout)
 	out.ShutdownGrace = orDefault(out.ShutdownGrace, defaultShutdownGrace)
 	out.Version = orDefault(out.Version, "dev")
-	if out.Limits.Bulk == 0 {
-		out.Limits.Bulk = resp.DefaultBulk
-	}
-	if out.Logger == nil {
-		out.Logger = slog.New(slog.DiscardHandler)
-	}
-	return out
+	out.Logger = orDefault(out.Logger, slog.New(slog.DiscardHandler))
+	return out, nil
 }

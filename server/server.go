@@ -17,6 +17,7 @@ import (
 type Server struct {
 	store   *db.Store
 	options Options
+	pauseAt int // bytes of replies that pause a session
 	runID   string
 	started time.Time
 
@@ -39,13 +40,19 @@ type Server struct {
 	rateLast  int64      // commands a second in the interval before
 }
 
-// New returns a server on store. It starts nothing: Serve and NewSession do.
-func New(store *db.Store, o *Options) *Server {
+// New returns a server on store. It starts nothing: Serve and NewSession do. o may be nil; a value in it that makes no sense
+// is an error that names the field.
+func New(store *db.Store, o *Options) (*Server, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
 	var id [20]byte
 	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
 	v := &Server{
 		store:    store,
-		options:  o.withDefaults(),
+		options:  options,
+		pauseAt:  defaultPauseOutput,
 		runID:    hex.EncodeToString(id[:]),
 		started:  time.Now(),
 		commands: make([]commandStats, table.Size),
@@ -53,7 +60,7 @@ func New(store *db.Store, o *Options) *Server {
 		errors:   make(map[string]int64),
 	}
 	v.tunables.init(&v.options)
-	return v
+	return v, nil
 }
 
 func (v *Server) register(s *Session) {

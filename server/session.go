@@ -18,7 +18,7 @@ import (
 // network, and is not safe for concurrent use.
 //
 // A driver feeds it what arrives and sends what Output returns, telling it with Flushed. While more than
-// Options.PauseOutput bytes wait to be sent the session executes nothing (Paused) and the driver should not read more;
+// 1 MiB of replies wait to be sent the session executes nothing (Paused) and the driver should not read more;
 // Flushed takes the work up again. Once Closed, the driver sends what is left of the output and ends the connection.
 type Session struct {
 	server *Server
@@ -52,14 +52,20 @@ type Session struct {
 
 // NewSession returns a session of its own on store, with counters that no other session shares: what an embedded shell
 // or a test needs. o may be nil.
-func NewSession(store *db.Store, o *Options) *Session { return New(store, o).NewSession() }
+func NewSession(store *db.Store, o *Options) (*Session, error) {
+	v, err := New(store, o)
+	if err != nil {
+		return nil, err
+	}
+	return v.NewSession(), nil
+}
 
 // NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
 func (v *Server) NewSession() *Session {
 	s := &Session{
 		server: v,
 		id:     v.nextID.Add(1),
-		parser: resp.NewParser(v.options.Limits),
+		parser: resp.NewParser(resp.Limits{Bulk: v.options.MaxArgument}),
 	}
 	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s}
 	s.runInCallTx = func(tx *db.Tx) error {
@@ -137,7 +143,7 @@ func (s *Session) Flushed(n int) {
 func (s *Session) Closed() bool { return s.closed }
 
 // Paused reports whether the session waits for Flushed before it executes more.
-func (s *Session) Paused() bool { return s.out.Len() >= s.server.options.PauseOutput }
+func (s *Session) Paused() bool { return s.out.Len() >= s.server.pauseAt }
 
 // Partial reports whether the client has begun a command and not finished it.
 func (s *Session) Partial() bool { return s.parser.Partial() }

@@ -27,6 +27,22 @@ func openStore(t testing.TB) *db.Store {
 	return store
 }
 
+// newServer makes a server for a test, which fails if the options are refused.
+func newServer(t testing.TB, store *db.Store, o *server.Options) *server.Server {
+	t.Helper()
+	v, err := server.New(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// newSession makes a session with a server of its own for a test.
+func newSession(t testing.TB, store *db.Store, o *server.Options) *server.Session {
+	t.Helper()
+	return newServer(t, store, o).NewSession()
+}
+
 // ask feeds a session and takes its output.
 func ask(s *server.Session, in string) string {
 	s.Feed([]byte(in))
@@ -36,7 +52,7 @@ func ask(s *server.Session, in string) string {
 }
 
 func TestSessionConversation(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for _, tt := range []struct{ in, out string }{
 		{"PING\r\n", "+PONG\r\n"},
 		{"ping hello\r\n", "$5\r\nhello\r\n"},
@@ -69,7 +85,7 @@ func TestSessionConversation(t *testing.T) {
 }
 
 func TestSessionTransaction(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for _, tt := range []struct{ in, out string }{
 		{"EXEC\r\n", "-ERR EXEC without MULTI\r\n"},
 		{"DISCARD\r\n", "-ERR DISCARD without MULTI\r\n"},
@@ -103,7 +119,7 @@ func TestSessionEnds(t *testing.T) {
 		{"a browser's header", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\nSET a 1\r\n", "-ERR wrong number of arguments for 'get' command\r\n"},
 		{"QUIT within MULTI", "MULTI\r\nQUIT\r\n", "+OK\r\n+OK\r\n"},
 	} {
-		s := server.NewSession(store, nil)
+		s := newSession(t, store, nil)
 		if got := ask(s, tt.in); got != tt.out || !s.Closed() {
 			t.Errorf("%s: %q, closed %t, want %q", tt.name, got, s.Closed(), tt.out)
 		}
@@ -111,7 +127,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Errorf("%s: goes on: %q", tt.name, s.Output())
 		}
 	}
-	if got := ask(server.NewSession(store, nil), "GET a\r\n"); got != "$-1\r\n" {
+	if got := ask(newSession(t, store, nil), "GET a\r\n"); got != "$-1\r\n" {
 		t.Errorf("a command behind a browser's request was executed: %q", got)
 	}
 }
@@ -134,8 +150,9 @@ func sessionAnySplit(t *testing.T, g *generator) {
 		}
 	}
 	store := openStore(t)
-	run := func(largest int, o *server.Options) []byte {
-		v := server.New(store, o)
+	run := func(largest, pause int) []byte {
+		v := newServer(t, store, nil)
+		v.PauseAt(pause)
 		ask(v.NewSession(), "FLUSHALL\r\n")
 		s := v.NewSession()
 		defer s.Close() // what it waits for at its end would come to it in the next run
@@ -153,10 +170,10 @@ func sessionAnySplit(t *testing.T, g *generator) {
 		return out
 	}
 	// A byte at a time nothing can be batched, and nothing waits.
-	want := run(1, nil)
+	want := run(1, 1<<20)
 	for _, largest := range []int{3, 50, 4000, len(stream)} {
-		for _, pause := range []int{1, 100, 3000, 0} {
-			got := run(largest, &server.Options{PauseOutput: pause})
+		for _, pause := range []int{1, 100, 3000, 1 << 20} {
+			got := run(largest, pause)
 			if !bytes.Equal(got, want) {
 				at := 0
 				for at < min(len(got), len(want)) && got[at] == want[at] {
@@ -169,7 +186,9 @@ func sessionAnySplit(t *testing.T, g *generator) {
 }
 
 func TestSessionPausesForSlowClients(t *testing.T) {
-	s := server.NewSession(openStore(t), &server.Options{PauseOutput: 1000})
+	v := newServer(t, openStore(t), nil)
+	v.PauseAt(1000)
+	s := v.NewSession()
 	value := strings.Repeat("x", 300)
 	ask(s, "SET k "+value+"\r\n")
 	const pipelined = 50
@@ -193,7 +212,7 @@ func TestSessionPausesForSlowClients(t *testing.T) {
 }
 
 func TestSessionLimits(t *testing.T) {
-	s := server.NewSession(openStore(t), &server.Options{MaxReply: 1000, MaxQueue: 500})
+	s := newSession(t, openStore(t), &server.Options{MaxReply: 1000, MaxQueue: 500})
 	ask(s, "SET k "+strings.Repeat("x", 600)+"\r\n")
 	for _, tt := range []struct{ in, out string }{
 		{"MGET k k\r\n", "-ERR the reply is too large; ask for it in parts\r\n"},
@@ -210,7 +229,7 @@ func TestSessionLimits(t *testing.T) {
 }
 
 func TestSessionDo(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	do := func(args ...string) string {
 		list := make([][]byte, len(args))
 		for i := range args {
@@ -246,7 +265,7 @@ func TestSessionDo(t *testing.T) {
 }
 
 func TestInfoAndConfig(t *testing.T) {
-	v := server.New(openStore(t), &server.Options{Version: "1.2.3", Settings: map[string]string{"dir": "/data"}})
+	v := newServer(t, openStore(t), &server.Options{Version: "1.2.3", Settings: map[string]string{"dir": "/data"}})
 	s := v.NewSession()
 	ask(s, "SET a 1\r\nGET a\r\nGET b\r\nSET c 1 EX 1000\r\nnope\r\nINCR\r\nLPUSH a 1\r\n")
 	info, _, err := resp.Decode([]byte(ask(s, "INFO everything\r\n")))

@@ -133,7 +133,7 @@ func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
 // TestDebug has what DEBUG does where it is allowed.
 func TestDebug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := server.New(openStore(t), &server.Options{Debug: true}).NewSession()
+		s := newServer(t, openStore(t), &server.Options{Debug: true}).NewSession()
 		before := time.Now()
 		for _, tt := range [][2]string{
 			{"DEBUG SLEEP 1.5", "+OK\r\n"},
@@ -157,7 +157,7 @@ func TestDebug(t *testing.T) {
 
 // TestSlowlog looks at what an entry says.
 func TestSlowlog(t *testing.T) {
-	s := server.New(openStore(t), nil).NewSession()
+	s := newServer(t, openStore(t), nil).NewSession()
 	peer := &stavePeer{s}
 	do := func(args ...string) resp.Reply {
 		t.Helper()

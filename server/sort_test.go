@@ -2,12 +2,10 @@ package server_test
 
 import (
 	"testing"
-
-	"github.com/stavedb/stave/server"
 )
 
 func TestSortKeys(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for _, tt := range []struct{ in, out string }{
 		{"COMMAND GETKEYS SORT a BY store GET store STORE b\r\n", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
 		{"COMMAND GETKEYS SORT a LIMIT store 1 store b STORE c\r\n", "*2\r\n$1\r\na\r\n$1\r\nc\r\n"},

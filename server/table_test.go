@@ -138,7 +138,7 @@ var ours = map[string]string{
 // TestTableAgreesWithRedis compares arity, flags, key positions and categories with COMMAND INFO of a real server.
 func TestTableAgreesWithRedis(t *testing.T) {
 	redis := startRedis(t)
-	stave := &stavePeer{server.NewSession(openStore(t), nil)}
+	stave := &stavePeer{newSession(t, openStore(t), nil)}
 	facts := func(r resp.Reply) (list []string) {
 		if r.Null || len(r.Items) < 9 {
 			return nil
@@ -191,7 +191,7 @@ func TestTableAgreesWithRedis(t *testing.T) {
 }
 
 func TestCommandIntrospection(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for _, tt := range []struct{ in, out string }{
 		{"COMMAND GETKEYS MSET a 1 b 2\r\n", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
 		{"COMMAND GETKEYS PING\r\n", "-ERR The command has no key arguments\r\n"},

@@ -16,7 +16,7 @@ import (
 
 // TestTransactionsAreIsolated moves an amount between accounts from many sessions and looks at the sum from others.
 func TestTransactionsAreIsolated(t *testing.T) {
-	v := server.New(openStore(t), nil)
+	v := newServer(t, openStore(t), nil)
 	const accounts, total, movers, rounds = 5, 1000, 4, 200
 	var keys []string
 	for i := range accounts {
@@ -61,7 +61,7 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }() // reports the failure again
-	v := server.New(store, nil)
+	v := newServer(t, store, nil)
 	s := v.NewSession()
 	if got := ask(s, "SET a 1\r\nSET b 2\r\n"); got != "+OK\r\n+OK\r\n" {
 		t.Fatal(got)
@@ -88,7 +88,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }() // reports the failure again
-	s := server.NewSession(store, nil)
+	s := newSession(t, store, nil)
 	ask(s, "RPUSH l a\r\n")
 	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
 	got := ask(s, "RPUSH l b c\r\nLRANGE l 0 -1\r\nMULTI\r\nRPUSH l d\r\nSELECT 3\r\nEXEC\r\nLLEN l\r\n")
@@ -102,7 +102,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 }
 
 func TestAdmin(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for range 50 {
 		ask(s, "SET a 1\r\nHSET h f v\r\n")
 	}
@@ -160,7 +160,7 @@ func FuzzSession(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	v := server.New(store, &server.Options{MaxReply: 1 << 20})
+	v := newServer(f, store, &server.Options{MaxReply: 1 << 20})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s := v.NewSession()
 		out := ask(s, string(in))

@@ -33,7 +33,11 @@ const (
 // finish and their replies leave (within Options.ShutdownGrace), closes the connections and waits for all its goroutines. It
 // returns nil when ctx ended it. The store stays open.
 func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
-	return New(store, o).Serve(ctx, ln)
+	v, err := New(store, o)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return v.Serve(ctx, ln)
 }
 
 // Serve is the method behind the function Serve. A server may serve several listeners; when the last has ended, it tells nobody
@@ -243,7 +247,7 @@ var past = time.Unix(1, 0)
 // ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
 	c.partialSince = time.Time{}
-	if c.session.parser.Buffered() >= c.transport.server.options.PauseOutput {
+	if c.session.parser.Buffered() >= c.transport.server.pauseAt {
 		c.session.Wait(c.transport.context)
 		return 0, nil
 	}

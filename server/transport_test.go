@@ -19,13 +19,16 @@ import (
 )
 
 // serve runs a server on a free port until the test ends.
-func serve(t *testing.T, o *server.Options) (v *server.Server, address string) {
+func serve(t *testing.T, o *server.Options, prepare ...func(*server.Server)) (v *server.Server, address string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	v = server.New(openStore(t), o)
+	v = newServer(t, openStore(t), o)
+	for _, f := range prepare {
+		f(v)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- v.Serve(ctx, ln) }()

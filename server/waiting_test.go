@@ -14,7 +14,7 @@ import (
 
 // What Redis 7.4 says where 7.0, which other tests compare with, does not.
 func TestLikeRedis74(t *testing.T) {
-	s := server.NewSession(openStore(t), nil)
+	s := newSession(t, openStore(t), nil)
 	for _, tt := range []struct{ in, out string }{
 		{"BLPOP k inf", "-ERR timeout is out of range\r\n"},
 		{"BLPOP k 1e30", "-ERR timeout is out of range\r\n"},
@@ -49,7 +49,7 @@ func TestSessionWaits(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		s := server.NewSession(store, nil)
+		s := newSession(t, store, nil)
 		start := time.Now()
 		if got := ask(s, "PING\r\nBLPOP k 60\r\nPING\r\n"); got != "+PONG\r\n" || !s.Blocked() {
 			t.Fatalf("%q, blocked: %v", got, s.Blocked())
@@ -121,7 +121,7 @@ func TestClientKill(t *testing.T) {
 
 // A client that sends much while it waits is not read on for ever, and is answered all the same.
 func TestMuchBehindAWaitingCommand(t *testing.T) {
-	_, address := serve(t, &server.Options{PauseOutput: 4 << 10})
+	_, address := serve(t, nil, func(v *server.Server) { v.PauseAt(4 << 10) })
 	waiting, other := dial(t, address), dial(t, address)
 	const pings = 5000
 	sent := make(chan error, 1)
