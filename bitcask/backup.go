@@ -287,6 +287,7 @@ func (b *backup) copyUnsealed(c cutSegment) error {
 		return err
 	}
 	sg := newSegment(c.sg.store, c.sg.id, f)
+	sg.nonce = c.sg.nonce
 	sg.size.Store(c.frames)
 	if err = sg.appendFooter(c.foot); err == nil {
 		sg.setSealed()

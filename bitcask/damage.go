@@ -88,11 +88,17 @@ func (s *Store) bind(sg *segment, si format.SealedInfo) error {
 		sg.damaged = true
 	}
 	if sg.damaged {
-		sg.foot = format.Footer{Records: si.Records, MinSeq: si.MinSeq, MaxSeq: si.MaxSeq}
-		sg.size.Store(int64(si.Length))
-		sg.setSealed()
+		sg.assume(si)
 	}
 	return nil
+}
+
+// assume takes it from the manifest what a sealed segment is, whatever its file says.
+func (sg *segment) assume(si format.SealedInfo) {
+	sg.damaged = true
+	sg.foot = format.Footer{Records: si.Records, MinSeq: si.MinSeq, MaxSeq: si.MaxSeq}
+	sg.size.Store(int64(si.Length))
+	sg.setSealed()
 }
 
 // bindTail makes sure that an unsealed segment is as long as it was at the last clean close.

@@ -67,7 +67,7 @@ func FuzzFrame(f *testing.F) {
 			binary.LittleEndian.PutUint32(frame[format.FrameHeaderSize:], s.Sum(format.SegmentHeaderSize+format.FrameHeaderSize, payload[format.RecordCRCSize:]))
 		}
 		h.Put(frame, s, format.SegmentHeaderSize)
-		file := fuzzFile(t, vfs.NewMem(), format.DataName(1), append(format.EncodeSegmentHeader(store, 1, false), frame...))
+		file := fuzzFile(t, vfs.NewMem(), format.DataName(1), append(format.EncodeSegmentHeader(store, 1, 0, false), frame...))
 		sg := &segment{id: 1, seal: s, file: file, name: format.DataName(1)}
 		sg.size.Store(format.SegmentHeaderSize + int64(len(frame)))
 		bounded(t, len(payload), func() {

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"bytes"
+	crand "crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"flag"
@@ -66,6 +67,9 @@ func writeGoldenSegment(t *testing.T) []byte {
 		}
 	}
 	fs := vfs.NewMem()
+	random := crand.Reader
+	defer func() { crand.Reader = random }()
+	crand.Reader = bytes.NewReader(bytes.Repeat([]byte{1, 2, 3, 4}, 64)) // for the nonce
 	must(fs.MkdirAll("d"))
 	m, err := manifest.Create(fs, "d", goldenStore, goldenSeed)
 	must(err)
@@ -196,7 +200,7 @@ func (x *explainer) header() {
 	x.take(2, "flags %d", binary.LittleEndian.Uint16(x.b[10:]))
 	x.take(4, "segment id %d", x.peek32(12))
 	x.take(16, "store id")
-	x.take(4, "reserved")
+	x.take(4, "nonce")
 	x.crc(crc32.ChecksumIEEE(x.b[:36]), "crc of bytes 0 to 36")
 	x.seal = crc32.Update(crc32.ChecksumIEEE(x.b[16:32]), crc32.IEEETable, x.b[12:16])
 }
@@ -237,7 +241,8 @@ func (x *explainer) footer(end int) {
 	x.take(8, "%d records", x.peek64(x.pos))
 	x.take(8, "lowest sequence %d", x.peek64(x.pos))
 	x.take(8, "highest sequence %d", x.peek64(x.pos))
-	x.take(8, "time: Unix ms")
+	x.take(6, "time: Unix ms")
+	x.take(2, "nonce")
 }
 
 // records decodes the records of a frame of many. The frame's sum covers their

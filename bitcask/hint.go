@@ -11,12 +11,12 @@ import (
 )
 
 // A hint file is its segment without the values: what loading needs, in the
-// order of the segment. It is bound to the segment by store, id, length and
-// sequence range; one that does not fit, or does not verify, is ignored and
-// made anew. Nothing is lost with a hint.
+// order of the segment. It is bound to the segment at both ends, by what header
+// and footer say and by the last bytes between them; one that does not fit, or
+// does not verify, is ignored and made anew. Nothing is lost with a hint.
 //
-//	header: magic "STAVEHNT" | version u16 | flags u16 | id u32 | store id 16 |
-//	        data length u64 | min seq u64 | max seq u64 | records u64 | crc u32
+//	header: magic "STAVEHNT" | version u16 | flags u16 | id u32 | store id 16 | nonce u32 |
+//	        data length u64 | min seq u64 | max seq u64 | records u64 | stamp u64 | end crc u32 | crc u32
 //	block:  crc u32 | size u32 (bit 31: last) | entries
 //	entry:  tag u8 | seq | (gap | namespace | keyLen) | size | elemLen* | inlineLen** | shared | rest of key | elem | inline
 //
@@ -27,9 +27,10 @@ import (
 // uvarints. * and **: only for the kinds that have one. Flag 1, plain: all entries are strings and deadlines.
 const (
 	hintMagic      = "STAVEHNT"
-	hintVersion    = 2
+	hintVersion    = 3
 	hintPlain      = 1
-	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4*8 + 4
+	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4 + 4*8 + 8 + 4 + 4
+	hintHeaderOld  = 8 + 2 + 2 + 4 + 16 + 4*8 + 4 // of versions 1 and 2
 	hintBlockSize  = 256 << 10
 	hintBlockCount = 8 << 10 // entries: in memory each is a hundred bytes
 	hintBlockMax   = hintBlockSize + 4*(MaxKey+format.MaxElementPart)
@@ -131,6 +132,53 @@ func (c *hintContext) next(b []byte) (e format.Entry, n int, err error) {
 	return e, r.At + key - shared + elem + inline, nil
 }
 
+// hintHeader binds a hint to the bytes of its segment. Copies of a store give
+// ids, lengths and sequence numbers to other commits than the store does.
+// The nonces differ where a copy was made before the segment was begun, or
+// sealed; the end where its last commits are others. Hints of segments without
+// nonces have no more than time and end.
+type hintHeader struct {
+	flags uint16
+	store [16]byte
+	nonce uint32 // of the segment's header
+	info  format.SealedInfo
+	stamp uint64 // of its footer: time and nonce
+	end   uint32 // checksum of its last bytes before the footer, up to 64
+}
+
+// hintHeader is that of the segment's hint, but for the end.
+func (sg *segment) hintHeader(flags uint16) hintHeader {
+	return hintHeader{flags: flags, store: sg.store, nonce: sg.nonce, info: sg.info(), stamp: sg.foot.Stamp()}
+}
+
+// framesSum is the checksum of the last bytes of the frames of a sealed segment.
+func (sg *segment) framesSum() (uint32, error) { return sg.endSum(sg.size.Load() - format.FooterSize) }
+
+// fits returns nil if the hint is that of the segment, else errHint or why the
+// segment cannot be read. Where the end of the segment is damaged, its header
+// and footer have to do: the hint tells whose the damaged records are.
+func (h hintHeader) fits(sg *segment) error {
+	of := sg.hintHeader(h.flags)
+	of.end = h.end
+	if sg.damaged { // the manifest is all that is known of it
+		of.nonce, of.stamp = h.nonce, h.stamp
+	}
+	if h != of {
+		return errHint
+	}
+	if sg.damaged {
+		return nil
+	}
+	end, err := sg.framesSum()
+	if err == nil && end != h.end {
+		var sound bool
+		if sound, err = sg.soundEnd(); sound {
+			err = errHint
+		}
+	}
+	return err
+}
+
 // hints reads a hint file block by block.
 type hints struct {
 	seal    format.ChecksumSeed
@@ -157,19 +205,21 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	size, err := f.Size()
 	head := make([]byte, hintHeaderSize)
 	if err == nil {
-		_, err = f.ReadAt(head, 0)
+		if _, err = f.ReadAt(head, 0); err == io.EOF && size >= hintHeaderOld {
+			err = nil // an older one, and empty
+		}
 	}
-	if err == nil && (format.OtherVersion(head, hintMagic, hintVersion) || format.OtherFlags(head, hintMagic, hintPlain)) {
-		err = ErrVersion
+	var h hintHeader
+	if err == nil {
+		h, err = parseHintHeader(head)
 	}
-	plain := string(head) == string(encodeHintHeader(sg.store, sg.info(), hintPlain))
-	if err == nil && !plain && string(head) != string(encodeHintHeader(sg.store, sg.info(), 0)) {
-		err = errHint
+	if err == nil {
+		err = h.fits(sg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, plain: plain, limit: uint64(sg.size.Load())}, nil
+	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, plain: h.flags == hintPlain, limit: uint64(sg.size.Load())}, nil
 }
 
 // next returns the entries of the next block, io.EOF at the end. They are valid

@@ -84,12 +84,15 @@ func (w *hintWriter) flush(last bool) error {
 // finish publishes the hint. The segment is sealed by now.
 func (w *hintWriter) finish() error {
 	err := w.flush(true)
+	h := w.sg.hintHeader(hintPlain)
+	if w.mixed {
+		h.flags = 0
+	}
 	if err == nil {
-		flags := uint16(hintPlain)
-		if w.mixed {
-			flags = 0
-		}
-		_, err = w.file.WriteAt(encodeHintHeader(w.sg.store, w.sg.info(), flags), 0)
+		h.end, err = w.sg.framesSum()
+	}
+	if err == nil {
+		_, err = w.file.WriteAt(h.encode(), 0)
 	}
 	if err == nil {
 		err = w.file.Sync()
@@ -141,16 +144,38 @@ func (w *hintWriter) addAll(fr *frames, cancelled func() bool) error {
 	}
 }
 
-func encodeHintHeader(store [16]byte, si format.SealedInfo, flags uint16) []byte {
+func (h hintHeader) encode() []byte {
 	b := make([]byte, 0, hintHeaderSize)
 	b = append(b, hintMagic...)
 	b = binary.LittleEndian.AppendUint16(b, hintVersion)
-	b = binary.LittleEndian.AppendUint16(b, flags)
-	b = binary.LittleEndian.AppendUint32(b, si.ID)
-	b = append(b, store[:]...)
-	b = binary.LittleEndian.AppendUint64(b, si.Length)
-	b = binary.LittleEndian.AppendUint64(b, si.MinSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.MaxSeq)
-	b = binary.LittleEndian.AppendUint64(b, si.Records)
+	b = binary.LittleEndian.AppendUint16(b, h.flags)
+	b = binary.LittleEndian.AppendUint32(b, h.info.ID)
+	b = append(b, h.store[:]...)
+	b = binary.LittleEndian.AppendUint32(b, h.nonce)
+	b = binary.LittleEndian.AppendUint64(b, h.info.Length)
+	b = binary.LittleEndian.AppendUint64(b, h.info.MinSeq)
+	b = binary.LittleEndian.AppendUint64(b, h.info.MaxSeq)
+	b = binary.LittleEndian.AppendUint64(b, h.info.Records)
+	b = binary.LittleEndian.AppendUint64(b, h.stamp)
+	b = binary.LittleEndian.AppendUint32(b, h.end)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// parseHintHeader is the inverse of encode.
+func parseHintHeader(b []byte) (hintHeader, error) {
+	if format.OtherVersion(b, hintMagic, hintVersion) || format.OtherVersion(b[:hintHeaderOld], hintMagic, hintVersion) || format.OtherFlags(b, hintMagic, hintPlain) {
+		return hintHeader{}, ErrVersion
+	}
+	end := hintHeaderSize - 4
+	if string(b[:8]) != hintMagic || binary.LittleEndian.Uint16(b[8:]) != hintVersion ||
+		binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
+		return hintHeader{}, errHint
+	}
+	h := hintHeader{flags: binary.LittleEndian.Uint16(b[10:]), store: [16]byte(b[16:32])}
+	h.info.ID = binary.LittleEndian.Uint32(b[12:])
+	f := fields{b: b[32:end]}
+	h.nonce = f.u32()
+	h.info.Length, h.info.MinSeq, h.info.MaxSeq, h.info.Records = f.u64(), f.u64(), f.u64(), f.u64()
+	h.stamp, h.end = f.u64(), f.u32()
+	return h, nil
 }

@@ -38,7 +38,6 @@ const (
 	indexMagic      = "STAVEIDX"
 	indexVersion    = 3
 	indexHeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 8 + 8 + 4 + 4
-	indexEndBytes   = 64
 )
 
 // IndexFile is the name of the snapshot of the keydir in a store's directory.
@@ -275,18 +274,7 @@ func (is indexSegment) fits(ss *segmentSet, pass func(indexSegment, error) error
 	}
 	end, err := sg.endSum(int64(is.length))
 	if err == nil && end != is.end {
-		err = &CorruptError{File: sg.name, Offset: max(int64(is.length)-indexEndBytes, 0), Reason: "not what the index has seen"}
+		err = &CorruptError{File: sg.name, Offset: max(int64(is.length)-endBytes, 0), Reason: "not what the index has seen"}
 	}
 	return err == nil || pass(is, err) == nil
-}
-
-// endSum is the checksum of the last bytes before length.
-func (sg *segment) endSum(length int64) (uint32, error) {
-	var buf [indexEndBytes]byte
-	b := buf[:min(length, indexEndBytes)]
-	// Not through the mapping: nothing here stops a page fault.
-	if _, err := sg.file.ReadAt(b, length-int64(len(b))); err != nil {
-		return 0, err
-	}
-	return crc32.ChecksumIEEE(b), nil
 }

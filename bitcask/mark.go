@@ -3,6 +3,8 @@ package bitcask
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/klauspost/crc32"
 )
 
 // Mark names a state of the log: all that it holds up to a sequence number.
@@ -45,6 +47,21 @@ func (s *Store) Mark() (Mark, error) {
 	var err error
 	m.Sum, err = l.active.endSum(int64(m.Length))
 	return m, err
+}
+
+// endBytes is how many bytes the checksum of an end covers.
+const endBytes = 64
+
+// endSum is the checksum of the last bytes before length: what an INDEX, a TTL
+// file or a hint says of a segment's end.
+func (sg *segment) endSum(length int64) (uint32, error) {
+	var buf [endBytes]byte
+	b := buf[:min(length, endBytes)]
+	// Not through the mapping: nothing here stops a page fault.
+	if _, err := sg.file.ReadAt(b, length-int64(len(b))); err != nil {
+		return 0, err
+	}
+	return crc32.ChecksumIEEE(b), nil
 }
 
 // place is where the state ends.

@@ -59,6 +59,9 @@ func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
 			}
 			files[i] = snapshot(t, o.FS, "d")
 			maps.DeleteFunc(files[i], func(name string, _ []byte) bool { return !strings.HasSuffix(name, ".data") }) // hints come in their own time
+			for _, b := range files[i] {
+				clear(b[32:40]) // nonce and checksum of the header
+			}
 		}
 		for i := range ways {
 			if fmt.Sprint(results[i]) != fmt.Sprint(results[0]) || !maps.EqualFunc(files[i], files[0], bytes.Equal) {

@@ -299,7 +299,7 @@ func TestNewerHint(t *testing.T) {
 		if part == "flags" {
 			f, err := fs.Open(filepath.Join("d", format.HintName(1)), vfs.ReadWrite)
 			must(t, err)
-			_, err = f.WriteAt(encodeHintHeader(sg.store, sg.info(), hintPlain|4), 0)
+			_, err = f.WriteAt(sg.hintHeader(hintPlain|4).encode(), 0)
 			must(t, errors.Join(err, f.Close()))
 		}
 		r, err := Open("d", &Options{FS: fs, ReadOnly: true})

@@ -44,7 +44,7 @@ func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
 	}
 	sg.foot = format.Footer{}
 	if fr.records > 0 {
-		sg.foot = format.Footer{Records: fr.records, MinSeq: fr.minSeq, MaxSeq: fr.maxSeq}
+		sg.foot = format.Footer{Records: fr.records, MinSeq: fr.minSeq, MaxSeq: fr.maxSeq, Time: fr.foot.Time, Nonce: fr.foot.Nonce}
 	}
 	whole, err := s.judgeNext(sg, at, reason)
 	if err != nil || whole || bad == nil {

@@ -254,7 +254,7 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 		return store, err
 	}
 	copy(store[:], b[16:])
-	_, err = format.CheckSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:]))
+	_, _, err = format.CheckSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:]))
 	if errors.Is(err, ErrVersion) {
 		return store, err
 	}
@@ -312,14 +312,16 @@ func (v *salvager) open(id uint32) error {
 		if err := sg.readFooter(); err != nil && !failure.IsDamage(err) {
 			return err
 		}
+		sg.damaged = sg.readHeader() != nil
 	} else if si, ok := v.man.Sealed[id]; ok {
 		src.active = false
-		sg.foot = format.Footer{Records: si.Records, MinSeq: si.MinSeq, MaxSeq: si.MaxSeq}
-		sg.setSealed()
 		if size < int64(si.Length) {
 			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.Length) - size, Reason: "the file is shorter than it was"})
 		}
 		sg.size.Store(int64(si.Length)) // as the hint has it
+		if sg.readHeader() != nil || sg.readFooter() != nil || sg.info() != si {
+			sg.assume(si)
+		}
 	} else if v.man.ClosedID == id {
 		src.closed = int64(v.man.ClosedLen)
 		if size < src.closed {

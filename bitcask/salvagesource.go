@@ -233,16 +233,9 @@ func (src *salvageSource) loseWithin(from, to int) {
 func (src *salvageSource) skip(reason string) error {
 	fr := src.fr
 	from := fr.pos
-	for fr.pos++; fr.pos < fr.end; fr.pos++ {
-		b, err := fr.window(format.FrameHeaderSize)
-		if err != nil {
-			return ignoreBad(err)
-		}
-		if _, ok := format.ParseFrameHeader(b, src.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
-			break
-		}
+	if err := fr.skip(); err != nil {
+		return ignoreBad(err)
 	}
-	fr.footer = false
 	if from < fr.end {
 		src.v.lose(Lost{File: src.sg.name, Offset: from, Bytes: fr.pos - from, Reason: reason})
 	}

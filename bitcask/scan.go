@@ -22,6 +22,7 @@ type frames struct {
 	maxSeq  uint64
 	synced  int64 // highest "synced through" seen
 	footer  bool  // the last frame was the footer
+	foot    format.Footer
 }
 
 const scanWindow = 1 << 20
@@ -77,10 +78,10 @@ func (fr *frames) nextFrame() (raw []byte, h format.FrameHeader, entries []forma
 		return nil, h, nil, err
 	}
 	if h.Footer {
-		if h.Sum != fr.sg.seal.Sum(at+format.FrameHeaderSize, raw[format.FrameHeaderSize:]) {
+		if h.Size != format.FooterSize || h.Sum != fr.sg.seal.Sum(at+format.FrameHeaderSize, raw[format.FrameHeaderSize:]) {
 			return nil, h, nil, &badFrame{fr.pos, "footer checksum"}
 		}
-		fr.footer = true
+		fr.footer, fr.foot = true, format.ParseFooter(raw[format.FrameHeaderSize:])
 		fr.pos += int64(h.Size)
 		return raw, h, nil, nil
 	}
@@ -160,6 +161,37 @@ func (fr *frames) window(n int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s: reading at %d: %w", fr.sg.name, fr.pos, err)
 	}
 	return fr.buf[:n], nil
+}
+
+// skip goes on to the next frame header behind a bad place, or the end.
+func (fr *frames) skip() error {
+	for fr.pos++; fr.pos < fr.end; fr.pos++ {
+		b, err := fr.window(format.FrameHeaderSize)
+		if err != nil {
+			return err
+		}
+		if _, ok := format.ParseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok {
+			break
+		}
+	}
+	fr.footer = false
+	return nil
+}
+
+// soundEnd reports whether the last frame of a sealed segment, before the
+// footer, is what was written, wherever else the segment may be damaged.
+func (sg *segment) soundEnd() (sound bool, err error) {
+	for fr := newFrames(sg); ; {
+		_, err := fr.next()
+		if bad := (*badFrame)(nil); errors.As(err, &bad) {
+			sound, err = false, fr.skip()
+		} else if err == nil && !fr.footer {
+			sound = true
+		}
+		if err != nil {
+			return sound, ignoreEnd(err)
+		}
+	}
 }
 
 // resync looks for valid frames behind a bad place: whether there are any, and the highest "synced through" that one of

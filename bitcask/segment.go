@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	crand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type segment struct {
 	size      atomic.Int64 // bytes that hold frames (and footer, once sealed)
 	liveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	merged    bool
+	nonce     uint32 // of its header; unknown if damaged
 
 	// hiding is the tombstones that a merge had to copy here: their bytes, and the
 	// sequence of the last. It is set before the segment is listed and not known
@@ -57,6 +59,13 @@ func (sg *segment) sealed() bool { return sg.done.Load() }
 // setSealed makes it so.
 func (sg *segment) setSealed() { sg.done.Store(true) }
 
+// drawNonce draws the nonce of a new segment, or of a footer.
+func drawNonce() (uint32, error) {
+	var b [4]byte
+	_, err := io.ReadFull(crand.Reader, b[:])
+	return binary.LittleEndian.Uint32(b[:]), err
+}
+
 // createSegment makes a new segment file whose header and name are durable
 // when it returns. A crash before that leaves a file without frames that no
 // manifest names; the next Open removes it.
@@ -73,7 +82,9 @@ func createSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mapLen int)
 		return nil, err
 	}
 	sg := newSegment(store, id, f)
-	_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, false), 0)
+	if sg.nonce, err = drawNonce(); err == nil {
+		_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, sg.nonce, false), 0)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -101,17 +112,24 @@ func openSegment(fs vfs.FS, dir string, store [16]byte, id uint32, mode vfs.Mode
 	}
 	sg := newSegment(store, id, f)
 	size, err := f.Size()
+	sg.size.Store(size)
 	if err == nil {
-		b := make([]byte, min(format.SegmentHeaderSize, size))
-		if _, err = f.ReadAt(b, 0); err == nil {
-			sg.merged, err = format.CheckSegmentHeader(b, name, store, id)
-		}
+		err = sg.readHeader()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	sg.size.Store(size)
 	return sg, nil
+}
+
+// readHeader reads and checks the header of a segment whose size is known.
+func (sg *segment) readHeader() error {
+	b := make([]byte, min(format.SegmentHeaderSize, sg.size.Load()))
+	_, err := sg.file.ReadAt(b, 0)
+	if err == nil {
+		sg.nonce, sg.merged, err = format.CheckSegmentHeader(b, sg.name, sg.store, sg.id)
+	}
+	return err
 }
 
 // mapTo maps the file for reading. Without a mapping reads use ReadAt.
@@ -153,12 +171,7 @@ func (sg *segment) readFooter() error {
 	if h.Sum != sg.seal.Sum(uint32(at)+format.FrameHeaderSize, body) {
 		return &CorruptError{File: sg.name, Offset: at, Reason: "footer checksum"}
 	}
-	sg.foot = format.Footer{
-		Records: binary.LittleEndian.Uint64(body),
-		MinSeq:  binary.LittleEndian.Uint64(body[8:]),
-		MaxSeq:  binary.LittleEndian.Uint64(body[16:]),
-		Time:    int64(binary.LittleEndian.Uint64(body[24:])),
-	}
+	sg.foot = format.ParseFooter(body)
 	if sg.foot.MaxSeq > format.MaxSequence {
 		return &CorruptError{File: sg.name, Offset: at, Reason: "footer with a sequence number that is never given"}
 	}
@@ -173,7 +186,7 @@ func (sg *segment) encodeFooter(ft format.Footer, at, synced uint32) []byte {
 	binary.LittleEndian.PutUint64(body, ft.Records)
 	binary.LittleEndian.PutUint64(body[8:], ft.MinSeq)
 	binary.LittleEndian.PutUint64(body[16:], ft.MaxSeq)
-	binary.LittleEndian.PutUint64(body[24:], uint64(ft.Time))
+	binary.LittleEndian.PutUint64(body[24:], ft.Stamp())
 	h := format.FrameHeader{Size: format.FooterSize, Footer: true, Seq: ft.MaxSeq, Synced: synced}
 	h.Sum = sg.seal.Sum(at+format.FrameHeaderSize, body)
 	h.Put(b, sg.seal, at)
@@ -184,6 +197,11 @@ func (sg *segment) encodeFooter(ft format.Footer, at, synced uint32) []byte {
 // makes it durable. A crash before that leaves an unsealed segment, perhaps with
 // a torn footer.
 func (sg *segment) appendFooter(ft format.Footer) error {
+	nonce, err := drawNonce()
+	if err != nil {
+		return err
+	}
+	ft.Nonce = uint16(nonce)
 	at := sg.size.Load()
 	b := sg.encodeFooter(ft, uint32(at), uint32(at))
 	if _, err := sg.file.WriteAt(b, at); err != nil {

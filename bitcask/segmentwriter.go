@@ -69,7 +69,9 @@ func newSegmentWriter(o writerOptions, dir string, store [16]byte, id uint32) (_
 		frame: make([]byte, format.FrameHeaderSize, rewriteFrame+64<<10),
 	}
 	w.sg.merged = true
-	_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, true), 0)
+	if w.sg.nonce, err = drawNonce(); err == nil {
+		_, err = f.WriteAt(format.EncodeSegmentHeader(store, id, w.sg.nonce, true), 0)
+	}
 	if err == nil && !o.NoHints && !o.spare.Full() {
 		w.hint, err = newHintWriter(fs, dir, w.sg)
 	}

@@ -44,6 +44,18 @@ var goldenV1d = golden{
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true,
 }
 
+// goldenV1f is the same with hints of version 3, and nonces in the headers of segments. It is made by
+// go test ./db -run 'TestGoldenBoundHints$' -update
+var goldenV1f = golden{
+	dir: "testdata/golden-v1f", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
+	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,
+}
+
+func TestGoldenBoundHints(t *testing.T) {
+	goldenV1f.test(t)
+	goldenV1f.wantRecords(t)
+}
+
 func TestGoldenMarks(t *testing.T) {
 	goldenV1d.test(t)
 	goldenV1d.wantRecords(t)

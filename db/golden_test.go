@@ -36,8 +36,9 @@ type golden struct {
 	files []string // that it must have
 	// copied: it is a backup of the store that was filled, opened and written to.
 	copied bool
-	// indexed: its INDEX is of the version that is written now, and so are its hints.
+	// indexed: its INDEX is of the version that is written now.
 	indexed bool
+	hinted  bool // so are its hints
 }
 
 // TestGolden opens the store that version 1 of the format began with.
@@ -82,6 +83,9 @@ func (g golden) test(t *testing.T) {
 			must(t, err)
 			if r := s.Log().Recovery(); name == "as it is" && (r.Indexed != g.indexed || !g.indexed && r.Replayed == 0) {
 				t.Errorf("%+v; want the INDEX used: %v", r, g.indexed)
+			}
+			if r := s.Log().Recovery(); name == "NoIndex" && (r.Scanned == 0) != g.hinted {
+				t.Errorf("%+v; want the hints used: %v", r, g.hinted)
 			}
 			wantDump(t, s, string(dump))
 			if o.ReadOnly {

@@ -15,11 +15,12 @@ import (
 //
 //	 0        8         10      12      16          32         36       40
 //	+--------+---------+-------+-------+-----------+----------+--------+
-//	| magic  | version | flags | id u32| store id  | reserved | crc u32|
+//	| magic  | version | flags | id u32| store id  | nonce u32| crc u32|
 //	+--------+---------+-------+-------+-----------+----------+--------+
 //
 // goes on with frames, and, once sealed, ends with a footer frame. The crc
-// covers bytes 0 to 36.
+// covers bytes 0 to 36. The nonce is random: copies of a store give the same ids
+// to other segments. 0: of a build that drew none.
 const (
 	segmentMagic      = "STAVESEG"
 	segmentVersion    = 1
@@ -32,18 +33,34 @@ const (
 
 // Footer is the body of the footer frame.
 //
-//	 0            8           16           24
-//	+------------+-----------+------------+------------+
-//	| records u64| minSeq u64| maxSeq u64 | time i64   |
-//	+------------+-----------+------------+------------+
+//	 0            8           16           24         30          32
+//	+------------+-----------+------------+----------+-----------+
+//	| records u64| minSeq u64| maxSeq u64 | time i48 | nonce u16 |
+//	+------------+-----------+------------+----------+-----------+
 //
 // time, in Unix ms, is not before the last commit in the segment and not after
 // the first one of a later segment; 0: unknown. Only the clock says so: nothing
-// relies on it.
+// relies on it. nonce is random: copies of a store go on with the same segment.
+// That of a merged segment is 0, for its header has one.
 type Footer struct {
 	Records        uint64
 	MinSeq, MaxSeq uint64
 	Time           int64
+	Nonce          uint16
+}
+
+// Stamp is time and nonce as they stand in the file.
+func (ft Footer) Stamp() uint64 { return uint64(ft.Time)<<16>>16 | uint64(ft.Nonce)<<48 }
+
+// ParseFooter reads the body of a footer frame.
+func ParseFooter(body []byte) Footer {
+	return Footer{
+		Records: binary.LittleEndian.Uint64(body),
+		MinSeq:  binary.LittleEndian.Uint64(body[8:]),
+		MaxSeq:  binary.LittleEndian.Uint64(body[16:]),
+		Time:    int64(binary.LittleEndian.Uint64(body[24:])<<16) >> 16,
+		Nonce:   binary.LittleEndian.Uint16(body[30:]),
+	}
 }
 
 // Same reports whether two footers are about the same records.
@@ -56,7 +73,7 @@ const (
 	FooterSize     = FrameHeaderSize + footerBodySize
 )
 
-func EncodeSegmentHeader(store [16]byte, id uint32, merged bool) []byte {
+func EncodeSegmentHeader(store [16]byte, id, nonce uint32, merged bool) []byte {
 	b := make([]byte, SegmentHeaderSize)
 	copy(b, segmentMagic)
 	binary.LittleEndian.PutUint16(b[8:], segmentVersion)
@@ -65,33 +82,34 @@ func EncodeSegmentHeader(store [16]byte, id uint32, merged bool) []byte {
 	}
 	binary.LittleEndian.PutUint32(b[12:], id)
 	copy(b[16:32], store[:])
+	binary.LittleEndian.PutUint32(b[32:], nonce)
 	binary.LittleEndian.PutUint32(b[36:], crc32.ChecksumIEEE(b[:36]))
 	return b
 }
 
-func CheckSegmentHeader(b []byte, name string, store [16]byte, id uint32) (merged bool, err error) {
+func CheckSegmentHeader(b []byte, name string, store [16]byte, id uint32) (nonce uint32, merged bool, err error) {
 	if len(b) < SegmentHeaderSize || string(b[:8]) != segmentMagic {
-		return false, &failure.CorruptError{File: name, Offset: 0, Reason: "not a segment header"}
+		return 0, false, &failure.CorruptError{File: name, Offset: 0, Reason: "not a segment header"}
 	}
 	if v := binary.LittleEndian.Uint16(b[8:]); v != segmentVersion {
 		if binary.LittleEndian.Uint32(b[36:]) == crc32.ChecksumIEEE(b[:36]) {
-			return false, fmt.Errorf("%s: version %d: %w", name, v, failure.ErrVersion)
+			return 0, false, fmt.Errorf("%s: version %d: %w", name, v, failure.ErrVersion)
 		}
 	}
 	if binary.LittleEndian.Uint32(b[36:]) != crc32.ChecksumIEEE(b[:36]) {
-		return false, &failure.CorruptError{File: name, Offset: 0, Reason: "segment header checksum"}
+		return 0, false, &failure.CorruptError{File: name, Offset: 0, Reason: "segment header checksum"}
 	}
 	flags := binary.LittleEndian.Uint16(b[10:])
 	if flags&^flagMerged != 0 {
-		return false, fmt.Errorf("%s: unknown flags %#x: %w", name, flags, failure.ErrVersion)
+		return 0, false, fmt.Errorf("%s: unknown flags %#x: %w", name, flags, failure.ErrVersion)
 	}
 	if !bytes.Equal(b[16:32], store[:]) {
-		return false, fmt.Errorf("%s: %w", name, failure.ErrForeign)
+		return 0, false, fmt.Errorf("%s: %w", name, failure.ErrForeign)
 	}
 	if got := binary.LittleEndian.Uint32(b[12:]); got != id {
-		return false, &failure.CorruptError{File: name, Offset: 12, Reason: fmt.Sprintf("header of segment %d", got)}
+		return 0, false, &failure.CorruptError{File: name, Offset: 12, Reason: fmt.Sprintf("header of segment %d", got)}
 	}
-	return flags&flagMerged != 0, nil
+	return binary.LittleEndian.Uint32(b[32:]), flags&flagMerged != 0, nil
 }
 
 // SealedInfo binds a manifest entry to the bytes of a sealed segment.
