@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/urfave/cli/v2"
 )
 
@@ -61,12 +62,12 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	defer stop()
 	started := time.Now()
 	// What is in memory comes from the log, so that the INDEX can be compared with it.
-	store, err := openExisting(t, dir, &db.Options{ReadOnly: true, NoIndex: true})
+	store, err := openExisting(t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true}))
 	refused := ""
 	if isDamage(err) {
 		refused = errors.Unwrap(err).Error()
 		var left error
-		if store, left = openExisting(t, dir, &db.Options{ReadDamaged: true, NoIndex: true}); left == nil {
+		if store, left = openExisting(t, dir, seam.With(&db.Options{ReadDamaged: true}, seam.Options{NoIndex: true})); left == nil {
 			err = nil
 		}
 	}

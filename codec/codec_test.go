@@ -11,12 +11,13 @@ import (
 
 	"github.com/stavedb/stave/codec"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 func open(t *testing.T) *db.Store {
 	t.Helper()
-	s, err := db.Open("d", &db.Options{FS: vfs.NewMem()})
+	s, err := db.Open("d", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -211,7 +212,7 @@ func backupCommit(s *db.Store, w int, n int64) error {
 // verifyBackup wants a backup to hold all of a writer's commits up to one that is no earlier than before.
 func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) {
 	t.Helper()
-	s, err := db.Open(dir, &db.Options{ReadOnly: readOnly, NoIndex: true, NoMerge: true})
+	s, err := db.Open(dir, seam.With(&db.Options{ReadOnly: readOnly, NoMerge: true}, seam.Options{NoIndex: true}))
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	if _, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("check of %s: %v", dir, f) }); err != nil {

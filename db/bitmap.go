@@ -4,7 +4,7 @@ import "github.com/stavedb/stave/structures"
 
 // Bitmap is a handle on a key that holds a byte string, seen as bits: bit 0 is the highest of the first byte, and beyond the
 // end there are only zeros. Its methods return ErrWrongType if the key holds anything else. A bitmap of more
-// than 64 KiB (see Options.ChunkSize) is kept in chunks, and a bit costs a chunk, read or written; a shorter one is read and
+// than 64 KiB (see [String]) is kept in chunks, and a bit costs a chunk, read or written; a shorter one is read and
 // written whole. Many changes are cheapest in one Field.
 type Bitmap struct{ handle }
 

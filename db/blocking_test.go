@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 func openMemory(t *testing.T) *db.Store {
 	t.Helper()
-	s, err := db.Open("store", &db.Options{FS: vfs.NewMem(), NoMerge: true})
+	s, err := db.Open("store", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
@@ -223,7 +224,7 @@ func TestMoveWaitToWrongType(t *testing.T) {
 func TestWaiterAfterOneWhoFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := vfs.NewFault(vfs.NewMem())
-		s, err := db.Open("store", &db.Options{FS: fault, NoMerge: true})
+		s, err := db.Open("store", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: fault}))
 		must(t, err)
 		moved := make(chan error, 1)
 		go func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -38,7 +39,7 @@ func withDeadlines(t *testing.T, test func(t *testing.T, d *deadlineStore)) {
 }
 
 func (d *deadlineStore) open() {
-	s, err := db.Open("d", &db.Options{FS: d.fs, NoIndex: d.noIndex})
+	s, err := db.Open("d", seam.With(&db.Options{}, seam.Options{FS: d.fs, NoIndex: d.noIndex}))
 	must(d.t, err)
 	d.Store = s
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -189,7 +190,7 @@ func TestShownAsGoneStaysGone(t *testing.T) {
 // leaves.
 func showGone(t *testing.T, o db.Options, show func(s *db.Store) error, closed bool) *vfs.Mem {
 	mem := vfs.NewMem()
-	o.FS = mem
+	seam.Of(&o).FS = mem
 	s, err := db.Open("d", &o)
 	must(t, err)
 	must(t, s.String("stays").Put(nil, db.TTL(3*time.Hour)))
@@ -228,7 +229,7 @@ func showGone(t *testing.T, o db.Options, show func(s *db.Store) error, closed b
 func wantStillGone(t *testing.T, o db.Options, show func(s *db.Store) error, left *vfs.Mem) {
 	for _, readOnly := range []bool{true, false} {
 		o := o
-		o.FS, o.ReadOnly = left, readOnly
+		seam.Of(&o).FS, o.ReadOnly = left, readOnly
 		s, err := db.Open("d", &o)
 		must(t, err)
 		if err := show(s); err != nil && !errors.Is(err, db.ErrReadOnly) {
@@ -256,7 +257,7 @@ func wantStillGone(t *testing.T, o db.Options, show func(s *db.Store) error, lef
 
 // Reading what has not expired writes nothing and notes nothing.
 func TestClockCostsNothingUnlessNeeded(t *testing.T) {
-	o := db.Options{FS: vfs.NewMem(), ExpireEvery: -1}
+	o := *seam.With(&db.Options{ExpireEvery: -1}, seam.Options{FS: vfs.NewMem()})
 	s, err := db.Open("d", &o)
 	must(t, err)
 	must(t, s.String("k").Put([]byte("1"), db.TTL(time.Hour)))

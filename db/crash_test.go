@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
@@ -183,7 +184,7 @@ func (k *killed) afterCut(mem *vfs.Mem, thorough bool) {
 	}
 	for _, noIndex := range []bool{true, false} {
 		o := k.options(mem, db.SyncAlways)
-		o.NoIndex = noIndex
+		seam.Of(o).NoIndex = noIndex
 		s, err = db.Open("d", o)
 		k.must("open again", err)
 		k.same(s, seen)

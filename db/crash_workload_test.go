@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -20,13 +21,13 @@ type crashWorkload struct {
 	run     func(w *stepWorkload)
 }
 
-func noHints(o *db.Options) { o.NoHints = true }
+func noHints(o *db.Options) { seam.Of(o).NoHints = true }
 
 // noRotation leaves, without syncs, everything to the power cut.
-func noRotation(o *db.Options) { o.NoHints, o.SegmentSize = true, 1<<20 }
+func noRotation(o *db.Options) { seam.Of(o).NoHints, o.SegmentSize = true, 1<<20 }
 
 // shortChunks cuts strings of more than 128 bytes into chunks, which several segments share.
-func shortChunks(o *db.Options) { o.NoHints, o.ChunkSize = true, 16 }
+func shortChunks(o *db.Options) { seam.Of(o).NoHints, seam.Of(o).ChunkSize = true, 16 }
 
 var crashWorkloads = []crashWorkload{
 	{name: "put", change: noRotation, run: life(func(w *stepWorkload) {
@@ -274,7 +275,7 @@ func filler(n int) []byte { return []byte(strings.Repeat("some text ", n/10)) }
 // growManifest makes a store whose manifest is about to be written anew.
 func growManifest(t *testing.T, mem *vfs.Mem) {
 	o := stepOptions(mem, db.SyncNone)
-	o.NoHints = true
+	seam.Of(o).NoHints = true
 	s, err := db.Open("d", o)
 	must(t, err)
 	value := make([]byte, 1<<10)

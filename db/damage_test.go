@@ -18,6 +18,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
@@ -208,7 +209,7 @@ type damageLife struct {
 }
 
 func damageOptions(fsys vfs.FS) *db.Options {
-	return &db.Options{FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: db.SyncAlways, NoMerge: true, ExpireEvery: -1}
+	return seam.With(&db.Options{Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: db.SyncAlways, NoMerge: true, ExpireEvery: -1}, seam.Options{FS: fsys})
 }
 
 // liveThrough is the life: two sittings, a merge in the first one.

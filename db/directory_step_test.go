@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -27,7 +28,7 @@ const (
 )
 
 func placeOptions(fsys vfs.FS) *db.Options {
-	return &db.Options{FS: fsys, SegmentSize: 8 << 10, Sync: db.SyncNone, NoMerge: true}
+	return seam.With(&db.Options{SegmentSize: 8 << 10, Sync: db.SyncNone, NoMerge: true}, seam.Options{FS: fsys})
 }
 
 // placeStores has both, with segments, hints, INDEX and TTL file, and something to merge.
@@ -129,7 +130,7 @@ var directorySteps = []struct {
 }
 
 func whoseIn(fsys vfs.FS, dir string) (string, error) {
-	s, err := db.Open(dir, &db.Options{FS: fsys, ReadOnly: true})
+	s, err := db.Open(dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{FS: fsys}))
 	if err != nil {
 		return "", err
 	}

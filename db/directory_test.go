@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -61,7 +62,7 @@ func wantNumbered(t *testing.T, dir, prefix string, count int) {
 
 func wantNumberedIn(t *testing.T, fsys vfs.FS, dir, prefix string, count int) {
 	t.Helper()
-	s, err := db.Open(dir, &db.Options{ReadOnly: true, FS: fsys})
+	s, err := db.Open(dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{FS: fsys}))
 	must(t, err)
 	defer s.Close()
 	for i := range count {

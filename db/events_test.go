@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/structures"
 )
@@ -154,7 +155,7 @@ func TestEventsOfWhatWasTakenBack(t *testing.T) {
 
 func TestEventsOfExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := db.Open("store", &db.Options{FS: vfs.NewMem(), ExpireEvery: -1})
+		s, err := db.Open("store", seam.With(&db.Options{ExpireEvery: -1}, seam.Options{FS: vfs.NewMem()}))
 		must(t, err)
 		defer func() { must(t, s.Close()) }()
 		events := subscribe(t, s, db.EventOptions{Classes: structures.ClassExpired | structures.ClassString})

@@ -25,7 +25,7 @@ type checkpoint struct {
 // checkpoint means that the log says it all. So does one that is not complete
 // up to after, from where on the log will be replayed.
 func (c *core) readCheckpoint(dir string, store [16]byte, after uint64) checkpoint {
-	upTo, entries, err := ttl.Read(c.opts.FS, dir, store)
+	upTo, entries, err := ttl.Read(c.opts.seam.FS, dir, store)
 	if err == nil && upTo.Sequence < after {
 		return checkpoint{stale: true}
 	}
@@ -102,7 +102,7 @@ func (s *Store) writeCheckpoint() error {
 	if err != nil {
 		return err
 	}
-	return ttl.Write(s.opts.FS, s.log.Dir(), s.log.StoreID(), ttl.Mark(upTo), s.deadlines)
+	return ttl.Write(s.opts.seam.FS, s.log.Dir(), s.log.StoreID(), ttl.Mark(upTo), s.deadlines)
 }
 
 // closeCheckpoint writes the TTL file at Close, unless the disk is full: without it the next Open reads the deadlines from the log.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -220,7 +221,7 @@ func (c *copier) writeOn(what string, mem *vfs.Mem, s *db.Store) {
 	}
 	for _, noIndex := range []bool{false, true} {
 		o := stepOptions(mem.Clone(), db.SyncNone)
-		o.NoIndex = noIndex
+		seam.Of(o).NoIndex = noIndex
 		s, err := db.Open("d", o)
 		if err != nil {
 			c.t.Errorf("%s, %s: %v", what, how, err)

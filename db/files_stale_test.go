@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -44,7 +45,7 @@ func indexedMeanwhile(t *testing.T, whole bool) (before, after *vfs.Mem) {
 
 func openStale(t *testing.T, fsys vfs.FS) *db.Store {
 	t.Helper()
-	s, err := db.Open("d", &db.Options{FS: fsys, Sync: db.SyncNone, NoMerge: true, ExpireEvery: -1})
+	s, err := db.Open("d", seam.With(&db.Options{Sync: db.SyncNone, NoMerge: true, ExpireEvery: -1}, seam.Options{FS: fsys}))
 	must(t, err)
 	return s
 }
@@ -98,7 +99,7 @@ func goOn(t *testing.T, mem *vfs.Mem, keys int, kill bool) {
 		must(t, s.Close())
 	}
 	for _, noIndex := range []bool{false, true} {
-		s, err := db.Open("d", &db.Options{FS: mem, NoMerge: true, ExpireEvery: -1, NoIndex: noIndex, ReadOnly: true})
+		s, err := db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1, ReadOnly: true}, seam.Options{FS: mem, NoIndex: noIndex}))
 		must(t, err)
 		lost := 0
 		for i := range keys {
@@ -195,7 +196,7 @@ func TestReaderMeetsANewerIndex(t *testing.T) {
 			must(t, s.Log().SaveIndex())
 		}
 	}})
-	r, err := db.Open("d", &db.Options{FS: reading, ReadOnly: true})
+	r, err := db.Open("d", seam.With(&db.Options{ReadOnly: true}, seam.Options{FS: reading}))
 	must(t, err)
 	if n := r.Len(); !once || n != staleKeys && n != 0 {
 		t.Errorf("the reader sees %d of %d keys that one commit deleted", n, staleKeys)
@@ -264,7 +265,7 @@ func TestMergeIsAheadOfACopy(t *testing.T) {
 		must(t, s.Close())
 		takeFile(t, copied, before, "000000002.data")
 		files := filesIn(t, copied)
-		_, err = db.Open("d", &db.Options{FS: copied, NoMerge: true, ExpireEvery: -1})
+		_, err = db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1}, seam.Options{FS: copied}))
 		if damage := (*bitcask.CorruptError)(nil); !errors.As(err, &damage) || damage.File != "000000002.data" {
 			t.Errorf("k is neither there nor deleted: %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -39,7 +40,7 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 	for _, o := range []db.Options{{}, {Sync: db.SyncAlways}, {SegmentSize: 2000}} {
 		mem := vfs.NewMem()
 		mem.SetLimit(512<<10, fullPage)
-		o.FS, o.Reserve, o.NoMerge, o.ExpireEvery = mem, 64<<10, true, -1
+		seam.Of(&o).FS, o.Reserve, o.NoMerge, o.ExpireEvery = mem, 64<<10, true, -1
 		s, err := db.Open("d", &o)
 		must(t, err)
 		for i := range 5 {
@@ -122,7 +123,7 @@ func wantSoundStore(t *testing.T, s *db.Store) {
 func TestFullDiskIsFreedByItself(t *testing.T) {
 	mem := vfs.NewMem()
 	mem.SetLimit(512<<10, fullPage)
-	s, err := db.Open("d", &db.Options{FS: mem, Reserve: 64 << 10, SegmentSize: 16 << 10})
+	s, err := db.Open("d", seam.With(&db.Options{Reserve: 64 << 10, SegmentSize: 16 << 10}, seam.Options{FS: mem}))
 	must(t, err)
 	fillStore(t, s)
 	must(t, s.FlushAll())
@@ -160,7 +161,8 @@ func TestBackgroundWorkWaitsAfterFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fault := vfs.NewFault(vfs.NewMem())
 				var lines atomic.Int64
-				s, err := db.Open("d", &db.Options{FS: fault, SegmentSize: 4 << 10, Reserve: 16 << 10, Logger: slog.New(loudLines{slog.DiscardHandler, &lines})})
+				s, err := db.Open("d", seam.With(&db.Options{SegmentSize: 4 << 10, Reserve: 16 << 10, Logger: slog.New(loudLines{slog.DiscardHandler, &lines})},
+					seam.Options{FS: fault}))
 				must(t, err)
 				for i := range 200 {
 					must(t, s.String(fmt.Sprint("k", i%60)).Put([]byte(strings.Repeat("v", 100)), db.TTL(time.Minute)))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/merge"
 )
 
@@ -49,9 +50,8 @@ func TestGolden(t *testing.T) {
 }
 
 func (g golden) options() *db.Options {
-	return &db.Options{
-		Namespaces: modelNamespaces, SegmentSize: 2 << 10, ChunkSize: g.chunkSize, NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone,
-	}
+	return seam.With(&db.Options{Namespaces: modelNamespaces, SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone},
+		seam.Options{ChunkSize: g.chunkSize})
 }
 
 // test opens a copy of the golden store under several options, also without the
@@ -65,10 +65,10 @@ func (g golden) test(t *testing.T) {
 	for name, prepare := range map[string]func(dir string, o *db.Options) error{
 		"as it is":    func(string, *db.Options) error { return nil },
 		"read-only":   func(_ string, o *db.Options) error { o.ReadOnly = true; return nil },
-		"no mapping":  func(_ string, o *db.Options) error { o.NoMapping = true; return nil },
+		"no mapping":  func(_ string, o *db.Options) error { seam.Of(o).NoMapping = true; return nil },
 		"no hints":    func(dir string, _ *db.Options) error { return removeAll(dir, "*.hint") },
 		"no TTL file": func(dir string, _ *db.Options) error { return removeAll(dir, bitcask.TTLName) },
-		"NoIndex":     func(_ string, o *db.Options) error { o.NoIndex = true; return nil },
+		"NoIndex":     func(_ string, o *db.Options) error { seam.Of(o).NoIndex = true; return nil },
 		"only the log": func(dir string, o *db.Options) error {
 			return errors.Join(removeAll(dir, bitcask.IndexFile), removeAll(dir, bitcask.TTLName), removeAll(dir, "*.hint"))
 		},

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // BenchmarkCall is what single calls cost beside the work that they do: a file system in memory, small values.
 func BenchmarkCall(b *testing.B) {
-	s, err := db.Open("d", &db.Options{FS: vfs.NewMem(), NoMerge: true, SegmentSize: 1 << 30})
+	s, err := db.Open("d", seam.With(&db.Options{NoMerge: true, SegmentSize: 1 << 30}, seam.Options{FS: vfs.NewMem()}))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // open opens an empty store in memory and checks it when the test ends.
 func open(t *testing.T) *db.Store {
 	t.Helper()
-	s, err := db.Open("data", &db.Options{FS: vfs.NewMem()})
+	s, err := db.Open("data", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

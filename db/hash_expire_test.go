@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/structures"
 )
@@ -130,7 +131,7 @@ func checkStore(s *db.Store) (err error) {
 }
 
 func (d *deadlineStore) openWith(o *db.Options) {
-	o.FS = d.fs
+	seam.Of(o).FS = d.fs
 	d.Store = ok[*db.Store](d.t)(db.Open("d", o))
 }
 

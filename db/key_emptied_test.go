@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -29,7 +30,7 @@ func TestEmptiedKeyTakesAnotherType(t *testing.T) {
 			for _, before := range []bool{false, true} {
 				t.Run(first+" "+second, func(t *testing.T) {
 					mem := vfs.NewMem()
-					s, err := db.Open("d", &db.Options{FS: mem})
+					s, err := db.Open("d", seam.With(&db.Options{}, seam.Options{FS: mem}))
 					must(t, err)
 					if before {
 						must(t, s.Update(makers[first]))
@@ -52,7 +53,7 @@ func TestEmptiedKeyTakesAnotherType(t *testing.T) {
 					}
 					equal(t, "keys", s.Len(), 1)
 					must(t, s.Close())
-					s, err = db.Open("d", &db.Options{FS: mem, NoIndex: true})
+					s, err = db.Open("d", seam.With(&db.Options{}, seam.Options{FS: mem, NoIndex: true}))
 					must(t, err)
 					again, err := s.Key("k").Type()
 					must(t, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -127,7 +128,7 @@ func TestScanKeys(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := db.Open("data", &db.Options{FS: vfs.NewMem(), NoMerge: true, ExpireEvery: -1})
+		s, err := db.Open("data", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1}, seam.Options{FS: vfs.NewMem()}))
 		must(t, err)
 		defer func() { must(t, s.Close()) }()
 		must(t, s.String("a").Put([]byte("v"), db.TTL(time.Second)))

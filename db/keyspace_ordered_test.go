@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -38,7 +39,7 @@ type orderedModel struct {
 func (m *orderedModel) open() {
 	m.t.Helper()
 	var err error
-	m.store, err = db.Open("store", &db.Options{FS: m.files, OrderedKeys: true, SegmentSize: 4 << 10, NoMerge: true})
+	m.store, err = db.Open("store", seam.With(&db.Options{OrderedKeys: true, SegmentSize: 4 << 10, NoMerge: true}, seam.Options{FS: m.files}))
 	must(m.t, err)
 }
 
@@ -238,7 +239,7 @@ func (m *orderedModel) transaction(s *db.Store, ns int, fails bool) {
 // TestKeyRanges has the corners, with the index and without.
 func TestKeyRanges(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
-		s, err := db.Open("store", &db.Options{FS: vfs.NewMem(), OrderedKeys: ordered})
+		s, err := db.Open("store", seam.With(&db.Options{OrderedKeys: ordered}, seam.Options{FS: vfs.NewMem()}))
 		must(t, err)
 		for _, key := range []string{"", "a", "a\x00", "ab", "b", "\xff", "\xff\xff", "user:1", "user:10", "user:2", "user;"} {
 			must(t, s.String(key).Put(nil))
@@ -273,7 +274,7 @@ func TestKeyRanges(t *testing.T) {
 
 // TestRangeBesideWriters ranges over keys that stay while others come and go between them.
 func TestRangeBesideWriters(t *testing.T) {
-	s, err := db.Open("store", &db.Options{FS: vfs.NewMem(), OrderedKeys: true})
+	s, err := db.Open("store", seam.With(&db.Options{OrderedKeys: true}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	const stay = 1000

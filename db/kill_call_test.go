@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -162,7 +163,7 @@ func (c *calledShadow) verify(t *testing.T, dir string, acked int) {
 	t.Helper()
 	p := callPlan(dir)
 	if acked < c.done || c.store == nil {
-		s, err := db.Open("shadow", &db.Options{FS: vfs.NewMem(), Namespaces: modelNamespaces, NoMerge: true})
+		s, err := db.Open("shadow", seam.With(&db.Options{Namespaces: modelNamespaces, NoMerge: true}, seam.Options{FS: vfs.NewMem()}))
 		must(t, err)
 		if c.store != nil {
 			must(t, c.store.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -39,10 +40,8 @@ func parseMark(t *testing.T, e vfs.Event) (state int, synced bool) {
 }
 
 func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
-	return &db.Options{
-		FS: fsys, Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: sync, NoMerge: true, ExpireEvery: -1,
-		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
-	}
+	return seam.With(&db.Options{Namespaces: modelNamespaces, SegmentSize: 1 << 10, Sync: sync, NoMerge: true, ExpireEvery: -1, Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2}},
+		seam.Options{FS: fsys})
 }
 
 func (w *stepWorkload) open() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -51,11 +52,8 @@ func parseKillPlan(text string) (p killPlan, err error) {
 
 func (p killPlan) options() *db.Options {
 	rng := rand.New(rand.NewPCG(p.seed, p.round))
-	return &db.Options{
-		Namespaces: modelNamespaces, Sync: db.SyncMode(p.round % 3), SyncEvery: 10 * time.Millisecond,
-		SegmentSize: 4<<10 + rng.Int64N(12<<10), NoMapping: p.round%4 == 3, NoMerge: true,
-		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
-	}
+	return seam.With(&db.Options{Namespaces: modelNamespaces, Sync: db.SyncMode(p.round % 3), SyncEvery: 10 * time.Millisecond, SegmentSize: 4<<10 + rng.Int64N(12<<10), NoMerge: true, Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2}},
+		seam.Options{NoMapping: p.round%4 == 3})
 }
 
 // operation does the i-th thing that a writer does in its namespace.
@@ -184,7 +182,7 @@ func TestKill(t *testing.T) {
 	defer kills.End()
 	dir := t.TempDir()
 	// The same operations on a store in memory say what there should be.
-	shadow, err := db.Open("shadow", &db.Options{FS: vfs.NewMem(), Namespaces: modelNamespaces, NoMerge: true, SegmentSize: 64 << 20})
+	shadow, err := db.Open("shadow", seam.With(&db.Options{Namespaces: modelNamespaces, NoMerge: true, SegmentSize: 64 << 20}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
 	defer shadow.Close()
 	total, inFlight := 0, 0

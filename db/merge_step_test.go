@@ -17,6 +17,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
@@ -476,7 +477,7 @@ func (x *mergeStop) reopen(when string, mem *vfs.Mem, allowed []string) {
 	x.t.Helper()
 	for _, merged := range []bool{false, true} {
 		o := mergeStepOptions(mem)
-		o.NoIndex = merged == (x.n%2 == 0)
+		seam.Of(o).NoIndex = merged == (x.n%2 == 0)
 		s, err := db.Open("d", o)
 		if err != nil {
 			x.failf("%s: open: %v", when, err)

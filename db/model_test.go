@@ -18,6 +18,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
@@ -192,16 +193,8 @@ func (m *modelTest) options() *db.Options {
 	if m.script != nil {
 		return m.script.options()
 	}
-	o := &db.Options{
-		FS: m.disk.fs(), Namespaces: modelNamespaces,
-		Sync:        db.SyncMode(m.rng.IntN(3)),
-		SegmentSize: 2<<10 + m.rng.Int64N(6<<10),
-		ChunkSize:   16 << (m.rng.IntN(2) * m.rng.IntN(4)),
-		NoMapping:   m.rng.IntN(3) == 0,
-		NoHints:     m.rng.IntN(4) == 0,
-		NoMerge:     m.rng.IntN(2) == 0,
-		Merge:       merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2},
-	}
+	o := seam.With(&db.Options{Namespaces: modelNamespaces, Sync: db.SyncMode(m.rng.IntN(3)), SegmentSize: 2<<10 + m.rng.Int64N(6<<10), NoMerge: m.rng.IntN(2) == 0, Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2}},
+		seam.Options{FS: m.disk.fs(), ChunkSize: 16 << (m.rng.IntN(2) * m.rng.IntN(4)), NoMapping: m.rng.IntN(3) == 0, NoHints: m.rng.IntN(4) == 0})
 	if m.rng.IntN(2) == 0 {
 		o.ExpireEvery = -1
 	}
@@ -214,7 +207,7 @@ func (m *modelTest) options() *db.Options {
 func (m *modelTest) open() {
 	o := m.options()
 	m.note("open with sync %v, segments of %d, chunks of %d, no mapping %v, no hints %v, no merge %v, expire %v",
-		o.Sync, o.SegmentSize, o.ChunkSize, o.NoMapping, o.NoHints, o.NoMerge, o.ExpireEvery)
+		o.Sync, o.SegmentSize, seam.Of(o).ChunkSize, seam.Of(o).NoMapping, seam.Of(o).NoHints, o.NoMerge, o.ExpireEvery)
 	s, err := db.Open(m.disk.path(), o)
 	m.must("open", err)
 	m.store = s

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -14,7 +15,7 @@ func TestMergeKeepsTombstonesOfAnEmptyNamespace(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		mem := vfs.NewMem()
 		openIt := func(o db.Options) (s, one *db.Store) {
-			o.FS, o.NoMerge = mem, true
+			seam.Of(&o).FS, o.NoMerge = mem, true
 			s = ok[*db.Store](t)(db.Open("d", &o))
 			return s, ok[*db.Store](t)(s.Use(1))
 		}
@@ -34,7 +35,7 @@ func TestMergeKeepsTombstonesOfAnEmptyNamespace(t *testing.T) {
 		must(t, s.Close())
 		equal(t, "records copied", result.Copied, 1) // the tombstone, or what says that the namespace was flushed
 
-		s, one = openIt(db.Options{NoIndex: true})
+		s, one = openIt(*seam.With(&db.Options{}, seam.Options{NoIndex: true}))
 		if exists := ok[bool](t)(one.Key("k").Exists()); exists {
 			t.Errorf("flushed %v: a deleted key is back", flushed)
 		}

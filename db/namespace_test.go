@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -36,7 +37,9 @@ func whole(t *testing.T, s *db.Store) (text [2]string) {
 // TestSwapAndFlushWithinTransaction has both, committed, taken back, after other writes and before others, and after a new start.
 func TestSwapAndFlushWithinTransaction(t *testing.T) {
 	files := vfs.NewMem()
-	openIt := func() *db.Store { return ok[*db.Store](t)(db.Open("store", &db.Options{FS: files, OrderedKeys: true})) }
+	openIt := func() *db.Store {
+		return ok[*db.Store](t)(db.Open("store", seam.With(&db.Options{OrderedKeys: true}, seam.Options{FS: files})))
+	}
 	s := openIt()
 	other := ok[*db.Store](t)(s.Use(1))
 	for _, key := range oneOfEach(t, s) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -28,11 +29,6 @@ type Options struct {
 	// SegmentSize is the length in bytes from which a segment is sealed.
 	// Default: 256 MiB.
 	SegmentSize int64
-	// ChunkSize is into how many bytes strings longer than eight times as much are
-	// cut, so that to change or to read a part of one costs that part. A store can
-	// be opened with any; strings that are there stay as they were cut. Default:
-	// 8 KiB. At least 16 bytes, at most 16 MiB.
-	ChunkSize int
 	// Namespaces is how many numbered namespaces there are, at most 65536.
 	// Default: 16.
 	Namespaces int
@@ -43,13 +39,6 @@ type Options struct {
 	// damage can be narrowed down to keys: these give a *bitcask.CorruptError, all
 	// others are as they were. See bitcask.Options. Default: false: Open fails.
 	ReadDamaged bool
-	// NoMapping reads with pread instead of through mappings. Default: false.
-	NoMapping bool
-	// NoHints neither reads nor writes hint files. Default: false.
-	NoHints bool
-	// NoIndex neither reads nor writes the file INDEX, a snapshot of the index in
-	// memory: Open replays the log from its beginning. Default: false.
-	NoIndex bool
 	// Merge steers the background merge. Default: merge.Policy's defaults.
 	Merge merge.Policy
 	// NoMerge turns the background merge off; Store.Merge still works.
@@ -71,9 +60,14 @@ type Options struct {
 	// the store: that fails with ErrNested. One that panics loses its record and no
 	// more. Default: silent.
 	Logger *slog.Logger
-	// FS is the file system. Default: the operating system's.
-	FS vfs.FS
+
+	seam seam.Options // of tests and tools
 }
+
+func init() { seam.Register(func(o *Options) *seam.Options { return &o.seam }) }
+
+// defaultChunkSize is the length in bytes of the chunks of a long string: one of more than eight chunks.
+const defaultChunkSize = 8 << 10
 
 func (o *Options) withDefaults() Options {
 	var r Options
@@ -81,10 +75,10 @@ func (o *Options) withDefaults() Options {
 		r = *o
 	}
 	r.ReadOnly = r.ReadOnly || r.ReadDamaged
-	if r.ChunkSize == 0 {
-		r.ChunkSize = 8 << 10
+	if r.seam.ChunkSize == 0 {
+		r.seam.ChunkSize = defaultChunkSize
 	}
-	r.ChunkSize = min(max(r.ChunkSize, 16), 16<<20)
+	r.seam.ChunkSize = min(max(r.seam.ChunkSize, 16), 16<<20)
 	if r.Namespaces <= 0 {
 		r.Namespaces = 16
 	}
@@ -92,8 +86,8 @@ func (o *Options) withDefaults() Options {
 	if r.ExpireEvery == 0 {
 		r.ExpireEvery = 100 * time.Millisecond
 	}
-	if r.FS == nil {
-		r.FS = vfs.OS()
+	if r.seam.FS == nil {
+		r.seam.FS = vfs.OS()
 	}
 	return r
 }

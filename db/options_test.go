@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
@@ -64,7 +65,7 @@ var optionSets = []*optionSet{
 	{name: "backed up", after: backupStep, every: 5},
 	{name: "read beside", after: readerStep, every: 3},
 	{name: "on disk, mapped", onDisk: true},
-	{name: "on disk, pread", onDisk: true, change: func(o *db.Options) { o.NoMapping = true }},
+	{name: "on disk, pread", onDisk: true, change: func(o *db.Options) { seam.Of(o).NoMapping = true }},
 	{name: "on disk, merged, one-record segments", onDisk: true, change: tinySegments, after: mergeStep(false), every: 5},
 	{name: "on disk, reopened", onDisk: true, after: reopenStep(false, untouched), every: 5},
 	{name: "on disk, killed", onDisk: true, after: reopenStep(true, untouched), every: 20},
@@ -79,8 +80,8 @@ var optionSets = []*optionSet{
 	{name: "namespaces swapped there and back", after: swapStep},
 }
 
-func noIndex(o *db.Options)        { o.NoIndex = true }
-func noHintsNoIndex(o *db.Options) { o.NoHints, o.NoIndex = true, true }
+func noIndex(o *db.Options)        { seam.Of(o).NoIndex = true }
+func noHintsNoIndex(o *db.Options) { seam.Of(o).NoHints, seam.Of(o).NoIndex = true, true }
 func tinySegments(o *db.Options)   { o.SegmentSize = 1 } // the lowest there is
 
 // TestOptionSets replays the same scripts under every option set and compares
@@ -279,7 +280,7 @@ func salvageStep(r *scriptRun) {
 	mem := r.disk.(*memoryDisk)
 	r.reopenAfter(false, func([]bitcask.SegmentInfo) {
 		o := r.options()
-		result, err := bitcask.Salvage(context.Background(), mem.path(), out, &bitcask.Options{FS: mem.mem, SegmentSize: o.SegmentSize})
+		result, err := bitcask.Salvage(context.Background(), mem.path(), out, &bitcask.Options{SegmentSize: o.SegmentSize, FS: mem.mem})
 		r.must("salvage", err)
 		if len(result.Lost) > 0 || result.Mended > 0 {
 			r.failf("a sound store was repaired: %+v", result)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/structures"
 )
@@ -292,14 +293,14 @@ func woken(t *testing.T, s *db.Store, cb func()) {
 // wokenByClose panics in Close, which closes the store all the same.
 func wokenByClose(t *testing.T, _ *db.Store, cb func()) {
 	mem := vfs.NewMem()
-	s := ok[*db.Store](t)(db.Open("other", &db.Options{FS: mem}))
+	s := ok[*db.Store](t)(db.Open("other", seam.With(&db.Options{}, seam.Options{FS: mem})))
 	tx := ok[*db.Tx](t)(s.Begin(true, "queue"))
 	tx.Enqueue(waitFor("queue", func() {}), cb)
 	second := tx.Enqueue(waitFor("queue", func() {}), nil)
 	ok[db.Ticket](t)(tx.End(nil))
 	defer func() {
 		<-second.Done()
-		again := ok[*db.Store](t)(db.Open("other", &db.Options{FS: mem})) // its lock is free
+		again := ok[*db.Store](t)(db.Open("other", seam.With(&db.Options{}, seam.Options{FS: mem}))) // its lock is free
 		must(t, again.Close())
 	}()
 	must(t, s.Close())
@@ -462,7 +463,7 @@ func TestLogHandlerFails(t *testing.T) {
 			called, failed = 0, db.ErrNested
 			disk := vfs.NewFault(vfs.NewMem())
 			logger := slog.New(failing{func() { called++; fail() }})
-			s = ok[*db.Store](t)(db.Open("d", &db.Options{FS: disk, NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone, Logger: logger}))
+			s = ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone, Logger: logger}, seam.Options{FS: disk})))
 			must(t, s.String("k").Put([]byte("v")))
 			disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "000000001.data", Err: errors.New("broken")})
 			within(t, "a write after which the store refuses others", func() {

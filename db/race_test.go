@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -360,7 +361,7 @@ func (r *raceTest) verify() {
 // log alone. The store is closed.
 func (r *raceTest) verifyIndex(dir string, o db.Options) {
 	t := r.t
-	o.ReadOnly, o.NoIndex = true, true
+	o.ReadOnly, seam.Of(&o).NoIndex = true, true
 	s, err := db.Open(dir, &o)
 	must(t, err)
 	result, err := s.Check(context.Background(), func(f bitcask.Finding) { t.Error(f) })
@@ -380,7 +381,7 @@ func TestReadersKeepTheirSegments(t *testing.T) {
 			if name == "disk" {
 				dir = t.TempDir()
 			}
-			s, err := db.Open(dir, &db.Options{FS: fsys, SegmentSize: 1 << 10, NoMerge: true})
+			s, err := db.Open(dir, seam.With(&db.Options{SegmentSize: 1 << 10, NoMerge: true}, seam.Options{FS: fsys}))
 			must(t, err)
 			defer func() { must(t, s.Close()) }()
 			for i := range 100 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/merge"
 )
 
@@ -141,7 +142,7 @@ func consistent(tx *db.Tx, before int64) error {
 // uncleanly, and finds every byte as it was.
 func TestReaderChangesNothing(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "copy")
-	s, err := db.Open(from, &db.Options{SegmentSize: 1 << 10, NoHints: true})
+	s, err := db.Open(from, seam.With(&db.Options{SegmentSize: 1 << 10}, seam.Options{NoHints: true}))
 	must(t, err)
 	for i := range 100 {
 		must(t, s.String("k"+strconv.Itoa(i%20)).Put([]byte(strings.Repeat("v", i))))

@@ -158,7 +158,7 @@ func salvage(t *testing.T, what string, state crash.State) (*model, bitcask.Salv
 	t.Helper()
 	mem, err := state.Mem("d")
 	must(t, err)
-	result, err := bitcask.Salvage(context.Background(), "d", "new", &bitcask.Options{FS: mem, SegmentSize: 4 << 10})
+	result, err := bitcask.Salvage(context.Background(), "d", "new", &bitcask.Options{SegmentSize: 4 << 10, FS: mem})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

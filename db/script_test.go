@@ -16,6 +16,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -208,10 +209,8 @@ func (r *scriptRun) oneStep() {
 
 // options are the same for every opening of a run.
 func (r *scriptRun) options() *db.Options {
-	o := &db.Options{
-		FS: r.disk.fs(), Namespaces: modelNamespaces, Sync: db.SyncNone, SegmentSize: 4 << 10, NoMerge: true, ExpireEvery: -1,
-		Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2, BytesPerSecond: -1},
-	}
+	o := seam.With(&db.Options{Namespaces: modelNamespaces, Sync: db.SyncNone, SegmentSize: 4 << 10, NoMerge: true, ExpireEvery: -1, Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2, BytesPerSecond: -1}},
+		seam.Options{FS: r.disk.fs()})
 	if r.set.change != nil {
 		r.set.change(o)
 	}

@@ -101,12 +101,12 @@ func Open(dir string, o *Options) (*Store, error) {
 // hold takes a handle of the directory: all files are reached from there, wherever its path leads meanwhile.
 func (c *core) hold(dir string) (err error) {
 	if c.opts.ReadOnly || c.opts.ReadDamaged {
-		c.held, err = vfs.Hold(c.opts.FS, dir)
+		c.held, err = vfs.Hold(c.opts.seam.FS, dir)
 	} else {
-		c.held, err = vfs.HoldNew(c.opts.FS, dir)
+		c.held, err = vfs.HoldNew(c.opts.seam.FS, dir)
 	}
 	if err == nil {
-		c.opts.FS = c.held
+		c.opts.seam.FS = c.held
 	}
 	return err
 }
@@ -116,7 +116,8 @@ func (c *core) hold(dir string) (err error) {
 func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	o := bitcask.Options{
 		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly, ReadDamaged: c.opts.ReadDamaged,
-		NoMapping: c.opts.NoMapping, NoHints: c.opts.NoHints, NoIndex: c.opts.NoIndex, Reserve: c.opts.Reserve, Logger: c.opts.Logger, FS: c.opts.FS,
+		NoMapping: c.opts.seam.NoMapping, NoHints: c.opts.seam.NoHints, NoIndex: c.opts.seam.NoIndex, FS: c.opts.seam.FS,
+		Reserve: c.opts.Reserve, Logger: c.opts.Logger,
 	}
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
@@ -130,7 +131,7 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	}
 	agrees := c.agrees(log, cp)
 	if (cp.stale || !agrees) && !c.opts.ReadOnly { // before the first write: it may fit a log that has grown
-		if err := ttl.Remove(c.opts.FS, dir); err != nil {
+		if err := ttl.Remove(c.opts.seam.FS, dir); err != nil {
 			return nil, errors.Join(err, log.Close())
 		}
 	}

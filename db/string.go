@@ -13,6 +13,8 @@ var ErrExists = errors.New("db: key already exists")
 
 // String is a handle on a key that holds a byte string. Its methods return ErrWrongType if the key holds anything else,
 // except for the unconditional forms of Put and Set, which replace a value of any type.
+//
+// A value of more than 64 KiB is kept in chunks of 8 KiB: to change or to read a part of it costs that part.
 type String struct{ handle }
 
 // String returns a handle on the string at key. It reads nothing.
@@ -173,7 +175,7 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
 // fails with structures.ErrTooLong above 512 MB. O(length of what is appended), and of a value up to 64 KiB O(length): see
-// Options.ChunkSize.
+// [String].
 func (s String) Append(value []byte) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Append(value) })
 }

@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 )
 
 var (
 	longFlag  = flag.Int("longstring", 100_000_000, "length in bytes of the string of BenchmarkLongString")
-	chunkFlag = flag.Int("chunk", 0, "Options.ChunkSize of BenchmarkLongString")
+	chunkFlag = flag.Int("chunk", 0, "length of the chunks in BenchmarkLongString, in bytes")
 )
 
 // BenchmarkLongString is what edits and reads of a part of a long string cost, in
 // time and in bytes of the log, and, for comparison, a short one.
 func BenchmarkLongString(b *testing.B) {
-	store, err := db.Open(b.TempDir(), &db.Options{ChunkSize: *chunkFlag, NoMerge: true})
+	store, err := db.Open(b.TempDir(), seam.With(&db.Options{NoMerge: true}, seam.Options{ChunkSize: *chunkFlag}))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -52,7 +53,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 		for _, panics := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				mem := vfs.NewMem()
-				options := &db.Options{FS: mem, OrderedKeys: true}
+				options := seam.With(&db.Options{OrderedKeys: true}, seam.Options{FS: mem})
 				s := ok[*db.Store](t)(db.Open("d", options))
 				keys := oneOfEach(t, s)
 				for _, key := range keys {

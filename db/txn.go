@@ -95,7 +95,7 @@ func (t *txn) PutChunks(key string, value []byte) (keydir.Collection, error) {
 	return f, err
 }
 
-func (t *txn) ChunkSize() int { return t.store.opts.ChunkSize }
+func (t *txn) ChunkSize() int { return t.store.opts.seam.ChunkSize }
 
 func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error) {
 	if _, err := t.hideExpired(key); err != nil {

@@ -79,7 +79,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 			t.Run(fmt.Sprint("by hand ", byHand, ", hints ", survey), func(t *testing.T) {
 				mem := vfs.NewMem()
 				fault := vfs.NewFault(mem)
-				s, err := bitcask.Open("d", &bitcask.Options{FS: fault, SegmentSize: 4 << 10, Reserve: -1, NoHints: !survey})
+				s, err := bitcask.Open("d", &bitcask.Options{SegmentSize: 4 << 10, Reserve: -1, FS: fault, NoHints: !survey})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +130,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 func TestTicksOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := vfs.NewFault(vfs.NewMem())
-		s, err := bitcask.Open("d", &bitcask.Options{FS: fault, SegmentSize: 4 << 10, Reserve: -1})
+		s, err := bitcask.Open("d", &bitcask.Options{SegmentSize: 4 << 10, Reserve: -1, FS: fault})
 		if err != nil {
 			t.Fatal(err)
 		}

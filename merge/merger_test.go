@@ -17,7 +17,7 @@ import (
 
 func openStore(t *testing.T, fs vfs.FS) *bitcask.Store {
 	t.Helper()
-	s, err := bitcask.Open("d", &bitcask.Options{FS: fs, SegmentSize: 4 << 10})
+	s, err := bitcask.Open("d", &bitcask.Options{SegmentSize: 4 << 10, FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}

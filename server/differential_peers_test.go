@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/server"
 )
 
@@ -204,7 +205,7 @@ func (p *pair) open() {
 	p.t.Helper()
 	var err error
 	p.opened++
-	if p.store, err = db.Open(p.dir, &db.Options{ChunkSize: 16 * p.opened}); err != nil { // few strings are too short to be cut
+	if p.store, err = db.Open(p.dir, seam.With(&db.Options{}, seam.Options{ChunkSize: 16 * p.opened})); err != nil { // few strings are too short to be cut
 		p.t.Fatal(err)
 	}
 	p.stave = &stavePeer{newSession(p.t, p.store, nil)}

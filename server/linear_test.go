@@ -23,6 +23,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -186,10 +187,8 @@ func linearCommand(rng *rand.Rand) []string {
 }
 
 func linearOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
-	return &db.Options{
-		FS: fsys, Sync: sync, SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: time.Millisecond,
-		Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2},
-	}
+	return seam.With(&db.Options{Sync: sync, SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: time.Millisecond, Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2}},
+		seam.Options{FS: fsys})
 }
 
 // linearMemory is a server whose store is in memory. A kill leaves the files as

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
@@ -56,7 +57,7 @@ func TestTransactionsAreIsolated(t *testing.T) {
 // TestNothingIsAcknowledgedBeforeItIsDurable lets the fsync fail behind a pipeline of writes.
 func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	disk := vfs.NewFault(vfs.NewMem())
-	store, err := db.Open("data", &db.Options{FS: disk, Sync: db.SyncAlways})
+	store, err := db.Open("data", seam.With(&db.Options{Sync: db.SyncAlways}, seam.Options{FS: disk}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 // TestFailedWriteLeavesNothing fills the disk.
 func TestFailedWriteLeavesNothing(t *testing.T) {
 	disk := vfs.NewFault(vfs.NewMem())
-	store, err := db.Open("data", &db.Options{FS: disk})
+	store, err := db.Open("data", seam.With(&db.Options{}, seam.Options{FS: disk}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func FuzzSession(f *testing.F) {
 		f.Add([]byte(c.Name + " a 1 b 2\r\n"))
 	}
 	f.Add([]byte("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\nMULTI\r\nSPOP a 3\r\nEXEC\r\n"))
-	store, err := db.Open("data", &db.Options{FS: vfs.NewMem()})
+	store, err := db.Open("data", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem()}))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
@@ -40,7 +41,7 @@ func TestLikeRedis74(t *testing.T) {
 // A session without a connection waits as well, and what it was fed behind the command runs after it.
 func TestSessionWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := db.Open("store", &db.Options{FS: vfs.NewMem(), NoMerge: true})
+		store, err := db.Open("store", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: vfs.NewMem()}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/leak"
 )
 
@@ -73,7 +74,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 func TestDamageFailsTheTest(t *testing.T) {
 	r := &recorder{TB: t}
-	s := dbtest.New(r, dbtest.InDirectory(), dbtest.WithOptions(db.Options{NoMapping: true}))
+	s := dbtest.New(r, dbtest.InDirectory(), dbtest.WithOptions(*seam.With(&db.Options{}, seam.Options{NoMapping: true})))
 	if err := s.String("a").Put([]byte("precious")); err != nil {
 		t.Fatal(err)
 	}
