@@ -101,29 +101,25 @@ func completeKeyword(c *command.Command, words []string) (found []candidate) {
 	if strings.Contains(c.Name, "|") {
 		typed = words[2 : len(words)-1]
 	}
-	for _, part := range remaining(splitSyntax(c.Syntax), typed) {
-		if part[0] == '[' || part[0] == '<' {
-			for _, choice := range strings.Split(part[1:len(part)-1], " | ") {
-				found = appendKeyword(found, choice, prefix, words[0])
-			}
-		} else {
-			found = appendKeyword(found, part, prefix, words[0])
+	for _, argument := range c.Remaining(typed) {
+		for _, choice := range argument.Alternatives() {
+			found = appendKeyword(found, choice, prefix, words[0])
 		}
-		if part[0] != '[' { // what stands behind has to wait for it
+		if !argument.Optional { // what comes after it has to wait for it
 			break
 		}
 	}
 	return found
 }
 
-// appendKeyword appends a choice of a syntax if it begins with a keyword that
-// begins with prefix, in the case of the prefix or else of the command.
-func appendKeyword(found []candidate, choice, prefix, command string) []candidate {
-	words := splitSyntax(choice)
-	if len(words) == 0 || !isKeyword(words[0]) || !strings.HasPrefix(words[0], strings.ToUpper(prefix)) {
+// appendKeyword appends an argument if it begins with a keyword that begins
+// with prefix, in the case of the prefix or else of the command's name.
+func appendKeyword(found []candidate, a command.Argument, prefix, name string) []candidate {
+	keyword := a.Keyword()
+	if keyword == "" || !strings.HasPrefix(keyword, strings.ToUpper(prefix)) {
 		return found
 	}
-	return append(found, candidate{value: sameCase(strings.ToLower(words[0]), prefix, orDefault(prefix, command)), note: choice, group: "options"})
+	return append(found, candidate{value: sameCase(strings.ToLower(keyword), prefix, orDefault(prefix, name)), note: a.String(), group: "options"})
 }
 
 // sameCase writes a lower-case name in the case of like, capitals unless that has

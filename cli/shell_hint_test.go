@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/stavedb/stave/server/command"
 )
 
 func TestHint(t *testing.T) {
@@ -47,7 +49,7 @@ func TestRemaining(t *testing.T) {
 		{"", "surplus", ""},
 	}
 	for _, test := range tests {
-		got := strings.Join(remaining(splitSyntax(test.syntax), strings.Fields(test.typed)), " ")
+		got := command.Notation((&command.Command{Syntax: test.syntax}).Remaining(strings.Fields(test.typed)))
 		if got != test.want {
 			t.Errorf("%s after %q:\n got %s\nwant %s", test.syntax, test.typed, got, test.want)
 		}

@@ -87,6 +87,18 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 	}
 }
 
+// TestNotation: what the parser makes of a usage line can be written as the same line again, so nothing is lost on the way.
+func TestNotation(t *testing.T) {
+	for _, c := range all() {
+		if c.Name == "client|kill" {
+			continue // its "filter [value ...]" is read as filters
+		}
+		if got := command.Notation(c.Arguments()); got != c.Syntax {
+			t.Errorf("%s:\n got %s\nwant %s", c.Name, got, c.Syntax)
+		}
+	}
+}
+
 func TestSyntax(t *testing.T) {
 	print := func(list []command.Argument) string {
 		var walk func(list []command.Argument) string

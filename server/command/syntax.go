@@ -4,12 +4,13 @@ import "strings"
 
 // Argument is a node of a command's usage, as COMMAND DOCS describes it.
 type Argument struct {
-	Name     string
-	Type     string // string, integer, double, key, pattern, unix-time, pure-token, oneof, block
-	Token    string // the word that introduces it, such as EX
-	Optional bool
-	Multiple bool
-	Choices  []Argument // oneof: the alternatives; block: the parts
+	Name          string
+	Type          string // string, integer, double, key, pattern, unix-time, pure-token, oneof, block
+	Token         string // the word that introduces it, such as EX
+	Optional      bool
+	Multiple      bool
+	MultipleToken bool       // with Multiple: the word is repeated as well
+	Choices       []Argument // oneof: the alternatives; block: the parts
 }
 
 // Arguments returns the parsed Syntax.
@@ -59,7 +60,9 @@ func (p *syntaxParser) sequence() []Argument {
 			p.next()
 			group := p.group()
 			if n, repeats := repeated(list, group); repeats {
-				list = append(list[:len(list)-n], repeatable(list[len(list)-n:]))
+				all := repeatable(list[len(list)-n:])
+				all.MultipleToken = n == 1 && group.Choices[0].Token != ""
+				list = append(list[:len(list)-n], all)
 				continue
 			}
 			if word == "[" {
