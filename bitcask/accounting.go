@@ -1,13 +1,16 @@
 package bitcask
 
-import "github.com/stavedb/stave/keydir"
+import (
+	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/keydir"
+)
 
 // Live bytes are counted by location: a record's bytes are live while the
 // keydir points to it. The rest of a segment, tombstones and headers included,
 // is dead. Locations carry a size class, so the counts are estimates, up to an
 // eighth too high for a record.
 
-func (s *Store) addLive(sg *segment, loc keydir.Loc) { sg.liveBytes.Add(int64(loc.Size())) }
+func (s *Store) addLive(sg *segment.Segment, loc keydir.Loc) { sg.LiveBytes.Add(int64(loc.Size())) }
 
 // addDead counts the bytes at loc as dead. A location that leads nowhere (none,
 // pending, or of a segment merged away meanwhile) counts nothing.
@@ -16,7 +19,7 @@ func (s *Store) addDead(loc keydir.Loc) {
 		return
 	}
 	if sg := s.segments.Load().find(loc.Segment()); sg != nil {
-		sg.liveBytes.Add(-int64(loc.Size()))
+		sg.LiveBytes.Add(-int64(loc.Size()))
 	}
 }
 

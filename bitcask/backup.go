@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -170,7 +171,7 @@ func (b *backup) copyLog() error {
 		if c.frames > 0 {
 			err = b.copyUnsealed(c)
 		} else {
-			b.sealed[c.sg.id] = c.sg.info()
+			b.sealed[c.sg.ID] = c.sg.Info()
 			err = b.linkSegment(c.sg)
 		}
 		if err != nil {
@@ -189,12 +190,12 @@ func (b *backup) cancelled() error {
 }
 
 // linkSegment gives a sealed segment and its hint a name in the copy.
-func (b *backup) linkSegment(sg *segment) error {
-	size := sg.size.Load()
-	err := b.link(sg.name)
+func (b *backup) linkSegment(sg *segment.Segment) error {
+	size := sg.Size.Load()
+	err := b.link(sg.Name)
 	// Beside a live writer the name may be gone, the open file is not.
 	if vfs.CannotLink(err) || b.s.opts.ReadOnly && failure.IsNotExist(err) {
-		err = b.copyFile(sg.file, sg.name, size)
+		err = b.copyFile(sg.File, sg.Name, size)
 		b.result.copied(size)
 	} else {
 		b.result.Linked++
@@ -203,7 +204,7 @@ func (b *backup) linkSegment(sg *segment) error {
 	if err != nil || b.s.opts.NoHints {
 		return err
 	}
-	return b.linkHint(format.HintName(sg.id))
+	return b.linkHint(format.HintName(sg.ID))
 }
 
 // linkHint is linkSegment for the hint, if there is one.
@@ -282,28 +283,28 @@ func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, 
 // copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy that does
 // not verify must not be sealed.
 func (b *backup) copyUnsealed(c cutSegment) error {
-	f, err := b.copyBytes(c.sg.file, c.sg.name, c.frames)
+	f, err := b.copyBytes(c.sg.File, c.sg.Name, c.frames)
 	if err != nil {
 		return err
 	}
-	sg := newSegment(c.sg.store, c.sg.id, f)
-	sg.nonce = c.sg.nonce
-	sg.size.Store(c.frames)
-	if err = sg.appendFooter(c.foot); err == nil {
-		sg.setSealed()
-		b.sealed[sg.id] = sg.info()
-		b.result.copied(sg.size.Load())
+	sg := segment.New(c.sg.StoreID, c.sg.ID, f)
+	sg.Nonce = c.sg.Nonce
+	sg.Size.Store(c.frames)
+	if err = sg.AppendFooter(c.foot); err == nil {
+		sg.MarkSealed()
+		b.sealed[sg.ID] = sg.Info()
+		b.result.copied(sg.Size.Load())
 		err = b.verify(sg)
 	}
 	return errors.Join(err, f.Close())
 }
 
 // verify reads a sealed copy, and writes its hint unless the store has none.
-func (b *backup) verify(sg *segment) error {
-	fr, err := newFrames(sg), error(nil)
+func (b *backup) verify(sg *segment.Segment) error {
+	fr, err := segment.NewFrames(sg), error(nil)
 	if b.s.opts.NoHints {
 		for err == nil {
-			_, err = fr.next()
+			_, err = fr.Next()
 		}
 		if err == io.EOF {
 			err = nil
@@ -311,27 +312,27 @@ func (b *backup) verify(sg *segment) error {
 	} else {
 		err = b.writeHint(sg, fr)
 	}
-	if bad := (*badFrame)(nil); errors.As(err, &bad) {
-		return &CorruptError{File: sg.name, Offset: bad.at, Reason: bad.reason}
+	if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
+		return &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
 	}
-	if read := (format.Footer{Records: fr.records, MinSeq: fr.minSeq, MaxSeq: fr.maxSeq}); err == nil && !read.Same(sg.foot) {
-		return &CorruptError{File: sg.name, Offset: sg.size.Load(), Reason: "its records are not those that were written"}
+	if read := (format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq}); err == nil && !read.Same(sg.Footer) {
+		return &CorruptError{File: sg.Name, Offset: sg.Size.Load(), Reason: "its records are not those that were written"}
 	}
 	return err
 }
 
-func (b *backup) writeHint(sg *segment, fr *frames) error {
-	w, err := newHintWriter(b.to, b.temp, sg)
+func (b *backup) writeHint(sg *segment.Segment, fr *segment.Frames) error {
+	w, err := segment.NewHintWriter(b.to, b.temp, sg)
 	if err != nil {
 		return err
 	}
-	if err := w.addAll(fr, func() bool { return b.cancelled() != nil }); err != nil {
-		if errors.Is(err, errCancelled) {
+	if err := w.AddAll(fr, func() bool { return b.cancelled() != nil }); err != nil {
+		if errors.Is(err, failure.ErrCancelled) {
 			err = b.cancelled()
 		}
-		return errors.Join(err, w.abandon())
+		return errors.Join(err, w.Abandon())
 	}
-	return w.finish()
+	return w.Finish()
 }
 
 // writeManifest makes the copy a store: one with an id of its own, of which all segments are sealed.
@@ -369,7 +370,7 @@ func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
 		_, _, ours := format.ParseName(name)
 		switch {
 		case name == lockName:
-		case ours, name == hintTemp, name == manifest.FileName, name == manifest.TempName:
+		case ours, name == segment.HintTemp, name == manifest.FileName, name == manifest.TempName:
 			list = append(list, name)
 		default:
 			return nil, fmt.Errorf("%s in %s is of no backup: %w", name, temp, ErrNotEmpty)

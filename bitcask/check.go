@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -92,40 +93,40 @@ func (c *checker) found(rule, file string, offset int64, key, format string, arg
 }
 
 // segment reads every frame of a segment, and its hint beside it.
-func (c *checker) segment(sg *segment) error {
+func (c *checker) segment(sg *segment.Segment) error {
 	c.result.Segments++
-	c.result.Bytes += sg.size.Load()
+	c.result.Bytes += sg.Size.Load()
 	var hint func() (*format.Entry, error)
-	if sg.sealed() {
-		hs, err := openHint(c.s.opts.FS, c.s.dir, sg)
+	if sg.Sealed() {
+		hs, err := segment.OpenHint(c.s.opts.FS, c.s.dir, sg)
 		switch {
 		case err == nil:
 			c.result.Hints++
-			hint = stepper(hs.next)
+			hint = stepper(hs.Next)
 			defer func() {
-				if err := hs.close(); err != nil {
-					c.found("I8", format.HintName(sg.id), 0, "", "closing: %v", err)
+				if err := hs.Close(); err != nil {
+					c.found("I8", format.HintName(sg.ID), 0, "", "closing: %v", err)
 				}
 			}()
 		case !failure.IsNotExist(err) && !errors.Is(err, ErrVersion): // which are only made anew
-			c.found("I8", format.HintName(sg.id), 0, "", "%v", err)
+			c.found("I8", format.HintName(sg.ID), 0, "", "%v", err)
 		}
 	}
-	fr := newFrames(sg)
+	fr := segment.NewFrames(sg)
 	var last uint64
 	for {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		raw, _, entries, err := fr.nextFrame()
-		var bad *badFrame
+		raw, _, entries, err := fr.NextFrame()
+		var bad *segment.BadFrame
 		switch {
 		case err == io.EOF:
-			c.result.Records += fr.records
+			c.result.Records += fr.Records
 			return c.segmentEnd(sg, fr, hint)
 		case errors.As(err, &bad):
-			if !slices.ContainsFunc(c.s.recovery.Damage, func(d CorruptError) bool { return d.File == sg.name && d.Offset == bad.at }) {
-				c.found("I2", sg.name, bad.at, "", "%s", bad.reason)
+			if !slices.ContainsFunc(c.s.recovery.Damage, func(d CorruptError) bool { return d.File == sg.Name && d.Offset == bad.At }) {
+				c.found("I2", sg.Name, bad.At, "", "%s", bad.Reason)
 			}
 			return nil // nothing behind a bad frame can be told apart here
 		case err != nil:
@@ -134,30 +135,30 @@ func (c *checker) segment(sg *segment) error {
 		for i := range entries {
 			e := &entries[i]
 			if e.Seq <= last {
-				c.found("I3", sg.name, int64(e.At), string(e.Key), "sequence %d after %d", e.Seq, last)
+				c.found("I3", sg.Name, int64(e.At), string(e.Key), "sequence %d after %d", e.Seq, last)
 			}
 			last = e.Seq
-			c.followers(sg, e, raw[int64(e.At)-(fr.pos-int64(len(raw))):][:e.Size])
+			c.followers(sg, e, raw[int64(e.At)-(fr.Pos-int64(len(raw))):][:e.Size])
 			hint = c.compareHint(sg, hint, e)
 		}
 	}
 }
 
-func (c *checker) segmentEnd(sg *segment, fr *frames, hint func() (*format.Entry, error)) error {
+func (c *checker) segmentEnd(sg *segment.Segment, fr *segment.Frames, hint func() (*format.Entry, error)) error {
 	if hint != nil {
 		if e, err := hint(); err != io.EOF {
-			c.found("I8", format.HintName(sg.id), 0, "", "says more than the data: %v %v", e, err)
+			c.found("I8", format.HintName(sg.ID), 0, "", "says more than the data: %v %v", e, err)
 		}
 	}
-	if fr.footer && (sg.foot.Records != fr.records || sg.foot.MaxSeq != fr.maxSeq || fr.records > 0 && sg.foot.MinSeq != fr.minSeq) {
-		c.found("I2", sg.name, fr.pos-format.FooterSize, "", "footer says %d records %d..%d, found %d records %d..%d",
-			sg.foot.Records, sg.foot.MinSeq, sg.foot.MaxSeq, fr.records, fr.minSeq, fr.maxSeq)
+	if fr.HasFooter && (sg.Footer.Records != fr.Records || sg.Footer.MaxSeq != fr.MaxSeq || fr.Records > 0 && sg.Footer.MinSeq != fr.MinSeq) {
+		c.found("I2", sg.Name, fr.Pos-format.FooterSize, "", "footer says %d records %d..%d, found %d records %d..%d",
+			sg.Footer.Records, sg.Footer.MinSeq, sg.Footer.MaxSeq, fr.Records, fr.MinSeq, fr.MaxSeq)
 	}
 	return nil
 }
 
 // followers checks the records that share an entry's fate.
-func (c *checker) followers(sg *segment, e *format.Entry, raw []byte) {
+func (c *checker) followers(sg *segment.Segment, e *format.Entry, raw []byte) {
 	for at := 0; at < len(raw); {
 		rec, err := format.ParseRecord(raw[at:])
 		if err != nil {
@@ -169,7 +170,7 @@ func (c *checker) followers(sg *segment, e *format.Entry, raw []byte) {
 				bad = bad || string(rec.Elem) != "s:"+string(e.Inline)+":"+string(e.Elem)
 			}
 			if bad {
-				c.found("I5", sg.name, int64(e.At)+int64(at), string(e.Key), "follows a record it does not belong to")
+				c.found("I5", sg.Name, int64(e.At)+int64(at), string(e.Key), "follows a record it does not belong to")
 			}
 		}
 		at += rec.Size
@@ -194,7 +195,7 @@ func stepper(next func() ([]format.Entry, error)) func() (*format.Entry, error) 
 
 // compareHint steps the hint beside the data; it returns nil once the hint has
 // been found wrong.
-func (c *checker) compareHint(sg *segment, hint func() (*format.Entry, error), e *format.Entry) func() (*format.Entry, error) {
+func (c *checker) compareHint(sg *segment.Segment, hint func() (*format.Entry, error), e *format.Entry) func() (*format.Entry, error) {
 	if hint == nil {
 		return nil
 	}
@@ -203,13 +204,13 @@ func (c *checker) compareHint(sg *segment, hint func() (*format.Entry, error), e
 		return nil // of a newer version: not used
 	}
 	if err != nil {
-		c.found("I8", format.HintName(sg.id), 0, "", "%v", err)
+		c.found("I8", format.HintName(sg.ID), 0, "", "%v", err)
 		return nil
 	}
 	same := h.Seq == e.Seq && h.At == e.At && h.Size == e.Size && h.Kind == e.Kind && h.Type == e.Type &&
 		h.Namespace == e.Namespace && string(h.Key) == string(e.Key) && string(h.Elem) == string(e.Elem) && string(h.Inline) == string(e.Inline)
 	if !same {
-		c.found("I8", format.HintName(sg.id), 0, string(e.Key), "differs from the data at offset %d", e.At)
+		c.found("I8", format.HintName(sg.ID), 0, string(e.Key), "differs from the data at offset %d", e.At)
 		return nil
 	}
 	return hint
@@ -249,10 +250,10 @@ func (c *checker) stripe(ns, stripe int) error {
 func (c *checker) leads(sp *space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string) {
 	sg, err := c.s.segmentOf(loc)
 	if err == nil {
-		err = sg.identify(loc, func(rec *format.Record) {
+		err = sg.Identify(loc, func(rec *format.Record) {
 			value = string(rec.Value)
 			if rec.Kind != k || rec.Type != typ || rec.Namespace != sp.id || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
-				c.found("I4", sg.name, int64(loc.Offset()), key, "the keydir expects another record here")
+				c.found("I4", sg.Name, int64(loc.Offset()), key, "the keydir expects another record here")
 			}
 		})
 	}
@@ -347,8 +348,8 @@ func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, coun
 	if err != nil {
 		return // found above
 	}
-	buf := make([]byte, min(int64(loc.Size()), sg.size.Load()-at))
-	if _, err := sg.file.ReadAt(buf, at); err != nil {
+	buf := make([]byte, min(int64(loc.Size()), sg.Size.Load()-at))
+	if _, err := sg.File.ReadAt(buf, at); err != nil {
 		c.found("I5", file, at, key, "%v", err)
 		return
 	}

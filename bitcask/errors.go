@@ -3,7 +3,6 @@ package bitcask
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 )
@@ -43,25 +42,6 @@ func (e *SegmentError) Error() string {
 }
 
 func (e *SegmentError) Unwrap() error { return e.Err }
-
-var errCancelled = errors.New("cancelled")
-
-// ignoreEnd returns an error that is not about where the bytes end.
-func ignoreEnd(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return ignoreBad(err)
-}
-
-// ignoreBad returns an error that is not about the bytes.
-func ignoreBad(err error) error {
-	var bad *badFrame
-	if errors.As(err, &bad) {
-		return nil
-	}
-	return err
-}
 
 // CorruptError says that stored bytes are not what was written: in which file,
 // by its base name, at which offset, and why.

@@ -1,6 +1,10 @@
 package bitcask
 
-import "io"
+import (
+	"io"
+
+	"github.com/stavedb/stave/bitcask/internal/segment"
+)
 
 // Lockless tells tests whether gets of strings take no lock in this build.
 const Lockless = lockFree
@@ -26,34 +30,34 @@ func SurveyingLittle(o RewriteOptions) RewriteOptions {
 
 // HintBlocks returns how many blocks the hint of a segment has.
 func (s *Store) HintBlocks(id uint32) (n int, err error) {
-	hs, err := openHint(s.opts.FS, s.dir, s.segments.Load().find(id))
+	hs, err := segment.OpenHint(s.opts.FS, s.dir, s.segments.Load().find(id))
 	if err != nil {
 		return 0, err
 	}
 	for ; err == nil; n++ {
-		_, err = hs.next()
+		_, err = hs.Next()
 	}
 	if err != io.EOF {
 		return 0, err
 	}
-	return n - 1, hs.close()
+	return n - 1, hs.Close()
 }
 
 // RewriteHint makes the hint of a segment anew without its i-th entry.
 func (s *Store) RewriteHint(id uint32, i int) error {
 	sg := s.segments.Load().find(id)
-	w, err := newHintWriter(s.opts.FS, s.dir, sg)
+	w, err := segment.NewHintWriter(s.opts.FS, s.dir, sg)
 	if err != nil {
 		return err
 	}
-	for fr := newFrames(sg); ; {
-		entries, err := fr.next()
+	for fr := segment.NewFrames(sg); ; {
+		entries, err := fr.Next()
 		if err == io.EOF {
-			return w.finish()
+			return w.Finish()
 		}
 		for k := range entries {
 			if i--; i != -1 && err == nil {
-				err = w.add(&entries[k])
+				err = w.Add(&entries[k])
 			}
 		}
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -68,18 +69,18 @@ func FuzzFrame(f *testing.F) {
 		}
 		h.Put(frame, s, format.SegmentHeaderSize)
 		file := fuzzFile(t, vfs.NewMem(), format.DataName(1), append(format.EncodeSegmentHeader(store, 1, 0, false), frame...))
-		sg := &segment{id: 1, seal: s, file: file, name: format.DataName(1)}
-		sg.size.Store(format.SegmentHeaderSize + int64(len(frame)))
+		sg := &segment.Segment{ID: 1, Seed: s, File: file, Name: format.DataName(1)}
+		sg.Size.Store(format.SegmentHeaderSize + int64(len(frame)))
 		bounded(t, len(payload), func() {
-			fr := newFrames(sg)
-			entries, err := fr.next()
-			bad := (*badFrame)(nil)
+			fr := segment.NewFrames(sg)
+			entries, err := fr.Next()
+			bad := (*segment.BadFrame)(nil)
 			if err != nil && err != io.EOF && !errors.As(err, &bad) {
 				t.Errorf("%v", err)
 			}
 			for _, e := range entries {
-				if int64(e.At) < format.SegmentHeaderSize || int64(e.At)+int64(e.Size) > sg.size.Load() {
-					t.Errorf("an entry at %d of %d bytes in a segment of %d", e.At, e.Size, sg.size.Load())
+				if int64(e.At) < format.SegmentHeaderSize || int64(e.At)+int64(e.Size) > sg.Size.Load() {
+					t.Errorf("an entry at %d of %d bytes in a segment of %d", e.At, e.Size, sg.Size.Load())
 				}
 			}
 		})
@@ -95,18 +96,18 @@ func FuzzHintEntries(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		bounded(t, len(b), func() {
-			var context hintContext
+			var context segment.HintContext
 			for len(b) > 0 {
-				writing := hintContext{context.seq, context.end, context.size, context.namespace, slices.Clone(context.key)}
-				reading := hintContext{context.seq, context.end, context.size, context.namespace, slices.Clone(context.key)}
-				e, n, err := context.next(b)
+				writing, reading := context, context
+				writing.Key, reading.Key = slices.Clone(context.Key), slices.Clone(context.Key)
+				e, n, err := context.Next(b)
 				if err != nil {
 					return
 				}
-				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.Inline) > n+hintShared {
+				if n <= 0 || n > len(b) || len(e.Key)+len(e.Elem)+len(e.Inline) > n+segment.HintShared {
 					t.Fatalf("an entry of %d bytes of %d: %+v", n, len(b), e)
 				}
-				again, m, err := reading.next(writing.append(nil, &e))
+				again, m, err := reading.Next(writing.Append(nil, &e))
 				if err != nil || m > n || !reflect.DeepEqual(again, e) {
 					t.Fatalf("%+v became %+v", e, again)
 				}

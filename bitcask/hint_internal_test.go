@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -24,8 +25,8 @@ func TestHintThatIsNotPlain(t *testing.T) {
 	s.DrainDropped()
 	sg := s.segments.Load().all()[0]
 	for { // until the store has made one itself
-		if hs, err := openHint(fs, "d", sg); err == nil {
-			if err := hs.close(); err != nil {
+		if hs, err := segment.OpenHint(fs, "d", sg); err == nil {
+			if err := hs.Close(); err != nil {
 				t.Fatal(err)
 			}
 			break
@@ -33,26 +34,26 @@ func TestHintThatIsNotPlain(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, lie := range []bool{false, true} {
-		w, err := newHintWriter(fs, "d", sg)
+		w, err := segment.NewHintWriter(fs, "d", sg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.addAll(newFrames(sg), nil); err != nil {
+		if err := w.AddAll(segment.NewFrames(sg), nil); err != nil {
 			t.Fatal(err)
 		}
-		w.mixed = !lie
-		if err := w.finish(); err != nil {
+		w.Mixed = !lie
+		if err := w.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		hs, err := openHint(fs, "d", sg)
+		hs, err := segment.OpenHint(fs, "d", sg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = hs.check()
-		if hs.plain != lie || errors.Is(err, errHint) != lie {
-			t.Errorf("plain %v, %v", hs.plain, err)
+		err = hs.Check()
+		if hs.Plain != lie || errors.Is(err, segment.ErrHint) != lie {
+			t.Errorf("plain %v, %v", hs.Plain, err)
 		}
-		if err := hs.close(); err != nil {
+		if err := hs.Close(); err != nil {
 			t.Fatal(err)
 		}
 		in := &input{s: s, sg: sg, read: func(int) error { return nil }}

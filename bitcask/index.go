@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/crc32"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -155,89 +156,46 @@ func (c *indexContents) encode() []byte {
 // decodeIndex is the inverse of encode. It takes no more memory than in
 // proportion to b, whatever b says.
 func decodeIndex(b []byte) (*indexContents, bool) {
-	f := fields{b: b}
-	c := &indexContents{upTo: f.u64(), moved: map[uint32]uint32{}}
+	f := format.Fields{B: b}
+	c := &indexContents{upTo: f.U64(), moved: map[uint32]uint32{}}
 	for i := range c.stripes {
-		c.stripes[i] = f.u64()
-		f.bad = f.bad || c.stripes[i] < c.upTo
+		c.stripes[i] = f.U64()
+		f.Bad = f.Bad || c.stripes[i] < c.upTo
 	}
-	c.end = f.mark()
-	f.bad = f.bad || c.end.Sequence < slices.Max(c.stripes[:])
-	c.fresh, c.record = f.u32(), keydir.Loc(f.u64())
-	f.bad = f.bad || c.fresh < firstFreshSpace
-	for range f.count(indexMovedSize) {
-		ns, space := f.u32(), f.u32()
+	c.end = readMark(&f)
+	f.Bad = f.Bad || c.end.Sequence < slices.Max(c.stripes[:])
+	c.fresh, c.record = f.U32(), keydir.Loc(f.U64())
+	f.Bad = f.Bad || c.fresh < firstFreshSpace
+	for range f.Count(indexMovedSize) {
+		ns, space := f.U32(), f.U32()
 		c.moved[ns] = space
-		f.bad = f.bad || ns >= MaxNamespaces
+		f.Bad = f.Bad || ns >= MaxNamespaces
 	}
-	for range f.count(indexSegmentSize) {
+	for range f.Count(indexSegmentSize) {
 		c.segments = append(c.segments, indexSegment{
-			id: f.u32(), length: f.u64(), foot: format.Footer{Records: f.u64(), MinSeq: f.u64(), MaxSeq: f.u64()}, end: f.u32(),
+			id: f.U32(), length: f.U64(), foot: format.Footer{Records: f.U64(), MinSeq: f.U64(), MaxSeq: f.U64()}, end: f.U32(),
 		})
 	}
-	for i := range f.count(indexSectionSize) {
-		s := indexSection{space: f.u32(), stripe: f.u32(), offset: f.u64(), length: f.u64(), crc: f.u32()}
-		f.bad = f.bad || s.stripe >= keydir.Stripes || i > 0 && !c.sections[i-1].before(&s)
+	for i := range f.Count(indexSectionSize) {
+		s := indexSection{space: f.U32(), stripe: f.U32(), offset: f.U64(), length: f.U64(), crc: f.U32()}
+		f.Bad = f.Bad || s.stripe >= keydir.Stripes || i > 0 && !c.sections[i-1].before(&s)
 		c.sections = append(c.sections, s)
 	}
 	c.system = systemNames{}
 	last := ""
-	for range f.count(indexSystemSize) {
-		r := systemRecord{seq: f.u64(), loc: keydir.Loc(f.u64())}
-		n, m := int(f.u32()), int(f.u32())
-		name := string(f.bytes(n))
-		r.value = slices.Clone(f.bytes(m))
-		f.bad = f.bad || !format.ValidSystem(n, m) || name <= last
+	for range f.Count(indexSystemSize) {
+		r := systemRecord{seq: f.U64(), loc: keydir.Loc(f.U64())}
+		n, m := int(f.U32()), int(f.U32())
+		name := string(f.Bytes(n))
+		r.value = slices.Clone(f.Bytes(m))
+		f.Bad = f.Bad || !format.ValidSystem(n, m) || name <= last
 		c.system[name], last = r, name
 	}
-	return c, !f.bad && len(f.b) == 0
+	return c, !f.Bad && len(f.B) == 0
 }
 
-// fields reads numbers of fixed width; after the end, zeros.
-type fields struct {
-	b   []byte
-	bad bool
-}
-
-func (f *fields) u32() uint32 {
-	if len(f.b) < 4 {
-		f.bad = true
-		return 0
-	}
-	v := binary.LittleEndian.Uint32(f.b)
-	f.b = f.b[4:]
-	return v
-}
-
-func (f *fields) u64() uint64 {
-	low := f.u32()
-	return uint64(f.u32())<<32 | uint64(low)
-}
-
-func (f *fields) mark() Mark {
-	return Mark{Opening: f.u64(), Sequence: f.u64(), Segment: f.u32(), Length: f.u64(), Sum: f.u32()}
-}
-
-// bytes reads so many bytes; none if so many do not follow.
-func (f *fields) bytes(n int) []byte {
-	if n < 0 || n > len(f.b) {
-		f.bad = true
-		return nil
-	}
-	b := f.b[:n]
-	f.b = f.b[n:]
-	return b
-}
-
-// count reads the number of items of that size that follow; zero if so many
-// do not.
-func (f *fields) count(size int) int {
-	n := f.u32()
-	if f.bad || uint64(n) > uint64(len(f.b)/size) {
-		f.bad = true
-		return 0
-	}
-	return int(n)
+func readMark(f *format.Fields) Mark {
+	return Mark{Opening: f.U64(), Sequence: f.U64(), Segment: f.U32(), Length: f.U64(), Sum: f.U32()}
 }
 
 // segment is how far a segment was replayed; no further than its header if it
@@ -256,7 +214,7 @@ func (c *indexContents) segment(id uint32) indexSegment {
 // cannot be read, it can be passed over.
 func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	for _, is := range c.segments {
-		if sg := ss.find(is.id); sg != nil && sg.sealed() && int64(is.length) == sg.size.Load() && !sg.foot.Same(is.foot) {
+		if sg := ss.find(is.id); sg != nil && sg.Sealed() && int64(is.length) == sg.Size.Load() && !sg.Footer.Same(is.foot) {
 			return false
 		}
 		if !is.fits(ss, pass) {
@@ -269,12 +227,12 @@ func (c *indexContents) fits(ss *segmentSet, pass func(indexSegment, error) erro
 // fits reports whether a segment is listed, and holds what it held.
 func (is indexSegment) fits(ss *segmentSet, pass func(indexSegment, error) error) bool {
 	sg := ss.find(is.id)
-	if sg == nil || is.length < format.SegmentHeaderSize || int64(is.length) > sg.size.Load() {
+	if sg == nil || is.length < format.SegmentHeaderSize || int64(is.length) > sg.Size.Load() {
 		return false
 	}
-	end, err := sg.endSum(int64(is.length))
+	end, err := sg.EndSum(int64(is.length))
 	if err == nil && end != is.end {
-		err = &CorruptError{File: sg.name, Offset: max(int64(is.length)-endBytes, 0), Reason: "not what the index has seen"}
+		err = &CorruptError{File: sg.Name, Offset: max(int64(is.length)-segment.EndBytes, 0), Reason: "not what the index has seen"}
 	}
 	return err == nil || pass(is, err) == nil
 }

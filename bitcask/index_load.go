@@ -46,7 +46,7 @@ func (s *Store) unload() {
 	s.system.init()
 	s.hintless, s.recovery.Replayed, s.recovery.Scanned = nil, 0, 0
 	for _, sg := range s.segments.Load().all() {
-		sg.liveBytes.Store(0)
+		sg.LiveBytes.Store(0)
 	}
 }
 
@@ -232,7 +232,7 @@ func newLocations(ss *segmentSet) locations {
 	x := locations{base: ss.base, sizes: make([]uint32, n), live: make([]int64, n)}
 	for i, sg := range ss.byID {
 		if sg != nil {
-			x.sizes[i] = uint32(min(sg.size.Load(), 1<<32-1))
+			x.sizes[i] = uint32(min(sg.Size.Load(), 1<<32-1))
 		}
 	}
 	return x
@@ -258,7 +258,7 @@ func (x *locations) add(y *locations) {
 func (x *locations) count(ss *segmentSet) {
 	for i, sg := range ss.byID {
 		if sg != nil {
-			sg.liveBytes.Store(x.live[i])
+			sg.LiveBytes.Store(x.live[i])
 		}
 	}
 }

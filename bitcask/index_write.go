@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -61,11 +62,11 @@ func (s *Store) replayBacklog() int64 {
 		}
 	}
 	for _, sg := range set.all() {
-		length, known := lengths[sg.id]
+		length, known := lengths[sg.ID]
 		if !known {
 			length = format.SegmentHeaderSize
 		}
-		n += max(sg.size.Load()-length-format.FooterSize, 0) // it may have been sealed since
+		n += max(sg.Size.Load()-length-format.FooterSize, 0) // it may have been sealed since
 	}
 	return n
 }
@@ -121,7 +122,7 @@ const indexTries = 5
 // failure is logged, and left to the caller to make more of.
 func (s *Store) saveIndex(cancelled func() bool) error {
 	err := s.writeIndex(cancelled)
-	if err != nil && !errors.Is(err, errCancelled) && !errors.Is(err, errMoved) {
+	if err != nil && !errors.Is(err, failure.ErrCancelled) && !errors.Is(err, errMoved) {
 		s.index.failed = true
 		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
 	}
@@ -248,17 +249,17 @@ func (w *indexWriter) begin() error {
 	defer l.mu.Unlock()
 	w.contents.upTo = l.writeSeq - 1
 	for _, sg := range s.segments.Load().all() {
-		is := indexSegment{id: sg.id, length: uint64(sg.size.Load())}
+		is := indexSegment{id: sg.ID, length: uint64(sg.Size.Load())}
 		if sl := l.rotation.sealing; sg == l.active {
 			is.foot = l.foot
 		} else if sl != nil && sg == sl.sg {
 			is.length, is.foot = uint64(sl.end), sl.foot // its footer may be under way
 		} else {
-			is.foot = sg.foot
+			is.foot = sg.Footer
 		}
 		var err error
-		if is.end, err = sg.endSum(int64(is.length)); err != nil {
-			return fmt.Errorf("%s: %w", sg.name, err)
+		if is.end, err = sg.EndSum(int64(is.length)); err != nil {
+			return fmt.Errorf("%s: %w", sg.Name, err)
 		}
 		w.contents.segments = append(w.contents.segments, is)
 	}
@@ -272,7 +273,7 @@ func (w *indexWriter) section(sp *space, stripe int) error {
 	lock := &w.s.stripes[stripe]
 	for dump := sp.dir.Dump(stripe); !dump.Done(); {
 		if w.cancelled != nil && w.cancelled() {
-			return errCancelled
+			return failure.ErrCancelled
 		}
 		n := len(w.buf)
 		lock.RLock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // commitLog appends commits to the active segment and makes them durable.
@@ -28,7 +29,7 @@ type commitLog struct {
 	mu       sync.Mutex // guards all below; never held during a write or a commit's sync
 	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
 	waiting  int        // how many wait for changed
-	active   *segment
+	active   *segment.Segment
 	offset   int64 // where the next frame goes, behind the queued ones
 	appended int64 // bytes of commits since Open
 	synced   int64 // everything in active before this is on disk
@@ -85,7 +86,7 @@ func (l *commitLog) init(s *Store) {
 
 // append writes the commit of t and returns where its frame lies. The
 // sequence numbers of its records begin at seq.
-func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
+func (l *commitLog) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err error) {
 	frame, positions := t.frame()
 	n, size := uint64(len(positions)), int64(len(frame)+t.outOfLine)
 	l.spinWait()
@@ -113,7 +114,7 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 			runtime.Gosched()
 		}
 		g := writeGroup{at: at, first: seq}
-		g.add(t.finish(frame, h, sg.seal, uint32(at), positions))
+		g.add(t.finish(frame, h, sg.Seed, uint32(at), positions))
 		g.size, g.recs, g.next = size, n, seq+n
 		return sg, at, seq, l.write(sg, &g)
 	}
@@ -122,7 +123,7 @@ func (l *commitLog) append(t *Tx) (sg *segment, at int64, seq uint64, err error)
 		g = &writeGroup{at: at, first: seq, turn: make(chan struct{}, 1), done: make(chan struct{})}
 		l.queue = g
 	}
-	g.add(t.finish(frame, h, sg.seal, uint32(at), positions))
+	g.add(t.finish(frame, h, sg.Seed, uint32(at), positions))
 	g.size += size
 	g.recs += n
 	g.next = seq + n
@@ -155,7 +156,7 @@ func (l *commitLog) setWritingLocked(writing bool) {
 
 // write writes a group, of which the caller is the first, and then what has
 // queued up behind it.
-func (l *commitLog) write(sg *segment, g *writeGroup) error {
+func (l *commitLog) write(sg *segment.Segment, g *writeGroup) error {
 	err := g.writeTo(sg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,13 +205,13 @@ const gatherBytes = 128 << 10
 
 // writeTo writes the frames of a group, with one write unless there are long
 // values among them.
-func (g *writeGroup) writeTo(sg *segment) error {
+func (g *writeGroup) writeTo(sg *segment.Segment) error {
 	at := g.at
 	write := func(b []byte) error {
 		if len(b) == 0 {
 			return nil
 		}
-		_, err := sg.file.WriteAt(b, at)
+		_, err := sg.File.WriteAt(b, at)
 		at += int64(len(b))
 		return err
 	}
@@ -237,11 +238,11 @@ func (g *writeGroup) writeTo(sg *segment) error {
 }
 
 // wroteLocked notes the outcome of a write and wakes those it was for.
-func (l *commitLog) wroteLocked(sg *segment, g *writeGroup, err error) {
+func (l *commitLog) wroteLocked(sg *segment.Segment, g *writeGroup, err error) {
 	if err != nil {
 		g.err = l.writeFailedLocked(sg, g, err)
 	} else {
-		sg.size.Store(g.at + g.size)
+		sg.Size.Store(g.at + g.size)
 		if l.foot.Records == 0 {
 			l.foot.MinSeq = g.first
 		}
@@ -265,11 +266,11 @@ func (g *writeGroup) wake() {
 // and the disk was merely full, the store goes on; else it refuses writes.
 // Frames queued behind the failed one carry offsets and sequence numbers that
 // no longer hold, so they fail with it.
-func (l *commitLog) writeFailedLocked(sg *segment, g *writeGroup, cause error) error {
-	err := fmt.Errorf("%s: writing at %d: %w", sg.name, g.at, cause)
+func (l *commitLog) writeFailedLocked(sg *segment.Segment, g *writeGroup, cause error) error {
+	err := fmt.Errorf("%s: writing at %d: %w", sg.Name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
 	l.cuts++
-	if cut := sg.file.Truncate(g.at); cut != nil || !failure.IsTransient(cause) {
+	if cut := sg.File.Truncate(g.at); cut != nil || !failure.IsTransient(cause) {
 		err = l.failLocked(errors.Join(err, cut))
 	}
 	if behind := l.queue; behind != nil {

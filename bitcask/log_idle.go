@@ -25,7 +25,7 @@ func (m *idleMark) tick() bool {
 	l.mu.Lock()
 	seq := l.writeSeq
 	quiet := seq == m.seen && !l.writing && l.queue == nil && l.rotation.sealing == nil
-	end := l.active.size.Load()
+	end := l.active.Size.Load()
 	due := quiet && end != l.closeLen && end != format.SegmentHeaderSize
 	failed := l.failed != nil
 	l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *commitLog) mark() bool {
 	s := l.store
 	l.mu.Lock()
 	sg, end := l.active, l.synced
-	if end == l.closeLen || end == format.SegmentHeaderSize || end != sg.size.Load() {
+	if end == l.closeLen || end == format.SegmentHeaderSize || end != sg.Size.Load() {
 		l.mu.Unlock()
 		return true // not idle any more
 	}
@@ -71,5 +71,5 @@ func (l *commitLog) mark() bool {
 // markLocked is the body of the edit that says: the active segment is on disk up to end, and all sequence numbers so far are
 // taken.
 func (l *commitLog) markLocked(end int64) []byte {
-	return l.store.man.CloseBody(l.active.id, uint64(end), l.writeSeq-1)
+	return l.store.man.CloseBody(l.active.ID, uint64(end), l.writeSeq-1)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // Rotation: the active segment is sealed and another one takes its place.
@@ -36,19 +37,19 @@ import (
 //	after making the next file:  also a file without frames that no manifest names; Open removes it
 //	after the edit "add":        an unsealed segment without frames; Open keeps it as the next
 type rotation struct {
-	ready   []*segment // empty, listed in the manifest, in log order
-	sealing *sealing   // nil: none
-	wanted  int        // how many wait for a segment to be ready
-	stopped bool       // the goroutine has ended
-	steps   uint64     // how many have begun
-	refused uint64     // the last of them that failed and is to be tried again
-	cause   error      // what the last step failed with, if a writer that cannot do without it is to have it tried again
+	ready   []*segment.Segment // empty, listed in the manifest, in log order
+	sealing *sealing           // nil: none
+	wanted  int                // how many wait for a segment to be ready
+	stopped bool               // the goroutine has ended
+	steps   uint64             // how many have begun
+	refused uint64             // the last of them that failed and is to be tried again
+	cause   error              // what the last step failed with, if a writer that cannot do without it is to have it tried again
 	wake    chan struct{}
 }
 
 // sealing is a segment that is full and not yet sealed.
 type sealing struct {
-	sg     *segment
+	sg     *segment.Segment
 	foot   format.Footer
 	end    int64         // of its frames
 	next   uint64        // sequence after its last
@@ -107,7 +108,7 @@ func (r *rotation) refusedSince(steps uint64) error {
 }
 
 // startLocked makes sg the active segment.
-func (l *commitLog) startLocked(sg *segment, ft format.Footer, size, synced int64) {
+func (l *commitLog) startLocked(sg *segment.Segment, ft format.Footer, size, synced int64) {
 	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
 	l.closeLen = 0
 }
@@ -232,8 +233,8 @@ func (l *commitLog) seal(sl *sealing) error {
 		return failed
 	}
 	if !sl.synced {
-		if err := sl.sg.file.Sync(); err != nil {
-			return fmt.Errorf("%s: sync before footer: %w", sl.sg.name, err)
+		if err := sl.sg.File.Sync(); err != nil {
+			return fmt.Errorf("%s: sync before footer: %w", sl.sg.Name, err)
 		}
 	}
 	l.mu.Lock()
@@ -243,24 +244,24 @@ func (l *commitLog) seal(sl *sealing) error {
 		sl.synced = true
 		close(sl.onDisk)
 	}
-	active := l.active.id
+	active := l.active.ID
 	l.mu.Unlock()
 	if !sl.footed {
-		if err := sl.sg.appendFooter(sl.foot); err != nil {
+		if err := sl.sg.AppendFooter(sl.foot); err != nil {
 			return err
 		}
 		sl.footed = true
 	}
 	s := l.store
 	s.manifestMu.Lock()
-	err := s.man.Log(manifest.EditSeal, manifest.SealBody(sl.sg.info(), active))
+	err := s.man.Log(manifest.EditSeal, manifest.SealBody(sl.sg.Info(), active))
 	s.manifestMu.Unlock()
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sl.sg.setSealed()
+	sl.sg.MarkSealed()
 	l.rotation.sealing = nil
 	s.wakeHinter()
 	return nil
@@ -279,23 +280,23 @@ func (l *commitLog) makeReady() error {
 }
 
 // addSegment makes an empty segment and lists it in the manifest as the last.
-func (s *Store) addSegment() (*segment, error) {
+func (s *Store) addSegment() (*segment.Segment, error) {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	sg, err := createSegment(s.opts.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
+	sg, err := segment.Create(s.opts.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}
-	if err := s.man.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, sg.id)); err != nil {
-		err = errors.Join(err, sg.close())
+	if err := s.man.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, sg.ID)); err != nil {
+		err = errors.Join(err, sg.Close())
 		if failure.IsRetryable(err) { // else the manifest may list it
-			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.name)); left != nil {
+			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.Name)); left != nil {
 				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
 			}
 		}
 		return nil, err
 	}
-	s.segments.Store(s.segments.Load().with([]*segment{sg}, nil))
+	s.segments.Store(s.segments.Load().with([]*segment.Segment{sg}, nil))
 	return sg, nil
 }
 
@@ -331,7 +332,7 @@ func (s *Store) rotate() error {
 // footOf returns what a footer of the segment says or would say now, whether
 // it is sealed, and whether it counts at all: one that waits to be used does
 // not.
-func (l *commitLog) footOf(sg *segment) (ft format.Footer, sealed, listed bool) {
+func (l *commitLog) footOf(sg *segment.Segment) (ft format.Footer, sealed, listed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sl := l.rotation.sealing
@@ -341,7 +342,7 @@ func (l *commitLog) footOf(sg *segment) (ft format.Footer, sealed, listed bool) 
 	case sl != nil && sg == sl.sg:
 		return sl.foot, false, true
 	}
-	return sg.foot, sg.sealed(), sg.size.Load() > format.SegmentHeaderSize
+	return sg.Footer, sg.Sealed(), sg.Size.Load() > format.SegmentHeaderSize
 }
 
 // oldestLocked is the lowest sequence number in any unsealed segment.
@@ -366,10 +367,10 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 	}
 	sl := l.rotation.sealing
 	for _, sg := range l.store.segments.Load().all() {
-		c := cutSegment{sg: sg, frames: sg.size.Load()}
+		c := cutSegment{sg: sg, frames: sg.Size.Load()}
 		switch {
-		case sg.sealed():
-			c.foot, c.frames = sg.foot, 0
+		case sg.Sealed():
+			c.foot, c.frames = sg.Footer, 0
 		case sg == l.active:
 			c.foot = l.foot
 			if !l.store.opts.ReadOnly {
@@ -378,9 +379,9 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 		case sl != nil && sg == sl.sg:
 			c.foot, c.frames = sl.foot, sl.end // its footer may be under way
 		default:
-			c.foot = sg.foot // ready for use and empty; or not, in a store open for reading
+			c.foot = sg.Footer // ready for use and empty; or not, in a store open for reading
 		}
-		if c.frames > 0 && sg.footed {
+		if c.frames > 0 && sg.HasFooter {
 			c.frames -= format.FooterSize
 		}
 		if c.frames == 0 || c.foot.Records > 0 {
@@ -392,7 +393,7 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 
 // cutSegment is a segment as of the moment of a backup.
 type cutSegment struct {
-	sg     *segment
+	sg     *segment.Segment
 	foot   format.Footer
 	frames int64 // where its frames end; 0 if it is sealed
 }

@@ -152,11 +152,11 @@ func (l *commitLog) syncLocked(next uint64) error {
 		return nil
 	}
 	cuts := l.cuts // in this segment, or in the one before, which has been synced since
-	sg, end, seq := l.active, l.active.size.Load(), l.writeSeq
+	sg, end, seq := l.active, l.active.Size.Load(), l.writeSeq
 	ss.going = true
 	l.mu.Unlock()
 	begin := time.Now()
-	err := sg.file.Sync()
+	err := sg.File.Sync()
 	took := time.Since(begin)
 	unlinked := l.store.unlinked(sg)
 	l.mu.Lock()
@@ -167,10 +167,10 @@ func (l *commitLog) syncLocked(next uint64) error {
 		l.changed.Broadcast()
 	}
 	if err != nil {
-		return l.failLocked(fmt.Errorf("%s: sync: %w", sg.name, err))
+		return l.failLocked(fmt.Errorf("%s: sync: %w", sg.Name, err))
 	}
 	if unlinked && l.active == sg { // else a merge may have taken it
-		return l.failLocked(fmt.Errorf("%w: %s", ErrDirectoryGone, sg.name))
+		return l.failLocked(fmt.Errorf("%w: %s", ErrDirectoryGone, sg.Name))
 	}
 	if l.active == sg {
 		l.synced = end

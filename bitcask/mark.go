@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/klauspost/crc32"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // Mark names a state of the log: all that it holds up to a sequence number.
@@ -43,25 +43,10 @@ func (s *Store) Mark() (Mark, error) {
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := Mark{Opening: s.opening, Sequence: l.writeSeq - 1, Segment: l.active.id, Length: uint64(l.active.size.Load())}
+	m := Mark{Opening: s.opening, Sequence: l.writeSeq - 1, Segment: l.active.ID, Length: uint64(l.active.Size.Load())}
 	var err error
-	m.Sum, err = l.active.endSum(int64(m.Length))
+	m.Sum, err = l.active.EndSum(int64(m.Length))
 	return m, err
-}
-
-// endBytes is how many bytes the checksum of an end covers.
-const endBytes = 64
-
-// endSum is the checksum of the last bytes before length: what an INDEX, a TTL
-// file or a hint says of a segment's end.
-func (sg *segment) endSum(length int64) (uint32, error) {
-	var buf [endBytes]byte
-	b := buf[:min(length, endBytes)]
-	// Not through the mapping: nothing here stops a page fault.
-	if _, err := sg.file.ReadAt(b, length-int64(len(b))); err != nil {
-		return 0, err
-	}
-	return crc32.ChecksumIEEE(b), nil
 }
 
 // place is where the state ends.
@@ -85,8 +70,8 @@ func (s *Store) Reached(m Mark) bool {
 // reached is that of a mark whose place is known to fit, once the log has been
 // read.
 func (s *Store) reached(m Mark) bool {
-	i := slices.IndexFunc(s.tail, func(sg *segment) bool { return sg.id == m.Segment })
-	if i >= 0 && m.Length > uint64(s.tail[i].end) {
+	i := slices.IndexFunc(s.tail, func(sg *segment.Segment) bool { return sg.ID == m.Segment })
+	if i >= 0 && m.Length > uint64(s.tail[i].FramesEnd) {
 		return false
 	}
 	return m.Sequence <= max(s.log.nextSeq-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)

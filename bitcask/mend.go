@@ -51,7 +51,7 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 		case keydir.Deadline:
 			sg, missing := s.segmentOf(slot.Loc)
 			if err = missing; err == nil {
-				err = sg.identify(slot.Loc, func(rec *format.Record) { orphans = append(orphans, string(rec.Key)) })
+				err = sg.Identify(slot.Loc, func(rec *format.Record) { orphans = append(orphans, string(rec.Key)) })
 			}
 			return err == nil
 		case keydir.FieldDeadlines:

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -52,14 +53,14 @@ type SegmentInfo struct {
 func (s *Store) Segments() []SegmentInfo {
 	s.DrainDropped()
 	var list []SegmentInfo
-	var of []*segment
+	var of []*segment.Segment
 	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
 	for _, sg := range s.segments.Load().all() {
 		foot, sealed, listed := s.log.footOf(sg)
 		if !listed {
 			continue
 		}
-		info := SegmentInfo{ID: sg.id, File: sg.name, Bytes: sg.size.Load(), Merged: sg.merged, Sealed: sealed}
+		info := SegmentInfo{ID: sg.ID, File: sg.Name, Bytes: sg.Size.Load(), Merged: sg.Merged, Sealed: sealed}
 		info.Records, info.MinSeq, info.MaxSeq = foot.Records, foot.MinSeq, foot.MaxSeq
 		if sealed && foot.Time != 0 {
 			info.Time = time.UnixMilli(foot.Time)
@@ -76,24 +77,9 @@ func (s *Store) Segments() []SegmentInfo {
 		if list[i].MinSeq == first {
 			others = second
 		}
-		list[i].LiveBytes = of[i].kept(others, list[i].Sealed)
+		list[i].LiveBytes = of[i].Kept(others, list[i].Sealed)
 	}
 	return list
-}
-
-// kept estimates how many bytes a merge of this segment alone would write;
-// others is the lowest sequence in all others. What cannot be got rid of must
-// not look like garbage, or merges would go on for ever: header and footer, and
-// the tombstones that a merge had to keep as long as it would have to again.
-func (sg *segment) kept(others uint64, sealed bool) int64 {
-	live := max(sg.liveBytes.Load(), 0)
-	if sg.hiding.bytes > 0 && sg.hiding.last >= others {
-		live += sg.hiding.bytes
-	}
-	if live > 0 && sealed {
-		live += format.SegmentHeaderSize + format.FrameHeaderSize + format.FooterSize
-	}
-	return min(live, sg.size.Load())
 }
 
 // RewriteOptions steer a rewrite.
@@ -130,7 +116,7 @@ type rewriter struct {
 	failed  func()    // does again what one of o's functions did: panic, or end the goroutine; nil: none did
 	sel     *selector
 	pacer   // of all but the selector
-	out     *segmentWriter
+	out     *segment.Writer
 	from    []keydir.Loc    // where each entry of out was; 0 for tombstones
 	moves   stripeBatch     // entries of out
 	long    recordReader    // for long records
@@ -187,15 +173,15 @@ func (rw *rewriter) choose(ids []uint32) error {
 	if s.log.failed != nil {
 		return s.log.failed
 	}
-	var in []*segment
+	var in []*segment.Segment
 	outside := s.log.oldestLocked()
 	for _, sg := range s.segments.Load().all() {
 		switch {
-		case !sg.sealed():
-		case slices.Contains(ids, sg.id):
+		case !sg.Sealed():
+		case slices.Contains(ids, sg.ID):
 			in = append(in, sg)
-		case sg.foot.Records > 0:
-			outside = min(outside, sg.foot.MinSeq)
+		case sg.Footer.Records > 0:
+			outside = min(outside, sg.Footer.MinSeq)
 		}
 	}
 	if len(in) != len(ids) {
@@ -283,7 +269,7 @@ func (rw *rewriter) parse(raw []byte) ([]format.Record, error) {
 // copy writes one entry, with the records that follow it, to the output.
 func (rw *rewriter) copy(x *batchEntry, records []format.Record) error {
 	in := rw.sel.in.all[x.from]
-	if rw.out != nil && (rw.out.full(int(x.size)) || len(rw.from) == maxMoves) {
+	if rw.out != nil && (rw.out.Full(int(x.size)) || len(rw.from) == maxMoves) {
 		if err := rw.publish(x.seq); err != nil {
 			return err
 		}
@@ -293,23 +279,23 @@ func (rw *rewriter) copy(x *batchEntry, records []format.Record) error {
 			return err
 		}
 	}
-	at, err := rw.out.begin(int(x.size), x.seq)
+	at, err := rw.out.Begin(int(x.size), x.seq)
 	if err != nil {
 		return err
 	}
 	for i := range records {
-		rw.out.add(&records[i], x.seq+uint64(i))
+		rw.out.Add(&records[i], x.seq+uint64(i))
 	}
-	rw.out.from(in.sg.foot)
+	rw.out.From(in.sg.Footer)
 	from := in.loc(x)
 	if x.kind.Tombstone() {
 		from = 0
-		rw.out.sg.hiding.bytes += int64(x.size)
-		rw.out.sg.hiding.last = x.seq
+		rw.out.Segment.Hiding.Bytes += int64(x.size)
+		rw.out.Segment.Hiding.Last = x.seq
 	}
 	rw.from = append(rw.from, from)
 	rw.result.Copied++
-	if err := rw.out.note(&records[0], x.seq, at); err != nil {
+	if err := rw.out.Note(&records[0], x.seq, at); err != nil {
 		return err
 	}
 	return rw.spend(int(x.size))
@@ -321,20 +307,20 @@ func (rw *rewriter) copy(x *batchEntry, records []format.Record) error {
 // output, and files of inputs that the next Open removes.
 func (rw *rewriter) publish(seq uint64) error {
 	s := rw.s
-	var outs []*segment
+	var outs []*segment.Segment
 	var infos []format.SealedInfo
 	if rw.out != nil {
-		if err := rw.out.finish(); err != nil {
+		if err := rw.out.Finish(); err != nil {
 			return err
 		}
-		outs = []*segment{rw.out.sg}
-		infos = []format.SealedInfo{rw.out.sg.info()}
-		rw.out.sg.mapTo(s.mapFor(rw.out.sg))
+		outs = []*segment.Segment{rw.out.Segment}
+		infos = []format.SealedInfo{rw.out.Segment.Info()}
+		rw.out.Segment.MapTo(s.mapFor(rw.out.Segment))
 	}
-	var gone []*segment
+	var gone []*segment.Segment
 	var ids []uint32
 	for _, in := range rw.sel.in.releasable(seq) {
-		gone, ids = append(gone, in.sg), append(ids, in.sg.id)
+		gone, ids = append(gone, in.sg), append(ids, in.sg.ID)
 		if err := in.close(); err != nil {
 			return err
 		}
@@ -362,7 +348,7 @@ func (rw *rewriter) publish(seq uint64) error {
 		err = s.log.fail(err)
 		for _, sg := range outs {
 			again := failure.IsRetryable(err)
-			if err = errors.Join(err, sg.close()); again {
+			if err = errors.Join(err, sg.Close()); again {
 				err = errors.Join(err, s.removeSegment(sg))
 			}
 			s.spareID = 0
@@ -374,8 +360,8 @@ func (rw *rewriter) publish(seq uint64) error {
 		s.spareID = 0
 	}
 	for _, sg := range outs {
-		rw.result.Out = append(rw.result.Out, sg.id)
-		rw.result.BytesOut += sg.size.Load()
+		rw.result.Out = append(rw.result.Out, sg.ID)
+		rw.result.BytesOut += sg.Size.Load()
 		if err := rw.move(sg); err != nil {
 			return s.log.fail(err)
 		}
@@ -386,7 +372,7 @@ func (rw *rewriter) publish(seq uint64) error {
 // move points the keydir to the copies. Reading the names back from the
 // output's hint costs less than to keep them all until here, and proves that
 // it can be read.
-func (rw *rewriter) move(sg *segment) error {
+func (rw *rewriter) move(sg *segment.Segment) error {
 	in := &input{s: rw.s, sg: sg, read: rw.pace}
 	for i, done := 0, false; !done; {
 		rw.moves.reset()
@@ -399,14 +385,14 @@ func (rw *rewriter) move(sg *segment) error {
 				err = errors.New("more records than were copied")
 			}
 			if err != nil {
-				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.name, err), in.close())
+				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.Name, err), in.close())
 			}
 			if rw.from[i] != 0 {
 				rw.moves.add(&in.entry, rw.s.man.Seed.Hash(format.Text(in.entry.Key)), uint32(i))
 			}
 		}
 		if done && i < len(rw.from) {
-			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.name, i, len(rw.from)), in.close())
+			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.Name, i, len(rw.from)), in.close())
 		}
 		err := rw.moves.visit(rw.s, true, func(sp *space, x *batchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
 		if err != nil {
@@ -424,8 +410,8 @@ func (rw *rewriter) pace(bytes int) error {
 }
 
 // moveOne is the compare-and-swap of a location, under the lock of its key.
-func (rw *rewriter) moveOne(sg *segment, sp *space, x *batchEntry) {
-	s, old, loc := rw.s, rw.from[x.from], keydir.MakeLoc(sg.id, x.at, x.size)
+func (rw *rewriter) moveOne(sg *segment.Segment, sp *space, x *batchEntry) {
+	s, old, loc := rw.s, rw.from[x.from], keydir.MakeLoc(sg.ID, x.at, x.size)
 	moved := false
 	if x.kind == KindNamespaces {
 		s.spaces.mu.Lock()
@@ -450,7 +436,7 @@ func (rw *rewriter) moveOne(sg *segment, sp *space, x *batchEntry) {
 // lock holds that of a stripe while it follows a location, no location leads
 // to them any more, so passing through every lock once is enough. To free the
 // pages of files takes time, in which the next output can be begun.
-func (rw *rewriter) remove(gone []*segment) error {
+func (rw *rewriter) remove(gone []*segment.Segment) error {
 	err := rw.removed(math.MaxInt64) // the ones before
 	if len(gone) == 0 {
 		return err
@@ -465,8 +451,8 @@ func (rw *rewriter) remove(gone []*segment) error {
 	s.segments.Store(s.segments.Load().with(nil, gone))
 	s.manifestMu.Unlock()
 	for _, sg := range gone {
-		rw.result.In = append(rw.result.In, sg.id)
-		rw.result.BytesIn += sg.size.Load()
+		rw.result.In = append(rw.result.In, sg.ID)
+		rw.result.BytesIn += sg.Size.Load()
 	}
 	freed := make(chan int64, len(gone))
 	rw.freed, rw.room = freed, 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -16,14 +17,14 @@ import (
 // entries come from the data too.
 type input struct {
 	s      *Store
-	sg     *segment
+	sg     *segment.Segment
 	number uint32
 
 	// What entries come from.
-	hint       *hints
+	hint       *segment.HintReader
 	block      []byte // of the hint, not yet parsed
-	context    hintContext
-	frames     *frames               // in place of the hint
+	context    segment.HintContext
+	frames     *segment.Frames       // in place of the hint
 	found      []format.Entry        // of the frames, not yet taken
 	entry      format.Entry          // the one at hand
 	maxSeq     uint64                // of the entries taken so far
@@ -44,19 +45,19 @@ var errDead = errors.New("nothing is live")
 // open begins with the hint if there is one that fits.
 func (in *input) open() {
 	if !in.s.opts.NoHints {
-		if hs, err := openHint(in.s.opts.FS, in.s.dir, in.sg); err == nil {
+		if hs, err := segment.OpenHint(in.s.opts.FS, in.s.dir, in.sg); err == nil {
 			in.hint = hs
 			return
 		}
 	}
-	in.frames = newFrames(in.sg)
+	in.frames = segment.NewFrames(in.sg)
 }
 
 // next makes the next entry the one at hand; io.EOF at the end, errDead in place of the first.
 func (in *input) next() error {
 	if in.hint == nil && in.frames == nil {
 		in.open()
-		if in.scanned && in.live.n == 0 && in.hint != nil && in.hint.plain {
+		if in.scanned && in.live.n == 0 && in.hint != nil && in.hint.Plain {
 			in.live = liveBitmap{}
 			if err := in.closeHint(); err != nil {
 				return err
@@ -76,14 +77,14 @@ func (in *input) next() error {
 			return err
 		}
 		// Damaged, or of a newer version: the data says it all, from the next entry on.
-		in.s.opts.Logger.Warn("hint not used", "file", format.HintName(in.sg.id), "err", err)
+		in.s.opts.Logger.Warn("hint not used", "file", format.HintName(in.sg.ID), "err", err)
 		if !errors.Is(err, ErrVersion) {
 			in.s.removeHint(in.sg)
 		}
 		if err := in.closeHint(); err != nil {
 			return err
 		}
-		in.frames = newFrames(in.sg)
+		in.frames = segment.NewFrames(in.sg)
 	}
 	for {
 		if err := in.nextScanned(); err != nil {
@@ -99,15 +100,15 @@ func (in *input) next() error {
 func (in *input) nextHinted() error {
 	for len(in.block) == 0 {
 		var err error
-		if in.block, err = in.hint.nextBlock(); err != nil {
+		if in.block, err = in.hint.NextBlock(); err != nil {
 			return err
 		}
-		in.context.begin()
+		in.context.Begin()
 		in.unreported += len(in.block)
 	}
-	e, n, err := in.context.next(in.block)
-	if err == nil && (e.Seq <= in.maxSeq || !in.hint.fits(&e)) {
-		err = errHint
+	e, n, err := in.context.Next(in.block)
+	if err == nil && (e.Seq <= in.maxSeq || !in.hint.Fits(&e)) {
+		err = segment.ErrHint
 	}
 	if err != nil {
 		return err
@@ -119,16 +120,16 @@ func (in *input) nextHinted() error {
 
 func (in *input) nextScanned() error {
 	for len(in.found) == 0 {
-		from := in.frames.pos
-		found, err := in.frames.next()
-		var bad *badFrame
+		from := in.frames.Pos
+		found, err := in.frames.Next()
+		var bad *segment.BadFrame
 		if errors.As(err, &bad) {
-			return &CorruptError{File: in.sg.name, Offset: bad.at, Reason: bad.reason}
+			return &CorruptError{File: in.sg.Name, Offset: bad.At, Reason: bad.Reason}
 		}
 		if err != nil {
 			return err
 		}
-		in.unreported += int(in.frames.pos - from)
+		in.unreported += int(in.frames.Pos - from)
 		in.found = found
 	}
 	in.entry = in.found[0]
@@ -142,12 +143,12 @@ func (in *input) blame(err error) error {
 	if end, bad := (stopped{}), (*CorruptError)(nil); err == nil || errors.As(err, &end) || errors.As(err, &bad) {
 		return err
 	}
-	return &SegmentError{in.sg.name, err}
+	return &SegmentError{in.sg.Name, err}
 }
 
 // close lets go of the hint and of all memory.
 func (in *input) close() error {
-	in.frames, in.found, in.live, in.context = nil, nil, liveBitmap{}, hintContext{}
+	in.frames, in.found, in.live, in.context = nil, nil, liveBitmap{}, segment.HintContext{}
 	in.records.buf, in.records.list = nil, nil
 	return in.closeHint()
 }
@@ -158,7 +159,7 @@ func (in *input) closeHint() error {
 	if hint == nil {
 		return nil
 	}
-	return hint.close()
+	return hint.Close()
 }
 
 // inputs gives out the entries of many segments in order of sequence, with as
@@ -173,10 +174,10 @@ type inputs struct {
 	dead     []*input // passed over since the caller last looked
 }
 
-func newInputs(s *Store, list []*segment, read func(bytes int) error) *inputs {
+func newInputs(s *Store, list []*segment.Segment, read func(bytes int) error) *inputs {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b *segment) int {
-		if a.foot.MinSeq < b.foot.MinSeq {
+	slices.SortFunc(list, func(a, b *segment.Segment) int {
+		if a.Footer.MinSeq < b.Footer.MinSeq {
 			return -1
 		}
 		return 1
@@ -205,7 +206,7 @@ func (q *inputs) next() (*input, error) {
 			heap.Fix(&q.open, 0)
 		}
 	}
-	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.foot.MinSeq <= q.open[0].entry.Seq) {
+	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].sg.Footer.MinSeq <= q.open[0].entry.Seq) {
 		in := q.waiting[0]
 		if !in.scanDecided {
 			if err := q.scanLive(q.waiting); err != nil {
@@ -241,10 +242,10 @@ func (q *inputs) releasable(seq uint64) (gone []*input) {
 	n := 0
 	var highest uint64
 	for i, in := range q.stay {
-		if highest = max(highest, in.sg.foot.MaxSeq); highest >= seq {
+		if highest = max(highest, in.sg.Footer.MaxSeq); highest >= seq {
 			break
 		}
-		if i+1 == len(q.stay) || highest < q.stay[i+1].sg.foot.MinSeq {
+		if i+1 == len(q.stay) || highest < q.stay[i+1].sg.Footer.MinSeq {
 			n = i + 1
 		}
 	}
@@ -276,4 +277,4 @@ func (h *inputHeap) Pop() any {
 }
 
 // loc is where the keydir has an entry if it is live.
-func (in *input) loc(x *batchEntry) keydir.Loc { return keydir.MakeLoc(in.sg.id, x.at, x.size) }
+func (in *input) loc(x *batchEntry) keydir.Loc { return keydir.MakeLoc(in.sg.ID, x.at, x.size) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // What goes has only lower sequences than what stays: else a dropped tombstone
@@ -24,14 +25,14 @@ func TestSpentInputs(t *testing.T) {
 		"one within another":        {[][2]uint64{{1, 30}, {8, 20}, {31, 40}}, 25, nil},
 		"overlap of a chain":        {[][2]uint64{{1, 5}, {6, 15}, {12, 22}, {20, 40}}, 30, []uint32{0}},
 	} {
-		var list []*segment
+		var list []*segment.Segment
 		for i, r := range tt.ranges {
-			list = append(list, &segment{id: uint32(i), foot: format.Footer{Records: 1, MinSeq: r[0], MaxSeq: r[1]}})
+			list = append(list, &segment.Segment{ID: uint32(i), Footer: format.Footer{Records: 1, MinSeq: r[0], MaxSeq: r[1]}})
 		}
 		q := newInputs(&Store{man: new(manifest.Manifest)}, list, nil)
 		var got []uint32
 		for _, in := range q.releasable(tt.seq) {
-			got = append(got, in.sg.id)
+			got = append(got, in.sg.ID)
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: before sequence %d segments %v go, want %v", name, tt.seq, got, tt.want)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -59,7 +60,7 @@ func (s *Store) scanLive(inputs []*input, bounds liveScanBounds, spend func(byte
 	for _, in := range sv.inputs {
 		in.scanDecided, in.scanned = true, worth
 		if worth {
-			in.live.places = make([]uint64, in.sg.size.Load()/(64*placeSize)+1)
+			in.live.places = make([]uint64, in.sg.Size.Load()/(64*placeSize)+1)
 		}
 	}
 	if !worth {
@@ -80,18 +81,18 @@ func (sv *liveScan) choose(inputs []*input) (records int) {
 	sv.first = math.MaxUint32
 	last, bytes := uint32(0), int64(0)
 	for _, in := range inputs {
-		low, high := min(sv.first, in.sg.id), max(last, in.sg.id)
-		bytes += in.sg.size.Load()
+		low, high := min(sv.first, in.sg.ID), max(last, in.sg.ID)
+		bytes += in.sg.Size.Load()
 		if len(sv.inputs) > 0 && (bytes > sv.bounds.bytes || int(high-low) >= sv.bounds.span) {
 			break
 		}
 		sv.inputs = append(sv.inputs, in)
-		records += int(in.sg.foot.Records)
+		records += int(in.sg.Footer.Records)
 		sv.first, last = low, high
 	}
 	sv.byID = make([]*input, last-sv.first+1)
 	for _, in := range sv.inputs {
-		sv.byID[in.sg.id-sv.first] = in
+		sv.byID[in.sg.ID-sv.first] = in
 	}
 	return records
 }
@@ -190,7 +191,7 @@ func (in *input) missingEntry() error {
 		return nil
 	case in.hint != nil:
 		in.s.removeHint(in.sg)
-		return fmt.Errorf("%s: no entry for offset %d: %w", format.HintName(in.sg.id), in.live.first(), errHint)
+		return fmt.Errorf("%s: no entry for offset %d: %w", format.HintName(in.sg.ID), in.live.first(), segment.ErrHint)
 	}
-	return &CorruptError{File: in.sg.name, Offset: in.live.first(), Reason: "no record where the index has one"}
+	return &CorruptError{File: in.sg.Name, Offset: in.live.first(), Reason: "no record where the index has one"}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // The outputs of a rewrite: how one begins, and how it comes to nothing.
@@ -22,11 +23,11 @@ func (rw *rewriter) startOutput(seq uint64) error {
 	if err := rw.takeID(); err != nil {
 		return err
 	}
-	w := writerOptions{Options: &s.opts, room: rw.removed, spare: &s.reserve}
+	w := segment.WriterOptions{FS: s.opts.FS, Limit: s.opts.SegmentSize, Hint: !s.opts.NoHints, Room: rw.removed, Spare: &s.reserve}
 	for {
 		var err error
 		seen := s.reserve.Seen()
-		if rw.out, err = newSegmentWriter(w, s.dir, s.man.Store, s.spareID); err == nil {
+		if rw.out, err = segment.NewWriter(w, s.dir, s.man.Store, s.spareID); err == nil {
 			return nil
 		}
 		if errors.Is(err, fs.ErrExist) {
@@ -63,7 +64,7 @@ func (rw *rewriter) takeID() error {
 // abandon removes an output that is not to be. Its id is that of the next one, or
 // merges that fail one after the other would use them up.
 func (rw *rewriter) abandon() error {
-	err := rw.out.abandon()
+	err := rw.out.Abandon()
 	if err != nil {
 		rw.s.spareID = 0
 	}

@@ -7,12 +7,13 @@ import (
 	"io"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
 // recordReader reads records of one segment for a merge.
 type recordReader struct {
-	sg    *segment
+	sg    *segment.Segment
 	seed  keydir.Seed
 	read  func(bytes int) error // is told what has been read; its error ends it all
 	buf   []byte                // a piece of the segment
@@ -26,7 +27,7 @@ const (
 	readAheadMax = 512 << 10
 )
 
-func newRecordReader(s *Store, sg *segment, read func(bytes int) error) recordReader {
+func newRecordReader(s *Store, sg *segment.Segment, read func(bytes int) error) recordReader {
 	return recordReader{sg: sg, seed: s.man.Seed, read: read, ahead: readAheadMin}
 }
 
@@ -41,20 +42,20 @@ func (r *recordReader) bytes(at int64, n int) ([]byte, error) {
 		r.ahead /= 2
 	}
 	r.ahead = max(r.ahead, readAheadMin)
-	want := int(min(max(r.ahead, int64(n)), r.sg.size.Load()-at))
+	want := int(min(max(r.ahead, int64(n)), r.sg.Size.Load()-at))
 	if want < n {
-		return nil, &CorruptError{File: r.sg.name, Offset: at, Reason: "record reaches past the end"}
+		return nil, &CorruptError{File: r.sg.Name, Offset: at, Reason: "record reaches past the end"}
 	}
 	if cap(r.buf) < want {
 		r.buf = make([]byte, max(want, readAheadMin))
 	}
 	r.buf, r.bufAt = r.buf[:want], at
-	if got, err := r.sg.file.ReadAt(r.buf, at); err != nil {
+	if got, err := r.sg.File.ReadAt(r.buf, at); err != nil {
 		r.buf = r.buf[:0]
 		if errors.Is(err, io.EOF) {
-			return nil, &CorruptError{File: r.sg.name, Offset: at + int64(got), Reason: "file is shorter than it was"}
+			return nil, &CorruptError{File: r.sg.Name, Offset: at + int64(got), Reason: "file is shorter than it was"}
 		}
-		return nil, fmt.Errorf("%s: reading at %d: %w", r.sg.name, at, err)
+		return nil, fmt.Errorf("%s: reading at %d: %w", r.sg.Name, at, err)
 	}
 	return r.buf[:n], r.read(want)
 }
@@ -69,8 +70,8 @@ func (r *recordReader) verified(sw *stripeBatch, x *batchEntry) ([]byte, []forma
 	r.list = r.list[:0]
 	for rest, at := raw, x.at; len(rest) > 0; {
 		rec, err := format.ParseRecord(rest)
-		if err != nil || binary.LittleEndian.Uint32(rest) != r.sg.seal.Sum(at, rest[format.RecordCRCSize:rec.Size]) {
-			return nil, nil, &CorruptError{File: r.sg.name, Offset: int64(at), Reason: "record checksum"}
+		if err != nil || binary.LittleEndian.Uint32(rest) != r.sg.Seed.Sum(at, rest[format.RecordCRCSize:rec.Size]) {
+			return nil, nil, &CorruptError{File: r.sg.Name, Offset: int64(at), Reason: "record checksum"}
 		}
 		if len(r.list) > 0 != rec.Kind.Follows() {
 			return nil, nil, r.another(at)
@@ -91,5 +92,5 @@ func (r *recordReader) verified(sw *stripeBatch, x *batchEntry) ([]byte, []forma
 }
 
 func (r *recordReader) another(at uint32) error {
-	return &CorruptError{File: r.sg.name, Offset: int64(at), Reason: "not the record that the hint says"}
+	return &CorruptError{File: r.sg.Name, Offset: int64(at), Reason: "not the record that the hint says"}
 }

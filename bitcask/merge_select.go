@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -27,7 +28,7 @@ type selector struct {
 // batchesAhead is how many batches there are: one is filled while the other is copied.
 const batchesAhead = 2
 
-func newSelector(rw *rewriter, in []*segment, outside uint64) *selector {
+func newSelector(rw *rewriter, in []*segment.Segment, outside uint64) *selector {
 	sel := &selector{
 		s: rw.s, outside: outside, pace: pacer{rw: rw},
 		free: make(chan *stripeBatch, batchesAhead), selected: make(chan *stripeBatch), stop: make(chan struct{}),
@@ -79,8 +80,8 @@ func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
 	for !sw.full() {
 		in, err := sel.in.next()
 		for _, dead := range sel.in.dead {
-			sw.dropped += dead.sg.foot.Records
-			sel.pace.passed += dead.sg.size.Load()
+			sw.dropped += dead.sg.Footer.Records
+			sel.pace.passed += dead.sg.Size.Load()
 		}
 		sel.in.dead = sel.in.dead[:0]
 		if err == io.EOF {

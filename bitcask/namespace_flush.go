@@ -75,7 +75,7 @@ func (t *Tx) remap(change func(m *spaceMap, moved map[uint32]uint32, fresh *uint
 	}
 	r := t.recs[0]
 	t.s.addDead(n.record)
-	n.record = keydir.MakeLoc(sg.id, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))
+	n.record = keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))
 	t.s.addLive(sg, n.record)
 	t.forget()
 	spaces := n.installLocked(moved, fresh)

@@ -20,6 +20,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -288,18 +289,18 @@ func TestNewerHint(t *testing.T) {
 	must(t, s.Rotate())
 	sg := s.segments.Load().find(1)
 	for _, part := range []string{"entry", "flags"} {
-		w, err := newHintWriter(fs, "d", sg)
+		w, err := segment.NewHintWriter(fs, "d", sg)
 		must(t, err)
 		e := format.Entry{Identity: Identity{Kind: KindString, Type: keydir.String, Key: []byte("key")}, Seq: 1, At: 40, Size: 30}
-		must(t, w.add(&e))
+		must(t, w.Add(&e))
 		if part == "entry" {
-			w.block[8] = byte(format.KindFree)
+			w.Block[8] = byte(format.KindFree)
 		}
-		must(t, w.finish())
+		must(t, w.Finish())
 		if part == "flags" {
 			f, err := fs.Open(filepath.Join("d", format.HintName(1)), vfs.ReadWrite)
 			must(t, err)
-			_, err = f.WriteAt(sg.hintHeader(hintPlain|4).encode(), 0)
+			_, err = f.WriteAt(sg.HintHeader(segment.HintPlain|4).Encode(), 0)
 			must(t, errors.Join(err, f.Close()))
 		}
 		r, err := Open("d", &Options{FS: fs, ReadOnly: true})
@@ -309,10 +310,10 @@ func TestNewerHint(t *testing.T) {
 		}
 		_, err = r.Check(context.Background(), func(f Finding) { t.Errorf("%s: %v", part, f) })
 		must(t, errors.Join(err, r.Close()))
-		hs, err := openHint(fs, "d", sg)
+		hs, err := segment.OpenHint(fs, "d", sg)
 		if part == "entry" && err == nil {
-			_, err = hs.next()
-			must(t, hs.close())
+			_, err = hs.Next()
+			must(t, hs.Close())
 		}
 		if !errors.Is(err, ErrVersion) {
 			t.Errorf("%s: %v", part, err)

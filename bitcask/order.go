@@ -5,13 +5,14 @@ import (
 	"io"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // Segments are merged by sequence number, like sorted files.
 
 // source yields the entries of one segment in order.
 type source struct {
-	sg      *segment
+	sg      *segment.Segment
 	next    func() ([]format.Entry, error)
 	entries []format.Entry
 }
@@ -42,7 +43,7 @@ func (h *sources) Pop() any {
 }
 
 // inOrder calls fn for every entry of all sources, lowest sequence first.
-func inOrder(list []*source, fn func(sg *segment, e *format.Entry) error) error {
+func inOrder(list []*source, fn func(sg *segment.Segment, e *format.Entry) error) error {
 	var h sources
 	for _, src := range list {
 		if err := src.fill(); err == nil {

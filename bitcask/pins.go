@@ -2,12 +2,9 @@ package bitcask
 
 import (
 	"errors"
-	"path/filepath"
 	"sync"
 
-	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // pins keep the files of segments that a merge takes out of the store for as long as a backup may need them. If the process dies
@@ -15,7 +12,7 @@ import (
 type pins struct {
 	mu   sync.Mutex // guards all below
 	held bool
-	gone []*segment // unlisted, to be removed by unpinFiles
+	gone []*segment.Segment // unlisted, to be removed by unpinFiles
 }
 
 // pinFiles keeps the files of all segments that are listed from now on.
@@ -41,7 +38,7 @@ func (s *Store) unpinFiles() {
 
 // discard closes and removes segments that are not listed any more, now or when nothing holds them. freed is told the length of
 // each that is removed now.
-func (s *Store) discard(gone []*segment, freed func(bytes int64)) error {
+func (s *Store) discard(gone []*segment.Segment, freed func(bytes int64)) error {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	if s.pins.held {
@@ -51,18 +48,18 @@ func (s *Store) discard(gone []*segment, freed func(bytes int64)) error {
 	return s.removeSegments(gone, freed)
 }
 
-func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
+func (s *Store) removeSegments(gone []*segment.Segment, freed func(bytes int64)) error {
 	var errs []error
 	if err := s.inspectDirectory(); refusing(err) {
 		for _, sg := range gone { // another process may have the files
-			errs = append(errs, sg.close())
+			errs = append(errs, sg.Close())
 		}
 		return errors.Join(append(errs, s.log.fail(err))...)
 	}
 	for _, sg := range gone {
-		err := errors.Join(sg.close(), s.removeSegment(sg))
+		err := errors.Join(sg.Close(), s.removeSegment(sg))
 		if err == nil {
-			freed(sg.size.Load())
+			freed(sg.Size.Load())
 		}
 		errs = append(errs, err)
 	}
@@ -71,12 +68,4 @@ func (s *Store) removeSegments(gone []*segment, freed func(bytes int64)) error {
 }
 
 // removeSegment unlinks a segment and its hint.
-func (s *Store) removeSegment(sg *segment) error { return removeSegment(s.opts.FS, s.dir, sg) }
-
-func removeSegment(fs vfs.FS, dir string, sg *segment) error {
-	err := fs.Remove(filepath.Join(dir, format.HintName(sg.id)))
-	if failure.IsNotExist(err) {
-		err = nil
-	}
-	return errors.Join(err, fs.Remove(filepath.Join(dir, sg.name)))
-}
+func (s *Store) removeSegment(sg *segment.Segment) error { return segment.Remove(s.opts.FS, s.dir, sg) }

@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -206,8 +207,8 @@ func (s *Store) sameRemains(name string, f vfs.File, h remainsHeader) (same bool
 // remains lists what is to be truncated of the log, and of the manifest.
 func (s *Store) remains() (list []tornEnd) {
 	for _, sg := range s.tail {
-		if n := sg.size.Load() - sg.end; n > 0 {
-			list = append(list, tornEnd{sg.name, sg.file, remainsHeader{sg.id, sg.store, sg.end, s.log.nextSeq, n}})
+		if n := sg.Size.Load() - sg.FramesEnd; n > 0 {
+			list = append(list, tornEnd{sg.Name, sg.File, remainsHeader{sg.ID, sg.StoreID, sg.FramesEnd, s.log.nextSeq, n}})
 		}
 	}
 	if n := len(s.man.Rest); n > 0 {
@@ -255,9 +256,9 @@ func (s *Store) keepAllRemains() error {
 // readable reports whether anything behind the end of an unsealed segment verifies.
 func (s *Store) readable(id uint32) (bool, error) {
 	for _, sg := range s.tail {
-		if sg.id == id {
-			_, valid, err := newFrames(sg).resync(sg.end)
-			return valid, ignoreBad(err)
+		if sg.ID == id {
+			_, valid, err := segment.NewFrames(sg).Resync(sg.FramesEnd)
+			return valid, segment.IgnoreBad(err)
 		}
 	}
 	return false, nil
@@ -271,8 +272,8 @@ func (s *Store) foreseeTruncation() {
 		}
 	}
 	for _, sg := range s.tail {
-		s.recovery.TornBytes += sg.size.Load() - sg.end
-		sg.size.Store(sg.end)
+		s.recovery.TornBytes += sg.Size.Load() - sg.FramesEnd
+		sg.Size.Store(sg.FramesEnd)
 	}
 }
 

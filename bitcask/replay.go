@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // batch is a piece of a segment, decoded.
 type batch struct {
-	sg      *segment
+	sg      *segment.Segment
 	buf     []byte // what entries point into
 	keys    []byte // and this
 	entries []format.Entry
@@ -69,7 +70,7 @@ type replayer struct {
 // reader reads one sealed segment, or all the unsealed ones: where one of those
 // ends decides whether the next one counts.
 type reader struct {
-	segments []*segment
+	segments []*segment.Segment
 	minSeq   uint64 // no entry is older
 	out      chan *batch
 	err      error // once out is closed
@@ -78,7 +79,7 @@ type reader struct {
 	pos int
 }
 
-func newReader(minSeq uint64, segments ...*segment) *reader {
+func newReader(minSeq uint64, segments ...*segment.Segment) *reader {
 	return &reader{segments: segments, minSeq: minSeq, out: make(chan *batch, readAhead)}
 }
 
@@ -108,8 +109,8 @@ func (s *Store) replayLog(ix *indexContents) error {
 	s.stale = append(s.stale, rp.stale...)
 	s.recovery.Scanned = rp.scanned
 	for _, sg := range s.tail {
-		s.log.nextSeq = max(s.log.nextSeq, sg.foot.MaxSeq+1)
-		if err == nil && sg.end < int64(ix.segment(sg.id).length) {
+		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
+		if err == nil && sg.FramesEnd < int64(ix.segment(sg.ID).length) {
 			err = errIndex // what it knows has been dropped: the disk has lost what was synced
 		}
 	}
@@ -124,15 +125,15 @@ func (rp *replayer) segments() []*reader {
 	s := rp.s
 	var list []*reader
 	for _, sg := range s.segments.Load().all() {
-		if !sg.sealed() {
+		if !sg.Sealed() {
 			continue
 		}
 		// Not from the entries: records that follow others have numbers too.
-		s.log.nextSeq = max(s.log.nextSeq, sg.foot.MaxSeq+1)
-		if int64(rp.after.segment(sg.id).length) < sg.size.Load()-format.FooterSize {
-			list = append(list, newReader(sg.foot.MinSeq, sg))
-		} else if !s.opts.NoHints && !s.present[format.HintName(sg.id)] {
-			rp.hintless = append(rp.hintless, sg.id)
+		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
+		if int64(rp.after.segment(sg.ID).length) < sg.Size.Load()-format.FooterSize {
+			list = append(list, newReader(sg.Footer.MinSeq, sg))
+		} else if !s.opts.NoHints && !s.present[format.HintName(sg.ID)] {
+			rp.hintless = append(rp.hintless, sg.ID)
 		}
 	}
 	if len(s.tail) > 0 {
@@ -292,7 +293,7 @@ func (rp *replayer) start(r *reader) {
 	rp.readers.Go(func() {
 		defer close(r.out)
 		for _, sg := range r.segments {
-			if sg.dropped {
+			if sg.Dropped {
 				break
 			}
 			if r.err = rp.read(r, sg); r.err != nil {
@@ -304,22 +305,23 @@ func (rp *replayer) start(r *reader) {
 
 // read sends the entries of a segment, from its hint as far as that is good and
 // from its data otherwise.
-func (rp *replayer) read(r *reader, sg *segment) error {
+func (rp *replayer) read(r *reader, sg *segment.Segment) error {
 	upTo := rp.after.upTo
-	if sg.sealed() {
+	if sg.Sealed() {
 		if !rp.s.opts.NoHints {
 			var done bool
 			var err error
 			if upTo, done, err = rp.readHint(r, sg); done || err != nil {
 				return err
 			}
-			rp.noteHintless(sg.id)
+			rp.noteHintless(sg.ID)
 		}
 		rp.mu.Lock()
 		rp.scanned++
 		rp.mu.Unlock()
 	}
-	err := rp.readData(r, newFramesAfter(sg, rp.after.segment(sg.id)), upTo)
+	before := rp.after.segment(sg.ID)
+	err := rp.readData(r, segment.NewFramesAfter(sg, int64(before.length), before.foot), upTo)
 	if err == io.EOF {
 		return nil
 	}
@@ -357,7 +359,7 @@ func (rp *replayer) send(r *reader, b *batch) error {
 }
 
 // batch returns an empty batch.
-func (rp *replayer) batch(sg *segment) *batch {
+func (rp *replayer) batch(sg *segment.Segment) *batch {
 	b := rp.free.Get().(*batch)
 	b.sg, b.buf, b.entries, b.hashes, b.stops = sg, b.buf[:0], b.entries[:0], b.hashes[:0], b.stops[:0]
 	return b
@@ -375,27 +377,27 @@ func (b *batch) add(seed keydir.Seed, e *format.Entry) {
 // readHint is read from the hint. Each block is verified before it is used, so
 // what came before a bad one is right: the data says the rest, from behind
 // sequence upTo on, unless done.
-func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, err error) {
-	s, before := rp.s, rp.after.segment(sg.id).length
+func (rp *replayer) readHint(r *reader, sg *segment.Segment) (upTo uint64, done bool, err error) {
+	s, before := rp.s, rp.after.segment(sg.ID).length
 	upTo = rp.after.upTo
-	hs, err := openHint(s.opts.FS, s.dir, sg)
+	hs, err := segment.OpenHint(s.opts.FS, s.dir, sg)
 	if err != nil {
 		rp.hintFailed(sg, err)
 		return upTo, false, nil
 	}
 	defer func() {
-		if err := hs.close(); err != nil {
-			s.opts.Logger.Warn("closing hint", "file", format.HintName(sg.id), "err", err)
+		if err := hs.Close(); err != nil {
+			s.opts.Logger.Warn("closing hint", "file", format.HintName(sg.ID), "err", err)
 		}
 	}()
 	for last := uint64(0); ; {
 		b := rp.batch(sg)
-		hs.buf, hs.keys = b.buf, b.keys
-		entries, err := hs.next()
-		b.buf, b.keys = hs.buf, hs.keys
+		hs.Buf, hs.Keys = b.buf, b.keys
+		entries, err := hs.Next()
+		b.buf, b.keys = hs.Buf, hs.Keys
 		if err == nil && len(entries) > 0 {
 			if entries[0].Seq <= last {
-				err = errHint
+				err = segment.ErrHint
 			}
 			last = max(last, entries[len(entries)-1].Seq)
 		}
@@ -420,19 +422,19 @@ func (rp *replayer) readHint(r *reader, sg *segment) (upTo uint64, done bool, er
 }
 
 // hintFailed has a hint removed that is no good. One of another version stays until the new one takes its name.
-func (rp *replayer) hintFailed(sg *segment, err error) {
+func (rp *replayer) hintFailed(sg *segment.Segment, err error) {
 	switch {
 	case errors.Is(err, ErrVersion):
-		rp.s.opts.Logger.Info("hint not used", "file", format.HintName(sg.id), "err", err)
+		rp.s.opts.Logger.Info("hint not used", "file", format.HintName(sg.ID), "err", err)
 	case !failure.IsNotExist(err):
-		rp.s.opts.Logger.Warn("hint not used", "file", format.HintName(sg.id), "err", err)
-		rp.noteStale(format.HintName(sg.id))
+		rp.s.opts.Logger.Warn("hint not used", "file", format.HintName(sg.ID), "err", err)
+		rp.noteStale(format.HintName(sg.ID))
 	}
 }
 
 // readData is read from the frames, behind sequence upTo. io.EOF is the end.
-func (rp *replayer) readData(r *reader, fr *frames, upTo uint64) error {
-	b := rp.batch(fr.sg)
+func (rp *replayer) readData(r *reader, fr *segment.Frames, upTo uint64) error {
+	b := rp.batch(fr.Segment)
 	for {
 		entries, err := rp.frame(fr)
 		if err != nil {
@@ -451,9 +453,9 @@ func (rp *replayer) readData(r *reader, fr *frames, upTo uint64) error {
 				if err := rp.send(r, b); err != nil {
 					return err
 				}
-				b = rp.batch(fr.sg)
+				b = rp.batch(fr.Segment)
 			}
-			left := int(min(batchBytes, fr.end-fr.pos)) + n // what is still to come needs no more
+			left := int(min(batchBytes, fr.End-fr.Pos)) + n // what is still to come needs no more
 			b.buf = slices.Grow(b.buf, max(n, min(batchBytes-len(b.buf), left)))
 			copied := *e // the frame's bytes go when the next one is read
 			copied.Key, copied.Elem, copied.Inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.Inline)
@@ -470,20 +472,20 @@ func (b *batch) keep(bytes []byte) []byte {
 }
 
 // frame reads one frame and judges the end.
-func (rp *replayer) frame(fr *frames) ([]format.Entry, error) {
-	at := fr.pos
-	entries, err := fr.next()
-	var bad *badFrame
+func (rp *replayer) frame(fr *segment.Frames) ([]format.Entry, error) {
+	at := fr.Pos
+	entries, err := fr.Next()
+	var bad *segment.BadFrame
 	switch {
 	case err == nil, err != io.EOF && !errors.As(err, &bad):
 		return entries, err
-	case !fr.sg.sealed():
+	case !fr.Segment.Sealed():
 		if err := rp.s.judgeTail(fr, bad); err != nil {
 			return rp.correctFrame(fr, at, err)
 		}
 		return nil, io.EOF
 	case bad != nil:
-		return rp.correctFrame(fr, at, &CorruptError{File: fr.sg.name, Offset: bad.at, Reason: bad.reason})
+		return rp.correctFrame(fr, at, &CorruptError{File: fr.Segment.Name, Offset: bad.At, Reason: bad.Reason})
 	}
 	return nil, err
 }

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -27,7 +28,7 @@ func newApplier(s *Store, after *indexContents) *applier {
 func (a *applier) mergeCounts() {
 	for i, sg := range a.s.segments.Load().byID {
 		if sg != nil {
-			sg.liveBytes.Add(a.live[i])
+			sg.LiveBytes.Add(a.live[i])
 		}
 	}
 	a.s.recovery.Replayed += a.replayed
@@ -58,13 +59,13 @@ func (a *applier) drop(d keydir.Dropped) {
 
 // apply applies one entry, if what was loaded before lacks it. h is the hash
 // of its key.
-func (a *applier) apply(sg *segment, e *format.Entry, h uint64) error {
+func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 	a.replayed++
 	if e.Seq <= a.after.stripes[keydir.StripeOf(h)] {
 		return a.reportDeadlineAgain(sg, e)
 	}
 	sp := a.s.spaces.replaySpace(e.Namespace)
-	loc := keydir.MakeLoc(sg.id, e.At, e.Size)
+	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	switch e.Kind {
 	case KindString:
 		a.string(sp, h, e.Key, loc)
@@ -81,7 +82,7 @@ func (a *applier) apply(sg *segment, e *format.Entry, h uint64) error {
 		a.removeKey(sp, h, e.Key)
 		a.removeDeadline(sp, h, e)
 	case KindDeadline:
-		ms, err := e.Deadline(sg.name)
+		ms, err := e.Deadline(sg.Name)
 		if err != nil {
 			return err
 		}
@@ -98,30 +99,30 @@ func (a *applier) apply(sg *segment, e *format.Entry, h uint64) error {
 }
 
 // namespaces applies an entry that concerns all stripes.
-func (a *applier) namespaces(sg *segment, e *format.Entry) error {
+func (a *applier) namespaces(sg *segment.Segment, e *format.Entry) error {
 	a.replayed++
 	s := a.s
 	dropped, err := s.spaces.replay(e.Inline)
 	if err != nil {
-		return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "namespace map"}
+		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "namespace map"}
 	}
 	for _, sp := range dropped {
 		s.countSpaceDead(sp)
 		s.replayed(DeadlineEvent{Space: sp.id, Dropped: true, Sequence: e.Seq})
 	}
 	a.dead(s.spaces.record)
-	s.spaces.record = keydir.MakeLoc(sg.id, e.At, e.Size)
+	s.spaces.record = keydir.MakeLoc(sg.ID, e.At, e.Size)
 	a.alive(s.spaces.record)
 	return nil
 }
 
 // reportDeadlineAgain tells of a change of deadlines that the keydir has already:
 // he who keeps the deadlines was asked about an earlier moment.
-func (a *applier) reportDeadlineAgain(sg *segment, e *format.Entry) (err error) {
+func (a *applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err error) {
 	ev := DeadlineEvent{Space: e.Namespace, Key: format.Text(e.Key), Sequence: e.Seq}
 	switch e.Kind {
 	case KindDeadline:
-		if ev.Deadline, err = e.Deadline(sg.name); err != nil {
+		if ev.Deadline, err = e.Deadline(sg.Name); err != nil {
 			return err
 		}
 	case KindTombstone, KindDeadlineTombstone:
@@ -192,7 +193,7 @@ func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 	same := true
 	sg, err := a.s.segmentOf(loc)
 	if err == nil {
-		err = sg.identify(loc, func(rec *format.Record) { same = string(rec.Key) == string(key) })
+		err = sg.Identify(loc, func(rec *format.Record) { same = string(rec.Key) == string(key) })
 	}
 	return err != nil || same
 }
@@ -212,14 +213,14 @@ func (a *applier) collection(sp *space, h uint64, e *format.Entry) keydir.Collec
 	return sp.dir.NewCollection(h, e.Type, string(e.Key))
 }
 
-func (a *applier) elem(sp *space, h uint64, sg *segment, e *format.Entry, loc keydir.Loc) error {
+func (a *applier) elem(sp *space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	coll := a.collection(sp, h, e)
 	var old keydir.Loc
 	switch e.Type {
 	case keydir.ZSet:
 		score, ok := ordered.ParseHex(e.Inline)
 		if !ok {
-			return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "score is not 16 hex digits"}
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "score is not 16 hex digits"}
 		}
 		_, old, _ = coll.PutScored(format.Text(e.Elem), score, loc)
 	case keydir.List, keydir.Chunks:
@@ -228,7 +229,7 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *format.Entry, loc ke
 			_, _, ok = keydir.ChunkAt(index)
 		}
 		if !ok {
-			return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
 		}
 		old, _ = coll.PutAt(index, loc)
 	default:
@@ -239,7 +240,7 @@ func (a *applier) elem(sp *space, h uint64, sg *segment, e *format.Entry, loc ke
 	return nil
 }
 
-func (a *applier) removeElem(sp *space, h uint64, sg *segment, e *format.Entry) error {
+func (a *applier) removeElem(sp *space, h uint64, sg *segment.Segment, e *format.Entry) error {
 	if e.Type == keydir.Hash {
 		a.removeFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
 	}
@@ -254,7 +255,7 @@ func (a *applier) removeElem(sp *space, h uint64, sg *segment, e *format.Entry) 
 	case keydir.List:
 		index, ok := format.ParseIndex(e.Elem)
 		if !ok {
-			return &CorruptError{File: sg.name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
 		}
 		old, _ = coll.DeleteAt(index)
 	default:
@@ -275,8 +276,8 @@ func (a *applier) reportDeadline(sp *space, e *format.Entry, ms int64) {
 }
 
 // fieldDeadline applies an entry that gives a field a deadline.
-func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment, e *format.Entry, loc keydir.Loc) error {
-	ms, err := e.Deadline(sg.name)
+func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+	ms, err := e.Deadline(sg.Name)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // The end of the log at Open: the unsealed segments, of which at most two hold
@@ -21,60 +21,60 @@ import (
 //
 // A bad frame is a torn tail only if nothing says that its bytes were ever on
 // disk (not the manifest of the last close or pause, no later valid frame, no
-// later segment), and if a crash can have left it as it is: notTorn.
-func (s *Store) judgeTail(fr *frames, bad *badFrame) error {
-	sg, end := fr.sg, fr.pos
+// later segment), and if a crash can have left it as it is: NotTorn.
+func (s *Store) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
+	sg, end := fr.Segment, fr.Pos
 	at, reason := end, "file ends"
 	if bad != nil {
-		at, reason = bad.at, bad.reason
+		at, reason = bad.At, bad.Reason
 	}
 	reach := end
-	if fr.footer {
+	if fr.HasFooter {
 		reach -= format.FooterSize // of another copy of this segment, perhaps, which was sealed sooner
 	}
-	if s.man.ClosedID == sg.id && reach < int64(s.man.ClosedLen) {
-		return &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before the end of the last clean close"}
+	if s.man.ClosedID == sg.ID && reach < int64(s.man.ClosedLen) {
+		return &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before the end of the last clean close"}
 	}
-	if sg.damaged && bad != nil {
-		return &CorruptError{File: sg.name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
+	if sg.Damaged && bad != nil {
+		return &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
 	}
-	sg.end, sg.footed, sg.sure = end, fr.footer, max(fr.synced, fr.from)
-	if s.man.ClosedID == sg.id {
-		sg.sure = max(sg.sure, int64(s.man.ClosedLen))
+	sg.FramesEnd, sg.HasFooter, sg.DurableTo = end, fr.HasFooter, max(fr.Synced, fr.From)
+	if s.man.ClosedID == sg.ID {
+		sg.DurableTo = max(sg.DurableTo, int64(s.man.ClosedLen))
 	}
-	sg.foot = format.Footer{}
-	if fr.records > 0 {
-		sg.foot = format.Footer{Records: fr.records, MinSeq: fr.minSeq, MaxSeq: fr.maxSeq, Time: fr.foot.Time, Nonce: fr.foot.Nonce}
+	sg.Footer = format.Footer{}
+	if fr.Records > 0 {
+		sg.Footer = format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq, Time: fr.Foot.Time, Nonce: fr.Foot.Nonce}
 	}
 	whole, err := s.judgeNext(sg, at, reason)
 	if err != nil || whole || bad == nil {
 		return err // what stands behind a segment that is all there is a torn footer
 	}
-	why, err := fr.notTorn(s.man.NothingLost())
+	why, err := fr.NotTorn(s.man.NothingLost())
 	if why != "" {
-		err = &CorruptError{File: sg.name, Offset: at, Reason: reason + ", " + why}
-	} else if bad := (*badFrame)(nil); errors.As(err, &bad) {
-		err = &CorruptError{File: sg.name, Offset: bad.at, Reason: bad.reason} // it has become shorter meanwhile
+		err = &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", " + why}
+	} else if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
+		err = &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason} // it has become shorter meanwhile
 	}
 	return err
 }
 
 // judgeNext looks at the segments behind sg. They go on where sg ends, so that it is whole, or sg
 // is not all there: then nothing of theirs was ever synced, or sg was.
-func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err error) {
+func (s *Store) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
 	later := s.tail[slices.Index(s.tail, sg)+1:]
 	if len(later) == 0 {
 		return false, nil
 	}
 	next := later[0]
-	_, h, _, err := newFrames(next).nextFrame()
-	if bad := (*badFrame)(nil); err == io.EOF || errors.As(err, &bad) {
+	_, h, _, err := segment.NewFrames(next).NextFrame()
+	if bad := (*segment.BadFrame)(nil); err == io.EOF || errors.As(err, &bad) {
 		return false, nil // nothing that could be judged before next is read itself
 	}
 	if err != nil {
 		return false, err
 	}
-	if sg.foot.Records > 0 && h.Seq == sg.foot.MaxSeq+1 {
+	if sg.Footer.Records > 0 && h.Seq == sg.Footer.MaxSeq+1 {
 		return true, nil
 	}
 	for _, next := range later {
@@ -82,80 +82,26 @@ func (s *Store) judgeNext(sg *segment, at int64, reason string) (whole bool, err
 		if err != nil {
 			return false, err
 		}
-		if synced > format.SegmentHeaderSize || sg.footed {
-			return false, &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before " + next.name + ", which was written once this was on disk"}
+		if synced > format.SegmentHeaderSize || sg.HasFooter {
+			return false, &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written once this was on disk"}
 		}
 	}
 	if s.man.NothingLost() {
-		return false, &CorruptError{File: sg.name, Offset: at, Reason: reason + ", before " + next.name + ", which was written after it"}
+		return false, &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written after it"}
 	}
 	for _, next := range later {
-		next.dropped, next.end, next.foot = true, format.SegmentHeaderSize, format.Footer{}
+		next.Dropped, next.FramesEnd, next.Footer = true, format.SegmentHeaderSize, format.Footer{}
 	}
 	return false, nil
 }
 
-// notTorn says why what stands at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; it
-// says nothing if it can. kept says that no byte of what was written can be missing: the process was killed, but the
-// machine went on. Then the write is there up to some byte: of its last frame the header is cut, or says how much is missing.
-func (fr *frames) notTorn(kept bool) (why string, err error) {
-	end := fr.pos
-	defer func() { fr.pos = end }()
-	synced, valid, err := fr.resync(end + 1)
-	switch {
-	case err != nil:
-		return "", err
-	case synced > end:
-		return "before data written once this was on disk", nil
-	case kept && valid:
-		return "before commits that were written after it", nil
-	}
-	fr.pos = end
-	raw, h, ok := fr.correctBit()
-	if ok && h.Footer {
-		return "", nil // no record is in a footer
-	}
-	left := fr.end - end
-	is, err := fr.window(max(format.FrameHeaderSize, int64(len(raw))))
-	switch {
-	case err != nil:
-		return "", err
-	case ok && (kept || !files.LostSector(is, raw, end)):
-		return "for one flipped bit", nil
-	case !kept || left < format.FrameHeaderSize:
-		return "", nil
-	}
-	if h, ok := format.ParseFrameHeader(is, fr.sg.seal, uint32(end), math.MaxInt64); ok && int64(h.Size) > left {
-		return "", nil
-	}
-	return "of a write that was not cut short", nil
-}
-
 // syncedIn is the highest offset of a segment that is known to have been on
 // disk.
-func (s *Store) syncedIn(sg *segment) (int64, error) {
-	if s.man.ClosedID == sg.id {
+func (s *Store) syncedIn(sg *segment.Segment) (int64, error) {
+	if s.man.ClosedID == sg.ID {
 		return int64(s.man.ClosedLen), nil
 	}
-	return newFrames(sg).lastSynced()
-}
-
-// lastSynced is the highest "synced through" of all frames from here on, those
-// behind a bad place included.
-func (fr *frames) lastSynced() (int64, error) {
-	for {
-		_, err := fr.next()
-		bad := (*badFrame)(nil)
-		switch {
-		case err == io.EOF:
-			return fr.synced, nil
-		case errors.As(err, &bad):
-			later, _, err := fr.resync(fr.pos + 1)
-			return max(fr.synced, later), err
-		case err != nil:
-			return 0, err
-		}
-	}
+	return segment.NewFrames(sg).LastSynced()
 }
 
 // cutTail truncates torn tails, durably, before anything can be appended behind
@@ -163,24 +109,24 @@ func (fr *frames) lastSynced() (int64, error) {
 // be gone before an older segment grows to where it went on.
 func (s *Store) cutTail() error {
 	for _, sg := range slices.Backward(s.tail) {
-		size, end := sg.size.Load(), sg.end
+		size, end := sg.Size.Load(), sg.FramesEnd
 		s.recovery.TornBytes += size - end
-		sg.size.Store(end)
+		sg.Size.Store(end)
 		if size == format.SegmentHeaderSize {
 			continue
 		}
 		if end < size {
-			if err := sg.file.Truncate(end); err != nil {
-				return fmt.Errorf("%s: truncating a torn tail: %w", sg.name, err)
+			if err := sg.File.Truncate(end); err != nil {
+				return fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, err)
 			}
 		}
 		// What recovery serves must not be lost by a power cut after it: a killed
 		// process leaves written but unsynced bytes in the page cache.
-		if err := files.WriteAgain(sg.file, sg.sure, end); err != nil {
-			return fmt.Errorf("%s: %w", sg.name, err)
+		if err := files.WriteAgain(sg.File, sg.DurableTo, end); err != nil {
+			return fmt.Errorf("%s: %w", sg.Name, err)
 		}
-		if err := sg.file.Sync(); err != nil {
-			return fmt.Errorf("%s: sync: %w", sg.name, err)
+		if err := sg.File.Sync(); err != nil {
+			return fmt.Errorf("%s: sync: %w", sg.Name, err)
 		}
 	}
 	return nil
@@ -191,7 +137,7 @@ func (s *Store) cutTail() error {
 func (s *Store) showActive() {
 	if len(s.tail) > 0 {
 		sg := s.tail[s.newest()]
-		s.log.active, s.log.foot = sg, sg.foot
+		s.log.active, s.log.foot = sg, sg.Footer
 	}
 }
 
@@ -199,7 +145,7 @@ func (s *Store) showActive() {
 // does.
 func (s *Store) newest() int {
 	for i, sg := range slices.Backward(s.tail) {
-		if sg.foot.Records > 0 {
+		if sg.Footer.Records > 0 {
 			return i
 		}
 	}
@@ -211,7 +157,7 @@ func (s *Store) newest() int {
 func (s *Store) startActive() error {
 	l := &s.log
 	i := s.newest()
-	if i < len(s.tail) && s.tail[i].footed {
+	if i < len(s.tail) && s.tail[i].HasFooter {
 		i++ // sealed, but the crash came before the manifest knew
 	}
 	for _, sg := range s.tail[:min(i, len(s.tail))] {
@@ -224,35 +170,35 @@ func (s *Store) startActive() error {
 		if err != nil {
 			return err
 		}
-		sg.end = format.SegmentHeaderSize
+		sg.FramesEnd = format.SegmentHeaderSize
 		s.tail, i = append(s.tail, sg), len(s.tail)
 	}
 	sg := s.tail[i]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.startLocked(sg, sg.foot, sg.end, sg.end)
+	l.startLocked(sg, sg.Footer, sg.FramesEnd, sg.FramesEnd)
 	l.rotation.ready = slices.Clone(s.tail[i+1:])
 	l.syncing.seq = l.writeSeq
-	if s.man.ClosedID == sg.id && int64(s.man.ClosedLen) == sg.end {
-		l.closeLen = sg.end
+	if s.man.ClosedID == sg.ID && int64(s.man.ClosedLen) == sg.FramesEnd {
+		l.closeLen = sg.FramesEnd
 	}
 	return nil
 }
 
 // sealAtOpen seals a segment that a crash kept from being sealed. All of it is
 // on disk.
-func (s *Store) sealAtOpen(sg *segment) error {
-	if !sg.footed {
-		if err := sg.appendFooter(sg.foot); err != nil {
+func (s *Store) sealAtOpen(sg *segment.Segment) error {
+	if !sg.HasFooter {
+		if err := sg.AppendFooter(sg.Footer); err != nil {
 			return err
 		}
-		sg.footed = true // on a full disk all this is tried again
+		sg.HasFooter = true // on a full disk all this is tried again
 	}
-	if err := s.man.Log(manifest.EditSeal, manifest.SealBody(sg.info(), 0)); err != nil {
+	if err := s.man.Log(manifest.EditSeal, manifest.SealBody(sg.Info(), 0)); err != nil {
 		return err
 	}
-	sg.setSealed()
-	s.hintless = append(s.hintless, sg.id)
+	sg.MarkSealed()
+	s.hintless = append(s.hintless, sg.ID)
 	return nil
 }
 
@@ -265,7 +211,7 @@ func (s *Store) reachesMerges() error {
 	last := format.DataName(s.man.NextID - 1)
 	at := int64(format.SegmentHeaderSize)
 	for _, sg := range slices.Backward(s.tail) {
-		if last, at = sg.name, sg.end; sg.foot.Records > 0 {
+		if last, at = sg.Name, sg.FramesEnd; sg.Footer.Records > 0 {
 			break
 		}
 	}

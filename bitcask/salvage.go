@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -85,7 +86,7 @@ type SalvageResult struct {
 // what is lost is no error. o is for the new store; of it FS, SegmentSize,
 // NoHints and Logger count.
 func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, error) {
-	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment]*salvageSource{}, named: losses{}, unlisted: map[uint32]bool{}}
+	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment.Segment]*salvageSource{}, named: losses{}, unlisted: map[uint32]bool{}}
 	v.result.Lost = []Lost{}
 	v.base = v.opts.FS
 	held, err := vfs.Hold(v.base, dir)
@@ -111,7 +112,7 @@ type salvager struct {
 	store   [16]byte           // without a manifest, of the segments looked at last
 	man     *manifest.Manifest // nil: none that can be read
 	names   []string           // in dir
-	sources map[*segment]*salvageSource
+	sources map[*segment.Segment]*salvageSource
 	cuts    []*cut // by next sequence, and in the order in which they were made
 
 	unlisted map[uint32]bool // segments that the manifest has lost
@@ -160,7 +161,7 @@ func (v *salvager) write(list []*source, out string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = inOrder(list, func(sg *segment, e *format.Entry) error { return v.copy(w, v.sources[sg], e) })
+	err = inOrder(list, func(sg *segment.Segment, e *format.Entry) error { return v.copy(w, v.sources[sg], e) })
 	if err == nil {
 		err = w.publish()
 	}
@@ -222,7 +223,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 // left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if something that is
 // listed is missing.
 func (v *salvager) holdsCommits(id uint32) (bool, error) {
-	sg, err := openSegment(v.opts.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
+	sg, err := segment.Open(v.opts.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
 	if err != nil {
 		if failure.IsDamage(err) || errors.Is(err, ErrForeign) {
 			err = nil
@@ -230,9 +231,9 @@ func (v *salvager) holdsCommits(id uint32) (bool, error) {
 		return false, err
 	}
 	missing := slices.ContainsFunc(v.man.Listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
-	_, frame := newFrames(sg).next()
-	held := frame == nil && (missing || !sg.merged && (len(v.man.Rest) > 0 || id >= v.man.NextID))
-	return held, errors.Join(ignoreEnd(frame), sg.close())
+	_, frame := segment.NewFrames(sg).Next()
+	held := frame == nil && (missing || !sg.Merged && (len(v.man.Rest) > 0 || id >= v.man.NextID))
+	return held, errors.Join(segment.IgnoreEnd(frame), sg.Close())
 }
 
 // headerOf reads which store made the segment in a file; zero if its header does not verify.
@@ -296,31 +297,31 @@ func (v *salvager) open(id uint32) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	sg := newSegment(store, id, f)
+	sg := segment.New(store, id, f)
 	listed := v.man != nil && !v.unlisted[id]
-	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: listed}
+	src := &salvageSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: listed}
 	v.sources[sg] = src
 	v.result.Segments++
 	size, err := f.Size()
 	if err != nil {
 		return err
 	}
-	sg.size.Store(size)
-	src.fr.end = size
+	sg.Size.Store(size)
+	src.fr.End = size
 	if !listed {
 		// Without the manifest the footer alone says whether, and how, it was sealed.
-		if err := sg.readFooter(); err != nil && !failure.IsDamage(err) {
+		if err := sg.ReadFooter(); err != nil && !failure.IsDamage(err) {
 			return err
 		}
-		sg.damaged = sg.readHeader() != nil
+		sg.Damaged = sg.ReadHeader() != nil
 	} else if si, ok := v.man.Sealed[id]; ok {
 		src.active = false
 		if size < int64(si.Length) {
 			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.Length) - size, Reason: "the file is shorter than it was"})
 		}
-		sg.size.Store(int64(si.Length)) // as the hint has it
-		if sg.readHeader() != nil || sg.readFooter() != nil || sg.info() != si {
-			sg.assume(si)
+		sg.Size.Store(int64(si.Length)) // as the hint has it
+		if sg.ReadHeader() != nil || sg.ReadFooter() != nil || sg.Info() != si {
+			sg.Assume(si)
 		}
 	} else if v.man.ClosedID == id {
 		src.closed = int64(v.man.ClosedLen)
@@ -341,18 +342,18 @@ func (v *salvager) judgeTail() error {
 	var tail []*salvageSource
 	for _, id := range v.man.Tail {
 		for sg, src := range v.sources {
-			if sg.id == id {
+			if sg.ID == id {
 				tail = append(tail, src)
 			}
 		}
 	}
 	for i, src := range slices.Backward(tail) {
-		fr := newFrames(src.sg)
-		synced, err := fr.lastSynced()
+		fr := segment.NewFrames(src.sg)
+		synced, err := fr.LastSynced()
 		if err != nil {
 			return err
 		}
-		if max(synced, src.closed) > format.SegmentHeaderSize || v.man.NothingLost() && fr.records > 0 {
+		if max(synced, src.closed) > format.SegmentHeaderSize || v.man.NothingLost() && fr.Records > 0 {
 			for _, earlier := range tail[:i] {
 				earlier.active = false
 			}
@@ -372,7 +373,7 @@ func (v *salvager) judgeTail() error {
 		}
 		for _, later := range tail[i+1:] {
 			later.dropped = true
-			v.result.Torn += later.fr.end - min(later.fr.end, format.SegmentHeaderSize)
+			v.result.Torn += later.fr.End - min(later.fr.End, format.SegmentHeaderSize)
 		}
 		return nil
 	}
@@ -399,7 +400,7 @@ func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *format.Entry) e
 	}
 	if reason != "" {
 		v.named.add(&e.Identity, Lost{
-			File: src.sg.name, Offset: int64(e.At), Bytes: int64(e.Size), Reason: reason, Named: true, Kind: e.Kind.String(),
+			File: src.sg.Name, Offset: int64(e.At), Bytes: int64(e.Size), Reason: reason, Named: true, Kind: e.Kind.String(),
 			Namespace: e.Namespace, Key: string(e.Key), Element: string(e.Elem), Before: e.Seq + 1,
 		})
 		return nil

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -73,18 +73,18 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 		}
 	}()
 	if c.h.id != id || c.h.offset != offset {
-		return &CorruptError{File: sg.name, Offset: 0, Reason: "remains of another place than the name says"}
+		return &CorruptError{File: sg.Name, Offset: 0, Reason: "remains of another place than the name says"}
 	}
 	ours := v.man != nil && v.man.StoreOf(id) == c.h.store
 	for other := range v.sources {
-		ours = ours || v.man == nil && other.store == c.h.store
+		ours = ours || v.man == nil && other.StoreID == c.h.store
 	}
 	if !ours {
-		return fmt.Errorf("%s: %w", sg.name, ErrForeign)
+		return fmt.Errorf("%s: %w", sg.Name, ErrForeign)
 	}
-	fr := newFrames(sg)
-	fr.pos = c.h.offset
-	lowest, highest, err := fr.sequences()
+	fr := segment.NewFrames(sg)
+	fr.Pos = c.h.offset
+	lowest, highest, err := fr.Sequences()
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 		c.takes = highest - c.h.nextSeq + 1
 	}
 	if lowest < c.h.nextSeq || c.takes > maxTaken {
-		return &CorruptError{File: sg.name, Offset: 0, Reason: "remains with sequence numbers that did not follow those of the log"}
+		return &CorruptError{File: sg.Name, Offset: 0, Reason: "remains with sequence numbers that did not follow those of the log"}
 	}
 	return nil
 }
@@ -118,11 +118,11 @@ func (v *salvager) openCut(name string) (*cut, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	sg := newSegment(h.store, h.id, remainsFile{f, h.offset})
-	sg.name = name
-	sg.size.Store(h.offset + h.length)
-	src := &salvageSource{v: v, sg: sg, fr: newFrames(sg), active: true, remains: true}
-	src.fr.pos = h.offset
+	sg := segment.New(h.store, h.id, remainsFile{f, h.offset})
+	sg.Name = name
+	sg.Size.Store(h.offset + h.length)
+	src := &salvageSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: true, remains: true}
+	src.fr.Pos = h.offset
 	return &cut{src: src, h: h}, nil
 }
 
@@ -139,27 +139,6 @@ func (f remainsFile) ReadAt(b []byte, at int64) (int, error) {
 	return f.File.ReadAt(b, at-f.offset+remainsHeaderSize)
 }
 
-// sequences is bounds of the sequences in all frames but footers from here on, those behind bad places included.
-func (fr *frames) sequences() (lowest, highest uint64, err error) {
-	for lowest = math.MaxUint64; fr.end-fr.pos >= format.FrameHeaderSize; fr.pos++ {
-		b, err := fr.window(format.FrameHeaderSize)
-		if err != nil {
-			return lowest, highest, ignoreBad(err)
-		}
-		if h, ok := format.ParseFrameHeader(b, fr.sg.seal, uint32(fr.pos), fr.end-fr.pos); ok && !h.Footer {
-			last := h.Seq + uint64(h.Size)/minRecordSize
-			if last < h.Seq {
-				last = math.MaxUint64
-			}
-			lowest, highest = min(lowest, h.Seq), max(highest, last)
-		}
-	}
-	return lowest, highest, nil
-}
-
-// minRecordSize is less than the shortest record takes, in bytes.
-const minRecordSize = 8
-
 // inTime returns the entries of a source with the sequences that they have in the new store.
 func (v *salvager) inTime(src *salvageSource) func() ([]format.Entry, error) {
 	if len(v.cuts) == 0 {
@@ -171,7 +150,7 @@ func (v *salvager) inTime(src *salvageSource) func() ([]format.Entry, error) {
 			seq := &entries[i].Seq
 			by := v.moved(src, *seq)
 			if *seq > format.MaxSequence || by > format.MaxSequence-*seq {
-				return nil, fmt.Errorf("sequence number %d of %s, and %d more: %w", *seq, src.sg.name, by, ErrFull)
+				return nil, fmt.Errorf("sequence number %d of %s, and %d more: %w", *seq, src.sg.Name, by, ErrFull)
 			}
 			*seq += by
 		}

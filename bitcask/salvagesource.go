@@ -9,69 +9,70 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // salvageSource yields the entries of one segment, damaged or not, in order.
 type salvageSource struct {
 	v       *salvager
-	sg      *segment
-	active  bool    // not sealed: a bad end, past closed, may be a torn tail
-	dropped bool    // behind a torn tail
-	remains bool    // of what an opening has truncated
-	closed  int64   // everything before this is known to have been on disk
-	hint    *hints  // nil: walk the frames
-	fr      *frames // also reads records for the hint
+	sg      *segment.Segment
+	active  bool                // not sealed: a bad end, past closed, may be a torn tail
+	dropped bool                // behind a torn tail
+	remains bool                // of what an opening has truncated
+	closed  int64               // everything before this is known to have been on disk
+	hint    *segment.HintReader // nil: walk the frames
+	fr      *segment.Frames     // also reads records for the hint
 	records []format.Record
 }
 
 // endsBefore reports whether the segment is whole up to where next goes on; it
 // is if next has nothing.
-func (src *salvageSource) endsBefore(next *segment) (bool, error) {
-	_, h, _, err := newFrames(next).nextFrame()
-	if bad := (*badFrame)(nil); err == io.EOF || errors.As(err, &bad) {
+func (src *salvageSource) endsBefore(next *segment.Segment) (bool, error) {
+	_, h, _, err := segment.NewFrames(next).NextFrame()
+	if bad := (*segment.BadFrame)(nil); err == io.EOF || errors.As(err, &bad) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	fr := newFrames(src.sg)
+	fr := segment.NewFrames(src.sg)
 	for {
-		if _, err := fr.next(); err != nil {
-			return fr.records > 0 && fr.maxSeq+1 == h.Seq, ignoreEnd(err)
+		if _, err := fr.Next(); err != nil {
+			return fr.Records > 0 && fr.MaxSeq+1 == h.Seq, segment.IgnoreEnd(err)
 		}
 	}
 }
 
 // useHint takes the segment's hint if all of it is good.
 func (src *salvageSource) useHint() error {
-	if !src.sg.sealed() {
+	if !src.sg.Sealed() {
 		return nil
 	}
-	hs, err := openHint(src.v.opts.FS, src.v.dir, src.sg)
+	hs, err := segment.OpenHint(src.v.opts.FS, src.v.dir, src.sg)
 	if err == nil {
-		if err = hs.check(); err == nil {
+		if err = hs.Check(); err == nil {
 			src.hint = hs
 			return nil
 		}
-		err = errors.Join(err, hs.close())
+		err = errors.Join(err, hs.Close())
 	}
-	if errors.Is(err, errHint) || errors.Is(err, ErrVersion) || failure.IsNotExist(err) || errors.Is(err, io.EOF) {
+	if errors.Is(err, segment.ErrHint) || errors.Is(err, ErrVersion) || failure.IsNotExist(err) || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
 func (src *salvageSource) close() error {
-	err := src.sg.file.Close()
+	err := src.sg.File.Close()
 	if src.hint != nil {
-		err = errors.Join(err, src.hint.close())
+		err = errors.Join(err, src.hint.Close())
 	}
 	return err
 }
 
 func (src *salvageSource) next() ([]format.Entry, error) {
 	if src.hint != nil {
-		return src.hint.next()
+		return src.hint.Next()
 	}
 	return src.walk()
 }
@@ -79,15 +80,15 @@ func (src *salvageSource) next() ([]format.Entry, error) {
 // read returns the records of an entry, or why they are not what was written.
 func (src *salvageSource) read(e *format.Entry) (records []format.Record, reason string, err error) {
 	fr := src.fr
-	at := fr.pos
-	defer func() { fr.pos = at }()
-	if fr.pos = int64(e.At); fr.pos+int64(e.Size) > fr.end {
+	at := fr.Pos
+	defer func() { fr.Pos = at }()
+	if fr.Pos = int64(e.At); fr.Pos+int64(e.Size) > fr.End {
 		return nil, "the file ends before", nil
 	}
-	raw, err := fr.window(int64(e.Size))
-	var bad *badFrame
+	raw, err := fr.Window(int64(e.Size))
+	var bad *segment.BadFrame
 	if errors.As(err, &bad) {
-		return nil, bad.reason, nil
+		return nil, bad.Reason, nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -116,7 +117,7 @@ func sameIdentity(a, b *Identity) bool {
 // offset of the segment.
 func (src *salvageSource) recordAt(b []byte, at uint32) (format.Record, bool) {
 	rec, err := format.ParseRecord(b)
-	ok := err == nil && binary.LittleEndian.Uint32(b) == src.sg.seal.Sum(at, b[format.RecordCRCSize:rec.Size])
+	ok := err == nil && binary.LittleEndian.Uint32(b) == src.sg.Seed.Sum(at, b[format.RecordCRCSize:rec.Size])
 	return rec, ok
 }
 
@@ -124,20 +125,20 @@ func (src *salvageSource) recordAt(b []byte, at uint32) (format.Record, bool) {
 func (src *salvageSource) walk() ([]format.Entry, error) {
 	fr := src.fr
 	for {
-		entries, err := fr.next()
-		var bad *badFrame
+		entries, err := fr.Next()
+		var bad *segment.BadFrame
 		if !errors.As(err, &bad) {
 			return entries, err
 		}
-		at := fr.pos
+		at := fr.Pos
 		if torn, err := src.torn(); torn || err != nil {
 			return nil, cmp.Or(err, io.EOF)
 		}
-		if entries, ok := fr.corrected(); ok {
+		if entries, ok := fr.Corrected(); ok {
 			return entries, nil // what is damaged in it is seen when it is read, and its key is known
 		}
-		if entries, err = src.within(); err == nil && fr.pos == at {
-			err = src.skip(bad.reason)
+		if entries, err = src.within(); err == nil && fr.Pos == at {
+			err = src.skip(bad.Reason)
 		}
 		if err != nil || len(entries) > 0 {
 			return entries, err
@@ -150,24 +151,24 @@ func (src *salvageSource) walk() ([]format.Entry, error) {
 // out, for it is half a commit. Remains end so, too.
 func (src *salvageSource) torn() (bool, error) {
 	fr := src.fr
-	at := fr.pos
+	at := fr.Pos
 	if !src.active || at < src.closed {
 		return false, nil
 	}
 	why, err := "", error(nil)
 	if src.remains {
 		var valid bool
-		if _, valid, err = fr.resync(at + 1); valid {
+		if _, valid, err = fr.Resync(at + 1); valid {
 			why = "before commits"
 		}
-		fr.pos = at
+		fr.Pos = at
 	} else {
-		why, err = fr.notTorn(src.v.man.NothingLost())
+		why, err = fr.NotTorn(src.v.man.NothingLost())
 	}
 	if err != nil || why != "" {
-		return false, ignoreBad(err)
+		return false, segment.IgnoreBad(err)
 	}
-	src.v.result.Torn += fr.end - at
+	src.v.result.Torn += fr.End - at
 	return true, nil
 }
 
@@ -176,20 +177,20 @@ func (src *salvageSource) torn() (bool, error) {
 // before them; their order is right.
 func (src *salvageSource) within() ([]format.Entry, error) {
 	fr := src.fr
-	b, err := fr.window(format.FrameHeaderSize)
+	b, err := fr.Window(format.FrameHeaderSize)
 	if err != nil {
-		return nil, ignoreBad(err)
+		return nil, segment.IgnoreBad(err)
 	}
-	h, ok := format.ParseFrameHeader(b, src.sg.seal, uint32(fr.pos), fr.end-fr.pos)
+	h, ok := format.ParseFrameHeader(b, src.sg.Seed, uint32(fr.Pos), fr.End-fr.Pos)
 	if !ok || h.Footer {
 		return nil, nil
 	}
-	raw, err := fr.window(int64(h.Size))
+	raw, err := fr.Window(int64(h.Size))
 	if err != nil || len(raw) < int(h.Size) {
-		return nil, ignoreBad(err)
+		return nil, segment.IgnoreBad(err)
 	}
-	fr.entries = fr.entries[:0]
-	at, seq, lost := uint32(fr.pos), h.Seq, -1
+	fr.Entries = fr.Entries[:0]
+	at, seq, lost := uint32(fr.Pos), h.Seq, -1
 	for pos := h.Records(); pos < len(raw); {
 		rec, ok := src.recordAt(raw[pos:], at+uint32(pos))
 		if !ok {
@@ -204,14 +205,14 @@ func (src *salvageSource) within() ([]format.Entry, error) {
 			lost = -1
 		}
 		if rec.Unknown {
-			return nil, fmt.Errorf("%s: %w", src.sg.name, &format.UnknownRecord{Kind: rec.Kind, At: at + uint32(pos)})
+			return nil, fmt.Errorf("%s: %w", src.sg.Name, &format.UnknownRecord{Kind: rec.Kind, At: at + uint32(pos)})
 		}
 		if rec.HasSeq {
 			seq = h.Seq + rec.SeqDelta
 		}
 		// What follows a lost record is lost with it.
-		if len(fr.entries) > 0 || !rec.Kind.Follows() {
-			if err := fr.collect(at+uint32(pos), seq, &rec); err != nil {
+		if len(fr.Entries) > 0 || !rec.Kind.Follows() {
+			if err := fr.Collect(at+uint32(pos), seq, &rec); err != nil {
 				return nil, err
 			}
 		}
@@ -221,23 +222,23 @@ func (src *salvageSource) within() ([]format.Entry, error) {
 	if lost >= 0 {
 		src.loseWithin(lost, len(raw))
 	}
-	fr.pos += int64(h.Size)
-	return fr.entries, nil
+	fr.Pos += int64(h.Size)
+	return fr.Entries, nil
 }
 
 func (src *salvageSource) loseWithin(from, to int) {
-	src.v.lose(Lost{File: src.sg.name, Offset: src.fr.pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
+	src.v.lose(Lost{File: src.sg.Name, Offset: src.fr.Pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
 }
 
 // skip goes on to the next whole frame, or the end.
 func (src *salvageSource) skip(reason string) error {
 	fr := src.fr
-	from := fr.pos
-	if err := fr.skip(); err != nil {
-		return ignoreBad(err)
+	from := fr.Pos
+	if err := fr.Skip(); err != nil {
+		return segment.IgnoreBad(err)
 	}
-	if from < fr.end {
-		src.v.lose(Lost{File: src.sg.name, Offset: from, Bytes: fr.pos - from, Reason: reason})
+	if from < fr.End {
+		src.v.lose(Lost{File: src.sg.Name, Offset: from, Bytes: fr.Pos - from, Reason: reason})
 	}
 	return nil
 }

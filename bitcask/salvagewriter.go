@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // salvageWriter writes the segments of a new store. The manifest names them
@@ -18,7 +19,7 @@ type salvageWriter struct {
 	dir  string
 	lock io.Closer
 	man  *manifest.Manifest
-	out  *segmentWriter
+	out  *segment.Writer
 	done []format.SealedInfo
 }
 
@@ -49,14 +50,14 @@ func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
 
 // add writes an entry: a record and its followers.
 func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
-	if w.out != nil && w.out.full(int(e.Size)) {
+	if w.out != nil && w.out.Full(int(e.Size)) {
 		if err := w.seal(); err != nil {
 			return err
 		}
 	}
 	if w.out == nil {
 		var err error
-		if w.out, err = newSegmentWriter(writerOptions{Options: &w.opts, room: func(int64) error { return nil }}, w.dir, w.man.Store, uint32(len(w.done)+1)); err != nil {
+		if w.out, err = segment.NewWriter(segment.WriterOptions{FS: w.opts.FS, Limit: w.opts.SegmentSize, Hint: !w.opts.NoHints, Room: func(int64) error { return nil }}, w.dir, w.man.Store, uint32(len(w.done)+1)); err != nil {
 			return err
 		}
 	}
@@ -65,14 +66,14 @@ func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
 			return err
 		}
 	}
-	at, err := w.out.begin(int(e.Size), e.Seq)
+	at, err := w.out.Begin(int(e.Size), e.Seq)
 	if err != nil {
 		return err
 	}
 	for i := range records {
-		w.out.add(&records[i], e.Seq+uint64(i))
+		w.out.Add(&records[i], e.Seq+uint64(i))
 	}
-	return w.out.note(&records[0], e.Seq, at)
+	return w.out.Note(&records[0], e.Seq, at)
 }
 
 // seal finishes the segment being written.
@@ -80,13 +81,13 @@ func (w *salvageWriter) seal() error {
 	if w.out == nil {
 		return nil
 	}
-	if err := w.out.finish(); err != nil {
+	if err := w.out.Finish(); err != nil {
 		return err
 	}
-	sg := w.out.sg
+	sg := w.out.Segment
 	w.out = nil
-	w.done = append(w.done, sg.info())
-	return sg.close()
+	w.done = append(w.done, sg.Info())
+	return sg.Close()
 }
 
 func (w *salvageWriter) publish() error {
@@ -99,7 +100,7 @@ func (w *salvageWriter) publish() error {
 func (w *salvageWriter) close() error {
 	var err error
 	if w.out != nil {
-		err = w.out.abandon()
+		err = w.out.Abandon()
 	}
 	return errors.Join(err, w.man.Close(), w.lock.Close())
 }

@@ -39,11 +39,11 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 		s.log.mu.Lock()
 		active, sealing := s.log.active, s.log.rotation.sealing
 		s.log.mu.Unlock()
-		if sealing == nil || active.size.Load() == format.SegmentHeaderSize {
-			t.Fatalf("after %d puts: active %s, sealing %v; %v", n, active.name, sealing, s.Err())
+		if sealing == nil || active.Size.Load() == format.SegmentHeaderSize {
+			t.Fatalf("after %d puts: active %s, sealing %v; %v", n, active.Name, sealing, s.Err())
 		}
 		killed := mem.Clone()
-		f, err := killed.Open(filepath.Join("d", sealing.sg.name), vfs.ReadWrite)
+		f, err := killed.Open(filepath.Join("d", sealing.sg.Name), vfs.ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -56,9 +57,9 @@ type Store struct {
 	spareID uint32 // of a segment that no merge has written after all; upkeep guards it
 
 	recovery Recovery
-	present  map[string]bool // names in the directory, during Open
-	leftover []string        // those that an interrupted rotation or merge left
-	tail     []*segment      // the unsealed segments in log order, during Open
+	present  map[string]bool    // names in the directory, during Open
+	leftover []string           // those that an interrupted rotation or merge left
+	tail     []*segment.Segment // the unsealed segments in log order, during Open
 	replayed func(DeadlineEvent)
 	hintless []uint32 // sealed segments that need a hint
 	stale    []string // files that describe the log and are not used, during Open
@@ -164,7 +165,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		}
 	}
 	if s.mapped() {
-		s.work.Go(func() { s.every(residencyEvery, s.expireResidency) })
+		s.work.Go(func() { s.every(segment.ResidencyEvery, s.expireResidency) })
 	}
 	s.recovery.Took = time.Since(begin)
 	return s, nil
@@ -310,12 +311,12 @@ func (s *Store) closeLog() error {
 		return l.failed
 	}
 	if sl := l.rotation.sealing; sl != nil { // for want of space: of its footer a part may have been cut off
-		if err := sl.sg.file.Sync(); err != nil {
-			return l.failLocked(fmt.Errorf("%s: sync: %w", sl.sg.name, err))
+		if err := sl.sg.File.Sync(); err != nil {
+			return l.failLocked(fmt.Errorf("%s: sync: %w", sl.sg.Name, err))
 		}
 	}
 	body := make([]byte, manifest.BootSize) // one edit: of two in one write a power cut could leave the second
-	if end := l.active.size.Load(); end != l.closeLen && end != format.SegmentHeaderSize {
+	if end := l.active.Size.Load(); end != l.closeLen && end != format.SegmentHeaderSize {
 		body = append(body, l.markLocked(end)...)
 	}
 	s.manifestMu.Lock()
@@ -332,7 +333,7 @@ func (s *Store) closeLog() error {
 func (s *Store) release() error {
 	var errs []error
 	for _, sg := range s.segments.Swap(new(segmentSet)).all() { // unlisted before they are unmapped: read_lockfree.go
-		errs = append(errs, sg.close())
+		errs = append(errs, sg.Close())
 	}
 	if s.man != nil {
 		errs = append(errs, s.man.Close())
@@ -349,7 +350,7 @@ func (s *Store) release() error {
 // mapped reports whether any segment is.
 func (s *Store) mapped() bool {
 	for _, sg := range s.segments.Load().all() {
-		if sg.data != nil {
+		if sg.Data != nil {
 			return true
 		}
 	}
@@ -359,7 +360,7 @@ func (s *Store) mapped() bool {
 // expireResidency lets looks at chunks expire.
 func (s *Store) expireResidency() (more bool) {
 	for _, sg := range s.segments.Load().all() {
-		sg.residency.round.Add(1)
+		sg.Residency.Round.Add(1)
 	}
 	return true
 }

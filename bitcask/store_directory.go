@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -152,7 +153,7 @@ func (s *Store) inspectDirectory() error {
 		case err != nil:
 			return err
 		default:
-			return fmt.Errorf("%w: %s", ErrDirectoryGone, active.name)
+			return fmt.Errorf("%w: %s", ErrDirectoryGone, active.Name)
 		}
 	}
 	if named, err = vfs.HasName(s.lock, filepath.Join(s.dir, lockName)); err == nil && !named {
@@ -163,8 +164,8 @@ func (s *Store) inspectDirectory() error {
 
 // unlinked reports whether a segment's file has lost its name. It is asked with every sync, so it asks the cheaper question first: what
 // has been moved aside, or has another name, is left to the goroutine.
-func (s *Store) unlinked(sg *segment) bool {
-	if vfs.HasAnyName(sg.file) {
+func (s *Store) unlinked(sg *segment.Segment) bool {
+	if vfs.HasAnyName(sg.File) {
 		return false
 	}
 	named, err := s.hasName(sg) // some file systems do not count
@@ -172,6 +173,6 @@ func (s *Store) unlinked(sg *segment) bool {
 }
 
 // hasName reports whether the name of a segment still stands for its file.
-func (s *Store) hasName(sg *segment) (bool, error) {
-	return vfs.HasName(sg.file, filepath.Join(s.dir, sg.name))
+func (s *Store) hasName(sg *segment.Segment) (bool, error) {
+	return vfs.HasName(sg.File, filepath.Join(s.dir, sg.Name))
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // hintLoop writes the hints of newly sealed segments. A hint only saves time,
@@ -18,27 +20,27 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 		}
 		s.maintenanceMu.Lock()
 		for _, sg := range s.segments.Load().all() {
-			if done[sg.id] || !sg.sealed() || s.stopping() || s.Err() != nil {
+			if done[sg.ID] || !sg.Sealed() || s.stopping() || s.Err() != nil {
 				continue
 			}
 			if s.Full() { // woken when there is space
 				break
 			}
-			done[sg.id] = true
-			if sg.merged && s.hasHint(sg) {
+			done[sg.ID] = true
+			if sg.Merged && s.hasHint(sg) {
 				continue
 			}
-			if err := writeHint(s.opts.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, errCancelled) {
-				s.opts.Logger.Warn("hint not written", "file", format.HintName(sg.id), "err", err)
+			if err := segment.WriteHint(s.opts.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, failure.ErrCancelled) {
+				s.opts.Logger.Warn("hint not written", "file", format.HintName(sg.ID), "err", err)
 			}
 		}
 		s.maintenanceMu.Unlock()
 	}
 }
 
-func (s *Store) hasHint(sg *segment) bool {
-	hs, err := openHint(s.opts.FS, s.dir, sg)
-	return err == nil && hs.close() == nil
+func (s *Store) hasHint(sg *segment.Segment) bool {
+	hs, err := segment.OpenHint(s.opts.FS, s.dir, sg)
+	return err == nil && hs.Close() == nil
 }
 
 func (s *Store) wakeHinter() {
@@ -50,11 +52,11 @@ func (s *Store) wakeHinter() {
 
 // removeHint removes a hint that is no good, so that the next Open does not
 // read it again in vain. It only saves time: a failure is no reason to stop.
-func (s *Store) removeHint(sg *segment) {
+func (s *Store) removeHint(sg *segment.Segment) {
 	if s.opts.ReadOnly {
 		return
 	}
-	if err := s.opts.FS.Remove(filepath.Join(s.dir, format.HintName(sg.id))); err != nil {
-		s.opts.Logger.Warn("bad hint not removed", "file", format.HintName(sg.id), "err", err)
+	if err := s.opts.FS.Remove(filepath.Join(s.dir, format.HintName(sg.ID))); err != nil {
+		s.opts.Logger.Warn("bad hint not removed", "file", format.HintName(sg.ID), "err", err)
 	}
 }

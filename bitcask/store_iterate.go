@@ -54,7 +54,7 @@ func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte))
 	if err != nil {
 		return err
 	}
-	return sg.identify(slot.Loc, func(rec *format.Record) { fn(rec.Key) })
+	return sg.Identify(slot.Loc, func(rec *format.Record) { fn(rec.Key) })
 }
 
 // RandomKey returns a key of a namespace chosen almost uniformly, with random

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -47,7 +48,7 @@ func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, err
 	if sp == nil {
 		return dst, ErrNotFound
 	}
-	q := query{ns: sp.id, kind: KindString, typ: keydir.String, key: key}
+	q := segment.Query{Namespace: sp.id, Kind: KindString, Type: keydir.String, Key: key}
 	for i := 0; ; i++ {
 		slot, ok := sp.dir.Find(h, i)
 		if !ok {
@@ -60,7 +61,7 @@ func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, err
 		if err != nil {
 			return dst, err
 		}
-		out, _, match, err := sg.get(dst, slot.Loc, &q, false)
+		out, _, match, err := sg.Get(dst, slot.Loc, &q, false)
 		if err != nil || match {
 			return out, err
 		}

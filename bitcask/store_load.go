@@ -125,7 +125,7 @@ func (s *Store) reportDeadline(sp *space, loc keydir.Loc, seq uint64) error {
 		return err
 	}
 	ms, perr := int64(0), error(nil)
-	err = sg.identify(loc, func(rec *format.Record) {
+	err = sg.Identify(loc, func(rec *format.Record) {
 		if ms, perr = strconv.ParseInt(format.Text(rec.Value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.id {
 			perr = errIndex
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -87,8 +88,8 @@ func (s *Store) openSegments() error {
 	for _, name := range names {
 		s.present[name] = true
 	}
-	var list []*segment
-	open := func(id uint32) (*segment, error) {
+	var list []*segment.Segment
+	open := func(id uint32) (*segment.Segment, error) {
 		sg, err := s.openSegment(id)
 		if err == nil {
 			list = append(list, sg)
@@ -104,7 +105,7 @@ func (s *Store) openSegments() error {
 		if err := s.bind(sg, si); err != nil {
 			return err
 		}
-		sg.mapTo(s.mapFor(sg))
+		sg.MapTo(s.mapFor(sg))
 	}
 	// The newest first: beside a live writer each then is as long as it was
 	// before anything that we see in the next was written, or longer.
@@ -117,7 +118,7 @@ func (s *Store) openSegments() error {
 			return err
 		}
 		s.tail = slices.Insert(s.tail, 0, sg)
-		sg.mapTo(s.mapFor(sg))
+		sg.MapTo(s.mapFor(sg))
 	}
 	return s.findLeftovers(names)
 }
@@ -130,14 +131,14 @@ func (s *Store) mapLength() int {
 	return int(s.opts.SegmentSize)
 }
 
-func (s *Store) mapFor(sg *segment) int {
-	if s.opts.NoMapping || sg.damaged {
+func (s *Store) mapFor(sg *segment.Segment) int {
+	if s.opts.NoMapping || sg.Damaged {
 		return 0
 	}
-	if sg.sealed() {
-		return int(sg.size.Load())
+	if sg.Sealed() {
+		return int(sg.Size.Load())
 	}
-	return max(s.mapLength(), int(sg.size.Load()))
+	return max(s.mapLength(), int(sg.Size.Load()))
 }
 
 // findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are there.
@@ -150,7 +151,7 @@ func (s *Store) findLeftovers(names []string) error {
 		switch {
 		case name == manifest.FileName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
 			continue
-		case name == manifest.TempName || name == hintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
+		case name == manifest.TempName || name == segment.HintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
 		case name == historyDir || name == orphansDir:
 			continue // of a later version
 		case remains:
@@ -233,7 +234,7 @@ const (
 const TTLName = "TTL"
 
 func (s *Store) checkLeftover(id uint32) error {
-	sg, err := openSegment(s.opts.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
+	sg, err := segment.Open(s.opts.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
 	}
@@ -243,16 +244,16 @@ func (s *Store) checkLeftover(id uint32) error {
 	if err != nil {
 		return err
 	}
-	held := sg.size.Load() > format.SegmentHeaderSize && !sg.merged && id >= s.man.NextID
+	held := sg.Size.Load() > format.SegmentHeaderSize && !sg.Merged && id >= s.man.NextID
 	if held {
 		// Only frames count: a crash may have left a longer file of zeros.
-		_, err = newFrames(sg).next()
+		_, err = segment.NewFrames(sg).Next()
 		held = err == nil
 	}
-	if cerr := sg.close(); cerr != nil {
+	if cerr := sg.Close(); cerr != nil {
 		return cerr
 	}
-	if err := ignoreEnd(err); err != nil {
+	if err := segment.IgnoreEnd(err); err != nil {
 		return err
 	}
 	if held && !s.outdated() {

@@ -64,7 +64,7 @@ func (s *Store) Dir() string { return s.dir }
 // logSize is the length of all segments, in bytes.
 func (s *Store) logSize() (n int64) {
 	for _, sg := range s.segments.Load().all() {
-		n += sg.size.Load()
+		n += sg.Size.Load()
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -178,7 +179,7 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 }
 
 // placeSystem makes a system record known that is now in the log.
-func (t *Tx) placeSystem(r *txRecord, sg *segment, loc keydir.Loc, seq uint64) {
+func (t *Tx) placeSystem(r *txRecord, sg *segment.Segment, loc keydir.Loc, seq uint64) {
 	rec := r.record(t.buf)
 	dead, _ := t.s.system.put(string(rec.Key), systemRecord{value: slices.Clone(rec.Value), seq: seq, loc: loc})
 	t.s.addDead(dead)
@@ -187,9 +188,9 @@ func (t *Tx) placeSystem(r *txRecord, sg *segment, loc keydir.Loc, seq uint64) {
 
 // replaySystem notes a system record of the log, which the INDEX may have had
 // already.
-func (s *Store) replaySystem(sg *segment, e *format.Entry) {
+func (s *Store) replaySystem(sg *segment.Segment, e *format.Entry) {
 	s.recovery.Replayed++
-	loc := keydir.MakeLoc(sg.id, e.At, e.Size)
+	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	if dead, ok := s.system.put(string(e.Key), systemRecord{value: slices.Clone(e.Inline), seq: e.Seq, loc: loc}); ok {
 		s.addDead(dead)
 		s.addLive(sg, loc)

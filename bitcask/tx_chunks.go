@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -63,7 +64,7 @@ func (t *Tx) rewritesLastChunk(coll keydir.Collection) bool {
 func (t *Tx) chunkedLen(sp *space, key string, coll keydir.Collection) (int64, error) {
 	_, tail := coll.Bounds()
 	loc, _ := coll.LocAt(tail)
-	q := query{ns: sp.id, kind: KindElement, typ: keydir.Chunks, key: key, elem: format.IndexName(tail)}
+	q := segment.Query{Namespace: sp.id, Kind: KindElement, Type: keydir.Chunks, Key: key, Elem: format.IndexName(tail)}
 	_, n, match, err := t.get(nil, loc, &q, true)
 	if err == nil && !match {
 		err = &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errName}

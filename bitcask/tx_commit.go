@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -190,7 +191,7 @@ func (t *Tx) markReplacedDead() {
 
 // place gives the keydir the real location of every record that it still
 // points to, and counts the bytes as live.
-func (t *Tx) place(sg *segment, at int64, seq uint64) {
+func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 	for i := 0; i < len(t.recs); {
 		r := &t.recs[i]
 		size := r.size
@@ -203,7 +204,7 @@ func (t *Tx) place(sg *segment, at int64, seq uint64) {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
-		loc := keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
+		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
 		if r.kind == KindSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
 		} else if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
@@ -310,7 +311,7 @@ func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) boo
 
 // append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the
 // others wait until that is whole.
-func (s *Store) append(t *Tx) (sg *segment, at int64, seq uint64, err error) {
+func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err error) {
 	r := &s.reserve
 	full, short, seen := r.Full(), r.Short(), r.Seen()
 	if !short || t.draws() {

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -106,7 +107,7 @@ func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, e
 		if slot.Type != keydir.Deadline {
 			continue
 		}
-		q := query{ns: sp.id, kind: KindDeadline, typ: keydir.Deadline, key: key}
+		q := segment.Query{Namespace: sp.id, Kind: KindDeadline, Type: keydir.Deadline, Key: key}
 		_, _, match, err := t.get(nil, slot.Loc, &q, true)
 		if err != nil || match {
 			return slot, match, err
@@ -117,7 +118,7 @@ func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, e
 // prove reports whether the string record at loc is that of key, and
 // remembers where its value lies.
 func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
-	q := query{ns: sp.id, kind: KindString, typ: keydir.String, key: key}
+	q := segment.Query{Namespace: sp.id, Kind: KindString, Type: keydir.String, Key: key}
 	value, _, match, err := t.get(nil, loc, &q, true)
 	if match && !loc.Pending() {
 		t.provedLoc, t.proved = loc, value
@@ -127,10 +128,10 @@ func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
 
 // get reads a record from the log or, if it is still waiting, from the
 // transaction.
-func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, bool, error) {
+func (t *Tx) get(dst []byte, loc keydir.Loc, q *segment.Query, peek bool) ([]byte, int, bool, error) {
 	if loc.Pending() {
 		rec := t.recs[loc.Offset()].record(t.buf)
-		if !q.matches(&rec) {
+		if !q.Matches(&rec) {
 			return dst, 0, false, nil
 		}
 		if peek {
@@ -142,7 +143,7 @@ func (t *Tx) get(dst []byte, loc keydir.Loc, q *query, peek bool) ([]byte, int, 
 	if err != nil {
 		return dst, 0, false, err
 	}
-	return sg.get(dst, loc, q, peek)
+	return sg.Get(dst, loc, q, peek)
 }
 
 const errName = "the record is not the one that the keydir expects"
@@ -158,7 +159,7 @@ func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc ke
 		if err != nil {
 			return dst, err
 		}
-		return sg.appendFrom(dst, t.proved, loc)
+		return sg.AppendFrom(dst, t.proved, loc)
 	}
 	dst, _, err := t.value(dst, ns, key, elem, typ, loc, false)
 	return dst, err
@@ -181,9 +182,9 @@ func (t *Tx) value(dst []byte, ns int, key, elem string, typ keydir.Type, loc ke
 	if sp == nil {
 		return dst, 0, ErrNotFound
 	}
-	q := query{ns: sp.id, kind: KindElement, typ: typ, key: key, elem: elem}
+	q := segment.Query{Namespace: sp.id, Kind: KindElement, Type: typ, Key: key, Elem: elem}
 	if typ == keydir.String {
-		q.kind, q.elem = KindString, ""
+		q.Kind, q.Elem = KindString, ""
 	}
 	dst, n, match, err := t.get(dst, loc, &q, peek)
 	if err == nil && !match {

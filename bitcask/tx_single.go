@@ -1,10 +1,8 @@
 package bitcask
 
 import (
-	"runtime/debug"
-
 	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -38,9 +36,9 @@ func (t *Tx) materialize() {
 
 // placeSingle gives the keydir the location of a single put, which is now in
 // the log.
-func (t *Tx) placeSingle(sg *segment, at int64) {
+func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 	r, old := &t.recs[0], t.single.old
-	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.id, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
+	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
 	if old.Type == keydir.None {
 		r.sp.dir.Insert(r.h, now)
 	} else {
@@ -77,23 +75,5 @@ func (s *Store) named(loc keydir.Loc, ns uint32, key string) (same bool, err err
 	if err != nil {
 		return false, err
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			same, err = false, sg.fault(r, loc)
-		}
-	}()
-	at := int64(loc.Offset())
-	n := min(int64(loc.Size()), sg.size.Load()-at, int64(format.RecordHeaderMax+format.NameLen(KindString, keydir.String, len(key), 0)))
-	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
-	if err != nil {
-		return false, err
-	}
-	rec, err := format.ParseHeader(b)
-	if err != nil || rec.Kind != KindString || rec.Namespace != ns || rec.KeyLen != len(key) || rec.Size+rec.NameLen > len(b) {
-		return false, nil // another record, or a damaged one: find says which
-	}
-	name := b[rec.Size : rec.Size+rec.NameLen]
-	prefix := format.TypePrefix[keydir.String]
-	return string(name[:len(prefix)]) == prefix && string(name[len(prefix):]) == key, nil
+	return sg.IsString(loc, ns, key)
 }

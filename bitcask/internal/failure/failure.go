@@ -90,3 +90,5 @@ func IgnoreNotExist(err error) error {
 }
 
 func IsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+var ErrCancelled = errors.New("cancelled")

@@ -1,4 +1,4 @@
-package bitcask
+package segment
 
 import (
 	"sync/atomic"
@@ -20,31 +20,31 @@ const (
 	chunkShift = 20
 	chunkSize  = 1 << chunkShift
 
-	// residencyEvery is how long a look at a chunk holds. Each costs some microseconds, so a
+	// ResidencyEvery is how long a look at a chunk holds. Each costs some microseconds, so a
 	// thousand chunks in use take about a thousandth of one processor.
-	residencyEvery = 5 * time.Second
+	ResidencyEvery = 5 * time.Second
 )
 
 // residency remembers looks at the chunks of one mapping.
 type residency struct {
-	round  atomic.Uint32   // looks of earlier rounds do not hold
+	Round  atomic.Uint32   // looks of earlier rounds do not hold
 	chunks []atomic.Uint32 // round of the last look, times two; plus one if all of the chunk was in memory
 }
 
 func (r *residency) init(length int) {
-	r.round.Store(1)
+	r.Round.Store(1)
 	r.chunks = make([]atomic.Uint32, (length+chunkSize-1)>>chunkShift)
 }
 
 // resident reports whether the bytes from at to end are mapped and, as far as is
 // known, in memory.
-func (sg *segment) resident(at, end int) bool {
-	if end > len(sg.data) {
+func (sg *Segment) resident(at, end int) bool {
+	if end > len(sg.Data) {
 		return false
 	}
-	round := sg.residency.round.Load()
+	round := sg.Residency.Round.Load()
 	for c := at >> chunkShift; c<<chunkShift < end; c++ {
-		if sg.residency.chunks[c].Load() != round<<1|1 && !sg.look(c, round, at, end) {
+		if sg.Residency.chunks[c].Load() != round<<1|1 && !sg.look(c, round, at, end) {
 			return false
 		}
 	}
@@ -52,15 +52,15 @@ func (sg *segment) resident(at, end int) bool {
 }
 
 // look looks at a chunk, and if not all of it is in memory at the bytes from at to end.
-func (sg *segment) look(c int, round uint32, at, end int) bool {
-	m := sg.file.(vfs.Mapper)
-	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.size.Load()), len(sg.data))
-	if chunk := &sg.residency.chunks[c]; chunk.Load() != round<<1 && from < to {
-		if m.Resident(sg.data[from:to]) {
+func (sg *Segment) look(c int, round uint32, at, end int) bool {
+	m := sg.File.(vfs.Mapper)
+	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.Size.Load()), len(sg.Data))
+	if chunk := &sg.Residency.chunks[c]; chunk.Load() != round<<1 && from < to {
+		if m.Resident(sg.Data[from:to]) {
 			chunk.Store(round<<1 | 1)
 			return true
 		}
 		chunk.Store(round << 1)
 	}
-	return m.Resident(sg.data[max(at, from):min(end, (c+1)<<chunkShift)])
+	return m.Resident(sg.Data[max(at, from):min(end, (c+1)<<chunkShift)])
 }

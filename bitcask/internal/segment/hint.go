@@ -1,4 +1,4 @@
-package bitcask
+package segment
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -28,48 +29,48 @@ import (
 const (
 	hintMagic      = "STAVEHNT"
 	hintVersion    = 3
-	hintPlain      = 1
+	HintPlain      = 1
 	hintHeaderSize = 8 + 2 + 2 + 4 + 16 + 4 + 4*8 + 8 + 4 + 4
 	hintHeaderOld  = 8 + 2 + 2 + 4 + 16 + 4*8 + 4 // of versions 1 and 2
 	hintBlockSize  = 256 << 10
 	hintBlockCount = 8 << 10 // entries: in memory each is a hundred bytes
-	hintBlockMax   = hintBlockSize + 4*(MaxKey+format.MaxElementPart)
+	hintBlockMax   = hintBlockSize + 4*(format.MaxKey+format.MaxElementPart)
 	hintLast       = 1 << 31
 
 	hintLike   = 1 << 7 // of the tag
-	hintShared = 63     // so that keys in memory are no more than some 16 times the file
+	HintShared = 63     // so that keys in memory are no more than some 16 times the file
 )
 
-// hintContext is what an entry of a hint refers to.
-type hintContext struct {
-	seq       uint64
-	end, size uint32
-	namespace uint32
-	key       []byte // reused
+// HintContext is what an entry of a hint refers to.
+type HintContext struct {
+	Seq       uint64
+	End, Size uint32
+	Namespace uint32
+	Key       []byte // reused
 }
 
-// begin begins a block.
-func (c *hintContext) begin() { *c = hintContext{key: c.key[:0]} }
+// Begin begins a block.
+func (c *HintContext) Begin() { *c = HintContext{Key: c.Key[:0]} }
 
 // follow makes e, whose key is in c.key already, the entry before.
-func (c *hintContext) follow(e *format.Entry) {
-	c.seq, c.end, c.size, c.namespace = e.Seq, e.At+e.Size, e.Size, e.Namespace
+func (c *HintContext) follow(e *format.Entry) {
+	c.Seq, c.End, c.Size, c.Namespace = e.Seq, e.At+e.Size, e.Size, e.Namespace
 }
 
-// append appends an entry.
-func (c *hintContext) append(b []byte, e *format.Entry) []byte {
-	tag, gap := format.TagOf(e.Kind, e.Type), e.At-c.end
-	like := gap == 0 && e.Namespace == c.namespace && len(e.Key) == len(c.key)
+// Append appends an entry.
+func (c *HintContext) Append(b []byte, e *format.Entry) []byte {
+	tag, gap := format.TagOf(e.Kind, e.Type), e.At-c.End
+	like := gap == 0 && e.Namespace == c.Namespace && len(e.Key) == len(c.Key)
 	if like {
 		tag |= hintLike
 	}
-	b = binary.AppendUvarint(append(b, tag), e.Seq-c.seq)
+	b = binary.AppendUvarint(append(b, tag), e.Seq-c.Seq)
 	if !like {
 		b = binary.AppendUvarint(b, uint64(gap))
 		b = binary.AppendUvarint(b, uint64(e.Namespace))
 		b = binary.AppendUvarint(b, uint64(len(e.Key)))
 	}
-	b = binary.AppendVarint(b, int64(e.Size)-int64(c.size))
+	b = binary.AppendVarint(b, int64(e.Size)-int64(c.Size))
 	if e.Kind.HasElement() {
 		b = binary.AppendUvarint(b, uint64(len(e.Elem)))
 	}
@@ -77,40 +78,40 @@ func (c *hintContext) append(b []byte, e *format.Entry) []byte {
 		b = binary.AppendUvarint(b, uint64(len(e.Inline)))
 	}
 	shared := 0
-	for shared < min(len(e.Key), len(c.key), hintShared) && e.Key[shared] == c.key[shared] {
+	for shared < min(len(e.Key), len(c.Key), HintShared) && e.Key[shared] == c.Key[shared] {
 		shared++
 	}
-	c.key = append(c.key[:shared], e.Key[shared:]...)
+	c.Key = append(c.Key[:shared], e.Key[shared:]...)
 	c.follow(e)
 	b = append(binary.AppendUvarint(b, uint64(shared)), e.Key[shared:]...)
 	return append(append(b, e.Elem...), e.Inline...)
 }
 
-// next is the inverse of append: the entry that b begins with, and its length. Its key is valid until
-// the next one is taken. The error is errHint, or ErrVersion for an entry of a newer version.
-func (c *hintContext) next(b []byte) (e format.Entry, n int, err error) {
+// Next is the inverse of append: the entry that b begins with, and its length. Its key is valid until
+// the next one is taken. The error is ErrHint, or ErrVersion for an entry of a newer version.
+func (c *HintContext) Next(b []byte) (e format.Entry, n int, err error) {
 	if len(b) == 0 {
-		return e, 0, errHint
+		return e, 0, ErrHint
 	}
 	if format.Reserved(b[0] &^ hintLike) {
-		return e, 0, ErrVersion
+		return e, 0, failure.ErrVersion
 	}
 	e.Kind, e.Type = format.SplitTag(b[0] &^ hintLike)
 	if !format.ValidKind(e.Kind, e.Type) || e.Kind.Follows() {
-		return e, 0, errHint
+		return e, 0, ErrHint
 	}
 	r := format.Varints{Bytes: b, At: 1}
-	e.Seq = c.seq + r.Next(1<<64-1)
-	gap, key := uint64(0), len(c.key)
-	e.Namespace = c.namespace
+	e.Seq = c.Seq + r.Next(1<<64-1)
+	gap, key := uint64(0), len(c.Key)
+	e.Namespace = c.Namespace
 	if b[0]&hintLike == 0 {
 		gap = r.Next(1<<32 - 1)
 		e.Namespace = uint32(r.Next(1<<32 - 1))
-		key = int(r.Next(MaxKey))
+		key = int(r.Next(format.MaxKey))
 	}
-	at := uint64(c.end) + gap
-	zigzag := r.Next(2*MaxCommit + 1)
-	size := int64(c.size) + (int64(zigzag>>1) ^ -int64(zigzag&1))
+	at := uint64(c.End) + gap
+	zigzag := r.Next(2*format.MaxCommit + 1)
+	size := int64(c.Size) + (int64(zigzag>>1) ^ -int64(zigzag&1))
 	elem, inline := 0, 0
 	if e.Kind.HasElement() {
 		elem = int(r.Next(format.MaxElementPart))
@@ -118,15 +119,15 @@ func (c *hintContext) next(b []byte) (e format.Entry, n int, err error) {
 	if format.Inlined(e.Kind, e.Type) {
 		inline = int(r.Next(hintBlockSize))
 	}
-	shared := int(r.Next(hintShared))
-	if r.Bad || shared > hintShared || e.Seq < c.seq || size < 0 || size > MaxCommit || at+uint64(size) > 1<<32-1 ||
-		shared > min(key, len(c.key)) || len(b)-r.At < key-shared+elem+inline {
-		return e, 0, errHint
+	shared := int(r.Next(HintShared))
+	if r.Bad || shared > HintShared || e.Seq < c.Seq || size < 0 || size > format.MaxCommit || at+uint64(size) > 1<<32-1 ||
+		shared > min(key, len(c.Key)) || len(b)-r.At < key-shared+elem+inline {
+		return e, 0, ErrHint
 	}
 	e.At, e.Size = uint32(at), uint32(size)
 	b = b[r.At:]
-	c.key = append(c.key[:shared], b[:key-shared]...)
-	e.Key, b = c.key, b[key-shared:]
+	c.Key = append(c.Key[:shared], b[:key-shared]...)
+	e.Key, b = c.Key, b[key-shared:]
 	e.Elem, e.Inline = b[:elem], b[elem:][:inline]
 	c.follow(&e)
 	return e, r.At + key - shared + elem + inline, nil
@@ -146,59 +147,59 @@ type hintHeader struct {
 	end   uint32 // checksum of its last bytes before the footer, up to 64
 }
 
-// hintHeader is that of the segment's hint, but for the end.
-func (sg *segment) hintHeader(flags uint16) hintHeader {
-	return hintHeader{flags: flags, store: sg.store, nonce: sg.nonce, info: sg.info(), stamp: sg.foot.Stamp()}
+// HintHeader is that of the segment's hint, but for the end.
+func (sg *Segment) HintHeader(flags uint16) hintHeader {
+	return hintHeader{flags: flags, store: sg.StoreID, nonce: sg.Nonce, info: sg.Info(), stamp: sg.Footer.Stamp()}
 }
 
 // framesSum is the checksum of the last bytes of the frames of a sealed segment.
-func (sg *segment) framesSum() (uint32, error) { return sg.endSum(sg.size.Load() - format.FooterSize) }
+func (sg *Segment) framesSum() (uint32, error) { return sg.EndSum(sg.Size.Load() - format.FooterSize) }
 
-// fits returns nil if the hint is that of the segment, else errHint or why the
+// fits returns nil if the hint is that of the segment, else ErrHint or why the
 // segment cannot be read. Where the end of the segment is damaged, its header
 // and footer have to do: the hint tells whose the damaged records are.
-func (h hintHeader) fits(sg *segment) error {
-	of := sg.hintHeader(h.flags)
+func (h hintHeader) fits(sg *Segment) error {
+	of := sg.HintHeader(h.flags)
 	of.end = h.end
-	if sg.damaged { // the manifest is all that is known of it
+	if sg.Damaged { // the manifest is all that is known of it
 		of.nonce, of.stamp = h.nonce, h.stamp
 	}
 	if h != of {
-		return errHint
+		return ErrHint
 	}
-	if sg.damaged {
+	if sg.Damaged {
 		return nil
 	}
 	end, err := sg.framesSum()
 	if err == nil && end != h.end {
 		var sound bool
 		if sound, err = sg.soundEnd(); sound {
-			err = errHint
+			err = ErrHint
 		}
 	}
 	return err
 }
 
-// hints reads a hint file block by block.
-type hints struct {
-	seal    format.ChecksumSeed
+// HintReader reads a hint file block by block.
+type HintReader struct {
+	seed    format.ChecksumSeed
 	file    vfs.File
 	pos     int64
 	size    int64
-	plain   bool // as the flag says
-	buf     []byte
-	keys    []byte // of entries
+	Plain   bool // as the flag says
+	Buf     []byte
+	Keys    []byte // of entries
 	last    bool
 	limit   uint64 // data length of the segment
 	entries []format.Entry
-	context hintContext
+	context HintContext
 }
 
-var errHint = errors.New("hint does not fit its segment or is damaged")
+var ErrHint = errors.New("hint does not fit its segment or is damaged")
 
-// openHint opens and binds a hint. Any error means: do without.
-func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
-	f, err := fsys.Open(filepath.Join(dir, format.HintName(sg.id)), vfs.ReadOnly)
+// OpenHint opens and binds a hint. Any error means: do without.
+func OpenHint(fsys vfs.FS, dir string, sg *Segment) (*HintReader, error) {
+	f, err := fsys.Open(filepath.Join(dir, format.HintName(sg.ID)), vfs.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -219,28 +220,28 @@ func openHint(fsys vfs.FS, dir string, sg *segment) (*hints, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &hints{seal: sg.seal, file: f, pos: hintHeaderSize, size: size, plain: h.flags == hintPlain, limit: uint64(sg.size.Load())}, nil
+	return &HintReader{seed: sg.Seed, file: f, pos: hintHeaderSize, size: size, Plain: h.flags == HintPlain, limit: uint64(sg.Size.Load())}, nil
 }
 
-// next returns the entries of the next block, io.EOF at the end. They are valid
+// Next returns the entries of the next block, io.EOF at the end. They are valid
 // until it is called again, unless buf and keys are replaced before.
-func (hs *hints) next() ([]format.Entry, error) {
-	block, err := hs.nextBlock()
+func (hs *HintReader) Next() ([]format.Entry, error) {
+	block, err := hs.NextBlock()
 	if err != nil {
 		return nil, err
 	}
 	return hs.parse(block)
 }
 
-// nextBlock returns the bytes of the entries of the next block, io.EOF at the
+// NextBlock returns the bytes of the entries of the next block, io.EOF at the
 // end. They are valid until it is called again.
-func (hs *hints) nextBlock() ([]byte, error) {
+func (hs *HintReader) NextBlock() ([]byte, error) {
 	if hs.last {
 		return nil, io.EOF
 	}
 	var head [8]byte
 	if hs.size-hs.pos < int64(len(head)) {
-		return nil, errHint
+		return nil, ErrHint
 	}
 	if _, err := hs.file.ReadAt(head[:], hs.pos); err != nil {
 		return nil, err
@@ -248,56 +249,56 @@ func (hs *hints) nextBlock() ([]byte, error) {
 	word := binary.LittleEndian.Uint32(head[4:])
 	size := int64(word &^ hintLast)
 	if size < 8 || size > hs.size-hs.pos || size > hintBlockMax {
-		return nil, errHint
+		return nil, ErrHint
 	}
-	if int64(cap(hs.buf)) < size {
-		hs.buf = make([]byte, size)
+	if int64(cap(hs.Buf)) < size {
+		hs.Buf = make([]byte, size)
 	}
-	hs.buf = hs.buf[:size]
-	if _, err := hs.file.ReadAt(hs.buf, hs.pos); err != nil {
+	hs.Buf = hs.Buf[:size]
+	if _, err := hs.file.ReadAt(hs.Buf, hs.pos); err != nil {
 		return nil, err
 	}
-	if binary.LittleEndian.Uint32(hs.buf) != hs.seal.Sum(uint32(hs.pos), hs.buf[4:]) {
-		return nil, errHint
+	if binary.LittleEndian.Uint32(hs.Buf) != hs.seed.Sum(uint32(hs.pos), hs.Buf[4:]) {
+		return nil, ErrHint
 	}
 	hs.pos += size
 	hs.last = word&hintLast != 0
 	if hs.last && hs.pos != hs.size {
-		return nil, errHint
+		return nil, ErrHint
 	}
-	return hs.buf[8:], nil
+	return hs.Buf[8:], nil
 }
 
-func (hs *hints) parse(b []byte) ([]format.Entry, error) {
-	hs.entries, hs.keys = hs.entries[:0], hs.keys[:0]
-	hs.context.begin()
+func (hs *HintReader) parse(b []byte) ([]format.Entry, error) {
+	hs.entries, hs.Keys = hs.entries[:0], hs.Keys[:0]
+	hs.context.Begin()
 	for len(b) > 0 {
-		e, n, err := hs.context.next(b)
-		if err == nil && !hs.fits(&e) {
-			err = errHint
+		e, n, err := hs.context.Next(b)
+		if err == nil && !hs.Fits(&e) {
+			err = ErrHint
 		}
 		if err != nil {
 			return nil, err
 		}
-		k := len(hs.keys)
-		hs.keys = append(hs.keys, e.Key...)
-		e.Key = hs.keys[k:len(hs.keys):len(hs.keys)]
+		k := len(hs.Keys)
+		hs.Keys = append(hs.Keys, e.Key...)
+		e.Key = hs.Keys[k:len(hs.Keys):len(hs.Keys)]
 		hs.entries = append(hs.entries, e)
 		b = b[n:]
 	}
 	return hs.entries, nil
 }
 
-// fits reports whether an entry is one that the segment may have.
-func (hs *hints) fits(e *format.Entry) bool {
-	return uint64(e.At)+uint64(e.Size) <= hs.limit && (e.Kind.Plain() || !hs.plain)
+// Fits reports whether an entry is one that the segment may have.
+func (hs *HintReader) Fits(e *format.Entry) bool {
+	return uint64(e.At)+uint64(e.Size) <= hs.limit && (e.Kind.Plain() || !hs.Plain)
 }
 
-// check reads the whole file once, for those who use a hint only if all of it
+// Check reads the whole file once, for those who use a hint only if all of it
 // verifies.
-func (hs *hints) check() error {
+func (hs *HintReader) Check() error {
 	for {
-		if _, err := hs.next(); err == io.EOF {
+		if _, err := hs.Next(); err == io.EOF {
 			hs.pos, hs.last = hintHeaderSize, false
 			return nil
 		} else if err != nil {
@@ -306,4 +307,4 @@ func (hs *hints) check() error {
 	}
 }
 
-func (hs *hints) close() error { return hs.file.Close() }
+func (hs *HintReader) Close() error { return hs.file.Close() }

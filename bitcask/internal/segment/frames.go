@@ -1,0 +1,228 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
+)
+
+// Frames reads the frames of a segment in order.
+type Frames struct {
+	Segment   *Segment
+	From      int64 // where it began, if what stands before is on disk
+	Pos       int64
+	End       int64 // no frame reaches past it
+	buf       []byte
+	bufAt     int64
+	Entries   []format.Entry
+	Records   uint64 // seen so far, followers included
+	MinSeq    uint64
+	MaxSeq    uint64
+	Synced    int64 // highest "synced through" seen
+	HasFooter bool  // the last frame was the footer
+	Foot      format.Footer
+}
+
+const scanWindow = 1 << 20
+
+func NewFrames(sg *Segment) *Frames {
+	return &Frames{Segment: sg, Pos: format.SegmentHeaderSize, End: sg.Size.Load(), MinSeq: 1<<64 - 1}
+}
+
+// NewFramesAfter reads on where a segment was read up to before.
+func NewFramesAfter(sg *Segment, length int64, before format.Footer) *Frames {
+	fr := NewFrames(sg)
+	fr.Pos = length
+	fr.From = fr.Pos
+	if before.Records > 0 {
+		fr.Records, fr.MinSeq, fr.MaxSeq = before.Records, before.MinSeq, before.MaxSeq
+	}
+	return fr
+}
+
+// BadFrame says that no whole valid frame stands at an offset.
+type BadFrame struct {
+	At     int64
+	Reason string
+}
+
+func (e *BadFrame) Error() string { return fmt.Sprintf("%s at offset %d", e.Reason, e.At) }
+
+// Next returns the entries of the next frame, io.EOF at the end or behind the
+// footer, *BadFrame where nothing valid stands, or a read error.
+func (fr *Frames) Next() ([]format.Entry, error) {
+	_, _, entries, err := fr.NextFrame()
+	return entries, err
+}
+
+// NextFrame is next with the raw frame and its header.
+func (fr *Frames) NextFrame() (raw []byte, h format.FrameHeader, entries []format.Entry, err error) {
+	if fr.Pos == fr.End {
+		return nil, h, nil, io.EOF
+	}
+	if fr.HasFooter {
+		return nil, h, nil, &BadFrame{fr.Pos, "bytes after the footer"}
+	}
+	at := uint32(fr.Pos)
+	b, err := fr.Window(format.FrameHeaderSize)
+	if err != nil {
+		return nil, h, nil, err
+	}
+	h, ok := format.ParseFrameHeader(b, fr.Segment.Seed, at, fr.End-fr.Pos)
+	if !ok {
+		return nil, h, nil, &BadFrame{fr.Pos, "frame header"}
+	}
+	if raw, err = fr.Window(int64(h.Size)); err != nil {
+		return nil, h, nil, err
+	}
+	if h.Footer {
+		if h.Size != format.FooterSize || h.Sum != fr.Segment.Seed.Sum(at+format.FrameHeaderSize, raw[format.FrameHeaderSize:]) {
+			return nil, h, nil, &BadFrame{fr.Pos, "footer checksum"}
+		}
+		fr.HasFooter, fr.Foot = true, format.ParseFooter(raw[format.FrameHeaderSize:])
+		fr.Pos += int64(h.Size)
+		return raw, h, nil, nil
+	}
+	entries, bad, ok, err := fr.take(raw, &h)
+	if err != nil {
+		return nil, h, nil, err
+	}
+	if !ok {
+		return nil, h, nil, &BadFrame{int64(bad), "record checksum"}
+	}
+	return raw, h, entries, nil
+}
+
+// take goes on behind the frame at pos, whose header has verified, with its entries. If a record does not verify it
+// reports where.
+func (fr *Frames) take(raw []byte, h *format.FrameHeader) (entries []format.Entry, bad uint32, ok bool, err error) {
+	fr.Entries = fr.Entries[:0]
+	records, maxSeq := fr.Records, fr.MaxSeq
+	bad, ok, err = format.EachRecord(raw, h, fr.Segment.Seed, uint32(fr.Pos), fr.Collect)
+	if errors.Is(err, failure.ErrVersion) {
+		err = fmt.Errorf("%s: %w", fr.Segment.Name, err)
+	}
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if !ok {
+		fr.Records, fr.MaxSeq = records, maxSeq // the records before the bad one do not count
+		return nil, bad, false, nil
+	}
+	for i := range fr.Entries {
+		fr.MinSeq, fr.MaxSeq = min(fr.MinSeq, fr.Entries[i].Seq), max(fr.MaxSeq, fr.Entries[i].Seq)
+	}
+	fr.Synced = max(fr.Synced, int64(h.Synced))
+	fr.Pos += int64(h.Size)
+	return fr.Entries, 0, true, nil
+}
+
+var errFollower = errors.New("a record that follows another stands alone")
+
+// Collect turns a record into an entry, or adds a follower to the last one.
+func (fr *Frames) Collect(at uint32, seq uint64, rec *format.Record) error {
+	fr.Records++
+	fr.MaxSeq = max(fr.MaxSeq, seq)
+	if rec.Kind.Follows() {
+		if len(fr.Entries) == 0 {
+			return errFollower
+		}
+		fr.Entries[len(fr.Entries)-1].Size += uint32(rec.Size)
+		return nil
+	}
+	e := format.Entry{Identity: rec.Identity, Seq: seq, At: at, Size: uint32(rec.Size)}
+	if format.Inlined(rec.Kind, rec.Type) {
+		e.Inline = rec.Value
+	}
+	fr.Entries = append(fr.Entries, e)
+	return nil
+}
+
+// Window returns n bytes at pos (fewer only at the end), reading ahead.
+func (fr *Frames) Window(n int64) ([]byte, error) {
+	n = min(n, fr.End-fr.Pos)
+	from := fr.Pos - fr.bufAt
+	if from >= 0 && from+n <= int64(len(fr.buf)) {
+		return fr.buf[from : from+n], nil
+	}
+	want := min(max(n, scanWindow), fr.End-fr.Pos)
+	if int64(cap(fr.buf)) < want {
+		fr.buf = make([]byte, want)
+	}
+	fr.buf = fr.buf[:want]
+	fr.bufAt = fr.Pos
+	if got, err := fr.Segment.File.ReadAt(fr.buf, fr.Pos); err != nil {
+		fr.buf = fr.buf[:0]
+		if errors.Is(err, io.EOF) {
+			return nil, &BadFrame{fr.Pos + int64(got), "file is shorter than it was"}
+		}
+		return nil, fmt.Errorf("%s: reading at %d: %w", fr.Segment.Name, fr.Pos, err)
+	}
+	return fr.buf[:n], nil
+}
+
+// Skip goes on to the next frame header behind a bad place, or the end.
+func (fr *Frames) Skip() error {
+	for fr.Pos++; fr.Pos < fr.End; fr.Pos++ {
+		b, err := fr.Window(format.FrameHeaderSize)
+		if err != nil {
+			return err
+		}
+		if _, ok := format.ParseFrameHeader(b, fr.Segment.Seed, uint32(fr.Pos), fr.End-fr.Pos); ok {
+			break
+		}
+	}
+	fr.HasFooter = false
+	return nil
+}
+
+// soundEnd reports whether the last frame of a sealed segment, before the
+// footer, is what was written, wherever else the segment may be damaged.
+func (sg *Segment) soundEnd() (sound bool, err error) {
+	for fr := NewFrames(sg); ; {
+		_, err := fr.Next()
+		if bad := (*BadFrame)(nil); errors.As(err, &bad) {
+			sound, err = false, fr.Skip()
+		} else if err == nil && !fr.HasFooter {
+			sound = true
+		}
+		if err != nil {
+			return sound, IgnoreEnd(err)
+		}
+	}
+}
+
+// Resync looks for valid frames behind a bad place: whether there are any, and the highest "synced through" that one of
+// them states.
+func (fr *Frames) Resync(from int64) (synced int64, valid bool, err error) {
+	for fr.Pos = from; fr.End-fr.Pos >= format.FrameHeaderSize; fr.Pos++ {
+		b, err := fr.Window(format.FrameHeaderSize)
+		if err != nil {
+			return 0, false, err
+		}
+		if h, ok := format.ParseFrameHeader(b, fr.Segment.Seed, uint32(fr.Pos), fr.End-fr.Pos); ok {
+			synced, valid = max(synced, int64(h.Synced)), true
+		}
+	}
+	return synced, valid, nil
+}
+
+// IgnoreEnd returns an error that is not about where the bytes end.
+func IgnoreEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return IgnoreBad(err)
+}
+
+// IgnoreBad returns an error that is not about the bytes.
+func IgnoreBad(err error) error {
+	var bad *BadFrame
+	if errors.As(err, &bad) {
+		return nil
+	}
+	return err
+}
