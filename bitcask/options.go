@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/stavedb/stave/internal/shield"
+	"github.com/stavedb/stave/internal/safelog"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -101,7 +101,7 @@ func (o *Options) withDefaults() Options {
 		r.SegmentSize = 256 << 20
 	}
 	r.SegmentSize = min(max(r.SegmentSize, 256), 2<<30)
-	r.Logger = shield.Logger(r.Logger) // some records are logged with locks held
+	r.Logger = safelog.New(r.Logger) // some records are logged with locks held
 	if r.FS == nil {
 		r.FS = vfs.OS()
 	}

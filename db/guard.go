@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/stavedb/stave/internal/shield"
+	"github.com/stavedb/stave/internal/safelog"
 )
 
 // guard notices a store that is used within its own closure, or within a
@@ -48,9 +48,9 @@ func (g *guard) run(fn func()) {
 // logged with keys locked.
 func (g *guard) logger(l *slog.Logger) *slog.Logger {
 	if l == nil {
-		return shield.Logger(nil)
+		return safelog.New(nil)
 	}
-	return shield.Logger(slog.New(guardedHandler{l.Handler(), g}))
+	return safelog.New(slog.New(guardedHandler{l.Handler(), g}))
 }
 
 type guardedHandler struct {

@@ -113,7 +113,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-func BenchmarkSwap(b *testing.B) {
+func BenchmarkReplace(b *testing.B) {
 	all := hashes(benchKeys)
 	d := filled(all)
 	s := keydir.Slot{Type: keydir.String, Loc: 1}
@@ -127,7 +127,7 @@ func BenchmarkSwap(b *testing.B) {
 	}
 }
 
-func BenchmarkReplaceSlot(b *testing.B) {
+func BenchmarkDeleteInsert(b *testing.B) {
 	all := hashes(2 * benchKeys)
 	d := filled(all[:benchKeys])
 	s := keydir.Slot{Type: keydir.String, Loc: 1}

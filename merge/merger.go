@@ -10,7 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/backoff"
-	"github.com/stavedb/stave/internal/shield"
+	"github.com/stavedb/stave/internal/safelog"
 )
 
 // Merger merges one store, when its policy says so or when told to. Its
@@ -63,7 +63,7 @@ func (r Result) Reclaimed() int64 { return r.BytesRead - r.BytesOut }
 
 // New returns the merger of a store. It starts no goroutine.
 func New(store *bitcask.Store, p Policy, logger *slog.Logger) *Merger {
-	return &Merger{store: store, policy: p, logger: shield.Logger(logger)}
+	return &Merger{store: store, policy: p, logger: safelog.New(logger)}
 }
 
 // RunOptions are the options of one merge.

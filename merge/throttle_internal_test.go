@@ -54,7 +54,7 @@ func TestThrottleWaitsForRests(t *testing.T) {
 	})
 }
 
-func TestBucketEndsWithItsContext(t *testing.T) {
+func TestThrottleEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -1,8 +1,8 @@
 // Package histogram counts durations in buckets of constant relative width, as
-// HdrHistogram does: 64 buckets for every power of two of nanoseconds, so that
-// a quantile is at most 1/64 too high, whatever its size, in 30 KB and a few
-// nanoseconds a duration. A histogram belongs to one goroutine; several are
-// added up with [Histogram.Merge].
+// HdrHistogram does: 64 buckets for every power of two of nanoseconds. So a quantile
+// is at most 1/64 too high, whatever its size, a [Histogram] takes 30 KB, and adding a
+// duration some nanoseconds. A histogram serves one goroutine; [Histogram.Merge] adds
+// several up.
 package histogram
 
 import (
@@ -20,6 +20,7 @@ type Histogram struct {
 	max    time.Duration
 }
 
+// bucketOf returns the bucket of a duration.
 func bucketOf(d time.Duration) int {
 	v := uint64(max(d, 0))
 	if v < subBuckets {
@@ -29,7 +30,7 @@ func bucketOf(d time.Duration) int {
 	return shift*subBuckets + int(v>>shift)
 }
 
-// bucketTop is the largest duration of a bucket.
+// bucketTop returns the longest duration of a bucket.
 func bucketTop(i int) time.Duration {
 	if i < 2*subBuckets {
 		return time.Duration(i)
@@ -60,8 +61,8 @@ func (h *Histogram) Count() uint64 { return h.total }
 // Max is the longest of them.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Quantile returns a duration that the share q of all does not exceed; 1 is the
-// longest. It is 0 of an empty histogram.
+// Quantile returns a duration that the share q of all durations does not exceed; for
+// q = 1 it is the longest. An empty histogram returns 0.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	need := uint64(q * float64(h.total))
 	var seen uint64

@@ -6,12 +6,12 @@ import (
 )
 
 // The arithmetic of INCRBYFLOAT and HINCRBYFLOAT is that of C's long double on x86: 64 bits of mantissa, rounded to nearest,
-// ties to even, with a decimal form of 17 digits behind the point. Doubles would give other digits than Redis: 0.1 + 0.2 is
+// ties to even, with a decimal form of 17 digits after the point. Doubles would give other digits than Redis: 0.1 + 0.2 is
 // 0.3 here.
 const (
 	extendedPrecision = 64     // bits of mantissa
 	extendedMax       = 16384  // a finite number is below 2^extendedMax
-	extendedMin       = -16446 // what is not above 2^extendedMin rounds to 0
+	extendedMin       = -16446 // numbers up to 2^extendedMin round to 0
 
 	// maxExtended bounds the text of such a number in bytes, as Redis does.
 	maxExtended = 5*1024 - 1
@@ -19,7 +19,7 @@ const (
 	maxDecimal = 5000
 )
 
-// ParseExtended parses a long double the way Redis reads an increment by a float: what strtold takes whole, apart from
+// ParseExtended parses a long double as Redis reads the increment of INCRBYFLOAT: a text that strtold takes whole, except
 // leading spaces, NaN, and numbers that overflow or underflow to 0. Infinity is a number.
 func ParseExtended[T string | []byte](text T) (*big.Float, bool) {
 	if len(text) == 0 || len(text) > maxExtended {
@@ -49,13 +49,13 @@ func ParseExtended[T string | []byte](text T) (*big.Float, bool) {
 	return x, true
 }
 
-// inExtendedRange says whether a number other than 0 is one after rounding to a long double.
+// inExtendedRange reports whether a number other than 0 is finite and not 0 after rounding to a long double.
 func inExtendedRange(x *big.Float) bool {
 	exponent := x.MantExp(nil) // of a mantissa from 0.5 to 1
 	return exponent <= extendedMax && (exponent > extendedMin+1 || exponent == extendedMin+1 && x.MinPrec() > 1)
 }
 
-// scanNumber splits a number into its digits, how many of them stand behind the point, and its exponent.
+// scanNumber splits a number into its digits, the count of those after the point, and its exponent.
 func scanNumber(text, digitSet string, exponentMark byte) (digits string, behind, exponent int, ok bool) {
 	end := strings.IndexByte(text, exponentMark)
 	if end >= 0 {
@@ -72,7 +72,7 @@ func scanNumber(text, digitSet string, exponentMark byte) (digits string, behind
 	return strings.TrimLeft(digits, "0"), len(fraction), exponent, true
 }
 
-// scanExponent reads an exponent. One that is beyond all use is cut.
+// scanExponent parses an exponent. It limits one that is beyond all use.
 func scanExponent(text string) (int, bool) {
 	negative := strings.HasPrefix(text, "-")
 	if negative || strings.HasPrefix(text, "+") {
@@ -109,7 +109,7 @@ func parseDecimal(text string) (*big.Float, bool) {
 	if exponent >= 0 {
 		return x.SetInt(n.Mul(n, power)), true
 	}
-	// A quotient of integers is rounded once, which a product with a rounded power of ten would not be.
+	// A quotient of integers is rounded once; a product with a rounded power of ten would be rounded twice.
 	return x.SetRat(new(big.Rat).SetFrac(n, power)), true
 }
 
@@ -135,7 +135,7 @@ func AddExtended(a, b *big.Float) (sum *big.Float, ok bool) {
 	return sum, sum.Sign() == 0 || sum.MantExp(nil) <= extendedMax
 }
 
-// AppendExtended appends a finite number in decimal, with up to 17 digits behind the point and no exponent.
+// AppendExtended appends a finite number in decimal, with up to 17 digits after the point and no exponent.
 func AppendExtended(dst []byte, x *big.Float) []byte {
 	text := strings.TrimRight(strings.TrimRight(x.Text('f', 17), "0"), ".")
 	if text == "-0" || text == "" {

@@ -1,5 +1,10 @@
-// Package number reads numbers in the three syntaxes that Redis has for them. The functions are pure and do not allocate
-// for the usual forms.
+// Package number parses and prints numbers as Redis does, digit by digit and refusal by refusal.
+//
+//   - [ParseInt]: integers, as in INCRBY and most arguments.
+//   - [ParseFloat], [ParseBound], [ParseWeight]: doubles, as scores, ends of score ranges, and weights of SORT.
+//   - [ParseExtended], [AddExtended], [AppendExtended]: C's long doubles, as in INCRBYFLOAT.
+//
+// The functions are pure. Those for integers and doubles do not allocate for the usual forms.
 package number
 
 import (
@@ -58,9 +63,9 @@ func ParseBound[T string | []byte](text T) (f float64, ok bool) {
 	return f, ok
 }
 
-// strtod takes what C's function of that name takes whole, apart from NaN. Go's syntax differs in three ways: it has
-// underscores, which are refused here; a hexadecimal number needs an exponent, which is added; and infinity may not be cut
-// short in other places. ranged is false if the number did not fit a double.
+// strtod parses a text that C's function of that name takes whole, except NaN. Go's syntax differs in three ways: it has
+// underscores, which are refused here; a hexadecimal number needs an exponent, which is added; and it abbreviates infinity
+// in the same two ways only. ranged is false if the number does not fit a double.
 func strtod(text string) (f float64, ranged, ok bool) {
 	if text == "" || len(text) > maxFloat || strings.IndexByte(text, '_') >= 0 {
 		return 0, false, false

@@ -1,5 +1,5 @@
-// Package ordered turns float64 scores and int64 list indexes into uint64 values, and these into 16 hex digits,
-// such that the numbers, the unsigned integers and the text all sort the same way.
+// Package ordered has the order-preserving encoding of numbers: it turns float64 scores and int64 list indexes into uint64
+// values, and these into 16 hex digits, such that the numbers, the unsigned integers and the text all sort the same way.
 //
 // Names of sorted set and list records carry numbers in this form, so that a plain byte comparison of two names
 // is a comparison of the numbers in them. The functions are pure and safe for concurrent use.
@@ -19,8 +19,8 @@ const digits = "0123456789abcdef"
 //
 // Negative zero equals zero, so it gets zero's form: equal numbers must not make two different names.
 //
-// NaN has no place in an order. Callers refuse it before they get here; Float still is total and maps every NaN
-// beyond the infinity of its sign, and ToFloat gives a NaN back.
+// NaN has no place in an order, and callers refuse it. Float still maps every NaN beyond the infinity of its sign, and
+// ToFloat returns a NaN for that.
 func Float(f float64) uint64 {
 	if f == 0 {
 		return signBit // Both zeros.
@@ -56,7 +56,7 @@ func AppendHex(dst []byte, u uint64) []byte {
 }
 
 // ParseHex is the inverse of [AppendHex]. It accepts exactly what AppendHex writes: 16 digits, no upper case, no sign, no
-// prefix; a second spelling of a number would be a second name for one record.
+// prefix, because a second spelling of a number would be a second name for one record.
 func ParseHex(text []byte) (u uint64, ok bool) {
 	if len(text) != HexLen {
 		return 0, false

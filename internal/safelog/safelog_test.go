@@ -1,4 +1,4 @@
-package shield_test
+package safelog_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stavedb/stave/internal/shield"
+	"github.com/stavedb/stave/internal/safelog"
 )
 
 // failing is a handler that does in every method what fail does.
@@ -22,7 +22,7 @@ func (f failing) WithGroup(string) slog.Handler             { f.fail(); return f
 func TestHandlerThatFails(t *testing.T) {
 	for name, fail := range map[string]func(){"panics": func() { panic("mine") }, "ends its goroutine": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
-			l := shield.Logger(slog.New(failing{fail}))
+			l := safelog.New(slog.New(failing{fail}))
 			l.Info("a")
 			l.With("k", "v").WithGroup("g").Error("b")
 			if err := l.Handler().Handle(t.Context(), slog.Record{}); err == nil {
@@ -34,8 +34,8 @@ func TestHandlerThatFails(t *testing.T) {
 
 func TestHandlerThatWorks(t *testing.T) {
 	var b bytes.Buffer
-	l := shield.Logger(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	if shield.Logger(l) != l {
+	l := safelog.New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if safelog.New(l) != l {
 		t.Error("shielded twice")
 	}
 	l.Info("hidden")
@@ -43,5 +43,5 @@ func TestHandlerThatWorks(t *testing.T) {
 	if s := b.String(); !strings.Contains(s, "msg=shown k=v g.n=1") || strings.Contains(s, "hidden") {
 		t.Error(s)
 	}
-	shield.Logger(nil).Error("nobody")
+	safelog.New(nil).Error("nobody")
 }
