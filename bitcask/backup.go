@@ -118,7 +118,7 @@ func (b *backup) run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.to.Close()) }()
-	lock, err := b.to.Lock(filepath.Join(b.temp, lockName))
+	lock, err := b.to.Lock(filepath.Join(b.temp, format.LockName))
 	if errors.Is(err, vfs.ErrLocked) {
 		return fmt.Errorf("%w: %w", ErrLocked, err)
 	}
@@ -369,7 +369,7 @@ func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
 	for _, name := range names {
 		_, _, ours := format.ParseName(name)
 		switch {
-		case name == lockName:
+		case name == format.LockName:
 		case ours, name == segment.HintTemp, name == manifest.FileName, name == manifest.TempName:
 			list = append(list, name)
 		default:
@@ -395,7 +395,7 @@ func (b *backup) removeTemp() error {
 		return err
 	}
 	if err = b.clear(); err == nil {
-		err = b.to.Remove(filepath.Join(b.temp, lockName))
+		err = b.to.Remove(filepath.Join(b.temp, format.LockName))
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = b.fs.RemoveDir(b.temp)

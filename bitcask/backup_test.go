@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -362,7 +363,7 @@ func TestBackupIsSalvaged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := bitcask.Salvage(t.Context(), "b", "c", backupOptions(mem))
+		r, err := repair.Salvage(t.Context(), "b", "c", backupOptions(mem))
 		if err != nil || len(r.Lost) > 0 || r.NoManifest != without {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -85,7 +86,7 @@ func TestSalvageNamesWhatOneBitTook(t *testing.T) {
 	const segment = "000000001.data"
 	files[segment][bytes.Index(files[segment], []byte("value of a"))] ^= 1
 	fs := restore(t, files)
-	result, err := bitcask.Salvage(context.Background(), "d", "new", &bitcask.Options{FS: fs})
+	result, err := repair.Salvage(context.Background(), "d", "new", &bitcask.Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}

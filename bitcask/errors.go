@@ -51,3 +51,6 @@ type CorruptError = failure.CorruptError
 // quota or the longest that a file may be is reached. Of errors of the store
 // that are about its own directory errors.Is(err, ErrNoSpace) says the same.
 func NoSpace(err error) bool { return failure.NoSpace(err) }
+
+// ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.
+var ErrNotEmpty = errors.New("directory is not empty")

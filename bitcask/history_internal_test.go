@@ -111,7 +111,7 @@ func (o *orders) copies(s *Store, mem *vfs.Mem, opts Options) {
 		o.put(s)
 		must(t, s.Close())
 	}
-	_, err = Salvage(context.Background(), "d", "salvaged", &Options{FS: mem})
+	_, err = salvage(context.Background(), "d", "salvaged", &Options{FS: mem})
 	must(t, err)
 	for _, dir := range []string{"salvaged", "d"} {
 		s, err := Open(dir, &opts)

@@ -164,7 +164,7 @@ func (n newer) write(t *testing.T, dir string) {
 	if n.change != nil {
 		n.change(t, dir)
 	}
-	must(t, os.Remove(filepath.Join(dir, lockName)))
+	must(t, os.Remove(filepath.Join(dir, format.LockName)))
 }
 
 // contents is what the files of a directory hold, but for LOCK.
@@ -172,7 +172,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockName {
+		if err != nil || d.IsDir() || d.Name() == format.LockName {
 			return err
 		}
 		b, err := os.ReadFile(name)
@@ -205,7 +205,7 @@ func TestNewerVersions(t *testing.T) {
 				"ReadOnly":    open(Options{ReadOnly: true}),
 				"ReadDamaged": open(Options{ReadOnly: true, ReadDamaged: true}),
 				"Salvage": func(dir string) error {
-					_, err := Salvage(ctx, dir, filepath.Join(t.TempDir(), "out"), nil)
+					_, err := salvage(ctx, dir, filepath.Join(t.TempDir(), "out"), nil)
 					return err
 				},
 			} {
@@ -339,7 +339,7 @@ func TestNewerInDamagedFrame(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt([]byte("V"), size-format.FooterSize-5)
 	must(t, errors.Join(err, f.Close()))
-	if _, err := Salvage(context.Background(), "d", "out", &Options{FS: fs}); !errors.Is(err, ErrVersion) {
+	if _, err := salvage(context.Background(), "d", "out", &Options{FS: fs}); !errors.Is(err, ErrVersion) {
 		t.Errorf("salvage: %v", err)
 	}
 }

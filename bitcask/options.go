@@ -88,7 +88,8 @@ type DeadlineEvent struct {
 	Sequence uint64
 }
 
-func (o *Options) withDefaults() Options {
+// WithDefaults returns the options as Open completes them.
+func (o *Options) WithDefaults() Options {
 	var r Options
 	if o != nil {
 		r = *o

@@ -14,27 +14,27 @@ import (
 // Remains of another store, of another place than their name says, and with numbers that no log has given, are named as lost:
 // nothing of them is copied, and all of the log is.
 func TestRemainsThatAreNoneOfOurs(t *testing.T) {
-	frameOf := func(h remainsHeader, seq uint64) []byte {
+	frameOf := func(h format.RemainsHeader, seq uint64) []byte {
 		frame := format.AppendRecord(make([]byte, format.FrameSumAt), KindString, keydir.String, -1, 0, "of the remains", "", []byte("text"))
-		format.FinishFrame(frame, format.FrameHeader{Seq: seq}, format.NewChecksumSeed(h.store, h.id), uint32(h.offset), []int{format.FrameSumAt}, nil)
+		format.FinishFrame(frame, format.FrameHeader{Seq: seq}, format.NewChecksumSeed(h.Store, h.ID), uint32(h.Offset), []int{format.FrameSumAt}, nil)
 		return frame
 	}
 	for _, x := range []struct {
 		what   string
-		change func(h *remainsHeader, seq *uint64)
+		change func(h *format.RemainsHeader, seq *uint64)
 	}{
-		{"another store", func(h *remainsHeader, _ *uint64) { h.store[3]++ }},
-		{"another segment", func(h *remainsHeader, _ *uint64) { h.id++ }},
-		{"another offset", func(h *remainsHeader, _ *uint64) { h.offset++ }},
-		{"an offset near 2^63", func(h *remainsHeader, _ *uint64) { h.offset = math.MaxInt64 - 8 }},
-		{"a negative offset", func(h *remainsHeader, _ *uint64) { h.offset = math.MinInt64 }},
-		{"a length of 2^63-1", func(h *remainsHeader, _ *uint64) { h.length = math.MaxInt64 }},
-		{"next sequence 0", func(h *remainsHeader, _ *uint64) { h.nextSeq = 0 }},
-		{"next sequence 2^64-1", func(h *remainsHeader, _ *uint64) { h.nextSeq = math.MaxUint64 }},
-		{"a sequence near 2^64", func(_ *remainsHeader, seq *uint64) { *seq = format.MaxSequence }},
-		{"a sequence of 2^64-1", func(_ *remainsHeader, seq *uint64) { *seq = math.MaxUint64 }},
-		{"a sequence of 2^60", func(_ *remainsHeader, seq *uint64) { *seq = 1 << 60 }},
-		{"", func(*remainsHeader, *uint64) {}},
+		{"another store", func(h *format.RemainsHeader, _ *uint64) { h.Store[3]++ }},
+		{"another segment", func(h *format.RemainsHeader, _ *uint64) { h.ID++ }},
+		{"another offset", func(h *format.RemainsHeader, _ *uint64) { h.Offset++ }},
+		{"an offset near 2^63", func(h *format.RemainsHeader, _ *uint64) { h.Offset = math.MaxInt64 - 8 }},
+		{"a negative offset", func(h *format.RemainsHeader, _ *uint64) { h.Offset = math.MinInt64 }},
+		{"a length of 2^63-1", func(h *format.RemainsHeader, _ *uint64) { h.Length = math.MaxInt64 }},
+		{"next sequence 0", func(h *format.RemainsHeader, _ *uint64) { h.NextSeq = 0 }},
+		{"next sequence 2^64-1", func(h *format.RemainsHeader, _ *uint64) { h.NextSeq = math.MaxUint64 }},
+		{"a sequence near 2^64", func(_ *format.RemainsHeader, seq *uint64) { *seq = format.MaxSequence }},
+		{"a sequence of 2^64-1", func(_ *format.RemainsHeader, seq *uint64) { *seq = math.MaxUint64 }},
+		{"a sequence of 2^60", func(_ *format.RemainsHeader, seq *uint64) { *seq = 1 << 60 }},
+		{"", func(*format.RemainsHeader, *uint64) {}},
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			mem := vfs.NewMem()
@@ -47,21 +47,21 @@ func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h := remainsHeader{id: 1, store: s.man.Store, offset: 150, nextSeq: 5}
+			h := format.RemainsHeader{ID: 1, Store: s.man.Store, Offset: 150, NextSeq: 5}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			seq := uint64(7)
-			name := remainsName(h.id, h.offset, 1)
+			name := format.RemainsName(h.ID, h.Offset, 1)
 			x.change(&h, &seq)
 			body := frameOf(h, seq)
-			if h.length == 0 {
-				h.length = int64(len(body))
+			if h.Length == 0 {
+				h.Length = int64(len(body))
 			}
-			if err := fuzzFile(t, mem, name, append(h.encode(), body...)).Close(); err != nil {
+			if err := fuzzFile(t, mem, name, append(h.Encode(), body...)).Close(); err != nil {
 				t.Fatal(err)
 			}
-			result, err := Salvage(context.Background(), "d", "out", &Options{FS: mem})
+			result, err := salvage(context.Background(), "d", "out", &Options{FS: mem})
 			if err != nil {
 				t.Fatal(err)
 			}

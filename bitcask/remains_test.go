@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -97,7 +98,7 @@ func TestRemainsAreKept(t *testing.T) {
 	x.must(s.Close())
 
 	// Of each cut the sector's records are lost, whoever they were of; the rest is back.
-	result, err := bitcask.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
 	x.must(err)
 	if result.Remains != 2 || result.Returned == 0 || len(result.Lost) == 0 {
 		t.Errorf("%+v", result)

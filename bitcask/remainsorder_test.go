@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -45,7 +46,7 @@ func TestRemainsOfOnePlace(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	x.must(s.Close())
-	_, err = bitcask.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
+	_, err = repair.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
 	x.must(err)
 	s, err = bitcask.Open("out", &bitcask.Options{FS: mem})
 	x.must(err)

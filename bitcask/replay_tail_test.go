@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -87,9 +88,9 @@ func (x *tornEnd) refused(what string, mem *vfs.Mem, state crash.State, file str
 }
 
 // salvaged wants a repair to bring all keys back but so many, and to say so.
-func (x *tornEnd) salvaged(what string, mem *vfs.Mem, lost int) bitcask.SalvageResult {
+func (x *tornEnd) salvaged(what string, mem *vfs.Mem, lost int) repair.Result {
 	x.Helper()
-	result, err := bitcask.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
 	if err != nil {
 		x.Errorf("%s: salvage: %v", what, err)
 		return result

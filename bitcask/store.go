@@ -18,8 +18,6 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-const lockName = "LOCK"
-
 // Store is an open store. Its methods may be called from any goroutine.
 //
 // There is one family of locks. stripes guard everything in RAM about the keys
@@ -104,7 +102,7 @@ var errOutdated = errors.New("the store has changed while it was opened")
 
 func open(dir string, o *Options) (opened *Store, err error) {
 	begin := time.Now()
-	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o.withDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o.WithDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
 	s.segments.Store(new(segmentSet))

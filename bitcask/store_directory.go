@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
@@ -71,7 +72,7 @@ func (s *Store) watchDirectory() {
 		case <-reported:
 		case <-tick.C:
 			if stop == nil { // Not at once: it costs more than to open and close a small store, and most commands are done by now.
-				stop = s.held.Watch(filepath.Join(s.dir, lockName), report)
+				stop = s.held.Watch(filepath.Join(s.dir, format.LockName), report)
 			}
 		}
 		err := s.inspectDirectory()
@@ -156,7 +157,7 @@ func (s *Store) inspectDirectory() error {
 			return fmt.Errorf("%w: %s", ErrDirectoryGone, active.Name)
 		}
 	}
-	if named, err = vfs.HasName(s.lock, filepath.Join(s.dir, lockName)); err == nil && !named {
+	if named, err = vfs.HasName(s.lock, filepath.Join(s.dir, format.LockName)); err == nil && !named {
 		err = ErrLockLost
 	}
 	return err

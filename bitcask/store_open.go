@@ -33,7 +33,7 @@ func (s *Store) openManifest() (err error) {
 		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
 	})
 	if !s.opts.ReadOnly {
-		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, lockName)); err != nil {
+		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
 				return fmt.Errorf("%w: %w", ErrLocked, err)
 			}
@@ -146,12 +146,12 @@ func (s *Store) mapFor(sg *segment.Segment) int {
 func (s *Store) findLeftovers(names []string) error {
 	for _, name := range names {
 		id, suffix, ours := format.ParseName(name)
-		_, _, _, remains := parseRemainsName(name)
+		_, _, _, remains := format.ParseRemainsName(name)
 		_, sealed := s.man.Sealed[id]
 		switch {
-		case name == manifest.FileName || name == lockName || name == TTLName || name == IndexFile || name == ReserveName:
+		case name == manifest.FileName || name == format.LockName || name == TTLName || name == IndexFile || name == ReserveName:
 			continue
-		case name == manifest.TempName || name == segment.HintTemp || name == indexTemp || name == TTLName+".new" || name == remainsTemp:
+		case name == manifest.TempName || name == segment.HintTemp || name == indexTemp || name == TTLName+".new" || name == format.RemainsTemp:
 		case name == historyDir || name == orphansDir:
 			continue // of a later version
 		case remains:

@@ -116,7 +116,7 @@ func (m *systemModel) step(i int) {
 		c := m.open(dir)
 		m.compare(c, "backup")
 		must(t, c.Close())
-		_, err = Salvage(ctx, dir, dir+"s", &Options{FS: m.fs})
+		_, err = salvage(ctx, dir, dir+"s", &Options{FS: m.fs})
 		must(t, err)
 		c = m.open(dir + "s")
 		m.compare(c, "salvaged")
@@ -238,7 +238,7 @@ func TestSystemLost(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt([]byte("N"), int64(bytes.Index(b, []byte("newer"))))
 	must(t, errors.Join(err, f.Close()))
-	result, err := Salvage(context.Background(), "d", "out", &Options{FS: fs})
+	result, err := salvage(context.Background(), "d", "out", &Options{FS: fs})
 	must(t, err)
 	if len(result.Lost) != 1 || result.Lost[0].Kind != "system" || result.Lost[0].Key != "name" || !result.Lost[0].Stale {
 		t.Errorf("%+v", result)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -354,7 +355,7 @@ func TestSalvageDropsDeadlineOfLostField(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	result, err := bitcask.Salvage(context.Background(), "d", "saved", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "saved", &bitcask.Options{FS: mem})
 	if err != nil || result.Mended == 0 {
 		t.Fatalf("salvage: %+v, %v", result, err)
 	}

@@ -7,8 +7,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/stavedb/stave/bitcask"
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 )
 
 // maxLosses is how many losses are printed; --json has them all.
@@ -56,7 +58,7 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	if _, err := os.Stat(dir); err != nil {
 		return failed(exitOpen, fmt.Errorf("repair %s: %w", dir, errors.Unwrap(err)))
 	}
-	result, err := bitcask.Salvage(ctx, dir, out, nil)
+	result, err := repair.Salvage(ctx, dir, out, nil)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -74,7 +76,7 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	return nil
 }
 
-func printRepair(t *terminal, r bitcask.SalvageResult, asJSON, quiet bool, took time.Duration) error {
+func printRepair(t *terminal, r repair.Result, asJSON, quiet bool, took time.Duration) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -280,7 +281,7 @@ func salvageStep(r *scriptRun) {
 	mem := r.disk.(*memoryDisk)
 	r.reopenAfter(false, func([]bitcask.SegmentInfo) {
 		o := r.options()
-		result, err := bitcask.Salvage(context.Background(), mem.path(), out, &bitcask.Options{SegmentSize: o.SegmentSize, FS: mem.mem})
+		result, err := repair.Salvage(context.Background(), mem.path(), out, &bitcask.Options{SegmentSize: o.SegmentSize, FS: mem.mem})
 		r.must("salvage", err)
 		if len(result.Lost) > 0 || result.Mended > 0 {
 			r.failf("a sound store was repaired: %+v", result)

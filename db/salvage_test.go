@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
@@ -154,11 +155,11 @@ func salvageStore(t *testing.T) (crash.State, *model) {
 	return state, want
 }
 
-func salvage(t *testing.T, what string, state crash.State) (*model, bitcask.SalvageResult) {
+func salvage(t *testing.T, what string, state crash.State) (*model, repair.Result) {
 	t.Helper()
 	mem, err := state.Mem("d")
 	must(t, err)
-	result, err := bitcask.Salvage(context.Background(), "d", "new", &bitcask.Options{SegmentSize: 4 << 10, FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "new", &bitcask.Options{SegmentSize: 4 << 10, FS: mem})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

@@ -31,3 +31,8 @@ func ParseName(name string) (id uint32, suffix string, ok bool) {
 	}
 	return 0, "", false
 }
+
+// ManifestName is the file that says which segments make up the store.
+const ManifestName = "MANIFEST"
+
+const LockName = "LOCK"

@@ -32,8 +32,8 @@ import (
 // id and the offset of the edit. A tail that does not verify is an edit that
 // was never relied upon, if a crash can have cut it short: manifest.judge.
 const (
-	FileName       = "MANIFEST"
-	TempName       = "MANIFEST.new"
+	FileName       = format.ManifestName
+	TempName       = FileName + ".new"
 	magic          = "STAVEMAN"
 	version        = 1
 	HeaderSize     = 8 + 2 + 2 + 4 + 16 + 16 + 4

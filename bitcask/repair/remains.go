@@ -1,4 +1,4 @@
-package bitcask
+package repair
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 
 // cut is one file of remains. Its header does not tell it from another: two cuts in a row at one place may state the same.
 type cut struct {
-	src   *salvageSource
-	h     remainsHeader
+	src   *segmentSource
+	h     format.RemainsHeader
 	n     int    // of several at one place
 	moved uint64 // what is added to the sequences of its records
 	after uint64 // what is added to those of the log from here on
@@ -31,7 +31,7 @@ type cut struct {
 // openRemains opens every file of remains that has something to read, as one more segment.
 func (v *salvager) openRemains() error {
 	for _, name := range v.names {
-		id, offset, n, ok := parseRemainsName(name)
+		id, offset, n, ok := format.ParseRemainsName(name)
 		if !ok || id == 0 {
 			continue
 		}
@@ -39,7 +39,7 @@ func (v *salvager) openRemains() error {
 		if err == nil {
 			err = v.checkCut(c, id, offset)
 		}
-		if failure.IsDamage(err) || errors.Is(err, ErrForeign) {
+		if failure.IsDamage(err) || errors.Is(err, failure.ErrForeign) {
 			v.lose(Lost{File: name, Reason: err.Error()})
 			continue
 		}
@@ -52,7 +52,7 @@ func (v *salvager) openRemains() error {
 		v.cuts = append(v.cuts, c)
 	}
 	slices.SortFunc(v.cuts, func(a, b *cut) int {
-		return cmp.Or(cmp.Compare(a.h.nextSeq, b.h.nextSeq), cmp.Compare(a.n, b.n), cmp.Compare(a.h.id, b.h.id))
+		return cmp.Or(cmp.Compare(a.h.NextSeq, b.h.NextSeq), cmp.Compare(a.n, b.n), cmp.Compare(a.h.ID, b.h.ID))
 	})
 	var moved uint64
 	for _, c := range v.cuts {
@@ -72,27 +72,27 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 			err = errors.Join(err, c.src.close())
 		}
 	}()
-	if c.h.id != id || c.h.offset != offset {
-		return &CorruptError{File: sg.Name, Offset: 0, Reason: "remains of another place than the name says"}
+	if c.h.ID != id || c.h.Offset != offset {
+		return &failure.CorruptError{File: sg.Name, Offset: 0, Reason: "remains of another place than the name says"}
 	}
-	ours := v.man != nil && v.man.StoreOf(id) == c.h.store
+	ours := v.man != nil && v.man.StoreOf(id) == c.h.Store
 	for other := range v.sources {
-		ours = ours || v.man == nil && other.StoreID == c.h.store
+		ours = ours || v.man == nil && other.StoreID == c.h.Store
 	}
 	if !ours {
-		return fmt.Errorf("%s: %w", sg.Name, ErrForeign)
+		return fmt.Errorf("%s: %w", sg.Name, failure.ErrForeign)
 	}
 	fr := segment.NewFrames(sg)
-	fr.Pos = c.h.offset
+	fr.Pos = c.h.Offset
 	lowest, highest, err := fr.Sequences()
 	if err != nil {
 		return err
 	}
-	if highest >= c.h.nextSeq {
-		c.takes = highest - c.h.nextSeq + 1
+	if highest >= c.h.NextSeq {
+		c.takes = highest - c.h.NextSeq + 1
 	}
-	if lowest < c.h.nextSeq || c.takes > maxTaken {
-		return &CorruptError{File: sg.Name, Offset: 0, Reason: "remains with sequence numbers that did not follow those of the log"}
+	if lowest < c.h.NextSeq || c.takes > maxTaken {
+		return &failure.CorruptError{File: sg.Name, Offset: 0, Reason: "remains with sequence numbers that did not follow those of the log"}
 	}
 	return nil
 }
@@ -107,22 +107,22 @@ func (v *salvager) openCut(name string) (*cut, error) {
 		return nil, err
 	}
 	size, err := f.Size()
-	b := make([]byte, min(size, remainsHeaderSize))
+	b := make([]byte, min(size, format.RemainsHeaderSize))
 	if err == nil {
 		_, err = f.ReadAt(b, 0)
 	}
-	var h remainsHeader
+	var h format.RemainsHeader
 	if err == nil {
-		h, err = parseRemainsHeader(b, name, size)
+		h, err = format.ParseRemainsHeader(b, name, size)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	sg := segment.New(h.store, h.id, remainsFile{f, h.offset})
+	sg := segment.New(h.Store, h.ID, remainsFile{f, h.Offset})
 	sg.Name = name
-	sg.Size.Store(h.offset + h.length)
-	src := &salvageSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: true, remains: true}
-	src.fr.Pos = h.offset
+	sg.Size.Store(h.Offset + h.Length)
+	src := &segmentSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: true, remains: true}
+	src.fr.Pos = h.Offset
 	return &cut{src: src, h: h}, nil
 }
 
@@ -136,11 +136,11 @@ func (f remainsFile) ReadAt(b []byte, at int64) (int, error) {
 	if at < f.offset {
 		return 0, io.ErrUnexpectedEOF
 	}
-	return f.File.ReadAt(b, at-f.offset+remainsHeaderSize)
+	return f.File.ReadAt(b, at-f.offset+format.RemainsHeaderSize)
 }
 
 // inTime returns the entries of a source with the sequences that they have in the new store.
-func (v *salvager) inTime(src *salvageSource) func() ([]format.Entry, error) {
+func (v *salvager) inTime(src *segmentSource) func() ([]format.Entry, error) {
 	if len(v.cuts) == 0 {
 		return src.next
 	}
@@ -150,7 +150,7 @@ func (v *salvager) inTime(src *salvageSource) func() ([]format.Entry, error) {
 			seq := &entries[i].Seq
 			by := v.moved(src, *seq)
 			if *seq > format.MaxSequence || by > format.MaxSequence-*seq {
-				return nil, fmt.Errorf("sequence number %d of %s, and %d more: %w", *seq, src.sg.Name, by, ErrFull)
+				return nil, fmt.Errorf("sequence number %d of %s, and %d more: %w", *seq, src.sg.Name, by, failure.ErrFull)
 			}
 			*seq += by
 		}
@@ -159,12 +159,12 @@ func (v *salvager) inTime(src *salvageSource) func() ([]format.Entry, error) {
 }
 
 // moved is what is added to a sequence of a source.
-func (v *salvager) moved(src *salvageSource, seq uint64) (by uint64) {
+func (v *salvager) moved(src *segmentSource, seq uint64) (by uint64) {
 	for _, c := range v.cuts {
 		switch {
 		case c.src == src:
 			return c.moved
-		case !src.remains && seq >= c.h.nextSeq:
+		case !src.remains && seq >= c.h.NextSeq:
 			by = c.after
 		}
 	}

@@ -1,4 +1,4 @@
-package bitcask
+package repair
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
@@ -24,9 +25,6 @@ import (
 // that one bad record costs one record, whatever else is broken, and its key is
 // known. Elsewhere the frames are walked, and behind a bad place the next frame
 // is looked for.
-
-// ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.
-var ErrNotEmpty = errors.New("directory is not empty")
 
 // Lost is a stretch of a file that could not be copied.
 type Lost struct {
@@ -67,8 +65,8 @@ func (l Lost) String() string {
 	return s
 }
 
-// SalvageResult says what Salvage did.
-type SalvageResult struct {
+// Result says what Salvage did.
+type Result struct {
 	Segments   int    `json:"segments"`
 	Records    uint64 `json:"records"` // copied, without those that follow another one
 	Lost       []Lost `json:"lost"`
@@ -85,8 +83,8 @@ type SalvageResult struct {
 // ErrNotFound if there is no segment in dir, ErrVersion, or the file system's;
 // what is lost is no error. o is for the new store; of it FS, SegmentSize,
 // NoHints and Logger count.
-func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, error) {
-	v := &salvager{ctx: ctx, dir: dir, opts: o.withDefaults(), sources: map[*segment.Segment]*salvageSource{}, named: losses{}, unlisted: map[uint32]bool{}}
+func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
+	v := &salvager{ctx: ctx, dir: dir, opts: o.WithDefaults(), sources: map[*segment.Segment]*segmentSource{}, named: losses{}, unlisted: map[uint32]bool{}}
 	v.result.Lost = []Lost{}
 	v.base = v.opts.FS
 	held, err := vfs.Hold(v.base, dir)
@@ -107,16 +105,16 @@ func Salvage(ctx context.Context, dir, out string, o *Options) (SalvageResult, e
 type salvager struct {
 	ctx     context.Context
 	dir     string
-	opts    Options            // FS holds dir
+	opts    bitcask.Options    // FS holds dir
 	base    vfs.FS             // as it was given
 	store   [16]byte           // without a manifest, of the segments looked at last
 	man     *manifest.Manifest // nil: none that can be read
 	names   []string           // in dir
-	sources map[*segment.Segment]*salvageSource
+	sources map[*segment.Segment]*segmentSource
 	cuts    []*cut // by next sequence, and in the order in which they were made
 
 	unlisted map[uint32]bool // segments that the manifest has lost
-	result   SalvageResult
+	result   Result
 	named    losses
 	unnamed  []*Lost
 	bounded  int    // so many of unnamed have a Before
@@ -157,11 +155,11 @@ func (v *salvager) write(list []*source, out string) (err error) {
 	defer func() { err = errors.Join(err, held.Close()) }()
 	o := v.opts
 	o.FS = held
-	w, err := newSalvageWriter(o, out)
+	w, err := newWriter(o, out)
 	if err != nil {
 		return err
 	}
-	err = inOrder(list, func(sg *segment.Segment, e *format.Entry) error { return v.copy(w, v.sources[sg], e) })
+	err = mergeBySequence(list, func(sg *segment.Segment, e *format.Entry) error { return v.copy(w, v.sources[sg], e) })
 	if err == nil {
 		err = w.publish()
 	}
@@ -178,7 +176,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 	}
 	// An edit that is one bit away from verifying is what it was.
 	m, err := manifest.Read(v.opts.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
-	if errors.Is(err, ErrVersion) {
+	if errors.Is(err, failure.ErrVersion) {
 		return nil, err
 	}
 	var listed []uint32
@@ -212,7 +210,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 		}
 	}
 	if v.man == nil && v.store == [16]byte{} {
-		return nil, fmt.Errorf("a segment with a header: %w", ErrNotFound)
+		return nil, fmt.Errorf("a segment with a header: %w", bitcask.ErrNotFound)
 	}
 	ids = append(ids, listed...)
 	slices.Sort(ids)
@@ -225,7 +223,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 func (v *salvager) holdsCommits(id uint32) (bool, error) {
 	sg, err := segment.Open(v.opts.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
 	if err != nil {
-		if failure.IsDamage(err) || errors.Is(err, ErrForeign) {
+		if failure.IsDamage(err) || errors.Is(err, failure.ErrForeign) {
 			err = nil
 		}
 		return false, err
@@ -256,7 +254,7 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 	}
 	copy(store[:], b[16:])
 	_, _, err = format.CheckSegmentHeader(b, name, store, binary.LittleEndian.Uint32(b[12:]))
-	if errors.Is(err, ErrVersion) {
+	if errors.Is(err, failure.ErrVersion) {
 		return store, err
 	}
 	if err != nil {
@@ -269,7 +267,7 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 // stores or more. One whose header does not verify is taken for what the segment before it is.
 func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
 	store, err := readStore(f, format.DataName(id))
-	if errors.Is(err, ErrVersion) {
+	if errors.Is(err, failure.ErrVersion) {
 		return store, err
 	}
 	if v.man != nil {
@@ -299,7 +297,7 @@ func (v *salvager) open(id uint32) error {
 	}
 	sg := segment.New(store, id, f)
 	listed := v.man != nil && !v.unlisted[id]
-	src := &salvageSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: listed}
+	src := &segmentSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: listed}
 	v.sources[sg] = src
 	v.result.Segments++
 	size, err := f.Size()
@@ -339,7 +337,7 @@ func (v *salvager) judgeTail() error {
 	if v.man == nil {
 		return nil
 	}
-	var tail []*salvageSource
+	var tail []*segmentSource
 	for _, id := range v.man.Tail {
 		for sg, src := range v.sources {
 			if sg.ID == id {
@@ -383,7 +381,7 @@ func (v *salvager) judgeTail() error {
 func (v *salvager) lose(l Lost) { v.unnamed = append(v.unnamed, &l) }
 
 // copy adds an entry to the new store, or notes that it is lost.
-func (v *salvager) copy(w *salvageWriter, src *salvageSource, e *format.Entry) error {
+func (v *salvager) copy(w *writer, src *segmentSource, e *format.Entry) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}

@@ -1,8 +1,9 @@
-package bitcask
+package repair
 
 import (
 	"encoding/binary"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -11,7 +12,7 @@ import (
 type losses map[string][]loss
 
 type loss struct {
-	kind Kind
+	kind format.Kind
 	typ  keydir.Type
 	Lost
 }
@@ -20,13 +21,13 @@ func keyOf(ns uint32, key []byte) string {
 	return string(binary.AppendUvarint(nil, uint64(ns))) + string(key)
 }
 
-func (l losses) add(id *Identity, lost Lost) {
+func (l losses) add(id *format.Identity, lost Lost) {
 	at := keyOf(id.Namespace, id.Key)
 	l[at] = append(l[at], loss{id.Kind, id.Type, lost})
 }
 
 // replace forgets what a newer record makes of no use, and counts it.
-func (l losses) replace(id *Identity) (n uint64) {
+func (l losses) replace(id *format.Identity) (n uint64) {
 	if len(l) == 0 {
 		return 0
 	}
@@ -36,9 +37,9 @@ func (l losses) replace(id *Identity) (n uint64) {
 		switch {
 		case !x.replacedBy(id):
 			left = append(left, x)
-		case x.kind == KindElementTombstone && x.typ == keydir.Hash && id.Kind == KindElement:
+		case x.kind == format.KindElementTombstone && x.typ == keydir.Hash && id.Kind == format.KindElement:
 			// The field is back; that its old deadline is gone nobody says any more.
-			x.kind, x.typ = KindFieldDeadlineTombstone, keydir.FieldDeadlines
+			x.kind, x.typ = format.KindFieldDeadlineTombstone, keydir.FieldDeadlines
 			x.Lost.Kind = x.kind.String()
 			left = append(left, x)
 		default:
@@ -55,23 +56,23 @@ func (l losses) replace(id *Identity) (n uint64) {
 
 // replacedBy reports whether a newer record of the same key says all that the
 // lost one could have said.
-func (x *loss) replacedBy(id *Identity) bool {
+func (x *loss) replacedBy(id *format.Identity) bool {
 	if x.typ == keydir.None || id.Type == keydir.None { // no record of a key
 		return x.kind == id.Kind
 	}
 	switch id.Kind {
-	case KindTombstone: // takes the deadline with it
+	case format.KindTombstone: // takes the deadline with it
 		return true
-	case KindString: // replaces a value of any type, and leaves the deadline
+	case format.KindString: // replaces a value of any type, and leaves the deadline
 		return x.typ != keydir.Deadline
-	case KindElement, KindElementTombstone:
+	case format.KindElement, format.KindElementTombstone:
 		if x.typ == keydir.FieldDeadlines { // the tombstone of a field takes its deadline with it
-			return id.Kind == KindElementTombstone && id.Type == keydir.Hash && x.Element == string(id.Elem)
+			return id.Kind == format.KindElementTombstone && id.Type == keydir.Hash && x.Element == string(id.Elem)
 		}
-		return (x.kind == KindElement || x.kind == KindElementTombstone) && x.typ == id.Type && x.Element == string(id.Elem)
-	case KindFieldDeadline, KindFieldDeadlineTombstone:
+		return (x.kind == format.KindElement || x.kind == format.KindElementTombstone) && x.typ == id.Type && x.Element == string(id.Elem)
+	case format.KindFieldDeadline, format.KindFieldDeadlineTombstone:
 		return x.typ == keydir.FieldDeadlines && x.Element == string(id.Elem)
-	case KindDeadline, KindDeadlineTombstone:
+	case format.KindDeadline, format.KindDeadlineTombstone:
 		return x.typ == keydir.Deadline
 	}
 	return x.kind == id.Kind && x.typ == id.Type // counts

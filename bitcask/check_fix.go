@@ -1,23 +1,14 @@
 package bitcask
 
 import (
-	"cmp"
-	"errors"
-	"slices"
-	"strings"
-
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
-// fixCounts opens the new store, makes every collection agree with itself again, and
-// tells which losses show.
-func (v *salvager) fixCounts(out string, o Options) error {
-	o.ReadOnly, o.Sync, o.Loading = false, SyncNone, nil
-	s, err := Open(out, &o)
-	if err != nil {
-		return err
-	}
+// FixCounts writes the count of every collection anew that Check would complain about, closes up lists with holes, and takes
+// away deadlines of keys and fields that are not there. It returns how many it has changed. It is for a store that a
+// repair has made, and that nobody else uses yet.
+func (s *Store) FixCounts() (fixed int, err error) {
 	for ns, sp := range s.spaces.now.Load().names { // also those that hold nothing but such deadlines
 		if sp == nil {
 			continue
@@ -25,12 +16,12 @@ func (v *salvager) fixCounts(out string, o Options) error {
 		for stripe := range keydir.Stripes {
 			n, err := s.fixStripe(ns, stripe)
 			if err != nil {
-				return errors.Join(err, s.Close())
+				return fixed, err
 			}
-			v.result.Mended += n
+			fixed += n
 		}
 	}
-	return errors.Join(v.report(s), s.Close())
+	return fixed, nil
 }
 
 // fixStripe mends the collections of one stripe that Check would complain
@@ -140,80 +131,4 @@ func (t *Tx) closeUp(ns int, key string, coll keydir.Collection) error {
 		next++
 	}
 	return nil
-}
-
-// report lists the losses that nothing newer has made good.
-func (v *salvager) report(s *Store) error {
-	for _, l := range v.unnamed {
-		v.result.Lost = append(v.result.Lost, *l)
-	}
-	for _, list := range v.named {
-		for _, x := range list {
-			ns, ok := s.NamespaceOf(x.Namespace)
-			if !ok && x.typ != keydir.None {
-				v.result.Replaced++ // its namespace has been flushed
-				continue
-			}
-			stale, err := s.shows(ns, &x)
-			if err != nil {
-				return err
-			}
-			if x.kind == KindFieldDeadlineTombstone && !stale {
-				v.result.Replaced++ // the deadline is gone all the same
-				continue
-			}
-			x.Lost.Stale = stale
-			v.result.Lost = append(v.result.Lost, x.Lost)
-		}
-	}
-	slices.SortFunc(v.result.Lost, func(a, b Lost) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset))
-	})
-	return nil
-}
-
-// shows reports whether the new store holds something that the lost record
-// would have replaced or taken away.
-func (s *Store) shows(ns int, x *loss) (bool, error) {
-	if x.kind == KindSystem {
-		return s.System(x.Key) != nil, nil
-	}
-	if x.kind == KindMeta || x.kind == KindNamespaces {
-		return x.kind == KindNamespaces, nil // counts have been mended
-	}
-	t, err := s.Begin(false, x.Key)
-	if err != nil {
-		return false, err
-	}
-	defer t.End()
-	if x.typ == keydir.FieldDeadlines {
-		coll, err := t.FieldDeadlines(ns, x.Key)
-		if err != nil || !coll.Valid() {
-			return false, err
-		}
-		_, _, ok := coll.Score(x.Element)
-		return ok, nil
-	}
-	slot, coll, err := t.Find(ns, x.Key)
-	if err != nil || slot.Type == keydir.None {
-		return false, err
-	}
-	if x.kind != KindElement && x.kind != KindElementTombstone {
-		return true, nil
-	}
-	if !coll.Valid() || coll.Type() != x.typ {
-		return false, nil
-	}
-	ok := false
-	switch x.typ {
-	case keydir.ZSet:
-		_, _, ok = coll.Score(x.Element)
-	case keydir.List, keydir.Chunks:
-		if index, valid := format.ParseIndex([]byte(x.Element)); valid {
-			_, ok = coll.LocAt(index)
-		}
-	default:
-		_, ok = coll.Get(x.Element)
-	}
-	return ok, nil
 }

@@ -1,4 +1,4 @@
-package bitcask
+package repair
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// salvageSource yields the entries of one segment, damaged or not, in order.
-type salvageSource struct {
+// segmentSource yields the entries of one segment, damaged or not, in order.
+type segmentSource struct {
 	v       *salvager
 	sg      *segment.Segment
 	active  bool                // not sealed: a bad end, past closed, may be a torn tail
@@ -27,7 +27,7 @@ type salvageSource struct {
 
 // endsBefore reports whether the segment is whole up to where next goes on; it
 // is if next has nothing.
-func (src *salvageSource) endsBefore(next *segment.Segment) (bool, error) {
+func (src *segmentSource) endsBefore(next *segment.Segment) (bool, error) {
 	_, h, _, err := segment.NewFrames(next).NextFrame()
 	if bad := (*segment.BadFrame)(nil); err == io.EOF || errors.As(err, &bad) {
 		return true, nil
@@ -44,7 +44,7 @@ func (src *salvageSource) endsBefore(next *segment.Segment) (bool, error) {
 }
 
 // useHint takes the segment's hint if all of it is good.
-func (src *salvageSource) useHint() error {
+func (src *segmentSource) useHint() error {
 	if !src.sg.Sealed() {
 		return nil
 	}
@@ -56,13 +56,13 @@ func (src *salvageSource) useHint() error {
 		}
 		err = errors.Join(err, hs.Close())
 	}
-	if errors.Is(err, segment.ErrHint) || errors.Is(err, ErrVersion) || failure.IsNotExist(err) || errors.Is(err, io.EOF) {
+	if errors.Is(err, segment.ErrHint) || errors.Is(err, failure.ErrVersion) || failure.IsNotExist(err) || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-func (src *salvageSource) close() error {
+func (src *segmentSource) close() error {
 	err := src.sg.File.Close()
 	if src.hint != nil {
 		err = errors.Join(err, src.hint.Close())
@@ -70,7 +70,7 @@ func (src *salvageSource) close() error {
 	return err
 }
 
-func (src *salvageSource) next() ([]format.Entry, error) {
+func (src *segmentSource) next() ([]format.Entry, error) {
 	if src.hint != nil {
 		return src.hint.Next()
 	}
@@ -78,7 +78,7 @@ func (src *salvageSource) next() ([]format.Entry, error) {
 }
 
 // read returns the records of an entry, or why they are not what was written.
-func (src *salvageSource) read(e *format.Entry) (records []format.Record, reason string, err error) {
+func (src *segmentSource) read(e *format.Entry) (records []format.Record, reason string, err error) {
 	fr := src.fr
 	at := fr.Pos
 	defer func() { fr.Pos = at }()
@@ -109,20 +109,20 @@ func (src *salvageSource) read(e *format.Entry) (records []format.Record, reason
 	return records, "", nil
 }
 
-func sameIdentity(a, b *Identity) bool {
+func sameIdentity(a, b *format.Identity) bool {
 	return a.Namespace == b.Namespace && a.Kind == b.Kind && a.Type == b.Type && string(a.Key) == string(b.Key) && string(a.Elem) == string(b.Elem)
 }
 
 // recordAt parses and verifies the record at the start of b, which is at an
 // offset of the segment.
-func (src *salvageSource) recordAt(b []byte, at uint32) (format.Record, bool) {
+func (src *segmentSource) recordAt(b []byte, at uint32) (format.Record, bool) {
 	rec, err := format.ParseRecord(b)
 	ok := err == nil && binary.LittleEndian.Uint32(b) == src.sg.Seed.Sum(at, b[format.RecordCRCSize:rec.Size])
 	return rec, ok
 }
 
 // walk returns the entries of the next frame of which any can be had.
-func (src *salvageSource) walk() ([]format.Entry, error) {
+func (src *segmentSource) walk() ([]format.Entry, error) {
 	fr := src.fr
 	for {
 		entries, err := fr.Next()
@@ -149,7 +149,7 @@ func (src *salvageSource) walk() ([]format.Entry, error) {
 // torn reports whether the bad place is a torn tail, as at Open: nothing says
 // that its bytes were ever on disk, and a crash can have left it. It is left
 // out, for it is half a commit. Remains end so, too.
-func (src *salvageSource) torn() (bool, error) {
+func (src *segmentSource) torn() (bool, error) {
 	fr := src.fr
 	at := fr.Pos
 	if !src.active || at < src.closed {
@@ -175,7 +175,7 @@ func (src *salvageSource) torn() (bool, error) {
 // within walks the records of a frame, if its header is good, and returns those
 // that verify. Their numbers within the frame may be too low by those lost
 // before them; their order is right.
-func (src *salvageSource) within() ([]format.Entry, error) {
+func (src *segmentSource) within() ([]format.Entry, error) {
 	fr := src.fr
 	b, err := fr.Window(format.FrameHeaderSize)
 	if err != nil {
@@ -226,12 +226,12 @@ func (src *salvageSource) within() ([]format.Entry, error) {
 	return fr.Entries, nil
 }
 
-func (src *salvageSource) loseWithin(from, to int) {
+func (src *segmentSource) loseWithin(from, to int) {
 	src.v.lose(Lost{File: src.sg.Name, Offset: src.fr.Pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
 }
 
 // skip goes on to the next whole frame, or the end.
-func (src *salvageSource) skip(reason string) error {
+func (src *segmentSource) skip(reason string) error {
 	fr := src.fr
 	from := fr.Pos
 	if err := fr.Skip(); err != nil {

@@ -1,4 +1,4 @@
-package bitcask
+package repair
 
 import (
 	"container/heap"
@@ -42,8 +42,8 @@ func (h *sources) Pop() any {
 	return x
 }
 
-// inOrder calls fn for every entry of all sources, lowest sequence first.
-func inOrder(list []*source, fn func(sg *segment.Segment, e *format.Entry) error) error {
+// mergeBySequence calls fn for every entry of all sources, lowest sequence first.
+func mergeBySequence(list []*source, fn func(sg *segment.Segment, e *format.Entry) error) error {
 	var h sources
 	for _, src := range list {
 		if err := src.fill(); err == nil {

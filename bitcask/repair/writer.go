@@ -1,4 +1,4 @@
-package bitcask
+package repair
 
 import (
 	"errors"
@@ -6,16 +6,17 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// salvageWriter writes the segments of a new store. The manifest names them
+// writer writes the segments of a new store. The manifest names them
 // only when all are on disk: a crash before leaves an empty store.
-type salvageWriter struct {
-	opts Options
+type writer struct {
+	opts bitcask.Options
 	dir  string
 	lock io.Closer
 	man  *manifest.Manifest
@@ -23,7 +24,7 @@ type salvageWriter struct {
 	done []format.SealedInfo
 }
 
-func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
+func newWriter(o bitcask.Options, dir string) (w *writer, err error) {
 	if err := files.SyncNames(o.FS, dir); err != nil {
 		return nil, err
 	}
@@ -32,10 +33,10 @@ func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
 		return nil, err
 	}
 	if len(names) > 0 {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNotEmpty)
+		return nil, fmt.Errorf("%s: %w", dir, bitcask.ErrNotEmpty)
 	}
-	w = &salvageWriter{opts: o, dir: dir}
-	if w.lock, err = o.FS.Lock(filepath.Join(dir, lockName)); err != nil {
+	w = &writer{opts: o, dir: dir}
+	if w.lock, err = o.FS.Lock(filepath.Join(dir, format.LockName)); err != nil {
 		return nil, err
 	}
 	store, seed, err := manifest.NewIdentity()
@@ -49,7 +50,7 @@ func newSalvageWriter(o Options, dir string) (w *salvageWriter, err error) {
 }
 
 // add writes an entry: a record and its followers.
-func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
+func (w *writer) add(records []format.Record, e *format.Entry) error {
 	if w.out != nil && w.out.Full(int(e.Size)) {
 		if err := w.seal(); err != nil {
 			return err
@@ -61,7 +62,7 @@ func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
 			return err
 		}
 	}
-	if e.Kind == KindSystem {
+	if e.Kind == format.KindSystem {
 		if err := w.man.Need(manifest.FeatureSystem); err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (w *salvageWriter) add(records []format.Record, e *format.Entry) error {
 }
 
 // seal finishes the segment being written.
-func (w *salvageWriter) seal() error {
+func (w *writer) seal() error {
 	if w.out == nil {
 		return nil
 	}
@@ -90,14 +91,14 @@ func (w *salvageWriter) seal() error {
 	return sg.Close()
 }
 
-func (w *salvageWriter) publish() error {
+func (w *writer) publish() error {
 	if err := w.seal(); err != nil {
 		return err
 	}
 	return w.man.Log(manifest.EditSwap, manifest.SwapBody(nil, w.done))
 }
 
-func (w *salvageWriter) close() error {
+func (w *writer) close() error {
 	var err error
 	if w.out != nil {
 		err = w.out.Abandon()
