@@ -5,10 +5,11 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// batch is a run of pipelined commands that have arrived together and are executed as one unit of the store: one set of
-// locks and one write to the log for all of them, which is what a write costs most. No reply leaves before all are
-// committed, so a client cannot tell, except by the speed; each command still fails alone. Only commands on keys that take
-// little time are batched, so that nobody waits long for the locks.
+// batch is a run of pipelined commands that have arrived together and are executed as one unit of
+// the store: one set of locks and one write to the log for all of them, which is what a write costs
+// most. No reply leaves before all are committed, so a client cannot tell, except by the speed;
+// each command still fails alone. Only commands on keys that take little time are batched, so that
+// nobody waits long for the locks.
 type batch struct {
 	requests []request
 	args     [][]byte // backs the requests' arguments, whose bytes stay in the parser's buffer
@@ -47,8 +48,9 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
-// runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for the client before that, or
-// others must be served, the parser goes back to the first command that was not executed.
+// runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for
+// the client before that, or others must be served, the parser goes back to the first command that
+// was not executed.
 func (s *Session) runBatch() bool {
 	b := &s.batch
 	b.done = 0
@@ -87,7 +89,8 @@ func (s *Session) transactBatch() error {
 	return s.transact(s.batch.writes, s.batch.keys, s.runBatchInTxFunc)
 }
 
-// runBatchInTx executes the requests in a transaction, until enough replies wait for the client or others must be served.
+// runBatchInTx executes the requests in a transaction, until enough replies wait for the client or
+// others must be served.
 func (s *Session) runBatchInTx(tx *db.Tx) error {
 	for i := range s.batch.requests {
 		r := &s.batch.requests[i]
@@ -104,7 +107,8 @@ func (s *Session) runBatchInTx(tx *db.Tx) error {
 		case r.command.Flags&command.ReadOnly != 0:
 			t.countRead(s.out.Bytes()[from:])
 		default:
-			// Who waits comes before the next command, as if each were alone: if need be by ending the batch here.
+			// Who waits comes before the next command, as if each were alone: if need be by ending
+			// the batch here.
 			handedOver = tx.HandOver()
 		}
 		s.batch.done++
@@ -115,7 +119,8 @@ func (s *Session) runBatchInTx(tx *db.Tx) error {
 	return nil
 }
 
-// failBatch answers every command of a batch that the store could not carry out, or could not commit, with the error.
+// failBatch answers every command of a batch that the store could not carry out, or could not
+// commit, with the error.
 func (s *Session) failBatch(from int, err error) {
 	s.out.Truncate(from)
 	text := errorText(err)

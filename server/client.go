@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// client is what other connections may see of a session: CLIENT LIST reads it while the session works, so everything
-// is atomic.
+// client is what other connections may see of a session: CLIENT LIST reads it while the session
+// works, so everything is atomic.
 type client struct {
 	name, library, version atomic.Pointer[string]
 	remote, local          string // addresses; set before the session is registered, then constant
@@ -103,11 +103,13 @@ func (c *client) kind() string {
 	return "normal"
 }
 
+// sortSessions sorts by age, which is what ascending ids are.
 func sortSessions(list []*Session) {
 	slices.SortFunc(list, func(a, b *Session) int { return int(a.id - b.id) })
 }
 
-// printable reports whether text can stand in CLIENT LIST, where spaces separate fields and line ends clients.
+// printable reports whether text can stand in CLIENT LIST, where spaces separate fields and line
+// ends clients.
 func printable(text []byte) bool {
 	for _, b := range text {
 		if b < '!' || b > '~' {

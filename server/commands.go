@@ -2,7 +2,8 @@ package server
 
 import "github.com/stavedb/stave/server/command"
 
-// Commands is the command table, sorted by name: what package command has, and what works on the session. It must not be changed.
+// Commands is the command table, sorted by name: what package command has, and what works on the
+// session. It must not be changed.
 var Commands []*command.Command
 
 var table *command.Table
@@ -15,7 +16,8 @@ func init() {
 	Commands = table.Commands
 }
 
-// Lookup returns the command of that name in any case, or nil. A subcommand is called "client|setname".
+// Lookup returns the command of that name in any case, or nil. A subcommand is called
+// "client|setname".
 func Lookup(name string) *command.Command { return table.Lookup(name) }
 
 // Flags that many of the session's commands share.

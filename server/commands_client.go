@@ -8,6 +8,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// clientCommands read and change what CLIENT LIST shows. Other sessions may be at work meanwhile:
+// see type client.
 var clientCommands = []*command.Command{
 	{
 		Name: "client|id", Arity: 2, Flags: sessionFlags, Since: "5.0.0", Complexity: "O(1)",
@@ -47,6 +49,7 @@ var clientCommands = []*command.Command{
 	},
 }
 
+// clientControlCommands end connections and waits of others.
 var clientControlCommands = []*command.Command{
 	{
 		Name: "client|kill", Arity: -3, Flags: operatorFlags, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
@@ -60,6 +63,7 @@ var clientControlCommands = []*command.Command{
 	},
 }
 
+// clientGetName is CLIENT GETNAME: null without a name.
 func clientGetName(s *Session, c *command.Call) error {
 	if name := *s.client.name.Load(); name != "" {
 		c.Out.BulkString(name)
@@ -69,6 +73,7 @@ func clientGetName(s *Session, c *command.Call) error {
 	return nil
 }
 
+// clientSetInfo is CLIENT SETINFO, by which libraries say what they are.
 func clientSetInfo(s *Session, c *command.Call) error {
 	text := string(c.Arg(3))
 	switch {
@@ -88,12 +93,15 @@ func clientSetInfo(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
+// clientInfo is CLIENT INFO. The counts of this session are flushed before, so that it shows this
+// command.
 func clientInfo(s *Session, c *command.Call) error {
 	s.flushStats()
 	c.Out.Verbatim("txt", s.listLine(time.Now())+"\n")
 	return nil
 }
 
+// clientList is CLIENT LIST. As in Redis a selection by TYPE and one by ID exclude each other.
 func clientList(s *Session, c *command.Call) error {
 	var wanted map[int64]bool
 	kind := ""
@@ -161,6 +169,7 @@ func (f *clientFilter) parse(c *command.Call) error {
 	return nil
 }
 
+// option reads one word of CLIENT KILL and its value.
 func (f *clientFilter) option(c *command.Call, i int) error {
 	value := c.Key(i + 1)
 	switch {
@@ -199,6 +208,7 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 	return nil
 }
 
+// isClientType reports whether a type is one of Redis's, whether or not clients of it exist here.
 func isClientType(kind string) bool {
 	for _, known := range clientTypes {
 		if kind == known {
@@ -222,6 +232,7 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	return true
 }
 
+// clientKill is CLIENT KILL. Who kills himself gets the reply first.
 func clientKill(s *Session, c *command.Call) error {
 	var f clientFilter
 	if err := f.parse(c); err != nil {
@@ -249,6 +260,8 @@ func clientKill(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
+// clientUnblock is CLIENT UNBLOCK: 0 if the client is not waiting, or is being served at this
+// moment.
 func clientUnblock(s *Session, c *command.Call) error {
 	how := timedOut
 	switch {

@@ -8,6 +8,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// introspectionCommands describe the table, for clients that find keys in requests by it, and for
+// shells.
 var introspectionCommands = []*command.Command{
 	{
 		Name: "command", Arity: -1, Flags: anyStateFlags | command.ConnectionCategory, Group: command.GroupServer, Since: "2.8.13",
@@ -42,6 +44,7 @@ var introspectionCommands = []*command.Command{
 	},
 }
 
+// commandCommand is COMMAND.
 func commandCommand(c *command.Call) error {
 	all := table.Commands
 	c.Out.Array(len(all))
@@ -51,6 +54,7 @@ func commandCommand(c *command.Call) error {
 	return nil
 }
 
+// commandInfo is COMMAND INFO: a null array for what is no command.
 func commandInfo(c *command.Call) error {
 	if len(c.Args) == 2 {
 		return commandCommand(c)
@@ -89,6 +93,7 @@ func describe(c *command.Call, cmd *command.Command) {
 	}
 }
 
+// simpleSet writes names as a set, which is an array in RESP2.
 func simpleSet(c *command.Call, names []string) {
 	c.Out.Set(len(names))
 	for _, name := range names {
@@ -153,6 +158,7 @@ func describeKeys(c *command.Call, k command.Keys) {
 	}
 }
 
+// commandDocs is COMMAND DOCS. What is no command is left out.
 func commandDocs(c *command.Call) error {
 	var list []*command.Command
 	if len(c.Args) == 2 {
@@ -167,6 +173,7 @@ func commandDocs(c *command.Call) error {
 	return nil
 }
 
+// documentAll writes commands as a map of their names.
 func documentAll(c *command.Call, list []*command.Command) {
 	c.Out.Map(len(list))
 	for _, cmd := range list {
@@ -175,6 +182,7 @@ func documentAll(c *command.Call, list []*command.Command) {
 	}
 }
 
+// document writes one command as COMMAND DOCS does: a map of those facts that it has.
 func document(c *command.Call, cmd *command.Command) {
 	arguments := cmd.Arguments()
 	n := 4
@@ -201,6 +209,7 @@ func document(c *command.Call, cmd *command.Command) {
 	}
 }
 
+// documentArguments writes the arguments of a command, or the choices of one of them.
 func documentArguments(c *command.Call, list []command.Argument) {
 	c.Out.Array(len(list))
 	for _, a := range list {
@@ -241,6 +250,7 @@ func documentArguments(c *command.Call, list []command.Argument) {
 	}
 }
 
+// commandList is COMMAND LIST. There are no modules, so a filter by one finds nothing.
 func commandList(c *command.Call) error {
 	keep := func(*command.Command) bool { return true }
 	switch {
@@ -271,6 +281,7 @@ func commandList(c *command.Call) error {
 	return nil
 }
 
+// commandGetKeys is COMMAND GETKEYS: the keys that the session would lock for a request.
 func commandGetKeys(c *command.Call) error {
 	inner := c.Args[2:]
 	cmd := table.Find(inner[0])

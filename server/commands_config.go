@@ -37,6 +37,7 @@ var configCommand = &command.Command{
 	},
 }
 
+// configGet is CONFIG GET. A setting that several patterns match is shown once.
 func configGet(s *Session, c *command.Call) error {
 	settings := s.server.settings()
 	var names []string
@@ -93,15 +94,18 @@ func configSet(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
+// configRewrite is CONFIG REWRITE, which Redis refuses in these words without a file of settings.
 func configRewrite(*command.Call) error {
 	return command.Error("ERR The server is running without a config file")
 }
 
+// configResetStat is CONFIG RESETSTAT.
 func configResetStat(s *Session, c *command.Call) error {
 	s.server.resetStats()
 	return c.OK()
 }
 
+// errSetting is how Redis refuses one setting of several. Nothing has been changed then.
 func errSetting(name, why string) command.Error {
 	return command.Errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %s", command.Quoted([]byte(name)), why)
 }

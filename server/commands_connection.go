@@ -7,6 +7,7 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// connectionCommands concern the connection they come from.
 var connectionCommands = []*command.Command{
 	{
 		Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
@@ -24,7 +25,8 @@ var connectionCommands = []*command.Command{
 	{
 		Name: "quit", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed, Group: command.GroupConnection,
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
-		// Who reads the reply finds the session gone: a message that others publish then does not count it any more.
+		// Who reads the reply finds the session gone: a message that others publish then does not
+		// count it any more.
 		Run: onSession(func(s *Session, c *command.Call) error { s.Close(); return c.OK() }),
 	},
 	{
@@ -40,8 +42,8 @@ var connectionCommands = []*command.Command{
 		Name: "client", Arity: -2, Group: command.GroupConnection, Since: "2.4.0", Complexity: "Depends on the subcommand",
 		Summary: "A container for commands about connections.", Subcommands: append(clientCommands, clientControlCommands...),
 	},
-	// A browser that is tricked into talking to this port starts with one of these lines: the connection ends before it
-	// can smuggle a command in behind them.
+	// A browser that is tricked into talking to this port starts with one of these lines: the
+	// connection ends before it can smuggle a command in behind them.
 	{
 		Name: "post", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Group: command.GroupConnection, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol),
@@ -52,6 +54,8 @@ var connectionCommands = []*command.Command{
 	},
 }
 
+// pingCommand is PING. To a subscriber in RESP2 it replies in the form of a message, for only those
+// may arrive there.
 func pingCommand(s *Session, c *command.Call) error {
 	switch {
 	case len(c.Args) > 2:
@@ -68,6 +72,8 @@ func pingCommand(s *Session, c *command.Call) error {
 	return nil
 }
 
+// selectCommand is SELECT. It holds for this connection, and within MULTI for what is queued after
+// it.
 func selectCommand(s *Session, c *command.Call) error {
 	n, err := c.ParseDatabase(1)
 	if err != nil {
@@ -79,6 +85,7 @@ func selectCommand(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
+// resetCommand is RESET: everything that a connection can set is as it was at its start.
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
@@ -92,6 +99,9 @@ func resetCommand(s *Session, c *command.Call) error {
 	return nil
 }
 
+// foreignProtocol closes the connection of a client that speaks HTTP, without a reply. What it has
+// sent after this line would be executed otherwise: a web page can make a browser send any text to
+// this port.
 func foreignProtocol(s *Session, c *command.Call) error {
 	s.closed = true
 	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
@@ -109,6 +119,7 @@ func (s *Session) setName(name []byte) error {
 	return nil
 }
 
+// helloCommand is HELLO. Everything is checked before anything is changed.
 func helloCommand(s *Session, c *command.Call) error {
 	version := int64(s.out.Version())
 	next := 1
@@ -127,7 +138,8 @@ func helloCommand(s *Session, c *command.Call) error {
 		more := len(c.Args) - next - 1
 		switch {
 		case c.Is(next, "auth") && more >= 2:
-			// There are no passwords yet: the default user is open, as in Redis without a configuration.
+			// There are no passwords yet: the default user is open, as in Redis without a
+			// configuration.
 			if string(c.Arg(next+1)) != "default" {
 				return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
 			}

@@ -20,6 +20,7 @@ const errNoDebug command.Error = "ERR DEBUG command not allowed. If the enable-d
 // maxSleep bounds how long DEBUG SLEEP keeps its own connection waiting; others are not held up.
 const maxSleep = time.Minute
 
+// debugRun is DEBUG SLEEP and DEBUG OBJECT, if Options.Debug allows them.
 func debugRun(s *Session, c *command.Call) error {
 	switch {
 	case !s.server.options.Debug:

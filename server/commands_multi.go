@@ -5,6 +5,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// transactionCommands begin and end transactions. Their flag RunsInsideMulti keeps them out of the
+// queue.
 var transactionCommands = []*command.Command{
 	{
 		Name: "multi", Arity: 1, Flags: sessionFlags | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
@@ -23,6 +25,8 @@ var transactionCommands = []*command.Command{
 	},
 }
 
+// watchCommands make the next EXEC depend on keys. UNWATCH within MULTI is queued, as in Redis:
+// there it has no effect.
 var watchCommands = []*command.Command{
 	{
 		Name: "watch", Arity: -2, Flags: sessionFlags | command.Fast | command.AllowBusy | command.RunsInsideMulti, Group: command.GroupTransactions,
@@ -36,6 +40,7 @@ var watchCommands = []*command.Command{
 	},
 }
 
+// multiCommand is MULTI.
 func multiCommand(s *Session, c *command.Call) error {
 	if s.queue != nil {
 		return errNestedMulti
@@ -44,6 +49,7 @@ func multiCommand(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
+// discardCommand is DISCARD. It ends the watch too.
 func discardCommand(s *Session, c *command.Call) error {
 	if s.queue == nil {
 		return errDiscardNoMulti
@@ -53,8 +59,8 @@ func discardCommand(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As in Redis, a command
-// that fails does not stop or undo the others; what it wrote itself is undone.
+// execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As
+// in Redis, a command that fails does not stop or undo the others; what it wrote itself is undone.
 func execCommand(s *Session, c *command.Call) error {
 	q := s.queue
 	if q == nil {
@@ -103,6 +109,8 @@ func execCommand(s *Session, c *command.Call) error {
 	return err
 }
 
+// watchCommand is WATCH. It runs in a transaction over the keys, so that no change of them can be
+// missed.
 func watchCommand(s *Session, c *command.Call) error {
 	if s.queue != nil {
 		return command.Error("ERR WATCH inside MULTI is not allowed")

@@ -11,6 +11,8 @@ import (
 
 const subscribing = command.PubSub | sessionFlags
 
+// pubSubCommands subscribe and publish. Subscribing replies with pushes in RESP3, one for each
+// channel, not with a reply.
 var pubSubCommands = []*command.Command{
 	{
 		Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
@@ -128,6 +130,7 @@ func (s *Session) unsubscribe(c *command.Call, to audience) error {
 	return nil
 }
 
+// confirm pushes that a subscription has begun or ended, and how many there are now.
 func (s *Session) confirm(c *command.Call, verb string, to audience, name string) {
 	c.Out.Push(3)
 	c.Out.BulkString(verb)
@@ -135,7 +138,8 @@ func (s *Session) confirm(c *command.Call, verb string, to audience, name string
 	c.Out.Int(int64(s.subscriptionCount(to)))
 }
 
-// subscriptionCount is the number that replies to subscriptions tell: shard channels are counted apart.
+// subscriptionCount is the number that replies to subscriptions tell: shard channels are counted
+// apart.
 func (s *Session) subscriptionCount(to audience) int {
 	if to == toShard {
 		return len(s.subscribed[toShard])
@@ -143,13 +147,14 @@ func (s *Session) subscriptionCount(to audience) int {
 	return len(s.subscribed[toChannel]) + len(s.subscribed[toPattern])
 }
 
-// publish posts at once, also within EXEC. What a subscriber is told of must not be lost with what the same client wrote
-// before, so the message has the ticket of that.
+// publish posts at once, also within EXEC. What a subscriber is told of must not be lost with what
+// the same client wrote before, so the message has the ticket of that.
 func (s *Session) publish(c *command.Call, to audience) error {
 	n := s.server.hub.publish(message{to: to, channel: c.Key(1), payload: c.Key(2), ticket: s.undurable})
 	return c.Int(n, nil)
 }
 
+// channels is PUBSUB CHANNELS and SHARDCHANNELS.
 func (s *Session) channels(c *command.Call, to audience) error {
 	if len(c.Args) > 3 {
 		return errUnknownOrArity(c)
@@ -172,6 +177,7 @@ func errUnknownOrArity(c *command.Call) command.Error {
 		command.Quoted(c.Arg(1)), strings.ToUpper(c.Command.Container.Name))
 }
 
+// countListeners is PUBSUB NUMSUB and SHARDNUMSUB.
 func (s *Session) countListeners(c *command.Call, to audience) error {
 	names := c.Strings(2)
 	c.Out.Array(2 * len(names))

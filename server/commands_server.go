@@ -37,6 +37,7 @@ const barrel = `   ________
   \_|_||_|_/
 `
 
+// lolwut is LOLWUT.
 func lolwut(s *Session, c *command.Call) error {
 	if len(c.Args) >= 3 && c.Is(1, "version") {
 		if _, ok := number.ParseInt(c.Arg(2)); !ok {
@@ -84,6 +85,7 @@ var latencyCommand = &command.Command{
 	},
 }
 
+// serverCommands describe the server as a whole.
 var serverCommands = []*command.Command{
 	configCommand,
 	{
@@ -96,6 +98,7 @@ var serverCommands = []*command.Command{
 	},
 }
 
+// timeCommand is TIME.
 func timeCommand(c *command.Call) error {
 	now := time.Now()
 	c.Out.Array(2)
@@ -104,6 +107,7 @@ func timeCommand(c *command.Call) error {
 	return nil
 }
 
+// infoCommand is INFO. The counts of this session are flushed before, so that they are in it.
 func infoCommand(s *Session, c *command.Call) error {
 	s.flushStats()
 	c.Out.Verbatim("txt", s.server.Info(c.Strings(1)...))
@@ -115,6 +119,7 @@ var monitorCommand = &command.Command{
 	Summary: "Shows each command that the server executes, until the connection ends or is reset.", Run: onSession(monitorRun),
 }
 
+// monitorRun is MONITOR. From now on the session gets a line for each command of any session.
 func monitorRun(s *Session, c *command.Call) error {
 	if c.Queued {
 		return command.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")

@@ -40,6 +40,7 @@ var slowlogCommand = &command.Command{
 	},
 }
 
+// slowlogGet is SLOWLOG GET: the newest ten, or as many as the count says, -1 being all.
 func slowlogGet(s *Session, c *command.Call) error {
 	count := int64(10)
 	if len(c.Args) > 3 {

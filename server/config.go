@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// settings are what CONFIG GET shows: by Redis's names, so that tools find what they look for. Values that Stave does not
-// have the mechanism for say that it is off.
+// settings are what CONFIG GET shows: by Redis's names, so that tools find what they look for.
+// Values that Stave does not have the mechanism for say that it is off.
 func (v *Server) settings() map[string]string {
 	o := &v.options
 	host, port := v.listenAddress()
@@ -73,6 +73,7 @@ type tunables struct {
 	slowMaxLen   atomic.Int64 // entries of SLOWLOG
 }
 
+// init takes the values that the options give.
 func (t *tunables) init(o *Options) {
 	t.maxClients.Store(int64(o.MaxClients))
 	t.idleTimeout.Store(int64(o.IdleTimeout))
@@ -87,8 +88,8 @@ const (
 	defaultSlowMax    = 128
 )
 
-// settingParsers read the value of a setting and return what makes it so. Whatever a value may break is not among them: where the data
-// is, what clients may reach, how long a write may take.
+// settingParsers read the value of a setting and return what makes it so. Whatever a value may
+// break is not among them: where the data is, what clients may reach, how long a write may take.
 var settingParsers = map[string]func(v *Server, text string) (apply func(), err error){
 	"notify-keyspace-events": func(v *Server, text string) (func(), error) {
 		flags, err := parseNotifyFlags(text)

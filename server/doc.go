@@ -1,15 +1,53 @@
 // Package server speaks the Redis protocol for a store.
 //
-// [Session] is the heart: a pure state machine, one per connection, that takes bytes in and gives bytes out. It parses
-// commands, looks them up in the command table ([Commands]), runs each as one atomic unit of the store, and appends the
-// reply. It does no network I/O and starts no goroutine, so that a shell can embed it and a test can drive it.
+// # What it is
 //
-// [Serve] is the transport around it: one goroutine a connection, pipelines answered with one write, limits, time-outs and
-// a graceful end. [Server] is what the sessions of one process share: counters, the list of clients, the settings.
+// [Session] is the heart: a pure state machine, one per connection, that takes bytes in and gives
+// bytes out. It parses commands, looks them up in the table ([Commands]), runs each as one atomic
+// unit of the store, and appends the reply. It does no network I/O and starts no goroutine, so that
+// a shell can embed it and a test can drive it.
 //
-// The command table is the one source for dispatch, arity, flags, key positions, categories, and the texts that
-// COMMAND DOCS and a shell's help show. Handlers are thin: they parse arguments, call a typed handle of package db and
-// write the reply. A command that fails has written nothing.
+// [Serve] is the transport around it: one goroutine a connection, pipelines answered with one
+// write, limits, time-outs and a graceful end. [Server] is what the sessions of one process share:
+// counters, the list of clients, the settings.
 //
-// Semantics, replies and error texts are those of Redis 7.4; where Stave differs, docs/COMMANDS.md says so.
+// Package [github.com/stavedb/stave/server/command] has the table's rows and the handlers of all
+// commands on keys. The commands that work on the session or on the server itself are here, in the
+// files commands_*; the other files are mechanism, each named after the thing it holds: batch,
+// multi, blocking, pubsub, notify, client, config, info, slowlog, monitor, stats.
+//
+// # How a command runs
+//
+// Bytes arrive at [Session.Feed]. Short commands on keys that arrive together form a batch: one
+// transaction, one write to the log (batch.go). Others run alone (transact.go), or wait for EXEC
+// (multi.go), or for another client (blocking.go). Replies collect in the session's output. Before
+// it leaves, the session waits once for the newest commit to be as durable as the store's sync mode
+// promises (Session.awaitDurable).
+//
+// # Guarantees
+//
+// A command is atomic and isolated, and so is an EXEC. A command that fails has written nothing.
+//
+// No reply leaves before what it acknowledges is as durable as the store promises; if a sync fails,
+// the replies are withheld and the connection is closed. A message that is published leaves no
+// earlier than the writes it may tell of.
+//
+// A panic in a handler costs one connection: the transaction is rolled back, the locks are
+// released, the client gets an error.
+//
+// A client cannot make the server hold memory without bound: arguments, queues, replies, buffers
+// and mailboxes have limits ([Options]).
+//
+// # Locks and goroutines
+//
+// A session is not safe for concurrent use, and needs no lock. What others see of it is in its
+// client and its mailbox, which are. Server.mu guards the list of clients, hub.mu the
+// subscriptions, transport.mu the connections; none is held while a command runs or a client is
+// written to. hub.mu may be taken with keys locked, by a notification, so nothing may lock keys
+// while it holds hub.mu.
+//
+// # Caveats
+//
+// There is no authentication yet: Serve refuses addresses that other machines can reach. Semantics,
+// replies and error texts are those of Redis 7.4; where Stave differs, docs/COMMANDS.md says so.
 package server

@@ -23,8 +23,8 @@ const (
 	errProtoNotInteger command.Error = "ERR Protocol version is not an integer or out of range"
 )
 
-// errorText is what a client is told about an error. Refusals carry their own text; anything else is a failure of the
-// store, which the client must see as one.
+// errorText is what a client is told about an error. Refusals carry their own text; anything else
+// is a failure of the store, which the client must see as one.
 func errorText(err error) string {
 	var reply command.Error
 	var refusal structures.Error
@@ -44,7 +44,8 @@ func errorText(err error) string {
 	}
 }
 
-// noSpaceText says what a write lacks, in words of Redis's for a disk that cannot be written. It names no file.
+// noSpaceText says what a write lacks, in words of Redis's for a disk that cannot be written. It
+// names no file.
 func noSpaceText(err error) string {
 	lack := "the disk is full"
 	switch {

@@ -12,7 +12,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// infoSection is one section of INFO. Field names are Redis's wherever the fact is the same, for tools understand those.
+// infoSection is one section of INFO. Field names are Redis's wherever the fact is the same, for
+// tools understand those.
 type infoSection struct {
 	name  string
 	extra bool // only with "all", "everything" or its name
@@ -38,6 +39,7 @@ var infoSections = []infoSection{
 // infoWriter builds the text of INFO.
 type infoWriter struct{ strings.Builder }
 
+// field writes a line. Lines end as in Redis, with CR and LF.
 func (w *infoWriter) field(name string, value any) { fmt.Fprintf(w, "%s:%v\r\n", name, value) }
 
 // human is a number of bytes as Redis prints it for people.
@@ -84,6 +86,7 @@ func (v *Server) Info(sections ...string) string {
 	return w.String()
 }
 
+// infoServer tells which server this is. Clients look at redis_version and redis_mode.
 func (v *Server) infoServer(w *infoWriter) {
 	_, port := v.listenAddress()
 	uptime := int64(time.Since(v.started).Seconds())
@@ -106,6 +109,7 @@ func (v *Server) infoServer(w *infoWriter) {
 	w.field("config_file", "")
 }
 
+// infoClients counts connections.
 func (v *Server) infoClients(w *infoWriter) {
 	w.field("connected_clients", len(v.sessions()))
 	w.field("cluster_connections", 0)
@@ -115,6 +119,8 @@ func (v *Server) infoClients(w *infoWriter) {
 	w.field("tracking_clients", 0)
 }
 
+// infoMemory has the memory of the process as the Go runtime knows it. There is no maxmemory:
+// values are on disk.
 func (v *Server) infoMemory(w *infoWriter) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -137,6 +143,8 @@ func (v *Server) infoMemory(w *infoWriter) {
 	w.field("lazyfree_pending_objects", 0)
 }
 
+// infoPersistence says what tools look for: that data is durable, that nothing is being loaded or
+// rewritten.
 func (v *Server) infoPersistence(w *infoWriter) {
 	w.field("loading", 0)
 	w.field("async_loading", 0)
@@ -159,6 +167,7 @@ func (v *Server) infoPersistence(w *infoWriter) {
 	w.field("store_reserve_wanted_bytes", s.ReserveDue)
 }
 
+// infoStats has the counters since the start or CONFIG RESETSTAT.
 func (v *Server) infoStats(w *infoWriter) {
 	c := &v.counters
 	store := v.store.Stats()
@@ -189,6 +198,7 @@ func (v *Server) infoStats(w *infoWriter) {
 	w.field("total_writes_processed", c.writes.Load())
 }
 
+// infoReplication says that there is none: a master without replicas.
 func (v *Server) infoReplication(w *infoWriter) {
 	w.field("role", "master")
 	w.field("connected_slaves", 0)
@@ -203,6 +213,7 @@ func (v *Server) infoReplication(w *infoWriter) {
 	w.field("repl_backlog_histlen", 0)
 }
 
+// infoCommands has a line for each command that has been called or rejected.
 func (v *Server) infoCommands(w *infoWriter) {
 	for _, cmd := range Commands {
 		for _, one := range append([]*command.Command{cmd}, cmd.Subcommands...) {
@@ -218,6 +229,7 @@ func (v *Server) infoCommands(w *infoWriter) {
 	}
 }
 
+// infoErrors counts error replies by their code.
 func (v *Server) infoErrors(w *infoWriter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -231,6 +243,7 @@ func (v *Server) infoErrors(w *infoWriter) {
 	}
 }
 
+// infoKeyspace has a line for each database that has keys.
 func (v *Server) infoKeyspace(w *infoWriter) {
 	for _, ns := range v.store.Stats().Namespaces {
 		if ns.Keys > 0 {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// infoCPU has the processor time of this process.
 func (v *Server) infoCPU(w *infoWriter) {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {

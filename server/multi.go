@@ -53,8 +53,8 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.out.Simple("QUEUED")
 }
 
-// runQueued executes one command of a transaction and appends its reply. Only a failure of the store is returned: it ends
-// the transaction, and nothing of it is kept.
+// runQueued executes one command of a transaction and appends its reply. Only a failure of the
+// store is returned: it ends the transaction, and nothing of it is kept.
 func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {

@@ -36,6 +36,7 @@ var notifyClasses = map[byte]db.EventClass{
 	'n': structures.ClassNew,
 }
 
+// notifyBits is the setting that has these letters.
 func notifyBits(letters string) (f notifyFlags) {
 	for i := range len(letters) {
 		f |= 1 << strings.IndexByte(notifyLetters, letters[i])
@@ -43,6 +44,7 @@ func notifyBits(letters string) (f notifyFlags) {
 	return f
 }
 
+// has reports whether the setting has a letter.
 func (f notifyFlags) has(letter byte) bool { return f&notifyBits(string(letter)) != 0 }
 
 // parseNotifyFlags reads the setting.
@@ -60,7 +62,8 @@ func parseNotifyFlags(text string) (f notifyFlags, err error) {
 	return f, nil
 }
 
-// String is the setting as CONFIG GET shows it. As in Redis, A hides n, which it does not stand for.
+// String is the setting as CONFIG GET shows it. As in Redis, A hides n, which it does not stand
+// for.
 func (f notifyFlags) String() string {
 	var text strings.Builder
 	rest := notifyLetters
@@ -87,8 +90,9 @@ func (v *Server) setNotifyFlags(f notifyFlags) {
 	v.listenLocked()
 }
 
-// addServing counts the calls of Serve. When the last one returns, nothing is told any more: the store stays open, and every
-// write to it would go on paying for a server that has ended. Should it serve again, its setting holds again.
+// addServing counts the calls of Serve. When the last one returns, nothing is told any more: the
+// store stays open, and every write to it would go on paying for a server that has ended. Should it
+// serve again, its setting holds again.
 func (v *Server) addServing(delta int) {
 	n := &v.notifier
 	n.mu.Lock()
@@ -116,6 +120,7 @@ func (v *Server) listenLocked() {
 	}
 }
 
+// stopListeningLocked ends what listenLocked began.
 func (v *Server) stopListeningLocked() {
 	if n := &v.notifier; n.stop != nil {
 		n.stop()
@@ -138,8 +143,8 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 	}
 }
 
-// notifyMisses tells of the keys that a command was to read and that do not exist, if somebody wants to know. As in Redis
-// looking at how a key is stored is not reading it.
+// notifyMisses tells of the keys that a command was to read and that do not exist, if somebody
+// wants to know. As in Redis looking at how a key is stored is not reading it.
 func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
 	if !v.notifier.keymiss.Load() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {

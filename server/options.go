@@ -9,39 +9,46 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// Options are the settings of a server. The zero value works, and so does nil. New copies them and refuses a negative number.
+// Options are the settings of a server. The zero value works, and so does nil. New copies them and
+// refuses a negative number.
 type Options struct {
-	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default: all of the store's.
+	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default:
+	// all of the store's.
 	Databases int
-	// MaxClients is how many connections are served at a time; one more is told so and closed. CONFIG SET maxclients
-	// changes it. Default: 10,000.
+	// MaxClients is how many connections are served at a time; one more is told so and closed.
+	// CONFIG SET maxclients changes it. Default: 10,000.
 	MaxClients int
-	// MaxArgument is the size of the largest argument of a command in bytes. A larger one is a protocol error, which
-	// closes the connection, as in Redis (proto-max-bulk-len). Default: 64 MiB.
+	// MaxArgument is the size of the largest argument of a command in bytes. A larger one is a
+	// protocol error, which closes the connection, as in Redis (proto-max-bulk-len). Default: 64
+	// MiB.
 	MaxArgument int
-	// MaxReply is the largest reply to one command (or one EXEC) in bytes; a larger one becomes an error. Default: 512 MiB.
+	// MaxReply is the largest reply to one command (or one EXEC) in bytes; a larger one becomes an
+	// error. Default: 512 MiB.
 	MaxReply int
 	// MaxQueue is how many bytes of commands MULTI may queue. Default: 64 MiB.
 	MaxQueue int
-	// ClientMemory is how many bytes the buffers of all clients may take together. Above it the largest client is closed.
-	// CONFIG SET maxmemory-clients changes it. Default: 1 GiB.
+	// ClientMemory is how many bytes the buffers of all clients may take together. Above it the
+	// largest client is closed. CONFIG SET maxmemory-clients changes it. Default: 1 GiB.
 	ClientMemory int64
-	// IdleTimeout closes a connection that sends nothing for so long, unless it has subscribed to something.
-	// CONFIG SET timeout changes it. Default: 0, never.
+	// IdleTimeout closes a connection that sends nothing for so long, unless it has subscribed to
+	// something. CONFIG SET timeout changes it. Default: 0, never.
 	IdleTimeout time.Duration
-	// PartialTimeout closes a connection that began a command and did not finish it within this time, plus the time
-	// that its bytes take at 64 KiB/s. Default: 30 s.
+	// PartialTimeout closes a connection that began a command and did not finish it within this
+	// time, plus the time that its bytes take at 64 KiB/s. Default: 30 s.
 	PartialTimeout time.Duration
 	// WriteTimeout closes a connection that takes none of its replies for so long. Default: 30 s.
 	WriteTimeout time.Duration
-	// ShutdownGrace is how long Serve waits for replies on their way when its context ends. Default: 10 s.
+	// ShutdownGrace is how long Serve waits for replies on their way when its context ends.
+	// Default: 10 s.
 	ShutdownGrace time.Duration
-	// Logger takes what an operator should know: connections refused or broken off, panics. Default: nothing is logged.
+	// Logger takes what an operator should know: connections refused or broken off, panics.
+	// Default: nothing is logged.
 	Logger *slog.Logger
-	// Settings are further names, in lower case, and values that CONFIG GET shows, such as dir. They override the built-in
-	// ones. Default: none.
+	// Settings are further names, in lower case, and values that CONFIG GET shows, such as dir.
+	// They override the built-in ones. Default: none.
 	Settings map[string]string
-	// Debug allows DEBUG SLEEP and DEBUG OBJECT, which are for tests of clients. Default: they are refused.
+	// Debug allows DEBUG SLEEP and DEBUG OBJECT, which are for tests of clients. Default: they are
+	// refused.
 	Debug bool
 	// Version is Stave's own version for INFO and HELLO. Default: "dev".
 	Version string
@@ -58,12 +65,13 @@ const (
 	defaultShutdownGrace  = 10 * time.Second
 )
 
-// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops executing commands: so
-// much memory does a client take that sends requests and reads no replies. Tests make it smaller.
+// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops
+// executing commands: so much memory does a client take that sends requests and reads no replies.
+// Tests make it smaller.
 const defaultPauseOutput = 1 << 20
 
-// RedisVersion is the version of Redis that clients may take the server for. Some refuse to work below 7.0, and none asks
-// for more than 7.2.
+// RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
+// below 7.0, and none asks for more than 7.2.
 const RedisVersion = "7.2.4"
 
 // validate names the first field whose value makes no sense.
@@ -102,7 +110,8 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// withDefaults returns the options with a value in every field, or an error that names the field that is wrong.
+// withDefaults returns the options with a value in every field, or an error that names the field
+// that is wrong.
 func (o *Options) withDefaults() (Options, error) {
 	var out Options
 	if o != nil {

@@ -21,8 +21,8 @@ const (
 	audiences
 )
 
-// hub is who listens to what. Messages pass through it one after the other, so that all who hear two of them hear them in
-// the same order.
+// hub is who listens to what. Messages pass through it one after the other, so that all who hear
+// two of them hear them in the same order.
 type hub struct {
 	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
 	monitors      atomic.Int64 // of toCommands
@@ -31,7 +31,8 @@ type hub struct {
 	subs [audiences]map[string]map[*Session]struct{}
 }
 
-// subscribe makes a session hear of a channel, or of those that match a pattern, and says whether it did not before.
+// subscribe makes a session hear of a channel, or of those that match a pattern, and says whether
+// it did not before.
 func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	if _, already := s.subscribed[to][name]; already {
 		return false
@@ -84,8 +85,8 @@ func (h *hub) unsubscribeAll(s *Session) {
 	}
 }
 
-// publish gives a message to those who listen, and returns how many did; one who hears it as a channel's and as a pattern's
-// counts twice. It never waits for a client.
+// publish gives a message to those who listen, and returns how many did; one who hears it as a
+// channel's and as a pattern's counts twice. It never waits for a client.
 func (h *hub) publish(m message) (receivers int) {
 	if h.subscriptions.Load() == 0 {
 		return 0
@@ -136,7 +137,8 @@ func (s *Session) hasSubscriptions() bool {
 	return len(s.subscribed[toChannel])+len(s.subscribed[toPattern])+len(s.subscribed[toShard]) > 0
 }
 
-// inSubscribedMode says whether the session may do no more than that: in RESP2 a reply could not be told from a message.
+// inSubscribedMode says whether the session may do no more than that: in RESP2 a reply could not be
+// told from a message.
 func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.hasSubscriptions() }
 
 // errSubscribedMode refuses a command of a session that has subscribed.

@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// Server is what the sessions on one store share: settings, counters, the list of clients. Its methods are safe for
-// concurrent use.
+// Server is what the sessions on one store share: settings, counters, the list of clients. Its
+// methods are safe for concurrent use.
 type Server struct {
 	store   *db.Store
 	options Options
@@ -40,8 +40,8 @@ type Server struct {
 	rateLast  int64      // commands a second in the interval before
 }
 
-// New returns a server on store. It starts nothing: Serve and NewSession do. o may be nil; a value in it that makes no sense
-// is an error that names the field.
+// New returns a server on store. It starts nothing: Serve and NewSession do. o may be nil; a value
+// in it that makes no sense is an error that names the field.
 func New(store *db.Store, o *Options) (*Server, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -63,12 +63,14 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	return v, nil
 }
 
+// register makes a session visible to CLIENT LIST and CLIENT KILL.
 func (v *Server) register(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clients[s.id] = s
 }
 
+// unregister is its inverse. It may be called twice.
 func (v *Server) unregister(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

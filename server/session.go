@@ -14,12 +14,13 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no goroutine and no
-// network, and is not safe for concurrent use.
+// Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
+// goroutine and no network, and is not safe for concurrent use.
 //
-// A driver feeds it what arrives and sends what Output returns, telling it with Flushed. While more than
-// 1 MiB of replies wait to be sent the session executes nothing (Paused) and the driver should not read more;
-// Flushed takes the work up again. Once Closed, the driver sends what is left of the output and ends the connection.
+// A driver feeds it what arrives and sends what Output returns, telling it with Flushed. While more
+// than 1 MiB of replies wait to be sent the session executes nothing (Paused) and the driver should
+// not read more; Flushed takes the work up again. Once Closed, the driver sends what is left of the
+// output and ends the connection.
 type Session struct {
 	server *Server
 	id     int64
@@ -50,8 +51,8 @@ type Session struct {
 	stats      sessionStats
 }
 
-// NewSession returns a session of its own on store, with counters that no other session shares: what an embedded shell
-// or a test needs. o may be nil.
+// NewSession returns a session of its own on store, with counters that no other session shares:
+// what an embedded shell or a test needs. o may be nil.
 func NewSession(store *db.Store, o *Options) (*Session, error) {
 	v, err := New(store, o)
 	if err != nil {
@@ -96,8 +97,8 @@ func (s *Session) Namespace() int { return s.namespace }
 // InTransaction reports whether MULTI has begun and neither EXEC nor DISCARD has ended it.
 func (s *Session) InTransaction() bool { return s.queue != nil }
 
-// Feed takes bytes that arrived, in any split, executes the commands they complete, and appends the replies to the
-// output. It reports whether the session is closed now.
+// Feed takes bytes that arrived, in any split, executes the commands they complete, and appends the
+// replies to the output. It reports whether the session is closed now.
 func (s *Session) Feed(in []byte) (closed bool) {
 	if s.closed {
 		return true
@@ -133,7 +134,8 @@ func (s *Session) executeBuffered() {
 // Output returns the replies that wait to be sent. It is valid until the next call of a method.
 func (s *Session) Output() []byte { return s.out.Bytes() }
 
-// Flushed tells that the first n bytes of the output have been sent, and executes what waited for that.
+// Flushed tells that the first n bytes of the output have been sent, and executes what waited for
+// that.
 func (s *Session) Flushed(n int) {
 	s.out.Discard(n)
 	s.executeBuffered()
@@ -157,11 +159,12 @@ func (s *Session) Held() int {
 	return n
 }
 
-// Do executes one command, given as its arguments, and returns the reply in the protocol version that the session
-// speaks. It must not be mixed with Feed.
+// Do executes one command, given as its arguments, and returns the reply in the protocol version
+// that the session speaks. It must not be mixed with Feed.
 func (s *Session) Do(args [][]byte) (reply []byte) { return s.DoContext(context.Background(), args) }
 
-// DoContext is Do that gives up a command that waits, such as BLPOP, when ctx ends, as if its time were over.
+// DoContext is Do that gives up a command that waits, such as BLPOP, when ctx ends, as if its time
+// were over.
 func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	if len(args) == 0 || s.closed {
 		return nil
@@ -194,8 +197,8 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
 		return
 	}
-	// Everything else takes its turn behind the batch. If there is no room for the replies of that, the parser has gone
-	// back and will find this request again.
+	// Everything else takes its turn behind the batch. If there is no room for the replies of that,
+	// the parser has gone back and will find this request again.
 	if !s.runBatch() || s.closed {
 		return
 	}
@@ -212,7 +215,8 @@ func (s *Session) execute(args [][]byte) {
 	}
 }
 
-// reject replies with an error to a request that is not executed. Within MULTI it spoils the transaction.
+// reject replies with an error to a request that is not executed. Within MULTI it spoils the
+// transaction.
 func (s *Session) reject(cmd *command.Command, err error) {
 	if cmd != nil {
 		s.server.commands[cmd.Index].rejected.Add(1)
@@ -230,6 +234,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	s.replyError(text)
 }
 
+// replyError replies with an error and counts it.
 func (s *Session) replyError(text string) {
 	s.server.countError(text)
 	s.out.Error(text)
@@ -252,8 +257,8 @@ func (s *Session) run(cmd *command.Command, args [][]byte) {
 	s.deliverMessages()
 }
 
-// catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection, not the
-// server. The store has rolled the transaction back and released its locks by then.
+// catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection,
+// not the server. The store has rolled the transaction back and released its locks by then.
 func (s *Session) catchPanic(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -270,7 +275,8 @@ func (s *Session) catchPanic(run func() error) (err error) {
 // errNoReply ends a command that must not be answered.
 var errNoReply = errors.New("no reply")
 
-// finish replaces the reply that starts at from by an error if there was one, and counts the command.
+// finish replaces the reply that starts at from by an error if there was one, and counts the
+// command.
 func (s *Session) finish(cmd *command.Command, from int, err error) {
 	s.out.SetLimit(0)
 	t := s.statsFor(cmd)

@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// slowLog keeps the last commands that took long: the time of their execution, without that of waiting for input, for other
-// clients to push something, or for the disk to have a commit.
+// slowLog keeps the last commands that took long: the time of their execution, without that of
+// waiting for input, for other clients to push something, or for the disk to have a commit.
 type slowLog struct {
 	mu      sync.Mutex // guards the rest
 	entries []slowEntry
@@ -31,7 +31,8 @@ const (
 	slowArgBytes = 128
 )
 
-// slowLogArgs is what an entry keeps of the arguments; more says how many commands came with this one.
+// slowLogArgs is what an entry keeps of the arguments; more says how many commands came with this
+// one.
 func slowLogArgs(args [][]byte, more int) []string {
 	kept := make([]string, 0, min(len(args), slowArgs)+1)
 	for i, arg := range args {
@@ -51,7 +52,8 @@ func slowLogArgs(args [][]byte, more int) []string {
 	return kept
 }
 
-// startTimer is the moment from which an execution counts, the zero time if nobody wants to know how long it takes.
+// startTimer is the moment from which an execution counts, the zero time if nobody wants to know
+// how long it takes.
 func (v *Server) startTimer() (start time.Time) {
 	if v.tunables.slowerThan.Load() >= 0 {
 		start = time.Now()
@@ -59,7 +61,8 @@ func (v *Server) startTimer() (start time.Time) {
 	return start
 }
 
-// noteSlow notes an execution that took long. more is how many commands ran with this one and cannot be told apart from it.
+// noteSlow notes an execution that took long. more is how many commands ran with this one and
+// cannot be told apart from it.
 func (s *Session) noteSlow(start time.Time, cmd *command.Command, args [][]byte, more int) {
 	if start.IsZero() || cmd.Flags&command.SkipSlowlog != 0 {
 		return

@@ -29,8 +29,9 @@ type commandStats struct {
 	calls, nanoseconds, rejected, failed atomic.Int64
 }
 
-// sessionStats counts what a session does until it is added to the server's counters: once for a run of equal commands, not for
-// each. Pipelines are such runs, and counters that all cores share are expensive to touch.
+// sessionStats counts what a session does until it is added to the server's counters: once for a
+// run of equal commands, not for each. Pipelines are such runs, and counters that all cores share
+// are expensive to touch.
 type sessionStats struct {
 	command                     *command.Command
 	calls, failed, hits, misses int64
@@ -67,8 +68,9 @@ func (s *Session) flushStats() {
 	*t = sessionStats{}
 }
 
-// countRead counts a read as a hit or a miss by its reply: a null, a zero or an empty aggregate is a miss. Redis counts
-// keys that do not exist, which costs a second look at the key; for caches it comes to the same.
+// countRead counts a read as a hit or a miss by its reply: a null, a zero or an empty aggregate is
+// a miss. Redis counts keys that do not exist, which costs a second look at the key; for caches it
+// comes to the same.
 func (t *sessionStats) countRead(reply []byte) {
 	if len(reply) < 3 {
 		return
@@ -88,8 +90,8 @@ func (v *Server) executed() (n int64) {
 	return n
 }
 
-// maxErrorCodes bounds the map of error codes: a client can make up codes only where a command repeats its arguments,
-// which none does at the start of an error, but a bound costs nothing.
+// maxErrorCodes bounds the map of error codes: a client can make up codes only where a command
+// repeats its arguments, which none does at the start of an error, but a bound costs nothing.
 const maxErrorCodes = 128
 
 // countError counts an error reply by its code.
@@ -109,7 +111,8 @@ func (v *Server) countError(text string) {
 	}
 }
 
-// rate returns the commands executed a second, over the last interval of at least a second that ended with a call.
+// rate returns the commands executed a second, over the last interval of at least a second that
+// ended with a call.
 func (v *Server) rate() int64 {
 	v.rateMu.Lock()
 	defer v.rateMu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// runCall runs the command of s.call: if it names keys, as one atomic unit of the store over them. Their locks are held, and no
-// others, until the commit. Inside the unit the handler finds the transaction in call.tx.
+// runCall runs the command of s.call: if it names keys, as one atomic unit of the store over them.
+// Their locks are held, and no others, until the commit. Inside the unit the handler finds the
+// transaction in call.tx.
 func (s *Session) runCall() error {
 	cmd, args := s.call.Command, s.call.Args
 	if len(cmd.Keys) == 0 {
@@ -27,8 +28,9 @@ func (s *Session) runCall() error {
 // errPanicked takes a unit back whose command panicked. Nobody is told.
 var errPanicked = errors.New("server: command panicked")
 
-// transact runs fn in a transaction over keys, or over the whole store if there are none. It commits and does not wait for the
-// disk: awaitDurable does, once for all commands whose replies leave together.
+// transact runs fn in a transaction over keys, or over the whole store if there are none. It
+// commits and does not wait for the disk: awaitDurable does, once for all commands whose replies
+// leave together.
 func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
 	before := s.out.Len()
 	tx, err := s.host.Store.Begin(write, keys...)
@@ -55,9 +57,9 @@ func (s *Session) holdReplies(ticket db.Ticket, from int) {
 	s.undurable = max(s.undurable, ticket)
 }
 
-// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, and failed: what the command had
-// written is taken back, and the unit goes on. An error is a failure of the store, which ends the unit. limit is how long
-// the output may become.
+// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, and
+// failed: what the command had written is taken back, and the unit goes on. An error is a failure
+// of the store, which ends the unit. limit is how long the output may become.
 func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	from := s.out.Len()
 	s.out.SetLimit(limit)
@@ -84,9 +86,9 @@ func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	return true, nil
 }
 
-// awaitDurable waits until what the commands have committed is as durable as the store's sync mode promises: until then no reply
-// may leave. If that fails the replies are taken back, and the connection ends, for its client could not tell which of its
-// commands the error is about.
+// awaitDurable waits until what the commands have committed is as durable as the store's sync mode
+// promises: until then no reply may leave. If that fails the replies are taken back, and the
+// connection ends, for its client could not tell which of its commands the error is about.
 func (s *Session) awaitDurable() {
 	if s.undurable == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// ErrNotLoopback is returned by Serve for a listener that other machines can reach: there are no passwords yet, so anybody
-// who can connect owns the data.
+// ErrNotLoopback is returned by Serve for a listener that other machines can reach: there are no
+// passwords yet, so anybody who can connect owns the data.
 var ErrNotLoopback = errors.New("server: refusing to listen on an address that other machines can reach: the server has no authentication; bind 127.0.0.1, ::1 or a unix socket")
 
 // The transport's constants.
@@ -29,9 +29,10 @@ const (
 	coarseSecond = time.Second // deadlines are renewed this often, not at each read and write
 )
 
-// Serve answers the clients that connect to ln until ctx ends or ln fails. It closes ln, lets commands on their way
-// finish and their replies leave (within Options.ShutdownGrace), closes the connections and waits for all its goroutines. It
-// returns nil when ctx ended it. The store stays open.
+// Serve answers the clients that connect to ln until ctx ends or ln fails. It closes ln, lets
+// commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
+// connections and waits for all its goroutines. It returns nil when ctx ended it. The store stays
+// open.
 func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
 	v, err := New(store, o)
 	if err != nil {
@@ -40,8 +41,8 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 	return v.Serve(ctx, ln)
 }
 
-// Serve is the method behind the function Serve. A server may serve several listeners; when the last has ended, it tells nobody
-// of what happens to keys any more.
+// Serve is the method behind the function Serve. A server may serve several listeners; when the
+// last has ended, it tells nobody of what happens to keys any more.
 func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if !isLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("%s: %w", ln.Addr(), ErrNotLoopback), ln.Close())
@@ -101,6 +102,8 @@ type conn struct {
 	woken        bool      // the session has to Resume; guarded by transport.mu
 }
 
+// accept takes connections until the listener ends. An error that may pass, such as too many open
+// files, is waited out.
 func (t *transport) accept(ctx context.Context, ln net.Listener) error {
 	for {
 		c, err := ln.Accept()
@@ -127,7 +130,8 @@ func (t *transport) start(nc net.Conn) {
 	c := &conn{Conn: nc, transport: t}
 	if reason := t.admit(c); reason != "" {
 		v.counters.rejected.Add(1)
-		// A courtesy that must not hold up others: one short write, then the end, whatever becomes of it.
+		// A courtesy that must not hold up others: one short write, then the end, whatever becomes
+		// of it.
 		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = nc.Write([]byte("-ERR " + reason + "\r\n"))
 		_ = nc.Close()
@@ -196,8 +200,8 @@ func (c *conn) serve() {
 	}
 }
 
-// read waits for bytes. A connection between commands may wait for ever (or Options.IdleTimeout); one that has begun a
-// command owes the rest.
+// read waits for bytes. A connection between commands may wait for ever (or Options.IdleTimeout);
+// one that has begun a command owes the rest.
 func (c *conn) read() (int, error) {
 	o := &c.transport.server.options
 	var by time.Time
@@ -225,8 +229,8 @@ func (c *conn) read() (int, error) {
 	return c.Conn.Read(c.buf)
 }
 
-// setReadDeadline sets the deadline unless the transport is stopping: then the deadline is what wakes the connection, and
-// must stay.
+// setReadDeadline sets the deadline unless the transport is stopping: then the deadline is what
+// wakes the connection, and must stay.
 func (c *conn) setReadDeadline(by time.Time) error {
 	c.transport.mu.Lock()
 	defer c.transport.mu.Unlock()
@@ -243,8 +247,8 @@ func (c *conn) setReadDeadline(by time.Time) error {
 // past is a read deadline that ends a read at once.
 var past = time.Unix(1, 0)
 
-// readBlocked reads while the session waits in a command, to notice that the client leaves; what it sends is kept. The read
-// ends when the wait does.
+// readBlocked reads while the session waits in a command, to notice that the client leaves; what it
+// sends is kept. The read ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
 	c.partialSince = time.Time{}
 	if c.session.parser.Buffered() >= c.transport.server.pauseAt {
@@ -257,7 +261,8 @@ func (c *conn) readBlocked() (int, error) {
 	return c.Conn.Read(c.buf)
 }
 
-// wake makes a read end, for the session may go on. It may be called from any goroutine, and too late.
+// wake makes a read end, for the session may go on. It may be called from any goroutine, and too
+// late.
 func (c *conn) wake() {
 	c.transport.mu.Lock()
 	defer c.transport.mu.Unlock()
@@ -265,7 +270,8 @@ func (c *conn) wake() {
 	_ = c.SetReadDeadline(past) // it fails on a closed connection only, whose read ends as well
 }
 
-// interrupted says whether a read has failed because the session may go on, or because the time of its wait is over.
+// interrupted says whether a read has failed because the session may go on, or because the time of
+// its wait is over.
 func (c *conn) interrupted(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -277,7 +283,8 @@ func (c *conn) interrupted(err error) bool {
 	return woken || c.session.Blocked()
 }
 
-// flush sends the output, piece by piece, until the session has no more; it reports whether the client took it all.
+// flush sends the output, piece by piece, until the session has no more; it reports whether the
+// client took it all.
 func (c *conn) flush() bool {
 	v := c.transport.server
 	for {
@@ -302,7 +309,8 @@ func (c *conn) flush() bool {
 	}
 }
 
-// resizeBuffer fits the read buffer to what the client sends: large values in few reads, and little memory for an idle client.
+// resizeBuffer fits the read buffer to what the client sends: large values in few reads, and little
+// memory for an idle client.
 func (c *conn) resizeBuffer(n int) {
 	switch {
 	case n == len(c.buf) && n < maxReadSize:
@@ -312,7 +320,8 @@ func (c *conn) resizeBuffer(n int) {
 	}
 }
 
-// accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that is too much.
+// accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that
+// is too much.
 func (c *conn) accountMemory() {
 	v := c.transport.server
 	held := int64(c.session.Held() + len(c.buf))
@@ -349,8 +358,8 @@ func (c *conn) end() {
 	delete(c.transport.conns, c)
 }
 
-// shutdown ends the connections: those that wait for a command at once, those in one when its reply has left, and what is
-// left after the grace period by force. It returns when all are gone.
+// shutdown ends the connections: those that wait for a command at once, those in one when its reply
+// has left, and what is left after the grace period by force. It returns when all are gone.
 func (t *transport) shutdown() {
 	t.mu.Lock()
 	t.stopping.Store(true)

@@ -43,7 +43,8 @@ func (c *Call) parsePositive(i int) (int, error) {
 	return int(n), nil
 }
 
-// parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the text, which says what is wrong.
+// parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the
+// text, which says what is wrong.
 func (c *Call) parseLeast(i int, least int64, text Error) (int64, error) {
 	n, ok := number.ParseInt(c.Args[i])
 	if !ok || n < least {
@@ -80,8 +81,8 @@ func (c *Call) parseRange(i int) (start, stop int64, err error) {
 	return start, stop, err
 }
 
-// parseKeys reads the number of keys in argument i and returns them and where the next argument is. It fails with
-// errSyntax if there are fewer.
+// parseKeys reads the number of keys in argument i and returns them and where the next argument is.
+// It fails with errSyntax if there are fewer.
 func (c *Call) parseKeys(i int) (keys []string, next int, err error) {
 	n, err := c.parseLeast(i, 1, errNumkeys)
 	if err != nil {
@@ -109,7 +110,8 @@ func (p *multiPop) end() db.End {
 	return db.Front
 }
 
-// parseMultiPop reads the arguments from the number of keys on; front and back are the words for the two ends.
+// parseMultiPop reads the arguments from the number of keys on; front and back are the words for
+// the two ends.
 func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) {
 	var next int
 	if p.keys, next, err = c.parseKeys(i); err != nil {
@@ -136,7 +138,8 @@ func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) 
 	return p, nil
 }
 
-// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold, 292 years, is no end either.
+// parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold,
+// 292 years, is no end either.
 func (c *Call) parseTimeout(i int) (time.Duration, error) {
 	seconds, err := c.ParseFloat(i)
 	if err != nil {
@@ -174,8 +177,9 @@ type scanOptions struct {
 	emptyPattern bool // MATCH "": package db takes that for no pattern, but it matches the empty name
 }
 
-// scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and with other() whatever
-// a command knows besides. other returns how many arguments it took, 0 for none of its own.
+// scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and
+// with other() whatever a command knows besides. other returns how many arguments it took, 0 for
+// none of its own.
 func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
 	for i < len(c.Args) {
 		more := len(c.Args) - i - 1
@@ -218,8 +222,8 @@ func dropUnmatched[T any](o scanOptions, list []T, name func(T) string) []T {
 	return slices.DeleteFunc(list, func(item T) bool { return name(item) != "" })
 }
 
-// parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed, nothing at all is 0, and a NUL
-// ends it.
+// parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed,
+// nothing at all is 0, and a NUL ends it.
 func (c *Call) parseCursor(i int) (uint64, error) {
 	digits, _, _ := bytes.Cut(c.Args[i], []byte{0})
 	negative := false
@@ -241,8 +245,8 @@ func (c *Call) parseCursor(i int) (uint64, error) {
 	return n, nil
 }
 
-// scanCursor does what HSCAN, SSCAN and ZSCAN begin with, in Redis's order: the cursor, the type of the key, the options.
-// A key that does not exist gives an empty last page, and done.
+// scanCursor does what HSCAN, SSCAN and ZSCAN begin with, in Redis's order: the cursor, the type of
+// the key, the options. A key that does not exist gives an empty last page, and done.
 func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor uint64, o scanOptions, done bool, err error) {
 	if cursor, err = c.parseCursor(2); err != nil {
 		return 0, o, false, err

@@ -15,6 +15,8 @@ const (
 	stringEdit   = "O(n), n being the length of the new part, or that of a string up to 64 KiB"
 )
 
+// bitmapCommands work on the bits of a string. Bit 0 is the highest of byte 0, as in Redis, and a
+// key that does not exist is a string of zeros.
 var bitmapCommands = []*Command{
 	{
 		Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Group: GroupBitmap, Keys: OneKey("RO access"), Since: "2.2.0",
@@ -53,7 +55,8 @@ var bitmapCommands = []*Command{
 	},
 }
 
-// parseBitOffset reads argument i as a position of a bit. With a width, "#n" is the position of the n-th integer.
+// parseBitOffset reads argument i as a position of a bit. With a width, "#n" is the position of the
+// n-th integer.
 func (c *Call) parseBitOffset(i int, width int64) (int64, error) {
 	digits, counted := bytes.CutPrefix(c.Args[i], []byte("#"))
 	if counted && width == 0 {
@@ -69,6 +72,7 @@ func (c *Call) parseBitOffset(i int, width int64) (int64, error) {
 	return n, nil
 }
 
+// getbitCommand is GETBIT. A bit after the end of the string is 0.
 func getbitCommand(c *Call) error {
 	offset, err := c.parseBitOffset(2, 0)
 	if err != nil {
@@ -77,6 +81,8 @@ func getbitCommand(c *Call) error {
 	return c.Flag(c.Tx.Bitmap(c.Key(1)).Get(offset))
 }
 
+// setbitCommand is SETBIT. The string grows with zeros to hold the bit, even if that is set to 0.
+// The reply is the old bit.
 func setbitCommand(c *Call) error {
 	offset, err := c.parseBitOffset(2, 0)
 	if err != nil {
@@ -100,6 +106,8 @@ func (c *Call) bitUnit(i int) (bits bool, err error) {
 	return false, ErrSyntax
 }
 
+// bitcountCommand is BITCOUNT. A range needs both ends, which Redis calls a syntax error otherwise;
+// negative ones count from the end of the string.
 func bitcountCommand(c *Call) error {
 	r := db.AllBits
 	switch len(c.Args) {
@@ -123,6 +131,8 @@ func bitcountCommand(c *Call) error {
 	return c.Int64(c.Tx.Bitmap(c.Key(1)).Count(r))
 }
 
+// bitposCommand is BITPOS. A search for a 0 without an end goes on into the zeros that are thought
+// to follow the string, so there it always finds one; with an end it may find none.
 func bitposCommand(c *Call) error {
 	bit, err := c.ParseInt(2)
 	if err != nil {
@@ -154,6 +164,7 @@ func bitposCommand(c *Call) error {
 	return c.Int64(c.Tx.Bitmap(c.Key(1)).Position(bit == 1, r))
 }
 
+// bitopCommand is BITOP. Shorter strings are filled up with zeros, and NOT takes one source only.
 func bitopCommand(c *Call) error {
 	var op db.BitOp
 	switch {
@@ -233,6 +244,9 @@ func parseBitfieldType(text []byte) (signed bool, width int, err error) {
 	return signed, int(n), nil
 }
 
+// bitfield is BITFIELD and BITFIELD_RO. All operations are parsed before the first is done, so that
+// a syntax error changes nothing. An increment that overflows under FAIL replies null and leaves
+// its field.
 func bitfield(c *Call, readOnly bool) error {
 	ops, writes, err := c.bitfieldOps()
 	if err != nil {

@@ -7,6 +7,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// blockingCommands wait when there is nothing to take. A handler says what it would take as a
+// db.Wait: it is tried at once, and otherwise done by the writer that fills a key, within that
+// writer's commit.
 var blockingCommands = []*Command{
 	{
 		Name: "blpop", Arity: -3, Flags: Write | NoScript | Blocking, Group: GroupList, Keys: beforeTimeout(), Since: "2.0.0",
@@ -54,8 +57,8 @@ var blockingCommands = []*Command{
 	},
 }
 
-// Await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing waits: nothing replies
-// that there was nothing.
+// Await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing
+// waits: nothing replies that there was nothing.
 func (c *Call) Await(w db.Wait, timeout time.Duration, reply, nothing func(*Call)) error {
 	err := c.Tx.Try(w)
 	switch {
@@ -78,6 +81,7 @@ func (c *Call) keysBeforeTimeout() (keys []string, timeout time.Duration, err er
 	return stringsOf(c.Args[1:last]), timeout, err
 }
 
+// blockingPop is BLPOP and BRPOP: the reply names the key, since any of several may be the one.
 func blockingPop(c *Call, end db.End) error {
 	keys, timeout, err := c.keysBeforeTimeout()
 	if err != nil {
@@ -90,6 +94,7 @@ func blockingPop(c *Call, end db.End) error {
 	})
 }
 
+// blmpopCommand is BLMPOP. The timeout is the first argument and the last one checked, as in Redis.
 func blmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(2, "left", "right")
 	if err != nil {
@@ -113,6 +118,7 @@ func (c *Call) popLists(keys []string, end db.End, count int, timeout time.Durat
 	return c.Await(w, timeout, func(c *Call) { reply(c, key, values) }, noArray)
 }
 
+// blmoveCommand is BLMOVE: the ends are checked before the timeout.
 func blmoveCommand(c *Call) error {
 	from, into, err := c.parseEnds(3)
 	if err != nil {
@@ -137,6 +143,7 @@ func blockingMove(c *Call, from, into db.End, i int) error {
 	return c.Await(w, timeout, func(c *Call) { c.Out.Bulk(value) }, noString)
 }
 
+// blockingPopScored is BZPOPMIN and BZPOPMAX.
 func blockingPopScored(c *Call, highest bool) error {
 	keys, timeout, err := c.keysBeforeTimeout()
 	if err != nil {
@@ -150,6 +157,7 @@ func blockingPopScored(c *Call, highest bool) error {
 	})
 }
 
+// bzmpopCommand is BZMPOP.
 func bzmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(2, "min", "max")
 	if err != nil {

@@ -26,8 +26,8 @@ type Host struct {
 	Databases int             // how many namespaces SELECT reaches
 	Context   context.Context // ends with the server: for commands that take long
 
-	// Wait lets the session wait for what w does, without an end if timeout is 0. reply is called once it has been done.
-	// It returns the error with which the handler is to end.
+	// Wait lets the session wait for what w does, without an end if timeout is 0. reply is called
+	// once it has been done. It returns the error with which the handler is to end.
 	Wait func(c *Call, w db.Wait, timeout time.Duration, reply func(*Call)) error
 
 	Session any // the session itself: for commands that the package of the session adds to the table

@@ -26,7 +26,8 @@ const (
 	errBadPayload Error = "ERR Bad data format"
 )
 
-// restoreOptions reads the words behind the payload of RESTORE. Idle times and frequencies are checked, and not kept.
+// restoreOptions reads the words behind the payload of RESTORE. Idle times and frequencies are
+// checked, and not kept.
 func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 	idle, frequency := false, false
 	for i := 4; i < len(c.Args); i++ {
@@ -60,7 +61,8 @@ func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 	return replace, absolute, nil
 }
 
-// restoreCommand is RESTORE. The order of the checks is Redis's: the words, the key, the time to live, the payload.
+// restoreCommand is RESTORE. The order of the checks is Redis's: the words, the key, the time to
+// live, the payload.
 func restoreCommand(c *Call) error {
 	replace, absolute, err := c.restoreOptions()
 	if err != nil {

@@ -25,6 +25,7 @@ const (
 	errCursor      Error = "ERR invalid cursor"
 )
 
+// Errorf formats an Error. The text starts with the code, which is ERR unless Redis has another.
 func Errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format, args...)) }
 
 // IsRefusal says whether err is an answer to the client rather than a failure of the store.
@@ -34,6 +35,8 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &reply) || errors.As(err, &refusal) || errors.Is(err, db.ErrNotFound)
 }
 
+// ArityError refuses a number of arguments. name is in lower case, with a bar before a subcommand,
+// as Redis writes it.
 func ArityError(name string) Error {
 	return Errorf("ERR wrong number of arguments for '%s' command", name)
 }
@@ -61,6 +64,8 @@ func errBetween(least, most int64) Error {
 	return Errorf("ERR value is out of range, value must between %d and %d", least, most)
 }
 
+// errUnknownCommand repeats the beginning of the request, as Redis does, so that who sent it to the
+// wrong port can tell.
 func errUnknownCommand(args [][]byte) Error {
 	var quoted strings.Builder
 	for _, arg := range args[1:] {
@@ -72,6 +77,7 @@ func errUnknownCommand(args [][]byte) Error {
 	return Errorf("ERR unknown command '%s', with args beginning with: %s", Quoted(args[0]), quoted.String())
 }
 
+// errUnknownSubcommand refuses a subcommand and says where there is help.
 func errUnknownSubcommand(container string, name []byte) Error {
 	return Errorf("ERR unknown subcommand '%s'. Try %s HELP.", Quoted(name), strings.ToUpper(container))
 }

@@ -71,7 +71,8 @@ const (
 	GroupPubSub       Group = "pubsub"
 )
 
-// Categories returns the ACL categories, "@" first: those that follow from the flags and the one of the group.
+// Categories returns the ACL categories, "@" first: those that follow from the flags and the one of
+// the group.
 func (c *Command) Categories() []string {
 	var names []string
 	add := func(name string, is bool) {

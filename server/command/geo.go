@@ -17,6 +17,9 @@ const (
 	geoStore      = " [STORE storekey | STOREDIST storedistkey]"
 )
 
+// geoCommands work on sorted sets whose scores are positions: 26 bits of longitude and 26 of
+// latitude, interleaved. So ZRANGE, ZREM and the like work on them too, and positions come back
+// rounded to a cell of 0.6 m or less.
 var geoCommands = []*Command{
 	{
 		Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Group: GroupGeo, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
@@ -108,6 +111,7 @@ func (c *Call) parseUnit(i int) (float64, error) {
 	return 0, Error("ERR unsupported unit provided. please use M, KM, FT, MI")
 }
 
+// geoaddCommand is GEOADD. All positions are checked before the first is written.
 func geoaddCommand(c *Call) error {
 	var o db.AddOptions
 	changed := false
@@ -143,7 +147,8 @@ words:
 	return c.Int(result.Added, err)
 }
 
-// eachPlace replies with an array of what reply makes of the place of each member; absent stands for one that does not exist.
+// eachPlace replies with an array of what reply makes of the place of each member; absent stands
+// for one that does not exist.
 func (c *Call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
 	places := c.Tx.Geo(c.Key(1))
 	if t, err := c.Tx.Key(c.Key(1)).Type(); err != nil {
@@ -166,8 +171,11 @@ func (c *Call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
 	return nil
 }
 
+// geoposCommand is GEOPOS: a null array for a member that does not exist.
 func geoposCommand(c *Call) error { return c.eachPlace(c.Out.NullArray, c.point) }
 
+// geohashCommand is GEOHASH: text of eleven characters, of the standard geohash and not of the
+// score.
 func geohashCommand(c *Call) error {
 	return c.eachPlace(c.Out.Null, func(p db.GeoPoint) { c.Out.BulkString(p.Geohash()) })
 }
@@ -188,6 +196,7 @@ func (c *Call) distance(distance, unit float64) {
 	c.Out.Bulk(strconv.AppendFloat(digits[:0], distance/unit, 'f', 4, 64))
 }
 
+// geodistCommand is GEODIST: null if one of the members does not exist.
 func geodistCommand(c *Call) error {
 	unit := 1.0
 	var err error

@@ -56,6 +56,8 @@ func geoSearch(c *Call, q geoQuery) error {
 	return nil
 }
 
+// parse reads the query of any of the commands. GEORADIUS and its relatives have centre and radius
+// in fixed places.
 func (q *geoQuery) parse(c *Call) (err error) {
 	switch {
 	case q.search:
@@ -84,7 +86,8 @@ func (q *geoQuery) parse(c *Call) (err error) {
 	return q.check(c)
 }
 
-// option reads the option at argument i and returns how many arguments it takes, 0 if there is no such option.
+// option reads the option at argument i and returns how many arguments it takes, 0 if there is no
+// such option.
 func (q *geoQuery) option(c *Call, i int) (taken int, err error) {
 	more := len(c.Args) - i - 1
 	switch {
@@ -191,6 +194,7 @@ func (q *geoQuery) box(c *Call, i int) (err error) {
 	return nil
 }
 
+// parseLength returns argument i as a length, which must not be negative.
 func (c *Call) parseLength(i int) (float64, bool) {
 	length, err := c.ParseFloat(i)
 	return length, err == nil

@@ -2,6 +2,8 @@ package command
 
 import "github.com/stavedb/stave/db"
 
+// hashCommands work on the fields of a hash. A hash without fields does not exist. Fields whose
+// time has come are not seen.
 var hashCommands = []*Command{
 	{
 		Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "2.0.0",
@@ -90,6 +92,7 @@ func (c *Call) fields() ([]db.Field, error) {
 	return fields, nil
 }
 
+// hsetCommand is HSET: the reply counts the fields that are new.
 func hsetCommand(c *Call) error {
 	fields, err := c.fields()
 	if err != nil {
@@ -98,6 +101,7 @@ func hsetCommand(c *Call) error {
 	return c.Int(c.Tx.Hash(c.Key(1)).PutAll(fields...))
 }
 
+// hmsetCommand is HMSET, the older form that replies OK.
 func hmsetCommand(c *Call) error {
 	fields, err := c.fields()
 	if err != nil {
@@ -109,15 +113,18 @@ func hmsetCommand(c *Call) error {
 	return c.OK()
 }
 
+// hgetCommand is HGET.
 func hgetCommand(c *Call) error {
 	return c.appendedBulk(c.Tx.Hash(c.Key(1)).AppendTo(c.Out.BeginBulk(), c.Key(2)))
 }
 
+// hmgetCommand is HMGET: a null for each field that does not exist.
 func hmgetCommand(c *Call) error {
 	values, err := c.Tx.Hash(c.Key(1)).GetMany(c.Strings(2)...)
 	return c.bulksOrNulls(values, err)
 }
 
+// hgetallCommand is HGETALL: a map in RESP3, names and values in turn in RESP2.
 func hgetallCommand(c *Call) error {
 	return c.Tx.Hash(c.Key(1)).Visit(c.Out.Map, func(name, value []byte) bool {
 		c.Out.Bulk(name)
@@ -126,6 +133,7 @@ func hgetallCommand(c *Call) error {
 	})
 }
 
+// hincrbyCommand is HINCRBY: a field that does not exist counts from 0.
 func hincrbyCommand(c *Call) error {
 	delta, err := c.ParseInt(3)
 	if err != nil {
@@ -134,6 +142,7 @@ func hincrbyCommand(c *Call) error {
 	return c.Int64(c.Tx.Hash(c.Key(1)).Incr(c.Key(2), delta))
 }
 
+// hscanCommand is HSCAN. NOVALUES replies names only.
 func hscanCommand(c *Call) error {
 	noValues := false
 	cursor, o, done, err := c.scanCursor(db.TypeHash, func(i int) (int, error) {

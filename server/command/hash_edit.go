@@ -4,6 +4,7 @@ import (
 	"math"
 )
 
+// hashEditCommands are those that choose fields at random or take them out.
 var hashEditCommands = []*Command{
 	{
 		Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW access update"), Since: "2.6.0",
@@ -27,6 +28,8 @@ var hashEditCommands = []*Command{
 	},
 }
 
+// hrandfieldCommand is HRANDFIELD. A positive count gives distinct fields, a negative one as many
+// as it says, with repetitions; without a count the reply is one field or null.
 func hrandfieldCommand(c *Call) error {
 	h := c.Tx.Hash(c.Key(1))
 	if len(c.Args) == 2 {
@@ -50,7 +53,8 @@ func hrandfieldCommand(c *Call) error {
 	case len(c.Args) > 4 || len(c.Args) == 4 && !c.Is(3, "withvalues"):
 		return ErrSyntax
 	case len(c.Args) == 3:
-		// A negative count may be any number: the limit of a reply stops it long before memory does.
+		// A negative count may be any number: the limit of a reply stops it long before memory
+		// does.
 		return h.VisitRandomFields(int(count), c.Out.Array, func(name []byte) bool {
 			c.Out.Bulk(name)
 			return !c.Out.Exceeded()

@@ -8,6 +8,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// hashExpireCommands give fields deadlines of their own. They are Redis 7.4's, and HGETDEL, HGETEX
+// and HSETEX 8.0's. Their replies have one number for each field, whose meaning FieldResult has.
 var hashExpireCommands = []*Command{
 	hexpireRow("hexpire", "seconds", "Lets fields of a hash expire after some seconds.", time.Second, true),
 	hexpireRow("hpexpire", "milliseconds", "Lets fields of a hash expire after some milliseconds.", time.Millisecond, true),
@@ -37,6 +39,8 @@ var hashExpireCommands = []*Command{
 	},
 }
 
+// hexpireRow is the row of HEXPIRE and its relatives, which differ in the unit and in what the
+// number counts from.
 func hexpireRow(name, unitName, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
 		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "7.4.0",
@@ -46,6 +50,7 @@ func hexpireRow(name, unitName, summary string, unit time.Duration, relative boo
 	}
 }
 
+// httlRow is the row of HTTL and its relatives.
 func httlRow(name, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
 		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "7.4.0",
@@ -63,7 +68,8 @@ const (
 	errFieldsMany   Error = "ERR invalid number of fields"
 )
 
-// fieldList reads FIELDS numfields field [field ...], to the end of the arguments. count is how a number that is none is refused.
+// fieldList reads FIELDS numfields field [field ...], to the end of the arguments. count is how a
+// number that is none is refused.
 func (c *Call) fieldList(i int, count Error) ([]string, error) {
 	if !c.Is(i, "fields") {
 		return nil, errFieldsWord
@@ -81,14 +87,16 @@ func (c *Call) fieldList(i int, count Error) ([]string, error) {
 	return c.Strings(i + 2), nil
 }
 
-// hashOf is the hash that the first key names. Most commands on fields look at what it holds before they look at their words.
+// hashOf is the hash that the first key names. Most commands on fields look at what it holds before
+// they look at their words.
 func (c *Call) hashOf() (db.Hash, error) {
 	h := c.Tx.Hash(c.Key(1))
 	_, err := h.Len()
 	return h, err
 }
 
-// fieldDeadline reads a number of units from now or, absolute, from 1970 on. What it makes of it is in milliseconds.
+// fieldDeadline reads a number of units from now or, absolute, from 1970 on. What it makes of it is
+// in milliseconds.
 func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
 	n, err := c.ParseInt(i)
 	if err != nil {
@@ -107,6 +115,7 @@ func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error
 	return time.UnixMilli(n*unit + base), nil
 }
 
+// hexpire is HEXPIRE and its relatives. A moment in the past deletes the field, which replies 2.
 func hexpire(c *Call, unit int64, relative bool) error {
 	h, err := c.hashOf()
 	if err != nil {
@@ -137,6 +146,7 @@ func hexpire(c *Call, unit int64, relative bool) error {
 	return c.fieldResults(h.ExpireFieldsAt(at, fields, condition))
 }
 
+// hpersistCommand is HPERSIST: -1 for a field without a deadline, -2 for one that does not exist.
 func hpersistCommand(c *Call) error {
 	h, err := c.hashOf()
 	if err != nil {
@@ -149,6 +159,7 @@ func hpersistCommand(c *Call) error {
 	return c.fieldResults(h.PersistFields(fields...))
 }
 
+// fieldResults replies with one number for each field.
 func (c *Call) fieldResults(results []db.FieldResult, err error) error {
 	if err != nil {
 		return err
@@ -160,7 +171,8 @@ func (c *Call) fieldResults(results []db.FieldResult, err error) error {
 	return nil
 }
 
-// httl replies -2 for a field that does not exist and -1 for one without a deadline. Unlike TTL it rounds up.
+// httl replies -2 for a field that does not exist and -1 for one without a deadline. Unlike TTL it
+// rounds up.
 func httl(c *Call, unit int64, relative bool) error {
 	h, err := c.hashOf()
 	if err != nil {
@@ -239,7 +251,8 @@ type hsetexOptions struct {
 	deadline  bool // EX, KEEPTTL or one of their like
 }
 
-// hsetexCommand is HSETEX. The words come in any order, behind the fields too, and are looked at before what the key holds.
+// hsetexCommand is HSETEX. The words come in any order, behind the fields too, and are looked at
+// before what the key holds.
 func hsetexCommand(c *Call) error {
 	var w hsetexOptions
 	for i := 2; i < len(c.Args); {
@@ -295,6 +308,8 @@ func (w *hsetexOptions) option(c *Call, i int) (int, error) {
 	return 2, err
 }
 
+// fieldsOption reads FIELDS numfields field value [field value ...]. The number must agree with
+// what follows.
 func (w *hsetexOptions) fieldsOption(c *Call, i int) (int, error) {
 	if i >= len(c.Args)-3 {
 		return 0, ArityError(c.Command.Name)

@@ -1,5 +1,6 @@
 package command
 
+// keyCommands work on keys whatever they hold.
 var keyCommands = []*Command{
 	{
 		Name: "del", Arity: -2, Flags: Write, Group: GroupGeneric, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
@@ -33,14 +34,19 @@ var keyCommands = []*Command{
 	},
 }
 
+// renameKeys are the keys of RENAME and RENAMENX: one goes, one comes.
 func renameKeys(use string) []Keys {
 	return []Keys{{Use: "RW access delete", First: 1, Step: 1}, {Use: use, First: 2, Step: 1}}
 }
 
+// deleteCommand is DEL and UNLINK. Both are O(1) a key: memory of large values is freed in the
+// background.
 func deleteCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Delete(c.Strings(1)...)) }
 
+// existsCommand is EXISTS and TOUCH. A key that is named twice counts twice, as in Redis.
 func existsCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Exists(c.Strings(1)...)) }
 
+// typeCommand is TYPE: a simple string, "none" for a key that does not exist.
 func typeCommand(c *Call) error {
 	t, err := c.Tx.Key(c.Key(1)).Type()
 	if err == nil {
@@ -49,6 +55,7 @@ func typeCommand(c *Call) error {
 	return err
 }
 
+// renameCommand is RENAME. A key may be given its own name, if it exists.
 func renameCommand(c *Call) error {
 	if err := c.Tx.Key(c.Key(1)).Rename(c.Key(2)); err != nil {
 		return err
@@ -56,6 +63,7 @@ func renameCommand(c *Call) error {
 	return c.OK()
 }
 
+// renamenxCommand is RENAMENX: 0 if the new name is taken, also by the key itself.
 func renamenxCommand(c *Call) error {
 	return c.Flag(c.Tx.Key(c.Key(1)).RenameIfAbsent(c.Key(2)))
 }

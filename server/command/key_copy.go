@@ -6,6 +6,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// keyCopyCommands write the value of a key again under another name, with its deadline and those of
+// its fields.
 var keyCopyCommands = []*Command{
 	{
 		Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
@@ -35,6 +37,7 @@ func (c *Call) copied(done bool, err error) error {
 	return c.Flag(done, err)
 }
 
+// copyCommand is COPY: 0 if the destination exists and REPLACE is not there.
 func copyCommand(c *Call) error {
 	namespace, replace := c.Tx.Namespace(), false
 	for i := 3; i < len(c.Args); i++ {
@@ -54,6 +57,7 @@ func copyCommand(c *Call) error {
 	return c.copied(c.Tx.Key(c.Key(1)).CopyTo(namespace, c.Key(2), replace))
 }
 
+// moveCommand is MOVE: 0 if the key does not exist, or exists in the other database too.
 func moveCommand(c *Call) error {
 	namespace, err := c.ParseDatabase(2)
 	if err != nil {

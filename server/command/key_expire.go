@@ -9,6 +9,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// keyExpireCommands set, read and remove the deadlines of keys. On disk and in the log a deadline
+// is always absolute.
 var keyExpireCommands = []*Command{
 	expireRow("expire", "seconds", "1.0.0", "Lets a key expire after some seconds.", time.Second, true),
 	expireRow("pexpire", "milliseconds", "2.6.0", "Lets a key expire after some milliseconds.", time.Millisecond, true),
@@ -25,6 +27,8 @@ var keyExpireCommands = []*Command{
 	},
 }
 
+// expireRow is the row of EXPIRE and its relatives, which differ in the unit and in what the number
+// counts from.
 func expireRow(name, unitName, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
 		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: since,
@@ -34,6 +38,7 @@ func expireRow(name, unitName, since, summary string, unit time.Duration, relati
 	}
 }
 
+// ttlRow is the row of TTL and its relatives.
 func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
 		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: OneKey("RO access"), Since: since, Complexity: "O(1)",
@@ -67,6 +72,8 @@ func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 	return condition, nil
 }
 
+// expire is EXPIRE and its relatives. The conditions are looked at before the number, the number
+// before the key.
 func expire(c *Call, unit int64, relative bool) error {
 	condition, err := c.expireConditions(3)
 	if err != nil {

@@ -45,8 +45,8 @@ func (k *Keys) Append(keys []string, args [][]byte) []string {
 	return keys
 }
 
-// appendAfterKeyword appends the arguments behind a keyword. Wherever it stands more than once, all are taken: to lock too many keys
-// does no harm.
+// appendAfterKeyword appends the arguments behind a keyword. Wherever it stands more than once, all
+// are taken: to lock too many keys does no harm.
 func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
 	for i := k.First; i+1 < len(args); i++ {
 		if strings.EqualFold(string(args[i]), k.Keyword) {
@@ -56,8 +56,8 @@ func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
 	return keys
 }
 
-// leadingInt reads the digits that b starts with, as COMMAND GETKEYS does of Redis; the handlers are strict. What is beyond any number of
-// arguments is as good as that.
+// leadingInt reads the digits that b starts with, as COMMAND GETKEYS does of Redis; the handlers
+// are strict. What is beyond any number of arguments is as good as that.
 func leadingInt(b []byte) (n int) {
 	for _, c := range bytes.TrimPrefix(bytes.TrimLeft(b, " \t\r\n\v\f"), []byte("+")) {
 		if c < '0' || c > '9' || n > 1<<20 {
@@ -68,8 +68,8 @@ func leadingInt(b []byte) (n int) {
 	return n
 }
 
-// AppendKeys appends the keys that a request names. The arity has been checked; a counted run whose count is no number or
-// beyond the arguments gives none, for the handler to refuse.
+// AppendKeys appends the keys that a request names. The arity has been checked; a counted run whose
+// count is no number or beyond the arguments gives none, for the handler to refuse.
 func (c *Command) AppendKeys(keys []string, args [][]byte) []string {
 	for i := range c.Keys {
 		keys = c.Keys[i].Append(keys, args)
@@ -80,7 +80,8 @@ func (c *Command) AppendKeys(keys []string, args [][]byte) []string {
 // StartsWithKey says whether argument 1 is the first of the keys.
 func (c *Command) StartsWithKey() bool { return c.Keys[0].First == 1 && !c.Keys[0].Counted }
 
-// ReadsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it has to lock the whole store.
+// ReadsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it
+// has to lock the whole store.
 func (c *Command) ReadsUnknownKeys(args [][]byte) bool {
 	if !slices.ContainsFunc(c.Keys, func(k Keys) bool { return k.Unknown }) {
 		return false
@@ -88,8 +89,8 @@ func (c *Command) ReadsUnknownKeys(args [][]byte) bool {
 	return slices.ContainsFunc(args, func(arg []byte) bool { return equalFold(arg, "by") || equalFold(arg, "get") })
 }
 
-// KeySpan is COMMAND INFO's old form of the key positions: first, last, step of the first fixed run of keys, widened over
-// the runs that follow it.
+// KeySpan is COMMAND INFO's old form of the key positions: first, last, step of the first fixed run
+// of keys, widened over the runs that follow it.
 func (c *Command) KeySpan() (first, last, step int) {
 	for i, k := range slices.Concat(c.Keys, c.Channels) {
 		if k.Counted || k.Unknown || k.Keyword != "" {
@@ -131,4 +132,6 @@ func destinationAnd(others Keys) []Keys { return []Keys{{Use: "OW update", First
 // beforeTimeout is the run of keys of commands whose last argument is a timeout.
 func beforeTimeout() []Keys { return []Keys{{Use: "RW access delete", First: 1, Last: -2, Step: 1}} }
 
+// countedKeysFrom2 is the run of keys of commands whose argument 1 is a destination and 2 the
+// number of sources.
 func countedKeysFrom2() Keys { return Keys{Use: "RO access", First: 2, Counted: true} }

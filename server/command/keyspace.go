@@ -7,6 +7,9 @@ import (
 	"github.com/stavedb/stave/internal/number"
 )
 
+// keyspaceCommands run on all keys of a database. They name no keys, so outside of EXEC they have
+// no transaction: they work on the store, which locks a little at a time, and see no single moment
+// of it. Within EXEC they see the transaction's.
 var keyspaceCommands = []*Command{
 	{
 		Name: "keys", Arity: 2, Flags: ReadOnly | WholeKeyspace | Dangerous, Group: GroupGeneric, Since: "1.0.0",
@@ -39,7 +42,8 @@ var keyspaceCommands = []*Command{
 	},
 }
 
-// keyspace is the handle on all keys: within EXEC the transaction's, otherwise the store's, which locks a little at a time.
+// keyspace is the handle on all keys: within EXEC the transaction's, otherwise the store's, which
+// locks a little at a time.
 func (c *Call) keyspace() db.Keyspace {
 	if c.Tx != nil {
 		return c.Tx.Keyspace()
@@ -47,6 +51,7 @@ func (c *Call) keyspace() db.Keyspace {
 	return c.Host.Store.Keyspace()
 }
 
+// keysCommand is KEYS.
 func keysCommand(c *Call) error {
 	keys, err := c.keyspace().Keys(c.Key(1))
 	if err != nil {
@@ -59,9 +64,11 @@ func keysCommand(c *Call) error {
 	return nil
 }
 
-// unknownType is a type that no key holds: SCAN with a type that does not exist finds nothing, as in Redis.
+// unknownType is a type that no key holds: SCAN with a type that does not exist finds nothing, as
+// in Redis.
 const unknownType db.Type = 255
 
+// typeByName is the type that SCAN's TYPE names, in any case.
 func typeByName(name []byte) db.Type {
 	for _, t := range []db.Type{db.TypeString, db.TypeHash, db.TypeList, db.TypeSet, db.TypeSortedSet} {
 		if equalFold(name, t.String()) {
@@ -71,6 +78,8 @@ func typeByName(name []byte) db.Type {
 	return unknownType
 }
 
+// scanCommand is SCAN. A cursor is a position in the order of hashes, so it needs no state here and
+// is good for ever: a key that is there from the first call to the last is returned, and only once.
 func scanCommand(c *Call) error {
 	cursor, err := c.parseCursor(1)
 	if err != nil {
@@ -100,6 +109,7 @@ func scanCommand(c *Call) error {
 	return nil
 }
 
+// dbsizeCommand is DBSIZE. Keys count until they are reaped, as in Redis.
 func dbsizeCommand(c *Call) error {
 	n := 0
 	if c.Tx != nil {
@@ -111,8 +121,8 @@ func dbsizeCommand(c *Call) error {
 	return nil
 }
 
-// flushMode checks the word behind FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1), and memory is freed in the
-// background.
+// flushMode checks the word behind FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1),
+// and memory is freed in the background.
 func (c *Call) flushMode() error {
 	switch {
 	case len(c.Args) == 1:
@@ -123,6 +133,7 @@ func (c *Call) flushMode() error {
 	return ErrSyntax
 }
 
+// flushdbCommand is FLUSHDB: one small record in the log, whatever the number of keys.
 func flushdbCommand(c *Call) error {
 	if err := c.flushMode(); err != nil {
 		return err
@@ -139,6 +150,8 @@ func flushdbCommand(c *Call) error {
 	return c.OK()
 }
 
+// flushallCommand is FLUSHALL: it empties all databases of the store, also those that SELECT does
+// not reach.
 func flushallCommand(c *Call) error {
 	if err := c.flushMode(); err != nil {
 		return err
@@ -161,7 +174,8 @@ func flushallCommand(c *Call) error {
 	return c.OK()
 }
 
-// swapdbCommand is SWAPDB: one small record of its own in the log, or within EXEC a move of all keys.
+// swapdbCommand is SWAPDB: one small record of its own in the log, or within EXEC a move of all
+// keys.
 func swapdbCommand(c *Call) error {
 	var index [2]int
 	for i, which := range []string{"first", "second"} {
@@ -185,6 +199,8 @@ func swapdbCommand(c *Call) error {
 	}
 	return c.OK()
 }
+
+// randomkeyCommand is RANDOMKEY: null if there are no keys.
 func randomkeyCommand(c *Call) error {
 	key, err := c.keyspace().RandomKey()
 	return c.bulk([]byte(key), err)

@@ -7,6 +7,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// listCommands work on lists. A list without elements does not exist. Negative positions count from
+// the end.
 var listCommands = []*Command{
 	{
 		Name: "lpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "1.0.0",
@@ -118,6 +120,7 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 	return nil
 }
 
+// lrangeCommand is LRANGE. Ends beyond the list are no error; the reply is what there is.
 func lrangeCommand(c *Call) error {
 	start, stop, err := c.parseRange(2)
 	if err != nil {
@@ -147,6 +150,7 @@ func lindexCommand(c *Call) error {
 	return c.bulk(list.At(position))
 }
 
+// lsetCommand is LSET: the key is looked at before the index, and both have errors of their own.
 func lsetCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	n, err := list.Len()
@@ -166,6 +170,7 @@ func lsetCommand(c *Call) error {
 	return c.OK()
 }
 
+// ltrimCommand is LTRIM: an empty range deletes the list.
 func ltrimCommand(c *Call) error {
 	start, stop, err := c.parseRange(2)
 	if err != nil {
@@ -177,6 +182,7 @@ func ltrimCommand(c *Call) error {
 	return c.OK()
 }
 
+// linsertCommand is LINSERT: -1 if the pivot is not there, 0 if the list is not.
 func linsertCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	switch {
@@ -188,6 +194,7 @@ func linsertCommand(c *Call) error {
 	return ErrSyntax
 }
 
+// lremCommand is LREM: a negative count removes from the back, 0 removes all.
 func lremCommand(c *Call) error {
 	count, err := c.ParseInt(2)
 	if err != nil {
@@ -199,7 +206,8 @@ func lremCommand(c *Call) error {
 	return c.Int(c.Tx.List(c.Key(1)).Remove(count, c.Arg(3)))
 }
 
-// lposCommand is LPOS. Without COUNT it replies with one position or a null, with COUNT with an array.
+// lposCommand is LPOS. Without COUNT it replies with one position or a null, with COUNT with an
+// array.
 func lposCommand(c *Call) error {
 	o := db.PositionOptions{Rank: 1}
 	single := true
@@ -243,6 +251,8 @@ func lposCommand(c *Call) error {
 	return nil
 }
 
+// parseRank reads the RANK of LPOS: 1 is the first match, -1 the last one. 0 is refused, and so is
+// what has no opposite.
 func (c *Call) parseRank(i int) (int64, error) {
 	rank, err := c.ParseInt(i)
 	switch {
@@ -276,6 +286,7 @@ func (c *Call) parseEnds(i int) (from, into db.End, err error) {
 	return from, into, err
 }
 
+// lmoveCommand is LMOVE.
 func lmoveCommand(c *Call) error {
 	from, into, err := c.parseEnds(3)
 	if err != nil {
@@ -284,10 +295,12 @@ func lmoveCommand(c *Call) error {
 	return c.move(from, into)
 }
 
+// move is LMOVE and RPOPLPUSH: null if there is nothing to move.
 func (c *Call) move(from, into db.End) error {
 	return c.bulk(c.Tx.List(c.Key(1)).Move(c.Key(2), from, into))
 }
 
+// lmpopCommand is LMPOP: a null array if none of the lists exists.
 func lmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(1, "left", "right")
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// maintenanceCommands are Stave's own, for what Redis does not have: a log that is merged and can
+// be verified.
 var maintenanceCommands = []*Command{
 	{
 		Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
@@ -23,8 +25,9 @@ var maintenanceCommands = []*Command{
 	},
 }
 
-// mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP, from another connection,
-// ends it early, and so does the end of the server; what has been merged by then stays so.
+// mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP,
+// from another connection, ends it early, and so does the end of the server; what has been merged
+// by then stays so.
 func mergeCommand(c *Call) error {
 	if len(c.Args) > 2 {
 		return ErrSyntax
@@ -50,6 +53,7 @@ func mergeCommand(c *Call) error {
 	return c.OK()
 }
 
+// merge runs one merge and replies with what it did.
 func (c *Call) merge(o db.MergeOptions) error {
 	result, err := c.Host.Store.Merge(c.Host.Context, o)
 	switch {
@@ -63,6 +67,7 @@ func (c *Call) merge(o db.MergeOptions) error {
 	return c.facts(mergeFacts(result))
 }
 
+// mergeFacts are the figures of a merge that has ended.
 func mergeFacts(r db.MergeResult) []fact {
 	return []fact{
 		{"segments", r.Segments}, {"segments_written", r.Written}, {"segments_now", r.SegmentsNow}, {"bytes_read", r.BytesRead},
@@ -71,6 +76,8 @@ func mergeFacts(r db.MergeResult) []fact {
 	}
 }
 
+// mergeStatus replies with the state of merging, and with the figures of the last merge if there
+// was one.
 func (c *Call) mergeStatus(s db.MergeStatus) error {
 	list := []fact{
 		{"running", s.Running}, {"paused", s.Paused}, {"bytes_read", s.Read}, {"bytes_to_read", s.ToRead}, {"merges", s.Merges},
@@ -88,6 +95,8 @@ func (c *Call) mergeStatus(s db.MergeStatus) error {
 // maxFindings bounds how many findings CHECK lists; it counts all of them.
 const maxFindings = 100
 
+// checkCommand verifies the whole store. It reads every byte, and holds no lock for long; what it
+// finds is counted in full and listed up to a bound.
 func checkCommand(c *Call) error {
 	var findings []string
 	result, err := c.Host.Store.Check(c.Host.Context, func(f db.Finding) {
@@ -111,6 +120,8 @@ func checkCommand(c *Call) error {
 	return nil
 }
 
+// statsCommand replies with the figures of the store that INFO storage shows too, under the names
+// of the library.
 func statsCommand(c *Call) error {
 	s := c.Host.Store.Stats()
 	return c.facts([]fact{

@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// memoryCommands estimate. Values are on disk, so that the memory of a key is what the index holds
+// of it.
 var memoryCommands = []*Command{{
 	Name: "memory", Arity: -2, Group: GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
 	Summary: "Tells what keys and the server take.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("memory") },
@@ -33,6 +35,8 @@ var memoryCommands = []*Command{{
 // memorySamples is how many elements MEMORY USAGE looks at if it is not told.
 const memorySamples = 5
 
+// memoryUsage is MEMORY USAGE: what the key takes on disk and in the index. SAMPLES 0 looks at all
+// elements, as in Redis.
 func memoryUsage(c *Call) error {
 	samples := int64(memorySamples)
 	for i := 3; i < len(c.Args); i += 2 {
@@ -56,6 +60,7 @@ func memoryUsage(c *Call) error {
 	})
 }
 
+// memoryStats is MEMORY STATS: those of Redis's fields that mean something here.
 func memoryStats(c *Call) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -67,6 +72,7 @@ func memoryStats(c *Call) error {
 	})
 }
 
+// memoryDoctor is MEMORY DOCTOR.
 func memoryDoctor(c *Call) error {
 	s := c.Host.Store.Stats()
 	c.Out.Verbatim("txt", fmt.Sprintf("The index of %d keys takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",

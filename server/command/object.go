@@ -50,6 +50,7 @@ func (c *Call) ofKey(reply func() error) error {
 	return reply()
 }
 
+// objectFreq is OBJECT FREQ: Redis refuses it too, unless it evicts by frequency.
 func objectFreq(c *Call) error {
 	return c.ofKey(func() error {
 		return Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
@@ -68,8 +69,9 @@ const (
 	listpackBytes   = 8192 // of a list
 )
 
-// objectEncoding is OBJECT ENCODING. The store has one encoding a type; clients and tests want to see one of Redis's names,
-// so it says what a value of this size would have there if it was just made.
+// objectEncoding is OBJECT ENCODING. The store has one encoding a type; clients and tests want to
+// see one of Redis's names, so it says what a value of this size would have there if it was just
+// made.
 func objectEncoding(c *Call) error {
 	typ, err := c.Tx.Key(c.Key(2)).Type()
 	if err != nil {
@@ -94,6 +96,7 @@ func objectEncoding(c *Call) error {
 	return c.text(encoding, err)
 }
 
+// hashEncoding is listpackex if a field has a deadline, which Redis keeps beside the fields.
 func hashEncoding(h db.Hash) (string, error) {
 	encoding, err := packedEncoding(mostFields, "hashtable", h.Visit)
 	if err != nil || encoding != "listpack" {
@@ -112,6 +115,7 @@ func hashEncoding(h db.Hash) (string, error) {
 	return encoding, err
 }
 
+// stringEncoding is int for what is an integer, embstr for what is short, and raw.
 func stringEncoding(s db.String) (string, error) {
 	n, err := s.Len()
 	switch {
@@ -143,6 +147,7 @@ func packedEncoding(most int, large string, visit func(start func(int), visit fu
 	return encoding, err
 }
 
+// setEncoding is intset for few integers, listpack for few short members, and hashtable.
 func setEncoding(s db.Set) (string, error) {
 	n, integers, packed := 0, true, true
 	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
@@ -160,12 +165,14 @@ func setEncoding(s db.Set) (string, error) {
 	return "hashtable", err
 }
 
+// sortedSetEncoding is listpack for few short members, and skiplist.
 func sortedSetEncoding(z db.SortedSet) (string, error) {
 	return packedEncoding(mostPacked, "skiplist", func(start func(int), visit func(name, value []byte) bool) error {
 		return z.Visit(db.RankRange{Stop: -1}, start, func(member []byte, _ float64) bool { return visit(member, nil) })
 	})
 }
 
+// listEncoding is listpack for what fits into one node of 8 KiB, and quicklist.
 func listEncoding(l db.List) (string, error) {
 	size, encoding := 6+1, "listpack" // the header and the end
 	err := l.Visit(0, -1, nil, func(value []byte) bool {

@@ -130,8 +130,8 @@ func (c *Call) pairsOf(list []fact) {
 	}
 }
 
-// scoredReply replies with members, alone or with their scores: those stand behind the members in RESP2, and in pairs with
-// them in RESP3.
+// scoredReply replies with members, alone or with their scores: those stand behind the members in
+// RESP2, and in pairs with them in RESP3.
 type scoredReply struct {
 	out           *resp.Writer
 	scores, pairs bool

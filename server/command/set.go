@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// setCommands work on single sets. A set without members does not exist.
 var setCommands = []*Command{
 	{
 		Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupSet, Keys: OneKey("RW insert"), Since: "1.0.0",
@@ -60,6 +61,7 @@ var setCommands = []*Command{
 	},
 }
 
+// smismemberCommand is SMISMEMBER.
 func smismemberCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	c.Out.Array(len(c.Args) - 2)
@@ -72,6 +74,8 @@ func smismemberCommand(c *Call) error {
 	return nil
 }
 
+// spopCommand is SPOP: with a count the reply is an array, also of one; without, one member or
+// null.
 func spopCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	switch len(c.Args) {
@@ -105,6 +109,8 @@ func spopCommand(c *Call) error {
 	return nil
 }
 
+// srandmemberCommand is SRANDMEMBER. A positive count gives distinct members, a negative one as
+// many as it says, with repetitions.
 func srandmemberCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	switch len(c.Args) {
@@ -137,6 +143,7 @@ func srandmemberCommand(c *Call) error {
 	})
 }
 
+// sscanCommand is SSCAN.
 func sscanCommand(c *Call) error {
 	cursor, o, done, err := c.scanCursor(db.TypeSet, nil)
 	if err != nil || done {

@@ -6,6 +6,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// setCombineCommands make a set of several: union, intersection, difference. A key that does not
+// exist is an empty set.
 var setCombineCommands = []*Command{
 	{
 		Name: "sunion", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: ManyKeys("RO access"), Since: "1.0.0",
@@ -47,6 +49,7 @@ var setCombineCommands = []*Command{
 	},
 }
 
+// combine is SUNION, SINTER and SDIFF. The result is streamed into the reply.
 func combine(c *Call, op db.SetOp) error {
 	mark, n := c.Out.Begin(), 0
 	err := c.Tx.Set(c.Key(1)).VisitCombined(op, c.Strings(2), func(member []byte) bool {
@@ -58,10 +61,13 @@ func combine(c *Call, op db.SetOp) error {
 	return err
 }
 
+// combineStore is SUNIONSTORE and its relatives. The destination may be one of the sources; an
+// empty result deletes it.
 func combineStore(c *Call, op db.SetOp) error {
 	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Strings(2)...))
 }
 
+// sintercardCommand is SINTERCARD: it counts no further than LIMIT.
 func sintercardCommand(c *Call) error {
 	n, err := c.parseLeast(1, 1, errNumkeys)
 	if err != nil {

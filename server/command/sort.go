@@ -12,6 +12,8 @@ const (
 	sortSyntax = "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]"
 )
 
+// sortCommands order the elements of a list, a set or a sorted set, by themselves or by other keys
+// that a pattern names. With BY or GET any key may be read, so that the whole store is locked.
 var sortCommands = []*Command{
 	{
 		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric, Since: "1.0.0",
@@ -26,7 +28,8 @@ var sortCommands = []*Command{
 	},
 }
 
-// sortKeys are the keys of SORT_RO: the one that is sorted, and those that the patterns of BY and GET name.
+// sortKeys are the keys of SORT_RO: the one that is sorted, and those that the patterns of BY and
+// GET name.
 func sortKeys() []Keys {
 	return []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "RO access", Unknown: true}}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// sortedSetCommands work on single members. Members are ordered by score, and by name where scores
+// are equal.
 var sortedSetCommands = []*Command{
 	{
 		Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: OneKey("RW update"), Since: "1.2.0",
@@ -64,8 +66,8 @@ var sortedSetCommands = []*Command{
 	},
 }
 
-// zaddCommand is ZADD. The order of the checks is Redis's: the words, the number of arguments, contradictions, the scores,
-// then what the key holds.
+// zaddCommand is ZADD. The order of the checks is Redis's: the words, the number of arguments,
+// contradictions, the scores, then what the key holds.
 func zaddCommand(c *Call) error {
 	var o db.AddOptions
 	changed, increment := false, false
@@ -133,6 +135,8 @@ func (c *Call) increment(set db.SortedSet, o db.AddOptions, m db.Scored) error {
 	return nil
 }
 
+// zincrbyCommand is ZINCRBY: a member that does not exist counts from 0. A sum that is not a number
+// is refused.
 func zincrbyCommand(c *Call) error {
 	delta, err := c.ParseFloat(2)
 	if err != nil {
@@ -154,8 +158,10 @@ func (c *Call) score(set db.SortedSet, member string) error {
 	return err
 }
 
+// zscoreCommand is ZSCORE.
 func zscoreCommand(c *Call) error { return c.score(c.Tx.SortedSet(c.Key(1)), c.Key(2)) }
 
+// zmscoreCommand is ZMSCORE: a null for each member that does not exist.
 func zmscoreCommand(c *Call) error {
 	set := c.Tx.SortedSet(c.Key(1))
 	c.Out.Array(len(c.Args) - 2)
@@ -167,6 +173,8 @@ func zmscoreCommand(c *Call) error {
 	return nil
 }
 
+// rank is ZRANK and ZREVRANK: null, or with WITHSCORE a null array, for a member that does not
+// exist.
 func rank(c *Call, reverse bool) error {
 	withScore := false
 	switch {
@@ -199,7 +207,8 @@ func rank(c *Call, reverse bool) error {
 	return nil
 }
 
-// zpop replies with one member and its score, flat, or with a count all of them: flat in RESP2, in pairs in RESP3.
+// zpop replies with one member and its score, flat, or with a count all of them: flat in RESP2, in
+// pairs in RESP3.
 func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
 	if len(c.Args) > 3 {
 		return ErrSyntax
@@ -231,6 +240,7 @@ func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
 	return nil
 }
 
+// zscanCommand is ZSCAN. Scores are text in both versions of the protocol, as in Redis.
 func zscanCommand(c *Call) error {
 	cursor, o, done, err := c.scanCursor(db.TypeSortedSet, nil)
 	if err != nil || done {
@@ -251,8 +261,8 @@ func zscanCommand(c *Call) error {
 	return nil
 }
 
-// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis. Redis reads a C string, which
-// a NUL ends.
+// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis.
+// Redis reads a C string, which a NUL ends.
 func parseBound(b []byte) (score float64, open, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	if len(b) > 0 && b[0] == '(' {

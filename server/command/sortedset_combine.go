@@ -11,6 +11,8 @@ import (
 // combineCost is what combinations of sorted sets cost.
 const combineCost = "O(n*k)+O(m*log m), n being the size of the sorted sets, k their number and m the size of the result"
 
+// sortedSetCombineCommands make a sorted set of several, or of sets, whose members have the score
+// 1. Scores are multiplied by WEIGHTS and added up unless AGGREGATE says otherwise.
 var sortedSetCombineCommands = []*Command{
 	{
 		Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, Group: GroupSortedSet, Keys: countedKeys("RO access"), Since: "6.2.0",
@@ -69,8 +71,8 @@ var sortedSetCombineCommands = []*Command{
 	},
 }
 
-// combination reads a combination of sorted sets from the number of keys, argument i, on. The keys are looked at before the
-// words behind them, as Redis does.
+// combination reads a combination of sorted sets from the number of keys, argument i, on. The keys
+// are looked at before the words behind them, as Redis does.
 func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, withScores bool, err error) {
 	q.Op = op
 	if q.Keys, i, err = c.sortedKeys(i); err != nil {
@@ -109,7 +111,8 @@ func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, w
 	return q, withScores, nil
 }
 
-// sortedKeys reads a number of keys and the keys, which must hold sets or sorted sets, and returns where the next argument is.
+// sortedKeys reads a number of keys and the keys, which must hold sets or sorted sets, and returns
+// where the next argument is.
 func (c *Call) sortedKeys(i int) ([]string, int, error) {
 	n, err := c.ParseInt(i)
 	switch {
@@ -134,6 +137,7 @@ func (c *Call) sortedKeys(i int) ([]string, int, error) {
 	return keys, next, nil
 }
 
+// zcombine is ZUNION, ZINTER and ZDIFF.
 func zcombine(c *Call, op db.SetOp) error {
 	q, withScores, err := c.combination(1, op, true)
 	if err != nil {
@@ -151,6 +155,8 @@ func zcombine(c *Call, op db.SetOp) error {
 	return nil
 }
 
+// zcombineStore is ZUNIONSTORE and its relatives. The destination may be one of the sources; an
+// empty result deletes it.
 func zcombineStore(c *Call, op db.SetOp) error {
 	q, _, err := c.combination(2, op, false)
 	if err != nil {
@@ -159,6 +165,7 @@ func zcombineStore(c *Call, op db.SetOp) error {
 	return c.Int(c.Tx.SortedSet(c.Key(1)).PutCombined(q))
 }
 
+// zintercardCommand is ZINTERCARD: it counts no further than LIMIT.
 func zintercardCommand(c *Call) error {
 	keys, next, err := c.sortedKeys(1)
 	if err != nil {
@@ -171,6 +178,7 @@ func zintercardCommand(c *Call) error {
 	return c.Int(c.Tx.Keyspace().InterLen(limit, keys...))
 }
 
+// zrangestoreCommand is ZRANGESTORE: ZRANGE into a key. An empty range deletes it.
 func zrangestoreCommand(c *Call) error {
 	q := rangeQuery{store: true}
 	if err := q.options(c, 5); err != nil {
@@ -183,6 +191,7 @@ func zrangestoreCommand(c *Call) error {
 	return c.Int(c.Tx.SortedSet(c.Key(1)).PutRange(c.Key(2), r))
 }
 
+// zmpopCommand is ZMPOP: a null array if none of the sorted sets exists.
 func zmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(1, "min", "max")
 	if err != nil {
@@ -212,6 +221,8 @@ func (c *Call) popped(key string, members []db.Scored) {
 	}
 }
 
+// zrandmemberCommand is ZRANDMEMBER. A positive count gives distinct members, a negative one as
+// many as it says, with repetitions; without a count the reply is one member or null.
 func zrandmemberCommand(c *Call) error {
 	set := c.Tx.SortedSet(c.Key(1))
 	if len(c.Args) == 2 {

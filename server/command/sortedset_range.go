@@ -5,6 +5,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// sortedSetRangeCommands read, count and remove ranges by rank, score or name. ZRANGE has all
+// orders in one command; the others, which Redis had before it, name order and direction.
 var sortedSetRangeCommands = []*Command{
 	{
 		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0",
@@ -177,6 +179,7 @@ func parseLexBound(b []byte) (db.LexBound, bool) {
 	return db.LexBound{}, false
 }
 
+// zrange is ZRANGE and the commands that it replaces. q says what the command's name implies.
 func zrange(c *Call, q rangeQuery) error {
 	if err := q.options(c, 4); err != nil {
 		return err
@@ -189,6 +192,7 @@ func zrange(c *Call, q rangeQuery) error {
 	return c.Tx.SortedSet(c.Key(1)).Visit(r, reply.start, reply.add)
 }
 
+// zcount is ZCOUNT and ZLEXCOUNT.
 func zcount(c *Call, by order) error {
 	q := rangeQuery{by: by}
 	r, err := q.bounds(c, 2)
@@ -198,6 +202,7 @@ func zcount(c *Call, by order) error {
 	return c.Int(c.Tx.SortedSet(c.Key(1)).Count(r))
 }
 
+// zremrange is ZREMRANGEBYRANK and its relatives.
 func zremrange(c *Call, by order) error {
 	q := rangeQuery{by: by}
 	r, err := q.bounds(c, 2)

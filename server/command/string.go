@@ -7,6 +7,8 @@ import (
 	"github.com/stavedb/stave/internal/number"
 )
 
+// stringCommands are those that most clients use. SET, GETSET, GETDEL and the like replace a value
+// whole; string_edit.go has the others.
 var stringCommands = []*Command{
 	{
 		Name: "get", Arity: 2, Flags: ReadOnly | Fast, Group: GroupString, Keys: OneKey("RO access"), Since: "1.0.0",
@@ -92,10 +94,13 @@ var stringCommands = []*Command{
 	},
 }
 
+// getCommand is GET. The value is read into the output, without a copy in between.
 func getCommand(c *Call) error {
 	return c.appendedBulk(c.Tx.String(c.Key(1)).AppendTo(c.Out.BeginBulk()))
 }
 
+// getrangeCommand is GETRANGE and SUBSTR. Ends beyond the string are no error; of a long string
+// only the range is read.
 func getrangeCommand(c *Call) error {
 	start, err := c.ParseInt(2)
 	if err != nil {
@@ -108,7 +113,8 @@ func getrangeCommand(c *Call) error {
 	return c.appendedBulk(c.Tx.String(c.Key(1)).Range(c.Out.BeginBulk(), start, end))
 }
 
-// setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key holds.
+// setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key
+// holds.
 func setCommand(c *Call) error {
 	var o db.SetOptions
 	deadline := 0 // index of the word that introduces the deadline
@@ -151,10 +157,13 @@ func setCommand(c *Call) error {
 	return nil
 }
 
+// isDeadline reports whether a word introduces a deadline: EX, PX, EXAT or PXAT.
 func isDeadline(word []byte) bool {
 	return equalFold(word, "ex") || equalFold(word, "px") || equalFold(word, "exat") || equalFold(word, "pxat")
 }
 
+// sameKeyword compares two of those words without regard to case. Redis takes the same one twice,
+// and no two different ones.
 func sameKeyword(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
@@ -193,6 +202,7 @@ func deadlineOf(n, unit, base int64, cmd string) (ms int64, err error) {
 	return n*unit + base, nil
 }
 
+// setWithTTL is SETEX and PSETEX, whose unit is in milliseconds.
 func setWithTTL(c *Call, unit int64) error {
 	n, err := c.ParseInt(2)
 	if err != nil {
@@ -208,11 +218,14 @@ func setWithTTL(c *Call, unit int64) error {
 	return c.OK()
 }
 
+// setnxCommand is SETNX.
 func setnxCommand(c *Call) error {
 	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{IfAbsent: true})
 	return c.Flag(result.Done, err)
 }
 
+// mgetCommand is MGET: a null for a key that holds no string, also for one that holds something
+// else.
 func mgetCommand(c *Call) error {
 	keys := c.Strings(1)
 	c.Out.Array(len(keys))
@@ -238,6 +251,7 @@ func (c *Call) pairs() ([]db.Pair, error) {
 	return pairs, nil
 }
 
+// msetCommand is MSET. Of a key that is named twice the last value counts.
 func msetCommand(c *Call) error {
 	pairs, err := c.pairs()
 	if err != nil {
@@ -249,6 +263,7 @@ func msetCommand(c *Call) error {
 	return c.OK()
 }
 
+// msetnxCommand is MSETNX: all or none.
 func msetnxCommand(c *Call) error {
 	pairs, err := c.pairs()
 	if err != nil {
@@ -258,11 +273,14 @@ func msetnxCommand(c *Call) error {
 	return c.Flag(done, err)
 }
 
+// incr is INCR and its relatives. An overflow is refused; the value keeps its deadline.
 func incr(c *Call, delta int64) error {
 	n, err := c.Tx.String(c.Key(1)).Incr(delta)
 	return c.Int64(n, err)
 }
 
+// decrbyCommand is DECRBY. The lowest integer has no opposite, and is refused before the key is
+// looked at.
 func decrbyCommand(c *Call) error {
 	n, err := c.ParseInt(2)
 	if err != nil {

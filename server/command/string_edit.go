@@ -7,6 +7,7 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// stringEditCommands change parts of a string, or read one and do something to it besides.
 var stringEditCommands = []*Command{
 	{
 		Name: "getdel", Arity: 2, Flags: Write | Fast, Group: GroupString, Keys: OneKey("RW access delete"), Since: "6.2.0",
@@ -82,6 +83,7 @@ func orNotFound(err error) error {
 	return db.ErrNotFound
 }
 
+// getsetCommand is GETSET: the old value, or null. The deadline goes.
 func getsetCommand(c *Call) error {
 	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{Get: true})
 	if err == nil && !result.Existed {
@@ -90,6 +92,8 @@ func getsetCommand(c *Call) error {
 	return c.bulk(result.Old, err)
 }
 
+// setrangeCommand is SETRANGE. The string grows with zeros; an empty value at any offset changes
+// nothing.
 func setrangeCommand(c *Call) error {
 	offset, err := c.ParseInt(2)
 	if err != nil {
@@ -98,7 +102,8 @@ func setrangeCommand(c *Call) error {
 	return c.Int(c.Tx.String(c.Key(1)).SetRange(offset, c.Arg(3)))
 }
 
-// lcsCommand is LCS. The order of the checks is Redis's: what the keys hold, the words, their lengths.
+// lcsCommand is LCS. The order of the checks is Redis's: what the keys hold, the words, their
+// lengths.
 func lcsCommand(c *Call) error {
 	lcs, failed := c.Tx.Keyspace().LongestCommonSubsequence(c.Key(1), c.Key(2))
 	if failed == structures.ErrLCSType {

@@ -36,6 +36,7 @@ type syntaxParser struct {
 	at    int
 }
 
+// peek is the next word, "" at the end.
 func (p *syntaxParser) peek() string {
 	if p.at < len(p.words) {
 		return p.words[p.at]
@@ -43,6 +44,7 @@ func (p *syntaxParser) peek() string {
 	return ""
 }
 
+// next takes the next word.
 func (p *syntaxParser) next() string {
 	word := p.peek()
 	p.at++
@@ -95,7 +97,8 @@ func (p *syntaxParser) plain() Argument {
 	return Argument{Name: value, Type: valueType(value), Token: word}
 }
 
-// group reads what stands in brackets: alternatives if there are bars, otherwise one argument or a block of them.
+// group reads what stands in brackets: alternatives if there are bars, otherwise one argument or a
+// block of them.
 func (p *syntaxParser) group() Argument {
 	var choices []Argument
 	for {
@@ -114,6 +117,7 @@ func (p *syntaxParser) group() Argument {
 	return Argument{Name: strings.Join(names, "-or-"), Type: "oneof", Choices: choices}
 }
 
+// block makes one argument of several that belong together.
 func block(parts []Argument) Argument {
 	if len(parts) == 1 {
 		return parts[0]
@@ -125,8 +129,8 @@ func block(parts []Argument) Argument {
 	return Argument{Name: strings.Join(names, "-"), Type: "block", Choices: parts}
 }
 
-// repeated recognizes "a b [a b ...]": a group that is what stands before it, and an ellipsis. It returns how many
-// arguments repeat.
+// repeated recognizes "a b [a b ...]": a group that is what stands before it, and an ellipsis. It
+// returns how many arguments repeat.
 func repeated(list []Argument, group Argument) (n int, ok bool) {
 	parts := []Argument{group}
 	if group.Type == "block" {
@@ -139,12 +143,14 @@ func repeated(list []Argument, group Argument) (n int, ok bool) {
 	return n, true
 }
 
+// repeatable is one or more of some arguments that follow each other.
 func repeatable(parts []Argument) Argument {
 	all := block(append([]Argument(nil), parts...))
 	all.Multiple = true
 	return all
 }
 
+// isToken reports whether a word stands for itself: it has capitals only.
 func isToken(word string) bool {
 	return word == strings.ToUpper(word) && strings.ToLower(word) != word
 }

@@ -27,8 +27,8 @@ type Command struct {
 // IsOwn reports whether the command is Stave's and not Redis's.
 func (c *Command) IsOwn() bool { return c.Flags&own != 0 }
 
-// Data returns the commands on keys: all whose handlers work on a transaction of the store, or on the store, and need no
-// more of the session than Host lends them.
+// Data returns the commands on keys: all whose handlers work on a transaction of the store, or on
+// the store, and need no more of the session than Host lends them.
 func Data() []*Command {
 	return slices.Concat(
 		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
@@ -45,7 +45,8 @@ type Table struct {
 	byName   map[string]*Command
 }
 
-// NewTable makes a table of groups of commands. It numbers them, so a command is in one table at a time.
+// NewTable makes a table of groups of commands. It numbers them, so a command is in one table at a
+// time.
 func NewTable(groups ...[]*Command) *Table {
 	t := &Table{Commands: slices.Concat(groups...), byName: make(map[string]*Command)}
 	slices.SortFunc(t.Commands, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
@@ -67,7 +68,8 @@ func NewTable(groups ...[]*Command) *Table {
 	return t
 }
 
-// Lookup returns the command of that name in any case, or nil. A subcommand is called "client|setname".
+// Lookup returns the command of that name in any case, or nil. A subcommand is called
+// "client|setname".
 func (t *Table) Lookup(name string) *Command {
 	name = strings.ToLower(name)
 	container, sub, isSub := strings.Cut(name, "|")
@@ -96,8 +98,8 @@ func (t *Table) Find(name []byte) *Command {
 	return t.byName[string(lower[:len(name)])]
 }
 
-// Resolve finds the command (or subcommand) of a request and checks the number of arguments. On an error the command is
-// the one the request was for, if it is known.
+// Resolve finds the command (or subcommand) of a request and checks the number of arguments. On an
+// error the command is the one the request was for, if it is known.
 func (t *Table) Resolve(args [][]byte) (*Command, error) {
 	cmd := t.Find(args[0])
 	if cmd == nil {
@@ -116,6 +118,7 @@ func (t *Table) Resolve(args [][]byte) (*Command, error) {
 	return cmd, nil
 }
 
+// Subcommand returns the subcommand of that name in any case, nil if there is none.
 func (c *Command) Subcommand(name []byte) *Command {
 	for _, sub := range c.Subcommands {
 		if equalFold(name, sub.Name[len(c.Name)+1:]) {
@@ -125,7 +128,8 @@ func (c *Command) Subcommand(name []byte) *Command {
 	return nil
 }
 
-// equalFold compares ASCII letters without regard to case and everything else byte by byte. lower must be lower case.
+// equalFold compares ASCII letters without regard to case and everything else byte by byte. lower
+// must be lower case.
 func equalFold(b []byte, lower string) bool {
 	if len(b) != len(lower) {
 		return false

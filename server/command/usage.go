@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// ellipsis is the name of the node that stands for "...": what is before it in its block may be repeated.
+// ellipsis is the name of the node that stands for "...": what is before it in its block may be
+// repeated.
 const ellipsis = "..."
 
 // String writes an argument in the notation that it was parsed from.
@@ -60,7 +61,8 @@ func Notation(list []Argument) string {
 	return strings.Join(words, " ")
 }
 
-// Alternatives are what may be written for an argument: one of several, or itself without its brackets.
+// Alternatives are what may be written for an argument: one of several, or itself without its
+// brackets.
 func (a Argument) Alternatives() []Argument {
 	if a.Type == "oneof" && a.Token == "" {
 		return a.Choices
@@ -69,7 +71,8 @@ func (a Argument) Alternatives() []Argument {
 	return []Argument{a}
 }
 
-// Keyword is the word that an argument begins with as it stands, such as EX; "" if it begins with a value.
+// Keyword is the word that an argument begins with as it stands, such as EX; "" if it begins with a
+// value.
 func (a Argument) Keyword() string {
 	if a.Type == "block" && len(a.Choices) > 0 {
 		if first := a.Choices[0]; !first.Optional {
@@ -79,9 +82,9 @@ func (a Argument) Keyword() string {
 	return a.Token
 }
 
-// Remaining is what may follow on a line when some arguments have been typed. A keyword takes off the bracket that offers
-// it, and its own values come next; any other word takes off the next value that must be there, with the options before it.
-// What may be repeated stays.
+// Remaining is what may follow on a line when some arguments have been typed. A keyword takes off
+// the bracket that offers it, and its own values come next; any other word takes off the next value
+// that must be there, with the options before it. What may be repeated stays.
 func (c *Command) Remaining(typed []string) []Argument {
 	rest := takeApart(c.Arguments())
 	for _, word := range typed {
@@ -94,8 +97,8 @@ func (c *Command) Remaining(typed []string) []Argument {
 	return rest
 }
 
-// takeApart splits arguments so that a typed word is one of them: a keyword from its value, and what is repeated into the
-// first time and the others, which are optional.
+// takeApart splits arguments so that a typed word is one of them: a keyword from its value, and
+// what is repeated into the first time and the others, which are optional.
 func takeApart(list []Argument) (parts []Argument) {
 	for _, a := range list {
 		again := a
@@ -125,8 +128,9 @@ func takeApart(list []Argument) (parts []Argument) {
 	return parts
 }
 
-// offered finds the argument in which word is a keyword, and what that keyword has to be followed by; -1 if there is none.
-// Options after a value that is missing do not count: the word is that value.
+// offered finds the argument in which word is a keyword, and what that keyword has to be followed
+// by; -1 if there is none. Options after a value that is missing do not count: the word is that
+// value.
 func offered(list []Argument, word string) (i int, wanted []Argument) {
 	for i, a := range list {
 		for _, choice := range a.Alternatives() {
