@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -18,7 +19,7 @@ func (s *Store) addDead(loc keydir.Loc) {
 	if loc == 0 {
 		return
 	}
-	if sg := s.segments.Load().find(loc.Segment()); sg != nil {
+	if sg := s.segments.Load().Find(loc.Segment()); sg != nil {
 		sg.LiveBytes.Add(-int64(loc.Size()))
 	}
 }
@@ -74,21 +75,21 @@ func (s *Store) DrainDropped() {
 }
 
 // deferSpaceDead leaves a dropped space to DrainDropped.
-func (s *Store) deferSpaceDead(sp *space) {
+func (s *Store) deferSpaceDead(sp *namespace.Space) {
 	s.droppedMu.Lock()
 	defer s.droppedMu.Unlock()
 	s.droppedSpaces = append(s.droppedSpaces, sp)
 }
 
 // countSpaceDead counts everything in a dropped space as dead.
-func (s *Store) countSpaceDead(sp *space) {
+func (s *Store) countSpaceDead(sp *namespace.Space) {
 	for stripe := range keydir.Stripes {
-		sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+		sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch slot.Type {
 			case keydir.String, keydir.Deadline:
 				s.addDead(slot.Loc)
 			default:
-				coll := sp.dir.CollectionOf(h, slot)
+				coll := sp.Dir.CollectionOf(h, slot)
 				s.addDead(coll.Meta())
 				coll.Each(func(_ []byte, loc keydir.Loc) bool {
 					s.addDead(loc)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
@@ -61,7 +62,7 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 	for _, d := range s.recovery.Damage {
 		c.found("I2", d.File, d.Offset, "", "%s", d.Reason)
 	}
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		if err := c.segment(sg); err != nil {
 			return c.result, err
 		}
@@ -224,11 +225,11 @@ func (c *checker) stripe(ns, stripe int) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	sp := s.spaces.of(ns)
+	sp := s.spaces.Of(ns)
 	if sp == nil {
 		return nil
 	}
-	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+	sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		switch slot.Type {
 		case keydir.String:
 			c.result.Keys++
@@ -236,10 +237,10 @@ func (c *checker) stripe(ns, stripe int) error {
 		case keydir.Deadline:
 			c.leads(sp, KindDeadline, slot.Type, "", "", slot.Loc, false)
 		case keydir.FieldDeadlines:
-			c.fieldDeadlines(sp, h, sp.dir.CollectionOf(h, slot))
+			c.fieldDeadlines(sp, h, sp.Dir.CollectionOf(h, slot))
 		default:
 			c.result.Keys++
-			c.collection(sp, sp.dir.CollectionOf(h, slot))
+			c.collection(sp, sp.Dir.CollectionOf(h, slot))
 		}
 		return true
 	})
@@ -247,12 +248,12 @@ func (c *checker) stripe(ns, stripe int) error {
 }
 
 // leads checks that loc leads to the record it should.
-func (c *checker) leads(sp *space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string) {
+func (c *checker) leads(sp *namespace.Space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string) {
 	sg, err := c.s.segmentOf(loc)
 	if err == nil {
 		err = sg.Identify(loc, func(rec *format.Record) {
 			value = string(rec.Value)
-			if rec.Kind != k || rec.Type != typ || rec.Namespace != sp.id || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
+			if rec.Kind != k || rec.Type != typ || rec.Namespace != sp.ID || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
 				c.found("I4", sg.Name, int64(loc.Offset()), key, "the keydir expects another record here")
 			}
 		})
@@ -263,7 +264,7 @@ func (c *checker) leads(sp *space, k Kind, typ keydir.Type, key, elem string, lo
 	return value
 }
 
-func (c *checker) collection(sp *space, coll keydir.Collection) {
+func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
 	key, typ := coll.Key(), coll.Type()
 	count := 0
 	switch typ {
@@ -297,7 +298,7 @@ func (c *checker) collection(sp *space, coll keydir.Collection) {
 }
 
 // fieldDeadlines checks the deadlines of the fields of one hash.
-func (c *checker) fieldDeadlines(sp *space, h uint64, coll keydir.Collection) {
+func (c *checker) fieldDeadlines(sp *namespace.Space, h uint64, coll keydir.Collection) {
 	key := coll.Key()
 	coll.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
 		value := c.leads(sp, KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
@@ -306,7 +307,7 @@ func (c *checker) fieldDeadlines(sp *space, h uint64, coll keydir.Collection) {
 		}
 		return true
 	})
-	lostFields(sp.dir, h, key, coll, func(field []byte, loc keydir.Loc) {
+	lostFields(sp.Dir, h, key, coll, func(field []byte, loc keydir.Loc) {
 		c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
 	})
 }
@@ -328,7 +329,7 @@ func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Co
 }
 
 // meta compares a meta record with what was counted.
-func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, count int) {
+func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want string, count int) {
 	loc := coll.Meta()
 	if loc == 0 {
 		c.found("I5", "", 0, key, "no meta record")
@@ -369,7 +370,7 @@ func (c *checker) meta(sp *space, coll keydir.Collection, key, want string, coun
 }
 
 // chunks checks a string in chunks and recounts its length.
-func (c *checker) chunks(sp *space, coll keydir.Collection, key string) {
+func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string) {
 	head, tail := coll.Bounds()
 	size, _, _ := keydir.ChunkAt(tail)
 	count, length := 0, int64(0)
@@ -391,11 +392,11 @@ func (c *checker) chunks(sp *space, coll keydir.Collection, key string) {
 
 // system checks that each system record lies where it is said to.
 func (c *checker) system() {
-	sp := new(space)
-	for name, r := range c.s.system.dump() {
-		value := c.leads(sp, KindSystem, keydir.None, name, "", r.loc, true)
-		if value != string(r.value) {
-			c.found("I4", format.DataName(r.loc.Segment()), int64(r.loc.Offset()), name, "the system record is not what is known of it")
+	sp := new(namespace.Space)
+	for name, r := range c.s.system.Dump() {
+		value := c.leads(sp, KindSystem, keydir.None, name, "", r.Loc, true)
+		if value != string(r.Value) {
+			c.found("I4", format.DataName(r.Loc.Segment()), int64(r.Loc.Offset()), name, "the system record is not what is known of it")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -9,7 +10,7 @@ import (
 // away deadlines of keys and fields that are not there. It returns how many it has changed. It is for a store that a
 // repair has made, and that nobody else uses yet.
 func (s *Store) FixCounts() (fixed int, err error) {
-	for ns, sp := range s.spaces.now.Load().names { // also those that hold nothing but such deadlines
+	for ns, sp := range s.spaces.Now.Load().Names { // also those that hold nothing but such deadlines
 		if sp == nil {
 			continue
 		}
@@ -32,11 +33,11 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	sp := s.spaces.of(ns)
+	sp := s.spaces.Of(ns)
 	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there
-	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+	sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		switch slot.Type {
 		case keydir.String:
 		case keydir.Deadline:
@@ -46,14 +47,14 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 			}
 			return err == nil
 		case keydir.FieldDeadlines:
-			coll := sp.dir.CollectionOf(h, slot)
+			coll := sp.Dir.CollectionOf(h, slot)
 			key := coll.Key()
-			lostFields(sp.dir, h, key, coll, func(field []byte, _ keydir.Loc) {
+			lostFields(sp.Dir, h, key, coll, func(field []byte, _ keydir.Loc) {
 				fields = append(fields, struct{ key, field string }{key, string(field)})
 			})
 		default:
 			c := &checker{s: s, report: func(Finding) {}}
-			coll := sp.dir.CollectionOf(h, slot)
+			coll := sp.Dir.CollectionOf(h, slot)
 			if c.collection(sp, coll); c.result.Findings > 0 {
 				broken = append(broken, coll)
 			}
@@ -90,7 +91,7 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 }
 
 // fixCount writes the count of a collection anew; a list with holes is closed up.
-func (t *Tx) fixCount(ns int, sp *space, coll keydir.Collection) error {
+func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error {
 	key, typ := coll.Key(), coll.Type()
 	if typ == keydir.List {
 		if head, tail := coll.Bounds(); int64(coll.Len()) != tail-head+1 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -18,9 +19,9 @@ import (
 
 // noteCollision is called before a slot of a key that has none is inserted. If
 // there is one of that hash it is another key's.
-func (t *Tx) noteCollision(sp *space, h uint64, deadline bool) error {
+func (t *Tx) noteCollision(sp *namespace.Space, h uint64, deadline bool) error {
 	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
+		slot, ok := sp.Dir.Find(h, i)
 		if !ok {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -105,9 +106,9 @@ func (s *Store) bindTail(sg *segment.Segment) error {
 
 // vouch passes over that a segment does not end where the INDEX left it with the bytes that it saw, if the manifest itself
 // says that the segment was that long.
-func (s *Store) vouch(is indexSegment, err error) error {
+func (s *Store) vouch(is indexfile.Segment, err error) error {
 	known := s.vouches(is)
-	if known && s.opts.ReadDamaged && s.segments.Load().find(is.id).Damaged {
+	if known && s.opts.ReadDamaged && s.segments.Load().Find(is.ID).Damaged {
 		return nil // passed over already
 	}
 	if known {
@@ -117,11 +118,11 @@ func (s *Store) vouch(is indexSegment, err error) error {
 }
 
 // vouches reports whether the manifest says that a segment was that long.
-func (s *Store) vouches(is indexSegment) bool {
-	if si, sealed := s.man.Sealed[is.id]; sealed {
-		return is.length <= si.Length
+func (s *Store) vouches(is indexfile.Segment) bool {
+	if si, sealed := s.man.Sealed[is.ID]; sealed {
+		return is.Length <= si.Length
 	}
-	return s.man.ClosedID == is.id && is.length <= s.man.ClosedLen
+	return s.man.ClosedID == is.ID && is.Length <= s.man.ClosedLen
 }
 
 // correctFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all

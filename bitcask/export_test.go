@@ -11,8 +11,8 @@ const Lockless = lockFree
 
 // LimitIndex lowers what a collection may take; to be called while nobody writes.
 func (s *Store) LimitIndex(bytes int) {
-	for _, sp := range s.spaces.now.Load().byID {
-		sp.dir.Limit(bytes)
+	for _, sp := range s.spaces.Now.Load().ByID {
+		sp.Dir.Limit(bytes)
 	}
 }
 
@@ -30,7 +30,7 @@ func SurveyingLittle(o RewriteOptions) RewriteOptions {
 
 // HintBlocks returns how many blocks the hint of a segment has.
 func (s *Store) HintBlocks(id uint32) (n int, err error) {
-	hs, err := segment.OpenHint(s.opts.FS, s.dir, s.segments.Load().find(id))
+	hs, err := segment.OpenHint(s.opts.FS, s.dir, s.segments.Load().Find(id))
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +45,7 @@ func (s *Store) HintBlocks(id uint32) (n int, err error) {
 
 // RewriteHint makes the hint of a segment anew without its i-th entry.
 func (s *Store) RewriteHint(id uint32, i int) error {
-	sg := s.segments.Load().find(id)
+	sg := s.segments.Load().Find(id)
 	w, err := segment.NewHintWriter(s.opts.FS, s.dir, sg)
 	if err != nil {
 		return err

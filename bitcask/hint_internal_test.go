@@ -23,7 +23,7 @@ func TestHintThatIsNotPlain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.DrainDropped()
-	sg := s.segments.Load().all()[0]
+	sg := s.segments.Load().All()[0]
 	for { // until the store has made one itself
 		if hs, err := segment.OpenHint(fs, "d", sg); err == nil {
 			if err := hs.Close(); err != nil {

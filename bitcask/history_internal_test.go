@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/history"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -153,7 +154,7 @@ func TestPastHistories(t *testing.T) {
 	must(t, err)
 	first, err := s.History()
 	must(t, err)
-	past := []PastHistory{{first.ID, 0}}
+	past := []PastHistory{{ID: first.ID}}
 	for i := range MaxPast + 5 {
 		h, err := s.BeginHistory()
 		must(t, err)
@@ -164,7 +165,7 @@ func TestPastHistories(t *testing.T) {
 		if fmt.Sprint(h.Past) != fmt.Sprint(want) {
 			t.Fatalf("%v, want %v", h.Past, want)
 		}
-		past = append(past, PastHistory{h.ID, s.Sequence()})
+		past = append(past, PastHistory{ID: h.ID, Last: s.Sequence()})
 	}
 	must(t, s.Close())
 }
@@ -175,7 +176,7 @@ func TestNewerEpoch(t *testing.T) {
 	s, err := Open("d", &Options{FS: fs})
 	must(t, err)
 	commitNewer(t, s, func(tx *Tx) {
-		must(t, tx.PutSystem(epochName, append(firstEpoch(s.man.Store).encode(), 0)))
+		must(t, tx.PutSystem(history.RecordName, append(history.First(s.man.Store).Encode(), 0)))
 	})
 	must(t, s.Sync())
 	for _, o := range []Options{{}, {ReadOnly: true}} {
@@ -189,18 +190,18 @@ func TestNewerEpoch(t *testing.T) {
 
 // FuzzEpoch decodes arbitrary bytes: they are refused, or encode to the same.
 func FuzzEpoch(f *testing.F) {
-	e := firstEpoch([16]byte{1})
-	f.Add(e.encode())
+	e := history.First([16]byte{1})
+	f.Add(e.Encode())
 	for range 3 {
 		var err error
-		if e, err = e.next([16]byte{2}, 7); err != nil {
+		if e, err = e.Next([16]byte{2}, 7); err != nil {
 			f.Fatal(err)
 		}
-		f.Add(e.encode())
+		f.Add(e.Encode())
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if e, err := decodeEpoch(b); err == nil && !bytes.Equal(e.encode(), b) {
+		if e, err := history.Decode(b); err == nil && !bytes.Equal(e.Encode(), b) {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -9,6 +9,9 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -62,23 +65,23 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !ix.fits(s.segments.Load(), func(_ indexSegment, err error) error { return err }) {
+	if !ix.Fits(s.segments.Load(), func(_ indexfile.Segment, err error) error { return err }) {
 		return false, nil
 	}
-	seen := newLocations(s.segments.Load())
-	loader := keydir.Loader{OnLoc: seen.see}
+	seen := indexfile.NewLocations(s.segments.Load())
+	loader := keydir.Loader{OnLoc: seen.See}
 	var buf []byte
-	for i := range ix.sections {
+	for i := range ix.Sections {
 		if err := c.ctx.Err(); err != nil {
 			return false, err
 		}
-		is := &ix.sections[i]
+		is := &ix.Sections[i]
 		if buf, err = l.bytes(buf, is); err != nil {
 			return false, err
 		}
-		err := loader.Load(keydir.NewDirectory(s.man.Seed), int(is.stripe), buf)
-		if l.seal.Sum(uint32(is.offset), buf) != is.crc || err != nil {
-			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.space, is.stripe, is.offset, errIndex)
+		err := loader.Load(keydir.NewDirectory(s.man.Seed), int(is.Stripe), buf)
+		if l.seal.Sum(uint32(is.Offset), buf) != is.Crc || err != nil {
+			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.Space, is.Stripe, is.Offset, indexfile.ErrUnfit)
 		}
 	}
 	return true, nil
@@ -95,22 +98,22 @@ func (c *checker) compareIndex() (err error) {
 	if !other.recovery.Indexed || other.Sequence() != s.Sequence() {
 		return nil // a live writer has gone on meanwhile
 	}
-	if !maps.EqualFunc(s.system.dump().there(), other.system.dump().there(), sameRecord) {
+	if !maps.EqualFunc(s.system.Dump().There(), other.system.Dump().There(), system.SameRecord) {
 		c.found("I8", IndexFile, 0, "", "the system records are not what the log says")
 	}
-	mine, theirs := s.spaces.now.Load().byID, maps.Clone(other.spaces.now.Load().byID)
+	mine, theirs := s.spaces.Now.Load().ByID, maps.Clone(other.spaces.Now.Load().ByID)
 	for id, sp := range mine {
 		if theirs[id] == nil {
-			theirs[id] = &space{id: id, dir: keydir.NewDirectory(s.man.Seed)}
+			theirs[id] = &namespace.Space{ID: id, Dir: keydir.NewDirectory(s.man.Seed)}
 		}
 		for stripe := range keydir.Stripes {
-			if !bytes.Equal(reloaded(s, sp.dir, stripe), reloaded(s, theirs[id].dir, stripe)) {
+			if !bytes.Equal(reloaded(s, sp.Dir, stripe), reloaded(s, theirs[id].Dir, stripe)) {
 				c.found("I8", IndexFile, 0, "", "stripe %d of space %d is not what the log says", stripe, id)
 			}
 		}
 	}
 	for id, sp := range theirs {
-		if mine[id] == nil && sp.dir.Len()+sp.dir.LenDeadlines()+sp.dir.LenFieldDeadlines() > 0 {
+		if mine[id] == nil && sp.Dir.Len()+sp.Dir.LenDeadlines()+sp.Dir.LenFieldDeadlines() > 0 {
 			c.found("I8", IndexFile, 0, "", "the log has no space %d", id)
 		}
 	}

@@ -12,18 +12,17 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
 
 // Loading the INDEX at Open.
 
-var errIndex = errors.New("index does not fit the log or is damaged")
-
 // loadIndex makes the keydir what the INDEX says, and returns how far that is
 // the log. Any error means: do without, and nothing has been loaded. With
 // NoIndex nothing is loaded either, and a writer learns whether it fits so far.
-func (s *Store) loadIndex() (*indexContents, error) {
+func (s *Store) loadIndex() (*indexfile.Contents, error) {
 	if s.opts.NoIndex && s.opts.ReadOnly {
 		return nil, nil
 	}
@@ -41,16 +40,16 @@ func (s *Store) loadIndex() (*indexContents, error) {
 
 // unload makes the keydir empty again.
 func (s *Store) unload() {
-	s.spaces.init(s.man.Seed)
-	s.spaces.record = 0
-	s.system.init()
+	s.spaces.Init(s.man.Seed)
+	s.spaces.Record = 0
+	s.system.Init()
 	s.hintless, s.recovery.Replayed, s.recovery.Scanned = nil, 0, 0
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		sg.LiveBytes.Store(0)
 	}
 }
 
-func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
+func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
@@ -62,20 +61,20 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 	}
 	pass := s.vouch
 	if s.opts.NoIndex { // it is only looked at: the log says what is damaged
-		pass = func(_ indexSegment, err error) error { return err }
+		pass = func(_ indexfile.Segment, err error) error { return err }
 	}
-	if !s.man.Gave(c.end.Opening, c.end.Sequence) || !c.fits(s.segments.Load(), pass) {
-		return nil, errIndex
+	if !s.man.Gave(c.End.Opening, c.End.Sequence) || !c.Fits(s.segments.Load(), pass) {
+		return nil, indexfile.ErrUnfit
 	}
 	if s.opts.NoIndex {
 		return c, nil
 	}
-	s.spaces.mu.Lock()
-	s.spaces.installLocked(c.moved, c.fresh)
-	s.spaces.record = c.record
-	s.spaces.mu.Unlock()
-	for i := range c.sections {
-		s.spaces.replaySpace(c.sections[i].space)
+	s.spaces.Mu.Lock()
+	s.spaces.InstallLocked(c.Moved, c.Fresh)
+	s.spaces.Record = c.Record
+	s.spaces.Mu.Unlock()
+	for i := range c.Sections {
+		s.spaces.ReplaySpace(c.Sections[i].Space)
 	}
 	if m, ok := f.(vfs.Mapper); ok && !s.opts.NoMapping && strconv.IntSize == 64 {
 		if data, err := m.Map(int(size)); err == nil {
@@ -87,20 +86,20 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexContents, error) {
 			}()
 		}
 	}
-	l.locations = newLocations(s.segments.Load())
-	if c.record != 0 && !l.locations.see(c.record) {
-		return nil, errIndex
+	l.locations = indexfile.NewLocations(s.segments.Load())
+	if c.Record != 0 && !l.locations.See(c.Record) {
+		return nil, indexfile.ErrUnfit
 	}
-	for name, r := range c.system {
-		if !l.locations.see(r.loc) {
-			return nil, errIndex
+	for name, r := range c.System {
+		if !l.locations.See(r.Loc) {
+			return nil, indexfile.ErrUnfit
 		}
-		s.system.put(name, r)
+		s.system.Put(name, r)
 	}
-	if err := l.loadAll(c.sections); err != nil {
+	if err := l.loadAll(c.Sections); err != nil {
 		return nil, err
 	}
-	l.locations.count(s.segments.Load())
+	l.locations.Count(s.segments.Load())
 	return c, nil
 }
 
@@ -113,55 +112,55 @@ type indexLoader struct {
 	seal      format.ChecksumSeed
 	next      atomic.Int64 // section to be taken
 	mu        sync.Mutex   // guards locations
-	locations locations
+	locations indexfile.Locations
 }
 
 // contents reads header and contents.
-func (l *indexLoader) contents() (*indexContents, error) {
-	head := make([]byte, indexHeaderSize)
-	if l.size < indexHeaderSize {
-		return nil, errIndex
+func (l *indexLoader) contents() (*indexfile.Contents, error) {
+	head := make([]byte, indexfile.HeaderSize)
+	if l.size < indexfile.HeaderSize {
+		return nil, indexfile.ErrUnfit
 	}
 	if _, err := l.file.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if format.OtherVersion(head, indexMagic, indexVersion) || format.OtherFlags(head, indexMagic, 0) {
+	if format.OtherVersion(head, indexfile.Magic, indexfile.Version) || format.OtherFlags(head, indexfile.Magic, 0) {
 		return nil, ErrVersion
 	}
-	at, length, sum, ok := parseIndexHeader(head, l.s.man.Store, l.s.man.Seed)
+	at, length, sum, ok := indexfile.ParseHeader(head, l.s.man.Store, l.s.man.Seed)
 	if !ok || at > l.size || length != l.size-at {
-		return nil, errIndex
+		return nil, indexfile.ErrUnfit
 	}
 	b := make([]byte, length)
 	if _, err := l.file.ReadAt(b, int64(at)); err != nil {
 		return nil, err
 	}
 	if l.seal.Sum(uint32(at), b) != sum {
-		return nil, errIndex
+		return nil, indexfile.ErrUnfit
 	}
-	c, ok := decodeIndex(b)
+	c, ok := indexfile.Decode(b)
 	if !ok {
-		return nil, errIndex
+		return nil, indexfile.ErrUnfit
 	}
-	pos := uint64(indexHeaderSize)
-	for _, is := range c.sections { // back to back, so they are never more than the file
-		if is.offset != pos || is.length > at-pos {
-			return nil, errIndex
+	pos := uint64(indexfile.HeaderSize)
+	for _, is := range c.Sections { // back to back, so they are never more than the file
+		if is.Offset != pos || is.Length > at-pos {
+			return nil, indexfile.ErrUnfit
 		}
-		pos += is.length
+		pos += is.Length
 	}
 	if pos != at {
-		return nil, errIndex
+		return nil, indexfile.ErrUnfit
 	}
-	c.dataBytes = int64(l.size)
+	c.DataBytes = int64(l.size)
 	return c, nil
 }
 
 // loadAll loads the sections on all processors, the longest first: one huge
 // collection makes a long section, and should not be what all wait for.
-func (l *indexLoader) loadAll(sections []indexSection) error {
+func (l *indexLoader) loadAll(sections []indexfile.Section) error {
 	list := slices.Clone(sections)
-	slices.SortStableFunc(list, func(a, b indexSection) int { return cmp.Compare(b.length>>20, a.length>>20) })
+	slices.SortStableFunc(list, func(a, b indexfile.Section) int { return cmp.Compare(b.Length>>20, a.Length>>20) })
 	workers := min(runtime.GOMAXPROCS(0), len(list))
 	errs := make([]error, workers)
 	var wg sync.WaitGroup
@@ -173,18 +172,18 @@ func (l *indexLoader) loadAll(sections []indexSection) error {
 }
 
 // work loads sections until none is left.
-func (l *indexLoader) work(list []indexSection) (err error) {
+func (l *indexLoader) work(list []indexfile.Section) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			if _, fault := r.(interface{ Addr() uintptr }); !fault {
 				panic(r)
 			}
-			err = errIndex // the file was cut under us, or its disk fails
+			err = indexfile.ErrUnfit // the file was cut under us, or its disk fails
 		}
 	}()
-	seen := newLocations(l.s.segments.Load())
-	loader := keydir.Loader{OnLoc: seen.see}
+	seen := indexfile.NewLocations(l.s.segments.Load())
+	loader := keydir.Loader{OnLoc: seen.See}
 	var buf []byte
 	for {
 		i := int(l.next.Add(1)) - 1
@@ -195,70 +194,26 @@ func (l *indexLoader) work(list []indexSection) (err error) {
 		if buf, err = l.bytes(buf, is); err != nil {
 			return err
 		}
-		if l.seal.Sum(uint32(is.offset), buf) != is.crc {
-			return errIndex
+		if l.seal.Sum(uint32(is.Offset), buf) != is.Crc {
+			return indexfile.ErrUnfit
 		}
-		sp := l.s.spaces.byRecord(is.space)
-		if err := loader.Load(sp.dir, int(is.stripe), buf); err != nil {
+		sp := l.s.spaces.ByRecord(is.Space)
+		if err := loader.Load(sp.Dir, int(is.Stripe), buf); err != nil {
 			return err
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.locations.add(&seen)
+	l.locations.Add(&seen)
 	return nil
 }
 
 // bytes returns a section, from the mapping or read into buf.
-func (l *indexLoader) bytes(buf []byte, is *indexSection) ([]byte, error) {
+func (l *indexLoader) bytes(buf []byte, is *indexfile.Section) ([]byte, error) {
 	if l.data != nil {
-		return l.data[is.offset : is.offset+is.length], nil
+		return l.data[is.Offset : is.Offset+is.Length], nil
 	}
-	buf = slices.Grow(buf[:0], int(is.length))[:is.length]
-	_, err := l.file.ReadAt(buf, int64(is.offset))
+	buf = slices.Grow(buf[:0], int(is.Length))[:is.Length]
+	_, err := l.file.ReadAt(buf, int64(is.Offset))
 	return buf, err
-}
-
-// locations checks that locations lead into segments, and counts the bytes
-// that they lead to.
-type locations struct {
-	base  uint32
-	sizes []uint32 // by id - base; 0 where there is no segment
-	live  []int64
-}
-
-func newLocations(ss *segmentSet) locations {
-	n := len(ss.byID)
-	x := locations{base: ss.base, sizes: make([]uint32, n), live: make([]int64, n)}
-	for i, sg := range ss.byID {
-		if sg != nil {
-			x.sizes[i] = uint32(min(sg.Size.Load(), 1<<32-1))
-		}
-	}
-	return x
-}
-
-func (x *locations) see(loc keydir.Loc) bool {
-	i := loc.Segment() - x.base
-	if i >= uint32(len(x.sizes)) || loc.Offset() >= x.sizes[i] || loc.Offset() < format.SegmentHeaderSize {
-		return false
-	}
-	x.live[i] += int64(loc.Size())
-	return true
-}
-
-// add adds what another has counted.
-func (x *locations) add(y *locations) {
-	for i, n := range y.live {
-		x.live[i] += n
-	}
-}
-
-// count makes it the counts of the segments.
-func (x *locations) count(ss *segmentSet) {
-	for i, sg := range ss.byID {
-		if sg != nil {
-			sg.LiveBytes.Store(x.live[i])
-		}
-	}
 }

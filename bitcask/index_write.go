@@ -11,6 +11,8 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -39,13 +41,13 @@ type indexState struct {
 	failed  bool             // writing it failed: not tried again but at Close
 }
 
-func (s *Store) noteIndex(c *indexContents) {
-	s.index = indexState{size: c.dataBytes, lengths: make(map[uint32]int64, len(c.segments)), opening: c.end.Opening}
-	for _, is := range c.segments {
-		s.index.lengths[is.id] = int64(is.length)
+func (s *Store) noteIndex(c *indexfile.Contents) {
+	s.index = indexState{size: c.DataBytes, lengths: make(map[uint32]int64, len(c.Segments)), opening: c.End.Opening}
+	for _, is := range c.Segments {
+		s.index.lengths[is.ID] = int64(is.Length)
 	}
-	if _, known := s.index.lengths[c.end.Segment]; !known { // newer than those, and needed as they are
-		s.index.lengths[c.end.Segment] = format.SegmentHeaderSize
+	if _, known := s.index.lengths[c.End.Segment]; !known { // newer than those, and needed as they are
+		s.index.lengths[c.End.Segment] = format.SegmentHeaderSize
 	}
 }
 
@@ -56,12 +58,12 @@ func (s *Store) replayBacklog() int64 {
 	set := s.segments.Load()
 	lengths := s.index.lengths
 	for id := range lengths {
-		if set.find(id) == nil { // merged away: the INDEX is of no use
+		if set.Find(id) == nil { // merged away: the INDEX is of no use
 			lengths = nil
 			break
 		}
 	}
-	for _, sg := range set.all() {
+	for _, sg := range set.All() {
 		length, known := lengths[sg.ID]
 		if !known {
 			length = format.SegmentHeaderSize
@@ -87,8 +89,8 @@ func (s *Store) indexIfDue() (more bool) {
 // indexSize estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an element 24 and 19.
 func (s *Store) indexSize() int64 {
 	var n int64
-	for _, sp := range s.spaces.now.Load().byID {
-		n += sp.dir.Bytes()
+	for _, sp := range s.spaces.Now.Load().ByID {
+		n += sp.Dir.Bytes()
 	}
 	return n * 2 / 3
 }
@@ -154,7 +156,7 @@ func (s *Store) closeIndex() {
 // the next Open removes; after it the old or the new one. Every location in it
 // is on disk before its name is.
 func (s *Store) writeIndex(cancelled func() bool) error {
-	temp, name := filepath.Join(s.dir, indexTemp), filepath.Join(s.dir, IndexFile)
+	temp, name := filepath.Join(s.dir, indexfile.TempName), filepath.Join(s.dir, IndexFile)
 	if err := s.opts.FS.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -162,7 +164,7 @@ func (s *Store) writeIndex(cancelled func() bool) error {
 	if err != nil {
 		return err
 	}
-	w := &indexWriter{s: s, file: f, pos: indexHeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
+	w := &indexWriter{s: s, file: f, pos: indexfile.HeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
 	err = w.write()
 	if err == nil {
 		err = f.Sync()
@@ -184,7 +186,7 @@ type indexWriter struct {
 	seal      format.ChecksumSeed
 	pos       int64 // where buf goes
 	buf       []byte
-	contents  indexContents
+	contents  indexfile.Contents
 	cancelled func() bool
 }
 
@@ -197,25 +199,25 @@ func (w *indexWriter) write() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	s.spaces.mu.Lock()
-	moved := s.spaces.now.Load().moved
-	c.fresh, c.record, c.moved = s.spaces.fresh, s.spaces.record, maps.Clone(moved)
-	s.spaces.mu.Unlock()
-	c.system = s.system.dump()
+	s.spaces.Mu.Lock()
+	moved := s.spaces.Now.Load().Moved
+	c.Fresh, c.Record, c.Moved = s.spaces.Fresh, s.spaces.Record, maps.Clone(moved)
+	s.spaces.Mu.Unlock()
+	c.System = s.system.Dump()
 	for stripe := range keydir.Stripes {
 		// Read before the lock is taken: whoever wrote a record of this stripe
 		// before now has told the keydir by the time we have the lock.
-		c.stripes[stripe] = s.Sequence()
-		byID := s.spaces.now.Load().byID
+		c.Stripes[stripe] = s.Sequence()
+		byID := s.spaces.Now.Load().ByID
 		for _, id := range slices.Sorted(maps.Keys(byID)) {
 			if err := w.section(byID[id], stripe); err != nil {
 				return err
 			}
 		}
 	}
-	s.spaces.mu.Lock()
-	same := s.spaces.record == c.record && s.spaces.fresh == c.fresh && maps.Equal(s.spaces.now.Load().moved, moved)
-	s.spaces.mu.Unlock()
+	s.spaces.Mu.Lock()
+	same := s.spaces.Record == c.Record && s.spaces.Fresh == c.Fresh && maps.Equal(s.spaces.Now.Load().Moved, moved)
+	s.spaces.Mu.Unlock()
 	if !same {
 		return errMoved
 	}
@@ -223,20 +225,20 @@ func (w *indexWriter) write() error {
 	// the log may not end before them, or its sequence numbers would be given
 	// again.
 	var err error
-	if c.end, err = s.Mark(); err != nil {
+	if c.End, err = s.Mark(); err != nil {
 		return err
 	}
 	if err := s.log.sync(); err != nil {
 		return err
 	}
 	at := w.pos + int64(len(w.buf))
-	b := c.encode()
+	b := c.Encode()
 	w.buf = append(w.buf, b...)
 	if err := w.flush(); err != nil {
 		return err
 	}
-	c.dataBytes = w.pos
-	head := encodeIndexHeader(s.man.Store, s.man.Seed, uint64(at), uint64(len(b)), w.seal.Sum(uint32(at), b))
+	c.DataBytes = w.pos
+	head := indexfile.EncodeHeader(s.man.Store, s.man.Seed, uint64(at), uint64(len(b)), w.seal.Sum(uint32(at), b))
 	_, err = w.file.WriteAt(head, 0)
 	return err
 }
@@ -247,31 +249,31 @@ func (w *indexWriter) begin() error {
 	s, l := w.s, &w.s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.contents.upTo = l.writeSeq - 1
-	for _, sg := range s.segments.Load().all() {
-		is := indexSegment{id: sg.ID, length: uint64(sg.Size.Load())}
+	w.contents.UpTo = l.writeSeq - 1
+	for _, sg := range s.segments.Load().All() {
+		is := indexfile.Segment{ID: sg.ID, Length: uint64(sg.Size.Load())}
 		if sl := l.rotation.sealing; sg == l.active {
-			is.foot = l.foot
+			is.Foot = l.foot
 		} else if sl != nil && sg == sl.sg {
-			is.length, is.foot = uint64(sl.end), sl.foot // its footer may be under way
+			is.Length, is.Foot = uint64(sl.end), sl.foot // its footer may be under way
 		} else {
-			is.foot = sg.Footer
+			is.Foot = sg.Footer
 		}
 		var err error
-		if is.end, err = sg.EndSum(int64(is.length)); err != nil {
+		if is.End, err = sg.EndSum(int64(is.Length)); err != nil {
 			return fmt.Errorf("%s: %w", sg.Name, err)
 		}
-		w.contents.segments = append(w.contents.segments, is)
+		w.contents.Segments = append(w.contents.Segments, is)
 	}
 	return nil
 }
 
 // section writes one stripe of one space, holding the stripe a little at a time.
-func (w *indexWriter) section(sp *space, stripe int) error {
+func (w *indexWriter) section(sp *namespace.Space, stripe int) error {
 	at := w.pos + int64(len(w.buf))
-	section := indexSection{space: sp.id, stripe: uint32(stripe), offset: uint64(at), crc: w.seal.Start(uint32(at))}
+	section := indexfile.Section{Space: sp.ID, Stripe: uint32(stripe), Offset: uint64(at), Crc: w.seal.Start(uint32(at))}
 	lock := &w.s.stripes[stripe]
-	for dump := sp.dir.Dump(stripe); !dump.Done(); {
+	for dump := sp.Dir.Dump(stripe); !dump.Done(); {
 		if w.cancelled != nil && w.cancelled() {
 			return failure.ErrCancelled
 		}
@@ -279,16 +281,16 @@ func (w *indexWriter) section(sp *space, stripe int) error {
 		lock.RLock()
 		w.buf = dump.Append(w.buf, indexHold)
 		lock.RUnlock()
-		section.crc = format.ExtendSum(section.crc, w.buf[n:])
-		section.length += uint64(len(w.buf) - n)
+		section.Crc = format.ExtendSum(section.Crc, w.buf[n:])
+		section.Length += uint64(len(w.buf) - n)
 		if len(w.buf) >= indexBuffer {
 			if err := w.flush(); err != nil {
 				return err
 			}
 		}
 	}
-	if section.length > 0 {
-		w.contents.sections = append(w.contents.sections, section)
+	if section.Length > 0 {
+		w.contents.Sections = append(w.contents.Sections, section)
 	}
 	return nil
 }
@@ -301,3 +303,6 @@ func (w *indexWriter) flush() error {
 	w.buf = w.buf[:0]
 	return nil
 }
+
+// IndexFile is the name of the snapshot of the keydir in a store's directory.
+const IndexFile = indexfile.FileName

@@ -296,7 +296,7 @@ func (s *Store) addSegment() (*segment.Segment, error) {
 		}
 		return nil, err
 	}
-	s.segments.Store(s.segments.Load().with([]*segment.Segment{sg}, nil))
+	s.segments.Store(s.segments.Load().With([]*segment.Segment{sg}, nil))
 	return sg, nil
 }
 
@@ -366,7 +366,7 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 		return nil, 0, l.failed
 	}
 	sl := l.rotation.sealing
-	for _, sg := range l.store.segments.Load().all() {
+	for _, sg := range l.store.segments.Load().All() {
 		c := cutSegment{sg: sg, frames: sg.Size.Load()}
 		switch {
 		case sg.Sealed():

@@ -12,7 +12,9 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -55,7 +57,7 @@ func (s *Store) Segments() []SegmentInfo {
 	var list []SegmentInfo
 	var of []*segment.Segment
 	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		foot, sealed, listed := s.log.footOf(sg)
 		if !listed {
 			continue
@@ -175,7 +177,7 @@ func (rw *rewriter) choose(ids []uint32) error {
 	}
 	var in []*segment.Segment
 	outside := s.log.oldestLocked()
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		switch {
 		case !sg.Sealed():
 		case slices.Contains(ids, sg.ID):
@@ -340,7 +342,7 @@ func (rw *rewriter) publish(seq uint64) error {
 	s.manifestMu.Lock()
 	err := s.man.Log(manifest.EditMerge, manifest.MergeBody(through, ids, infos))
 	if err == nil {
-		s.segments.Store(s.segments.Load().with(outs, nil))
+		s.segments.Store(s.segments.Load().With(outs, nil))
 	}
 	s.manifestMu.Unlock()
 	if err != nil {
@@ -394,7 +396,7 @@ func (rw *rewriter) move(sg *segment.Segment) error {
 		if done && i < len(rw.from) {
 			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.Name, i, len(rw.from)), in.close())
 		}
-		err := rw.moves.visit(rw.s, true, func(sp *space, x *batchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
+		err := rw.moves.visit(rw.s, true, func(sp *namespace.Space, x *batchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
 		if err != nil {
 			return err
 		}
@@ -410,21 +412,21 @@ func (rw *rewriter) pace(bytes int) error {
 }
 
 // moveOne is the compare-and-swap of a location, under the lock of its key.
-func (rw *rewriter) moveOne(sg *segment.Segment, sp *space, x *batchEntry) {
+func (rw *rewriter) moveOne(sg *segment.Segment, sp *namespace.Space, x *batchEntry) {
 	s, old, loc := rw.s, rw.from[x.from], keydir.MakeLoc(sg.ID, x.at, x.size)
 	moved := false
 	if x.kind == KindNamespaces {
-		s.spaces.mu.Lock()
-		defer s.spaces.mu.Unlock()
-		if moved = s.spaces.record == old; moved {
-			s.spaces.record = loc
+		s.spaces.Mu.Lock()
+		defer s.spaces.Mu.Unlock()
+		if moved = s.spaces.Record == old; moved {
+			s.spaces.Record = loc
 		}
 	} else if x.kind == KindSystem {
 		id := rw.moves.identity(x)
-		moved = s.system.move(string(id.Key), old, loc)
+		moved = s.system.Move(string(id.Key), old, loc)
 	} else if sp != nil {
 		id := rw.moves.identity(x)
-		moved = moveLoc(sp.dir, x.hash, &id, old, loc)
+		moved = locate.Move(sp.Dir, x.hash, &id, old, loc)
 	}
 	if moved {
 		s.addLive(sg, loc)
@@ -448,7 +450,7 @@ func (rw *rewriter) remove(gone []*segment.Segment) error {
 		s.stripes[i].Unlock()
 	}
 	s.manifestMu.Lock()
-	s.segments.Store(s.segments.Load().with(nil, gone))
+	s.segments.Store(s.segments.Load().With(nil, gone))
 	s.manifestMu.Unlock()
 	for _, sg := range gone {
 		rw.result.In = append(rw.result.In, sg.ID)

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -83,7 +84,7 @@ func (sw *stripeBatch) identity(x *batchEntry) Identity {
 // visit calls fn for every entry whose keep is not set, under the lock of its stripe, shared or
 // exclusive, with the space it belongs to: nil if that is not in use. between
 // is called with no lock held, after every few entries; its error ends it.
-func (sw *stripeBatch) visit(s *Store, write bool, fn func(sp *space, x *batchEntry), between func(n int) error) error {
+func (sw *stripeBatch) visit(s *Store, write bool, fn func(sp *namespace.Space, x *batchEntry), between func(n int) error) error {
 	sw.group()
 	for stripe := range keydir.Stripes {
 		group := sw.order[sw.starts[stripe]:sw.starts[stripe+1]]
@@ -100,7 +101,7 @@ func (sw *stripeBatch) visit(s *Store, write bool, fn func(sp *space, x *batchEn
 }
 
 // hold visits the entries of one stripe with its lock held.
-func (sw *stripeBatch) hold(s *Store, stripe int, write bool, group []uint32, fn func(sp *space, x *batchEntry)) {
+func (sw *stripeBatch) hold(s *Store, stripe int, write bool, group []uint32, fn func(sp *namespace.Space, x *batchEntry)) {
 	if lock := &s.stripes[stripe]; write {
 		lock.Lock()
 		defer lock.Unlock()
@@ -110,18 +111,18 @@ func (sw *stripeBatch) hold(s *Store, stripe int, write bool, group []uint32, fn
 	}
 	// Spaces lose their names under every stripe's lock only.
 	ns := sw.entries[group[0]].ns
-	sp := s.spaces.byRecord(ns)
+	sp := s.spaces.ByRecord(ns)
 	if sp != nil { // that of all of them, mostly
 		var hashes [stripeHold]uint64
 		for i, at := range group {
 			hashes[i] = sw.entries[at].hash
 		}
-		sp.dir.Prefetch(hashes[:len(group)])
+		sp.Dir.Prefetch(hashes[:len(group)])
 	}
 	for _, at := range group {
 		x := &sw.entries[at]
 		if x.ns != ns {
-			sp, ns = s.spaces.byRecord(x.ns), x.ns
+			sp, ns = s.spaces.ByRecord(x.ns), x.ns
 		}
 		fn(sp, x)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -51,10 +52,10 @@ type liveScan struct {
 func (s *Store) scanLive(inputs []*input, bounds liveScanBounds, spend func(bytes int) error) error {
 	sv := &liveScan{s: s, bounds: bounds}
 	records := sv.choose(inputs)
-	spaces := s.spaces.now.Load().byID // a space is there before anything is written to it
+	spaces := s.spaces.Now.Load().ByID // a space is there before anything is written to it
 	slots := 0
 	for _, sp := range spaces {
-		slots += sp.dir.Len() + sp.dir.LenDeadlines() + stripeWorth*keydir.Stripes
+		slots += sp.Dir.Len() + sp.Dir.LenDeadlines() + stripeWorth*keydir.Stripes
 	}
 	worth := slots <= bounds.free+bounds.worth*records
 	for _, in := range sv.inputs {
@@ -98,7 +99,7 @@ func (sv *liveScan) choose(inputs []*input) (records int) {
 }
 
 // scanStripe notes the slots of one stripe of a space.
-func (sv *liveScan) scanStripe(sp *space, stripe int, spend func(bytes int) error) error {
+func (sv *liveScan) scanStripe(sp *namespace.Space, stripe int, spend func(bytes int) error) error {
 	for from, more := uint64(0), true; more; {
 		from, more = sv.hold(sp, stripe, from)
 		for _, loc := range sv.locs {
@@ -113,16 +114,16 @@ func (sv *liveScan) scanStripe(sp *space, stripe int, spend func(bytes int) erro
 
 // hold takes the locations of some slots with the lock of their stripe held, from a hash on, and returns where to go on. What is in
 // the log is in the slots, too, once its writer has let go of that lock: so a space that seems empty is looked at like any other.
-func (sv *liveScan) hold(sp *space, stripe int, from uint64) (next uint64, more bool) {
+func (sv *liveScan) hold(sp *namespace.Space, stripe int, from uint64) (next uint64, more bool) {
 	sv.locs = sv.locs[:0]
 	lock := &sv.s.stripes[stripe]
 	lock.RLock()
 	defer lock.RUnlock()
-	if sv.s.spaces.byRecord(sp.id) != sp {
+	if sv.s.spaces.ByRecord(sp.ID) != sp {
 		return 0, false // flushed
 	}
 	n, last := 0, uint64(0)
-	sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
+	sp.Dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
 		if n >= sv.bounds.hold && h != last { // all slots of a hash belong together
 			next, more = h, true
 			return false

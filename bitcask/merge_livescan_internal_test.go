@@ -15,7 +15,7 @@ func TestSurveySeesEverySlotOnce(t *testing.T) {
 	hold := usualLiveScan.hold
 	for _, most := range []int{0, 1, hold - 1, hold, hold + 1, 5 * hold} {
 		s := openChunks(t, vfs.NewMem())
-		sp, err := s.spaces.make(0)
+		sp, err := s.spaces.MakeSpace(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestSurveySeesEverySlotOnce(t *testing.T) {
 			h := rng.Uint64()>>8 | stripe<<56
 			for range 1 + rng.IntN(3) {
 				slot := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(1, uint32(len(want)), 1)}
-				sp.dir.Insert(h, slot)
+				sp.Dir.Insert(h, slot)
 				want[slot.Loc]++
 			}
 		}
@@ -45,6 +45,6 @@ func TestSurveySeesEverySlotOnce(t *testing.T) {
 		if held > hold+3 || holds < most/(hold+3) {
 			t.Errorf("%d slots: up to %d with the lock held, in %d pieces", most, held, holds)
 		}
-		sp.dir = keydir.NewDirectory(s.man.Seed) // the slots pointed to nothing
+		sp.Dir = keydir.NewDirectory(s.man.Seed) // the slots pointed to nothing
 	}
 }

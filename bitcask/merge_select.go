@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/locate"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -58,7 +60,7 @@ func (sel *selector) run() {
 		if done, sel.err = sel.fill(sw); sel.err != nil {
 			return
 		}
-		judge := func(sp *space, x *batchEntry) { sel.judge(sw, sp, x) }
+		judge := func(sp *namespace.Space, x *batchEntry) { sel.judge(sw, sp, x) }
 		if sel.err = sw.visit(sel.s, false, judge, sel.visited); sel.err != nil {
 			return
 		}
@@ -116,20 +118,20 @@ func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
 }
 
 // judge decides, under the stripe's lock, whether an entry still says something.
-func (sel *selector) judge(sw *stripeBatch, sp *space, x *batchEntry) {
+func (sel *selector) judge(sw *stripeBatch, sp *namespace.Space, x *batchEntry) {
 	switch {
 	case x.kind.Tombstone():
-		x.keep = !sel.s.spaces.dead(x.ns) // else fill has decided
+		x.keep = !sel.s.spaces.Dead(x.ns) // else fill has decided
 	case x.kind == KindSystem:
 		id := sw.identity(x)
-		x.keep = sel.s.system.keep(string(id.Key), sel.loc(x), x.seq, sel.outside, x.empty)
+		x.keep = sel.s.system.Keep(string(id.Key), sel.loc(x), x.seq, sel.outside, x.empty)
 	case x.kind == KindNamespaces:
-		sel.s.spaces.mu.Lock()
-		defer sel.s.spaces.mu.Unlock()
-		x.keep = sel.s.spaces.record == sel.loc(x)
+		sel.s.spaces.Mu.Lock()
+		defer sel.s.spaces.Mu.Unlock()
+		x.keep = sel.s.spaces.Record == sel.loc(x)
 	default:
 		id := sw.identity(x)
-		x.keep = sp != nil && pointsTo(sp.dir, x.hash, &id, sel.loc(x))
+		x.keep = sp != nil && locate.PointsTo(sp.Dir, x.hash, &id, sel.loc(x))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -12,13 +13,13 @@ import (
 // committed by Flush. The old spaces are returned, to forget what else hangs
 // on them (deadlines); their bytes count as dead at the next DrainDropped.
 func (t *Tx) Flush(namespaces ...int) (dropped []uint32, ticket uint64, err error) {
-	return t.remap(func(m *spaceMap, moved map[uint32]uint32, fresh *uint32) error {
+	return t.remap(func(m *namespace.Map, moved map[uint32]uint32, fresh *uint32) error {
 		for _, ns := range namespaces {
 			if ns < 0 || ns >= MaxNamespaces {
 				return fmt.Errorf("namespace %d: %w", ns, ErrTooLarge)
 			}
-			if ns < len(m.names) && m.names[ns] != nil {
-				id, err := takeSpace(fresh)
+			if ns < len(m.Names) && m.Names[ns] != nil {
+				id, err := namespace.Take(fresh)
 				if err != nil {
 					return err
 				}
@@ -31,20 +32,20 @@ func (t *Tx) Flush(namespaces ...int) (dropped []uint32, ticket uint64, err erro
 
 // Swap exchanges the contents of two namespaces.
 func (t *Tx) Swap(a, b int) (ticket uint64, err error) {
-	_, ticket, err = t.remap(func(m *spaceMap, moved map[uint32]uint32, _ *uint32) error {
+	_, ticket, err = t.remap(func(m *namespace.Map, moved map[uint32]uint32, _ *uint32) error {
 		for _, ns := range []int{a, b} {
 			if ns < 0 || ns >= MaxNamespaces {
 				return fmt.Errorf("namespace %d: %w", ns, ErrTooLarge)
 			}
 		}
-		moved[uint32(a)], moved[uint32(b)] = m.spaceID(uint32(b)), m.spaceID(uint32(a))
+		moved[uint32(a)], moved[uint32(b)] = m.SpaceID(uint32(b)), m.SpaceID(uint32(a))
 		return nil
 	})
 	return ticket, err
 }
 
 // remap commits a changed map of namespaces.
-func (t *Tx) remap(change func(m *spaceMap, moved map[uint32]uint32, fresh *uint32) error) (dropped []uint32, ticket uint64, err error) {
+func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh *uint32) error) (dropped []uint32, ticket uint64, err error) {
 	if !t.open {
 		return nil, 0, ErrTxDone
 	}
@@ -55,18 +56,18 @@ func (t *Tx) remap(change func(m *spaceMap, moved map[uint32]uint32, fresh *uint
 		return nil, 0, errNotAll
 	}
 	n := &t.s.spaces
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := n.now.Load()
-	moved, fresh := maps.Clone(now.moved), n.fresh
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	now := n.Now.Load()
+	moved, fresh := maps.Clone(now.Moved), n.Fresh
 	if err := change(now, moved, &fresh); err != nil {
 		return nil, 0, err
 	}
-	if maps.Equal(moved, now.moved) {
+	if maps.Equal(moved, now.Moved) {
 		return nil, 0, nil
 	}
-	next := &spaceMap{moved: moved}
-	if _, err := t.add(KindNamespaces, keydir.None, &space{}, 0, namespacesKey, "", next.encode(fresh)); err != nil {
+	next := &namespace.Map{Moved: moved}
+	if _, err := t.add(KindNamespaces, keydir.None, &namespace.Space{}, 0, namespace.RecordName, "", next.Encode(fresh)); err != nil {
 		return nil, 0, err
 	}
 	sg, at, seq, err := t.s.append(t)
@@ -74,14 +75,17 @@ func (t *Tx) remap(change func(m *spaceMap, moved map[uint32]uint32, fresh *uint
 		return nil, 0, err
 	}
 	r := t.recs[0]
-	t.s.addDead(n.record)
-	n.record = keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))
-	t.s.addLive(sg, n.record)
+	t.s.addDead(n.Record)
+	n.Record = keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))
+	t.s.addLive(sg, n.Record)
 	t.forget()
-	spaces := n.installLocked(moved, fresh)
+	spaces := n.InstallLocked(moved, fresh)
 	for _, sp := range spaces {
-		dropped = append(dropped, sp.id)
+		dropped = append(dropped, sp.ID)
 		t.s.deferSpaceDead(sp)
 	}
 	return dropped, seq + 1, nil
 }
+
+// MaxNamespaces is how many namespaces a store can have.
+const MaxNamespaces = namespace.MaxNamespaces

@@ -20,6 +20,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -48,7 +49,7 @@ func (t *Tx) addNewer(k Kind, name, value string) {
 	start := len(t.buf)
 	t.buf = append(append(t.buf, name...), value...)
 	t.recs = append(t.recs, txRecord{
-		pos: pos, size: len(t.buf) - pos, name: start, keyLen: len(key) - len(format.TypePrefix[keydir.None]) + len(prefix) + 1, kind: k, sp: new(space),
+		pos: pos, size: len(t.buf) - pos, name: start, keyLen: len(key) - len(format.TypePrefix[keydir.None]) + len(prefix) + 1, kind: k, sp: new(namespace.Space),
 	})
 }
 
@@ -273,7 +274,7 @@ func TestNewerIsNotMerged(t *testing.T) {
 		if _, err := s.Check(context.Background(), func(f Finding) { t.Error(f) }); !errors.Is(err, ErrVersion) {
 			t.Errorf("check: %v", err)
 		}
-		if s.segments.Load().find(1) == nil {
+		if s.segments.Load().Find(1) == nil {
 			t.Error("the segment is gone")
 		}
 		must(t, s.Close())
@@ -287,7 +288,7 @@ func TestNewerHint(t *testing.T) {
 	must(t, err)
 	must(t, s.Put("key", []byte("value")))
 	must(t, s.Rotate())
-	sg := s.segments.Load().find(1)
+	sg := s.segments.Load().Find(1)
 	for _, part := range []string{"entry", "flags"} {
 		w, err := segment.NewHintWriter(fs, "d", sg)
 		must(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/history"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/vfs"
@@ -52,7 +53,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 	}{
 		{"segment ids", format.MaxSegmentID - 3, nil, func(s *Store) error { return errors.Join(put(s), s.Rotate()) }},
 		{"segment ids of merges", format.MaxSegmentID - 3, nil, merge},
-		{"spaces", 1, func(s *Store) { s.spaces.fresh = format.MaxSpace - 1 }, func(s *Store) error {
+		{"spaces", 1, func(s *Store) { s.spaces.Fresh = format.MaxSpace - 1 }, func(s *Store) error {
 			tx, err := s.Begin(true, "key")
 			if err != nil {
 				return err
@@ -65,8 +66,8 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		}},
 		{"sequence numbers", 1, func(s *Store) { s.log.nextSeq, s.log.writeSeq = format.MaxSequence-1, format.MaxSequence-1 }, put},
 		{"terms", 1, func(s *Store) {
-			e := firstEpoch(s.man.Store)
-			e.term = math.MaxUint64 - 2
+			e := history.First(s.man.Store)
+			e.Term = math.MaxUint64 - 2
 			if err := s.putEpoch(e, reserve.LeaveHalf); err != nil {
 				t.Fatal(err)
 			}

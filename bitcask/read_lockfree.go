@@ -21,27 +21,27 @@ import "github.com/stavedb/stave/keydir"
 
 // tryGet appends the value of a string to dst, if keep is set, and returns what the lookup found.
 func (s *Store) tryGet(dst []byte, ns int, h uint64, key string, keep bool) ([]byte, keydir.Lookup) {
-	spaces := s.spaces.now.Load()
-	if ns < 0 || ns >= len(spaces.names) || spaces.names[ns] == nil {
+	spaces := s.spaces.Now.Load()
+	if ns < 0 || ns >= len(spaces.Names) || spaces.Names[ns] == nil {
 		return dst, keydir.LookupRetry
 	}
-	sp := spaces.names[ns]
-	loc, lookup := sp.dir.TryGet(h, &s.stripes[keydir.StripeOf(h)].removed)
+	sp := spaces.Names[ns]
+	loc, lookup := sp.Dir.TryGet(h, &s.stripes[keydir.StripeOf(h)].removed)
 	switch lookup {
 	case keydir.LookupRetry:
 		return dst, keydir.LookupRetry
 	case keydir.LookupHit:
-		sg := s.segments.Load().find(loc.Segment())
+		sg := s.segments.Load().Find(loc.Segment())
 		if sg == nil {
 			return dst, keydir.LookupRetry
 		}
-		out, ok := sg.TryGet(dst, loc, sp.id, key, keep)
-		if !ok || s.segments.Load().find(loc.Segment()) != sg {
+		out, ok := sg.TryGet(dst, loc, sp.ID, key, keep)
+		if !ok || s.segments.Load().Find(loc.Segment()) != sg {
 			return dst, keydir.LookupRetry
 		}
 		dst = out
 	}
-	if s.spaces.now.Load() != spaces || s.closed.Load() {
+	if s.spaces.Now.Load() != spaces || s.closed.Load() {
 		return dst, keydir.LookupRetry
 	}
 	return dst, lookup

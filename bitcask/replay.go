@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -51,7 +52,7 @@ type run struct {
 // replayer is one replay of the log.
 type replayer struct {
 	s       *Store
-	after   *indexContents
+	after   *indexfile.Contents
 	free    sync.Pool
 	stop    chan struct{} // closed at the end: readers give up
 	readers sync.WaitGroup
@@ -100,7 +101,7 @@ func (h *readers) Pop() any {
 }
 
 // replayLog applies what the log has after ix.
-func (s *Store) replayLog(ix *indexContents) error {
+func (s *Store) replayLog(ix *indexfile.Contents) error {
 	rp := &replayer{s: s, after: ix, stop: make(chan struct{})}
 	rp.free.New = func() any { return new(batch) }
 	list := rp.segments()
@@ -110,12 +111,12 @@ func (s *Store) replayLog(ix *indexContents) error {
 	s.recovery.Scanned = rp.scanned
 	for _, sg := range s.tail {
 		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
-		if err == nil && sg.FramesEnd < int64(ix.segment(sg.ID).length) {
-			err = errIndex // what it knows has been dropped: the disk has lost what was synced
+		if err == nil && sg.FramesEnd < int64(ix.SegmentOf(sg.ID).Length) {
+			err = indexfile.ErrUnfit // what it knows has been dropped: the disk has lost what was synced
 		}
 	}
-	if err == nil && ix.end.Opening != 0 && !s.reached(ix.end) {
-		err = errIndex
+	if err == nil && ix.End.Opening != 0 && !s.reached(ix.End) {
+		err = indexfile.ErrUnfit
 	}
 	return err
 }
@@ -124,13 +125,13 @@ func (s *Store) replayLog(ix *indexContents) error {
 func (rp *replayer) segments() []*reader {
 	s := rp.s
 	var list []*reader
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		if !sg.Sealed() {
 			continue
 		}
 		// Not from the entries: records that follow others have numbers too.
 		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
-		if int64(rp.after.segment(sg.ID).length) < sg.Size.Load()-format.FooterSize {
+		if int64(rp.after.SegmentOf(sg.ID).Length) < sg.Size.Load()-format.FooterSize {
 			list = append(list, newReader(sg.Footer.MinSeq, sg))
 		} else if !s.opts.NoHints && !s.present[format.HintName(sg.ID)] {
 			rp.hintless = append(rp.hintless, sg.ID)
@@ -306,7 +307,7 @@ func (rp *replayer) start(r *reader) {
 // read sends the entries of a segment, from its hint as far as that is good and
 // from its data otherwise.
 func (rp *replayer) read(r *reader, sg *segment.Segment) error {
-	upTo := rp.after.upTo
+	upTo := rp.after.UpTo
 	if sg.Sealed() {
 		if !rp.s.opts.NoHints {
 			var done bool
@@ -320,8 +321,8 @@ func (rp *replayer) read(r *reader, sg *segment.Segment) error {
 		rp.scanned++
 		rp.mu.Unlock()
 	}
-	before := rp.after.segment(sg.ID)
-	err := rp.readData(r, segment.NewFramesAfter(sg, int64(before.length), before.foot), upTo)
+	before := rp.after.SegmentOf(sg.ID)
+	err := rp.readData(r, segment.NewFramesAfter(sg, int64(before.Length), before.Foot), upTo)
 	if err == io.EOF {
 		return nil
 	}
@@ -378,8 +379,8 @@ func (b *batch) add(seed keydir.Seed, e *format.Entry) {
 // what came before a bad one is right: the data says the rest, from behind
 // sequence upTo on, unless done.
 func (rp *replayer) readHint(r *reader, sg *segment.Segment) (upTo uint64, done bool, err error) {
-	s, before := rp.s, rp.after.segment(sg.ID).length
-	upTo = rp.after.upTo
+	s, before := rp.s, rp.after.SegmentOf(sg.ID).Length
+	upTo = rp.after.UpTo
 	hs, err := segment.OpenHint(s.opts.FS, s.dir, sg)
 	if err != nil {
 		rp.hintFailed(sg, err)
@@ -410,7 +411,7 @@ func (rp *replayer) readHint(r *reader, sg *segment.Segment) (upTo uint64, done 
 			return upTo, false, nil
 		}
 		for i := range entries {
-			if e := &entries[i]; e.Seq > rp.after.upTo && uint64(e.At) >= before {
+			if e := &entries[i]; e.Seq > rp.after.UpTo && uint64(e.At) >= before {
 				b.add(s.man.Seed, e)
 			}
 		}

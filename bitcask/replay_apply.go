@@ -2,6 +2,8 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
@@ -12,21 +14,21 @@ import (
 // other without locks; what concerns all stripes waits for them all.
 type applier struct {
 	s        *Store
-	after    *indexContents
+	after    *indexfile.Contents
 	base     uint32
 	live     []int64 // by segment id - base: bytes that came to life, less those that died
 	replayed uint64
 	err      error
 }
 
-func newApplier(s *Store, after *indexContents) *applier {
+func newApplier(s *Store, after *indexfile.Contents) *applier {
 	set := s.segments.Load()
-	return &applier{s: s, after: after, base: set.base, live: make([]int64, len(set.byID))}
+	return &applier{s: s, after: after, base: set.Base, live: make([]int64, len(set.ByID))}
 }
 
 // mergeCounts adds what was counted to the segments and the statistics.
 func (a *applier) mergeCounts() {
-	for i, sg := range a.s.segments.Load().byID {
+	for i, sg := range a.s.segments.Load().ByID {
 		if sg != nil {
 			sg.LiveBytes.Add(a.live[i])
 		}
@@ -61,10 +63,10 @@ func (a *applier) drop(d keydir.Dropped) {
 // of its key.
 func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 	a.replayed++
-	if e.Seq <= a.after.stripes[keydir.StripeOf(h)] {
+	if e.Seq <= a.after.Stripes[keydir.StripeOf(h)] {
 		return a.reportDeadlineAgain(sg, e)
 	}
-	sp := a.s.spaces.replaySpace(e.Namespace)
+	sp := a.s.spaces.ReplaySpace(e.Namespace)
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	switch e.Kind {
 	case KindString:
@@ -102,17 +104,17 @@ func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 func (a *applier) namespaces(sg *segment.Segment, e *format.Entry) error {
 	a.replayed++
 	s := a.s
-	dropped, err := s.spaces.replay(e.Inline)
+	dropped, err := s.spaces.Replay(e.Inline)
 	if err != nil {
 		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "namespace map"}
 	}
 	for _, sp := range dropped {
 		s.countSpaceDead(sp)
-		s.replayed(DeadlineEvent{Space: sp.id, Dropped: true, Sequence: e.Seq})
+		s.replayed(DeadlineEvent{Space: sp.ID, Dropped: true, Sequence: e.Seq})
 	}
-	a.dead(s.spaces.record)
-	s.spaces.record = keydir.MakeLoc(sg.ID, e.At, e.Size)
-	a.alive(s.spaces.record)
+	a.dead(s.spaces.Record)
+	s.spaces.Record = keydir.MakeLoc(sg.ID, e.At, e.Size)
+	a.alive(s.spaces.Record)
 	return nil
 }
 
@@ -134,30 +136,30 @@ func (a *applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err
 }
 
 // string sets a string, whatever the key held.
-func (a *applier) string(sp *space, h uint64, key []byte, loc keydir.Loc) {
+func (a *applier) string(sp *namespace.Space, h uint64, key []byte, loc keydir.Loc) {
 	a.dropFieldDeadlines(sp, h, key)
-	if coll, ok := sp.dir.FindCollection(h, format.Text(key)); ok {
-		a.drop(sp.dir.DropCollection(h, coll))
+	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
+		a.drop(sp.Dir.DropCollection(h, coll))
 	}
 	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
 }
 
 // putSlot puts the slot of a string or a deadline in the place of the one that
 // the key has, if it has one.
-func (a *applier) putSlot(sp *space, h uint64, key []byte, now keydir.Slot) {
+func (a *applier) putSlot(sp *namespace.Space, h uint64, key []byte, now keydir.Slot) {
 	a.alive(now.Loc)
 	if old, ok := a.slotOf(sp, h, now.Type, key); ok {
-		sp.dir.Replace(h, old, now)
+		sp.Dir.Replace(h, old, now)
 		a.dead(old.Loc)
 		return
 	}
-	sp.dir.Insert(h, now)
+	sp.Dir.Insert(h, now)
 }
 
 // slotOf finds the slot of a string or a deadline.
-func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir.Slot, bool) {
+func (a *applier) slotOf(sp *namespace.Space, h uint64, t keydir.Type, key []byte) (keydir.Slot, bool) {
 	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
+		slot, ok := sp.Dir.Find(h, i)
 		if !ok || slot.Type == t && a.isKey(h, slot.Loc, key) {
 			return slot, ok
 		}
@@ -165,19 +167,19 @@ func (a *applier) slotOf(sp *space, h uint64, t keydir.Type, key []byte) (keydir
 }
 
 // removeKey removes what the key holds.
-func (a *applier) removeKey(sp *space, h uint64, key []byte) {
+func (a *applier) removeKey(sp *namespace.Space, h uint64, key []byte) {
 	a.dropFieldDeadlines(sp, h, key)
-	if coll, ok := sp.dir.FindCollection(h, format.Text(key)); ok {
-		a.drop(sp.dir.DropCollection(h, coll))
+	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
+		a.drop(sp.Dir.DropCollection(h, coll))
 		return
 	}
 	a.removeSlot(sp, h, keydir.String, key)
 }
 
 // removeSlot removes the slot of a string or a deadline, if there is one.
-func (a *applier) removeSlot(sp *space, h uint64, t keydir.Type, key []byte) {
+func (a *applier) removeSlot(sp *namespace.Space, h uint64, t keydir.Type, key []byte) {
 	if slot, ok := a.slotOf(sp, h, t, key); ok {
-		sp.dir.Delete(h, slot)
+		sp.Dir.Delete(h, slot)
 		a.dead(slot.Loc)
 	}
 }
@@ -199,8 +201,8 @@ func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 }
 
 // collection finds the collection that an element belongs to, or makes it.
-func (a *applier) collection(sp *space, h uint64, e *format.Entry) keydir.Collection {
-	coll, ok := sp.dir.FindCollection(h, format.Text(e.Key))
+func (a *applier) collection(sp *namespace.Space, h uint64, e *format.Entry) keydir.Collection {
+	coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key))
 	switch {
 	case ok && coll.Type() == e.Type && sameChunkSize(coll, e):
 		return coll
@@ -210,10 +212,10 @@ func (a *applier) collection(sp *space, h uint64, e *format.Entry) keydir.Collec
 	default:
 		a.removeKey(sp, h, e.Key)
 	}
-	return sp.dir.NewCollection(h, e.Type, string(e.Key))
+	return sp.Dir.NewCollection(h, e.Type, string(e.Key))
 }
 
-func (a *applier) elem(sp *space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	coll := a.collection(sp, h, e)
 	var old keydir.Loc
 	switch e.Type {
@@ -240,11 +242,11 @@ func (a *applier) elem(sp *space, h uint64, sg *segment.Segment, e *format.Entry
 	return nil
 }
 
-func (a *applier) removeElem(sp *space, h uint64, sg *segment.Segment, e *format.Entry) error {
+func (a *applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry) error {
 	if e.Type == keydir.Hash {
 		a.removeFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
 	}
-	coll, ok := sp.dir.FindCollection(h, format.Text(e.Key))
+	coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key))
 	if !ok || coll.Type() != e.Type {
 		return nil
 	}
@@ -266,24 +268,24 @@ func (a *applier) removeElem(sp *space, h uint64, sg *segment.Segment, e *format
 }
 
 // removeDeadline removes the deadline of a key.
-func (a *applier) removeDeadline(sp *space, h uint64, e *format.Entry) {
+func (a *applier) removeDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
 	a.removeSlot(sp, h, keydir.Deadline, e.Key)
 	a.reportDeadline(sp, e, 0)
 }
 
-func (a *applier) reportDeadline(sp *space, e *format.Entry, ms int64) {
-	a.s.replayed(DeadlineEvent{Space: sp.id, Key: format.Text(e.Key), Deadline: ms, Sequence: e.Seq})
+func (a *applier) reportDeadline(sp *namespace.Space, e *format.Entry, ms int64) {
+	a.s.replayed(DeadlineEvent{Space: sp.ID, Key: format.Text(e.Key), Deadline: ms, Sequence: e.Seq})
 }
 
 // fieldDeadline applies an entry that gives a field a deadline.
-func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+func (a *applier) fieldDeadline(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	ms, err := e.Deadline(sg.Name)
 	if err != nil {
 		return err
 	}
-	coll, ok := sp.dir.FindFieldDeadlines(h, format.Text(e.Key))
+	coll, ok := sp.Dir.FindFieldDeadlines(h, format.Text(e.Key))
 	if !ok {
-		coll = sp.dir.NewCollection(h, keydir.FieldDeadlines, string(e.Key))
+		coll = sp.Dir.NewCollection(h, keydir.FieldDeadlines, string(e.Key))
 	}
 	_, old, _ := coll.PutScored(format.Text(e.Elem), ordered.Int(ms), loc)
 	a.dead(old)
@@ -292,21 +294,21 @@ func (a *applier) fieldDeadline(sp *space, h uint64, sg *segment.Segment, e *for
 }
 
 // removeFieldDeadline removes the deadline of a field.
-func (a *applier) removeFieldDeadline(sp *space, h uint64, e *format.Entry) {
-	coll, ok := sp.dir.FindFieldDeadlines(h, format.Text(e.Key))
+func (a *applier) removeFieldDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
+	coll, ok := sp.Dir.FindFieldDeadlines(h, format.Text(e.Key))
 	if !ok {
 		return
 	}
 	_, old, _ := coll.DeleteScored(format.Text(e.Elem))
 	a.dead(old)
 	if coll.Len() == 0 {
-		sp.dir.DropCollection(h, coll)
+		sp.Dir.DropCollection(h, coll)
 	}
 }
 
 // dropFieldDeadlines removes the deadlines of all fields of a key.
-func (a *applier) dropFieldDeadlines(sp *space, h uint64, key []byte) {
-	if coll, ok := sp.dir.FindFieldDeadlines(h, format.Text(key)); ok {
-		a.drop(sp.dir.DropCollection(h, coll))
+func (a *applier) dropFieldDeadlines(sp *namespace.Space, h uint64, key []byte) {
+	if coll, ok := sp.Dir.FindFieldDeadlines(h, format.Text(key)); ok {
+		a.drop(sp.Dir.DropCollection(h, coll))
 	}
 }

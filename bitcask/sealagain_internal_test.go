@@ -27,7 +27,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 		n := 0
 		for ; n < 90; n++ {
 			if n == 40 { // the next segment is ready, and no other one will be
-				for len(s.segments.Load().all()) < 2 {
+				for len(s.segments.Load().All()) < 2 {
 					time.Sleep(time.Millisecond)
 				}
 				fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifest.FileName + "*", Err: syscall.ENOSPC, Sticky: true})

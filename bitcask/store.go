@@ -12,8 +12,10 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -32,9 +34,9 @@ type Store struct {
 	closed atomic.Bool
 
 	stripes  [keydir.Stripes]stripe
-	spaces   namespaces
-	system   systemRecords
-	segments atomic.Pointer[segmentSet]
+	spaces   namespace.Table
+	system   system.Records
+	segments atomic.Pointer[segment.Set]
 	log      commitLog
 	txs      sync.Pool
 
@@ -48,7 +50,7 @@ type Store struct {
 
 	droppedMu          sync.Mutex // guards left and droppedSpaces: dropped, not yet counted as dead
 	droppedCollections []keydir.Dropped
-	droppedSpaces      []*space
+	droppedSpaces      []*namespace.Space
 
 	index   indexState
 	reserve reserve.Reserve
@@ -105,7 +107,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o.WithDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
-	s.segments.Store(new(segmentSet))
+	s.segments.Store(new(segment.Set))
 	defer func() {
 		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
 			err = s.release()
@@ -125,8 +127,8 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	if !s.opts.ReadOnly {
 		s.man.Spare = &s.reserve
 	}
-	s.spaces.init(s.man.Seed)
-	s.system.init()
+	s.spaces.Init(s.man.Seed)
+	s.system.Init()
 	if err := s.openSegments(); err != nil {
 		return nil, err
 	}
@@ -330,7 +332,7 @@ func (s *Store) closeLog() error {
 // release closes files and lets go of the lock.
 func (s *Store) release() error {
 	var errs []error
-	for _, sg := range s.segments.Swap(new(segmentSet)).all() { // unlisted before they are unmapped: read_lockfree.go
+	for _, sg := range s.segments.Swap(new(segment.Set)).All() { // unlisted before they are unmapped: read_lockfree.go
 		errs = append(errs, sg.Close())
 	}
 	if s.man != nil {
@@ -347,7 +349,7 @@ func (s *Store) release() error {
 
 // mapped reports whether any segment is.
 func (s *Store) mapped() bool {
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		if sg.Data != nil {
 			return true
 		}
@@ -357,7 +359,7 @@ func (s *Store) mapped() bool {
 
 // expireResidency lets looks at chunks expire.
 func (s *Store) expireResidency() (more bool) {
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		sg.Residency.Round.Add(1)
 	}
 	return true

@@ -19,7 +19,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 		case <-s.hinter:
 		}
 		s.maintenanceMu.Lock()
-		for _, sg := range s.segments.Load().all() {
+		for _, sg := range s.segments.Load().All() {
 			if done[sg.ID] || !sg.Sealed() || s.stopping() || s.Err() != nil {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -22,11 +23,11 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 	if !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
 		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
 	}
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	if sp == nil {
 		return nil
 	}
-	sp.dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
+	sp.Dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
 		if slot.Type == keydir.Deadline || slot.Type == keydir.FieldDeadlines {
 			return true
 		}
@@ -39,9 +40,9 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 
 // withKey finds the name of the key of a slot: in RAM for collections, in its
 // record for strings.
-func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
+func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
 	if slot.Type != keydir.String {
-		if coll := sp.dir.CollectionOf(h, slot); coll.Len() > 0 {
+		if coll := sp.Dir.CollectionOf(h, slot); coll.Len() > 0 {
 			fn([]byte(coll.Key()))
 		}
 		return nil
@@ -60,8 +61,8 @@ func (t *Tx) withKey(sp *space, h uint64, slot keydir.Slot, fn func(key []byte))
 // RandomKey returns a key of a namespace chosen almost uniformly, with random
 // as the source of chance. ok is false if none was found.
 func (s *Store) RandomKey(ns int, random func() uint64) (key string, ok bool, err error) {
-	sp := s.spaces.of(ns)
-	if sp == nil || sp.dir.Len() == 0 {
+	sp := s.spaces.Of(ns)
+	if sp == nil || sp.Dir.Len() == 0 {
 		return "", false, nil
 	}
 	first := int(random() % keydir.Stripes)
@@ -75,7 +76,7 @@ func (s *Store) RandomKey(ns int, random func() uint64) (key string, ok bool, er
 }
 
 // randomKey is RandomKey of one stripe.
-func (s *Store) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
+func (s *Store) randomKey(sp *namespace.Space, stripe int, random func() uint64) (key string, ok bool, err error) {
 	t, err := s.BeginStripe(false, stripe)
 	defer t.Recycle()
 	if err != nil {
@@ -84,10 +85,10 @@ func (s *Store) randomKey(sp *space, stripe int, random func() uint64) (key stri
 	return t.randomKey(sp, stripe, random)
 }
 
-func (t *Tx) randomKey(sp *space, stripe int, random func() uint64) (key string, ok bool, err error) {
+func (t *Tx) randomKey(sp *namespace.Space, stripe int, random func() uint64) (key string, ok bool, err error) {
 	const tries = 16 // slots of deadlines are passed over
 	for range tries {
-		h, slot, found := sp.dir.RandomSlot(stripe, random())
+		h, slot, found := sp.Dir.RandomSlot(stripe, random())
 		if !found {
 			return "", false, nil
 		}
@@ -102,16 +103,16 @@ func (t *Tx) randomKey(sp *space, stripe int, random func() uint64) (key string,
 // Len is the number of keys of a namespace, expired but not yet reaped ones
 // included. O(1).
 func (s *Store) Len(ns int) int {
-	if sp := s.spaces.of(ns); sp != nil {
-		return sp.dir.Len()
+	if sp := s.spaces.Of(ns); sp != nil {
+		return sp.Dir.Len()
 	}
 	return 0
 }
 
 // Deadlines is the number of keys of a namespace that have a deadline. O(1).
 func (s *Store) Deadlines(ns int) int {
-	if sp := s.spaces.of(ns); sp != nil {
-		return sp.dir.LenDeadlines()
+	if sp := s.spaces.Of(ns); sp != nil {
+		return sp.Dir.LenDeadlines()
 	}
 	return 0
 }
@@ -119,8 +120,8 @@ func (s *Store) Deadlines(ns int) int {
 // Namespaces lists the namespaces that hold keys, in order.
 func (s *Store) Namespaces() []int {
 	var list []int
-	for ns, sp := range s.spaces.now.Load().names {
-		if sp != nil && sp.dir.Len() > 0 {
+	for ns, sp := range s.spaces.Now.Load().Names {
+		if sp != nil && sp.Dir.Len() > 0 {
 			list = append(list, ns)
 		}
 	}
@@ -129,16 +130,16 @@ func (s *Store) Namespaces() []int {
 
 // Space is the number that the records of a namespace carry.
 func (s *Store) Space(ns int) uint32 {
-	if sp := s.spaces.of(ns); sp != nil {
-		return sp.id
+	if sp := s.spaces.Of(ns); sp != nil {
+		return sp.ID
 	}
-	return s.spaces.now.Load().spaceID(uint32(ns))
+	return s.spaces.Now.Load().SpaceID(uint32(ns))
 }
 
 // NamespaceOf is the namespace that uses a space; false if none does.
 func (s *Store) NamespaceOf(space uint32) (int, bool) {
-	for ns, sp := range s.spaces.now.Load().names {
-		if sp != nil && sp.id == space {
+	for ns, sp := range s.spaces.Now.Load().Names {
+		if sp != nil && sp.ID == space {
 			return ns, true
 		}
 	}
@@ -152,7 +153,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	if !t.open {
 		return ErrTxDone
 	}
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	if sp == nil {
 		return nil
 	}
@@ -160,7 +161,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	more := true
 	visit := func(key []byte) { more = fn(key) }
 	for stripe := 0; stripe < keydir.Stripes && more; stripe++ {
-		sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+		sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch slot.Type {
 			case keydir.Deadline, keydir.FieldDeadlines:
 			case keydir.String:

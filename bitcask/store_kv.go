@@ -44,13 +44,13 @@ func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 
 // getString is GetInto under the lock of the key.
 func (s *Store) getString(dst []byte, ns int, h uint64, key string) ([]byte, error) {
-	sp := s.spaces.of(ns)
+	sp := s.spaces.Of(ns)
 	if sp == nil {
 		return dst, ErrNotFound
 	}
-	q := segment.Query{Namespace: sp.id, Kind: KindString, Type: keydir.String, Key: key}
+	q := segment.Query{Namespace: sp.ID, Kind: KindString, Type: keydir.String, Key: key}
 	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
+		slot, ok := sp.Dir.Find(h, i)
 		if !ok {
 			return dst, ErrNotFound
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -33,16 +35,16 @@ func (s *Store) loadLog() error {
 	}
 	if ix != nil && s.opts.NoIndex {
 		s.startReplay(0)
-		if err := s.replayLog(new(indexContents)); err != nil {
+		if err := s.replayLog(new(indexfile.Contents)); err != nil {
 			return err
 		}
-		if !s.reached(ix.end) { // not used, but it must not fit later
-			s.refuseIndex(errIndex)
+		if !s.reached(ix.End) { // not used, but it must not fit later
+			s.refuseIndex(indexfile.ErrUnfit)
 		}
 		return nil
 	}
-	if ix != nil && !s.startReplay(ix.upTo) {
-		if err := s.reportDeadlines(max(ix.upTo, 1)); err != nil {
+	if ix != nil && !s.startReplay(ix.UpTo) {
+		if err := s.reportDeadlines(max(ix.UpTo, 1)); err != nil {
 			s.refuseIndex(err)
 			s.unload()
 			ix = nil
@@ -50,14 +52,14 @@ func (s *Store) loadLog() error {
 	}
 	if ix == nil {
 		s.startReplay(0)
-		return s.replayLog(new(indexContents))
+		return s.replayLog(new(indexfile.Contents))
 	}
 	err = s.replayLog(ix)
-	if errors.Is(err, errIndex) {
+	if errors.Is(err, indexfile.ErrUnfit) {
 		s.refuseIndex(err)
 		s.unload()
 		s.startReplay(0)
-		return s.replayLog(new(indexContents))
+		return s.replayLog(new(indexfile.Contents))
 	}
 	s.recovery.Indexed = true
 	s.noteIndex(ix)
@@ -99,10 +101,10 @@ func (s *Store) startReplay(after uint64) (known bool) {
 
 // reportDeadlines tells of all the deadlines there are, from their records.
 func (s *Store) reportDeadlines(seq uint64) error {
-	for _, sp := range s.spaces.now.Load().byID {
+	for _, sp := range s.spaces.Now.Load().ByID {
 		var locs []keydir.Loc
 		for stripe := range keydir.Stripes {
-			sp.dir.Scan(stripe, 0, func(_ uint64, slot keydir.Slot) bool {
+			sp.Dir.Scan(stripe, 0, func(_ uint64, slot keydir.Slot) bool {
 				if slot.Type == keydir.Deadline {
 					locs = append(locs, slot.Loc)
 				}
@@ -119,18 +121,18 @@ func (s *Store) reportDeadlines(seq uint64) error {
 	return nil
 }
 
-func (s *Store) reportDeadline(sp *space, loc keydir.Loc, seq uint64) error {
+func (s *Store) reportDeadline(sp *namespace.Space, loc keydir.Loc, seq uint64) error {
 	sg, err := s.segmentOf(loc)
 	if err != nil {
 		return err
 	}
 	ms, perr := int64(0), error(nil)
 	err = sg.Identify(loc, func(rec *format.Record) {
-		if ms, perr = strconv.ParseInt(format.Text(rec.Value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.id {
-			perr = errIndex
+		if ms, perr = strconv.ParseInt(format.Text(rec.Value), 10, 64); rec.Kind != KindDeadline || rec.Namespace != sp.ID {
+			perr = indexfile.ErrUnfit
 		}
 		if perr == nil {
-			s.replayed(DeadlineEvent{Space: sp.id, Key: format.Text(rec.Key), Deadline: ms, Sequence: seq})
+			s.replayed(DeadlineEvent{Space: sp.ID, Key: format.Text(rec.Key), Deadline: ms, Sequence: seq})
 		}
 	})
 	return errors.Join(err, perr)

@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -93,7 +94,7 @@ func (s *Store) openSegments() error {
 		sg, err := s.openSegment(id)
 		if err == nil {
 			list = append(list, sg)
-			s.segments.Store(newSegmentSet(list)) // so that release closes it
+			s.segments.Store(segment.NewSet(list)) // so that release closes it
 		}
 		return sg, err
 	}
@@ -151,7 +152,7 @@ func (s *Store) findLeftovers(names []string) error {
 		switch {
 		case name == manifest.FileName || name == format.LockName || name == TTLName || name == IndexFile || name == ReserveName:
 			continue
-		case name == manifest.TempName || name == segment.HintTemp || name == indexTemp || name == TTLName+".new" || name == format.RemainsTemp:
+		case name == manifest.TempName || name == segment.HintTemp || name == indexfile.TempName || name == TTLName+".new" || name == format.RemainsTemp:
 		case name == historyDir || name == orphansDir:
 			continue // of a later version
 		case remains:

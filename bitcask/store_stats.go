@@ -38,10 +38,10 @@ func (s *Store) Stats() Stats {
 		st.Bytes += info.Bytes
 		st.LiveBytes += info.LiveBytes
 	}
-	for _, sp := range s.spaces.now.Load().byID {
-		st.Keys += sp.dir.Len()
-		st.Deadlines += sp.dir.LenDeadlines()
-		st.IndexBytes += sp.dir.Bytes()
+	for _, sp := range s.spaces.Now.Load().ByID {
+		st.Keys += sp.Dir.Len()
+		st.Deadlines += sp.Dir.LenDeadlines()
+		st.IndexBytes += sp.Dir.Bytes()
 	}
 	st.Reserve, st.ReserveDue = s.reserve.Figures()
 	s.log.mu.Lock()
@@ -63,7 +63,7 @@ func (s *Store) Dir() string { return s.dir }
 
 // logSize is the length of all segments, in bytes.
 func (s *Store) logSize() (n int64) {
-	for _, sg := range s.segments.Load().all() {
+	for _, sg := range s.segments.Load().All() {
 		n += sg.Size.Load()
 	}
 	return n

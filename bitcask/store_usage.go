@@ -20,7 +20,7 @@ func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error
 	if err != nil {
 		return u, false, err
 	}
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	u.Memory = keydir.SlotBytes
 	if coll.Valid() {
 		u.add(coll, samples)
@@ -33,7 +33,7 @@ func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error
 		u.Disk += int64(deadline.Loc.Size())
 		u.Memory += keydir.SlotBytes
 	}
-	if fields, timed := sp.dir.FindFieldDeadlines(h, key); timed {
+	if fields, timed := sp.Dir.FindFieldDeadlines(h, key); timed {
 		u.Memory += keydir.SlotBytes
 		u.add(fields, samples)
 	}

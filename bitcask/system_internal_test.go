@@ -46,8 +46,8 @@ func (m *systemModel) open(dir string) *Store {
 func (m *systemModel) compare(s *Store, what string) {
 	m.t.Helper()
 	got := map[string]string{}
-	for name, r := range s.system.dump().there() {
-		got[name] = string(r.value)
+	for name, r := range s.system.Dump().There() {
+		got[name] = string(r.Value)
 	}
 	if !maps.Equal(got, m.want) {
 		m.t.Fatalf("%s: %q, want %q", what, got, m.want)
@@ -207,7 +207,7 @@ func TestSystemLimits(t *testing.T) {
 	must(t, s.Close())
 	s, err = Open("d", &Options{FS: s.opts.FS, ReadOnly: true})
 	must(t, err)
-	if n := len(s.system.dump()); n != MaxSystemRecords || len(s.System(strings.Repeat("n", MaxSystemName))) != MaxSystemValue {
+	if n := len(s.system.Dump()); n != MaxSystemRecords || len(s.System(strings.Repeat("n", MaxSystemName))) != MaxSystemValue {
 		t.Errorf("%d records", n)
 	}
 	must(t, s.Close())

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -61,12 +62,12 @@ type txRecord struct {
 	kind            Kind
 	typ             keydir.Type
 	h               uint64
-	sp              *space
+	sp              *namespace.Space
 }
 
 // record is the record as it would be parsed.
 func (r *txRecord) record(buf []byte) format.Record {
-	rec := format.Record{Identity: Identity{Namespace: r.sp.id, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, Size: r.size, Value: r.value}
+	rec := format.Record{Identity: Identity{Namespace: r.sp.ID, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, Size: r.size, Value: r.value}
 	if r.kind.HasElement() {
 		rec.Elem = r.elem(buf)
 	}
@@ -91,7 +92,7 @@ func (r *txRecord) elem(buf []byte) []byte {
 // touchedCollection remembers a collection as it was before the transaction, to know
 // at commit whether its meta records change.
 type touchedCollection struct {
-	sp         *space
+	sp         *namespace.Space
 	h          uint64
 	key        string
 	typ        keydir.Type
@@ -219,7 +220,7 @@ func (t *Tx) unlock() {
 		t.unlockStripe(int(i))
 	}
 	if t.system {
-		t.s.system.writing.Unlock()
+		t.s.system.Writing.Unlock()
 	}
 }
 
@@ -273,7 +274,7 @@ func (t *Tx) locked(h uint64) bool {
 }
 
 // spaceFor returns the space of ns for writing key.
-func (t *Tx) spaceFor(ns int, key string) (*space, uint64, error) {
+func (t *Tx) spaceFor(ns int, key string) (*namespace.Space, uint64, error) {
 	h, err := t.hash(key)
 	if err != nil {
 		return nil, 0, err
@@ -281,6 +282,6 @@ func (t *Tx) spaceFor(ns int, key string) (*space, uint64, error) {
 	if !t.write {
 		return nil, 0, errReadTx
 	}
-	sp, err := t.s.spaces.make(ns)
+	sp, err := t.s.spaces.MakeSpace(ns)
 	return sp, h, err
 }

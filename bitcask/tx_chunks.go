@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -61,10 +62,10 @@ func (t *Tx) rewritesLastChunk(coll keydir.Collection) bool {
 }
 
 // chunkedLen is the length of a string in chunks.
-func (t *Tx) chunkedLen(sp *space, key string, coll keydir.Collection) (int64, error) {
+func (t *Tx) chunkedLen(sp *namespace.Space, key string, coll keydir.Collection) (int64, error) {
 	_, tail := coll.Bounds()
 	loc, _ := coll.LocAt(tail)
-	q := segment.Query{Namespace: sp.id, Kind: KindElement, Type: keydir.Chunks, Key: key, Elem: format.IndexName(tail)}
+	q := segment.Query{Namespace: sp.ID, Kind: KindElement, Type: keydir.Chunks, Key: key, Elem: format.IndexName(tail)}
 	_, n, match, err := t.get(nil, loc, &q, true)
 	if err == nil && !match {
 		err = &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errName}

@@ -166,7 +166,7 @@ func TestCheckRecountsChunks(t *testing.T) {
 				t.Fatal(list)
 			}
 			h := s.man.Seed.Hash("k")
-			coll, _ := s.spaces.of(0).dir.FindCollection(h, "k")
+			coll, _ := s.spaces.Of(0).Dir.FindCollection(h, "k")
 			c.damage(coll)
 			list := findings(t, s)
 			if !slices.ContainsFunc(list, func(f string) bool { return strings.Contains(f, c.want) && strings.Contains(f, `key "k"`) }) {

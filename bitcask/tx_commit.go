@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
@@ -67,7 +68,7 @@ func (s *Store) WaitDurable(ticket uint64) error {
 func (t *Tx) addMeta() error {
 	for i := range t.touched {
 		tf := &t.touched[i]
-		coll, ok := tf.sp.dir.FindCollection(tf.h, tf.key)
+		coll, ok := tf.sp.Dir.FindCollection(tf.h, tf.key)
 		if !ok {
 			continue // dropped, with a tombstone
 		}
@@ -131,7 +132,7 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 		}
 	}
 	coll.SetMeta(loc)
-	t.undo = append(t.undo, undoOp{op: undoMeta, dir: tf.sp.dir, h: tf.h, key: tf.key, loc: old})
+	t.undo = append(t.undo, undoOp{op: undoMeta, dir: tf.sp.Dir, h: tf.h, key: tf.key, loc: old})
 	return nil
 }
 
@@ -207,106 +208,11 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
 		if r.kind == KindSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
-		} else if moveLoc(r.sp.dir, r.h, &id, pending, loc) {
+		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
 			t.s.addLive(sg, loc)
 		}
 		i += n
 	}
-}
-
-// moveLoc makes the keydir point to a record's new place if, and only if, it
-// points to the old one. It is the one place where a location moves: at commit
-// from pending to real, at the end of a merge from old to new.
-func moveLoc(dir *keydir.Directory, h uint64, id *Identity, old, new keydir.Loc) bool {
-	switch id.Kind {
-	case KindString, KindDeadline:
-		return dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
-	}
-	coll, ok := collectionOf(dir, h, id)
-	if !ok {
-		return false
-	}
-	if id.Kind == KindMeta {
-		if coll.Meta() != old {
-			return false
-		}
-		coll.SetMeta(new)
-		return true
-	}
-	return moveElem(coll, id, old, new)
-}
-
-// collectionOf finds the collection that holds the location of a record.
-func collectionOf(dir *keydir.Directory, h uint64, id *Identity) (keydir.Collection, bool) {
-	switch {
-	case !id.Kind.InCollection():
-		return keydir.Collection{}, false
-	case id.Kind == KindFieldDeadline:
-		return dir.FindFieldDeadlines(h, format.Text(id.Key))
-	}
-	coll, ok := dir.FindCollection(h, format.Text(id.Key))
-	return coll, ok && coll.Type() == id.Type
-}
-
-func moveElem(coll keydir.Collection, id *Identity, old, new keydir.Loc) bool {
-	elem := format.Text(id.Elem)
-	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
-		score, loc, ok := coll.Score(elem)
-		if !ok || loc != old {
-			return false
-		}
-		coll.PutScored(elem, score, new)
-	case keydir.List, keydir.Chunks:
-		index, ok := format.ParseIndex(id.Elem)
-		if !ok {
-			return false
-		}
-		if loc, ok := coll.LocAt(index); !ok || loc != old {
-			return false
-		}
-		coll.PutAt(index, new)
-	default:
-		if loc, ok := coll.Get(elem); !ok || loc != old {
-			return false
-		}
-		coll.Put(elem, new)
-	}
-	return true
-}
-
-// pointsTo reports whether the keydir points to the record at loc.
-func pointsTo(dir *keydir.Directory, h uint64, id *Identity, loc keydir.Loc) bool {
-	switch id.Kind {
-	case KindString, KindDeadline:
-		want := keydir.Slot{Type: id.Type, Loc: loc}
-		for i := 0; ; i++ {
-			slot, ok := dir.Find(h, i)
-			if !ok || slot == want {
-				return ok
-			}
-		}
-	}
-	coll, ok := collectionOf(dir, h, id)
-	if !ok {
-		return false
-	}
-	if id.Kind == KindMeta {
-		return coll.Meta() == loc
-	}
-	var at keydir.Loc
-	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
-		_, at, ok = coll.Score(format.Text(id.Elem))
-	case keydir.List, keydir.Chunks:
-		var index int64
-		if index, ok = format.ParseIndex(id.Elem); ok {
-			at, ok = coll.LocAt(index)
-		}
-	default:
-		at, ok = coll.Get(format.Text(id.Elem))
-	}
-	return ok && at == loc
 }
 
 // append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the

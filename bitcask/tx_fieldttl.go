@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -24,15 +25,15 @@ func (t *Tx) FieldDeadlines(ns int, key string) (keydir.Collection, error) {
 	if !t.open {
 		return keydir.Collection{}, ErrTxDone
 	}
-	sp := t.s.spaces.of(ns)
-	if sp == nil || sp.dir.LenFieldDeadlines() == 0 {
+	sp := t.s.spaces.Of(ns)
+	if sp == nil || sp.Dir.LenFieldDeadlines() == 0 {
 		return keydir.Collection{}, nil
 	}
 	h, err := t.hash(key)
 	if err != nil {
 		return keydir.Collection{}, err
 	}
-	coll, _ := sp.dir.FindFieldDeadlines(h, key)
+	coll, _ := sp.Dir.FindFieldDeadlines(h, key)
 	return coll, nil
 }
 
@@ -48,17 +49,17 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 	if err != nil {
 		return err
 	}
-	hash, ok := sp.dir.FindCollection(h, key)
+	hash, ok := sp.Dir.FindCollection(h, key)
 	if !ok || hash.Type() != keydir.Hash {
 		return errNoField
 	}
 	if _, ok := hash.Get(field); !ok {
 		return errNoField
 	}
-	coll, ok := sp.dir.FindFieldDeadlines(h, key)
+	coll, ok := sp.Dir.FindFieldDeadlines(h, key)
 	if ok {
 		err = roomFor(coll, field)
-	} else if sp.dir.Full(h) {
+	} else if sp.Dir.Full(h) {
 		err = fmt.Errorf("new deadline of a field: %w", ErrIndexFull)
 	}
 	if err != nil {
@@ -70,12 +71,12 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 		return err
 	}
 	if !ok {
-		coll = sp.dir.NewCollection(h, keydir.FieldDeadlines, key)
-		t.undo = append(t.undo, undoOp{op: undoNewCollection, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key})
+		coll = sp.Dir.NewCollection(h, keydir.FieldDeadlines, key)
+		t.undo = append(t.undo, undoOp{op: undoNewCollection, of: keydir.FieldDeadlines, dir: sp.Dir, h: h, key: key})
 	}
 	score, old, had := coll.PutScored(field, ordered.Int(ms), loc)
 	t.undo = append(t.undo, undoOp{
-		op: undoPutScored, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key, elem: field, loc: old, had: had, score: score,
+		op: undoPutScored, of: keydir.FieldDeadlines, dir: sp.Dir, h: h, key: key, elem: field, loc: old, had: had, score: score,
 	})
 	return nil
 }
@@ -96,8 +97,8 @@ func (t *Tx) ClearFieldDeadline(ns int, key, field string) (bool, error) {
 
 // dropFieldDeadline forgets the deadline of a field for which a tombstone is
 // added. It reports whether there was one.
-func (t *Tx) dropFieldDeadline(sp *space, h uint64, key, field string) bool {
-	coll, ok := sp.dir.FindFieldDeadlines(h, key)
+func (t *Tx) dropFieldDeadline(sp *namespace.Space, h uint64, key, field string) bool {
+	coll, ok := sp.Dir.FindFieldDeadlines(h, key)
 	if !ok {
 		return false
 	}
@@ -106,10 +107,10 @@ func (t *Tx) dropFieldDeadline(sp *space, h uint64, key, field string) bool {
 		return false
 	}
 	t.undo = append(t.undo, undoOp{
-		op: undoDeleteScored, of: keydir.FieldDeadlines, dir: sp.dir, h: h, key: key, elem: field, loc: old, score: score,
+		op: undoDeleteScored, of: keydir.FieldDeadlines, dir: sp.Dir, h: h, key: key, elem: field, loc: old, score: score,
 	})
 	if coll.Len() == 0 {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, coll)})
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, coll)})
 	}
 	return true
 }
@@ -142,21 +143,21 @@ func (t *Tx) copyFieldDeadlines(fromNS int, from string, toNS int, to string) er
 // with deadlines, with the earliest of these. Only hashes with such fields are
 // looked at, if there are any; Open does it once.
 func (s *Store) EachFieldDeadline(fn func(space uint32, key string, ms int64)) {
-	for _, sp := range s.spaces.now.Load().byID {
-		for stripe := 0; stripe < keydir.Stripes && sp.dir.LenFieldDeadlines() > 0; stripe++ {
+	for _, sp := range s.spaces.Now.Load().ByID {
+		for stripe := 0; stripe < keydir.Stripes && sp.Dir.LenFieldDeadlines() > 0; stripe++ {
 			s.eachFieldDeadline(sp, stripe, fn)
 		}
 	}
 }
 
-func (s *Store) eachFieldDeadline(sp *space, stripe int, fn func(space uint32, key string, ms int64)) {
+func (s *Store) eachFieldDeadline(sp *namespace.Space, stripe int, fn func(space uint32, key string, ms int64)) {
 	s.stripes[stripe].RLock()
 	defer s.stripes[stripe].RUnlock()
-	sp.dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
+	sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		if slot.Type == keydir.FieldDeadlines {
-			coll := sp.dir.CollectionOf(h, slot)
+			coll := sp.Dir.CollectionOf(h, slot)
 			_, score := coll.First()
-			fn(sp.id, coll.Key(), ordered.ToInt(score))
+			fn(sp.ID, coll.Key(), ordered.ToInt(score))
 		}
 		return true
 	})

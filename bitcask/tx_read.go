@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -16,7 +17,7 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
 	if err != nil {
 		return keydir.Slot{}, keydir.Collection{}, err
 	}
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	if sp == nil {
 		return keydir.Slot{}, keydir.Collection{}, nil
 	}
@@ -35,14 +36,14 @@ func (t *Tx) Len(ns int) int {
 		return 0
 	}
 	t.materialize()
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	if sp == nil {
 		return 0
 	}
-	n := sp.dir.Len()
+	n := sp.Dir.Len()
 	for i := range t.touched {
 		if tf := &t.touched[i]; tf.sp == sp {
-			if coll, ok := sp.dir.FindCollection(tf.h, tf.key); ok && coll.Len() == 0 {
+			if coll, ok := sp.Dir.FindCollection(tf.h, tf.key); ok && coll.Len() == 0 {
 				n--
 			}
 		}
@@ -50,9 +51,9 @@ func (t *Tx) Len(ns int) int {
 	return n
 }
 
-func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
+func (t *Tx) find(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
 	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
+		slot, ok := sp.Dir.Find(h, i)
 		if !ok {
 			return keydir.Slot{}, keydir.Collection{}, nil
 		}
@@ -64,7 +65,7 @@ func (t *Tx) find(sp *space, h uint64, key string) (keydir.Slot, keydir.Collecti
 				return slot, keydir.Collection{}, err
 			}
 		default:
-			if coll, ok := sp.dir.FindCollection(h, key); ok {
+			if coll, ok := sp.Dir.FindCollection(h, key); ok {
 				return keydir.Slot{Type: coll.Type(), Loc: slot.Loc}, coll, nil
 			}
 		}
@@ -81,7 +82,7 @@ func (t *Tx) Prefetch(ns int, keys []string) {
 	if !t.open {
 		return
 	}
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	if sp == nil {
 		return
 	}
@@ -92,22 +93,22 @@ func (t *Tx) Prefetch(ns int, keys []string) {
 			hashes = append(hashes, h)
 		}
 	}
-	sp.dir.Prefetch(hashes)
+	sp.Dir.Prefetch(hashes)
 }
 
 // deadlineSlot finds the slot of the deadline record of key. The key itself
 // exists, so a slot of the same hash is its own unless two hashes collide;
 // the record decides.
-func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, error) {
+func (t *Tx) deadlineSlot(sp *namespace.Space, h uint64, key string) (keydir.Slot, bool, error) {
 	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
+		slot, ok := sp.Dir.Find(h, i)
 		if !ok {
 			return slot, false, nil
 		}
 		if slot.Type != keydir.Deadline {
 			continue
 		}
-		q := segment.Query{Namespace: sp.id, Kind: KindDeadline, Type: keydir.Deadline, Key: key}
+		q := segment.Query{Namespace: sp.ID, Kind: KindDeadline, Type: keydir.Deadline, Key: key}
 		_, _, match, err := t.get(nil, slot.Loc, &q, true)
 		if err != nil || match {
 			return slot, match, err
@@ -117,8 +118,8 @@ func (t *Tx) deadlineSlot(sp *space, h uint64, key string) (keydir.Slot, bool, e
 
 // prove reports whether the string record at loc is that of key, and
 // remembers where its value lies.
-func (t *Tx) prove(sp *space, loc keydir.Loc, key string) (bool, error) {
-	q := segment.Query{Namespace: sp.id, Kind: KindString, Type: keydir.String, Key: key}
+func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error) {
+	q := segment.Query{Namespace: sp.ID, Kind: KindString, Type: keydir.String, Key: key}
 	value, _, match, err := t.get(nil, loc, &q, true)
 	if match && !loc.Pending() {
 		t.provedLoc, t.proved = loc, value
@@ -178,11 +179,11 @@ func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc)
 }
 
 func (t *Tx) value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc, peek bool) ([]byte, int, error) {
-	sp := t.s.spaces.of(ns)
+	sp := t.s.spaces.Of(ns)
 	if sp == nil {
 		return dst, 0, ErrNotFound
 	}
-	q := segment.Query{Namespace: sp.id, Kind: KindElement, Type: typ, Key: key, Elem: elem}
+	q := segment.Query{Namespace: sp.ID, Kind: KindElement, Type: typ, Key: key, Elem: elem}
 	if typ == keydir.String {
 		q.Kind, q.Elem = KindString, ""
 	}

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -26,12 +27,12 @@ func (t *Tx) materialize() {
 	t.single = singlePut{}
 	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(keydir.PendingSegment, 0, uint32(r.size))}
 	if old.Type == keydir.None {
-		r.sp.dir.Insert(r.h, now)
-		t.undo = append(t.undo, undoOp{op: undoInsert, dir: r.sp.dir, h: r.h, new: now})
+		r.sp.Dir.Insert(r.h, now)
+		t.undo = append(t.undo, undoOp{op: undoInsert, dir: r.sp.Dir, h: r.h, new: now})
 		return
 	}
-	r.sp.dir.Replace(r.h, old, now)
-	t.undo = append(t.undo, undoOp{op: undoSwap, dir: r.sp.dir, h: r.h, old: old, new: now})
+	r.sp.Dir.Replace(r.h, old, now)
+	t.undo = append(t.undo, undoOp{op: undoSwap, dir: r.sp.Dir, h: r.h, old: old, new: now})
 }
 
 // placeSingle gives the keydir the location of a single put, which is now in
@@ -40,9 +41,9 @@ func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 	r, old := &t.recs[0], t.single.old
 	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
 	if old.Type == keydir.None {
-		r.sp.dir.Insert(r.h, now)
+		r.sp.Dir.Insert(r.h, now)
 	} else {
-		r.sp.dir.Replace(r.h, old, now)
+		r.sp.Dir.Replace(r.h, old, now)
 		t.s.addDead(old.Loc)
 	}
 	t.s.addLive(sg, now.Loc)
@@ -51,9 +52,9 @@ func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 // replaced is find for a put: what the key holds now. The old value does not
 // matter, so a string's name is believed without its checksum, which spares
 // reading the whole record. Everything but a plain match is left to find.
-func (t *Tx) replaced(sp *space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
+func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
 	for i := 0; ; i++ {
-		slot, ok := sp.dir.Find(h, i)
+		slot, ok := sp.Dir.Find(h, i)
 		if !ok {
 			return keydir.Slot{}, keydir.Collection{}, nil
 		}
@@ -61,7 +62,7 @@ func (t *Tx) replaced(sp *space, h uint64, key string) (keydir.Slot, keydir.Coll
 			continue
 		}
 		if slot.Type == keydir.String && !slot.Loc.Pending() {
-			if same, err := t.s.named(slot.Loc, sp.id, key); same || err != nil && !failure.IsDamage(err) {
+			if same, err := t.s.named(slot.Loc, sp.ID, key); same || err != nil && !failure.IsDamage(err) {
 				return slot, keydir.Collection{}, err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -23,12 +24,12 @@ const bigValue = 1 << 20
 func (t *Tx) Borrow() { t.borrow = true }
 
 // add appends a record to the transaction and returns its pending location.
-func (t *Tx) add(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
+func (t *Tx) add(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
 	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
 }
 
 // addRecord is add; with apart the value is not copied.
-func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
+func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
 	if len(value) > MaxValue {
 		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
 	}
@@ -36,7 +37,7 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *space, h uint64, key, elem s
 		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
 	}
 	pos := len(t.buf)
-	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.id, len(key), len(elem), len(value))
+	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)
 	t.buf = format.AppendName(t.buf, k, typ, key, elem)
 	r := txRecord{pos: pos, outOfLine: t.outOfLine, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
@@ -81,11 +82,11 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 		t.dropCollection(sp, h, key, coll)
 		fallthrough
 	case slot.Type == keydir.None:
-		sp.dir.Insert(h, now)
-		t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
+		sp.Dir.Insert(h, now)
+		t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.Dir, h: h, new: now})
 	default:
-		sp.dir.Replace(h, slot, now)
-		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: slot, new: now})
+		sp.Dir.Replace(h, slot, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.Dir, h: h, old: slot, new: now})
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	if err != nil {
 		return keydir.Collection{}, err
 	}
-	if coll, ok := sp.dir.FindCollection(h, key); ok && coll.Type() == typ {
+	if coll, ok := sp.Dir.FindCollection(h, key); ok && coll.Type() == typ {
 		t.lastCollection, t.lastKey = coll, key
 		return coll, nil
 	} else if ok { // emptied: it would go at the commit
@@ -105,16 +106,16 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 			return keydir.Collection{}, err
 		}
 	}
-	if sp.dir.Full(h) {
+	if sp.Dir.Full(h) {
 		return keydir.Collection{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
 	}
 	if err := t.noteCollision(sp, h, false); err != nil {
 		return keydir.Collection{}, err
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})
-	coll := sp.dir.NewCollection(h, typ, key)
+	coll := sp.Dir.NewCollection(h, typ, key)
 	t.lastCollection, t.lastKey = coll, key
-	t.undo = append(t.undo, undoOp{op: undoNewCollection, dir: sp.dir, h: h, key: key})
+	t.undo = append(t.undo, undoOp{op: undoNewCollection, dir: sp.Dir, h: h, key: key})
 	return coll, nil
 }
 
@@ -123,7 +124,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 const manyTouched = 8
 
 // touch remembers how a collection was when the transaction came to it.
-func (t *Tx) touch(sp *space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
+func (t *Tx) touch(sp *namespace.Space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
 	if len(t.touched) <= manyTouched || t.mayKnow(h) {
 		for i := len(t.touched) - 1; i >= 0; i-- {
 			if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
@@ -185,7 +186,7 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 		return err
 	}
 	old, had := coll.Put(elem, loc)
-	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had})
+	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had})
 	return nil
 }
 
@@ -213,12 +214,12 @@ func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, 
 		return err
 	}
 	oldScore, old, had := coll.PutScored(elem, score, loc)
-	t.undo = append(t.undo, undoOp{op: undoPutScored, dir: sp.dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
+	t.undo = append(t.undo, undoOp{op: undoPutScored, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
 	return nil
 }
 
 // follow adds a record that shares the location of the one before it.
-func (t *Tx) follow(k Kind, typ keydir.Type, sp *space, h uint64, key, elem string, value []byte) error {
+func (t *Tx) follow(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte) error {
 	_, err := t.add(k, typ, sp, h, key, elem, value)
 	return err
 }
@@ -238,7 +239,7 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 		return err
 	}
 	old, had := coll.PutAt(index, loc)
-	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.dir, h: h, key: key, index: index, loc: old, had: had})
+	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.Dir, h: h, key: key, index: index, loc: old, had: had})
 	return nil
 }
 
@@ -249,7 +250,7 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 		return false, err
 	}
 	t.touch(sp, h, key, coll.Type(), coll)
-	op := undoOp{op: undoDelete, dir: sp.dir, h: h, key: key, elem: elem}
+	op := undoOp{op: undoDelete, dir: sp.Dir, h: h, key: key, elem: elem}
 	if coll.Type() == keydir.ZSet {
 		op.op = undoDeleteScored
 		op.score, op.loc, op.had = coll.DeleteScored(elem)
@@ -278,7 +279,7 @@ func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64
 	if !had {
 		return false, nil
 	}
-	t.undo = append(t.undo, undoOp{op: undoDeleteAt, dir: sp.dir, h: h, key: key, index: index, loc: old})
+	t.undo = append(t.undo, undoOp{op: undoDeleteAt, dir: sp.Dir, h: h, key: key, index: index, loc: old})
 	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, format.IndexName(index), nil)
 	return true, err
 }
@@ -320,18 +321,18 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 
 // deleteSlot and dropCollection are the only ways by which a transaction removes what it
 // did not make: they warn readers without a lock that it may come back.
-func (t *Tx) deleteSlot(sp *space, h uint64, slot keydir.Slot) {
+func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
-	sp.dir.Delete(h, slot)
-	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.dir, h: h, old: slot})
+	sp.Dir.Delete(h, slot)
+	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.Dir, h: h, old: slot})
 }
 
-func (t *Tx) dropCollection(sp *space, h uint64, key string, coll keydir.Collection) {
+func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keydir.Collection) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
-	if deadlines, ok := sp.dir.FindFieldDeadlines(h, key); ok {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, deadlines)})
+	if deadlines, ok := sp.Dir.FindFieldDeadlines(h, key); ok {
+		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, deadlines)})
 	}
-	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.dir, h: h, dropped: sp.dir.DropCollection(h, coll)})
+	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, coll)})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.
@@ -356,12 +357,12 @@ func (t *Tx) SetDeadline(ns int, key string, ms int64) error {
 		}
 	}
 	if had {
-		sp.dir.Replace(h, old, now)
-		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.dir, h: h, old: old, new: now})
+		sp.Dir.Replace(h, old, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.Dir, h: h, old: old, new: now})
 		return nil
 	}
-	sp.dir.Insert(h, now)
-	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.dir, h: h, new: now})
+	sp.Dir.Insert(h, now)
+	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.Dir, h: h, new: now})
 	return nil
 }
 

@@ -13,11 +13,12 @@ import (
 
 // Errors of what the store is made of.
 var (
-	ErrFull    = errors.New("no more numbers left")          // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
-	ErrVersion = errors.New("format version not supported")  // written by a newer Stave; a hint or INDEX, by an older one, too
-	ErrMissing = errors.New("segment file missing")          // the manifest names a file that is not there
-	ErrForeign = errors.New("file belongs to another store") // store id differs
-	ErrNoSpace = errors.New("no space to write")             // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
+	ErrTooLarge = errors.New("larger than the format allows") // key, element, value or commit over its limit
+	ErrFull     = errors.New("no more numbers left")          // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
+	ErrVersion  = errors.New("format version not supported")  // written by a newer Stave; a hint or INDEX, by an older one, too
+	ErrMissing  = errors.New("segment file missing")          // the manifest names a file that is not there
+	ErrForeign  = errors.New("file belongs to another store") // store id differs
+	ErrNoSpace  = errors.New("no space to write")             // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 )
 
 // CorruptError says that stored bytes are not what was written.

@@ -1,0 +1,101 @@
+package locate
+
+import (
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Move makes the keydir point to a record's new place if, and only if, it
+// points to the old one. It is the one place where a location moves: at commit
+// from pending to real, at the end of a merge from old to new.
+func Move(dir *keydir.Directory, h uint64, id *format.Identity, old, new keydir.Loc) bool {
+	switch id.Kind {
+	case format.KindString, format.KindDeadline:
+		return dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
+	}
+	coll, ok := CollectionOf(dir, h, id)
+	if !ok {
+		return false
+	}
+	if id.Kind == format.KindMeta {
+		if coll.Meta() != old {
+			return false
+		}
+		coll.SetMeta(new)
+		return true
+	}
+	return moveElem(coll, id, old, new)
+}
+
+// CollectionOf finds the collection that holds the location of a record.
+func CollectionOf(dir *keydir.Directory, h uint64, id *format.Identity) (keydir.Collection, bool) {
+	switch {
+	case !id.Kind.InCollection():
+		return keydir.Collection{}, false
+	case id.Kind == format.KindFieldDeadline:
+		return dir.FindFieldDeadlines(h, format.Text(id.Key))
+	}
+	coll, ok := dir.FindCollection(h, format.Text(id.Key))
+	return coll, ok && coll.Type() == id.Type
+}
+
+func moveElem(coll keydir.Collection, id *format.Identity, old, new keydir.Loc) bool {
+	elem := format.Text(id.Elem)
+	switch id.Type {
+	case keydir.ZSet, keydir.FieldDeadlines:
+		score, loc, ok := coll.Score(elem)
+		if !ok || loc != old {
+			return false
+		}
+		coll.PutScored(elem, score, new)
+	case keydir.List, keydir.Chunks:
+		index, ok := format.ParseIndex(id.Elem)
+		if !ok {
+			return false
+		}
+		if loc, ok := coll.LocAt(index); !ok || loc != old {
+			return false
+		}
+		coll.PutAt(index, new)
+	default:
+		if loc, ok := coll.Get(elem); !ok || loc != old {
+			return false
+		}
+		coll.Put(elem, new)
+	}
+	return true
+}
+
+// PointsTo reports whether the keydir points to the record at loc.
+func PointsTo(dir *keydir.Directory, h uint64, id *format.Identity, loc keydir.Loc) bool {
+	switch id.Kind {
+	case format.KindString, format.KindDeadline:
+		want := keydir.Slot{Type: id.Type, Loc: loc}
+		for i := 0; ; i++ {
+			slot, ok := dir.Find(h, i)
+			if !ok || slot == want {
+				return ok
+			}
+		}
+	}
+	coll, ok := CollectionOf(dir, h, id)
+	if !ok {
+		return false
+	}
+	if id.Kind == format.KindMeta {
+		return coll.Meta() == loc
+	}
+	var at keydir.Loc
+	switch id.Type {
+	case keydir.ZSet, keydir.FieldDeadlines:
+		_, at, ok = coll.Score(format.Text(id.Elem))
+	case keydir.List, keydir.Chunks:
+		var index int64
+		if index, ok = format.ParseIndex(id.Elem); ok {
+			at, ok = coll.LocAt(index)
+		}
+	default:
+		at, ok = coll.Get(format.Text(id.Elem))
+	}
+	return ok && at == loc
+}
