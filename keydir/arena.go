@@ -59,6 +59,7 @@ type arena struct {
 	bytes       *atomic.Int64    // what all arenas and tables of the directory hold
 }
 
+// chunk is one piece of the arena's memory. Blocks fill it from the start to top.
 type chunk struct {
 	mem     []byte
 	top     int32 // bytes taken by blocks, free ones included
@@ -66,6 +67,7 @@ type chunk struct {
 	private bool  // holds one block too big to share
 }
 
+// init makes an empty arena. bytes counts the memory of all arenas of a directory.
 func (a *arena) init(bytes *atomic.Int64) {
 	a.bytes = bytes
 	a.openChunk = -1
@@ -93,6 +95,7 @@ func wordsFor(payload int) int {
 	return roundWords(max((payload+headerBytes+wordBytes-1)/wordBytes, minWords))
 }
 
+// newHandle returns a handle without a block, a free one if there is any.
 func (a *arena) newHandle() uint32 {
 	if h := a.freeHandles; h != 0 {
 		a.freeHandles = a.address(h)

@@ -42,6 +42,7 @@ func (c Collection) Key() string {
 	return string(c.set.small(c.id).key())
 }
 
+// hasKey reports whether the collection belongs to a key, without copying its own.
 func (c Collection) hasKey(key string) bool {
 	if g := c.set.big(c.id); g != nil {
 		return g.key == key
@@ -109,6 +110,7 @@ func (c Collection) Each(fn func(elem []byte, loc Loc) bool) {
 	c.set.small(c.id).each(c.set.hash, fn)
 }
 
+// each calls fn for all elements until fn returns false.
 func (g *big) each(fn func(elem []byte, loc Loc) bool) {
 	if g.typ.Indexed() {
 		g.list.each(fn)
@@ -117,6 +119,7 @@ func (g *big) each(fn func(elem []byte, loc Loc) bool) {
 	eachOf(g.members.cursor(position{}), fn)
 }
 
+// each calls fn for all elements until fn returns false.
 func (s small) each(h *hasher, fn func(elem []byte, loc Loc) bool) {
 	if s.typ().Indexed() {
 		for i := range s.span() {
@@ -129,6 +132,7 @@ func (s small) each(h *hasher, fn func(elem []byte, loc Loc) bool) {
 	eachOf(cursor{entries: s.entries(h)}, fn)
 }
 
+// eachOf calls fn for the entries of a cursor until fn returns false.
 func eachOf(cur cursor, fn func(elem []byte, loc Loc) bool) {
 	for e, ok := cur.next(); ok; e, ok = cur.next() {
 		if !fn(cur.entries.nameOf(e), cur.entries.loc(e)) {

@@ -38,6 +38,8 @@ func (d *Directory) FindFieldDeadlines(h uint64, key string) (Collection, bool) 
 	return d.findCollection(h, key, setOf(FieldDeadlines))
 }
 
+// findCollection returns the collection of a key that has one of some types. The hash may have
+// slots of other keys, so the collection's own key decides.
 func (d *Directory) findCollection(h uint64, key string, types typeSet) (Collection, bool) {
 	for i := 0; ; i++ {
 		s, ok := d.Find(h, i)

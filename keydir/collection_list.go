@@ -24,6 +24,7 @@ type list struct {
 	n          int
 }
 
+// listPage is the B-tree entry of a page: the page holds the indexes from no<<listShift on.
 type listPage struct {
 	no   int64 // index >> listShift
 	page uint32
@@ -61,6 +62,7 @@ func (l locs) set(slot int, loc Loc) {
 
 func (x *list) span() uint64 { return uint64(x.tail-x.head) + 1 }
 
+// at returns the location at an index, zero if there is no element.
 func (x *list) at(index int64) Loc {
 	p, ok := x.pages.Get(listPage{no: index >> listShift})
 	if !ok {
@@ -69,6 +71,7 @@ func (x *list) at(index int64) Loc {
 	return locs(x.arena.block(p.page)).at(int(index & (listSlots - 1)))
 }
 
+// put sets the location at an index and returns the old one, zero if there was no element.
 func (x *list) put(index int64, loc Loc) (old Loc) {
 	slot := int(index & (listSlots - 1))
 	l := x.widen(x.pageFor(index), slot)
@@ -116,6 +119,8 @@ func (x *list) widen(page uint32, slot int) locs {
 	return l
 }
 
+// delete removes the element at an index and returns its location, zero if there was none. If it
+// was the first or the last element, the bounds move to the next one.
 func (x *list) delete(index int64) (old Loc) {
 	p, ok := x.pages.Get(listPage{no: index >> listShift})
 	if !ok {
@@ -167,6 +172,7 @@ func (x *list) trim(page uint32) {
 	x.arena.resize(page, listHeaderBytes+end-start)
 }
 
+// isZero reports whether all words of b are zero.
 func isZero(b []byte) bool {
 	for ; len(b) >= 8; b = b[8:] {
 		if binary.LittleEndian.Uint64(b) != 0 {
@@ -222,6 +228,7 @@ func (x *list) each(fn func(elem []byte, loc Loc) bool) {
 
 func (s small) span() int { return max(s.used()-8, 0) / 8 }
 
+// head returns the first index of a small list, zero if it is empty.
 func (s small) head() int64 {
 	if s.used() == 0 {
 		return 0
@@ -255,6 +262,7 @@ func (s small) copyList(x *list) {
 	}
 }
 
+// listOf returns the list, as a small one or as a big one. It panics for other types.
 func (c Collection) listOf(method string) (small, *list) {
 	if g := c.set.big(c.id); g != nil {
 		mustBe(method, g.typ, g.typ.Indexed())

@@ -43,11 +43,13 @@ type orderedPages struct {
 	sums    fenwick
 }
 
+// group is a list of references to pages, in order, and the number of their entries.
 type group struct {
 	refs []ref
 	n    int
 }
 
+// ref refers to a page: its handle, the key of its first entry, and its number of entries.
 type ref struct {
 	key  uint64
 	page uint32 // handle
@@ -63,6 +65,7 @@ type position struct {
 // entries returns the entries of a page.
 func (o *orderedPages) entries(page uint32) packed { return o.entriesIn(o.arena.block(page)) }
 
+// entriesIn returns the entries of a page's block.
 func (o *orderedPages) entriesIn(b []byte) packed {
 	used := binary.LittleEndian.Uint32(b[8:])
 	return packed{
@@ -196,6 +199,7 @@ type cursor struct {
 	page    int
 }
 
+// cursor returns a cursor that begins at a position.
 func (o *orderedPages) cursor(at position) cursor {
 	cur := cursor{x: o, group: at.group, page: at.page, off: at.off}
 	if at.group < len(o.groups) {

@@ -62,6 +62,7 @@ type tagRange struct {
 // allHashes is the tagRange of entries that may have any hash.
 var allHashes = tagRange{shift: 56}
 
+// tag returns the tag of a hash. Hashes outside the range get the tag at its end.
 func (r tagRange) tag(hash uint64) uint8 {
 	if hash < r.base {
 		return 0
@@ -167,6 +168,7 @@ func (p *packed) seek(key uint64, name string) (off, i int, found bool) {
 	return off, i, false
 }
 
+// seekRanked is seek for ranked entries, which hold their scores in full.
 func (p *packed) seekRanked(score uint64, name string) (off, i int, found bool) {
 	for ; off < len(p.data); i++ {
 		have := binary.LittleEndian.Uint64(p.data[off:])

@@ -1,5 +1,10 @@
 package keydir
 
+import (
+	"slices"
+	"unsafe"
+)
+
 // insert inserts an entry at the position that seek returned for it.
 func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, score uint64) {
 	size := o.layout.entrySize(len(name))
@@ -139,6 +144,7 @@ func (o *orderedPages) remove(at position) {
 	}
 }
 
+// dropPage releases a page and removes its reference.
 func (o *orderedPages) dropPage(group, page int) {
 	handle := o.groups[group].refs[page].page
 	o.arena.release(handle)
@@ -167,4 +173,78 @@ func (o *orderedPages) merge(group, page int) {
 		o.dropPage(group, p+1)
 		return
 	}
+}
+
+// pageBuilder fills empty orderedPages with sorted entries, page after page. It leaves an
+// eighth of each page free, so that the first insertions do not split them all.
+type pageBuilder struct {
+	x       *orderedPages
+	page    uint32 // handle
+	limit   int
+	data    []byte
+	keys    []uint64
+	offsets []int
+	refs    []ref
+}
+
+func (p *pageBuilder) begin(o *orderedPages) {
+	p.x = o
+	p.data, p.keys, p.offsets, p.refs = p.data[:0], p.keys[:0], p.offsets[:0], p.refs[:0]
+}
+
+// add appends an entry, to a new page if the current one is full.
+func (p *pageBuilder) add(key uint64, name []byte, loc Loc, score uint64) {
+	size := p.x.layout.entrySize(len(name))
+	if len(p.keys) > 0 && len(p.data)+size > p.limit {
+		p.flush()
+	}
+	if len(p.keys) == 0 {
+		p.page = p.x.arena.newHandle()
+		p.limit = limitOf(p.page) * 7 / 8
+	}
+	off := len(p.data)
+	p.data = slices.Grow(p.data, size)[:off+size]
+	entries := packed{data: p.data, layout: p.x.layout, tags: allHashes}
+	entries.write(off, key, asString(name), loc, score)
+	p.keys, p.offsets = append(p.keys, key), append(p.offsets, off)
+}
+
+// flush makes a page of the gathered entries.
+func (p *pageBuilder) flush() {
+	o, n := p.x, len(p.keys)
+	b := o.arena.alloc(p.page, pageHeaderBytes+len(p.data))
+	copy(b[pageHeaderBytes:], p.data)
+	r := allHashes
+	if o.layout != ranked {
+		r = tagRangeOf(p.keys[0], p.keys[n-1])
+		for i, off := range p.offsets {
+			b[pageHeaderBytes+off] = r.tag(p.keys[i])
+		}
+	}
+	setPageHeader(b, r, len(p.data), n)
+	p.refs = append(p.refs, ref{key: p.keys[0], page: p.page, n: uint32(n)})
+	if len(p.refs) == groupLimit*3/4 {
+		p.group()
+	}
+	o.n += n
+	o.size += len(p.data)
+	p.data, p.keys, p.offsets = p.data[:0], p.keys[:0], p.offsets[:0]
+}
+
+// group makes a group of the gathered references.
+func (p *pageBuilder) group() {
+	p.x.groups = append(p.x.groups, newGroup(p.refs...))
+	p.x.arena.account(len(p.refs) * int(unsafe.Sizeof(ref{})))
+	p.refs = p.refs[:0]
+}
+
+// end flushes the last page and group.
+func (p *pageBuilder) end() {
+	if len(p.keys) > 0 {
+		p.flush()
+	}
+	if len(p.refs) > 0 {
+		p.group()
+	}
+	p.x.rebuild()
 }

@@ -47,6 +47,7 @@ func (cs *collectionSet) init(d *Directory) {
 	cs.hash, cs.bytes, cs.arenaLimit = &d.hash, &d.bytes, &d.arenaLimit
 }
 
+// sizeLimit returns the greatest size of a small collection of a type.
 func sizeLimit(t Type) int {
 	if t.scored() {
 		return zsetLimit
@@ -54,6 +55,7 @@ func sizeLimit(t Type) int {
 	return smallLimit
 }
 
+// layoutOf returns the layout of the members of a type.
 func layoutOf(t Type) layout {
 	if t.scored() {
 		return scored
@@ -61,6 +63,7 @@ func layoutOf(t Type) layout {
 	return plain
 }
 
+// makeArena makes the arena of the stripe at its first collection.
 func (cs *collectionSet) makeArena() {
 	if cs.arena == nil {
 		cs.arena = new(arena)
@@ -95,6 +98,7 @@ func (cs *collectionSet) writeHead(id uint32, t Type, key string, body int, meta
 	return s
 }
 
+// newBig makes an empty big collection without an id.
 func (cs *collectionSet) newBig(t Type, key string) *big {
 	g := &big{typ: t, key: key}
 	g.arena.init(cs.bytes)

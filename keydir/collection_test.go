@@ -394,7 +394,7 @@ func sameDropped(t *testing.T, x keydir.Dropped, m *members) {
 	}
 }
 
-// A transaction's rollback undoes, last first, what was done to several collections of a stripe.
+// A transaction's rollback undoes, last first, the changes of several collections of a stripe.
 // Handles from before must work again.
 func TestRestoreUndoesDrop(t *testing.T) {
 	r := chance.Rand(t)
@@ -472,8 +472,8 @@ func TestNamesStayWhileOthersChange(t *testing.T) {
 	}
 }
 
-// Pages fill up at every place of a full group of pages, so that the group is cut before,
-// behind and between the halves of the page that is split.
+// Pages fill up at every place of a full group of pages, so that the group is split before,
+// after and between the halves of the page that is split.
 func TestGroupsAreCutAnywhere(t *testing.T) {
 	r := chance.Rand(t)
 	for range 100 {

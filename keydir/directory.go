@@ -62,6 +62,7 @@ func pack(h uint64, s Slot) (word, loc uint64) {
 	return h&^typeMask | uint64(s.Type), uint64(s.Loc)
 }
 
+// unpack is the inverse of pack.
 func unpack(word, loc uint64) Slot {
 	if isChunks(word, loc) {
 		return Slot{Chunks, Loc(loc &^ chunksRef)}

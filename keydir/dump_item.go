@@ -22,6 +22,7 @@ const (
 	itemMost = 8 + 4 + 8 // bytes of slot and location; next reads no fewer
 )
 
+// begin sets the context of the first item: the stripe's lowest and highest hash.
 func (c *itemContext) begin() {
 	c.begun = true
 	c.hash = uint64(c.stripe) << (64 - stripeBits) >> typeBits

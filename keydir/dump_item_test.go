@@ -7,7 +7,7 @@ import (
 	"github.com/stavedb/stave/internal/test/chance"
 )
 
-// TestItems: slot and place come back as they were, take some 12 bytes where there are as many keys as in
+// TestItems: slot and location are read as they were written, take some 12 bytes where there are as many keys as in
 // a store of a million, and are written in one way only.
 func TestItems(t *testing.T) {
 	rng := chance.Rand(t)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"unsafe"
 )
 
 // ErrDump means that bytes are not a valid dump of the stripe.
@@ -35,11 +34,13 @@ type dumpedCollection struct {
 	parts []part
 }
 
+// part is the n elements of one item, as in the dump.
 type part struct {
 	n    int
 	body []byte
 }
 
+// rankedName is an element to be sorted by score.
 type rankedName struct {
 	score uint64
 	name  []byte
@@ -173,6 +174,7 @@ type dumpedElem struct {
 	size  int
 }
 
+// readElement reads the element at the start of b. ok is false if b does not hold all of it.
 func readElement(b []byte, layout layout) (e dumpedElem, ok bool) {
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > MaxName || len(b) < n+int(length)+layout.tail() {
@@ -252,6 +254,7 @@ func (dc *dumpedCollection) elements(h *hasher, fn func(hash uint64, e dumpedEle
 	return true
 }
 
+// loadSmall writes the block of a small collection. It reports false if the elements are not in order.
 func (dc *dumpedCollection) loadSmall(cs *collectionSet, id uint32) bool {
 	s := cs.writeHead(id, dc.typ, asString(dc.key), dc.size, dc.meta)
 	s.setBody(dc.n, dc.size)
@@ -263,6 +266,7 @@ func (dc *dumpedCollection) loadSmall(cs *collectionSet, id uint32) bool {
 	})
 }
 
+// loadMembers fills the members of a big collection. It reports false if they are not in order.
 func (l *Loader) loadMembers(o *orderedPages, dc *dumpedCollection) bool {
 	l.page.begin(o)
 	if !dc.elements(o.hash, func(hash uint64, e dumpedElem) { l.page.add(hash, e.name, e.loc, e.score) }) {
@@ -320,6 +324,7 @@ func (dc *dumpedCollection) loadList(cs *collectionSet, id uint32) bool {
 	return true
 }
 
+// loadSmallList writes the block of a small list, which has at most one part.
 func (dc *dumpedCollection) loadSmallList(cs *collectionSet, id uint32) {
 	var head int64
 	var run []byte
@@ -391,110 +396,4 @@ func (x *list) putPage(index int64, b []byte) {
 	}
 	x.tail = index + int64(n-1)
 	x.n += elements
-}
-
-// pageBuilder fills empty orderedPages with sorted entries, page after page. It leaves an
-// eighth of each page free, so that the first insertions do not split them all.
-type pageBuilder struct {
-	x       *orderedPages
-	page    uint32 // handle
-	limit   int
-	data    []byte
-	keys    []uint64
-	offsets []int
-	refs    []ref
-}
-
-func (p *pageBuilder) begin(o *orderedPages) {
-	p.x = o
-	p.data, p.keys, p.offsets, p.refs = p.data[:0], p.keys[:0], p.offsets[:0], p.refs[:0]
-}
-
-func (p *pageBuilder) add(key uint64, name []byte, loc Loc, score uint64) {
-	size := p.x.layout.entrySize(len(name))
-	if len(p.keys) > 0 && len(p.data)+size > p.limit {
-		p.flush()
-	}
-	if len(p.keys) == 0 {
-		p.page = p.x.arena.newHandle()
-		p.limit = limitOf(p.page) * 7 / 8
-	}
-	off := len(p.data)
-	p.data = slices.Grow(p.data, size)[:off+size]
-	entries := packed{data: p.data, layout: p.x.layout, tags: allHashes}
-	entries.write(off, key, asString(name), loc, score)
-	p.keys, p.offsets = append(p.keys, key), append(p.offsets, off)
-}
-
-// flush makes a page of the gathered entries.
-func (p *pageBuilder) flush() {
-	o, n := p.x, len(p.keys)
-	b := o.arena.alloc(p.page, pageHeaderBytes+len(p.data))
-	copy(b[pageHeaderBytes:], p.data)
-	r := allHashes
-	if o.layout != ranked {
-		r = tagRangeOf(p.keys[0], p.keys[n-1])
-		for i, off := range p.offsets {
-			b[pageHeaderBytes+off] = r.tag(p.keys[i])
-		}
-	}
-	setPageHeader(b, r, len(p.data), n)
-	p.refs = append(p.refs, ref{key: p.keys[0], page: p.page, n: uint32(n)})
-	if len(p.refs) == groupLimit*3/4 {
-		p.group()
-	}
-	o.n += n
-	o.size += len(p.data)
-	p.data, p.keys, p.offsets = p.data[:0], p.keys[:0], p.offsets[:0]
-}
-
-func (p *pageBuilder) group() {
-	p.x.groups = append(p.x.groups, newGroup(p.refs...))
-	p.x.arena.account(len(p.refs) * int(unsafe.Sizeof(ref{})))
-	p.refs = p.refs[:0]
-}
-
-func (p *pageBuilder) end() {
-	if len(p.keys) > 0 {
-		p.flush()
-	}
-	if len(p.refs) > 0 {
-		p.group()
-	}
-	p.x.rebuild()
-}
-
-// fill makes the tables of an empty stripe from slots in order of hash.
-func (st *stripe) fill(slots []uint64) {
-	for len(slots)/slotWords>>st.depth > maxTableSlots/2 && st.depth < maxDepth {
-		st.depth++
-	}
-	st.tables = make([]*table, 1<<st.depth)
-	for i := range st.tables {
-		t := &table{slotArray: slotArray{prefixBits: stripeBits + st.depth}, pool: &st.dir.pages}
-		st.tables[i] = t
-		end := 0
-		for end < len(slots) && st.tableIndex(slots[end]) == i {
-			end += slotWords
-		}
-		t.fill(slots[:end])
-		slots = slots[end:]
-	}
-}
-
-// fill fills an empty table with slots in order of hash.
-func (t *table) fill(slots []uint64) {
-	n := len(slots) / slotWords
-	if n == 0 {
-		return
-	}
-	t.resize(n + n/6 + 1)
-	next := 0
-	for i := 0; i < len(slots); i += slotWords {
-		next = max(next, t.home(slots[i]))
-		t.extend(next + 1)
-		t.set(next, slots[i], slots[i+1])
-		next++
-	}
-	t.n = n
 }

@@ -195,7 +195,7 @@ func TestLoadedGoesOn(t *testing.T) {
 	equalDirectories(t, n, d)
 }
 
-// TestLoadLarge has tables that are cut in several.
+// TestLoadLarge has tables that are split in several.
 func TestLoadLarge(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{})
 	r := chance.Rand(t)

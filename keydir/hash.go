@@ -60,6 +60,7 @@ func lastBytes(b []byte) uint64 {
 	return 0
 }
 
+// sipRound is one round of SipHash.
 func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	v0 += v1
 	v1 = bits.RotateLeft64(v1, 13) ^ v0

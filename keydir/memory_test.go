@@ -105,7 +105,7 @@ func TestMemoryPerEntry(t *testing.T) {
 	}
 }
 
-// What is deleted gives its memory back.
+// Deleted elements release their memory.
 func TestMemoryShrinks(t *testing.T) {
 	n := 50_000
 	if underRace {
@@ -140,7 +140,7 @@ func TestMemoryShrinks(t *testing.T) {
 	}
 }
 
-// Slots that are deleted give their memory back, too, and what is left of the slabs is not spread over all of them.
+// Deleted slots release their memory, too, and the remaining pages are not spread over all slabs.
 func TestMemoryOfSlotsShrinks(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector has memory of its own")

@@ -108,7 +108,7 @@ func TestTryGetBesideChanges(t *testing.T) {
 			}
 		})
 	}
-	// A table of some thousand slots grows, is cut in two, shrinks and is joined.
+	// A table of some thousand slots grows, is split in two, shrinks and is joined.
 	end := time.Now().Add(time.Second)
 	for wave := 0; time.Now().Before(end) && !t.Failed(); wave++ {
 		for i, k := range r.Perm(keys) {
@@ -125,7 +125,7 @@ func TestTryGetBesideChanges(t *testing.T) {
 				next(1, func(now keydir.Slot) { d.Insert(h, now) })
 			case state&1 == 0 && wave&1 == 0:
 				next(2, func(now keydir.Slot) { d.Replace(h, slot, now) })
-			case state&1 == 0 && i%3 == 0: // removed, and put back
+			case state&1 == 0 && i%3 == 0: // removed, and restored
 				removed.Store(keydir.RemovedBit(h))
 				d.Delete(h, slot)
 				d.Insert(h, slot)

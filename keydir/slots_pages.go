@@ -31,6 +31,7 @@ type pagePool struct {
 	bytes *atomic.Int64
 }
 
+// slab is the memory of up to 64 pages. A set bit of unused is a free page.
 type slab struct {
 	mem    []uint64
 	unused uint64

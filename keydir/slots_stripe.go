@@ -28,6 +28,7 @@ type stripe struct {
 	dir         *Directory
 }
 
+// newStripe returns an empty stripe with one table.
 func newStripe(d *Directory) *stripe {
 	st := &stripe{dir: d}
 	st.tables = []*table{{slotArray: slotArray{prefixBits: stripeBits}, pool: &d.pages}}
@@ -48,6 +49,7 @@ func (st *stripe) span(i int) (int, int) {
 	return first, first + width
 }
 
+// insert adds a slot. A table that is full at its greatest size is split first.
 func (st *stripe) insert(word, loc uint64) {
 	t := st.table(word)
 	if t.full() && t.slots >= maxTableSlots && t.prefixBits < stripeBits+maxDepth {
@@ -219,10 +221,29 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
+// slots returns the number of slots in all tables.
 func (st *stripe) slots() int {
 	n := 0
 	for i := 0; i < len(st.tables); _, i = st.span(i) {
 		n += st.tables[i].n
 	}
 	return n
+}
+
+// fill makes the tables of an empty stripe from slots in order of hash.
+func (st *stripe) fill(slots []uint64) {
+	for len(slots)/slotWords>>st.depth > maxTableSlots/2 && st.depth < maxDepth {
+		st.depth++
+	}
+	st.tables = make([]*table, 1<<st.depth)
+	for i := range st.tables {
+		t := &table{slotArray: slotArray{prefixBits: stripeBits + st.depth}, pool: &st.dir.pages}
+		st.tables[i] = t
+		end := 0
+		for end < len(slots) && st.tableIndex(slots[end]) == i {
+			end += slotWords
+		}
+		t.fill(slots[:end])
+		slots = slots[end:]
+	}
 }

@@ -109,6 +109,8 @@ func (a *slotArray) at(pos int) (word, loc uint64) {
 	return atomic.LoadUint64(&page[i]), atomic.LoadUint64(&page[i+1])
 }
 
+// set writes the slot at pos, which is two words: within a change only, because a lock-free
+// reader could see one of them new and one old.
 func (a *slotArray) set(pos int, word, loc uint64) {
 	page := a.pages[pos>>pageShift]
 	i := pos & pageMask * slotWords
@@ -398,4 +400,21 @@ func (t *table) shrink() {
 	if t.n < t.slots*3/8 && (t.slots > 4 || t.n == 0) {
 		t.resize(t.n + t.n/3 + 1)
 	}
+}
+
+// fill fills an empty table with slots in order of hash.
+func (t *table) fill(slots []uint64) {
+	n := len(slots) / slotWords
+	if n == 0 {
+		return
+	}
+	t.resize(n + n/6 + 1)
+	next := 0
+	for i := 0; i < len(slots); i += slotWords {
+		next = max(next, t.home(slots[i]))
+		t.extend(next + 1)
+		t.set(next, slots[i], slots[i+1])
+		next++
+	}
+	t.n = n
 }

@@ -94,6 +94,7 @@ func (m *Merger) plan(all, background bool) Plan {
 // names file and offset, and the segment stays.
 func (m *Merger) Run(ctx context.Context, o RunOptions) (Result, error) { return m.run(ctx, o, false) }
 
+// run is Run, started by hand or by Tick in the background.
 func (m *Merger) run(ctx context.Context, o RunOptions, background bool) (Result, error) {
 	if !m.running.TryLock() {
 		return Result{}, bitcask.ErrMergeBusy
@@ -171,6 +172,7 @@ func (r *activeMerge) rewrite(ids []uint32) error {
 // errProgress is the outcome of a merge whose Progress panicked.
 var errProgress = errors.New("merge: Progress has panicked, or has ended its goroutine")
 
+// begin records the start of a merge. A Pause since Tick checked cancels it at once.
 func (m *Merger) begin(total int64, cancel context.CancelFunc, background bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,6 +184,7 @@ func (m *Merger) begin(total int64, cancel context.CancelFunc, background bool) 
 	m.cancel = cancel
 }
 
+// advance adds to the bytes read and returns their sum.
 func (m *Merger) advance(n int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,6 +192,7 @@ func (m *Merger) advance(n int64) int64 {
 	return m.status.Read
 }
 
+// end records the outcome of a merge.
 func (m *Merger) end(r Result, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,6 +266,7 @@ func (m *Merger) Pause() { m.setPaused(true) }
 // Resume ends Pause.
 func (m *Merger) Resume() { m.setPaused(false) }
 
+// setPaused sets paused and cancels a running merge of Tick.
 func (m *Merger) setPaused(p bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -34,6 +34,7 @@ type Policy struct {
 	BytesPerSecond int64
 }
 
+// withDefaults returns the policy with its unset fields set.
 func (p Policy) withDefaults(segmentSize int64) Policy {
 	set := func(v *float64, d float64) {
 		if *v <= 0 {
@@ -120,6 +121,7 @@ func (p Policy) Pick(segments []bitcask.SegmentInfo, segmentSize int64, all bool
 	return plan
 }
 
+// deadRatio returns the share of a segment's bytes that are dead.
 func deadRatio(sg bitcask.SegmentInfo) float64 {
 	if sg.Bytes == 0 {
 		return 0
@@ -131,6 +133,7 @@ func (p Policy) triggers(sg bitcask.SegmentInfo) bool {
 	return sg.Sealed && (deadRatio(sg) >= p.TriggerRatio || sg.Bytes-sg.LiveBytes >= p.TriggerBytes)
 }
 
+// include reports whether a merge takes a segment, and why.
 func (p Policy) include(sg bitcask.SegmentInfo, all bool) (bool, string) {
 	dead := sg.Bytes - sg.LiveBytes
 	switch {

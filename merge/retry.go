@@ -50,6 +50,7 @@ func (m *Merger) failed(ids []uint32, err error) (news bool) {
 	return m.retry.Failed(retryFirst, retryLast, err)
 }
 
+// skip leaves a file out of the merges of Tick, until a time that doubles with each failure.
 func (m *Merger) skip(file string, first, last time.Duration, err error) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -48,6 +48,7 @@ func (t *throttle) take(ctx context.Context, n int) error {
 	return nil
 }
 
+// fill adds the bytes of the time and of the log's growth since the last call.
 func (t *throttle) fill() {
 	now, appended := time.Now(), t.appended()
 	t.have += now.Sub(t.since).Seconds()*t.rate + float64(appended-t.counted)*keepUp

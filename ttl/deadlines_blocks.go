@@ -111,6 +111,7 @@ func (s *blockStore) addFree(r, units ref) {
 	s.free[units] = r
 }
 
+// alloc returns a block of a size, a freed one if there is any.
 func (s *blockStore) alloc(units ref) ref {
 	if r := s.free[units]; r != 0 {
 		s.free[units] = ref(binary.LittleEndian.Uint32(s.bytes(r)))

@@ -47,6 +47,7 @@ type sources []*source
 func (h sources) Len() int      { return len(h) }
 func (h sources) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
+// Less orders sources by deadline, then namespace.
 func (h sources) Less(i, j int) bool {
 	a, b := &h[i].batch[h[i].at], &h[j].batch[h[j].at]
 	c := cmp.Compare(a.Deadline, b.Deadline)
@@ -76,6 +77,7 @@ func newDueCursor(now int64, queues []Queue) *dueCursor {
 	return c
 }
 
+// add adds the shards of a queue that have due entries.
 func (c *dueCursor) add(q *Queue) {
 	for ns, sp := range *q.Deadlines.spaces.Load() {
 		if sp.count.Load() == 0 {

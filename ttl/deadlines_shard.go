@@ -46,6 +46,7 @@ func itemOf(deadline int64, r ref) item {
 
 func (i item) deadline() int64 { return ordered.ToInt(uint64(i.hi)<<32 | uint64(i.lo)) }
 
+// less orders items by deadline, then address.
 func (i item) less(j item) bool {
 	if i.hi != j.hi {
 		return i.hi < j.hi
@@ -80,6 +81,7 @@ func (s *shard) findLocked(h uint32, key string) ref {
 	return 0
 }
 
+// get returns the deadline of a key.
 func (s *shard) get(h uint32, key string) (ms int64, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -173,12 +175,14 @@ func (s *shard) unorderLocked(deadline int64, r ref) {
 	}
 }
 
+// addLocked adds a deadline to the sum.
 func (s *shard) addLocked(ms int64) {
 	var carry uint64
 	s.sum.lo, carry = bits.Add64(s.sum.lo, uint64(ms), 0)
 	s.sum.hi += uint64(ms>>63) + carry // The first term is the extended sign.
 }
 
+// subLocked subtracts a deadline from the sum.
 func (s *shard) subLocked(ms int64) {
 	var borrow uint64
 	s.sum.lo, borrow = bits.Sub64(s.sum.lo, uint64(ms), 0)

@@ -102,6 +102,7 @@ type blockWriter struct {
 
 func (w *blockWriter) begin() { w.block = append(w.block[:0], make([]byte, blockHeaderSize)...) }
 
+// add adds an entry, and writes the block if it is full.
 func (w *blockWriter) add(e Entry) error {
 	if uint64(len(e.Key)) > math.MaxUint32-2*blockSize {
 		return fmt.Errorf("a key of %d bytes has a deadline", len(e.Key))
@@ -113,6 +114,7 @@ func (w *blockWriter) add(e Entry) error {
 	return w.flush()
 }
 
+// flush writes the unfinished block, if it has entries.
 func (w *blockWriter) flush() error {
 	if len(w.block) == blockHeaderSize {
 		return nil
@@ -169,6 +171,7 @@ type reader struct {
 	buf  []byte
 }
 
+// readFrom reads and checks a whole file.
 func readFrom(f vfs.File, name string, storeID [16]byte) (h header, entries []Entry, err error) {
 	r := reader{f: f, name: name}
 	if r.size, err = f.Size(); err != nil {

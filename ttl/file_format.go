@@ -93,6 +93,7 @@ type header struct {
 	count uint64
 }
 
+// encode returns the bytes of the header, its checksum included.
 func (h header) encode() []byte {
 	b := make([]byte, 0, headerSize)
 	b = append(b, magic...)
@@ -154,6 +155,7 @@ func sealBlock(block []byte, headerSum uint32, offset int64) {
 	binary.LittleEndian.PutUint32(block[4:], sum)
 }
 
+// appendEntry appends the bytes of an entry.
 func appendEntry(b []byte, e Entry) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(e.Deadline))
 	b = binary.LittleEndian.AppendUint32(b, e.Namespace)

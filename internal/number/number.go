@@ -63,9 +63,9 @@ func ParseBound[T string | []byte](text T) (f float64, ok bool) {
 	return f, ok
 }
 
-// strtod parses a text that C's function of that name takes whole, except NaN. Go's syntax differs in three ways: it has
-// underscores, which are refused here; a hexadecimal number needs an exponent, which is added; and it abbreviates infinity
-// in the same two ways only. ranged is false if the number does not fit a double.
+// strtod parses a text that C's function of that name takes whole, except NaN. Go's syntax differs in two ways: it has
+// underscores, which are refused here, and a hexadecimal number needs an exponent, which is added. Both know infinity as
+// "inf" and "infinity" only. ranged is false if the number does not fit a double.
 func strtod(text string) (f float64, ranged, ok bool) {
 	if text == "" || len(text) > maxFloat || strings.IndexByte(text, '_') >= 0 {
 		return 0, false, false
