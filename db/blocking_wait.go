@@ -19,13 +19,13 @@ type Wait struct {
 	Others []string
 	// Do is called with a key that holds Type, once; after an error nothing of it is kept. It may run on another goroutine,
 	// within the transaction that has just written the key, so it must neither use the store, which fails with ErrNested, nor
-	// wait. If it panics, that transaction is taken back, whoever made it gets the panic, and the wait ends with an error.
+	// wait. If it panics, that transaction is rolled back, whoever made it gets the panic, and the wait ends with an error.
 	Do func(tx *Tx, key string) error
 }
 
 // awaited is a key and what it is to hold.
 type awaited struct {
-	place
+	nsKey
 	typ Type
 }
 
@@ -43,15 +43,15 @@ type Waiter struct {
 	err    error
 }
 
-// deferral is a key to be offered behind the end of its transaction, because those who wait for it, or for a key that was filled before
+// deferral is a key to be offered after the end of its transaction, because those who wait for it, or for a key that was filled before
 // it, touch others that the transaction has not locked.
 type deferral struct {
-	place
+	nsKey
 	others []string // that the first who waits for it touches, if that was seen
 }
 
-// errUnserved ends waiters that were to be served by a transaction that was taken back.
-var errUnserved = errors.New("db: the transaction that served a waiter was taken back")
+// errUnserved ends waiters that were to be served by a transaction that was rolled back.
+var errUnserved = errors.New("db: the transaction that served a waiter was rolled back")
 
 // Try does what w says with the first of its keys that exists. It returns ErrNotFound if none does, and ErrWrongType if that
 // key holds something else.
@@ -95,7 +95,7 @@ func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 // mode promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds something else now; one that
 // comes to hold something else later is passed over. Those who wait for one key are served in the order in which they came,
 // within the transaction that fills it: nobody can take away what it was filled for. One with Others that this transaction has not
-// locked is served right behind it, and so are those whose keys it filled later.
+// locked is served right after it, and so are those whose keys it filled later.
 func (s *Store) Await(ctx context.Context, w Wait) error {
 	waiter, err := s.tryOrEnqueue(w)
 	if waiter == nil {
@@ -187,7 +187,7 @@ func (o *watchers) enqueue(w *Waiter) bool {
 // wanted says whether a key that has been given something of a type may serve somebody at the end of the transaction, in
 // the order of such gifts. Like Redis it asks whether anybody waits for that type, and anybody for that key: by
 // then the key may hold another type.
-func (o *watchers) wanted(p place, typ Type) bool {
+func (o *watchers) wanted(p nsKey, typ Type) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting[typ] == 0 {
@@ -201,7 +201,7 @@ func (o *watchers) wanted(p place, typ Type) bool {
 	return false
 }
 
-func (w *Waiter) at(key string) awaited { return awaited{place{w.ns, key}, w.wait.Type} }
+func (w *Waiter) at(key string) awaited { return awaited{nsKey{w.ns, key}, w.wait.Type} }
 
 // claim takes a waiter out of the queues for good. The mutex is held.
 func (o *watchers) claim(w *Waiter) {
@@ -233,7 +233,7 @@ func (o *watchers) next(at awaited, t *Tx) (w *Waiter, claimed bool) {
 	return w, true
 }
 
-// finish tells a waiter what became of it.
+// finish notifies a waiter of its outcome.
 func (w *Waiter) finish(ticket Ticket, err error) {
 	if w.err == nil {
 		w.ticket, w.err = ticket, err
@@ -266,7 +266,7 @@ func (o *watchers) claimAll() (all []*Waiter) {
 
 // holds says whether the transaction has locked the keys: to look one up that it has not is an error.
 func (t *Tx) holds(keys []string) bool {
-	if d := t.changes.serving; d != nil && slices.Equal(keys, d.others) {
+	if d := t.effects.serving; d != nil && slices.Equal(keys, d.others) {
 		return true
 	}
 	return !slices.ContainsFunc(keys, func(key string) bool {
@@ -275,37 +275,37 @@ func (t *Tx) holds(keys []string) bool {
 	})
 }
 
-// HandOver gives what the transaction has written so far to those who wait for it, as its end does by itself. It is for a
-// transaction that runs several commands which were not asked for as one. It reports false if somebody is left who touches keys
-// that the transaction has not locked: he is served right behind its end, which had better come now.
-func (t *Tx) HandOver() bool {
-	c := t.changes
-	if c == nil || c.offering || t.ended.Load() {
+// ServeWaiters gives what the transaction has written so far to those who wait for it, as its end does by itself. It is for a
+// transaction that runs several commands which were not asked for as one. It reports false if a waiter is left that touches keys
+// which the transaction has not locked: it is served right after the end, which should come now.
+func (t *Tx) ServeWaiters() bool {
+	c := t.effects
+	if c == nil || c.insideServe || t.ended.Load() {
 		return true
 	}
 	if t.store.watchers.keys.Load() == 0 { // what is noted is for listeners and the ordered keys
-		c.offered, c.told = len(c.ready), len(c.touched)
+		c.fillsServed, c.notified = len(c.fills), len(c.touched)
 		return true
 	}
-	for ; c.offered < len(c.ready); c.offered++ {
-		p := c.ready[c.offered]
-		if len(c.deferred) > 0 || c.offered > 0 && c.behind != nil && len(*c.behind) > 0 {
-			c.deferred = append(c.deferred, deferral{place: p}) // others were first
+	for ; c.fillsServed < len(c.fills); c.fillsServed++ {
+		p := c.fills[c.fillsServed]
+		if len(c.deferred) > 0 || c.fillsServed > 0 && c.queue != nil && len(*c.queue) > 0 {
+			c.deferred = append(c.deferred, deferral{nsKey: p}) // others were first
 			continue
 		}
-		t.offer(&Tx{unit: t.unit, ns: p.ns}, p)
+		t.serveKey(&Tx{txState: t.txState, ns: p.ns}, p)
 	}
-	for ; c.told < len(c.touched); c.told++ {
-		t.store.watchers.note(c.touched[c.told])
+	for ; c.notified < len(c.touched); c.notified++ {
+		t.store.watchers.note(c.touched[c.notified])
 	}
 	return len(c.deferred) == 0
 }
 
-// offer serves those who wait for a key, as long as it holds what they want. What they do may touch other keys.
-func (t *Tx) offer(in *Tx, p place) {
+// serveKey serves those who wait for a key, as long as it holds what they want. What they do may touch other keys.
+func (t *Tx) serveKey(in *Tx, p nsKey) {
 	t.shown = true // to Do, which may keep it
-	t.changes.offering = true
-	defer func() { t.changes.offering = false }()
+	t.effects.insideServe = true
+	defer func() { t.effects.insideServe = false }()
 	for {
 		typ, err := in.Key(p.key).Type()
 		if err != nil || typ == TypeNone {
@@ -316,31 +316,31 @@ func (t *Tx) offer(in *Tx, p place) {
 		case w == nil:
 			return
 		case !claimed:
-			t.changes.deferred = append(t.changes.deferred, deferral{p, w.wait.Others})
+			t.effects.deferred = append(t.effects.deferred, deferral{p, w.wait.Others})
 			return
 		}
-		t.changes.served = append(t.changes.served, w) // also if Do panics: with an error
+		t.effects.finished = append(t.effects.finished, w) // also if Do panics: with an error
 		sp := in.Savepoint()
 		w.err = t.store.guard.call(func(in *Tx) error { return w.wait.Do(in, p.key) }, in)
 		if w.err != nil {
-			w.err = in.takeBack(sp, w.err)
+			w.err = in.rollbackAfter(sp, w.err)
 		}
 	}
 }
 
-// tell is the end of a transaction that has been noticed: those it served are told, and those it could not serve are served
+// notifyWaiters is the end of a transaction with effects: those it served are notified, and those it could not serve are served
 // by transactions of their own. Nothing is locked any more.
-func (t *Tx) tell(ticket Ticket, err error) {
-	c := t.changes
-	t.changes = nil
+func (t *Tx) notifyWaiters(ticket Ticket, err error) {
+	c := t.effects
+	t.effects = nil
 	defer t.serveOthers(c, err)
-	each(c.served, func(w *Waiter) { w.finish(ticket, err) })
+	each(c.finished, func(w *Waiter) { w.finish(ticket, err) })
 }
 
 // serveOthers serves those whom the transaction could not serve.
-func (t *Tx) serveOthers(c *changes, err error) {
-	if d := c.serving; d != nil && err != nil && len(c.served) > 0 {
-		*c.behind = slices.Insert(*c.behind, 0, deferral{place: d.place}) // what these could not have is there for the others
+func (t *Tx) serveOthers(c *effects, err error) {
+	if d := c.serving; d != nil && err != nil && len(c.finished) > 0 {
+		*c.queue = slices.Insert(*c.queue, 0, deferral{nsKey: d.nsKey}) // what these could not have is there for the others
 	}
 	if err != nil || len(c.deferred) == 0 {
 		return
@@ -348,10 +348,10 @@ func (t *Tx) serveOthers(c *changes, err error) {
 	if d := c.serving; d != nil {
 		// Those who wait for the same key come next, those for keys that serving it has filled come last.
 		same := 0
-		if c.deferred[0].place == d.place {
+		if c.deferred[0].nsKey == d.nsKey {
 			same = 1
 		}
-		*c.behind = slices.Concat(c.deferred[:same], *c.behind, c.deferred[same:])
+		*c.queue = slices.Concat(c.deferred[:same], *c.queue, c.deferred[same:])
 		return
 	}
 	t.store.serveAfter(c.deferred)
@@ -377,7 +377,7 @@ func (s *Store) serve(queue []deferral) error {
 		queue = queue[1:]
 		tx, err := s.Begin(true, append([]string{d.key}, d.others...)...)
 		if err == nil {
-			tx.changes = &changes{ready: []place{d.place}, serving: &d, behind: &queue}
+			tx.effects = &effects{fills: []nsKey{d.nsKey}, serving: &d, queue: &queue}
 			_, err = tx.End(nil)
 		}
 		if err != nil {

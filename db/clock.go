@@ -49,9 +49,9 @@ func (c *clock) now() int64 {
 // shown to have passed, Unix ms as i64.
 const clockName = "clock"
 
-// meet notes that something is shown to be gone, or deleted if the transaction
+// foundDue notes that something is shown to be gone, or deleted if the transaction
 // is committed, because its deadline has passed.
-func (t *unit) meet(deadline int64, deleted bool) {
+func (t *txState) foundDue(deadline int64, deleted bool) {
 	if deleted {
 		t.deleted = max(t.deleted, deadline)
 	} else {
@@ -59,22 +59,22 @@ func (t *unit) meet(deadline int64, deleted bool) {
 	}
 }
 
-// meetFields is meet for the fields of a hash that have expired.
-func (t *unit) meetFields(deadlines keydir.Collection) {
+// foundFieldsDue is meet for the fields of a hash that have expired.
+func (t *txState) foundFieldsDue(deadlines keydir.Collection) {
 	_, first := deadlines.First()
 	if bitcask.FieldDeadlineOf(first) > t.now() {
 		return
 	}
 	due := deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "")
 	deadlines.AscendRank(due-1, func(_ []byte, last uint64) bool {
-		t.meet(bitcask.FieldDeadlineOf(last), false)
+		t.foundDue(bitcask.FieldDeadlineOf(last), false)
 		return false
 	})
 }
 
-// keepGone makes it last that what was due at a moment is gone. Nothing is
+// persistShown makes it last that what was due at a moment is gone. Nothing is
 // locked by the caller. A store that is read-only, or refuses writes, cannot.
-func (c *core) keepGone(moment int64) {
+func (c *core) persistShown(moment int64) {
 	if moment <= c.clock.kept.Load() || c.opts.ReadOnly || c.opts.ReadDamaged {
 		return
 	}

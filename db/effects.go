@@ -7,31 +7,39 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// changes is what a transaction does that watchers may want to know.
-type changes struct {
-	touched  []place   // keys that were written
-	told     int       // how many of touched the watches have been told of
-	ready    []place   // keys that were given something to wait for, in that order
-	offered  int       // how many of ready have been offered to waiters
-	offering bool      // and one more is just being
-	served   []*Waiter // to be told when the transaction has ended
-	deferred []deferral
-	serving  *deferral   // what this transaction is for, and
-	behind   *[]deferral // what comes after it
+// effects is what a transaction has done, for all who want to know of it: watches, waiters, listeners to events and the ordered
+// keys. There is no second record of that. It is taken at the one seam that every write of every call passes, structures.Txn,
+// while anybody wants it; nobody does while watchers.active is 0, and a write costs one look at that number.
+//
+// A savepoint rolls effects back with what they tell of; the end of the transaction hands them on, in their order, while its keys
+// are locked. A stream of effects for replicas belongs here as well: what each write did, as a command that has the same outcome
+// on a state that is equal.
+type effects struct {
+	touched  []nsKey // keys that were written
+	notified int     // how many of touched the watches know of
 
-	events  []Event // for listeners, who hear of them when the transaction is committed
-	dropped []place // a key that the current call has dropped: what it makes in its place is not new
+	fills       []nsKey     // keys that were given something to wait for, in that order
+	fillsServed int         // how many of fills have been offered to waiters
+	insideServe bool        // and one more is just being offered
+	finished    []*Waiter   // served, to be notified after the end of the transaction
+	deferred    []deferral  // to be served after it
+	serving     *deferral   // what this transaction is for, and
+	queue       *[]deferral // what comes after it
+
+	events  []Event // for listeners, who get them after the commit
+	dropped []nsKey // a key that the current call has dropped: what it makes in its place is not new
 }
 
-// observed is the transaction as structures sees it while there are watchers: it notes which keys are written. Expiry is not
-// noted; it shows in that the key is gone.
-type observed struct{ *txn }
+// trackingTxn is the transaction as structures sees it while anybody wants its effects: it records them. Expiry is not recorded
+// as a write; it shows in that the key is gone.
+type trackingTxn struct{ *txn }
 
-func (u *unit) noted() *changes {
-	if u.changes == nil {
-		u.changes = new(changes)
+// recording returns the effects so far.
+func (u *txState) recording() *effects {
+	if u.effects == nil {
+		u.effects = new(effects)
 	}
-	return u.changes
+	return u.effects
 }
 
 // touch notes a key that has changed, unless nobody but listeners to events wants to know.
@@ -39,11 +47,11 @@ func (t *txn) touch(key string) {
 	if t.store.watchers.keys.Load() == 0 && t.store.ordered == nil {
 		return
 	}
-	c := t.noted()
-	if n := len(c.touched); n > c.told && c.touched[n-1].ns == t.ns && c.touched[n-1].key == key {
+	c := t.recording()
+	if n := len(c.touched); n > c.notified && c.touched[n-1].ns == t.ns && c.touched[n-1].key == key {
 		return
 	}
-	c.touched = append(c.touched, place{t.ns, key})
+	c.touched = append(c.touched, nsKey{t.ns, key})
 }
 
 // touchReady is touch for a write that gives the key, which holds typ, something to wait for.
@@ -55,13 +63,13 @@ func (t *txn) touchReady(key string, typ Type, err error) error {
 	if t.store.watchers.keys.Load() == 0 {
 		return nil
 	}
-	c, p := t.noted(), place{t.ns, key}
-	next := c.offered
-	if c.offering {
+	c, p := t.recording(), nsKey{t.ns, key}
+	next := c.fillsServed
+	if c.insideServe {
 		next++
 	}
-	if t.store.watchers.wanted(p, typ) && !slices.Contains(c.ready[next:], p) {
-		c.ready = append(c.ready, p)
+	if t.store.watchers.wanted(p, typ) && !slices.Contains(c.fills[next:], p) {
+		c.fills = append(c.fills, p)
 	}
 	return nil
 }
@@ -74,8 +82,8 @@ func (t *txn) touchMade(key string, typ Type, isNew bool, err error) error {
 	return t.touchReady(key, typ, err)
 }
 
-// arrived is touchReady for a key that has been moved here.
-func (t *txn) arrived(key string, err error) error {
+// touchMoved is touchReady for a key that has been moved here.
+func (t *txn) touchMoved(key string, err error) error {
 	if err != nil || t.store.watchers.keys.Load() == 0 {
 		return t.touchAfter(key, err)
 	}
@@ -101,21 +109,21 @@ func (t *txn) touchAfter(key string, err error) error {
 // note keeps an event until the transaction is committed, if anybody wants to hear of it.
 func (t *txn) note(e EventKind, key string) {
 	if t.store.listeners.want(e.Class()) {
-		c := t.noted()
+		c := t.recording()
 		c.events = append(c.events, Event{Namespace: t.ns, Key: key, Kind: e})
 	}
 }
 
 // Notify ends a call of package structures, or a part of one that an event tells of.
-func (o observed) Notify(e EventKind, key string) {
+func (o trackingTxn) Notify(e EventKind, key string) {
 	o.note(e, key)
-	if o.changes != nil && e != structures.EventNew {
-		o.changes.dropped = o.changes.dropped[:0]
+	if o.effects != nil && e != structures.EventNew {
+		o.effects.dropped = o.effects.dropped[:0]
 	}
 }
 
 // isNew says whether what is about to be put makes a key that somebody wants to hear of.
-func (o observed) isNew(key string) (bool, error) {
+func (o trackingTxn) isNew(key string) (bool, error) {
 	if !o.store.listeners.want(structures.ClassNew) {
 		return false, nil
 	}
@@ -123,15 +131,15 @@ func (o observed) isNew(key string) (bool, error) {
 	if err != nil || slot.Type != keydir.None {
 		return false, err
 	}
-	c := o.changes
-	return c == nil || len(c.dropped) == 0 || c.dropped[0] != place{o.ns, key}, nil
+	c := o.effects
+	return c == nil || len(c.dropped) == 0 || c.dropped[0] != nsKey{o.ns, key}, nil
 }
 
-func (o observed) PutString(key string, value []byte) error {
+func (o trackingTxn) PutString(key string, value []byte) error {
 	return o.put(key, func() error { return o.txn.PutString(key, value) })
 }
 
-func (o observed) PutChunks(key string, value []byte) (f keydir.Collection, err error) {
+func (o trackingTxn) PutChunks(key string, value []byte) (f keydir.Collection, err error) {
 	err = o.put(key, func() (err error) {
 		f, err = o.txn.PutChunks(key, value)
 		return err
@@ -139,7 +147,7 @@ func (o observed) PutChunks(key string, value []byte) (f keydir.Collection, err 
 	return f, err
 }
 
-func (o observed) put(key string, put func() error) error {
+func (o trackingTxn) put(key string, put func() error) error {
 	isNew, err := o.isNew(key)
 	if err != nil {
 		return err
@@ -151,7 +159,7 @@ func (o observed) put(key string, put func() error) error {
 	return nil
 }
 
-func (o observed) Collection(key string, typ keydir.Type) (keydir.Collection, error) {
+func (o trackingTxn) Collection(key string, typ keydir.Type) (keydir.Collection, error) {
 	isNew, err := o.isNew(key)
 	if err != nil {
 		return keydir.Collection{}, err
@@ -163,42 +171,42 @@ func (o observed) Collection(key string, typ keydir.Type) (keydir.Collection, er
 	return f, err
 }
 
-func (o observed) PutElem(f keydir.Collection, elem string, value []byte) error {
+func (o trackingTxn) PutElem(f keydir.Collection, elem string, value []byte) error {
 	return o.touchAfter(f.Key(), o.txn.PutElem(f, elem, value))
 }
 
-func (o observed) PutScored(f keydir.Collection, elem string, score uint64) error {
+func (o trackingTxn) PutScored(f keydir.Collection, elem string, score uint64) error {
 	isNew := f.Len() == 0
 	return o.touchMade(f.Key(), TypeSortedSet, isNew, o.txn.PutScored(f, elem, score))
 }
 
-func (o observed) PutIndex(f keydir.Collection, index int64, value []byte) error {
+func (o trackingTxn) PutIndex(f keydir.Collection, index int64, value []byte) error {
 	isNew := f.Len() == 0
 	return o.touchMade(f.Key(), TypeList, isNew, o.txn.PutIndex(f, index, value))
 }
 
-func (o observed) DeleteElem(f keydir.Collection, elem string) (bool, error) {
+func (o trackingTxn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
 	key := f.Key() // the last element takes the collection with it
 	did, err := o.txn.DeleteElem(f, elem)
 	return o.touchIf(key, did, err)
 }
 
-func (o observed) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
+func (o trackingTxn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
 	key := f.Key()
 	did, err := o.txn.DeleteIndex(f, index)
 	return o.touchIf(key, did, err)
 }
 
-func (o observed) Drop(key string) (bool, error) {
+func (o trackingTxn) Drop(key string) (bool, error) {
 	did, err := o.txn.Drop(key)
 	if did && err == nil && o.store.listeners.want(structures.ClassNew) {
-		o.noted().dropped = append(o.noted().dropped[:0], place{o.ns, key})
+		o.recording().dropped = append(o.recording().dropped[:0], nsKey{o.ns, key})
 	}
 	return o.touchIf(key, did, err)
 }
 
-func (o observed) Rename(from, to string) error {
-	if err := o.arrived(to, o.txn.Rename(from, to)); err != nil {
+func (o trackingTxn) Rename(from, to string) error {
+	if err := o.touchMoved(to, o.txn.Rename(from, to)); err != nil {
 		return err
 	}
 	o.touch(from)
@@ -206,20 +214,20 @@ func (o observed) Rename(from, to string) error {
 	return nil
 }
 
-func (o observed) SetDeadline(key string, ms int64) error {
+func (o trackingTxn) SetDeadline(key string, ms int64) error {
 	return o.touchAfter(key, o.txn.SetDeadline(key, ms))
 }
 
-func (o observed) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
+func (o trackingTxn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
 	return o.touchAfter(f.Key(), o.txn.SetFieldDeadline(f, field, ms))
 }
 
-func (o observed) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
+func (o trackingTxn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
 	did, err := o.txn.ClearFieldDeadline(f, field)
 	return o.touchIf(f.Key(), did, err)
 }
 
-func (o observed) ClearDeadline(key string) (bool, error) {
+func (o trackingTxn) ClearDeadline(key string) (bool, error) {
 	did, err := o.txn.ClearDeadline(key)
 	return o.touchIf(key, did, err)
 }

@@ -245,13 +245,13 @@ func (o *listeners) all() []*listener {
 // want says whether anybody wants events of a class.
 func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
 
-// tellListeners passes events on to those who want them. The keys they are about are locked.
-func (c *core) tellListeners(ticket Ticket, events []Event) {
+// notifyListeners passes events on to those who want them. The keys they are about are locked.
+func (c *core) notifyListeners(ticket Ticket, events []Event) {
 	if len(events) == 0 {
 		return
 	}
 	list := c.listeners.all()
-	tell := func() { each(list, func(l *listener) { l.tell(ticket, events) }) }
+	tell := func() { each(list, func(l *listener) { l.notify(ticket, events) }) }
 	if slices.ContainsFunc(list, func(l *listener) bool { return l.foreign }) {
 		c.guard.run(tell)
 	} else {
@@ -259,7 +259,7 @@ func (c *core) tellListeners(ticket Ticket, events []Event) {
 	}
 }
 
-func (l *listener) tell(ticket Ticket, events []Event) {
+func (l *listener) notify(ticket Ticket, events []Event) {
 	each(events, func(event Event) {
 		if l.classes&event.Kind.Class() != 0 {
 			event.Ticket = ticket
@@ -283,8 +283,8 @@ func each[T any](list []T, fn func(T)) {
 	}
 }
 
-// tellNamespaces tells what was done to whole namespaces, unless that failed. Everything is locked.
-func (c *core) tellNamespaces(e EventKind, ticket uint64, err error, namespaces ...int) {
+// notifyNamespaces tells what was done to whole namespaces, unless that failed. Everything is locked.
+func (c *core) notifyNamespaces(e EventKind, ticket uint64, err error, namespaces ...int) {
 	if err != nil {
 		return
 	}
@@ -292,5 +292,5 @@ func (c *core) tellNamespaces(e EventKind, ticket uint64, err error, namespaces 
 	for i, ns := range namespaces {
 		events[i] = Event{Namespace: ns, Kind: e}
 	}
-	c.tellListeners(Ticket(ticket), events)
+	c.notifyListeners(Ticket(ticket), events)
 }

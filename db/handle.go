@@ -120,7 +120,7 @@ func (s *Store) beginKey(a access, key string) (*firstTx, error) {
 		log.Recycle()
 		return nil, err
 	}
-	return s.ownTx(log, bool(a)), nil
+	return s.pooledTx(log, bool(a)), nil
 }
 
 func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
@@ -132,7 +132,7 @@ func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
 		log.Recycle()
 		return nil, err
 	}
-	return s.ownTx(log, bool(a)), nil
+	return s.pooledTx(log, bool(a)), nil
 }
 
 // doStripe is do over the keys of one stripe.
@@ -151,7 +151,7 @@ func (h handle) doStripe(stripe int, fn func(t *Tx) error) error {
 		log.Recycle()
 		return err
 	}
-	first := h.store.ownTx(log, false)
+	first := h.store.pooledTx(log, false)
 	defer first.recycle()
 	return first.Tx.end(fn(&first.Tx))
 }

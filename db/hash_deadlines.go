@@ -14,7 +14,7 @@ func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, 
 	deadlines, err = t.log.FieldDeadlines(t.ns, t.log.KeyOf(f))
 	if err == nil && deadlines.Valid() {
 		now = t.now()
-		t.meetFields(deadlines)
+		t.foundFieldsDue(deadlines)
 	}
 	return deadlines, now, err
 }
@@ -85,7 +85,7 @@ func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
 	if deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "") < hash.Len() {
 		return false, nil
 	}
-	t.meetFields(deadlines)
+	t.foundFieldsDue(deadlines)
 	return true, nil
 }
 

@@ -102,7 +102,7 @@ func (k Key) Restore(payload []byte, o RestoreOptions) error {
 		mark := t.Savepoint()
 		err := k.restore(t, payload, o)
 		if err != nil {
-			return t.takeBack(mark, err)
+			return t.rollbackAfter(mark, err)
 		}
 		return nil
 	})

@@ -103,7 +103,7 @@ func (o *orderedKeys) page(space uint32, r KeyRange, n int, keys []string) ([]st
 // reindex brings the ordered keys in step with what a transaction has written. It is committed, and its keys are locked.
 func (t *Tx) reindex() {
 	o := t.store.ordered
-	for _, p := range t.changes.touched {
+	for _, p := range t.effects.touched {
 		slot, _, err := t.log.Find(p.ns, p.key)
 		if err != nil { // a damaged record, with the same hash
 			o.fail(err)

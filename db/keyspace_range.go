@@ -105,7 +105,7 @@ func (k Keyspace) CountRange(r KeyRange) (int, error) {
 		return nil
 	})
 	if gone > 0 {
-		k.store.keepGone(gone)
+		k.store.persistShown(gone)
 	}
 	return n, err
 }
@@ -204,11 +204,11 @@ func (k Keyspace) page(r KeyRange, n int) ([]string, error) {
 		return nil, err
 	}
 	keys, err := c.ordered.page(c.log.Space(k.ns), r, n, nil)
-	if err != nil || k.tx == nil || k.tx.changes == nil {
+	if err != nil || k.tx == nil || k.tx.effects == nil {
 		return keys, err
 	}
 	// What the transaction has written is not in the index yet.
-	for _, p := range k.tx.changes.touched {
+	for _, p := range k.tx.effects.touched {
 		if p.ns == k.ns && r.contains(p.key) {
 			keys = append(keys, p.key)
 		}

@@ -74,7 +74,7 @@ func (t *Tx) Swap(a, b int) error {
 func (t *Tx) unusedNamespace(but ...int) (*Tx, error) {
 	for ns := bitcask.MaxNamespaces - 1; ns >= 0; ns-- {
 		if ns != but[0] && ns != but[1] && t.log.Len(ns) == 0 {
-			return &Tx{unit: t.unit, ns: ns}, nil
+			return &Tx{txState: t.txState, ns: ns}, nil
 		}
 	}
 	return nil, errors.New("db: every namespace holds keys: none is free to swap others through")

@@ -250,7 +250,7 @@ func (s *Store) flush(namespaces ...int) error {
 				s.ordered.drop(space)
 			}
 		}
-		s.tellNamespaces(structures.EventFlushed, ticket, err, namespaces...)
+		s.notifyNamespaces(structures.EventFlushed, ticket, err, namespaces...)
 		return ticket, err
 	})
 }
@@ -260,19 +260,19 @@ func (s *Store) Swap(a, b int) (err error) {
 	if max(a, b) >= s.opts.Namespaces || min(a, b) < 0 {
 		return ErrNamespace
 	}
-	var noticed []place
+	var noticed []nsKey
 	defer func() { // also if a listener has panicked: the commit stands
 		if failed := s.serveAll(noticed); err == nil {
 			err = failed
 		}
 	}()
 	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
-		keys := s.swapNoticed(t, a, b)
+		keys := s.notifySwapped(t, a, b)
 		ticket, err := t.Swap(a, b)
 		if err == nil {
 			noticed = keys
 		}
-		s.tellNamespaces(structures.EventSwapped, ticket, err, a, b)
+		s.notifyNamespaces(structures.EventSwapped, ticket, err, a, b)
 		return ticket, err
 	})
 }

@@ -16,12 +16,12 @@ import (
 // one goroutine, within the closure that was given it: after its end, whatever
 // is done with it, or with a handle of it, fails with ErrTxDone.
 type Tx struct {
-	*unit
+	*txState
 	ns int
 }
 
-// unit is what the views of one transaction on several namespaces share.
-type unit struct {
+// txState is what the views of one transaction on several namespaces share.
+type txState struct {
 	store *Store
 	log   *bitcask.Tx
 	write bool
@@ -34,19 +34,19 @@ type unit struct {
 	over  bool        // log may not be used any more
 	ended atomic.Bool // the same for those who were shown the transaction, on whatever goroutine
 
-	// Changes of the deadline index, to be taken back with the transaction.
+	// Changes of the deadline index, to be rolled back with the transaction.
 	deadlines []deadlineChange
 	shownGone int64 // the latest deadline of what it found to be gone and did not delete; 0 if nothing (clock.go)
 	deleted   int64 // and of what it did delete
 	expired   int   // keys dropped because their time had come
 	reaped    int   // and fields deleted because theirs had
 
-	changes *changes // for watchers; nil while nothing was written that one may want to know
+	effects *effects // nil while there is nothing that anybody wants to know
 }
 
 // firstTx is a unit and the first view of it, in one allocation.
 type firstTx struct {
-	unit unit
+	unit txState
 	Tx   Tx
 }
 
@@ -78,8 +78,8 @@ var (
 )
 
 func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
-	first := &firstTx{unit: unit{store: s, log: log, write: write, shown: true, clock: s.clock.now()}}
-	first.Tx = Tx{unit: &first.unit, ns: s.ns}
+	first := &firstTx{unit: txState{store: s, log: log, write: write, shown: true, clock: s.clock.now()}}
+	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	return &first.Tx
 }
 
@@ -87,11 +87,11 @@ func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
 // was shown them. A closure's own is never used again: who knows who kept it.
 var pool = sync.Pool{New: func() any { return new(firstTx) }}
 
-// ownTx is newTx for a transaction that no caller gets to see.
-func (s *Store) ownTx(log *bitcask.Tx, write bool) *firstTx {
+// pooledTx is newTx for a transaction that no caller gets to see.
+func (s *Store) pooledTx(log *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = unit{store: s, log: log, write: write, deadlines: first.unit.deadlines}
-	first.Tx = Tx{unit: &first.unit, ns: s.ns}
+	first.unit = txState{store: s, log: log, write: write, deadlines: first.unit.deadlines}
+	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	log.Borrow() // the caller waits for the commit with what it gave
 	return first
 }
@@ -144,14 +144,14 @@ func (t *Tx) end(err error) error {
 	return t.store.WaitDurable(ticket)
 }
 
-// finish commits, or takes everything back if err is not nil, and unlocks.
+// finish commits, or rolls everything back if err is not nil, and unlocks.
 // After a panic in it abandon does what is left.
 func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	if err == nil {
 		err = t.err
 	}
-	if t.changes != nil {
-		return t.finishNoticed(err)
+	if t.effects != nil {
+		return t.finishTracked(err)
 	}
 	if err == nil && t.write {
 		var n uint64
@@ -162,19 +162,19 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	return ticket, err
 }
 
-// finishNoticed is finish for a transaction that others want to know of. It
+// finishTracked is finish for a transaction that others want to know of. It
 // calls what users have given: Wait.Do before the commit, listeners after it,
 // Enqueue's wake when nothing is locked any more. If one of these panics, or
 // ends its goroutine, the rest is done all the same: before the commit
-// everything is taken back, after it the commit stands.
-func (t *Tx) finishNoticed(err error) (ticket Ticket, _ error) {
+// everything is rolled back, after it the commit stands.
+func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 	outcome := errUnserved // until it is known
 	defer func() {
 		t.release(outcome)
-		t.tell(ticket, outcome)
+		t.notifyWaiters(ticket, outcome)
 	}()
 	if err == nil {
-		t.HandOver()
+		t.ServeWaiters()
 	}
 	if err == nil && t.write {
 		var n uint64
@@ -187,12 +187,12 @@ func (t *Tx) finishNoticed(err error) (ticket Ticket, _ error) {
 			t.reindex()
 		}
 		t.ended.Store(true) // listeners must not use it
-		t.store.tellListeners(ticket, t.changes.events)
+		t.store.notifyListeners(ticket, t.effects.events)
 	}
 	return ticket, err
 }
 
-// release unlocks. Without a commit, everything is taken back first.
+// release unlocks. Without a commit, everything is rolled back first.
 func (t *Tx) release(err error) {
 	t.over = true
 	if t.shown {
@@ -203,10 +203,10 @@ func (t *Tx) release(err error) {
 	}
 	t.log.Recycle()
 	if err != nil {
-		t.meet(t.deleted, false)
+		t.foundDue(t.deleted, false)
 	}
 	if t.shownGone > 0 {
-		t.store.keepGone(t.shownGone)
+		t.store.persistShown(t.shownGone)
 	}
 	if err == nil {
 		t.store.counters.expired.Add(uint64(t.expired))
@@ -214,7 +214,7 @@ func (t *Tx) release(err error) {
 	}
 }
 
-// abandon takes back a transaction that has not been ended: what ran in it has
+// abandon rolls back a transaction that has not been ended: what ran in it has
 // panicked, or has ended its goroutine.
 func (t *Tx) abandon() {
 	if !t.over {
@@ -235,7 +235,7 @@ func (t *Tx) undoDeadlines(to int) {
 
 // Savepoint is a moment within a transaction.
 type Savepoint struct {
-	of        *unit
+	of        *txState
 	log       bitcask.Savepoint
 	deadlines int
 	events    int
@@ -246,36 +246,36 @@ func (t *Tx) Savepoint() Savepoint {
 	if t.ended.Load() {
 		return Savepoint{}
 	}
-	sp := Savepoint{of: t.unit, log: t.log.Savepoint(), deadlines: len(t.deadlines)}
-	if t.changes != nil {
-		sp.events = len(t.changes.events)
+	sp := Savepoint{of: t.txState, log: t.log.Savepoint(), deadlines: len(t.deadlines)}
+	if t.effects != nil {
+		sp.events = len(t.effects.events)
 	}
 	return sp
 }
 
-// RollbackTo takes back everything done since sp. It fails with ErrSavepoint if
+// RollbackTo rolls back everything done since sp. It fails with ErrSavepoint if
 // that is not a moment of this transaction, and with ErrTxDone after its end;
 // nothing has changed then.
 func (t *Tx) RollbackTo(sp Savepoint) error {
 	if err := t.checkWrite(); err != nil && !errors.Is(err, ErrReadOnly) {
 		return err
 	}
-	if sp.of != t.unit || sp.deadlines > len(t.deadlines) {
+	if sp.of != t.txState || sp.deadlines > len(t.deadlines) {
 		return ErrSavepoint
 	}
 	if err := t.log.RollbackTo(sp.log); err != nil {
 		return err
 	}
 	t.undoDeadlines(sp.deadlines)
-	t.meet(t.deleted, false) // it is there still, when the transaction is committed
-	if c := t.changes; c != nil {
+	t.foundDue(t.deleted, false) // it is there still, when the transaction is committed
+	if c := t.effects; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]
 	}
 	return nil
 }
 
-// takeBack is RollbackTo after err, which it returns.
-func (t *Tx) takeBack(sp Savepoint, err error) error {
+// rollbackAfter is RollbackTo after err, which it returns.
+func (t *Tx) rollbackAfter(sp Savepoint, err error) error {
 	if failed := t.RollbackTo(sp); failed != nil {
 		return errors.Join(err, failed)
 	}
@@ -290,7 +290,7 @@ func (t *Tx) Use(namespace int) (*Tx, error) {
 	if namespace < 0 || namespace >= t.store.opts.Namespaces {
 		return nil, ErrNamespace
 	}
-	return &Tx{unit: t.unit, ns: namespace}, nil
+	return &Tx{txState: t.txState, ns: namespace}, nil
 }
 
 // Namespace is the number of the namespace that the transaction works on.
@@ -309,7 +309,7 @@ func (t *Tx) fail(err error) {
 
 // now is the moment of the transaction. A call on a handle looks at the clock when it
 // first needs it, which most do not; a closure has the moment of its begin.
-func (t *unit) now() int64 {
+func (t *txState) now() int64 {
 	if t.clock == 0 {
 		t.clock = t.store.clock.now()
 	}
@@ -324,7 +324,7 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 	space := t.store.log.Space(ns)
 	return t.log.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
 		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.now() {
-			t.meet(ms, false)
+			t.foundDue(ms, false)
 			return true
 		}
 		if typ == keydir.Hash {

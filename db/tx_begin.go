@@ -48,7 +48,7 @@ func (t *Tx) End(err error) (Ticket, error) {
 		return 0, ErrTxDone
 	case !t.begun:
 		return 0, ErrNotBegun
-	case t.visit > 0 || t.changes != nil && t.changes.offering:
+	case t.visit > 0 || t.effects != nil && t.effects.insideServe:
 		return 0, ErrNested
 	}
 	defer t.abandon() // after a panic

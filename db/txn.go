@@ -13,7 +13,7 @@ type txn Tx
 // Every write goes through it, so that watchers miss none.
 func (t *Tx) txn() structures.Txn {
 	if t.store.watchers.active.Load() != 0 {
-		return observed{(*txn)(t)}
+		return trackingTxn{(*txn)(t)}
 	}
 	return (*txn)(t)
 }
@@ -35,7 +35,7 @@ func (t *txn) hideExpired(key string) (bool, error) {
 		}
 		return gone, err
 	}
-	t.meet(ms, t.write)
+	t.foundDue(ms, t.write)
 	if !t.write {
 		return true, nil
 	}
@@ -170,7 +170,7 @@ func (t *txn) rename(from string, in *txn, to string) error {
 func (t *txn) moveTo(in *txn, key string) error {
 	err := t.rename(key, in, key)
 	t.touch(key)
-	return in.arrived(key, err)
+	return in.touchMoved(key, err)
 }
 
 func (t *txn) Deadline(key string) (int64, bool) { return t.store.deadlines.Get(t.space(), key) }

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// place is a key of a namespace.
-type place struct {
+// nsKey is a key of a namespace.
+type nsKey struct {
 	ns  int
 	key string
 }
@@ -23,7 +23,7 @@ type watchers struct {
 
 	mu      sync.Mutex // guards the rest, and Waiter.claimed
 	closed  bool
-	watches map[place]map[*Watch]struct{}
+	watches map[nsKey]map[*Watch]struct{}
 	queues  map[awaited]*list.List // of *Waiter, first come first
 	waiting map[Type]int           // keys in queues, by what they are to hold
 }
@@ -34,7 +34,7 @@ type watchers struct {
 type Watch struct {
 	core    *core
 	changed atomic.Bool
-	existed map[place]bool
+	existed map[nsKey]bool
 }
 
 // Watch starts to watch keys. Close ends it.
@@ -48,7 +48,7 @@ func (s *Store) Watch(keys ...string) (*Watch, error) {
 }
 
 // NewWatch returns a watch of no keys.
-func (s *Store) NewWatch() *Watch { return &Watch{core: s.core, existed: make(map[place]bool)} }
+func (s *Store) NewWatch() *Watch { return &Watch{core: s.core, existed: make(map[nsKey]bool)} }
 
 // Add watches further keys, of the transaction's namespace, which the transaction must have locked. A key that is watched
 // already stays so from the first time on.
@@ -57,7 +57,7 @@ func (w *Watch) Add(tx *Tx, keys ...string) error {
 		return err
 	}
 	for _, key := range keys {
-		p := place{tx.ns, key}
+		p := nsKey{tx.ns, key}
 		if _, watched := w.existed[p]; watched {
 			continue
 		}
@@ -116,12 +116,12 @@ func (w *Watch) Close() {
 }
 
 // watch is called with the key locked, so whoever writes it next sees that the number of watchers has grown.
-func (o *watchers) watch(p place, w *Watch) {
+func (o *watchers) watch(p nsKey, w *Watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count(1)
 	if o.watches == nil {
-		o.watches = make(map[place]map[*Watch]struct{})
+		o.watches = make(map[nsKey]map[*Watch]struct{})
 	}
 	if o.watches[p] == nil {
 		o.watches[p] = make(map[*Watch]struct{})
@@ -129,7 +129,7 @@ func (o *watchers) watch(p place, w *Watch) {
 	o.watches[p][w] = struct{}{}
 }
 
-func (o *watchers) unwatch(p place, w *Watch) {
+func (o *watchers) unwatch(p nsKey, w *Watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count(-1)
@@ -145,7 +145,7 @@ func (o *watchers) count(n int) {
 }
 
 // note tells the watches of a key that it changes.
-func (o *watchers) note(p place) {
+func (o *watchers) note(p nsKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for w := range o.watches[p] {
@@ -153,9 +153,9 @@ func (o *watchers) note(p place) {
 	}
 }
 
-// swapNoticed tells the watches of two namespaces that are about to be swapped, as far as either has the key, and returns the
+// notifySwapped tells the watches of two namespaces that are about to be swapped, as far as either has the key, and returns the
 // keys that somebody waits for.
-func (s *Store) swapNoticed(t *bitcask.Tx, a, b int) (awaited []place) {
+func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 	o := &s.watchers
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,17 +173,17 @@ func (s *Store) swapNoticed(t *bitcask.Tx, a, b int) (awaited []place) {
 	}
 	for at := range o.queues {
 		if at.ns == a || at.ns == b {
-			awaited = append(awaited, at.place)
+			awaited = append(awaited, at.nsKey)
 		}
 	}
 	return awaited
 }
 
 // serveAll offers keys to those who wait for them.
-func (s *Store) serveAll(keys []place) error {
+func (s *Store) serveAll(keys []nsKey) error {
 	queue := make([]deferral, len(keys))
 	for i, p := range keys {
-		queue[i].place = p
+		queue[i].nsKey = p
 	}
 	return s.serve(queue)
 }

@@ -109,7 +109,7 @@ func (s *Session) runBatchInTx(tx *db.Tx) error {
 		default:
 			// Who waits comes before the next command, as if each were alone: if need be by ending
 			// the batch here.
-			handedOver = tx.HandOver()
+			handedOver = tx.ServeWaiters()
 		}
 		s.batch.done++
 		if s.Paused() || !handedOver {

@@ -67,7 +67,7 @@ func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	if one[0] &^= mask; on {
 		one[0] |= mask
 	}
-	return was, told(b.Txn, EventSetBit, b.Key, s.edit(&c, n, at, one))
+	return was, notifyUnless(b.Txn, EventSetBit, b.Key, s.edit(&c, n, at, one))
 }
 
 // BitRange is a part of a bitmap, both ends inclusive. Negative positions count
@@ -105,7 +105,7 @@ func (r BitRange) cut(length int) (from, to int64) {
 }
 
 // open finds the string and its length.
-func (b Bitmap) open() (c content, length int, err error) {
+func (b Bitmap) open() (c stringValue, length int, err error) {
 	if c, err = b.string().find(); err == nil {
 		length, err = b.string().len(&c)
 	}
@@ -115,7 +115,7 @@ func (b Bitmap) open() (c content, length int, err error) {
 // visit calls fn for the pieces of the string that the bits from one position to
 // another lie in: with the positions in the piece of its first bit and behind its
 // last one. It ends when fn returns false.
-func (b Bitmap) visit(c *content, from, to int64, fn func(data []byte, from, to int64) bool) error {
+func (b Bitmap) visit(c *stringValue, from, to int64, fn func(data []byte, from, to int64) bool) error {
 	if from >= to {
 		return nil
 	}

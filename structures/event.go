@@ -157,17 +157,17 @@ type Quiet struct{ Txn }
 // Notify tells nobody.
 func (Quiet) Notify(EventKind, string) {}
 
-// told notifies of an event unless there was an error, which it returns.
-func told(t Txn, e EventKind, key string, err error) error {
+// notifyUnless notifies of an event unless there was an error, which it returns.
+func notifyUnless(t Txn, e EventKind, key string, err error) error {
 	if err == nil {
 		t.Notify(e, key)
 	}
 	return err
 }
 
-// replaced notifies of the event of a call that makes a key anew out of n
+// notifyReplaced notifies of the event of a call that makes a key anew out of n
 // elements: without any, what was there has been deleted.
-func replaced(t Txn, e EventKind, key string, existed bool, n int, err error) error {
+func notifyReplaced(t Txn, e EventKind, key string, existed bool, n int, err error) error {
 	switch {
 	case err != nil:
 	case n > 0:

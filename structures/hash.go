@@ -84,7 +84,7 @@ func (h Hash) Put(field string, value []byte) (bool, error) {
 		return false, err
 	}
 	isNew, err := v.put(field, value, false)
-	return isNew, told(h.Txn, EventHSet, h.Key, err)
+	return isNew, notifyUnless(h.Txn, EventHSet, h.Key, err)
 }
 
 // PutAll sets fields in their order and returns how many of them are new. They
@@ -144,7 +144,7 @@ func (h Hash) Delete(fields []string) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
-	return n, v.settle(EventHDel)
+	return n, v.afterDelete(EventHDel)
 }
 
 // deleteElems deletes elements, by which event, and returns how many there were.
@@ -166,7 +166,7 @@ func deleteElems(t Txn, key string, f keydir.Collection, elems []string, e Event
 	if n == 0 {
 		return 0, nil
 	}
-	return n, settle(t, key, f, e)
+	return n, afterDelete(t, key, f, e)
 }
 
 // Visit calls start, unless it is nil, with the number of fields, then visit

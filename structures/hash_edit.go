@@ -43,7 +43,7 @@ func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte)) err
 	if !deleted {
 		return nil
 	}
-	return v.settle(EventHDel)
+	return v.afterDelete(EventHDel)
 }
 
 // VisitRandom calls start, unless it is nil, with a number of fields, then visit

@@ -45,7 +45,7 @@ func (h Hash) Expire(ms, now int64, c ExpireCondition, fields []string, visit fu
 	if err != nil {
 		return err
 	}
-	var done expiry
+	var done expiryCount
 	for i, field := range fields {
 		r, err := v.expireIf(field, ms, now, c)
 		if err != nil {
@@ -54,11 +54,11 @@ func (h Hash) Expire(ms, now int64, c ExpireCondition, fields []string, visit fu
 		done.count(r)
 		visit(i, r)
 	}
-	return v.tell(done)
+	return v.notifyExpiry(done)
 }
 
 // expireIf is Expire of one field.
-func (v *fields) expireIf(field string, ms, now int64, c ExpireCondition) (FieldResult, error) {
+func (v *hashView) expireIf(field string, ms, now int64, c ExpireCondition) (FieldResult, error) {
 	if _, ok := v.get(field); !ok {
 		return FieldMissing, nil
 	}
@@ -73,10 +73,10 @@ func (v *fields) expireIf(field string, ms, now int64, c ExpireCondition) (Field
 	return FieldChanged, v.expire(field, ms)
 }
 
-// expiry counts what became of fields.
-type expiry struct{ set, deleted int }
+// expiryCount counts what became of fields.
+type expiryCount struct{ set, deleted int }
 
-func (e *expiry) count(r FieldResult) {
+func (e *expiryCount) count(r FieldResult) {
 	switch r {
 	case FieldChanged:
 		e.set++
@@ -85,12 +85,12 @@ func (e *expiry) count(r FieldResult) {
 	}
 }
 
-// tell notifies of fields that were deleted or got a deadline; with the last
+// notifyExpiry notifies of fields that were deleted or got a deadline; with the last
 // field the key goes.
-func (v *fields) tell(e expiry) error {
+func (v *hashView) notifyExpiry(e expiryCount) error {
 	switch {
 	case e.deleted > 0:
-		return v.settle(EventHDel)
+		return v.afterDelete(EventHDel)
 	case e.set > 0:
 		v.hash.Txn.Notify(EventHExpire, v.hash.Key)
 	}
@@ -205,7 +205,7 @@ func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit fu
 	if err != nil {
 		return err
 	}
-	var done expiry
+	var done expiryCount
 	persisted := false
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, field := range fields {
@@ -235,7 +235,7 @@ func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit fu
 	if persisted {
 		h.Txn.Notify(EventHPersist, h.Key)
 	}
-	return v.tell(done)
+	return v.notifyExpiry(done)
 }
 
 // FieldsIf restricts when fields are written.
@@ -266,7 +266,7 @@ func (h Hash) PutWith(o FieldDeadline, now int64, c FieldsIf, list []Field) (boo
 	if v, err = h.create(); err != nil {
 		return false, err
 	}
-	var done expiry
+	var done expiryCount
 	for i := range list {
 		if _, err := v.put(list[i].Name, list[i].Value, o.Change != ClearDeadlines); err != nil {
 			return false, err
@@ -280,11 +280,11 @@ func (h Hash) PutWith(o FieldDeadline, now int64, c FieldsIf, list []Field) (boo
 		}
 	}
 	h.Txn.Notify(EventHSet, h.Key)
-	return true, v.tell(done)
+	return true, v.notifyExpiry(done)
 }
 
 // allow says whether a condition holds.
-func (v *fields) allow(c FieldsIf, list []Field) bool {
+func (v *hashView) allow(c FieldsIf, list []Field) bool {
 	for i := range list {
 		_, ok := v.get(list[i].Name)
 		if c == FieldsIfAbsent && ok || c == FieldsIfPresent && !ok {

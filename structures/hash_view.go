@@ -5,11 +5,11 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// fields is a hash as of one moment: its collection without the fields whose time
+// hashView is a hash as of one moment: its collection without the hashView whose time
 // has come. Those stay there until they are reaped or written again, which no
-// call can tell. The zero fields, but for the key, are those of a key that does
+// call can tell. The zero hashView, but for the key, are those of a key that does
 // not exist.
-type fields struct {
+type hashView struct {
 	hash      Hash
 	all       keydir.Collection
 	deadlines keydir.Collection // of all fields that have one; not valid if none has
@@ -18,18 +18,18 @@ type fields struct {
 }
 
 // open finds the fields of a hash and proves its type.
-func (h Hash) open() (fields, error) {
+func (h Hash) open() (hashView, error) {
 	f, err := open(h.Txn, h.Key, keydir.Hash)
-	v := fields{hash: h, all: f}
+	v := hashView{hash: h, all: f}
 	if err == nil && f.Valid() {
-		err = v.look()
+		err = v.refresh()
 	}
 	return v, err
 }
 
 // create is open for writers: an absent hash is made. The caller puts at least
 // one field into it.
-func (h Hash) create() (fields, error) {
+func (h Hash) create() (hashView, error) {
 	v, err := h.open()
 	if err == nil && !v.all.Valid() {
 		v.all, err = h.Txn.Collection(h.Key, keydir.Hash)
@@ -37,9 +37,9 @@ func (h Hash) create() (fields, error) {
 	return v, err
 }
 
-// look looks at the deadlines, again after each change of them: the collection
+// refresh looks at the deadlines, again after each change of them: the collection
 // comes with the first and goes with the last.
-func (v *fields) look() (err error) {
+func (v *hashView) refresh() (err error) {
 	var now int64
 	v.deadlines, now, err = v.hash.Txn.FieldDeadlines(v.all)
 	v.expired = 0
@@ -51,7 +51,7 @@ func (v *fields) look() (err error) {
 }
 
 // len is the number of fields. O(1): it is counted when the hash is opened.
-func (v *fields) len() int {
+func (v *hashView) len() int {
 	if !v.all.Valid() {
 		return 0
 	}
@@ -59,7 +59,7 @@ func (v *fields) len() int {
 }
 
 // hidden says whether the time of a field of the collection has come.
-func (v *fields) hidden(field string) bool {
+func (v *hashView) hidden(field string) bool {
 	if v.expired == 0 {
 		return false
 	}
@@ -67,7 +67,7 @@ func (v *fields) hidden(field string) bool {
 	return ok && score <= v.due
 }
 
-func (v *fields) get(field string) (keydir.Loc, bool) {
+func (v *hashView) get(field string) (keydir.Loc, bool) {
 	if !v.all.Valid() {
 		return 0, false
 	}
@@ -79,7 +79,7 @@ func (v *fields) get(field string) (keydir.Loc, bool) {
 }
 
 // deadline is the deadline of a field that exists, and whether it has one.
-func (v *fields) deadline(field string) (ms int64, ok bool) {
+func (v *hashView) deadline(field string) (ms int64, ok bool) {
 	if !v.deadlines.Valid() {
 		return 0, false
 	}
@@ -88,12 +88,12 @@ func (v *fields) deadline(field string) (ms int64, ok bool) {
 }
 
 // value appends a field's value to dst.
-func (v *fields) value(dst []byte, field string, loc keydir.Loc) ([]byte, error) {
+func (v *hashView) value(dst []byte, field string, loc keydir.Loc) ([]byte, error) {
 	return v.hash.Txn.Value(dst, v.hash.Key, field, keydir.Hash, loc)
 }
 
 // reading is a visit of fields that reads their values, as far as that goes well.
-func (v *fields) reading(err *error, visit func(field, value []byte) bool) func(field []byte, loc keydir.Loc) bool {
+func (v *hashView) reading(err *error, visit func(field, value []byte) bool) func(field []byte, loc keydir.Loc) bool {
 	var buf []byte
 	return func(field []byte, loc keydir.Loc) bool {
 		if buf, *err = v.value(buf[:0], text(field), loc); *err != nil {
@@ -104,7 +104,7 @@ func (v *fields) reading(err *error, visit func(field, value []byte) bool) func(
 }
 
 // each calls visit for the fields until it returns false.
-func (v *fields) each(visit func(field []byte, loc keydir.Loc) bool) {
+func (v *hashView) each(visit func(field []byte, loc keydir.Loc) bool) {
 	if v.expired == 0 {
 		v.all.Each(visit)
 		return
@@ -114,7 +114,7 @@ func (v *fields) each(visit func(field []byte, loc keydir.Loc) bool) {
 
 // put sets a field and says whether it is new. Its deadline goes unless it is to
 // be kept; that of a field whose time has come goes in any case.
-func (v *fields) put(field string, value []byte, keep bool) (isNew bool, err error) {
+func (v *hashView) put(field string, value []byte, keep bool) (isNew bool, err error) {
 	before := v.all.Len()
 	if err := v.hash.Txn.PutElem(v.all, field, value); err != nil {
 		return false, err
@@ -132,7 +132,7 @@ func (v *fields) put(field string, value []byte, keep bool) (isNew bool, err err
 
 // replace sets a field, of a hash that need not be there yet, and keeps its
 // deadline.
-func (v *fields) replace(field string, value []byte) (err error) {
+func (v *hashView) replace(field string, value []byte) (err error) {
 	if !v.all.Valid() {
 		if v.all, err = v.hash.Txn.Collection(v.hash.Key, keydir.Hash); err != nil {
 			return err
@@ -143,45 +143,45 @@ func (v *fields) replace(field string, value []byte) (err error) {
 }
 
 // persist takes the deadline of a field away.
-func (v *fields) persist(field string) error {
+func (v *hashView) persist(field string) error {
 	had, err := v.hash.Txn.ClearFieldDeadline(v.all, field)
 	if err != nil || !had {
 		return err
 	}
-	return v.look()
+	return v.refresh()
 }
 
 // expire gives a field that exists a deadline.
-func (v *fields) expire(field string, ms int64) error {
+func (v *hashView) expire(field string, ms int64) error {
 	if err := v.hash.Txn.SetFieldDeadline(v.all, field, ms); err != nil || v.deadlines.Valid() {
 		return err // no more of them have passed than had before
 	}
-	return v.look()
+	return v.refresh()
 }
 
 // delete deletes a field and says whether it existed.
-func (v *fields) delete(field string) (bool, error) {
+func (v *hashView) delete(field string) (bool, error) {
 	if _, ok := v.get(field); !ok {
 		return false, nil
 	}
 	if _, err := v.hash.Txn.DeleteElem(v.all, field); err != nil || !v.deadlines.Valid() {
 		return true, err
 	}
-	return true, v.look()
+	return true, v.refresh()
 }
 
-// settle is called after fields were deleted, by which event. With the last
+// afterDelete is called after fields were deleted, by which event. With the last
 // field that a caller can see the key goes.
-func (v *fields) settle(e EventKind) error {
+func (v *hashView) afterDelete(e EventKind) error {
 	t, key := v.hash.Txn, v.hash.Key
 	if v.len() == 0 && v.all.Len() > 0 {
 		return dropAll(t, key, e)
 	}
-	return settle(t, key, v.all, e)
+	return afterDelete(t, key, v.all, e)
 }
 
 // random is visitRandom for fields. What is hidden makes it O(n).
-func (v *fields) random(n int, random func() uint64, start func(n int), visit func(field []byte, loc keydir.Loc) bool) {
+func (v *hashView) random(n int, random func() uint64, start func(n int), visit func(field []byte, loc keydir.Loc) bool) {
 	if v.expired == 0 {
 		visitRandom(v.all, n, random, start, visit)
 		return

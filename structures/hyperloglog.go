@@ -42,7 +42,7 @@ func (l HyperLogLog) Add(elements [][]byte) (bool, error) {
 		return false, nil
 	}
 	s.invalidate()
-	return true, told(l.Txn, EventPFAdd, l.Key, String(l).put(s))
+	return true, notifyUnless(l.Txn, EventPFAdd, l.Key, String(l).put(s))
 }
 
 // CountHyperLogLogs estimates how many different elements the sketches at the
@@ -124,5 +124,5 @@ func MergeHyperLogLogs(t Txn, dest string, keys []string) error {
 		}
 	}
 	s.invalidate()
-	return told(t, EventPFAdd, dest, String{Txn: t, Key: dest}.put(s))
+	return notifyUnless(t, EventPFAdd, dest, String{Txn: t, Key: dest}.put(s))
 }

@@ -23,7 +23,7 @@ func (s String) Incr(delta int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sum, told(s.Txn, EventIncrBy, s.Key, s.Txn.PutString(s.Key, text))
+	return sum, notifyUnless(s.Txn, EventIncrBy, s.Key, s.Txn.PutString(s.Key, text))
 }
 
 // IncrFloat adds delta, a float in decimal, to the float that the key holds, 0 if
@@ -50,12 +50,12 @@ func (s String) IncrFloat(delta []byte) ([]byte, error) {
 	if text, err = sumFloat(old, add); err != nil {
 		return nil, err
 	}
-	return text, told(s.Txn, EventIncrByFloat, s.Key, s.put(text))
+	return text, notifyUnless(s.Txn, EventIncrByFloat, s.Key, s.put(text))
 }
 
 // short returns the value, which is refused if it is longer than limit: it is no
 // number, and need not be read to see that.
-func (s String) short(c *content, limit int, refusal Error) ([]byte, error) {
+func (s String) short(c *stringValue, limit int, refusal Error) ([]byte, error) {
 	n, err := s.len(c)
 	if err != nil || !c.exists {
 		return nil, err
@@ -85,7 +85,7 @@ func (h Hash) Incr(field string, delta int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sum, told(h.Txn, EventHIncrBy, h.Key, v.replace(field, text))
+	return sum, notifyUnless(h.Txn, EventHIncrBy, h.Key, v.replace(field, text))
 }
 
 // IncrFloat adds delta, a float in decimal, to the float that the field holds, 0
@@ -119,7 +119,7 @@ func (h Hash) IncrFloat(field string, delta []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text, told(h.Txn, EventHIncrByFloat, h.Key, v.replace(field, text))
+	return text, notifyUnless(h.Txn, EventHIncrByFloat, h.Key, v.replace(field, text))
 }
 
 // short is String.short for a field.

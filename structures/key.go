@@ -22,7 +22,7 @@ func (k Key) exists() (bool, error) {
 // Delete deletes the key and says whether it existed. O(1).
 func (k Key) Delete() (bool, error) {
 	existed, err := k.Txn.Drop(k.Key)
-	return existed, replaced(k.Txn, EventNone, k.Key, existed, 0, err)
+	return existed, notifyReplaced(k.Txn, EventNone, k.Key, existed, 0, err)
 }
 
 // ExpireCondition restricts when a deadline is set; the values combine with |.
@@ -76,7 +76,7 @@ func (k Key) Expire(ms, now int64, c ExpireCondition) (bool, error) {
 	if ms <= now {
 		return k.Delete()
 	}
-	return true, told(k.Txn, EventExpire, k.Key, k.Txn.SetDeadline(k.Key, ms))
+	return true, notifyUnless(k.Txn, EventExpire, k.Key, k.Txn.SetDeadline(k.Key, ms))
 }
 
 // Deadline returns the key's deadline in Unix milliseconds and whether it has

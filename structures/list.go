@@ -130,29 +130,29 @@ func AppendIndex(dst []byte, index int64) []byte {
 	return ordered.AppendHex(dst, ordered.Int(index))
 }
 
-// reader reads elements of a list one after the other, with one buffer. Readers
+// listReader reads elements of a list one after the other, with one buffer. Readers
 // are used again, so that reading one element allocates nothing.
-type reader struct {
+type listReader struct {
 	List
 	f    keydir.Collection
 	buf  []byte
 	name [ordered.HexLen]byte
 }
 
-var readers = sync.Pool{New: func() any { return new(reader) }}
+var readers = sync.Pool{New: func() any { return new(listReader) }}
 
 // keptBuffer is the largest buffer, in bytes, that a reader keeps for its next
 // use.
 const keptBuffer = 64 << 10
 
-func (l List) reader(f keydir.Collection) *reader {
-	r := readers.Get().(*reader)
+func (l List) reader(f keydir.Collection) *listReader {
+	r := readers.Get().(*listReader)
 	r.List, r.f = l, f
 	return r
 }
 
 // release ends the use of a reader and of what it returned.
-func (r *reader) release() {
+func (r *listReader) release() {
 	r.List, r.f = List{}, keydir.Collection{}
 	if cap(r.buf) > keptBuffer {
 		r.buf = nil
@@ -162,13 +162,13 @@ func (r *reader) release() {
 
 // at returns the element at an index within the bounds. It is valid until the
 // next call.
-func (r *reader) at(index int64) (_ []byte, err error) {
+func (r *listReader) at(index int64) (_ []byte, err error) {
 	r.buf, err = r.append(r.buf[:0], index)
 	return r.buf, err
 }
 
 // append appends the element at an index within the bounds to dst.
-func (r *reader) append(dst []byte, index int64) ([]byte, error) {
+func (r *listReader) append(dst []byte, index int64) ([]byte, error) {
 	loc, ok := r.f.LocAt(index)
 	if !ok {
 		return dst, &HoleError{Key: r.Key, Index: index}
@@ -178,7 +178,7 @@ func (r *reader) append(dst []byte, index int64) ([]byte, error) {
 }
 
 // move writes the element at an index to another one.
-func (r *reader) move(from, to int64) error {
+func (r *listReader) move(from, to int64) error {
 	value, err := r.at(from)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (l List) Set(position int64, value []byte) (bool, error) {
 	if !ok {
 		return true, ErrIndexRange
 	}
-	return true, told(l.Txn, EventLSet, l.Key, l.Txn.PutIndex(f, index, value))
+	return true, notifyUnless(l.Txn, EventLSet, l.Key, l.Txn.PutIndex(f, index, value))
 }
 
 // Visit calls begin, unless it is nil, with the number of elements from
@@ -278,7 +278,7 @@ func (l List) Trim(start, stop int64) error {
 	if count == 0 {
 		return dropAll(l.Txn, l.Key, EventLTrim)
 	}
-	return told(l.Txn, EventLTrim, l.Key, l.deleteEnds(f, first, f.Len()-first-count))
+	return notifyUnless(l.Txn, EventLTrim, l.Key, l.deleteEnds(f, first, f.Len()-first-count))
 }
 
 // deleteEnds deletes elements at both ends, from the outside in, which leaves
@@ -393,7 +393,7 @@ func (l List) Remove(count int64, value []byte) (int, error) {
 	if err := l.closeGaps(f, gaps, front); err != nil {
 		return 0, err
 	}
-	return len(gaps), told(l.Txn, EventLRem, l.Key, l.deleteEnds(f, front, len(gaps)-front))
+	return len(gaps), notifyUnless(l.Txn, EventLRem, l.Key, l.deleteEnds(f, front, len(gaps)-front))
 }
 
 // closeInFront says how many of the gaps at some positions in a list of length

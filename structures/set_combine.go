@@ -48,7 +48,7 @@ func (s Set) PutCombined(op SetOp, keys []string) (int, error) {
 		return 0, err
 	}
 	n, err := Set{Txn: Quiet{s.Txn}, Key: s.Key}.Add(members)
-	return n, replaced(s.Txn, op.event(EventSUnionStore, EventSInterStore, EventSDiffStore), s.Key, existed, n, err)
+	return n, notifyReplaced(s.Txn, op.event(EventSUnionStore, EventSInterStore, EventSDiffStore), s.Key, existed, n, err)
 }
 
 // event is one of three events, by the operation.

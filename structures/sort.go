@@ -85,7 +85,7 @@ func (k Key) SortInto(dest string, o SortOptions) (int, error) {
 		return 0, err
 	}
 	n, err := List{Txn: Quiet{k.Txn}, Key: dest}.Push(Back, values)
-	return n, replaced(k.Txn, EventSortStore, dest, existed, n, err)
+	return n, notifyReplaced(k.Txn, EventSortStore, dest, existed, n, err)
 }
 
 // sortItems lists the elements, in the order that they have.

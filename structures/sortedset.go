@@ -152,7 +152,7 @@ func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float
 			return 0, false, err
 		}
 	}
-	return score, true, told(z.Txn, EventZIncr, z.Key, z.Txn.PutScored(f, member, ordered.Float(score)))
+	return score, true, notifyUnless(z.Txn, EventZIncr, z.Key, z.Txn.PutScored(f, member, ordered.Float(score)))
 }
 
 // Remove removes members and returns how many of them were there. O(log n) a
@@ -231,10 +231,10 @@ func (z SortedSet) Pop(n int, highest bool) ([]Scored, error) {
 	if err != nil || !f.Valid() || n == 0 {
 		return nil, err
 	}
-	s, event := span{count: min(n, f.Len())}, EventZPopMin
+	s, event := rankSpan{count: min(n, f.Len())}, EventZPopMin
 	if highest {
 		event = EventZPopMax
-		s = span{from: f.Len() - 1, count: s.count, reverse: true}
+		s = rankSpan{from: f.Len() - 1, count: s.count, reverse: true}
 	}
 	members := s.collect(make([]Scored, 0, s.count), f)
 	if s.count == f.Len() {
@@ -273,7 +273,7 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 	var members []Scored
 	for left := s.count; left > 0; left -= len(members) {
 		// The next ones move to the same rank as these are deleted.
-		members = span{from: low, count: min(left, removeBatch)}.collect(members[:0], f)
+		members = rankSpan{from: low, count: min(left, removeBatch)}.collect(members[:0], f)
 		for i := range members {
 			if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
 				return 0, err

@@ -53,13 +53,13 @@ type Combination struct {
 	Aggregate Aggregate
 }
 
-// source is one of the sorted sets of a combination.
-type source struct {
+// weightedSet is one of the sorted sets of a combination.
+type weightedSet struct {
 	keydir.Collection
 	weight float64
 }
 
-func (s source) size() int {
+func (s weightedSet) size() int {
 	if !s.Valid() {
 		return 0
 	}
@@ -67,7 +67,7 @@ func (s source) size() int {
 }
 
 // score is a member's score before the weight.
-func (s source) score(member string) (float64, bool) {
+func (s weightedSet) score(member string) (float64, bool) {
 	if !s.Valid() {
 		return 0, false
 	}
@@ -80,7 +80,7 @@ func (s source) score(member string) (float64, bool) {
 }
 
 // each visits the members with their scores before the weight.
-func (s source) each(visit func(member []byte, score float64)) {
+func (s weightedSet) each(visit func(member []byte, score float64)) {
 	if !s.Valid() {
 		return
 	}
@@ -102,13 +102,13 @@ func (s source) each(visit func(member []byte, score float64)) {
 // Inter, O(first size * keys * log n) for Diff, and O(m log m) in the size of
 // the result.
 func (c Combination) Combine(t Txn) ([]Scored, error) {
-	sources := make([]source, len(c.Keys))
+	sources := make([]weightedSet, len(c.Keys))
 	for i, key := range c.Keys {
 		f, err := openMembers(t, key)
 		if err != nil {
 			return nil, err
 		}
-		sources[i] = source{f, 1}
+		sources[i] = weightedSet{f, 1}
 		if i < len(c.Weights) {
 			if math.IsNaN(c.Weights[i]) {
 				return nil, ErrNotFloat
@@ -125,7 +125,7 @@ func (c Combination) Combine(t Txn) ([]Scored, error) {
 	} else {
 		// From the smallest on, as Redis does: the order of the additions decides
 		// about the last digit of a sum.
-		slices.SortStableFunc(sources, func(a, b source) int { return cmp.Compare(a.size(), b.size()) })
+		slices.SortStableFunc(sources, func(a, b weightedSet) int { return cmp.Compare(a.size(), b.size()) })
 		if c.Op == Inter {
 			members = c.intersect(sources)
 		} else {
@@ -141,7 +141,7 @@ func (c Combination) Combine(t Txn) ([]Scored, error) {
 	return members, nil
 }
 
-func differ(sources []source) []Scored {
+func differ(sources []weightedSet) []Scored {
 	var members []Scored
 	sources[0].each(func(member []byte, score float64) {
 		for _, other := range sources[1:] {
@@ -154,7 +154,7 @@ func differ(sources []source) []Scored {
 	return members
 }
 
-func (c Combination) intersect(sources []source) []Scored {
+func (c Combination) intersect(sources []weightedSet) []Scored {
 	var members []Scored
 	sources[0].each(func(member []byte, score float64) {
 		sum := notNaN(float64(sources[0].weight * score))
@@ -170,7 +170,7 @@ func (c Combination) intersect(sources []source) []Scored {
 	return members
 }
 
-func (c Combination) unite(sources []source) []Scored {
+func (c Combination) unite(sources []weightedSet) []Scored {
 	var members []Scored
 	at := make(map[string]int)
 	for _, s := range sources {
@@ -218,7 +218,7 @@ func (z SortedSet) replace(members []Scored, e EventKind) (int, error) {
 		return 0, err
 	}
 	res, err := SortedSet{Txn: Quiet{z.Txn}, Key: z.Key}.Add(AddOptions{}, members)
-	return res.Added, replaced(z.Txn, e, z.Key, existed, res.Added, err)
+	return res.Added, notifyReplaced(z.Txn, e, z.Key, existed, res.Added, err)
 }
 
 // PopFirstScored is Pop on the first of several sorted sets that exists, and

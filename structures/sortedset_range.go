@@ -14,11 +14,11 @@ import (
 type Range interface {
 	// bounds are the ranks of the first member and of the one behind the last.
 	bounds(f keydir.Collection) (low, high int, err error)
-	shape() shape
+	shape() rangeShape
 }
 
-// shape is what is done with the members between the bounds.
-type shape struct {
+// rangeShape is what is done with the members between the bounds.
+type rangeShape struct {
 	offset, count int64
 	reverse       bool
 	removed       EventKind // what RemoveRange tells
@@ -33,7 +33,9 @@ type RankRange struct {
 	Reverse bool
 }
 
-func (r RankRange) shape() shape { return shape{reverse: r.Reverse, removed: EventZRemRangeByRank} }
+func (r RankRange) shape() rangeShape {
+	return rangeShape{reverse: r.Reverse, removed: EventZRemRangeByRank}
+}
 
 func (r RankRange) bounds(f keydir.Collection) (low, high int, err error) {
 	first, count := window(r.Start, r.Stop, f.Len())
@@ -58,8 +60,8 @@ type ScoreRange struct {
 	Count int64
 }
 
-func (r ScoreRange) shape() shape {
-	return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByScore}
+func (r ScoreRange) shape() rangeShape {
+	return rangeShape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByScore}
 }
 
 func (r ScoreRange) bounds(f keydir.Collection) (low, high int, err error) {
@@ -128,8 +130,8 @@ var (
 	LexMax = LexBound{beyond: 1}
 )
 
-func (r LexRange) shape() shape {
-	return shape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByLex}
+func (r LexRange) shape() rangeShape {
+	return rangeShape{offset: r.Offset, count: r.Count, reverse: r.Reverse, removed: EventZRemRangeByLex}
 }
 
 func (r LexRange) bounds(f keydir.Collection) (low, high int, err error) {
@@ -200,40 +202,40 @@ func parseLexBound(text []byte) (LexBound, bool) {
 	return LexBound{}, false
 }
 
-// span is a run of members: count of them from a rank on, downwards if reverse
+// rankSpan is a run of members: count of them from a rank on, downwards if reverse
 // is set.
-type span struct {
+type rankSpan struct {
 	from, count int
 	reverse     bool
 }
 
 // spanOf finds the run of members that r selects.
-func spanOf(r Range, f keydir.Collection) (span, error) {
+func spanOf(r Range, f keydir.Collection) (rankSpan, error) {
 	low, high, err := r.bounds(f)
 	if err != nil {
-		return span{}, err
+		return rankSpan{}, err
 	}
 	return r.shape().cut(low, high), nil
 }
 
 // cut is the run that is left of the ranks from low to before high.
-func (s shape) cut(low, high int) span {
+func (s rangeShape) cut(low, high int) rankSpan {
 	n := int64(max(high-low, 0))
 	if s.offset < 0 || s.offset >= n || s.count < 0 {
-		return span{}
+		return rankSpan{}
 	}
 	n -= s.offset
 	if s.count > 0 {
 		n = min(n, s.count)
 	}
 	if s.reverse {
-		return span{from: high - 1 - int(s.offset), count: int(n), reverse: true}
+		return rankSpan{from: high - 1 - int(s.offset), count: int(n), reverse: true}
 	}
-	return span{from: low + int(s.offset), count: int(n)}
+	return rankSpan{from: low + int(s.offset), count: int(n)}
 }
 
 // visit calls fn with each member of the run until it returns false.
-func (s span) visit(f keydir.Collection, fn func(member []byte, score uint64) bool) {
+func (s rankSpan) visit(f keydir.Collection, fn func(member []byte, score uint64) bool) {
 	left := s.count
 	if left == 0 {
 		return
@@ -250,7 +252,7 @@ func (s span) visit(f keydir.Collection, fn func(member []byte, score uint64) bo
 }
 
 // collect appends copies of the members of the run to dst.
-func (s span) collect(dst []Scored, f keydir.Collection) []Scored {
+func (s rankSpan) collect(dst []Scored, f keydir.Collection) []Scored {
 	s.visit(f, func(member []byte, score uint64) bool {
 		dst = append(dst, Scored{Member: string(member), Score: ordered.ToFloat(score)})
 		return true
@@ -264,10 +266,10 @@ func (z SortedSet) Count(r Range) (int, error) {
 	return s.count, err
 }
 
-func (z SortedSet) find(r Range) (span, keydir.Collection, error) {
+func (z SortedSet) find(r Range) (rankSpan, keydir.Collection, error) {
 	f, err := z.open()
 	if err != nil || !f.Valid() {
-		return span{}, f, err
+		return rankSpan{}, f, err
 	}
 	s, err := spanOf(r, f)
 	return s, f, err
@@ -311,7 +313,7 @@ func (z SortedSet) Page(dst []Scored, r Range, at Position, n int) ([]Scored, Po
 	if err != nil || !f.Valid() {
 		return dst, Position{done: true}, err
 	}
-	var s span
+	var s rankSpan
 	if !at.started {
 		if s, err = spanOf(r, f); err != nil {
 			return dst, Position{done: true}, err
@@ -338,12 +340,12 @@ func (z SortedSet) Page(dst []Scored, r Range, at Position, n int) ([]Scored, Po
 }
 
 // rest is the run behind the last member that was returned.
-func (p Position) rest(r Range, f keydir.Collection) (span, error) {
+func (p Position) rest(r Range, f keydir.Collection) (rankSpan, error) {
 	low, high := 0, f.Len()
 	if _, ok := r.(RankRange); !ok {
 		var err error
 		if low, high, err = r.bounds(f); err != nil {
-			return span{}, err
+			return rankSpan{}, err
 		}
 	}
 	before := f.Rank(p.score, p.member)
@@ -357,7 +359,7 @@ func (p Position) rest(r Range, f keydir.Collection) (span, error) {
 		}
 		low = max(low, before)
 	}
-	s := shape{reverse: reverse}.cut(low, high)
+	s := rangeShape{reverse: reverse}.cut(low, high)
 	if p.bounded {
 		s.count = min(s.count, p.left)
 	}

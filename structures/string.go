@@ -25,7 +25,7 @@ func (s String) Get(dst []byte) ([]byte, bool, error) {
 }
 
 // whole appends all of a string that exists.
-func (s String) whole(dst []byte, c *content) ([]byte, error) {
+func (s String) whole(dst []byte, c *stringValue) ([]byte, error) {
 	if !c.cut() {
 		return s.Txn.Value(dst, s.Key, "", keydir.String, c.loc)
 	}
@@ -107,7 +107,7 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 	s.Txn.Notify(EventSet, s.Key)
 	switch {
 	case o.Deadline != 0:
-		return res, told(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, o.Deadline))
+		return res, notifyUnless(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, o.Deadline))
 	case !o.KeepTTL:
 		_, err := s.Txn.ClearDeadline(s.Key)
 		return res, err
@@ -166,7 +166,7 @@ func (s String) Append(value []byte) (int, error) {
 		err = s.edit(&c, n, n, value)
 	}
 	// As in Redis also if there is nothing new.
-	return n + len(value), told(s.Txn, EventAppend, s.Key, err)
+	return n + len(value), notifyUnless(s.Txn, EventAppend, s.Key, err)
 }
 
 // GetMany calls visit with the value of each of several strings, in the order of

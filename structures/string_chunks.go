@@ -17,8 +17,8 @@ import (
 // oneRecord is how many chunks long a string may be as one record.
 const oneRecord = 8
 
-// content is what the key of a string holds.
-type content struct {
+// stringValue is what the key of a string holds.
+type stringValue struct {
 	exists bool
 	loc    keydir.Loc        // of the record; or else:
 	chunks keydir.Collection // the chunks,
@@ -26,37 +26,37 @@ type content struct {
 	last   int               // and the number of the last chunk
 }
 
-// contentOf returns what a key holds of which Find said this; ok is false if it is
+// stringValueOf returns what a key holds of which Find said this; ok is false if it is
 // no string.
-func contentOf(slot keydir.Slot, f keydir.Collection) (c content, ok bool) {
+func stringValueOf(slot keydir.Slot, f keydir.Collection) (c stringValue, ok bool) {
 	switch slot.Type {
 	case keydir.String:
-		return content{exists: true, loc: slot.Loc}, true
+		return stringValue{exists: true, loc: slot.Loc}, true
 	case keydir.Chunks:
 		_, tail := f.Bounds()
-		c = content{exists: true, chunks: f}
+		c = stringValue{exists: true, chunks: f}
 		c.size, c.last, _ = keydir.ChunkAt(tail)
 		return c, true
 	}
 	return c, slot.Type == keydir.None
 }
 
-func (c *content) cut() bool { return c.chunks.Valid() }
+func (c *stringValue) cut() bool { return c.chunks.Valid() }
 
-func (s String) find() (content, error) {
+func (s String) find() (stringValue, error) {
 	slot, f, err := s.Txn.Find(s.Key)
 	if err != nil {
-		return content{}, err
+		return stringValue{}, err
 	}
-	c, ok := contentOf(slot, f)
+	c, ok := stringValueOf(slot, f)
 	if !ok {
-		return content{}, ErrWrongType
+		return stringValue{}, ErrWrongType
 	}
 	return c, nil
 }
 
 // len returns the length of the string in bytes.
-func (s String) len(c *content) (int, error) {
+func (s String) len(c *stringValue) (int, error) {
 	switch {
 	case !c.exists:
 		return 0, nil
@@ -71,7 +71,7 @@ func (s String) len(c *content) (int, error) {
 }
 
 // appendChunk appends what there is of a chunk.
-func (s String) appendChunk(dst []byte, c *content, number int) ([]byte, error) {
+func (s String) appendChunk(dst []byte, c *stringValue, number int) ([]byte, error) {
 	index := keydir.ChunkIndex(c.size, number)
 	loc, ok := c.chunks.LocAt(index)
 	if !ok {
@@ -83,7 +83,7 @@ func (s String) appendChunk(dst []byte, c *content, number int) ([]byte, error) 
 
 // appendTo appends the bytes from one position to another, which is not beyond the
 // end, unless the string is cut: there are zeros behind it then.
-func (s String) appendTo(dst []byte, c *content, from, to int) ([]byte, error) {
+func (s String) appendTo(dst []byte, c *stringValue, from, to int) ([]byte, error) {
 	if !c.cut() {
 		held := len(dst)
 		value, err := s.Txn.Value(dst, s.Key, "", keydir.String, c.loc)
@@ -125,7 +125,7 @@ func padded(b []byte, n int) []byte {
 
 // visit calls fn for the bytes from one position to another, a piece after the
 // other, until it returns false. A piece is valid during the call.
-func (s String) visit(c *content, from, to int, fn func(part []byte) bool) error {
+func (s String) visit(c *stringValue, from, to int, fn func(part []byte) bool) error {
 	step := to - from
 	if c.cut() {
 		step = c.size
@@ -162,7 +162,7 @@ func (s String) long(length int) bool { return length > oneRecord*s.Txn.ChunkSiz
 
 // edit writes part over what the string has at an offset, with zeros before it
 // where the string, n bytes long, was shorter. The deadline stays.
-func (s String) edit(c *content, n, offset int, part []byte) error {
+func (s String) edit(c *stringValue, n, offset int, part []byte) error {
 	length := max(n, offset+len(part))
 	if !c.cut() && !s.long(length) {
 		whole, err := s.grown(c, n, length)
@@ -200,7 +200,7 @@ func (s String) edit(c *content, n, offset int, part []byte) error {
 
 // split cuts a string of n bytes that is one record, or not there, into chunks.
 // If it is empty the caller puts the last chunk.
-func (s String) split(c *content, n int) error {
+func (s String) split(c *stringValue, n int) error {
 	if c.cut() {
 		return nil
 	}
@@ -212,13 +212,13 @@ func (s String) split(c *content, n int) error {
 	if err != nil {
 		return err
 	}
-	*c = content{exists: true, chunks: f, size: s.Txn.ChunkSize()}
+	*c = stringValue{exists: true, chunks: f, size: s.Txn.ChunkSize()}
 	return nil
 }
 
 // grown returns a copy of the string, n bytes in one record or none at all,
 // extended with zeros to at least the given length.
-func (s String) grown(c *content, n, length int) ([]byte, error) {
+func (s String) grown(c *stringValue, n, length int) ([]byte, error) {
 	length = max(length, n)
 	whole := make([]byte, 0, length)
 	if c.exists {
@@ -232,11 +232,11 @@ func (s String) grown(c *content, n, length int) ([]byte, error) {
 
 // fieldChunks executes the operations of a bitfield on a string of length bytes
 // that is cut, or will be, after it has grown to at least need bytes.
-func (s String) fieldChunks(c *content, length, need int, ops []BitfieldOp) ([]BitfieldResult, error) {
+func (s String) fieldChunks(c *stringValue, length, need int, ops []BitfieldOp) ([]BitfieldResult, error) {
 	if err := s.split(c, length); err != nil {
 		return nil, err
 	}
-	p := pieces{s: s, c: c, held: map[int]*piece{}}
+	p := chunkCache{s: s, c: c, held: map[int]*cachedChunk{}}
 	changed := need > length
 	if changed {
 		p.store(need-1, []byte{0})
@@ -255,31 +255,31 @@ func (s String) fieldChunks(c *content, length, need int, ops []BitfieldOp) ([]B
 	}
 	err := p.flush()
 	if changed {
-		err = told(s.Txn, EventSetBit, s.Key, err)
+		err = notifyUnless(s.Txn, EventSetBit, s.Key, err)
 	}
 	return results, err
 }
 
-// pieces are the chunks of a string that many small changes touch, kept until all
+// chunkCache are the chunks of a string that many small changes touch, kept until all
 // are made, so that each chunk is read and written once.
-type pieces struct {
+type chunkCache struct {
 	s    String
-	c    *content
-	held map[int]*piece // by number
-	err  error          // first read error
+	c    *stringValue
+	held map[int]*cachedChunk // by number
+	err  error                // first read error
 }
 
-type piece struct {
+type cachedChunk struct {
 	data    []byte
 	changed bool
 }
 
 // at returns the chunk that a position lies in, and where in it.
-func (p *pieces) at(pos int) (*piece, int) {
+func (p *chunkCache) at(pos int) (*cachedChunk, int) {
 	number := pos / p.c.size
 	x := p.held[number]
 	if x == nil {
-		x = new(piece)
+		x = new(cachedChunk)
 		p.held[number] = x
 		if p.err == nil {
 			x.data, p.err = p.s.appendChunk(nil, p.c, number)
@@ -289,7 +289,7 @@ func (p *pieces) at(pos int) (*piece, int) {
 }
 
 // load returns n bytes from a position on.
-func (p *pieces) load(first, n int) []byte {
+func (p *chunkCache) load(first, n int) []byte {
 	data := make([]byte, n)
 	for i := range data {
 		if x, at := p.at(first + i); at < len(x.data) {
@@ -300,7 +300,7 @@ func (p *pieces) load(first, n int) []byte {
 }
 
 // store writes bytes from a position on.
-func (p *pieces) store(first int, data []byte) {
+func (p *chunkCache) store(first int, data []byte) {
 	for i, b := range data {
 		x, at := p.at(first + i)
 		x.data = padded(x.data, at+1)
@@ -309,7 +309,7 @@ func (p *pieces) store(first int, data []byte) {
 }
 
 // flush writes the chunks that have changed.
-func (p *pieces) flush() error {
+func (p *chunkCache) flush() error {
 	if p.err != nil {
 		return p.err
 	}

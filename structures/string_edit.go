@@ -24,7 +24,7 @@ func (s String) GetAndExpire(dst []byte, deadline, now int64) ([]byte, bool, err
 	if deadline <= now {
 		_, err = Key(s).Delete()
 	} else {
-		err = told(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, deadline))
+		err = notifyUnless(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, deadline))
 	}
 	return value, true, err
 }
@@ -61,5 +61,5 @@ func (s String) SetRange(offset int64, part []byte) (int, error) {
 	case offset > MaxString-int64(len(part)):
 		return 0, ErrTooLong
 	}
-	return max(n, int(offset)+len(part)), told(s.Txn, EventSetRange, s.Key, s.edit(&c, n, int(offset), part))
+	return max(n, int(offset)+len(part)), notifyUnless(s.Txn, EventSetRange, s.Key, s.edit(&c, n, int(offset), part))
 }

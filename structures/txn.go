@@ -113,16 +113,16 @@ func create(t Txn, key string, want keydir.Type) (keydir.Collection, error) {
 	return t.Collection(key, want)
 }
 
-// settle is called after elements were deleted, by which event. The last one
+// afterDelete is called after elements were deleted, by which event. The last one
 // takes the key with it, and a key that is made again must not inherit the
 // deadline.
-func settle(t Txn, key string, f keydir.Collection, e EventKind) error {
+func afterDelete(t Txn, key string, f keydir.Collection, e EventKind) error {
 	t.Notify(e, key)
 	if f.Len() > 0 {
 		return nil
 	}
 	_, err := t.ClearDeadline(key)
-	return told(t, EventDel, key, err)
+	return notifyUnless(t, EventDel, key, err)
 }
 
 // dropAll is for calls that delete all elements at once, by which event.
