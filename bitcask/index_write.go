@@ -33,7 +33,7 @@ const (
 	indexMinBehind = 64 << 20
 )
 
-// indexState is what is known of the INDEX on disk. upkeep guards it.
+// indexState is what is known of the INDEX on disk. maintenanceMu guards it.
 type indexState struct {
 	size    int64            // of the file; 0: none, or one that was passed over
 	lengths map[uint32]int64 // how far it has replayed each segment
@@ -120,7 +120,7 @@ func (s *Store) SaveIndex() error {
 // indexTries is how often SaveIndex begins again because namespaces moved.
 const indexTries = 5
 
-// saveIndex writes the INDEX with upkeep held. It only saves time, so that a
+// saveIndex writes the INDEX with maintenanceMu held. It only saves time, so that a
 // failure is logged, and left to the caller to make more of.
 func (s *Store) saveIndex(cancelled func() bool) error {
 	err := s.writeIndex(cancelled)
@@ -149,7 +149,7 @@ func (s *Store) closeIndex() {
 }
 
 // writeIndex makes the file: temporary file, sync, rename, directory sync, so
-// that an INDEX never stands there half done. Writers go on; upkeep is held, so
+// that an INDEX never stands there half done. Writers go on; maintenanceMu is held, so
 // that no location leads into a segment that is about to go.
 //
 // What a crash leaves: before the rename the old INDEX and an INDEX.new that

@@ -25,7 +25,7 @@ import (
 // There is one family of locks. stripes guard everything in RAM about the keys
 // whose hash begins with their number: directory, collections, and, as long as
 // one is held, the files that the locations lead to. log.mu is taken within
-// them, manifestMu within that; upkeep before all of them.
+// them, manifestMu within that; maintenanceMu before all of them.
 type Store struct {
 	dir    string
 	opts   Options
@@ -48,13 +48,13 @@ type Store struct {
 	pins          pins
 	maintenanceMu chanMutex // held by whoever reads whole segments or removes files: merge, hint builder, check
 
-	droppedMu          sync.Mutex // guards left and droppedSpaces: dropped, not yet counted as dead
+	droppedMu          sync.Mutex // guards droppedCollections and droppedSpaces: dropped, not yet counted as dead
 	droppedCollections []keydir.Dropped
 	droppedSpaces      []*namespace.Space
 
 	index   indexState
 	reserve reserve.Reserve
-	spareID uint32 // of a segment that no merge has written after all; upkeep guards it
+	spareID uint32 // of a segment that no merge has written after all; maintenanceMu guards it
 
 	recovery Recovery
 	present  map[string]bool    // names in the directory, during Open

@@ -47,6 +47,22 @@ var mayImport = map[string][]string{
 
 	// A room of a package: the package may import it, it may not import the package.
 	"server/command": {"db", "structures"},
+
+	"bitcask/internal/failure":   {},
+	"bitcask/internal/system":    {"keydir"},
+	"bitcask/internal/history":   {"bitcask/internal/failure"},
+	"bitcask/internal/files":     {"bitcask/internal/failure", "internal/vfs"},
+	"bitcask/internal/reserve":   {"bitcask/internal/failure", "internal/vfs"},
+	"bitcask/internal/format":    {"bitcask/internal/failure", "keydir"},
+	"bitcask/internal/locate":    {"bitcask/internal/format", "keydir"},
+	"bitcask/internal/namespace": {"bitcask/internal/failure", "bitcask/internal/format", "keydir"},
+	"bitcask/internal/segment":   {"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/reserve", "internal/vfs", "keydir"},
+	"bitcask/internal/manifest":  {"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/reserve", "internal/vfs", "keydir"},
+	"bitcask/internal/indexfile": {
+		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/namespace", "bitcask/internal/segment", "bitcask/internal/system", "keydir",
+	},
+	// Above the store.
+	"bitcask/repair": {"bitcask", "internal/vfs", "keydir"},
 }
 
 // noEmbedded are packages of this module that no embedded package may depend on, however indirectly.
