@@ -2,7 +2,6 @@ package bitcask
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 )
@@ -30,19 +29,6 @@ var (
 	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look
 )
 
-// SegmentError says that a merge could not read a segment. What it holds is as
-// it was.
-type SegmentError struct {
-	File string // base name
-	Err  error
-}
-
-func (e *SegmentError) Error() string {
-	return fmt.Sprintf("reading %s for a merge: %v", e.File, e.Err)
-}
-
-func (e *SegmentError) Unwrap() error { return e.Err }
-
 // CorruptError says that stored bytes are not what was written: in which file,
 // by its base name, at which offset, and why.
 type CorruptError = failure.CorruptError
@@ -54,3 +40,7 @@ func NoSpace(err error) bool { return failure.NoSpace(err) }
 
 // ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.
 var ErrNotEmpty = errors.New("directory is not empty")
+
+// SegmentError says that a merge could not read a segment, named by File, and why (Err). What the segment
+// holds is as it was.
+type SegmentError = failure.SegmentError

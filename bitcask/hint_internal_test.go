@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/mergeinput"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -56,15 +57,15 @@ func TestHintThatIsNotPlain(t *testing.T) {
 		if err := hs.Close(); err != nil {
 			t.Fatal(err)
 		}
-		in := &input{s: s, sg: sg, read: func(int) error { return nil }}
+		in := &mergeinput.Input{Env: s.inputEnvironment(), Segment: sg, Read: func(int) error { return nil }}
 		n := 0
-		for in.next() == nil {
+		for in.Next() == nil {
 			n++
 		}
-		if n != 2 || (in.frames != nil) != lie {
-			t.Errorf("%d entries; the hint was given up: %v", n, in.frames != nil)
+		if n != 2 || (in.Frames != nil) != lie {
+			t.Errorf("%d entries; the hint was given up: %v", n, in.Frames != nil)
 		}
-		if err := in.close(); err != nil {
+		if err := in.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}

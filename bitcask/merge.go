@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/mergeinput"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
@@ -119,10 +120,10 @@ type rewriter struct {
 	sel     *selector
 	pacer   // of all but the selector
 	out     *segment.Writer
-	from    []keydir.Loc    // where each entry of out was; 0 for tombstones
-	moves   stripeBatch     // entries of out
-	long    recordReader    // for long records
-	records []format.Record // of the entry being copied
+	from    []keydir.Loc            // where each entry of out was; 0 for tombstones
+	moves   mergeinput.Batch        // entries of out
+	long    mergeinput.RecordReader // for long records
+	records []format.Record         // of the entry being copied
 	result  RewriteResult
 
 	freed     chan int64 // lengths of files that are being removed, each when it is gone; nil: none are
@@ -157,7 +158,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if rw.out != nil {
 		err = errors.Join(err, rw.abandon())
 	}
-	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.close()))
+	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.Close()))
 	s.reserve.Freed(len(rw.result.In) > 0)
 	s.wakeHinter() // on a full disk outputs have none
 	if rw.failed != nil {
@@ -215,21 +216,21 @@ func (rw *rewriter) run() error {
 
 func (rw *rewriter) copySelected() error {
 	for sw := range rw.sel.selected {
-		rw.result.Dropped += sw.dropped
-		raw := sw.records
-		for i := range sw.entries {
-			x := &sw.entries[i]
-			if !x.keep {
+		rw.result.Dropped += sw.Dropped
+		raw := sw.Records
+		for i := range sw.Entries {
+			x := &sw.Entries[i]
+			if !x.Keep {
 				rw.result.Dropped++
 				continue
 			}
 			var records []format.Record
 			var err error
-			if x.long() {
+			if x.Long() {
 				records, err = rw.readLong(sw, x)
 			} else {
-				records, err = rw.parse(raw[:x.size])
-				raw = raw[x.size:]
+				records, err = rw.parse(raw[:x.Size])
+				raw = raw[x.Size:]
 			}
 			if err == nil {
 				err = rw.copy(x, records)
@@ -244,14 +245,14 @@ func (rw *rewriter) copySelected() error {
 }
 
 // readLong reads a record that the selector has left.
-func (rw *rewriter) readLong(sw *stripeBatch, x *batchEntry) ([]format.Record, error) {
-	if sg := rw.sel.in.all[x.from].sg; rw.long.sg != sg {
-		buf := rw.long.buf[:0]
-		rw.long = newRecordReader(rw.s, sg, rw.spend)
-		rw.long.buf = buf
+func (rw *rewriter) readLong(sw *mergeinput.Batch, x *mergeinput.BatchEntry) ([]format.Record, error) {
+	if sg := rw.sel.in.All[x.From].Segment; rw.long.Sg != sg {
+		buf := rw.long.Buf[:0]
+		rw.long = mergeinput.NewRecordReader(rw.s.man.Seed, sg, rw.spend)
+		rw.long.Buf = buf
 	}
-	_, records, err := rw.long.verified(sw, x)
-	return records, rw.sel.in.all[x.from].blame(err)
+	_, records, err := rw.long.Verified(sw, x)
+	return records, rw.sel.in.All[x.From].Blame(err)
 }
 
 // parse takes apart the records of an entry, which the selector has verified.
@@ -269,38 +270,38 @@ func (rw *rewriter) parse(raw []byte) ([]format.Record, error) {
 }
 
 // copy writes one entry, with the records that follow it, to the output.
-func (rw *rewriter) copy(x *batchEntry, records []format.Record) error {
-	in := rw.sel.in.all[x.from]
-	if rw.out != nil && (rw.out.Full(int(x.size)) || len(rw.from) == maxMoves) {
-		if err := rw.publish(x.seq); err != nil {
+func (rw *rewriter) copy(x *mergeinput.BatchEntry, records []format.Record) error {
+	in := rw.sel.in.All[x.From]
+	if rw.out != nil && (rw.out.Full(int(x.Size)) || len(rw.from) == maxMoves) {
+		if err := rw.publish(x.Seq); err != nil {
 			return err
 		}
 	}
 	if rw.out == nil {
-		if err := rw.startOutput(x.seq); err != nil {
+		if err := rw.startOutput(x.Seq); err != nil {
 			return err
 		}
 	}
-	at, err := rw.out.Begin(int(x.size), x.seq)
+	at, err := rw.out.Begin(int(x.Size), x.Seq)
 	if err != nil {
 		return err
 	}
 	for i := range records {
-		rw.out.Add(&records[i], x.seq+uint64(i))
+		rw.out.Add(&records[i], x.Seq+uint64(i))
 	}
-	rw.out.From(in.sg.Footer)
-	from := in.loc(x)
-	if x.kind.Tombstone() {
+	rw.out.From(in.Segment.Footer)
+	from := in.Loc(x)
+	if x.Kind.Tombstone() {
 		from = 0
-		rw.out.Segment.Hiding.Bytes += int64(x.size)
-		rw.out.Segment.Hiding.Last = x.seq
+		rw.out.Segment.Hiding.Bytes += int64(x.Size)
+		rw.out.Segment.Hiding.Last = x.Seq
 	}
 	rw.from = append(rw.from, from)
 	rw.result.Copied++
-	if err := rw.out.Note(&records[0], x.seq, at); err != nil {
+	if err := rw.out.Note(&records[0], x.Seq, at); err != nil {
 		return err
 	}
-	return rw.spend(int(x.size))
+	return rw.spend(int(x.Size))
 }
 
 // publish replaces the inputs that hold nothing from sequence seq on, and have
@@ -321,9 +322,9 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	var gone []*segment.Segment
 	var ids []uint32
-	for _, in := range rw.sel.in.releasable(seq) {
-		gone, ids = append(gone, in.sg), append(ids, in.sg.ID)
-		if err := in.close(); err != nil {
+	for _, in := range rw.sel.in.Releasable(seq) {
+		gone, ids = append(gone, in.Segment), append(ids, in.Segment.ID)
+		if err := in.Close(); err != nil {
 			return err
 		}
 	}
@@ -375,11 +376,11 @@ func (rw *rewriter) publish(seq uint64) error {
 // output's hint costs less than to keep them all until here, and proves that
 // it can be read.
 func (rw *rewriter) move(sg *segment.Segment) error {
-	in := &input{s: rw.s, sg: sg, read: rw.pace}
+	in := &mergeinput.Input{Env: rw.s.inputEnvironment(), Segment: sg, Read: rw.pace}
 	for i, done := 0, false; !done; {
-		rw.moves.reset()
-		for ; !rw.moves.full(); i++ {
-			err := in.next()
+		rw.moves.Reset()
+		for ; !rw.moves.Full(); i++ {
+			err := in.Next()
 			if done = err == io.EOF; done {
 				break
 			}
@@ -387,22 +388,22 @@ func (rw *rewriter) move(sg *segment.Segment) error {
 				err = errors.New("more records than were copied")
 			}
 			if err != nil {
-				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.Name, err), in.close())
+				return errors.Join(fmt.Errorf("%s: reading back: %w", sg.Name, err), in.Close())
 			}
 			if rw.from[i] != 0 {
-				rw.moves.add(&in.entry, rw.s.man.Seed.Hash(format.Text(in.entry.Key)), uint32(i))
+				rw.moves.Add(&in.Entry, rw.s.man.Seed.Hash(format.Text(in.Entry.Key)), uint32(i))
 			}
 		}
 		if done && i < len(rw.from) {
-			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.Name, i, len(rw.from)), in.close())
+			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.Name, i, len(rw.from)), in.Close())
 		}
-		err := rw.moves.visit(rw.s, true, func(sp *namespace.Space, x *batchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
+		err := rw.s.visitBatch(&rw.moves, true, func(sp *namespace.Space, x *mergeinput.BatchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
 		if err != nil {
 			return err
 		}
 	}
 	rw.from = rw.from[:0]
-	return in.close()
+	return in.Close()
 }
 
 // pace is spend for what cannot be given up any more.
@@ -412,21 +413,21 @@ func (rw *rewriter) pace(bytes int) error {
 }
 
 // moveOne is the compare-and-swap of a location, under the lock of its key.
-func (rw *rewriter) moveOne(sg *segment.Segment, sp *namespace.Space, x *batchEntry) {
-	s, old, loc := rw.s, rw.from[x.from], keydir.MakeLoc(sg.ID, x.at, x.size)
+func (rw *rewriter) moveOne(sg *segment.Segment, sp *namespace.Space, x *mergeinput.BatchEntry) {
+	s, old, loc := rw.s, rw.from[x.From], keydir.MakeLoc(sg.ID, x.At, x.Size)
 	moved := false
-	if x.kind == KindNamespaces {
+	if x.Kind == KindNamespaces {
 		s.spaces.Mu.Lock()
 		defer s.spaces.Mu.Unlock()
 		if moved = s.spaces.Record == old; moved {
 			s.spaces.Record = loc
 		}
-	} else if x.kind == KindSystem {
-		id := rw.moves.identity(x)
+	} else if x.Kind == KindSystem {
+		id := rw.moves.Identity(x)
 		moved = s.system.Move(string(id.Key), old, loc)
 	} else if sp != nil {
-		id := rw.moves.identity(x)
-		moved = locate.Move(sp.Dir, x.hash, &id, old, loc)
+		id := rw.moves.Identity(x)
+		moved = locate.Move(sp.Dir, x.Hash, &id, old, loc)
 	}
 	if moved {
 		s.addLive(sg, loc)

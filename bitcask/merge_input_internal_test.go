@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/mergeinput"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
@@ -29,15 +29,15 @@ func TestSpentInputs(t *testing.T) {
 		for i, r := range tt.ranges {
 			list = append(list, &segment.Segment{ID: uint32(i), Footer: format.Footer{Records: 1, MinSeq: r[0], MaxSeq: r[1]}})
 		}
-		q := newInputs(&Store{man: new(manifest.Manifest)}, list, nil)
+		q := mergeinput.New(&mergeinput.Environment{}, list, nil)
 		var got []uint32
-		for _, in := range q.releasable(tt.seq) {
-			got = append(got, in.sg.ID)
+		for _, in := range q.Releasable(tt.seq) {
+			got = append(got, in.Segment.ID)
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: before sequence %d segments %v go, want %v", name, tt.seq, got, tt.want)
 		}
-		if len(got)+len(q.releasable(^uint64(0))) != len(list) {
+		if len(got)+len(q.Releasable(^uint64(0))) != len(list) {
 			t.Errorf("%s: not all go in the end", name)
 		}
 	}

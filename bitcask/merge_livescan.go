@@ -1,14 +1,10 @@
 package bitcask
 
 import (
-	"fmt"
 	"math"
-	"math/bits"
-	"slices"
 
-	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/mergeinput"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
-	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -41,15 +37,15 @@ const (
 type liveScan struct {
 	s      *Store
 	bounds liveScanBounds
-	inputs []*input
-	byID   []*input // from first on
+	inputs []*mergeinput.Input
+	byID   []*mergeinput.Input // from first on
 	first  uint32
 	locs   []keydir.Loc // of slots, not yet noted
 }
 
 // scanLive finds what is live in the first of the given inputs, and in as many more as one scan serves. It leaves that to looking
 // the entries up if that is less work.
-func (s *Store) scanLive(inputs []*input, bounds liveScanBounds, spend func(bytes int) error) error {
+func (s *Store) scanLive(inputs []*mergeinput.Input, bounds liveScanBounds, spend func(bytes int) error) error {
 	sv := &liveScan{s: s, bounds: bounds}
 	records := sv.choose(inputs)
 	spaces := s.spaces.Now.Load().ByID // a space is there before anything is written to it
@@ -59,9 +55,9 @@ func (s *Store) scanLive(inputs []*input, bounds liveScanBounds, spend func(byte
 	}
 	worth := slots <= bounds.free+bounds.worth*records
 	for _, in := range sv.inputs {
-		in.scanDecided, in.scanned = true, worth
+		in.ScanDecided, in.Scanned = true, worth
 		if worth {
-			in.live.places = make([]uint64, in.sg.Size.Load()/(64*placeSize)+1)
+			in.Live.Places = make([]uint64, in.Segment.Size.Load()/(64*mergeinput.PlaceSize)+1)
 		}
 	}
 	if !worth {
@@ -78,22 +74,22 @@ func (s *Store) scanLive(inputs []*input, bounds liveScanBounds, spend func(byte
 }
 
 // choose takes as many of the inputs as one scan serves, at least one, and returns how many records are in them.
-func (sv *liveScan) choose(inputs []*input) (records int) {
+func (sv *liveScan) choose(inputs []*mergeinput.Input) (records int) {
 	sv.first = math.MaxUint32
 	last, bytes := uint32(0), int64(0)
 	for _, in := range inputs {
-		low, high := min(sv.first, in.sg.ID), max(last, in.sg.ID)
-		bytes += in.sg.Size.Load()
+		low, high := min(sv.first, in.Segment.ID), max(last, in.Segment.ID)
+		bytes += in.Segment.Size.Load()
 		if len(sv.inputs) > 0 && (bytes > sv.bounds.bytes || int(high-low) >= sv.bounds.span) {
 			break
 		}
 		sv.inputs = append(sv.inputs, in)
-		records += int(in.sg.Footer.Records)
+		records += int(in.Segment.Footer.Records)
 		sv.first, last = low, high
 	}
-	sv.byID = make([]*input, last-sv.first+1)
+	sv.byID = make([]*mergeinput.Input, last-sv.first+1)
 	for _, in := range sv.inputs {
-		sv.byID[in.sg.ID-sv.first] = in
+		sv.byID[in.Segment.ID-sv.first] = in
 	}
 	return records
 }
@@ -141,58 +137,6 @@ func (sv *liveScan) hold(sp *namespace.Space, stripe int, from uint64) (next uin
 func (sv *liveScan) note(loc keydir.Loc) {
 	i := uint64(loc.Segment()) - uint64(sv.first) // of those before, and of pending ones, far too much
 	if i < uint64(len(sv.byID)) && sv.byID[i] != nil {
-		sv.byID[i].live.add(loc.Offset())
+		sv.byID[i].Live.Add(loc.Offset())
 	}
-}
-
-// liveBitmap is the places of an input where live strings and deadlines begin, that have not been met yet.
-type liveBitmap struct {
-	places []uint64 // a bit for each placeSize bytes
-	n      int
-}
-
-// placeSize is a number of bytes in which at most one record begins: none is shorter.
-const placeSize = format.RecordHeaderMin
-
-// at is the word and the bit of a place. Behind the end of the input is the last one: no entry is there to be met.
-func (l *liveBitmap) at(place uint32) (word *uint64, bit uint64) {
-	i := min(int(place/(64*placeSize)), len(l.places)-1)
-	return &l.places[i], 1 << (place / placeSize % 64)
-}
-
-func (l *liveBitmap) add(place uint32) {
-	if word, bit := l.at(place); *word&bit == 0 {
-		*word |= bit
-		l.n++
-	}
-}
-
-// take reports whether a live record begins at a place, once.
-func (l *liveBitmap) take(place uint32) bool {
-	word, bit := l.at(place)
-	if *word&bit == 0 {
-		return false
-	}
-	*word &^= bit
-	l.n--
-	return true
-}
-
-// first is about where the first of them begins.
-func (l *liveBitmap) first() int64 {
-	i := slices.IndexFunc(l.places, func(word uint64) bool { return word != 0 })
-	return int64(64*i+bits.TrailingZeros64(l.places[i])) * placeSize
-}
-
-// missingEntry is the error, at the end of an input, for a place that the keydir points to and where there was no entry. If it was the hint
-// that had none, the next merge reads the data.
-func (in *input) missingEntry() error {
-	switch {
-	case in.live.n == 0:
-		return nil
-	case in.hint != nil:
-		in.s.removeHint(in.sg)
-		return fmt.Errorf("%s: no entry for offset %d: %w", format.HintName(in.sg.ID), in.live.first(), segment.ErrHint)
-	}
-	return &CorruptError{File: in.sg.Name, Offset: in.live.first(), Reason: "no record where the index has one"}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/locate"
+	"github.com/stavedb/stave/bitcask/internal/mergeinput"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
@@ -17,14 +18,14 @@ import (
 // be dead when it is copied is nothing new; moving the location decides.
 type selector struct {
 	s        *Store
-	in       *inputs
+	in       *mergeinput.Inputs
 	outside  uint64 // lowest sequence of any segment that is not rewritten
 	hidden   uint64 // sequence of the last tombstone kept
 	pace     pacer
-	free     chan *stripeBatch // to be filled
-	selected chan *stripeBatch // with keep set, and the records; closed at the end
-	stop     chan struct{}     // closed when nobody wants more
-	err      error             // once selected is closed
+	free     chan *mergeinput.Batch // to be filled
+	selected chan *mergeinput.Batch // with keep set, and the records; closed at the end
+	stop     chan struct{}          // closed when nobody wants more
+	err      error                  // once selected is closed
 }
 
 // batchesAhead is how many batches there are: one is filled while the other is copied.
@@ -33,25 +34,30 @@ const batchesAhead = 2
 func newSelector(rw *rewriter, in []*segment.Segment, outside uint64) *selector {
 	sel := &selector{
 		s: rw.s, outside: outside, pace: pacer{rw: rw},
-		free: make(chan *stripeBatch, batchesAhead), selected: make(chan *stripeBatch), stop: make(chan struct{}),
+		free: make(chan *mergeinput.Batch, batchesAhead), selected: make(chan *mergeinput.Batch), stop: make(chan struct{}),
 	}
-	sel.in = newInputs(rw.s, in, sel.pace.spend)
+	sel.in = mergeinput.New(rw.s.inputEnvironment(), in, sel.pace.spend)
 	bounds := usualLiveScan
 	if rw.o.liveScan != nil {
 		bounds = *rw.o.liveScan
 	}
-	sel.in.scanLive = func(list []*input) error { return rw.s.scanLive(list, bounds, sel.pace.spend) }
+	sel.in.ScanLive = func(list []*mergeinput.Input) error { return rw.s.scanLive(list, bounds, sel.pace.spend) }
 	for range batchesAhead {
-		sel.free <- new(stripeBatch)
+		sel.free <- new(mergeinput.Batch)
 	}
 	return sel
+}
+
+// inputEnvironment is what the inputs of a merge know of the store.
+func (s *Store) inputEnvironment() *mergeinput.Environment {
+	return &mergeinput.Environment{Fs: s.opts.FS, Dir: s.dir, NoHints: s.opts.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
 }
 
 // run selects until there is nothing left, or stop is closed.
 func (sel *selector) run() {
 	defer close(sel.selected)
 	for done := false; !done; {
-		var sw *stripeBatch
+		var sw *mergeinput.Batch
 		select {
 		case sw = <-sel.free:
 		case <-sel.stop:
@@ -60,8 +66,8 @@ func (sel *selector) run() {
 		if done, sel.err = sel.fill(sw); sel.err != nil {
 			return
 		}
-		judge := func(sp *namespace.Space, x *batchEntry) { sel.judge(sw, sp, x) }
-		if sel.err = sw.visit(sel.s, false, judge, sel.visited); sel.err != nil {
+		judge := func(sp *namespace.Space, x *mergeinput.BatchEntry) { sel.judge(sw, sp, x) }
+		if sel.err = sel.s.visitBatch(sw, false, judge, sel.visited); sel.err != nil {
 			return
 		}
 		if sel.err = sel.read(sw); sel.err != nil {
@@ -77,82 +83,82 @@ func (sel *selector) run() {
 
 // fill takes the next entries into the batch, but for tombstones that have
 // nothing left to hide and what a scan says is dead. It reports whether they were the last.
-func (sel *selector) fill(sw *stripeBatch) (done bool, err error) {
-	sw.reset()
-	for !sw.full() {
-		in, err := sel.in.next()
-		for _, dead := range sel.in.dead {
-			sw.dropped += dead.sg.Footer.Records
-			sel.pace.passed += dead.sg.Size.Load()
+func (sel *selector) fill(sw *mergeinput.Batch) (done bool, err error) {
+	sw.Reset()
+	for !sw.Full() {
+		in, err := sel.in.Next()
+		for _, dead := range sel.in.Dead {
+			sw.Dropped += dead.Segment.Footer.Records
+			sel.pace.passed += dead.Segment.Size.Load()
 		}
-		sel.in.dead = sel.in.dead[:0]
+		sel.in.Dead = sel.in.Dead[:0]
 		if err == io.EOF {
 			return true, sel.pace.checkIn()
 		}
 		if err != nil {
 			return false, err
 		}
-		e := &in.entry
+		e := &in.Entry
 		sel.pace.passed += int64(e.Size)
 		if e.Kind.Tombstone() {
 			// I6: a tombstone goes only when nothing older is left outside. It
 			// may stand in two inputs if a merge was interrupted.
 			if e.Seq < sel.outside || e.Seq == sel.hidden {
-				sw.dropped++
+				sw.Dropped++
 				continue
 			}
 			sel.hidden = e.Seq
 		}
-		scanned := in.scanned && e.Kind.Plain()
-		if scanned && !in.live.take(e.At) {
-			sw.dropped++
+		scanned := in.Scanned && e.Kind.Plain()
+		if scanned && !in.Live.Take(e.At) {
+			sw.Dropped++
 			continue
 		}
-		x := sw.add(e, sel.s.man.Seed.Hash(format.Text(e.Key)), in.number)
-		x.keep = scanned
-		if !x.long() {
-			sw.bytes += int(x.size)
+		x := sw.Add(e, sel.s.man.Seed.Hash(format.Text(e.Key)), in.Number)
+		x.Keep = scanned
+		if !x.Long() {
+			sw.Bytes += int(x.Size)
 		}
 	}
 	return false, nil
 }
 
 // judge decides, under the stripe's lock, whether an entry still says something.
-func (sel *selector) judge(sw *stripeBatch, sp *namespace.Space, x *batchEntry) {
+func (sel *selector) judge(sw *mergeinput.Batch, sp *namespace.Space, x *mergeinput.BatchEntry) {
 	switch {
-	case x.kind.Tombstone():
-		x.keep = !sel.s.spaces.Dead(x.ns) // else fill has decided
-	case x.kind == KindSystem:
-		id := sw.identity(x)
-		x.keep = sel.s.system.Keep(string(id.Key), sel.loc(x), x.seq, sel.outside, x.empty)
-	case x.kind == KindNamespaces:
+	case x.Kind.Tombstone():
+		x.Keep = !sel.s.spaces.Dead(x.Namespace) // else fill has decided
+	case x.Kind == KindSystem:
+		id := sw.Identity(x)
+		x.Keep = sel.s.system.Keep(string(id.Key), sel.loc(x), x.Seq, sel.outside, x.Empty)
+	case x.Kind == KindNamespaces:
 		sel.s.spaces.Mu.Lock()
 		defer sel.s.spaces.Mu.Unlock()
-		x.keep = sel.s.spaces.Record == sel.loc(x)
+		x.Keep = sel.s.spaces.Record == sel.loc(x)
 	default:
-		id := sw.identity(x)
-		x.keep = sp != nil && locate.PointsTo(sp.Dir, x.hash, &id, sel.loc(x))
+		id := sw.Identity(x)
+		x.Keep = sp != nil && locate.PointsTo(sp.Dir, x.Hash, &id, sel.loc(x))
 	}
 }
 
 // read reads the records that are kept, but for the long ones.
-func (sel *selector) read(sw *stripeBatch) error {
-	for i := range sw.entries {
-		x := &sw.entries[i]
-		if !x.keep || x.long() {
+func (sel *selector) read(sw *mergeinput.Batch) error {
+	for i := range sw.Entries {
+		x := &sw.Entries[i]
+		if !x.Keep || x.Long() {
 			continue
 		}
-		raw, _, err := sel.in.all[x.from].records.verified(sw, x)
+		raw, _, err := sel.in.All[x.From].Records.Verified(sw, x)
 		if err != nil {
-			return sel.in.all[x.from].blame(err)
+			return sel.in.All[x.From].Blame(err)
 		}
-		sw.records = append(sw.records, raw...)
+		sw.Records = append(sw.Records, raw...)
 	}
 	return nil
 }
 
 // loc is where the keydir has an entry if it is live.
-func (sel *selector) loc(x *batchEntry) keydir.Loc { return sel.in.all[x.from].loc(x) }
+func (sel *selector) loc(x *mergeinput.BatchEntry) keydir.Loc { return sel.in.All[x.From].Loc(x) }
 
 // visited counts entries of which no more than the hint was looked at.
 func (sel *selector) visited(n int) error { return sel.pace.spend(n * lookupCost) }
@@ -185,23 +191,18 @@ func (p *pacer) checkIn() error {
 	defer rw.checkMu.Unlock()
 	if rw.ended == nil {
 		if err := rw.consult(spent, passed); err != nil {
-			rw.ended = stopped{err}
+			rw.ended = mergeinput.NewStopped(err)
 		}
 	}
 	return rw.ended
 }
-
-// stopped is an error that ends a rewrite and is about none of its inputs.
-type stopped struct{ error }
-
-func (s stopped) Unwrap() error { return s.error }
 
 // end ends both goroutines, when they look.
 func (rw *rewriter) end(err error) {
 	rw.checkMu.Lock()
 	defer rw.checkMu.Unlock()
 	if rw.ended == nil {
-		rw.ended = stopped{err}
+		rw.ended = mergeinput.NewStopped(err)
 	}
 }
 

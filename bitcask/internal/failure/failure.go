@@ -93,3 +93,16 @@ func IgnoreNotExist(err error) error {
 func IsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 var ErrCancelled = errors.New("cancelled")
+
+// SegmentError says that a merge could not read a segment. What it holds is as
+// it was.
+type SegmentError struct {
+	File string // base name
+	Err  error
+}
+
+func (e *SegmentError) Unwrap() error { return e.Err }
+
+func (e *SegmentError) Error() string {
+	return fmt.Sprintf("reading %s for a merge: %v", e.File, e.Err)
+}
