@@ -247,8 +247,9 @@ func (c *checker) stripe(ns, stripe int) error {
 	return nil
 }
 
-// leads checks that loc leads to the record it should.
-func (c *checker) leads(sp *namespace.Space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string) {
+// leads checks that loc leads to the record it should, and returns the record's value. ok is false if it cannot be
+// read: then there is a finding, and nothing can be said about the value.
+func (c *checker) leads(sp *namespace.Space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string, ok bool) {
 	sg, err := c.s.segmentOf(loc)
 	if err == nil {
 		err = sg.Identify(loc, func(rec *format.Record) {
@@ -261,7 +262,7 @@ func (c *checker) leads(sp *namespace.Space, k Kind, typ keydir.Type, key, elem 
 	if err != nil {
 		c.found("I4", format.DataName(loc.Segment()), int64(loc.Offset()), key, "%v", err)
 	}
-	return value
+	return value, err == nil
 }
 
 func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
@@ -285,8 +286,8 @@ func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
 	default:
 		coll.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
 			count++
-			value := c.leads(sp, KindElement, typ, key, string(elem), loc, true)
-			if typ == keydir.ZSet {
+			value, ok := c.leads(sp, KindElement, typ, key, string(elem), loc, true)
+			if ok && typ == keydir.ZSet {
 				if score, _, _ := coll.Score(string(elem)); value != string(ordered.AppendHex(nil, score)) {
 					c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
 				}
@@ -301,8 +302,8 @@ func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
 func (c *checker) fieldDeadlines(sp *namespace.Space, h uint64, coll keydir.Collection) {
 	key := coll.Key()
 	coll.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
-		value := c.leads(sp, KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
-		if score, _, _ := coll.Score(string(field)); value != strconv.FormatInt(ordered.ToInt(score), 10) {
+		value, ok := c.leads(sp, KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
+		if score, _, _ := coll.Score(string(field)); ok && value != strconv.FormatInt(ordered.ToInt(score), 10) {
 			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
 		}
 		return true
@@ -336,11 +337,11 @@ func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want st
 		return
 	}
 	file, at := format.DataName(loc.Segment()), int64(loc.Offset())
-	value := c.leads(sp, KindMeta, coll.Type(), key, format.MetaLen, loc, true)
-	if value != want || count != coll.Len() {
+	value, ok := c.leads(sp, KindMeta, coll.Type(), key, format.MetaLen, loc, true)
+	if ok && value != want || count != coll.Len() {
 		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, coll.Len(), want)
 	}
-	if coll.Type() != keydir.List {
+	if !ok || coll.Type() != keydir.List {
 		return
 	}
 	head, tail := coll.Bounds()
@@ -373,19 +374,29 @@ func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want st
 func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string) {
 	head, tail := coll.Bounds()
 	size, _, _ := keydir.ChunkAt(tail)
-	count, length := 0, int64(0)
+	count, length, read := 0, int64(0), true
 	for i := head; i <= tail; i++ {
 		loc, ok := coll.LocAt(i)
 		if !ok {
 			continue
 		}
 		count++
-		value := c.leads(sp, KindElement, keydir.Chunks, key, format.IndexName(i), loc, true)
+		value, ok := c.leads(sp, KindElement, keydir.Chunks, key, format.IndexName(i), loc, true)
+		if !ok {
+			read = false
+			continue
+		}
 		_, number, _ := keydir.ChunkAt(i)
 		length = int64(size)*int64(number) + int64(len(value))
 		if len(value) > size || len(value) == 0 {
 			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
 		}
+	}
+	if !read { // and so nobody knows how long it should be
+		if coll.Meta() != 0 {
+			c.leads(sp, KindMeta, keydir.Chunks, key, format.MetaLen, coll.Meta(), true)
+		}
+		return
 	}
 	c.meta(sp, coll, key, string(format.AppendMeta(nil, keydir.Chunks, length, count)), count)
 }
@@ -394,8 +405,8 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 func (c *checker) system() {
 	sp := new(namespace.Space)
 	for name, r := range c.s.system.Dump() {
-		value := c.leads(sp, KindSystem, keydir.None, name, "", r.Loc, true)
-		if value != string(r.Value) {
+		value, ok := c.leads(sp, KindSystem, keydir.None, name, "", r.Loc, true)
+		if ok && value != string(r.Value) {
 			c.found("I4", format.DataName(r.Loc.Segment()), int64(r.Loc.Offset()), name, "the system record is not what is known of it")
 		}
 	}

@@ -34,7 +34,7 @@ func killedCopy(t *testing.T) (dir string) {
 	return dir
 }
 
-func edit(t *testing.T, path string, change func(b []byte) []byte) {
+func rewrite(t *testing.T, path string, change func(b []byte) []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err == nil {
@@ -49,7 +49,7 @@ func edit(t *testing.T, path string, change func(b []byte) []byte) {
 func TestTruncatedIsTold(t *testing.T) {
 	for _, command := range []string{"exec --dir DIR DBSIZE", "shell --dir DIR", "merge DIR --quiet", "import --dir DIR -"} {
 		dir := killedCopy(t)
-		edit(t, filepath.Join(dir, "000000001.data"), func(b []byte) []byte { return b[:len(b)-1] })
+		rewrite(t, filepath.Join(dir, "000000001.data"), func(b []byte) []byte { return b[:len(b)-1] })
 		stdout, stderr, status := run("", strings.Fields(strings.ReplaceAll(command, "DIR", dir))...)
 		if status != 0 || !strings.Contains(stderr, "000000001.data: ") || !strings.Contains(stderr, "kept in 000000001.torn-") {
 			t.Errorf("%s: status %d\n%s%s", command, status, stdout, stderr)
@@ -74,7 +74,7 @@ func TestFlippedBitIsDamage(t *testing.T) {
 	for file, lost := range map[string]string{"000000001.data": "lost 1", "MANIFEST": "lost 0"} {
 		dir := killedCopy(t)
 		var was []byte
-		edit(t, filepath.Join(dir, file), func(b []byte) []byte {
+		rewrite(t, filepath.Join(dir, file), func(b []byte) []byte {
 			b[len(b)-1] ^= 1
 			was = slices.Clone(b)
 			return b

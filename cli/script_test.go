@@ -30,6 +30,12 @@ var update = flag.Bool("update", false, "rewrite what the scripts in testdata ex
 //	$ append file "\x00"                appends bytes to a file
 //	$ cat file                          prints one, quoted where it is binary
 //	$ patch file OFFSET "bytes"         overwrites bytes; negative: from the end
+//	$ flip file OFFSET                  flips a bit of one byte
+//	$ truncate file SIZE                cuts a file off; negative: so much shorter
+//	$ copy DIR NEW                      copies a directory
+//	$ ls DIR                            lists the names in a directory
+//	$ rm path                           removes a file or a directory
+//	$ env NAME VALUE                    sets a variable for the rest of the script
 //
 // A line that starts with ~ is a regular expression for one line. With -update
 // whatever does not match is rewritten; review the diff.
@@ -146,7 +152,36 @@ func runFileStep(t *testing.T, where string, words []string, input string, stdou
 		data, err = os.ReadFile(words[1])
 		stdout.Write(data)
 	case "patch":
-		err = patch(words[1], words[2], words[3])
+		err = edit(words[1], words[2], func(f *os.File, at int64) error {
+			_, err := f.WriteAt([]byte(words[3]), at)
+			return err
+		})
+	case "flip":
+		err = edit(words[1], words[2], func(f *os.File, at int64) error {
+			b := make([]byte, 1)
+			if _, err := f.ReadAt(b, at); err != nil {
+				return err
+			}
+			b[0] ^= 1
+			_, err := f.WriteAt(b, at)
+			return err
+		})
+	case "truncate":
+		err = edit(words[1], words[2], func(f *os.File, at int64) error { return f.Truncate(at) })
+	case "copy":
+		err = os.CopyFS(words[2], os.DirFS(words[1]))
+	case "ls":
+		var entries []os.DirEntry
+		entries, err = os.ReadDir(words[1])
+		for _, entry := range entries {
+			fmt.Fprintln(stdout, entry.Name())
+		}
+	case "rm":
+		if _, err = os.Lstat(words[1]); err == nil {
+			err = os.RemoveAll(words[1])
+		}
+	case "env":
+		t.Setenv(words[1], words[2])
 	default:
 		t.Fatalf("%s: no such command", where)
 	}
@@ -155,8 +190,8 @@ func runFileStep(t *testing.T, where string, words []string, input string, stdou
 	}
 }
 
-// patch overwrites bytes of a file.
-func patch(name, offset, data string) error {
+// edit opens a file and changes it at an offset, which counts from the end if it is negative.
+func edit(name, offset string, change func(f *os.File, at int64) error) error {
 	var at int64
 	if _, err := fmt.Sscan(offset, &at); err != nil {
 		return err
@@ -171,8 +206,7 @@ func patch(name, offset, data string) error {
 	} else if at < 0 {
 		at += info.Size()
 	}
-	_, err = f.WriteAt([]byte(data), at)
-	return err
+	return change(f, at)
 }
 
 // status is the line that stands for an exit status.
