@@ -33,10 +33,13 @@ func flagsFirst(app *cli.App, args []string) []string {
 			rest = append(rest, arg)
 		default:
 			flags = append(flags, arg)
-			if takesValue(command, arg) && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
+			if !takesValue(command, arg) {
+				break
 			}
+			if i++; i == len(args) { // for the parser to refuse: "--" is no value for it
+				return slices.Concat(args[:2], flags)
+			}
+			flags = append(flags, args[i])
 		}
 	}
 	return slices.Concat(args[:2], flags, []string{"--"}, rest)

@@ -43,13 +43,13 @@ func signal(t *testing.T, s syscall.Signal) {
 
 // serve starts "stave serve" and returns its address and a func that stops it
 // as an operator would, and checks that it ends well.
-func serve(t *testing.T, dir, addr string) (address string, stop func()) {
+func serve(t *testing.T, dir, addr string, flags ...string) (address string, stop func()) {
 	t.Helper()
 	r, w := io.Pipe()
 	var stderr bytes.Buffer
-	status := make(chan int)
+	status := make(chan int, 1)
 	go func() {
-		status <- cli.Run([]string{"stave", "serve", "--dir", dir, "--addr", addr}, strings.NewReader(""), w, &stderr)
+		status <- cli.Run(append([]string{"stave", "serve", "--dir", dir, "--addr", addr}, flags...), strings.NewReader(""), w, &stderr)
 		w.Close()
 	}()
 	line, err := bufio.NewReader(r).ReadString('\n')

@@ -55,8 +55,11 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	ctx, stop := t.interruptible()
 	defer stop()
 	started := time.Now()
-	if _, err := os.Stat(dir); err != nil {
+	switch info, err := os.Stat(dir); {
+	case err != nil:
 		return failed(exitOpen, fmt.Errorf("repair %s: %w", dir, errors.Unwrap(err)))
+	case !info.IsDir():
+		return failed(exitOpen, fmt.Errorf("repair %s: not a directory", dir))
 	}
 	result, err := repair.Salvage(ctx, dir, out, nil)
 	switch {

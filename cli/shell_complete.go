@@ -160,9 +160,9 @@ func isKeyPosition(c *command.Command, words []string) bool {
 // SCAN, so that it works on servers too and holds nobody up, and gives up
 // after maxKeyScans pages. Within MULTI it would be queued, so it does not ask.
 func (s *session) completeKey(line, prefix string) (found []candidate) {
-	// Replacing an open quote or a word beyond ASCII is more than the line
+	// Replacing a word in quotes or one beyond ASCII is more than the line
 	// editor's arithmetic handles.
-	if s.inMulti || s.closed || strings.HasSuffix(line, `"`) || !strings.HasSuffix(line, prefix) || !isPlain(prefix) {
+	if s.inMulti || s.closed || strings.HasSuffix(line, `"`) || openQuote([]byte(line)) || !strings.HasSuffix(line, prefix) || !isPlain(prefix) {
 		return nil
 	}
 	cursor := "0"

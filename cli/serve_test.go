@@ -1,0 +1,128 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stavedb/stave/cli"
+)
+
+// What is left of a damaged store can be served, for reading only: the damaged key is an error, all others are there.
+func TestServeReadDamaged(t *testing.T) {
+	dir := t.TempDir()
+	if _, stderr, status := run("SET key0 value\nSET key99 value\n", "exec", "--dir", dir); status != 0 {
+		t.Fatal(stderr)
+	}
+	rewrite(t, filepath.Join(dir, "000000001.data"), func(b []byte) []byte {
+		at := bytes.LastIndex(b, []byte("value"))
+		b[at] ^= 1
+		return b
+	})
+	var stdout, stderr bytes.Buffer
+	if status := cli.Run([]string{"stave", "serve", "--dir", dir, "--addr", "127.0.0.1:0"}, nil, &stdout, &stderr); status != 3 || !strings.Contains(stderr.String(), "000000001.data") {
+		t.Fatalf("without the option: status %d, %s%s", status, stdout.String(), stderr.String())
+	}
+	addr, stop := serve(t, dir, filepath.Join(t.TempDir(), "s"), "--read-damaged")
+	defer stop()
+	want(t, "value\n", "", 0, "", "exec", "--addr", addr, "GET", "key0")
+	want(t, "", "000000001.data", 1, "", "exec", "--addr", addr, "GET", "key99")
+	want(t, "", "open for reading only", 1, "", "exec", "--addr", addr, "SET", "key0", "x")
+	want(t, "2\n", "", 0, "", "exec", "--addr", addr, "DBSIZE")
+}
+
+// A socket that nobody listens on any more is replaced; one that somebody does, and a file that is none, are left alone.
+func TestServeOnASocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	left, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.(*net.UnixListener).SetUnlinkOnClose(false)
+	left.Close()
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatalf("no stale socket: %v", err)
+	}
+	addr, stop := serve(t, t.TempDir(), path)
+	want(t, "PONG\n", "", 0, "", "exec", "--addr", addr, "PING")
+	want(t, "", "another server listens there", 3, "", "serve", "--dir", t.TempDir(), "--addr", path)
+	want(t, "PONG\n", "", 0, "", "exec", "--addr", addr, "PING")
+	stop()
+
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "", "listen unix "+file, 3, "", "serve", "--dir", t.TempDir(), "--addr", file)
+	if data, err := os.ReadFile(file); err != nil || string(data) != "mine" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// --quiet says nothing when the server is ready, nor what it does; the standard output stays empty.
+func TestServeQuietly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	var stdout, stderr bytes.Buffer
+	status := make(chan int)
+	go func() {
+		status <- cli.Run([]string{"stave", "serve", "-q", "--dir", t.TempDir(), "--addr", path}, nil, &stdout, &stderr)
+	}()
+	for {
+		if conn, err := net.Dial("unix", path); err == nil {
+			conn.Close()
+			break
+		}
+	}
+	want(t, "PONG\n", "", 0, "", "exec", "--addr", path, "PING")
+	signal(t, syscall.SIGINT)
+	if got := <-status; got != 0 || stdout.Len() > 0 || strings.Contains(stderr.String(), "level=INFO") {
+		t.Errorf("status %d, %q, %q", got, stdout.String(), stderr.String())
+	}
+}
+
+// Wrong options are found before a store is made.
+func TestServeUsage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	for _, test := range []struct {
+		args   string
+		stderr string
+		status int
+	}{
+		{"serve now --dir " + dir, "serve takes no arguments, only options", 2},
+		{"serve --sync sometimes --dir " + dir, "--sync must be always, interval or none", 2},
+		{"serve --nonsense --dir " + dir, "flag provided but not defined", 2},
+		{"serve --dir", "flag needs an argument", 2},
+		{"serve --read-damaged --dir " + dir, "open " + dir, 3},
+	} {
+		want(t, "", "stave: ", test.status, "", strings.Fields(test.args)...)
+		if _, stderr, _ := run("", strings.Fields(test.args)...); !strings.Contains(stderr, test.stderr) {
+			t.Errorf("%s: %s", test.args, stderr)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s: made a store: %v", test.args, err)
+		}
+	}
+}
+
+// A store in use is named with the process that has it, by every command that would write to it.
+func TestStoreInUse(t *testing.T) {
+	dir := t.TempDir()
+	_, stop := serve(t, dir, filepath.Join(t.TempDir(), "s"))
+	defer stop()
+	for _, command := range []string{"exec --dir DIR PING", "shell --dir DIR", "merge DIR", "import --dir DIR -", "serve --dir DIR --addr 127.0.0.1:0"} {
+		args := strings.Fields(strings.ReplaceAll(command, "DIR", dir))
+		want(t, "", "stave: open "+dir+": locked by ", 3, "", args...)
+	}
+	for _, command := range []string{"check DIR", "stats DIR", "export --dir DIR", "merge DIR --dry-run", "backup --dir DIR NEW"} {
+		args := strings.Fields(strings.NewReplacer("DIR", dir, "NEW", filepath.Join(t.TempDir(), "new")).Replace(command))
+		if _, stderr, status := run("", args...); status != 0 {
+			t.Errorf("%s beside a server: status %d, %s", command, status, stderr)
+		}
+	}
+}

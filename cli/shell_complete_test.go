@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// newTestSession opens a store of its own for a shell that prints to a buffer.
+func newTestSession(t *testing.T, f format) (*session, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	tty := newTerminal(strings.NewReader(""), &out, io.Discard)
+	s, err := newSession(t.Context(), tty, storeOptions{dir: filepath.Join(t.TempDir(), "store"), format: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.backend.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, &out
+}
+
+// ask runs one line and fails on any error.
+func (s *session) ask(t *testing.T, line string) {
+	t.Helper()
+	if err := s.runLine(context.Background(), io.Discard, []byte(line)); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+}
+
+// values are what completions would insert.
+func values(found []candidate) (list []string) {
+	for _, c := range found {
+		list = append(list, c.value)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestComplete(t *testing.T) {
+	s, _ := newTestSession(t, formatTyped)
+	for _, line := range []string{"SET user:1 a", "SET user:2 b", `SET "user 3" c`, "SET *star x", "SELECT 1", "SET other 1", "SELECT 0"} {
+		s.ask(t, line)
+	}
+	tests := []struct {
+		line string
+		want []string
+	}{
+		// Commands, in the case that was typed.
+		{"pfc", []string{"pfcount"}},
+		{"PFC", []string{"PFCOUNT"}},
+		{"Pfc", []string{"Pfcount"}},
+		{"5 pfc", []string{"pfcount"}},
+		{"nonsense", nil},
+		{"pos", nil}, // POST is there for HTTP requests only
+		// Subcommands.
+		{"client setn", []string{"setname"}},
+		{"CLIENT SETN", []string{"SETNAME"}},
+		{"object en", []string{"encoding"}},
+		{"client nonsense", nil},
+		// Keywords, until they have been typed.
+		{"set k v n", []string{"nx"}},
+		{"set k v NX k", []string{"keepttl"}},
+		{"SET k v NX K", []string{"KEEPTTL"}},
+		{"set k v nx n", nil},
+		{"zadd k g", []string{"gt"}},
+		{"client setinfo lib", []string{"lib-name", "lib-ver"}},
+		// Keys, where the command takes one.
+		{"get user:", []string{"user:1", "user:2"}},
+		{"get user", []string{`"user 3"`, "user:1", "user:2"}},
+		{"get *", []string{"*star"}}, // the pattern is quoted
+		{"mget user:1 user:", []string{"user:1", "user:2"}},
+		{"set user:1 user:", nil},
+		{"mset user:1 v user:", []string{"user:1", "user:2"}},
+		{"mset user:1 user:", nil},
+		{"sintercard 2 user:1 user:", []string{"user:1", "user:2"}},
+		{"sintercard 1 user:1 user:", nil},
+		{"object encoding user:", []string{"user:1", "user:2"}},
+		{"get other", nil}, // of another namespace
+		{`get "user`, nil}, // an open quote
+		{"get grü", nil},   // more than the editor's arithmetic handles
+		// HELP.
+		{"help pfc", []string{"pfcount"}},
+		{"help @hy", []string{"@hyperloglog"}},
+		{"help client setn", []string{"setname"}},
+		{"? PFM", []string{"PFMERGE"}},
+		{"help get k", nil},
+	}
+	for _, test := range tests {
+		if got := values(s.complete(test.line)); !slices.Equal(got, test.want) {
+			t.Errorf("%q: got %q, want %q", test.line, got, test.want)
+		}
+	}
+	if all := s.complete(""); len(all) < 200 {
+		t.Errorf("an empty line offers %d commands", len(all))
+	}
+	if all := s.complete("help "); !slices.Contains(values(all), "@hash") || !slices.Contains(values(all), "HGET") {
+		t.Errorf("help offers %d words", len(all))
+	}
+	for _, c := range s.complete("get user:") {
+		if c.group != "keys" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// Within MULTI a SCAN would be queued, and a store that fails offers nothing.
+func TestCompleteAsksNobodyInVain(t *testing.T) {
+	s, _ := newTestSession(t, formatTyped)
+	s.ask(t, "SET user:1 a")
+	s.ask(t, "MULTI")
+	if got := s.complete("get user:"); got != nil {
+		t.Errorf("within MULTI: %q", got)
+	}
+	s.ask(t, "DISCARD")
+	if got := s.complete("get user:"); len(got) != 1 {
+		t.Errorf("after DISCARD: %q", got)
+	}
+	s.backend.(*embedded).store.Close()
+	if got := s.complete("get user:"); got != nil {
+		t.Errorf("closed: %q", got)
+	}
+}
+
+// Many keys are not all shown, and a search in vain ends early.
+func TestCompleteIsBounded(t *testing.T) {
+	s, _ := newTestSession(t, formatTyped)
+	var b strings.Builder
+	b.WriteString("MSET")
+	for i := range maxKeyScans*keyScanCount + 5000 {
+		fmt.Fprintf(&b, " key%d v", i)
+	}
+	s.ask(t, b.String())
+	if got := s.complete("get key"); len(got) != maxKeyCandidates {
+		t.Errorf("%d candidates", len(got))
+	}
+	if got := s.complete("get nothing"); len(got) != 0 {
+		t.Errorf("%d candidates", len(got))
+	}
+}
+
+// What completion inserts is read back as the key it stands for.
+func TestQuoteWord(t *testing.T) {
+	for _, word := range []string{"plain", "", " ", "two words", `"`, `'`, "a\x00b", "\xff", "grüße", "a\nb", `\`} {
+		args, err := splitLine([]byte("GET " + quoteWord([]byte(word))))
+		if err != nil || len(args) != 2 || string(args[1]) != word {
+			t.Errorf("%q is quoted as %s, read as %q, %v", word, quoteWord([]byte(word)), args, err)
+		}
+	}
+}
+
+func TestGlobLiteral(t *testing.T) {
+	for s, want := range map[string]string{"a": "a", "*": `\*`, "[a]?": `\[a\]\?`, `\`: `\\`} {
+		if got := globLiteral(s); got != want {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+}
