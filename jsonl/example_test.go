@@ -13,12 +13,7 @@ import (
 
 // Keys go from one store to another as lines of JSON.
 func Example() {
-	dir, err := os.MkdirTemp("", "stave-jsonl-")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	store, err := db.Open(dir, nil)
+	store, err := db.OpenMemory(nil)
 	if err != nil {
 		log.Fatal(err)
 	}
