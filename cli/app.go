@@ -11,6 +11,16 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// The program's entrance: Run, the list of commands, and what is said to a
+// command that is not there. Each command has a file by its own name, with its
+// flags and its help beside what it does: help is data, so that
+// testdata/help.txt can hold all of it.
+//
+// urfave/cli parses the command line. Two of its habits are not ours: it takes
+// options only before arguments (see flagsFirst), and it prints errors and ends
+// the process by itself, which ExitErrHandler and OnUsageError take from it. Run
+// must return, or no test could call it.
+
 // defaultDir is the store that commands use when none is named.
 const defaultDir = "stave-data"
 
@@ -30,7 +40,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if !ok { // the command-line parser's own errors, such as help on an unknown command
 		exit = &exitError{status: exitUsage, err: err}
 	}
-	if exit.err != nil || err != error(exit) { // the latter: something else went wrong besides
+	if exit.err != nil || err != error(exit) { // the latter: something else went wrong as well
 		t.complain(err)
 	}
 	return exit.status

@@ -7,6 +7,12 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
+// shell and exec do not know whom they talk to. A backend is a store opened by
+// this process (backend_embedded.go) or a connection to a server
+// (backend_remote.go), and both answer with the same replies: an embedded store
+// is spoken to through a session of package server, so that a command means the
+// same and prints the same with a server and without.
+
 // A backend runs commands: on a store opened by this process, or on a server.
 type backend interface {
 	// do runs one command and hands over its replies: one for nearly all
@@ -23,6 +29,8 @@ type lostError struct{ err error }
 func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
+// isLost reports whether an error is one of the connection: then nobody knows
+// whether the command ran, and the exit status is that of a server not reached.
 func isLost(err error) bool {
 	_, ok := errors.AsType[*lostError](err)
 	return ok

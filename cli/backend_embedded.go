@@ -12,6 +12,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
+// The store of this very process. It is locked against other processes for as
+// long as the shell is open.
+
 // An embedded backend is a store opened by this process, spoken to through a
 // session as a server would have it: the same commands, without a network.
 //
@@ -54,6 +57,9 @@ func sessionOptions(dir string) *server.Options {
 	return &server.Options{Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}}
 }
 
+// do runs one command in the session. Its replies come as the bytes that a
+// client would get, and are decoded again: that is the price of one path for
+// both backends, and nothing beside what the store does.
 func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -76,6 +82,8 @@ func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 // errClosed means that the session broke off, which is a bug.
 var errClosed = errors.New("the session is closed")
 
+// isQuit reports the one command after which a closed session is no bug.
 func isQuit(args [][]byte) bool { return strings.EqualFold(string(args[0]), "quit") }
 
+// close closes the store, which flushes it to the disk.
 func (e *embedded) close() error { return e.store.Close() }

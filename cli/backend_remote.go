@@ -13,6 +13,12 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
+// A connection is made late and made again: a shell that is left open over lunch
+// finds its server restarted. What the connection knew and the server forgot is
+// said again by greeting; a transaction that was open is lost, and the prompt
+// says so (session.lostState). A command whose connection broke is not sent
+// twice, for nobody knows whether it ran.
+
 // dialTimeout bounds connecting to a server.
 const dialTimeout = 10 * time.Second
 
@@ -88,6 +94,9 @@ func (r *remote) guard(ctx context.Context) (release func()) {
 	return func() { stop() }
 }
 
+// do sends one command, over a new connection if there is none. When anything
+// goes wrong the connection is closed: replies that are still under way would be
+// taken for those to the next command.
 func (r *remote) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if r.conn == nil {
 		if err := r.connect(ctx); err != nil {
@@ -143,6 +152,8 @@ func (r *remote) receive(args [][]byte, reply func(resp.Reply)) error {
 	return nil
 }
 
+// close ends the connection; the next command makes another one. Closing twice
+// is no error.
 func (r *remote) close() error {
 	if r.conn == nil {
 		return nil

@@ -11,6 +11,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// A backup opens the store for reading only, which is possible alongside a server:
+// the files that it links never change again, and the one that is still written
+// to is copied as far as the last commit that is whole.
+
+// backupCommand describes stave backup.
 func backupCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "backup",
@@ -48,6 +53,8 @@ type backupReport struct {
 	Took time.Duration `json:"took_ns"`
 }
 
+// runBackup copies the store. Interrupted, it leaves nothing at the new place:
+// package bitcask gives the copy its name when all of it is on disk.
 func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()

@@ -18,6 +18,16 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// A benchmark for whoever asks "how fast is it on my disk?". It measures through
+// the embedded interface, with the store's own defaults, and without a network;
+// package bench, a module of its own, compares with other stores.
+//
+// Each workload has a store of its own in a new directory, so that none pays for
+// the garbage of the one before; loading is not measured. A thread counts into a
+// histogram of its own, since a shared one would be what is measured.
+
+// benchCommand describes stave bench. The text of its help lists the workloads
+// from their table.
 func benchCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "bench",
@@ -98,7 +108,7 @@ func (b *bench) prepare(only string, size int) error {
 	return nil
 }
 
-// runBench makes the store, runs the workloads, and leaves nothing behind.
+// runBench makes the store, runs the workloads, and leaves nothing.
 func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -188,7 +198,7 @@ func (b *bench) measure(ctx context.Context, w workload, h *histogram.Histogram)
 	for thread := range parts {
 		h.Merge(&parts[thread])
 	}
-	// The thread that failed is the one whose error is not that it was told to end.
+	// The threads that did not fail return context.Canceled: skip those.
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err

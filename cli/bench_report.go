@@ -11,6 +11,10 @@ import (
 	"github.com/stavedb/stave/internal/histogram"
 )
 
+// The figures of a benchmark, for people and for programs. Times are shown as
+// quantiles and as a histogram of octaves: a mean would hide the one operation
+// in a thousand that waited for the disk.
+
 // A benchReport is what stave bench --json prints.
 type benchReport struct {
 	Version   string        `json:"version"`
@@ -23,6 +27,8 @@ type benchReport struct {
 	Workloads []benchResult `json:"workloads"`
 }
 
+// newBenchReport notes what makes figures comparable: without the machine and
+// the options they are only numbers.
 func newBenchReport(b *bench) *benchReport {
 	return &benchReport{
 		Version: versionText(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
@@ -30,12 +36,14 @@ func newBenchReport(b *bench) *benchReport {
 	}
 }
 
+// writeHead prints the conditions, before the first workload has run.
 func (r *benchReport) writeHead(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s operations each, values of %d B, %d thread(s), sync %s; %s, %d CPUs\n",
 		countText(int64(r.Entries)), r.Size, r.Threads, r.Sync, r.System, r.CPUs)
 	return err
 }
 
+// writeJSON prints all at the end, in one object.
 func (r *benchReport) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // A benchResult is the figures of one workload. Times are nanoseconds.
@@ -59,6 +67,7 @@ type benchOctave struct {
 	Count uint64        `json:"count"`
 }
 
+// newBenchResult takes the figures out of a histogram.
 func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benchResult {
 	r := benchResult{
 		Name: w.name, Count: h.Count(), Seconds: took.Seconds(), PerSecond: float64(h.Count()) / max(took.Seconds(), 1e-9),

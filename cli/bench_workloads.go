@@ -10,6 +10,10 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// The workloads. Keys are scattered, not counted up: a store that gets them in
+// order would be flattered. Names are made by hand, without fmt, because what
+// takes longer than the store would be measured in its place.
+
 // A bench is what stave bench was asked for, and the store at work.
 type bench struct {
 	entries int
@@ -58,6 +62,7 @@ func (b *bench) operations(w workload) int {
 	return b.entries
 }
 
+// benchWorkload finds a workload by its name.
 func benchWorkload(name string) (workload, bool) {
 	for _, w := range benchWorkloads {
 		if w.name == name {
@@ -110,7 +115,7 @@ func missingKey(i int) string { return hexName("-", scatter(uint64(i))>>4) }
 // differ.
 func benchName(i int) string { return hexName("m:", uint64(uint32(i)*0x9E3779B1)) }
 
-// hexName writes a number behind a prefix, 16 bytes in all or 10 if the prefix
+// hexName writes a number after a prefix, 16 bytes in all or 10 if the prefix
 // is "m:". It is written out because what takes longer than the store would be
 // measured instead of it.
 func hexName(prefix string, x uint64) string {
@@ -128,6 +133,7 @@ func hexName(prefix string, x uint64) string {
 	return string(buf[:n])
 }
 
+// loadStrings puts the keys that get, overwrite and mixed work on.
 func loadStrings(b *bench, from, to int) error {
 	pairs := make([]db.Pair, 0, to-from)
 	for i := from; i < to; i++ {
@@ -136,6 +142,7 @@ func loadStrings(b *bench, from, to int) error {
 	return b.store.Keyspace().Put(pairs...)
 }
 
+// loadSortedSet fills the one sorted set in which rank looks.
 func loadSortedSet(b *bench, from, to int) error {
 	members := make([]db.Scored, 0, to-from)
 	for i := from; i < to; i++ {
@@ -145,6 +152,8 @@ func loadSortedSet(b *bench, from, to int) error {
 	return err
 }
 
+// benchScored is the member of a number, with a score in no order of the
+// numbers: members that come sorted would all be added at the end.
 func benchScored(i int) db.Scored {
 	return db.Scored{Member: benchName(i), Score: float64(scatter(uint64(i)) >> 12)}
 }
@@ -160,6 +169,8 @@ func opOverwrite(b *bench) func(i int) error {
 	return func(i int) error { return b.store.String(benchKey(b.random(i))).Put(b.value) }
 }
 
+// opGet checks the length of what it gets: a benchmark of reads that find
+// nothing is soon written.
 func opGet(b *bench) func(i int) error {
 	var dst []byte
 	return func(i int) (err error) {
@@ -171,6 +182,7 @@ func opGet(b *bench) func(i int) error {
 	}
 }
 
+// opMiss gets keys that are not there, which needs no disk.
 func opMiss(b *bench) func(i int) error {
 	return func(i int) error {
 		_, err := b.store.String(missingKey(i)).AppendTo(nil)
@@ -194,6 +206,7 @@ func opMixed(b *bench) func(i int) error {
 // batchSize is how many keys opBatch puts at once.
 const batchSize = 100
 
+// opBatch puts many keys in one commit, and so in one write.
 func opBatch(b *bench) func(i int) error {
 	pairs := make([]db.Pair, batchSize)
 	return func(i int) error {
@@ -225,6 +238,8 @@ func opSortedSet(b *bench) func(i int) error {
 	}
 }
 
+// opRank finds the position of a member among all, which a textbook sorted set
+// counts out.
 func opRank(b *bench) func(i int) error {
 	return func(i int) error {
 		_, err := b.store.SortedSet("zset").Rank(benchName(b.random(i)))

@@ -13,9 +13,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// A check opens the store for reading only and without its INDEX, so that what
+// is in memory comes from the log and can be compared with the INDEX. A store
+// that cannot be opened so is opened once more with ReadDamaged: its damage is
+// what the user asked about, and an error in place of the findings would be no
+// answer.
+//
+// Damage has an exit status of its own, apart from "could not be opened": a
+// script that checks at night must tell a broken disk from a wrong path.
+
 // maxFindings is how many findings are printed; the rest are counted.
 const maxFindings = 1000
 
+// checkCommand describes stave check.
 func checkCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
@@ -24,7 +34,7 @@ func checkCommand(t *terminal) *cli.Command {
 		UsageText: "stave check [DIR] [--json]",
 		Description: `Verifies every checksum, follows every entry of the index to its record, counts
 the elements of every collection again and compares the hint files. It writes
-nothing and can run beside a server; it then checks the store as it was when the
+nothing and can run alongside a server; it then checks the store as it was when the
 check began.
 
 Each finding is one line with its file and offset. Files in which an opening has
@@ -50,13 +60,15 @@ be read.`,
 type checkReport struct {
 	Sound    bool                `json:"sound"`
 	Result   bitcask.CheckResult `json:"result"`
-	Torn     int64               `json:"torn_bytes"`        // behind the last commit, never acknowledged as durable
+	Torn     int64               `json:"torn_bytes"`        // after the last commit, never acknowledged as durable
 	Remains  []string            `json:"remains,omitempty"` // files in which openings have kept what they truncated
 	Refused  string              `json:"refused,omitempty"` // why it can only be opened for reading what is left
 	Findings []bitcask.Finding   `json:"findings"`
 	Seconds  float64             `json:"seconds"`
 }
 
+// runCheck opens the store, whole or damaged, and reports what Check finds in
+// it.
 func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -128,6 +140,8 @@ func damage(t *terminal, err error, asJSON bool) error {
 	return &exitError{status: exitDamage}
 }
 
+// printCheck prints the findings, then one sentence about what was looked at.
+// Quiet leaves the sentence out: no output at all is a sound store.
 func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)

@@ -8,6 +8,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// One command, or the lines of a script. The arguments after the first are the
+// store's and not ours, whatever they look like: "stave exec ZADD board -1 ada"
+// has no option -1.
+
+// execCommand describes stave exec.
 func execCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "exec",
@@ -33,6 +38,8 @@ Without a command, the standard input is run as a script; see stave help shell.`
 	}
 }
 
+// runExec runs the command of the arguments, or the script of the standard input
+// if there is none.
 func runExec(t *terminal, c *cli.Context) (err error) {
 	o, err := readStoreOptions(t, c)
 	if err != nil {

@@ -2,6 +2,9 @@ package cli
 
 import "fmt"
 
+// Errors carry the exit status on their way up, so that it is decided where it
+// is known what went wrong, and Run only looks at it.
+
 // The exit statuses, as documented above.
 const (
 	exitOK          = 0

@@ -8,6 +8,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// An export is package jsonl's; here are its options. The store is opened for
+// reading only, which pins it to one moment, also while a server goes on writing
+// to it.
+
+// exportCommand describes stave export.
 func exportCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "export",
@@ -39,6 +44,8 @@ the export has each key as it was when the export began.`,
 	}
 }
 
+// runExport writes the lines to the standard output, which a reader may close
+// early: that error is the export's.
 func runExport(t *terminal, c *cli.Context) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()

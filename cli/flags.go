@@ -8,7 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagsFirst lets options stand behind arguments (stave merge D --dry-run),
+// The options that several commands share, each made in one place, so that --dir
+// means the same and is described in the same words everywhere.
+
+// flagsFirst lets options stand after arguments (stave merge D --dry-run),
 // which the standard parser does not: it moves them to the front. The arguments
 // of exec are the exception, because they are the store's, not ours:
 // "stave exec ZADD board -1 ada".
@@ -57,6 +60,7 @@ func takesValue(command *cli.Command, arg string) bool {
 	return false
 }
 
+// orDefault returns s, or what is to be taken if there is none.
 func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise

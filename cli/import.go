@@ -18,9 +18,20 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// An import takes two languages from one file: lines of JSON, which package
+// jsonl stores in batches, and commands, which a session runs one at a time.
+// They keep their order: before a command runs, the batch is stored, since the
+// command may read what a line before it wrote.
+//
+// Whatever ends an import, the lines before are stored and the message names the
+// line. So the file can be mended and imported again from there, or from the
+// start: a line replaces what its key held.
+
 // maxComplaints is how many skipped lines are described one by one.
 const maxComplaints = 100
 
+// importCommand describes stave import. Its help is also the description of the
+// lines, for whoever has to write some.
 func importCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "import",
@@ -88,7 +99,7 @@ type importer struct {
 	bar       *progress
 	commands  int64 // run
 	skipped   int64 // bad lines
-	multiLine int   // where the open MULTI stands
+	multiLine int   // of the open MULTI
 }
 
 func newImporter(t *terminal, store *db.Store, in io.Reader) (*importer, error) {
@@ -101,6 +112,8 @@ func newImporter(t *terminal, store *db.Store, in io.Reader) (*importer, error) 
 	return im, nil
 }
 
+// runImport imports one file. The file is opened before the store, so that a
+// misspelt name makes no store.
 func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	in, size, err := openInput(t, name)
 	if err != nil {
@@ -141,6 +154,7 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	return nil
 }
 
+// result adds up what both halves did.
 func (im *importer) result(took time.Duration) importResult {
 	r := im.keys.Result()
 	return importResult{

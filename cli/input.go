@@ -8,6 +8,9 @@ import (
 	"os"
 )
 
+// Where lines come from. A read of a pipe cannot be interrupted, so it is done
+// by a goroutine of its own, and whoever waits for it can stop waiting.
+
 // An interruptibleReader is a reader whose Read ends with its context: a script
 // on a pipe that nobody writes to must not need a kill. The goroutine that
 // reads for it ends when the context does, or at the latest with the Read of
@@ -18,6 +21,7 @@ type interruptibleReader struct {
 	last   chunk
 }
 
+// A chunk is what one Read returned.
 type chunk struct {
 	data []byte
 	err  error
@@ -26,6 +30,8 @@ type chunk struct {
 // chunkSize is how much is read ahead at a time.
 const chunkSize = 64 << 10
 
+// newInterruptibleReader starts to read from in. The caller ends ctx when it
+// needs no more, also after an error.
 func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleReader {
 	r := &interruptibleReader{ctx: ctx, chunks: make(chan chunk)}
 	go func() {
@@ -45,6 +51,8 @@ func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleRea
 	return r
 }
 
+// Read returns what has been read ahead, or waits for it and for the end of the
+// context, whichever comes first.
 func (r *interruptibleReader) Read(p []byte) (int, error) {
 	for len(r.last.data) == 0 {
 		if r.last.err != nil {

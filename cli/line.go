@@ -7,6 +7,9 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
+// The rules by which a line becomes arguments. They are redis-cli's, down to the
+// quotes, so that a script for one is a script for the other.
+
 // splitLine splits a typed line into arguments by redis-cli's quoting rules.
 // A raw NUL would end the line there and lose the rest without a word, so it
 // is refused; "\x00" within double quotes is how to write one.
@@ -28,7 +31,7 @@ func openQuote(line []byte) bool {
 	if _, err := resp.SplitLine(line); err == nil {
 		return false
 	}
-	// Behind a trailing backslash the quote alone would be escaped.
+	// After a trailing backslash the quote alone would be escaped.
 	for _, ending := range []string{`"`, `'`, ` "`, ` '`} {
 		if _, err := resp.SplitLine(append(bytes.Clone(line), ending...)); err == nil {
 			return true

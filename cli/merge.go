@@ -12,6 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// A server merges by itself, at a pace that leaves the disk to its clients. This
+// is the same without a limit, for a store that nobody has open; --dry-run
+// explains the choice, with the reason that the policy gives for each segment.
+
+// mergeCommand describes stave merge.
 func mergeCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "merge",
@@ -26,7 +31,7 @@ Without --all it takes the segments for which the copying pays: those with 40 %
 or 128 MiB of garbage, and short ones. --all takes every segment, also the one
 that is still being written to, and leaves no garbage at all.
 
---dry-run shows the plan with its reasons and changes nothing; it works beside a
+--dry-run shows the plan with its reasons and changes nothing; it works alongside a
 running server too.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "show what would be merged and why, and change nothing"},
@@ -56,6 +61,8 @@ type mergePlan struct {
 	Reclaims int64            `json:"reclaims"`
 }
 
+// A plannedSegment is what a plan says about one segment, taken or not: the
+// reason why not is what people ask for.
 type plannedSegment struct {
 	Segment   uint32 `json:"segment"`
 	Bytes     int64  `json:"bytes"`
@@ -85,6 +92,8 @@ func newMergePlan(p merge.Plan, all bool) mergePlan {
 	return shown
 }
 
+// runMergePlan shows what a merge would do. It opens the store for reading only,
+// so it works alongside a server.
 func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
 	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
@@ -98,6 +107,8 @@ func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
 	return failed(exitCommand, printMergePlan(t.out, plan))
 }
 
+// printMergePlan prints a row a segment, and what all of it would cost and
+// bring.
 func printMergePlan(w io.Writer, plan mergePlan) error {
 	table := newTable("segment", "size", "live", "dead", "records", "merge", "why")
 	for _, s := range plan.Segments {
@@ -134,6 +145,8 @@ func allHint(plan mergePlan) string {
 	return fmt.Sprintf("; --all would reclaim about %s", sizeText(dead))
 }
 
+// runMerge merges, without a limit on its pace. Merges in the background are
+// off, or they would be in each other's way.
 func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()

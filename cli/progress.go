@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// A bar for people who wait. It goes to the standard error and only to a
+// terminal: a log file full of carriage returns helps nobody, and the standard
+// output is for results.
+
 // progressInterval is how often a bar is redrawn.
 const progressInterval = 100 * time.Millisecond
 

@@ -13,9 +13,14 @@ import (
 	"github.com/stavedb/stave/bitcask/repair"
 )
 
+// A repair never changes the store that it reads. It makes a new one from what
+// verifies, and what could not be copied is said key by key where that is known:
+// somebody has to decide whether to live with it.
+
 // maxLosses is how many losses are printed; --json has them all.
 const maxLosses = 1000
 
+// repairCommand describes stave repair.
 func repairCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "repair",
@@ -51,6 +56,8 @@ nothing to read.`,
 	}
 }
 
+// runRepair copies what is left. The status says whether that is all: 4 also
+// where there was no manifest, since nobody can know what is missing then.
 func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -79,6 +86,7 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	return nil
 }
 
+// printRepair lists the losses, then one sentence about the copy.
 func printRepair(t *terminal, r repair.Result, asJSON, quiet bool, took time.Duration) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)

@@ -10,6 +10,10 @@ import (
 	"github.com/stavedb/stave/internal/lines"
 )
 
+// A script is what comes on the standard input when that is no terminal. It ends
+// at the first error, as a shell with "set -e" does: what follows was written
+// for a store in which the line before had succeeded.
+
 // runScript runs the commands that stand on stdin, one a line. It stops at the
 // first error unless keepGoing is set; either way an error means status 1.
 func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) error {

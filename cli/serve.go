@@ -16,6 +16,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// The server's process: its options, its one line on the standard output once
+// clients can connect (which is what a supervisor or a test waits for), and its
+// end. What happens between stands in package server.
+
+// serveCommand describes stave serve.
 func serveCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "serve",
@@ -44,6 +49,9 @@ yet, so whoever can connect owns the data.`,
 	}
 }
 
+// runServe serves until a signal ends it. The store is closed last, when no
+// session can write to it any more; an error of that is an error of the server,
+// for it means that something may not be on disk.
 func runServe(t *terminal, c *cli.Context) (err error) {
 	mode, err := syncMode(c.String("sync"))
 	if err != nil {

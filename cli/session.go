@@ -11,6 +11,11 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
+// What shell and exec have in common: a backend, a form in which replies are
+// printed, and what the prompt must know. An error reply is an error here: exec
+// prints it on the standard error and turns it into a status, while the shell
+// shows it among the replies.
+
 // A session is one conversation with a store, interactive or not.
 type session struct {
 	*terminal

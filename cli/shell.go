@@ -6,6 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// The command itself; the conversation is in shell_loop.go.
+
 // shellOptions are the options of the shell.
 type shellOptions struct {
 	storeOptions
@@ -13,6 +15,8 @@ type shellOptions struct {
 	quiet     bool
 }
 
+// shellCommand describes stave shell, which is also what stave does without a
+// command.
 func shellCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "shell",

@@ -10,10 +10,15 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// Tab. Everything that completion knows about commands comes from the server's
+// table, so that a new command completes without a line here. Keys are asked for
+// with SCAN, which works on any server and holds nobody up, and only for as long
+// as a person is ready to wait.
+
 // A candidate is one way to complete the word before the cursor.
 type candidate struct {
 	value string // replaces the word
-	note  string // shown beside it
+	note  string // shown next to it
 	group string // heading
 }
 

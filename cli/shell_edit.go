@@ -11,12 +11,18 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
+// The line editor is reeflective/readline; here is how it is set up, and what it
+// asks back. It talks to the process's own terminal, whatever streams Run was
+// given, so only shell uses it, and only on a terminal.
+
 // A plainEditor reads lines from a terminal that cannot move its cursor.
 type plainEditor struct {
 	s     *session
 	lines *lines.Reader
 }
 
+// readLine shows the prompt and reads a line. At the end of the input it ends
+// the prompt's line.
 func (e *plainEditor) readLine() (string, error) {
 	fmt.Fprint(e.s.out, e.s.prompt())
 	line, err := e.lines.Next()
@@ -64,6 +70,7 @@ func bindTab(config *inputrc.Config) {
 	}
 }
 
+// readLine reads a line, which may have several if a quote is left open.
 func (e *fullEditor) readLine() (string, error) {
 	line, err := e.rl.Readline()
 	switch {

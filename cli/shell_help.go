@@ -9,6 +9,10 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// HELP is answered from the command table of this program, not by the server
+// that the shell talks to: the server may be a Redis, whose COMMAND DOCS has
+// other words, or an older Stave.
+
 // shellHelp is what HELP alone says.
 const shellHelp = `stave shell. Commands are Redis's, and so are the quotes: "a\x00b" and 'it\'s'.
   HELP SET          how a command is used

@@ -8,6 +8,10 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// The hint below the line: the arguments that are still to come. It is worked
+// out from the text of a command's syntax, as the help prints it. That costs a
+// small parser, and keeps one description of a command instead of two.
+
 // hint is what may follow on a line: the command's arguments without those
 // that have been typed. complete tells whether the last word is finished, that
 // is, whether a blank follows it.

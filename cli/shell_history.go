@@ -13,6 +13,9 @@ import (
 	"github.com/stavedb/stave/jsonl"
 )
 
+// Lines of former shells. What may hold a password never reaches the file: a
+// history that leaks is worse than one that forgets.
+
 // Limits of the shell's history.
 const (
 	maxHistoryLines = 5000     // lines kept when a shell starts
@@ -71,7 +74,7 @@ func loadHistory(path string) *history {
 	return h
 }
 
-// rewrite replaces the file by the lines in memory. The old file stands until
+// rewrite replaces the file by the lines in memory. The old file stays until
 // the new one is whole.
 func (h *history) rewrite() {
 	var out []byte

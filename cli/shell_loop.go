@@ -16,6 +16,13 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
+// The conversation: read a line, run it, print what comes. Errors of commands
+// are part of it; only a terminal that breaks ends it.
+//
+// Ctrl-C has two meanings. While a line is typed it drops the line, and the
+// editor sees it as a key. While a command runs it is a signal that ends the
+// waiting: a BLPOP, a SUBSCRIBE, a slow server.
+
 // A lineEditor reads lines that a person types: readline on a capable
 // terminal, a plain reader on a dumb one.
 type lineEditor interface {
@@ -23,6 +30,7 @@ type lineEditor interface {
 	readLine() (string, error)
 }
 
+// errInterrupted means that the line was dropped by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
 // interact is the conversation.

@@ -14,6 +14,10 @@ import (
 	"github.com/stavedb/stave/jsonl"
 )
 
+// Replies as text. The typed form is redis-cli's to the byte, which a test
+// compares with redis-cli itself: what people and their scripts expect of it is
+// older than this program.
+
 // A format is how replies are written out.
 type format int
 
@@ -41,7 +45,7 @@ func (p printer) append(dst []byte, r resp.Reply) []byte {
 }
 
 // appendTyped is redis-cli's form for terminals. prefix is the indentation of
-// every line of an aggregate but its first, which stands behind its number.
+// every line of an aggregate but its first, which follows its number.
 func (p printer) appendTyped(dst []byte, r resp.Reply, prefix string) []byte {
 	if r.Null {
 		return append(dst, "(nil)\n"...)

@@ -12,13 +12,18 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// The figures of a store at rest or in use: it is opened for reading only.
+// Segments first, since "why is the directory so large" is what most people come
+// with.
+
+// statsCommand describes stave stats.
 func statsCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "stats",
 		Usage:     "Shows what a store holds: segments, garbage, keys, deadlines, memory",
 		ArgsUsage: "[DIR]",
 		UsageText: "stave stats [DIR] [--json]",
-		Description: `Opens the store for reading only, so it can run beside a server; it then shows the
+		Description: `Opens the store for reading only, so it can run alongside a server; it then shows the
 store as it was at that moment.`,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object"}},
 		Action: func(c *cli.Context) error {
@@ -31,6 +36,7 @@ store as it was at that moment.`,
 	}
 }
 
+// runStats prints the figures of a store as of now.
 func runStats(t *terminal, dir string, asJSON bool) (err error) {
 	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
@@ -43,6 +49,7 @@ func runStats(t *terminal, dir string, asJSON bool) (err error) {
 	return failed(exitCommand, printStats(t.out, store))
 }
 
+// printStats prints segments, namespaces and totals.
 func printStats(w io.Writer, store *db.Store) error {
 	st := store.Stats()
 	segments := newTable("segment", "size", "live", "dead", "records", "")
@@ -73,6 +80,7 @@ func printStats(w io.Writer, store *db.Store) error {
 	return err
 }
 
+// perKey is the memory that a key takes on average: what a machine is chosen by.
 func perKey(bytes int64, keys int) string {
 	if keys == 0 {
 		return ""
@@ -80,6 +88,8 @@ func perKey(bytes int64, keys int) string {
 	return fmt.Sprintf(" (%.0f B a key)", float64(bytes)/float64(keys))
 }
 
+// segmentNote says which segment is written to, and which ones merges have
+// written.
 func segmentNote(s bitcask.SegmentInfo) string {
 	switch {
 	case !s.Sealed:

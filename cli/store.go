@@ -12,6 +12,10 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
+// How commands open a store. Commands that only read must not make one: a
+// misspelt path would be answered with an empty store instead of an error.
+
+// absolute makes a path absolute where that is possible.
 func absolute(dir string) string {
 	if path, err := filepath.Abs(dir); err == nil {
 		return path

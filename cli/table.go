@@ -7,13 +7,17 @@ import (
 	"unicode/utf8"
 )
 
+// Columns for people; programs take --json.
+
 // A table is text in columns: numbers to the right, words to the left.
 type table struct {
 	rows [][]string
 }
 
+// newTable starts a table with its headings.
 func newTable(headings ...string) *table { return &table{rows: [][]string{headings}} }
 
+// row adds a row, with as many cells as there are headings.
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // write prints the table. A column is numeric if its first cell below the
@@ -45,6 +49,8 @@ func (t *table) write(w io.Writer) error {
 	return nil
 }
 
+// numeric decides by the first row: whoever fills a column fills it with one
+// kind of thing.
 func (t *table) numeric(column int) bool {
 	if len(t.rows) < 2 {
 		return false

@@ -12,6 +12,10 @@ import (
 	"golang.org/x/term"
 )
 
+// What the program knows of its three streams. They are looked at once, when it
+// starts: whether a reply is printed with types must not depend on what happens
+// to the terminal later.
+
 // A terminal is the program's three streams and what they are connected to.
 type terminal struct {
 	in       io.Reader
@@ -26,6 +30,7 @@ func newTerminal(in io.Reader, out, err io.Writer) *terminal {
 	return &terminal{in: in, out: out, err: err, inTTY: isTTY(in), outTTY: isTTY(out), errTTY: isTTY(err)}
 }
 
+// isTTY reports whether a stream is a terminal; what tests pass in never is.
 func isTTY(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -70,7 +70,7 @@ func TestWhatATerminalGets(t *testing.T) {
 	}
 }
 
-// A bar is drawn ten times a second at most, in one line, and leaves nothing behind.
+// A bar is drawn ten times a second at most, in one line, and leaves nothing.
 func TestProgressDrawing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// Numbers as people write them. Sizes are powers of ten, as disks are sold and
+// as "ls --si" prints them.
+
 // sizeText writes a number of bytes the way people do: 12 B, 4.1 KB, 402 MB.
 func sizeText(n int64) string {
 	if n < 1000 {

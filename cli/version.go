@@ -8,6 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// The version is that of the module, which the go command writes into the
+// binary; nothing here has to be kept up to date.
+
+// versionCommand describes stave version.
 func versionCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "version",
