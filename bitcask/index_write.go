@@ -3,13 +3,13 @@ package bitcask
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
@@ -157,23 +157,13 @@ func (s *Store) closeIndex() {
 // is on disk before its name is.
 func (s *Store) writeIndex(cancelled func() bool) error {
 	temp, name := filepath.Join(s.dir, indexfile.TempName), filepath.Join(s.dir, IndexFile)
-	if err := s.opts.FS.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := s.opts.FS.Open(temp, vfs.Create)
+	f, err := files.Temporary(s.opts.FS, temp)
 	if err != nil {
 		return err
 	}
 	w := &indexWriter{s: s, file: f, pos: indexfile.HeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
-	err = w.write()
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = s.opts.FS.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", IndexFile, err), s.opts.FS.Remove(temp))
+	if err := files.Publish(s.opts.FS, f, temp, name, w.write()); err != nil {
+		return fmt.Errorf("%s: %w", IndexFile, err)
 	}
 	s.noteIndex(&w.contents)
 	return s.opts.FS.SyncDir(s.dir)

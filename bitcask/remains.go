@@ -56,10 +56,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 	name = format.RemainsName(h.ID, h.Offset, n)
 	temp := filepath.Join(s.dir, format.RemainsTemp)
 	s.leftover = slices.DeleteFunc(s.leftover, func(name string) bool { return name == format.RemainsTemp })
-	if err := s.opts.FS.Remove(temp); err != nil && !failure.IsNotExist(err) {
-		return "", err
-	}
-	out, err := s.opts.FS.Open(temp, vfs.Create)
+	out, err := files.Temporary(s.opts.FS, temp)
 	if err != nil {
 		return "", err
 	}
@@ -70,14 +67,8 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 			return err
 		})
 	}
-	if err == nil {
-		err = out.Sync()
-	}
-	if err = errors.Join(err, out.Close()); err == nil {
-		err = s.opts.FS.Rename(temp, filepath.Join(s.dir, name))
-	}
-	if err != nil {
-		return "", errors.Join(err, failure.IgnoreNotExist(s.opts.FS.Remove(temp)))
+	if err := files.Publish(s.opts.FS, out, temp, filepath.Join(s.dir, name), err); err != nil {
+		return "", err
 	}
 	return name, nil
 }

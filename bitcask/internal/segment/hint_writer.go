@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/klauspost/crc32"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -36,10 +36,7 @@ type hintWriter struct {
 // NewHintWriter begins the hint of a segment, which need not be sealed yet.
 func NewHintWriter(fsys vfs.FS, dir string, sg *Segment) (*hintWriter, error) {
 	temp := filepath.Join(dir, HintTemp)
-	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	f, err := fsys.Open(temp, vfs.Create)
+	f, err := files.Temporary(fsys, temp)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +92,9 @@ func (w *hintWriter) Finish() error {
 	if err == nil {
 		_, err = w.file.WriteAt(h.Encode(), 0)
 	}
-	if err == nil {
-		err = w.file.Sync()
-	}
-	if err = errors.Join(err, w.file.Close()); err == nil {
-		err = w.fs.Rename(filepath.Join(w.dir, HintTemp), filepath.Join(w.dir, format.HintName(w.sg.ID)))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", format.HintName(w.sg.ID), err), w.fs.Remove(filepath.Join(w.dir, HintTemp)))
+	name := format.HintName(w.sg.ID)
+	if err := files.Publish(w.fs, w.file, filepath.Join(w.dir, HintTemp), filepath.Join(w.dir, name), err); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return w.fs.SyncDir(w.dir)
 }
