@@ -152,8 +152,8 @@ func (b *backup) fill() error {
 	if err := b.clear(); err != nil {
 		return err
 	}
-	b.s.pinFiles()
-	defer b.s.unpinFiles()
+	pin := b.s.pinFiles("backup")
+	defer b.s.unpinFiles(pin)
 	return b.copyLog()
 }
 
@@ -163,6 +163,7 @@ func (b *backup) copyLog() error {
 	if err != nil {
 		return err
 	}
+	list = withFrames(list)
 	b.sealed = make(map[uint32]format.SealedInfo, len(list))
 	for _, c := range list {
 		if err := b.cancelled(); err != nil {

@@ -65,3 +65,13 @@ func (s *Store) RewriteHint(id uint32, i int) error {
 		}
 	}
 }
+
+// Pinned lists the segments that merges have taken out and that somebody still holds.
+func Pinned(s *Store) (names []string) {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	for _, sg := range s.pins.gone {
+		names = append(names, sg.Name)
+	}
+	return names
+}

@@ -26,6 +26,9 @@ import (
 // Options.NoIndex.
 func (c *checker) index() error {
 	s := c.s
+	if s.cutAt > 0 {
+		return nil // it is the writer's, and may be of a later moment
+	}
 	f, err := s.opts.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
 	if failure.IsNotExist(err) {
 		return nil

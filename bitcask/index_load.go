@@ -63,6 +63,9 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 	if s.opts.NoIndex { // it is only looked at: the log says what is damaged
 		pass = func(_ indexfile.Segment, err error) error { return err }
 	}
+	if s.cutAt > 0 && c.End.Sequence >= s.cutAt {
+		return nil, indexfile.ErrUnfit // of a later moment
+	}
 	if !s.man.Gave(c.End.Opening, c.End.Sequence) || !c.Fits(s.segments.Load(), pass) {
 		return nil, indexfile.ErrUnfit
 	}
@@ -189,6 +192,9 @@ func (l *indexLoader) work(list []indexfile.Section) (err error) {
 		i := int(l.next.Add(1)) - 1
 		if i >= len(list) {
 			break
+		}
+		if err := l.s.interrupted(); err != nil {
+			return err
 		}
 		is := &list[i]
 		if buf, err = l.bytes(buf, is); err != nil {

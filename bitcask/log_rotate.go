@@ -384,9 +384,7 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 		if c.frames > 0 && sg.HasFooter {
 			c.frames -= format.FooterSize
 		}
-		if c.frames == 0 || c.foot.Records > 0 {
-			list = append(list, c)
-		}
+		list = append(list, c)
 	}
 	return list, l.writeSeq, nil
 }

@@ -2,38 +2,93 @@ package bitcask
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// pins keep the files of segments that a merge takes out of the store for as long as a backup may need them. If the process dies
-// meanwhile, the next Open removes them: the manifest has forgotten them.
+// pins keep the files of segments that a merge takes out of the store for those who read a moment of the past: backups and snapshots.
+// If the process dies meanwhile, the next Open removes them: the manifest has forgotten them.
 type pins struct {
 	mu   sync.Mutex // guards all below
-	held bool
-	gone []*segment.Segment // unlisted, to be removed by unpinFiles
+	all  map[*pin]bool
+	gone []*segment.Segment // unlisted, to be removed when no pin holds them
 }
 
-// pinFiles keeps the files of all segments that are listed from now on.
-func (s *Store) pinFiles() {
-	s.pins.mu.Lock()
-	defer s.pins.mu.Unlock()
-	s.pins.held = true
+// pin is one reader of the past.
+type pin struct {
+	owner string // for messages
+	below uint32 // it needs no segment with this id or a higher one
 }
 
-// unpinFiles ends pinFiles. A file that cannot be removed is not the backup's failure.
-func (s *Store) unpinFiles() {
+// holdsLocked reports whether a pin needs the files of a segment.
+func (ps *pins) holdsLocked(sg *segment.Segment) bool {
+	for p := range ps.all {
+		if sg.ID < p.below {
+			return true
+		}
+	}
+	return false
+}
+
+// pinFiles keeps the files of all segments that are listed from now on, until release. It is called before the moment is chosen; then
+// pinBelow says which segments that takes.
+func (s *Store) pinFiles(owner string) *pin {
+	p := &pin{owner: owner, below: math.MaxUint32}
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
-	gone := s.pins.gone
-	s.pins.held, s.pins.gone = false, nil
-	if len(gone) == 0 {
+	if s.pins.all == nil {
+		s.pins.all = map[*pin]bool{}
+	}
+	s.pins.all[p] = true
+	return p
+}
+
+// pinBelow has a pin hold the segments with lower ids only.
+func (s *Store) pinBelow(p *pin, below uint32) {
+	s.pins.mu.Lock()
+	p.below = below
+	s.pins.mu.Unlock()
+	s.removeUnpinned(p.owner)
+}
+
+// unpinFiles ends pinFiles. A second call does nothing.
+func (s *Store) unpinFiles(p *pin) {
+	s.pins.mu.Lock()
+	delete(s.pins.all, p)
+	s.pins.mu.Unlock()
+	s.removeUnpinned(p.owner)
+}
+
+// removeUnpinned removes what no pin holds any more. A file that cannot be removed is not the reader's failure.
+func (s *Store) removeUnpinned(owner string) {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	var free []*segment.Segment
+	s.pins.gone = slices.DeleteFunc(s.pins.gone, func(sg *segment.Segment) bool {
+		if s.pins.holdsLocked(sg) {
+			return false
+		}
+		free = append(free, sg)
+		return true
+	})
+	if len(free) == 0 {
 		return
 	}
-	if err := s.removeSegments(gone, func(int64) {}); err != nil {
-		s.opts.Logger.Warn("merged segments not removed", "err", err)
+	if err := s.removeSegments(free, func(int64) {}); err != nil {
+		s.opts.Logger.Warn("merged segments not removed", "after", owner, "err", err)
 	}
+}
+
+// closePins removes what pins still hold, as long as the lock says that the files are ours. Snapshots have handles of their own. From
+// then on no pin holds or removes anything.
+func (s *Store) closePins() {
+	s.pins.mu.Lock()
+	clear(s.pins.all)
+	s.pins.mu.Unlock()
+	s.removeUnpinned("close")
 }
 
 // discard closes and removes segments that are not listed any more, now or when nothing holds them. freed is told the length of
@@ -41,11 +96,18 @@ func (s *Store) unpinFiles() {
 func (s *Store) discard(gone []*segment.Segment, freed func(bytes int64)) error {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
-	if s.pins.held {
-		s.pins.gone = append(s.pins.gone, gone...)
+	var now []*segment.Segment
+	for _, sg := range gone {
+		if s.pins.holdsLocked(sg) {
+			s.pins.gone = append(s.pins.gone, sg)
+		} else {
+			now = append(now, sg)
+		}
+	}
+	if len(now) == 0 {
 		return nil
 	}
-	return s.removeSegments(gone, freed)
+	return s.removeSegments(now, freed)
 }
 
 func (s *Store) removeSegments(gone []*segment.Segment, freed func(bytes int64)) error {

@@ -350,6 +350,9 @@ func (rp *replayer) send(r *reader, b *batch) error {
 		rp.free.Put(b)
 		return nil
 	}
+	if err := rp.s.interrupted(); err != nil {
+		return err
+	}
 	b.users.Store(1)
 	select {
 	case r.out <- b:
@@ -480,6 +483,11 @@ func (rp *replayer) frame(fr *segment.Frames) ([]format.Entry, error) {
 	switch {
 	case err == nil, err != io.EOF && !errors.As(err, &bad):
 		return entries, err
+	case fr.Segment.Cut: // all of it was written, and verified, before
+		if bad != nil {
+			err = &CorruptError{File: fr.Segment.Name, Offset: bad.At, Reason: bad.Reason}
+		}
+		return nil, err
 	case !fr.Segment.Sealed():
 		if err := rp.s.judgeTail(fr, bad); err != nil {
 			return rp.correctFrame(fr, at, err)

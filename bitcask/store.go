@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,10 @@ type Store struct {
 	hintless []uint32 // sealed segments that need a hint
 	stale    []string // files that describe the log and are not used, during Open
 
+	cutAt        uint64          // of a snapshot: the sequence after the last one that it has; 0: it is none
+	loadingUntil context.Context // of a snapshot, while it is loaded
+	released     func()          // called once all is released; nil: nobody
+
 	stop   chan struct{}
 	hinter chan struct{}
 	work   sync.WaitGroup
@@ -102,12 +107,18 @@ func Open(dir string, o *Options) (*Store, error) {
 // the store meanwhile.
 var errOutdated = errors.New("the store has changed while it was opened")
 
-func open(dir string, o *Options) (opened *Store, err error) {
-	begin := time.Now()
-	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o.WithDefaults(), stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+// newStore is a store without files.
+func newStore(dir string, o Options) *Store {
+	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
 	s.log.init(s)
 	s.segments.Store(new(segment.Set))
+	return s
+}
+
+func open(dir string, o *Options) (opened *Store, err error) {
+	begin := time.Now()
+	s := newStore(dir, o.WithDefaults())
 	defer func() {
 		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
 			err = s.release()
@@ -291,8 +302,13 @@ func (s *Store) Close() error {
 		if err = s.closeLog(); err == nil {
 			s.closeIndex()
 		}
+		s.closePins()
 	}
-	return errors.Join(err, s.release())
+	err = errors.Join(err, s.release())
+	if s.released != nil {
+		s.released()
+	}
+	return err
 }
 
 // closeLog syncs and notes in the manifest how far the active segment reaches,

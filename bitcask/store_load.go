@@ -67,6 +67,9 @@ func (s *Store) loadLog() error {
 }
 
 func (s *Store) refuseIndex(err error) {
+	if s.cutAt > 0 {
+		return // it is the writer's, and may be of another moment
+	}
 	s.opts.Logger.Warn("index not used", "file", IndexFile, "err", err)
 	s.stale = append(s.stale, IndexFile)
 }

@@ -31,6 +31,9 @@ by hard links and only copies what is still being written. On another file syste
 everything is copied. To guard against a disk that fails, take the copy to another
 one: damage to a shared file is damage to both.
 
+With - in the place of NEW the copy is written to standard output as a tar archive,
+which extracted into an empty directory is the same store.
+
 The copy is a store of its own, to be served or opened like any other. stave check
 verifies all of it.`,
 		Flags: []cli.Flag{
@@ -41,6 +44,9 @@ verifies all of it.`,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 || c.Args().First() == "" {
 				return usagef("backup takes one directory, the new one; --dir names the store")
+			}
+			if c.Args().First() == "-" && t.outTTY {
+				return usagef("backup - writes an archive to standard output, which is a terminal")
 			}
 			return runBackup(t, chosenDir(c), c.Args().First(), c.Bool("json"), c.Bool("quiet"))
 		},
@@ -64,7 +70,14 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	result, err := store.Backup(ctx, out)
+	sentences := t.out
+	var result bitcask.BackupResult
+	if out == "-" {
+		sentences = t.err
+		result, err = store.BackupTo(ctx, t.out)
+	} else {
+		result, err = store.Backup(ctx, out)
+	}
 	if ctx.Err() != nil && err != nil {
 		return ctx.Err()
 	}
@@ -74,9 +87,9 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 	report := backupReport{result, time.Since(started)}
 	switch {
 	case asJSON:
-		err = json.NewEncoder(t.out).Encode(report)
+		err = json.NewEncoder(sentences).Encode(report)
 	case !quiet:
-		_, err = fmt.Fprintln(t.out, backupSentence(report))
+		_, err = fmt.Fprintln(sentences, backupSentence(report))
 	}
 	return failed(exitCommand, err)
 }

@@ -1,10 +1,15 @@
 package db_test
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -164,8 +169,13 @@ func TestBackupBesideWriters(t *testing.T) {
 			from, err = db.Open(dir+"/d", &db.Options{ReadOnly: true})
 			must(t, err)
 		}
-		r, err := from.Backup(ctx, name)
-		must(t, err)
+		var r bitcask.BackupResult
+		if i%3 == 1 || i%6 == 5 {
+			r = backupByTar(t, from, name)
+		} else {
+			r, err = from.Backup(ctx, name)
+			must(t, err)
+		}
 		if from != s {
 			must(t, from.Close())
 		}
@@ -183,6 +193,86 @@ func TestBackupBesideWriters(t *testing.T) {
 	t.Logf("%d and %d commits, %d backups, %d links", acked[0].Load(), acked[1].Load(), backups, linked)
 	if linked == 0 {
 		t.Error("nothing was linked")
+	}
+}
+
+// backupByTar makes a backup as a stream and has it extracted by the command that the documentation names, or where that is missing by
+// Go's library.
+func backupByTar(t *testing.T, s *db.Store, dir string) bitcask.BackupResult {
+	t.Helper()
+	r, w := io.Pipe()
+	var result bitcask.BackupResult
+	made := make(chan error, 1)
+	go func() {
+		var err error
+		result, err = s.BackupTo(t.Context(), w)
+		w.CloseWithError(err)
+		made <- err
+	}()
+	must(t, os.Mkdir(dir, 0o700))
+	if path, err := exec.LookPath("tar"); err == nil {
+		cmd := exec.Command(path, "-x", "-C", dir, "-f", "-")
+		cmd.Stdin = r
+		out, err := cmd.CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("tar: %s %v", out, err)
+		}
+	} else {
+		must(t, untar(r, dir))
+	}
+	_, err := io.Copy(io.Discard, r) // what tar does not read: it stops at the end of the archive
+	must(t, err)
+	must(t, <-made)
+	return result
+}
+
+func untar(r io.Reader, dir string) error {
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b, err := io.ReadAll(tr)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, h.Name), b, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// TestBackupToKeepsEverything streams a store of every type, with deadlines and several namespaces, in memory and in a directory.
+func TestBackupToKeepsEverything(t *testing.T) {
+	for name, open := range map[string]func() (*db.Store, error){
+		"memory":    func() (*db.Store, error) { return db.OpenMemory(&db.Options{SegmentSize: 2 << 10}) },
+		"directory": func() (*db.Store, error) { return db.Open(t.TempDir(), &db.Options{SegmentSize: 2 << 10}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := ok[*db.Store](t)(open())
+			defer func() { must(t, s.Close()) }()
+			for i := range 20 {
+				partedRound(t, s, "before", i)
+			}
+			other := ok[*db.Store](t)(s.Use(5))
+			partedRound(t, other, "other", 1)
+			must(t, other.Swap(5, 7))
+			want := ok[*model](t)(readModel(s)).String()
+			dir := filepath.Join(t.TempDir(), "copy")
+			result := backupByTar(t, s, dir)
+			equal(t, "linked", result.Linked, 0)
+			equal(t, "sequence", result.Sequence, s.Stats().Sequence)
+			partedRound(t, s, "after", 2)
+			for range 2 { // as it was extracted, and after a first life
+				c := ok[*db.Store](t)(db.Open(dir, nil))
+				equal(t, "the copy", ok[*model](t)(readModel(c)).String(), want)
+				ok[bitcask.CheckResult](t)(c.Check(t.Context(), func(f bitcask.Finding) { t.Error(f) }))
+				must(t, c.Close())
+			}
+		})
 	}
 }
 
@@ -218,6 +308,12 @@ func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) 
 	if _, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("check of %s: %v", dir, f) }); err != nil {
 		t.Error(err)
 	}
+	verifyCommits(t, s, dir, w, before)
+}
+
+// verifyCommits is verifyBackup for an open store. It returns which commit it holds.
+func verifyCommits(t *testing.T, s *db.Store, dir string, w int, before int64) (held int64) {
+	t.Helper()
 	name := func(what string) string { return what + strconv.Itoa(w) }
 	must(t, s.View(func(tx *db.Tx) error {
 		n := int64(0)
@@ -228,7 +324,7 @@ func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) 
 		} else if !errors.Is(err, db.ErrNotFound) {
 			return err
 		}
-		if n < before {
+		if held = n; n < before {
 			t.Errorf("%s holds commit %d of writer %d, %d had been acknowledged", dir, n, w, before)
 		}
 		for i := max(n-49, 1); i <= n; i++ {
@@ -246,6 +342,7 @@ func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) 
 		}
 		return nil
 	}))
+	return held
 }
 
 // TestBackupFails lets each operation on files fail while a backup is made, once and from then on: the store goes on as it

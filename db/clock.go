@@ -26,6 +26,7 @@ import (
 // clock gives Unix milliseconds that never go backwards: a clock that is set
 // back does not bring back a key that was seen to be gone.
 type clock struct {
+	still  bool // it stands at latest: the clock of a snapshot; set before anybody has the store
 	latest atomic.Int64
 	kept   atomic.Int64 // the system record: what was due then stays gone
 	mu     sync.Mutex   // guards changes of kept
@@ -33,6 +34,9 @@ type clock struct {
 }
 
 func (c *clock) now() int64 {
+	if c.still {
+		return c.latest.Load()
+	}
 	now := time.Now().UnixMilli()
 	for {
 		latest := c.latest.Load()

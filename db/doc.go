@@ -70,4 +70,10 @@
 // # Backups
 //
 // [Store.Backup] copies an open store as of one moment, while everything goes on. Full segments are shared by hard links.
+// [Store.BackupTo] writes the same copy to a stream.
+//
+// # Snapshots
+//
+// [Store.Snapshot] gives a read-only store of one moment, to read at leisure: a [Store.View] of a second stops every writer for a second, a
+// snapshot none.
 package db

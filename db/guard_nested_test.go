@@ -3,6 +3,7 @@ package db_test
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -50,6 +51,17 @@ var storeUses = map[string]struct {
 		_, err := s.Backup(context.Background(), filepath.Join(t.TempDir(), "backup"))
 		return err
 	}, false},
+	"BackupTo": {func(t *testing.T, s *db.Store) error {
+		_, err := s.BackupTo(context.Background(), io.Discard)
+		return err
+	}, false},
+	"Snapshot": {func(_ *testing.T, s *db.Store) error {
+		snap, err := s.Snapshot(context.Background())
+		if err == nil {
+			err = snap.Close()
+		}
+		return err
+	}, true},
 	"Sync":        {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
 	"WaitDurable": {func(_ *testing.T, s *db.Store) error { return s.WaitDurable(1) }, false},
 	"OnEvents": {func(_ *testing.T, s *db.Store) error {

@@ -111,6 +111,7 @@ type modelTest struct {
 	old    []byte     // an earlier TTL file
 	narrow bool       // the transaction has locked some keys only
 	done   map[string]int
+	held   []modelSnapshot
 	script *scriptRun // that this is part of; nil: everything is drawn from one seed
 }
 
@@ -121,7 +122,12 @@ func runModel(t *testing.T, seed uint64, steps int, part *budget.Part, d disk) {
 	defer part.End()
 	m := &modelTest{t: t, rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, disk: d, model: newModel(), done: map[string]int{}}
 	m.open()
-	t.Cleanup(func() { must(t, m.store.Close()) })
+	t.Cleanup(func() {
+		for _, h := range m.held { // the test has failed
+			must(t, h.store.Close())
+		}
+		must(t, m.store.Close())
+	})
 	for ; part.More(m.step, steps); m.step++ {
 		m.model.expire(time.Now().UnixMilli())
 		m.oneStep()
@@ -130,6 +136,7 @@ func runModel(t *testing.T, seed uint64, steps int, part *budget.Part, d disk) {
 		}
 	}
 	m.reopen(false)
+	m.closeSnapshots()
 	m.closeStore()
 	t.Logf("%d steps: %v", m.step, m.done)
 }
@@ -177,7 +184,9 @@ func (m *modelTest) oneStep() {
 		m.mergeBeside()
 	case p < 60:
 		m.wholeNamespaces()
-	case p < 64:
+	case p < 66:
+		m.snapshots()
+	case p < 70:
 		m.note("expire")
 		_, err := m.store.Expire(time.Hour, 1<<30)
 		m.must("expire", err)
@@ -214,9 +223,12 @@ func (m *modelTest) open() {
 }
 
 func (m *modelTest) closeStore() {
+	if m.rng.IntN(2) == 0 {
+		m.closeSnapshots()
+	}
 	m.waitForMerge()
 	m.must("close", m.store.Close())
-	if mem, ok := m.disk.fs().(*vfs.Mem); ok && len(mem.Leaks()) > 0 {
+	if mem, ok := m.disk.fs().(*vfs.Mem); ok && len(m.held) == 0 && len(mem.Leaks()) > 0 {
 		m.failf("left open: %q", mem.Leaks())
 	}
 }

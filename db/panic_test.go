@@ -26,6 +26,7 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 	"Store.Update":     {func(t *testing.T, s *db.Store, cb func()) { must(t, s.Update(calling(t, cb))) }},
 	"Store.ViewKeys":   {func(t *testing.T, s *db.Store, cb func()) { must(t, s.ViewKeys([]string{"hash"}, reading(t, cb))) }},
 	"Store.UpdateKeys": {func(t *testing.T, s *db.Store, cb func()) { must(t, s.UpdateKeys([]string{"string"}, calling(t, cb))) }},
+	"Store.BackupTo":   {backupTo},
 	"Store.Check":      {checkReports},
 	"Store.Merge":      {mergeProgress},
 	"Store.Await":      {awaitAtOnce, awaitServed, awaitServedLater},
@@ -351,6 +352,19 @@ func onEvents() (rows []func(t *testing.T, s *db.Store, cb func())) {
 }
 
 // checkReports has a store with damage checked.
+// callingWriter is a writer that is a user's.
+type callingWriter func()
+
+func (w callingWriter) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
+}
+
+func backupTo(t *testing.T, s *db.Store, cb func()) {
+	_, err := s.BackupTo(context.Background(), callingWriter(cb))
+	must(t, err)
+}
+
 func checkReports(t *testing.T, _ *db.Store, cb func()) {
 	dir := t.TempDir()
 	s := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -327,6 +328,12 @@ func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, er
 // while everything else goes on. See bitcask.Store.Backup.
 func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, error) {
 	return s.log.Backup(ctx, dir)
+}
+
+// BackupTo writes a copy of the store to w as a tar archive: the store as of one moment between two commits, while everything else goes
+// on. Extracted into an empty directory it is a store of its own. w may use the store. See bitcask.Store.BackupTo.
+func (s *Store) BackupTo(ctx context.Context, w io.Writer) (bitcask.BackupResult, error) {
+	return s.log.BackupTo(ctx, w)
 }
 
 // Merger is the background merge, to look at and to steer. Its Run, other than

@@ -403,7 +403,12 @@ func SwapBody(out []uint32, in []format.SealedInfo) []byte {
 	return b
 }
 
-func (m *Manifest) Close() error { return m.File.Close() }
+func (m *Manifest) Close() error {
+	if m.File == nil { // of a snapshot
+		return nil
+	}
+	return m.File.Close()
+}
 
 // NewIdentity makes the id and the hash seed of a new store.
 func NewIdentity() (store [16]byte, seed keydir.Seed, err error) {

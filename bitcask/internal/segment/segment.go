@@ -48,6 +48,7 @@ type Segment struct {
 	DurableTo int64 // so much of it is known to have got to the disk
 	HasFooter bool  // with a footer
 	Damaged   bool  // its file is not what the manifest says: damage.go
+	Cut       bool  // it ends where it ended at the moment of a snapshot
 	Dropped   bool  // what it holds was never on disk as far as the log is concerned
 }
 
@@ -195,17 +196,26 @@ func (sg *Segment) encodeFooter(ft format.Footer, at, synced uint32) []byte {
 	return b
 }
 
+// NewFooter gives a footer a nonce of its own, and returns the frame that is to follow the segment's frames.
+func (sg *Segment) NewFooter(ft format.Footer) (format.Footer, []byte, error) {
+	nonce, err := drawNonce()
+	if err != nil {
+		return ft, nil, err
+	}
+	ft.Nonce = uint16(nonce)
+	at := uint32(sg.Size.Load())
+	return ft, sg.encodeFooter(ft, at, at), nil
+}
+
 // AppendFooter appends the footer to a segment whose frames are on disk, and
 // makes it durable. A crash before that leaves an unsealed segment, perhaps with
 // a torn footer.
 func (sg *Segment) AppendFooter(ft format.Footer) error {
-	nonce, err := drawNonce()
+	ft, b, err := sg.NewFooter(ft)
 	if err != nil {
 		return err
 	}
-	ft.Nonce = uint16(nonce)
 	at := sg.Size.Load()
-	b := sg.encodeFooter(ft, uint32(at), uint32(at))
 	if _, err := sg.File.WriteAt(b, at); err != nil {
 		return files.TruncateTo(sg.File, at, fmt.Errorf("%s: writing footer: %w", sg.Name, err))
 	}

@@ -1,0 +1,216 @@
+package bitcask
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// A backup as a stream is a tar archive of the directory that Backup would have made: segments, their hints, and the manifest as the
+// last. An archive that breaks off has no manifest, and a directory without one is no store that Open takes.
+//
+// What is not sealed is read twice: it must verify before it is sealed in the archive. It has no hint there; the first opening of
+// the copy makes it.
+
+// BackupTo writes a copy of the store to w, as of one moment, as a tar archive: extracted into an empty directory it is a
+// store of its own. It holds what Backup would. Reads, writes, rotations and merges go on, and nothing waits for w: what a
+// merge takes out of the store keeps its files until BackupTo returns. The time is that of writing all segments to w; memory is
+// a few MB, whatever the size of the store. Several may run at a time.
+//
+//	$ mkdir copy && tar -x -C copy -f backup.tar && sync
+//
+// tar does not make what it extracts durable. Nothing is verified but what is not sealed: Check of the extracted copy does that.
+//
+// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, what has
+// been written is no store. Errors: ErrClosed, also if the store is closed meanwhile, ErrFailed in a store that refuses writes, a
+// *CorruptError for what does not verify or in a store opened with damage, the context's, w's, or the file system's.
+func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
+	a := &archive{backup: backup{s: s, ctx: ctx, temp: "backup"}, tar: tar.NewWriter(w), made: time.Now().Truncate(time.Second)}
+	err := a.run()
+	if err != nil && s.closed.Load() && !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	if err != nil {
+		return BackupResult{}, fmt.Errorf("backup: %w", err)
+	}
+	return a.result, nil
+}
+
+// archive is a backup that goes to a stream.
+type archive struct {
+	backup
+	tar  *tar.Writer
+	made time.Time
+}
+
+func (a *archive) run() error {
+	s := a.s
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if len(s.recovery.Damage) > 0 {
+		return &s.recovery.Damage[0]
+	}
+	pin := s.pinFiles("backup")
+	defer s.unpinFiles(pin)
+	list, next, err := s.log.cut()
+	if err != nil {
+		return err
+	}
+	list = withFrames(list)
+	s.pinBelow(pin, boundOf(list))
+	a.sealed = make(map[uint32]format.SealedInfo, len(list))
+	for _, c := range list {
+		if c.frames > 0 {
+			err = a.addUnsealed(c)
+		} else {
+			err = a.addSealed(c.sg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.result.Sequence, a.result.Segments = next-1, len(list)
+	if err := a.addManifest(next - 1); err != nil {
+		return err
+	}
+	return a.tar.Close()
+}
+
+// withFrames is the list without the segments that hold nothing yet.
+func withFrames(list []cutSegment) []cutSegment {
+	return slices.DeleteFunc(list, func(c cutSegment) bool { return c.frames > 0 && c.foot.Records == 0 })
+}
+
+// boundOf is the lowest id above all segments of a cut.
+func boundOf(list []cutSegment) (below uint32) {
+	for _, c := range list {
+		below = max(below, c.sg.ID+1)
+	}
+	return below
+}
+
+// addSealed adds a sealed segment, and its hint if there is one.
+func (a *archive) addSealed(sg *segment.Segment) error {
+	size := sg.Size.Load()
+	if err := a.add(sg.Name, sg.File, size, nil); err != nil {
+		return err
+	}
+	a.sealed[sg.ID] = sg.Info()
+	a.result.copied(size)
+	if a.s.opts.NoHints {
+		return nil
+	}
+	name := format.HintName(sg.ID)
+	hint, err := a.s.held.Open(filepath.Join(a.s.dir, name), vfs.ReadOnly)
+	if failure.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	length, err := hint.Size()
+	if err == nil {
+		err = a.add(name, hint, length, nil)
+	}
+	return errors.Join(err, hint.Close())
+}
+
+// addUnsealed adds the frames of a segment and a footer.
+func (a *archive) addUnsealed(c cutSegment) error {
+	sg := segment.New(c.sg.StoreID, c.sg.ID, c.sg.File)
+	sg.Nonce = c.sg.Nonce
+	sg.Size.Store(c.frames)
+	if err := a.verifyFrames(sg, c.foot); err != nil {
+		return err
+	}
+	foot, frame, err := sg.NewFooter(c.foot)
+	if err == nil {
+		err = a.add(sg.Name, sg.File, c.frames, frame)
+	}
+	if err != nil {
+		return err
+	}
+	sg.Footer = foot
+	sg.Size.Add(format.FooterSize)
+	a.sealed[sg.ID] = sg.Info()
+	a.result.copied(sg.Size.Load())
+	return nil
+}
+
+// verifyFrames reads the frames of a segment and compares them with what its footer will say.
+func (a *archive) verifyFrames(sg *segment.Segment, foot format.Footer) error {
+	fr, err := segment.NewFrames(sg), error(nil)
+	for err == nil {
+		if err = a.cancelled(); err == nil {
+			_, err = fr.Next()
+		}
+	}
+	if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
+		return &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
+	}
+	if err != io.EOF {
+		return err
+	}
+	if read := (format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq}); !read.Same(foot) {
+		return &CorruptError{File: sg.Name, Offset: fr.Pos, Reason: "its records are not those that were written"}
+	}
+	return nil
+}
+
+// addManifest adds the manifest of the copy, which is made in memory.
+func (a *archive) addManifest(maxSeq uint64) (err error) {
+	if a.to, err = vfs.HoldNew(vfs.NewMem(), a.temp); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.to.Close()) }()
+	if err := a.writeManifest(maxSeq); err != nil {
+		return err
+	}
+	f, err := a.to.Open(filepath.Join(a.temp, manifest.FileName), vfs.ReadOnly)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil {
+		err = a.add(manifest.FileName, f, size, nil)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// add adds a file: the first bytes of another one, and what comes after them.
+func (a *archive) add(name string, from vfs.File, size int64, rest []byte) error {
+	err := a.tar.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: name, Size: size + int64(len(rest)), Mode: 0o600, ModTime: a.made, Format: tar.FormatUSTAR,
+	})
+	a.buf = slices.Grow(a.buf[:0], int(min(size, copyPiece)))
+	for at := int64(0); at < size && err == nil; {
+		piece := a.buf[:min(size-at, copyPiece)]
+		if err = a.cancelled(); err != nil {
+			break
+		}
+		var n int
+		if n, err = from.ReadAt(piece, at); err == io.EOF && n < len(piece) {
+			return &CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
+		}
+		if err == nil || err == io.EOF {
+			_, err = a.tar.Write(piece)
+		}
+		at += int64(len(piece))
+	}
+	if err == nil {
+		_, err = a.tar.Write(rest)
+	}
+	return err
+}

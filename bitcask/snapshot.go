@@ -1,0 +1,194 @@
+package bitcask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// A snapshot is a second Store, open for reading, of one moment of the first: of a cut of its log (commitLog.cut). It has a keydir of its
+// own, loaded as Open does, and handles and mappings of its own of the files of the cut.
+//
+// What the directory holds may be of a later moment than the cut, so each kind of file is bound to it:
+//
+//   - Unsealed segments count up to where their frames ended at the cut, whatever is appended to them or sealed meanwhile. All of that
+//     verified when it was written: a frame that does not is damage, never a torn tail.
+//   - Sealed segments never change. A merge takes them out of the store, but a pin keeps the files until the snapshot is closed.
+//   - What a merge publishes after the cut is not in the cut's list. What it published before is, perhaps alongside its inputs: a record
+//     that stands in two segments has one sequence, and replaying takes either.
+//   - Hints are read of segments that were sealed at the cut. A hint says which footer it belongs to.
+//   - An INDEX is used only if the state that it describes came before the cut, and all its segments are in the cut. One that was written
+//     later, though of the same sequence, may lead to segments that a merge has made since: these are not in the list, so it does not fit.
+//     It may list the segment that is ready to be the next, so the cut has that, too.
+//   - The manifest is not read. The little that replaying needs of it (which hashes two keys have, whose the segments are, who
+//     gave which sequences) is taken from the open store after the cut: it only ever grows.
+//   - System records and the map of namespaces are records of the log, and so of the cut.
+//   - The TTL file is read by nobody: whoever keeps deadlines hears of them from the log (SnapshotOptions.Loading).
+
+// SnapshotOptions are of one Snapshot. The zero value works.
+type SnapshotOptions struct {
+	// Cut is called right after the moment of the snapshot, with nothing locked. Default: nobody.
+	Cut func()
+	// Loading is told of deadlines as Options.Loading is. Default: nobody.
+	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
+}
+
+// Snapshot returns a read-only store that holds what this one held at one moment between two commits: every write that was acknowledged
+// before the call, and perhaps some that were not yet. Reads, writes, rotations, flushes and merges of this store go on, and
+// none of them waits: the moment itself takes a look at each segment. Writing to a snapshot fails with ErrReadOnly; Check, Backup and BackupTo
+// work.
+//
+// It costs what opening the store costs, in time and in memory: a second keydir. A million strings with keys of 16 bytes and values of 100
+// took 85 ms and 20 MB with an INDEX from before the moment, 1.8 s and 27 MB where all had to be read from a log without hints (two
+// processors that were busy otherwise; go test ./db -run - -bench BenchmarkSnapshot). While it is open the disk keeps the segments that merges replace, and two handles are open
+// for each segment instead of one.
+//
+// A snapshot must be closed. It does not depend on this store: closing one does nothing to the other, in any order.
+//
+// Errors: ErrClosed, ErrReadOnly for a store that is open for reading (it is of one moment already), ErrFailed for one that
+// refuses writes, a *CorruptError, the context's, or the file system's.
+func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	if s.opts.ReadOnly {
+		return nil, fmt.Errorf("snapshot: %w", ErrReadOnly)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	pin := s.pinFiles("snapshot")
+	opened := false
+	defer func() {
+		if !opened { // also after a panic of o's functions
+			s.unpinFiles(pin)
+		}
+	}()
+	snap, err := s.openSnapshot(ctx, pin, o)
+	if err != nil {
+		if s.closed.Load() && !errors.Is(err, ErrClosed) { // files may be gone
+			err = fmt.Errorf("%w: %w", ErrClosed, err)
+		}
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	opened = true
+	return snap, nil
+}
+
+func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (opened *Store, err error) {
+	begin := time.Now()
+	list, next, err := s.log.cut()
+	if err != nil {
+		return nil, err
+	}
+	if o.Cut != nil {
+		o.Cut()
+	}
+	s.pinBelow(pin, boundOf(list))
+	opts := s.opts
+	opts.ReadOnly, opts.Loading = true, o.Loading
+	c := newStore(s.dir, opts)
+	c.cutAt, c.loadingUntil = next, ctx
+	defer func() {
+		if opened == nil { // o.Loading may have panicked, or have ended the goroutine
+			err = errors.Join(err, c.release())
+		}
+	}()
+	if c.held, err = vfs.Hold(s.held, s.dir); err != nil {
+		return nil, err
+	}
+	c.opts.FS = c.held
+	if s.closed.Load() { // else it is the handle that s has
+		return nil, ErrClosed
+	}
+	c.man = s.manifestOfCut(c.held, list, next)
+	c.spaces.Init(c.man.Seed)
+	c.system.Init()
+	if err := c.openCut(list); err != nil {
+		return nil, err
+	}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	c.log.nextSeq = next
+	c.log.writeSeq = next
+	c.showActive()
+	c.tail, c.loadingUntil = nil, nil
+	if c.mapped() {
+		c.work.Go(func() { c.every(segment.ResidencyEvery, c.expireResidency) })
+	}
+	c.released = func() { s.unpinFiles(pin) }
+	c.recovery.Took = time.Since(begin)
+	return c, nil
+}
+
+// manifestOfCut is what loading wants to know of the manifest, in memory.
+func (s *Store) manifestOfCut(fsys vfs.FS, list []cutSegment, next uint64) *manifest.Manifest {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	m := &manifest.Manifest{
+		FS: fsys, Dir: s.dir, Store: s.man.Store, Seed: s.man.Seed, Features: s.man.Features, Sealed: map[uint32]format.SealedInfo{},
+		NextID: s.man.NextID, MaxSeq: next - 1, Collided: maps.Clone(s.man.Collided),
+		Origins: slices.Clone(s.man.Origins), Openings: slices.Clone(s.man.Openings),
+	}
+	for _, c := range list {
+		if c.frames > 0 {
+			m.Tail = append(m.Tail, c.sg.ID)
+		} else {
+			m.Sealed[c.sg.ID] = c.sg.Info()
+		}
+	}
+	return m
+}
+
+// openCut opens the segments of a cut, which are as long as they were then.
+func (s *Store) openCut(list []cutSegment) error {
+	var open []*segment.Segment
+	for _, c := range list {
+		if err := s.loadingUntil.Err(); err != nil {
+			return err
+		}
+		sg, err := segment.Open(s.opts.FS, s.dir, c.sg.StoreID, c.sg.ID, vfs.ReadOnly)
+		if err != nil {
+			return err
+		}
+		open = append(open, sg)
+		s.segments.Store(segment.NewSet(open)) // so that release closes it
+		was, is := c.frames, sg.Size.Load()
+		if was == 0 {
+			was = c.sg.Size.Load()
+		}
+		if is < was || c.frames == 0 && is > was {
+			return &CorruptError{File: sg.Name, Offset: is, Reason: fmt.Sprintf("file is %d bytes long, and was %d", is, was)}
+		}
+		sg.Footer, sg.FramesEnd = c.foot, was
+		sg.Size.Store(was)
+		if c.frames == 0 {
+			sg.Footer = c.sg.Footer
+			sg.MarkSealed()
+		} else {
+			sg.Cut = true
+			s.tail = append(s.tail, sg)
+		}
+		if !s.opts.NoMapping {
+			sg.MapTo(int(was))
+		}
+	}
+	return nil
+}
+
+// interrupted is why loading is to end early.
+func (s *Store) interrupted() error {
+	if s.loadingUntil == nil {
+		return nil
+	}
+	return s.loadingUntil.Err()
+}
