@@ -30,9 +30,10 @@ type commitLog struct {
 	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
 	waiting  int        // how many wait for changed
 	active   *segment.Segment
-	offset   int64 // where the next frame goes, behind the queued ones
-	appended int64 // bytes of commits since Open
-	synced   int64 // everything in active before this is on disk
+	offset   int64  // where the next frame goes, behind the queued ones
+	commits  uint64 // written since Open
+	appended int64  // bytes of commits since Open
+	synced   int64  // everything in active before this is on disk
 	nextSeq  uint64
 	foot     format.Footer // of active, so far
 	writing  bool          // someone writes, or has been told to
@@ -249,6 +250,7 @@ func (l *commitLog) wroteLocked(sg *segment.Segment, g *writeGroup, err error) {
 		l.foot.Records += g.recs
 		l.foot.MaxSeq = g.next - 1
 		l.writeSeq = g.next
+		l.commits += uint64(max(g.members, 1)) // a writer alone is no member
 		l.prepareLocked()
 	}
 	g.wake()

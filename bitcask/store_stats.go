@@ -12,8 +12,10 @@ type Stats struct {
 	IndexBytes int64  `json:"index_bytes"` // RAM of the keydir, estimated
 	Keys       int    `json:"keys"`        // of all namespaces
 	Deadlines  int    `json:"deadlines"`
-	Sequence   uint64 `json:"sequence"` // of the newest record
-	Syncs      uint64 `json:"syncs"`
+	Sequence   uint64 `json:"sequence"`         // of the newest record
+	Commits    uint64 `json:"commits"`          // since Open
+	Written    int64  `json:"written"`          // bytes of these commits
+	Syncs      uint64 `json:"syncs"`            // of the log, since Open
 	Failed     string `json:"failed,omitempty"` // why writes are refused
 	State      State  `json:"state"`
 	Reserve    int64  `json:"reserve"`      // bytes kept for deletes and merges on a full disk
@@ -52,6 +54,7 @@ func (s *Store) Stats() Stats {
 		st.State = StateFull
 	}
 	st.Sequence, st.Syncs = s.log.writeSeq-1, s.log.syncing.count
+	st.Commits, st.Written = s.log.commits, s.log.appended
 	if s.log.failed != nil {
 		st.Failed = s.log.failed.Error()
 	}

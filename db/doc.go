@@ -29,7 +29,7 @@
 // [Store.OnEvents], the commit stands, and all others hear of it.
 //
 // A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents, [Wait].Do, reports of
-// [Store.Check], the progress of [Store.Merge], the handler of [Options].Logger. It gets [ErrNested], and so do writes to a transaction from
+// [Store.Check], [Options].Observe, the progress of [Store.Merge], the handler of [Options].Logger. It gets [ErrNested], and so do writes to a transaction from
 // within a visit of it. The body of a loop over an iterator of a store's handle is free: nothing is locked there. Between
 // [Store.Begin] and [Tx.End] nested use is not noticed, and whoever may panic there defers the End.
 //

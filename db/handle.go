@@ -115,24 +115,30 @@ func (s *Store) beginKey(a access, key string) (*firstTx, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
+	observation := s.observation()
 	log, err := s.log.Begin(bool(a), key)
 	if err != nil {
 		log.Recycle()
 		return nil, err
 	}
-	return s.pooledTx(log, bool(a)), nil
+	first := s.pooledTx(log, bool(a))
+	first.unit.observation = observation
+	return first, nil
 }
 
 func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
+	observation := s.observation()
 	log, err := s.log.Begin(bool(a), keys...)
 	if err != nil {
 		log.Recycle()
 		return nil, err
 	}
-	return s.pooledTx(log, bool(a)), nil
+	first := s.pooledTx(log, bool(a))
+	first.unit.observation = observation
+	return first, nil
 }
 
 // doStripe is do over the keys of one stripe.
@@ -146,12 +152,14 @@ func (h handle) doStripe(stripe int, fn func(t *Tx) error) error {
 	if err := h.store.guard.check(); err != nil {
 		return err
 	}
+	observation := h.store.observation()
 	log, err := h.store.log.BeginStripe(false, stripe)
 	if err != nil {
 		log.Recycle()
 		return err
 	}
 	first := h.store.pooledTx(log, false)
+	first.unit.observation = observation
 	defer first.recycle()
 	return first.Tx.end(fn(&first.Tx))
 }

@@ -57,7 +57,7 @@ func (k Key) Exists() (bool, error) {
 
 // Type says what the key holds, TypeNone if it does not exist. O(1).
 func (k Key) Type() (Type, error) {
-	if k.store != nil {
+	if k.store != nil && k.store.opts.Observe == nil {
 		if err := k.store.guard.check(); err != nil {
 			return TypeNone, err
 		}

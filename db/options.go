@@ -60,6 +60,12 @@ type Options struct {
 	// the store: that fails with ErrNested. One that panics loses its record and no
 	// more. Default: silent.
 	Logger *slog.Logger
+	// Observe is called after each call on the store that locks a key, with its name, duration and error: for metrics and for logs of what is
+	// slow. It is called on the goroutine of that call, on many at a time, with nothing locked, and cannot use the store:
+	// that fails with ErrNested. If it panics the call has been made all the same. Reads take their key's lock when there is an observer,
+	// and every call takes a few microseconds more; without one there is no cost. What is refused before a key is locked is not
+	// observed, nor are transactions between Begin and End. Default: nobody.
+	Observe func(Operation)
 
 	seam seam.Options // of tests and tools
 }

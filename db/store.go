@@ -42,6 +42,7 @@ type core struct {
 	fields    *ttl.Deadlines // of hashes that have fields with deadlines: none of these is earlier (fielddeadlines.go)
 	clock     clock
 	guard     guard
+	names     methodNames // for Options.Observe
 	counters  counters
 	watchers  watchers
 	listeners listeners
@@ -216,6 +217,7 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 	if err := s.guard.check(); err != nil {
 		return err
 	}
+	observation := s.observation()
 	var log *bitcask.Tx
 	if keys != nil {
 		log, err = s.log.Begin(write, keys...)
@@ -226,6 +228,8 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 		return err
 	}
 	t := s.newTx(log, write)
+	t.observation = observation
+	defer s.observed(observation)
 	defer t.abandon() // after a panic of fn
 	return t.end(s.guard.call(fn, t))
 }
@@ -283,11 +287,16 @@ func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
 	if err := s.guard.check(); err != nil {
 		return err
 	}
+	observation := s.observation()
 	ticket, err := s.lockedAll(fn)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.log.WaitDurable(ticket)
 	}
-	return s.log.WaitDurable(ticket)
+	if observation != nil {
+		observation.op.Err = err
+		s.observed(observation)
+	}
+	return err
 }
 
 func (s *Store) lockedAll(fn func(*bitcask.Tx) (uint64, error)) (uint64, error) {

@@ -67,7 +67,7 @@ func (s String) Get() ([]byte, error) { return owned(s.AppendTo([]byte{})) }
 // AppendTo appends the value to dst and returns the extended buffer: Get without an allocation if dst has room. It
 // returns dst unchanged and ErrNotFound if the key does not exist. O(length).
 func (s String) AppendTo(dst []byte) ([]byte, error) {
-	if s.store != nil {
+	if s.store != nil && s.store.opts.Observe == nil {
 		if err := s.store.guard.check(); err != nil {
 			return dst, err
 		}

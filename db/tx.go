@@ -31,6 +31,8 @@ type txState struct {
 	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 if nobody has asked
 	err   error // first read error of an iterator
 
+	observation *observation // of the call that this transaction is; nil: nobody wants to know
+
 	over  bool        // log may not be used any more
 	ended atomic.Bool // the same for those who were shown the transaction, on whatever goroutine
 
@@ -102,6 +104,10 @@ func (f *firstTx) recycle() {
 	const keep = 16 // changes of deadlines
 	f.Tx.abandon()
 	u := &f.unit
+	if o := u.observation; o != nil {
+		u.observation = nil
+		u.store.observed(o)
+	}
 	if u.shown {
 		return
 	}
@@ -138,10 +144,13 @@ func (t *Tx) checkWrite() error {
 // end is finish and the wait that the sync mode wants.
 func (t *Tx) end(err error) error {
 	ticket, err := t.finish(err)
-	if err != nil {
-		return err
+	if err == nil {
+		err = t.store.WaitDurable(ticket)
 	}
-	return t.store.WaitDurable(ticket)
+	if t.observation != nil {
+		t.observation.op.Err = err
+	}
+	return err
 }
 
 // finish commits, or rolls everything back if err is not nil, and unlocks.
@@ -218,6 +227,9 @@ func (t *Tx) release(err error) {
 // panicked, or has ended its goroutine.
 func (t *Tx) abandon() {
 	if !t.over {
+		if t.observation != nil {
+			t.observation.op.Err = errPanicked
+		}
 		_, _ = t.finish(errUnserved) // which is its result
 	}
 }
