@@ -79,6 +79,10 @@ func TestEndedTransaction(t *testing.T) {
 
 // userCode has for each method that takes or returns a function how to have it call one.
 var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
+	"Store.Snapshot": func(t *testing.T, s *bitcask.Store, cb func()) {
+		_, err := s.Snapshot(t.Context(), bitcask.SnapshotOptions{Cut: cb})
+		must(t, err)
+	},
 	"Store.All": func(t *testing.T, s *bitcask.Store, cb func()) {
 		for range s.All() {
 			cb()
