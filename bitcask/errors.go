@@ -8,7 +8,7 @@ import (
 
 // Errors of the store. All that wrap one of these say which file and offset.
 var (
-	ErrNotFound  = errors.New("not found")                                         // Get: no such key
+	ErrNotFound  = errors.New("bitcask: not found")                                // Get: no such key
 	ErrClosed    = errors.New("store is closed")                                   // any call after Close
 	ErrReadOnly  = errors.New("store is open for reading only")                    // a write with Options.ReadOnly
 	ErrIndexFull = errors.New("index is full")                                     // one collection, or a 256th of all, takes 16 GiB of RAM

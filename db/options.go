@@ -1,6 +1,8 @@
 package db
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -75,6 +77,28 @@ func init() { seam.Register(func(o *Options) *seam.Options { return &o.seam }) }
 // defaultChunkSize is the length in bytes of the chunks of a long string: one of more than eight chunks.
 const defaultChunkSize = 8 << 10
 
+// ErrOption is returned by Open for an option that no store can have. The error names the field.
+var ErrOption = errors.New("db: invalid option")
+
+// check refuses what no default stands for.
+func (o *Options) check() error {
+	refuse := func(field string, value any, want string) error {
+		return fmt.Errorf("%w: Options.%s is %v, want %s", ErrOption, field, value, want)
+	}
+	switch {
+	case o == nil:
+	case o.Sync < SyncInterval || o.Sync > SyncNone:
+		return refuse("Sync", int(o.Sync), "SyncInterval, SyncAlways or SyncNone")
+	case o.SyncEvery < 0:
+		return refuse("SyncEvery", o.SyncEvery, "a positive duration, or 0 for the default")
+	case o.SegmentSize < 0 || o.SegmentSize > 2<<30:
+		return refuse("SegmentSize", o.SegmentSize, "at most 2 GiB, or 0 for the default")
+	case o.Namespaces < 0 || o.Namespaces > bitcask.MaxNamespaces:
+		return refuse("Namespaces", o.Namespaces, fmt.Sprintf("at most %d, or 0 for the default", bitcask.MaxNamespaces))
+	}
+	return nil
+}
+
 func (o *Options) withDefaults() Options {
 	var r Options
 	if o != nil {
@@ -85,10 +109,9 @@ func (o *Options) withDefaults() Options {
 		r.seam.ChunkSize = defaultChunkSize
 	}
 	r.seam.ChunkSize = min(max(r.seam.ChunkSize, 16), 16<<20)
-	if r.Namespaces <= 0 {
+	if r.Namespaces == 0 {
 		r.Namespaces = 16
 	}
-	r.Namespaces = min(r.Namespaces, bitcask.MaxNamespaces)
 	if r.ExpireEvery == 0 {
 		r.ExpireEvery = 100 * time.Millisecond
 	}

@@ -18,7 +18,7 @@ import (
 // Errors of the package. Errors of the log (bitcask.ErrLocked,
 // *bitcask.CorruptError and so on) come through as they are.
 var (
-	ErrNotFound  = errors.New("db: not found")
+	ErrNotFound  = bitcask.ErrNotFound
 	ErrWrongType = structures.ErrWrongType // the key holds another type
 	ErrClosed    = bitcask.ErrClosed
 	ErrReadOnly  = bitcask.ErrReadOnly
@@ -65,6 +65,9 @@ type counters struct {
 // defaults. It fails with bitcask.ErrLocked if another process has the store,
 // and with an error that names file and offset if something in it is damaged.
 func Open(dir string, o *Options) (*Store, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	c := &core{opts: o.withDefaults()}
 	c.guard.init()
 	c.opts.Logger = c.guard.logger(c.opts.Logger)
