@@ -9,6 +9,9 @@ import (
 // Making commits durable. One sync serves everyone whose commit was written
 // before it began. Whoever comes while one is going on joins the group of the
 // next; the first of that group makes the sync when its turn comes, for all.
+//
+// I10: a sync that fails is never repeated, for after it the kernel may call pages
+// clean that it has not written. The log is closed to writes from then on.
 
 // syncState is the part of the log about syncs. log.mu guards it.
 type syncState struct {

@@ -15,7 +15,10 @@ import (
 // and gives the keydir the real locations. The locks stay held until End. The
 // result is a ticket for WaitDurable: the sequence number after the last record of
 // the commit, so tickets compare as commits do; zero if there was nothing to write. After
-// an error nothing has happened and End takes the changes back.
+// an error nothing has happened and End rolls the changes back.
+//
+// I1: when Commit returns, the frame has been passed to the kernel, so it survives
+// the process; WaitDurable returns when it survives the machine.
 func (t *Tx) Commit() (ticket uint64, err error) {
 	if !t.open {
 		return 0, ErrTxDone

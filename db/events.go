@@ -10,6 +10,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Events. A call of structures ends by naming what it did, as Redis does: Txn.Notify(EventHSet, key). A call made of others (LMOVE,
+// SUNIONSTORE) suppresses theirs and names itself. The transaction keeps the events, drops those after a savepoint that it rolls back
+// to, and reports them between its commit and the unlocking of its stripes: none is reported of what did not happen, and those of a
+// key come in the order of its commits. OnEvents is called right there. Events is a bounded buffer after it, from which a loop takes.
+// When it is full events are lost, and counted at the place of the gap: a listener must never hold up a writer, and one that must miss
+// nothing reads the store again when it sees a gap. An event is reported before its commit is on disk; its ticket is what to wait with.
+
 // Event says what a commit did to a key.
 type Event struct {
 	Namespace int

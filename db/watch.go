@@ -9,6 +9,16 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
+// Watching and waiting. A Watch reports whether keys have changed (WATCH); a Waiter takes something as soon as there is something
+// (BLPOP). Both are kept in tables by key. While these are not empty, transactions hand structures a Txn that notes which keys are
+// written; otherwise a write costs one load of a counter. Whoever registers holds the key's stripe, so no write falls in between.
+//
+// Before a transaction commits it marks the watches of what it wrote, and does what the waiters of these keys want, first come first
+// served, within itself: nobody can take away what was pushed for a waiter, and a push and the pop that it allows are one commit.
+// Waiters wake when the stripes are unlocked. One that needs a key that the transaction has not locked (BLMOVE's destination) is
+// served right after it by a transaction of its own. Expiry is not noted: a watch asks at the end whether what existed still does.
+// Swapping namespaces marks what either of them has.
+
 // nsKey is a key of a namespace.
 type nsKey struct {
 	ns  int

@@ -6,6 +6,16 @@ import (
 	"github.com/stavedb/stave/internal/ordered"
 )
 
+// Deadlines of fields. A field's deadline is a record of its own, in the commit of what it belongs to. The tombstone of the field or of
+// the key removes it too. It outlives a new value: HINCRBY writes nothing more for it, HSET of a field that has one writes a tombstone
+// of it. In RAM the deadlines of a hash are a second collection alongside it, made as a sorted set is, with the deadlines as scores:
+// one search finds a field's deadline, one rank counts those that have passed, and a hash without deadlines takes not a byte more.
+//
+// Every call sees a hash as of one moment (hash_view.go): fields whose time has come are hidden, not counted, and begin anew when they
+// are written. A hash of which all fields have expired is gone as if its own time had come. Package db keeps for each hash with
+// deadlines a moment before which none of its fields expires, and deletes what has expired in the background, a hundred fields at a
+// time under the lock. That moment may be too early once a deadline has been removed, never too late; the cycle corrects it.
+
 // FieldResult is what a call did to the deadline of one field, by the number
 // that Redis replies.
 type FieldResult int8

@@ -13,6 +13,14 @@ import (
 // is missing is zeros, and so is what one lacks at its end; the last one is always
 // there and ends where the string ends. A string that has been cut stays so until
 // it is set again.
+//
+// SET of more than eight chunks writes a tombstone if the key held anything, and
+// then the chunks, all in one commit. The keydir has the chunks as it has a list:
+// a location for each, found by its number. STRLEN looks at the last chunk: its
+// number and its own length say how long the string is. An edit reads the chunks
+// that it touches, but for those that it overwrites whole; after a gap nothing is
+// written for the zeros. A string that is one record, however long (of a store with
+// longer chunks, say), is cut by the first edit after which it is long.
 
 // oneRecord is how many chunks long a string may be as one record.
 const oneRecord = 8

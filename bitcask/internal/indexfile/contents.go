@@ -22,6 +22,15 @@ import (
 // not used, and the log says it all. A store open for writing removes it before
 // the first write: later it might fit a log that has grown.
 //
+// It is due at Close, and when the log has grown by 64 MiB and by four times its
+// size: it adds at most a quarter to what is written, and what is to be replayed
+// after a crash stays in proportion to what is loaded. Each stripe is dumped under
+// its lock, 64 KiB at a time, alongside writers; the stripe's sequence is read
+// before its first piece, and what changes later is replayed at Open whether the
+// dump has it or not. No merge runs meanwhile, so no location leads to a file that
+// is about to go. If namespaces are flushed or swapped it is given up and repeated
+// later. The log is synced before the file is put in place.
+//
 //	header:   magic "STAVEIDX" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 |
 //	          contents offset u64 | contents length u64 | contents crc u32 | crc u32
 //	section:  the dump of one stripe of one space, see keydir.Dump

@@ -109,7 +109,7 @@ func sources(t *testing.T) []source {
 		if d.IsDir() || !strings.HasSuffix(base, ".go") {
 			return nil
 		}
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
 		}

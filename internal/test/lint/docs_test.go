@@ -1,0 +1,89 @@
+package lint
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// pages are the documents that speak of the code as it is.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	root := moduleRoot(t)
+	all := map[string]string{}
+	for _, pattern := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md"} {
+		names, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, names, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel, err := filepath.Rel(root, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[filepath.ToSlash(rel)] = string(text)
+		}
+	}
+	return all
+}
+
+// TestDocsNameFilesThatExist: a Go file that a document names is there. A name without a directory may be in any.
+func TestDocsNameFilesThatExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range sources(t) {
+		known[s.name] = true
+		known[filepath.Base(s.name)] = true
+	}
+	named := regexp.MustCompile("[`(]([a-z][a-zA-Z0-9_/]*\\.go)[`:)]")
+	n := 0
+	for page, text := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if n++; !known[m[1]] {
+				t.Errorf("%s names %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d files are named: is the pattern right?", n)
+	}
+}
+
+// TestInvariantsAreNamed: code outside tests that keeps an invariant of ARCHITECTURE.md says which.
+func TestInvariantsAreNamed(t *testing.T) {
+	invariants := regexp.MustCompile(`(?m)^- \*\*(I\d+)\*\*`).FindAllStringSubmatch(pages(t)["ARCHITECTURE.md"], -1)
+	if len(invariants) < 11 {
+		t.Fatalf("%d invariants found", len(invariants))
+	}
+	comments := map[string]int{}
+	for _, s := range sources(t) {
+		if s.test() || s.nested {
+			continue
+		}
+		for _, group := range s.file.Comments {
+			for _, name := range regexp.MustCompile(`\bI\d+\b`).FindAllString(group.Text(), -1) {
+				comments[name]++
+			}
+		}
+	}
+	for _, m := range invariants {
+		if comments[m[1]] == 0 {
+			t.Errorf("no comment in the product names %s", m[1])
+		}
+	}
+}
+
+// TestPagesAreShort: what a newcomer reads first stays short.
+func TestPagesAreShort(t *testing.T) {
+	all := pages(t)
+	for page, most := range map[string]int{"ARCHITECTURE.md": 2500, "README.md": 1300, "CONTRIBUTING.md": 900} {
+		if n := len(bytes.Fields([]byte(all[page]))); n > most {
+			t.Errorf("%s has %d words, more than %d", page, n, most)
+		}
+	}
+}
