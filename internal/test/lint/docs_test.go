@@ -2,9 +2,11 @@ package lint
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -84,6 +86,31 @@ func TestPagesAreShort(t *testing.T) {
 	for page, most := range map[string]int{"ARCHITECTURE.md": 2500, "README.md": 1300, "CONTRIBUTING.md": 900} {
 		if n := len(bytes.Fields([]byte(all[page]))); n > most {
 			t.Errorf("%s has %d words, more than %d", page, n, most)
+		}
+	}
+}
+
+// TestPackagesSayWhatTheyAre: the comment of every package begins as go doc wants it, and is more than a line.
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	said := map[string]string{}
+	for _, s := range sources(t) {
+		if !s.test() && !s.nested && s.file.Doc != nil {
+			said[s.dir] += s.file.Doc.Text()
+		}
+	}
+	for _, s := range sources(t) {
+		if s.test() || s.nested || strings.HasPrefix(s.dir, "examples/") {
+			continue
+		}
+		want := fmt.Sprintf("Package %s ", s.file.Name.Name)
+		if s.file.Name.Name == "main" {
+			want = "Stave "
+		}
+		if doc, seen := said[s.dir]; seen && doc == "reported" {
+			continue
+		} else if !strings.HasPrefix(doc, want) {
+			t.Errorf("%s: the comment of the package begins %.40q, not with %q", s.dir, doc, want)
+			said[s.dir] = "reported"
 		}
 	}
 }
