@@ -19,7 +19,8 @@ type batch struct {
 	done     int      // requests that have been executed
 }
 
-// Bounds of a batch.
+// Bounds of a batch. They bound how long other clients wait for the locks of its keys, and what is
+// repeated if the output is full before its end.
 const (
 	maxBatch      = 64       // commands
 	maxBatchBytes = 64 << 10 // of arguments

@@ -10,6 +10,16 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// A wait begins when a handler finds nothing to take: Host.Wait queues a db.Waiter on the keys, and
+// the session executes nothing more. It ends in one of three ways, of which the first to come wins:
+//
+//	a writer fills a key       it does the wait's work in its own commit: Waiter.Done
+//	the time is over           poll sees it, when the driver's deadline wakes the session
+//	CLIENT UNBLOCK or KILL     another session calls endWaitOf
+//
+// A waiter that is given up takes nothing afterwards, and one that has been served is answered even
+// if its time was over in between: no element is lost, unless with its connection.
+
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
 	command  *command.Command
@@ -88,7 +98,7 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 func (s *Session) Blocked() bool { return s.blocked != nil }
 
 // Resume ends the wait of a blocked session if there is something, its time is over, or another
-// client has ended it, and executes what waited behind it.
+// client has ended it, and executes what waited for it.
 func (s *Session) Resume() {
 	b := s.blocked
 	if b == nil {

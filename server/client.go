@@ -12,6 +12,7 @@ import (
 // client is what other connections may see of a session: CLIENT LIST reads it while the session
 // works, so everything is atomic.
 type client struct {
+	// What CLIENT SETNAME and SETINFO set.
 	name, library, version atomic.Pointer[string]
 	remote, local          string // addresses; set before the session is registered, then constant
 	born                   time.Time
@@ -19,7 +20,7 @@ type client struct {
 	lastCommand            atomic.Pointer[command.Command]
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
-	bufferBytes            atomic.Int64 // bytes behind the buffers, as last accounted for
+	bufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
 	kill                   func()       // ends the connection from any goroutine; nil without one
 	wake                   func()       // makes the driver call Resume, from any goroutine; nil without one
 	blocked                atomic.Pointer[blocked]

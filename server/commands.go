@@ -27,7 +27,8 @@ const (
 	operatorFlags = command.Admin | sessionFlags
 )
 
-// onSession makes a handler of a function that works on the session itself.
+// onSession makes a handler of a function that works on the session itself. Handlers of package
+// command know no session, so that they cannot come to depend on one.
 func onSession(run func(*Session, *command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error { return run(c.Host.Session.(*Session), c) }
 }

@@ -54,7 +54,7 @@ func commandCommand(c *command.Call) error {
 	return nil
 }
 
-// commandInfo is COMMAND INFO: a null array for what is no command.
+// commandInfo is COMMAND INFO: a null array for an unknown command.
 func commandInfo(c *command.Call) error {
 	if len(c.Args) == 2 {
 		return commandCommand(c)

@@ -43,7 +43,7 @@ var connectionCommands = []*command.Command{
 		Summary: "A container for commands about connections.", Subcommands: append(clientCommands, clientControlCommands...),
 	},
 	// A browser that is tricked into talking to this port starts with one of these lines: the
-	// connection ends before it can smuggle a command in behind them.
+	// connection ends before it can smuggle a command in after them.
 	{
 		Name: "post", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Group: command.GroupConnection, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol),

@@ -138,7 +138,7 @@ func (s *Session) confirm(c *command.Call, verb string, to audience, name string
 	c.Out.Int(int64(s.subscriptionCount(to)))
 }
 
-// subscriptionCount is the number that replies to subscriptions tell: shard channels are counted
+// subscriptionCount is the number in the replies to subscriptions: shard channels are counted
 // apart.
 func (s *Session) subscriptionCount(to audience) int {
 	if to == toShard {
@@ -147,8 +147,8 @@ func (s *Session) subscriptionCount(to audience) int {
 	return len(s.subscribed[toChannel]) + len(s.subscribed[toPattern])
 }
 
-// publish posts at once, also within EXEC. What a subscriber is told of must not be lost with what
-// the same client wrote before, so the message has the ticket of that.
+// publish posts at once, also within EXEC. A subscriber must not see a write that can be lost with
+// what the same client wrote before, so the message has the ticket of that.
 func (s *Session) publish(c *command.Call, to audience) error {
 	n := s.server.hub.publish(message{to: to, channel: c.Key(1), payload: c.Key(2), ticket: s.undurable})
 	return c.Int(n, nil)

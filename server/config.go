@@ -88,6 +88,9 @@ const (
 	defaultSlowMax    = 128
 )
 
+// CONFIG SET is all or nothing, as in Redis: each value is parsed, and only when all are right are
+// they applied.
+//
 // settingParsers read the value of a setting and return what makes it so. Whatever a value may
 // break is not among them: where the data is, what clients may reach, how long a write may take.
 var settingParsers = map[string]func(v *Server, text string) (apply func(), err error){

@@ -30,7 +30,7 @@
 //
 // No reply leaves before what it acknowledges is as durable as the store promises; if a sync fails,
 // the replies are withheld and the connection is closed. A message that is published leaves no
-// earlier than the writes it may tell of.
+// earlier than the writes it may report.
 //
 // A panic in a handler costs one connection: the transaction is rolled back, the locks are
 // released, the client gets an error.

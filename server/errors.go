@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// The refusals that concern the session. Those of commands on keys are in package command.
+// The refusals that concern the session. The texts are Redis's where Redis has the case: clients
+// compare them. Those of commands on keys are in package command.
 const (
 	errNestedMulti     command.Error = "ERR MULTI calls can not be nested"
 	errExecNoMulti     command.Error = "ERR EXEC without MULTI"
@@ -23,7 +24,7 @@ const (
 	errProtoNotInteger command.Error = "ERR Protocol version is not an integer or out of range"
 )
 
-// errorText is what a client is told about an error. Refusals carry their own text; anything else
+// errorText is the text of an error in a reply. Refusals carry their own text; anything else
 // is a failure of the store, which the client must see as one.
 func errorText(err error) string {
 	var reply command.Error

@@ -8,6 +8,11 @@ import (
 )
 
 // queue is what MULTI has gathered.
+//
+// EXEC runs it in one transaction over all keys that the commands name, known before the first of
+// them runs, or over the whole store if one of them may touch others. As in Redis a command that is
+// refused when it is queued makes EXEC fail as a whole, and one that fails when it runs does not
+// stop the others: only what it wrote itself is rolled back.
 type queue struct {
 	requests   []request
 	keys       []string // all keys the requests name, for the locks of EXEC
@@ -21,11 +26,11 @@ type queue struct {
 type request struct {
 	command    *command.Command
 	args       [][]byte
-	firstKey   string // see call.first
+	firstKey   string // see command.Call.FirstKey
 	parserMark int    // where the parser found it
 }
 
-// requestOverhead is the memory of one argument beside its bytes.
+// requestOverhead is the memory of one argument besides its bytes.
 const requestOverhead = 32
 
 // enqueue keeps a command for EXEC.

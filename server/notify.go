@@ -11,13 +11,17 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Redis's keyspace notifications: db.Store.OnEvents calls publishEvent with the key locked. The
+// message carries the ticket of the commit, so that no subscriber sees it before the write is as
+// durable as its writer is promised.
+
 // notifier publishes what happens to keys, as the setting notify-keyspace-events says.
 type notifier struct {
 	flags   atomic.Uint32 // notifyFlags
-	keymiss atomic.Bool   // reads of keys that do not exist are told as well
+	keymiss atomic.Bool   // reads of keys that do not exist are reported as well
 
 	mu      sync.Mutex // guards the two below
-	stop    func()     // listening to the store; nil while nothing is to be told
+	stop    func()     // listening to the store; nil while nothing is to be reported
 	serving int        // calls of Serve that have not returned
 }
 
@@ -90,9 +94,9 @@ func (v *Server) setNotifyFlags(f notifyFlags) {
 	v.listenLocked()
 }
 
-// addServing counts the calls of Serve. When the last one returns, nothing is told any more: the
-// store stays open, and every write to it would go on paying for a server that has ended. Should it
-// serve again, its setting holds again.
+// addServing counts the calls of Serve. When the last one returns, nothing is reported any more:
+// the store stays open, and every write to it would go on paying for a server that has ended.
+// Should it serve again, its setting holds again.
 func (v *Server) addServing(delta int) {
 	n := &v.notifier
 	n.mu.Lock()

@@ -21,8 +21,12 @@ const (
 	audiences
 )
 
-// hub is who listens to what. Messages pass through it one after the other, so that all who hear
-// two of them hear them in the same order.
+// hub knows which session has subscribed to what. Messages pass through it one after the other, so
+// that all who hear two of them hear them in the same order.
+//
+// Delivery is in two steps. publish puts a message into the mailboxes of the sessions, with the
+// mutex held and without waiting for anybody; each session moves its mail into its output between
+// two commands, and waits for the commits that it reports like for its own.
 type hub struct {
 	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
 	monitors      atomic.Int64 // of toCommands
@@ -31,7 +35,7 @@ type hub struct {
 	subs [audiences]map[string]map[*Session]struct{}
 }
 
-// subscribe makes a session hear of a channel, or of those that match a pattern, and says whether
+// subscribe subscribes a session to a channel, or of those that match a pattern, and says whether
 // it did not before.
 func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	if _, already := s.subscribed[to][name]; already {

@@ -22,10 +22,10 @@ type message struct {
 	pattern string // that the channel matches, if to is toPattern
 	channel string
 	payload string
-	ticket  db.Ticket // of the newest commit that it may tell of
+	ticket  db.Ticket // of the newest commit that it may report
 }
 
-// messageOverhead is what a message takes in memory beside its text.
+// messageOverhead is what a message takes in memory besides its text.
 const messageOverhead = 64
 
 // size is the memory that a message takes while it waits.

@@ -21,6 +21,16 @@ import (
 // than 1 MiB of replies wait to be sent the session executes nothing (Paused) and the driver should
 // not read more; Flushed takes the work up again. Once Closed, the driver sends what is left of the
 // output and ends the connection.
+//
+// A request takes one of four ways through execute:
+//
+//	it may share a transaction with its neighbours    addToBatch, then runBatch
+//	MULTI has begun                                   enqueue; EXEC runs it with runQueued
+//	it would have to wait                             its handler calls Host.Wait; Resume ends it
+//	anything else                                     run
+//
+// All ways end in the output. What is committed on the way is noted with holdReplies, and before
+// Feed, Flushed or Resume returns, awaitDurable has waited for the newest of it.
 type Session struct {
 	server *Server
 	id     int64
@@ -44,6 +54,7 @@ type Session struct {
 	keys  []string     // keys of that command
 	batch batch        // pipelined commands that are to run together
 
+	// Method values, made once: making one allocates.
 	runInCallTx, runBatchInTxFunc  func(*db.Tx) error
 	runCallFunc, transactBatchFunc func() error
 
@@ -76,7 +87,7 @@ func (v *Server) NewSession() *Session {
 			err = s.notifyMisses(&s.call)
 		}
 		if err == nil && s.out.Exceeded() {
-			// Within the transaction, so that what cannot be told is not done either.
+			// Within the transaction, so that a command that cannot be answered is not done either.
 			err = errReplyTooLarge
 		}
 		return err
@@ -150,7 +161,7 @@ func (s *Session) Paused() bool { return s.out.Len() >= s.server.pauseAt }
 // Partial reports whether the client has begun a command and not finished it.
 func (s *Session) Partial() bool { return s.parser.Partial() }
 
-// Held returns the memory behind the session's buffers in bytes.
+// Held returns the memory of the session's buffers in bytes.
 func (s *Session) Held() int {
 	n := s.parser.Held() + s.out.Held() + s.mail.held()
 	if s.queue != nil {
@@ -197,8 +208,8 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
 		return
 	}
-	// Everything else takes its turn behind the batch. If there is no room for the replies of that,
-	// the parser has gone back and will find this request again.
+	// Everything else runs after the batch. If the output is full, the parser has been rewound to
+	// this request.
 	if !s.runBatch() || s.closed {
 		return
 	}

@@ -16,6 +16,7 @@ type slowLog struct {
 	next    int64 // id of the next entry
 }
 
+// slowEntry is one command that took long.
 type slowEntry struct {
 	id       int64
 	at       time.Time

@@ -12,7 +12,7 @@ type counters struct {
 	connections atomic.Int64 // accepted since the start
 	rejected    atomic.Int64 // refused because of MaxClients
 	evicted     atomic.Int64 // closed because of ClientMemory
-	flooded     atomic.Int64 // closed because they did not take what was published for them
+	flooded     atomic.Int64 // closed because they did not read their messages
 	hits        atomic.Int64 // reads that found something
 	misses      atomic.Int64 // reads that found nothing
 	panics      atomic.Int64 // commands that panicked
@@ -20,11 +20,12 @@ type counters struct {
 	in, out     atomic.Int64 // bytes from and to clients
 	reads       atomic.Int64 // read(2) calls that brought something
 	writes      atomic.Int64 // write(2) calls
-	clientBytes atomic.Int64 // bytes behind the buffers of all clients
+	clientBytes atomic.Int64 // bytes of the buffers of all clients
 	blocked     atomic.Int64 // clients that wait in a command
 }
 
-// commandStats counts one command.
+// commandStats counts one command. The nanoseconds are those between two flushes of a session's
+// counts, so that a pipeline is timed as a whole.
 type commandStats struct {
 	calls, nanoseconds, rejected, failed atomic.Int64
 }
@@ -94,7 +95,7 @@ func (v *Server) executed() (n int64) {
 // repeats its arguments, which none does at the start of an error, but a bound costs nothing.
 const maxErrorCodes = 128
 
-// countError counts an error reply by its code.
+// countError counts an error reply by its code, the first word of its text.
 func (v *Server) countError(text string) {
 	v.counters.errors.Add(1)
 	code := text

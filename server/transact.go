@@ -25,7 +25,7 @@ func (s *Session) runCall() error {
 	return s.transact(cmd.IsWrite(), s.keys, s.runInCallTx)
 }
 
-// errPanicked takes a unit back whose command panicked. Nobody is told.
+// errPanicked rolls a transaction back whose command panicked. It reaches no client.
 var errPanicked = errors.New("server: command panicked")
 
 // transact runs fn in a transaction over keys, or over the whole store if there are none. It

@@ -41,7 +41,7 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 	return v.Serve(ctx, ln)
 }
 
-// Serve is the method behind the function Serve. A server may serve several listeners; when the
+// Serve is what the function Serve calls. A server may serve several listeners; when the
 // last has ended, it tells nobody of what happens to keys any more.
 func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if !isLocal(ln.Addr()) {
@@ -78,7 +78,7 @@ func isLocal(a net.Addr) bool {
 	return a.Network() != "tcp" && a.Network() != "udp"
 }
 
-// transport is the connections of one listener.
+// transport is the connections of one listener. It outlives none of them: shutdown waits for all.
 type transport struct {
 	server      *Server
 	context     context.Context // ends when the transport does: for commands that take long
@@ -90,7 +90,12 @@ type transport struct {
 	stopping atomic.Bool // shutting down: no new connections, no new commands
 }
 
-// conn is one connection and its session.
+// conn is one connection and its session. Its goroutine reads, feeds the session, and writes the
+// output; nobody else touches the session.
+//
+// Another goroutine that has something for it (a message, the end of a wait) calls wake, which sets
+// a read deadline in the past: the read fails, serve finds the reason, and the session goes on. So
+// a connection needs one goroutine, and an idle one nothing but a blocked read.
 type conn struct {
 	net.Conn
 	transport    *transport

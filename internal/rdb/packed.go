@@ -145,7 +145,7 @@ func (r *reader) ziplistElement(b byte) []byte {
 }
 
 // zipmap reads the number of fields, which counts only up to 253, and the fields: a length and the name, a length, how many
-// bytes are unused behind the value, the value, and those bytes.
+// bytes are unused after the value, the value, and those bytes.
 func (r *reader) zipmap(list [][]byte) [][]byte {
 	r.byte()
 	for !r.failed {

@@ -320,7 +320,7 @@ func (r *reader) double() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// textDouble reads the old form of a double: its text behind a length, some of which stand for what has no digits.
+// textDouble reads the old form of a double: its text after a length, some of which stand for what has no digits.
 func (r *reader) textDouble() float64 {
 	const nan, plusInf, minusInf = 253, 254, 255
 	switch n := r.byte(); n {

@@ -90,7 +90,7 @@ func splitSingle(word, line []byte, i int) ([]byte, int, error) {
 	return nil, 0, ErrUnbalancedQuotes
 }
 
-// closeQuote checks that a word ends right behind its closing quote.
+// closeQuote checks that a word ends right after its closing quote.
 func closeQuote(word, line []byte, i int) ([]byte, int, error) {
 	if i < len(line) && !isSpace(line[i]) && line[i] != 0 {
 		return nil, 0, ErrUnbalancedQuotes

@@ -79,7 +79,7 @@ func appendShortest(dst []byte, f float64) []byte {
 	return dst
 }
 
-// appendPlain appends digits with a decimal point so that `decimals` of them stand behind it.
+// appendPlain appends digits with a decimal point so that `decimals` of them stand after it.
 func appendPlain(dst, digits []byte, decimals int) []byte {
 	whole := len(digits) - decimals
 	if whole <= 0 {

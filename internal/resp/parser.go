@@ -20,7 +20,7 @@ const (
 	DefaultInline = 16 << 10
 	DefaultArgs   = 1 << 20
 	DefaultBulk   = 64 << 20
-	commandSlack  = 4 << 20 // what a command may hold beside one argument of the largest size
+	commandSlack  = 4 << 20 // what a command may hold besides one argument of the largest size
 )
 
 // What a parser keeps allocated between commands. More is given back, so that one large command does not cost its
@@ -46,7 +46,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// RequestError is a violation of the protocol by the client. Its text is what Redis replies (behind "ERR ") before it
+// RequestError is a violation of the protocol by the client. Its text is what Redis replies (after "ERR ") before it
 // closes the connection.
 type RequestError string
 
@@ -100,7 +100,7 @@ func (p *Parser) Feed(in []byte) {
 
 // reserve makes room for n more bytes where append would copy a large argument over and over. The buffer gets the length
 // that is announced, or a quarter of it, or a sixteenth and so on, the shortest that holds what has arrived: so the copies that
-// are left behind are short, and an announcement takes no more than four times what was sent.
+// remain are short, and an announcement takes no more than four times what was sent.
 func (p *Parser) reserve(n int) {
 	need, room := len(p.buf)+n, p.pos+p.bulk+2
 	if p.count == 0 || p.bulk < keepBuffer || need <= cap(p.buf) || room <= cap(p.buf) {
@@ -118,7 +118,7 @@ func (p *Parser) Buffered() int { return len(p.buf) - p.start }
 // Partial reports whether a command has begun and not ended: its client owes us bytes.
 func (p *Parser) Partial() bool { return p.count > 0 || p.pos < len(p.buf) }
 
-// Held returns the memory behind the parser in bytes, for whoever limits all clients together.
+// Held returns the memory of the parser's buffers in bytes, for whoever limits all clients together.
 func (p *Parser) Held() int { return cap(p.buf) + 16*cap(p.spans) + 24*cap(p.args) }
 
 // compact drops the bytes of finished commands. It moves what is left only when that is no more than what it drops, so
@@ -182,7 +182,7 @@ func (p *Parser) Next() ([][]byte, error) {
 // Mark returns where the command begins that Next returned last. It is good for Rewind until the next call of Feed.
 func (p *Parser) Mark() int { return p.start }
 
-// Rewind goes back to a mark: Next returns that command again, and those behind it.
+// Rewind goes back to a mark: Next returns that command again, and those after it.
 func (p *Parser) Rewind(mark int) {
 	p.start, p.pos, p.look = mark, mark, mark
 	p.count, p.bulk, p.spans, p.err = 0, -1, p.spans[:0], nil
@@ -224,7 +224,7 @@ func (p *Parser) inline() (args [][]byte, done bool, err error) {
 	return args, true, nil
 }
 
-// number reads a length line, from behind its type byte, and moves past it. ok is false while the line is not complete.
+// number reads a length line, from after its type byte, and moves past it. ok is false while the line is not complete.
 // The byte after the carriage return is taken to be a line feed without a look, as Redis does.
 func (p *Parser) number(tooBig RequestError) (text []byte, ok bool) {
 	end, err := p.lineEnd('\r', tooBig)

@@ -244,7 +244,7 @@ func (d *Decoder) bulk(r Reply, body []byte) (Reply, error) {
 	return r, nil
 }
 
-// bytes reads n bytes and the CRLF behind them. The buffer grows with what arrives: a peer that announces 512 MB and
+// bytes reads n bytes and the CRLF after them. The buffer grows with what arrives: a peer that announces 512 MB and
 // sends nothing costs one step.
 func (d *Decoder) bytes(n int) ([]byte, error) {
 	const step = 1 << 20

@@ -50,7 +50,7 @@ func (w *Writer) Bytes() []byte { return w.buf[w.sent:] }
 // Len returns the number of bytes written and not discarded.
 func (w *Writer) Len() int { return len(w.buf) - w.sent }
 
-// Held returns the memory behind the writer in bytes.
+// Held returns the memory of the writer's buffer in bytes.
 func (w *Writer) Held() int { return cap(w.buf) }
 
 // Discard drops the first n bytes: they have been sent. It moves what is left only when that is no more than what has been
@@ -74,7 +74,7 @@ func (w *Writer) Discard(n int) {
 // keepReplies is what a drained writer keeps allocated, in bytes.
 const keepReplies = 16 << 10
 
-// Truncate drops everything behind the first n bytes: replies that must not be sent after all.
+// Truncate drops everything after the first n bytes: replies that must not be sent after all.
 func (w *Writer) Truncate(n int) { w.buf = w.buf[:w.sent+n] }
 
 func (w *Writer) header(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }

@@ -11,6 +11,11 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Redis parses strictly, and each kind of argument in its own way: an integer has no sign but a
+// minus, no leading zeros and no blanks; a cursor is read like C reads numbers; a NUL ends some
+// texts and not others. The error of each kind is part of the protocol. A method named parse...
+// returns it.
+
 // Is reports whether argument i is the keyword, given in lower case.
 func (c *Call) Is(i int, keyword string) bool { return equalFold(c.Args[i], keyword) }
 
@@ -171,7 +176,7 @@ func (c *Call) ParseDatabase(i int) (int, error) {
 	return int(n), nil
 }
 
-// scanOptions are the words behind the cursor of a scan.
+// scanOptions are the words after the cursor of a scan.
 type scanOptions struct {
 	structures.ScanOptions
 	emptyPattern bool // MATCH "": package db takes that for no pattern, but it matches the empty name

@@ -11,26 +11,43 @@ import (
 
 // Call is one execution of one command: what a handler works with.
 type Call struct {
-	Host     *Host
-	Command  *Command
-	Args     [][]byte // the name first; valid during the call only
-	FirstKey string   // argument 1, if it is the first key and a string of it has been made already
-	Tx       *db.Tx   // set for commands that name keys, and for all commands within EXEC
-	Out      *resp.Writer
-	Queued   bool // runs within EXEC: it must not wait
+	Host    *Host
+	Command *Command
+	// Args has the command's name first. It is valid during the call only: the bytes are the
+	// parser's.
+	Args [][]byte
+	// FirstKey is argument 1, if that is the first key and a string of it has been made already, to
+	// find its lock. Key returns it, which saves the allocation of another.
+	FirstKey string
+	// Tx is the transaction over the keys that the command names, or over the whole store if it may
+	// read others. It is nil for a command that names none, except within EXEC.
+	Tx *db.Tx
+	// Out takes the reply. It has a limit: a handler that writes much in a loop ends it when
+	// Out.Exceeded says so, and the reply becomes an error.
+	Out *resp.Writer
+	// Queued is set within EXEC, where no command may wait.
+	Queued bool
 }
 
 // Host is what a session lends to the commands it executes.
+//
+// It is a struct and not an interface: handlers need four things of a session, and tests can set
+// them.
 type Host struct {
-	Store     *db.Store       // seen through the namespace that SELECT chose
-	Databases int             // how many namespaces SELECT reaches
-	Context   context.Context // ends with the server: for commands that take long
+	// Store is seen through the namespace that SELECT chose. Only commands that name no keys use
+	// it; others would wait for their own locks.
+	Store *db.Store
+	// Databases is how many namespaces SELECT reaches.
+	Databases int
+	// Context ends with the server: for commands that take long.
+	Context context.Context
 
 	// Wait lets the session wait for what w does, without an end if timeout is 0. reply is called
 	// once it has been done. It returns the error with which the handler is to end.
 	Wait func(c *Call, w db.Wait, timeout time.Duration, reply func(*Call)) error
 
-	Session any // the session itself: for commands that the package of the session adds to the table
+	// Session is the session itself, for the commands that its own package adds to the table.
+	Session any
 }
 
 // Arg returns argument i.

@@ -7,6 +7,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// dumpCommands carry a value in Redis's own serialization (package internal/rdb), in both
+// directions.
 var dumpCommands = []*Command{
 	{
 		Name: "dump", Arity: 2, Flags: ReadOnly, Group: GroupGeneric, Keys: OneKey("RO access"), Since: "2.6.0",
@@ -26,7 +28,7 @@ const (
 	errBadPayload Error = "ERR Bad data format"
 )
 
-// restoreOptions reads the words behind the payload of RESTORE. Idle times and frequencies are
+// restoreOptions reads the words after the payload of RESTORE. Idle times and frequencies are
 // checked, and not kept.
 func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 	idle, frequency := false, false

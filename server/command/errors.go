@@ -9,6 +9,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// An error of a handler is one of two things. A refusal (Error, structures.Error, db.ErrNotFound)
+// is an answer to the client: the command has failed and others go on. Anything else is a failure
+// of the store: it ends the transaction, and what follows in it is not executed.
+
 // Error is an error that goes to the client as it stands, code first.
 type Error string
 

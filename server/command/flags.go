@@ -5,36 +5,67 @@ type Flag uint32
 
 // The flags, in the order in which COMMAND INFO lists them.
 const (
-	Write    Flag = 1 << iota // may change keys
-	ReadOnly                  // reads keys, never changes them
-	DenyOOM                   // may grow the data
-	Admin                     // for operators
+	// Write commands may change keys. They need a writing transaction, which locks their keys
+	// exclusively and ends with a commit.
+	Write Flag = 1 << iota
+	// ReadOnly commands read keys and never change them. Their replies count as hits and misses.
+	ReadOnly
+	// DenyOOM commands may grow the data. Redis refuses them when memory is short; here they meet a
+	// full disk like any write.
+	DenyOOM
+	// Admin commands are for operators. MONITOR does not show them: they may carry secrets.
+	Admin
+	// PubSub commands belong to publishing and subscribing.
 	PubSub
-	NoScript // not from scripts
-	Blocking // may wait
-	Loading  // allowed while the store is loading
-	Stale    // allowed on a stale replica
+	// NoScript commands are refused in scripts, which do not exist yet.
+	NoScript
+	// Blocking commands may wait for other clients.
+	Blocking
+	// Loading commands are allowed while the data is being loaded.
+	Loading
+	// Stale commands are allowed on a replica that has lost its master.
+	Stale
+	// SkipMonitor commands are not shown by MONITOR.
 	SkipMonitor
+	// SkipSlowlog commands are not kept by SLOWLOG, such as EXEC, whose commands are kept each by
+	// itself.
 	SkipSlowlog
-	Fast    // O(1) or O(log n): never scans
-	NoAuth  // allowed before authentication
-	NoMulti // not inside MULTI
+	// Fast commands are O(1) or O(log n) and never scan, so they may run in a batch: see CanBatch.
+	Fast
+	// NoAuth commands are allowed before authentication.
+	NoAuth
+	// NoMulti commands are refused within MULTI.
+	NoMulti
+	// MovableKeys commands have keys in places that depend on the other arguments.
 	MovableKeys
+	// AllowBusy commands are allowed while a script runs for long.
 	AllowBusy
 
-	Dangerous          // category only: can hurt a production store
-	WholeKeyspace      // runs on the keyspace as a whole, not on keys it names
-	ConnectionCategory // category "connection", whatever the group
-	AdminCategory      // category "admin", without the flag
+	// Dangerous is a category only: the command can hurt a production store.
+	Dangerous
+	// WholeKeyspace commands run on the keyspace as a whole, not on keys that they name. Within
+	// MULTI they make EXEC lock the whole store.
+	WholeKeyspace
+	// ConnectionCategory is the category "connection", whatever the group.
+	ConnectionCategory
+	// AdminCategory is the category "admin" without the flag.
+	AdminCategory
 )
 
+// Flags that COMMAND INFO does not list. They are counted from the top, so that a flag of Redis's
+// can be added below.
 const (
-	WhileSubscribed      Flag = 1 << (28 + iota) // allowed to a RESP2 session that has subscribed to something
-	collectionCategories                         // categories "set", "sortedset" and "list", instead of "keyspace"
-	RunsInsideMulti                              // executed at once within MULTI, not queued
-	own                                          // Redis does not have it
+	// WhileSubscribed commands are allowed to a RESP2 session that has subscribed to something.
+	WhileSubscribed Flag = 1 << (28 + iota)
+	// collectionCategories are "set", "sortedset" and "list", which SORT has instead of "keyspace".
+	collectionCategories
+	// RunsInsideMulti commands are executed at once within MULTI, and not queued.
+	RunsInsideMulti
+	// own commands do not exist in Redis.
+	own
 )
 
+// flagNames are the names by bit.
 var flagNames = []string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale", "skip_monitor",
 	"skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",

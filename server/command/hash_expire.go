@@ -243,7 +243,7 @@ func (c *Call) fieldDeadlineOption(i int) (time.Time, error) {
 	return c.fieldDeadline(i+1, unit, len(c.Args[i]) == 2)
 }
 
-// hsetexOptions is what HSETEX is told.
+// hsetexOptions are the arguments of HSETEX after the key.
 type hsetexOptions struct {
 	fields    []db.Field
 	options   []db.PutOption
@@ -251,7 +251,7 @@ type hsetexOptions struct {
 	deadline  bool // EX, KEEPTTL or one of their like
 }
 
-// hsetexCommand is HSETEX. The words come in any order, behind the fields too, and are looked at
+// hsetexCommand is HSETEX. The words come in any order, after the fields too, and are looked at
 // before what the key holds.
 func hsetexCommand(c *Call) error {
 	var w hsetexOptions

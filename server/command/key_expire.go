@@ -46,7 +46,7 @@ func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Com
 	}
 }
 
-// expireConditions reads the words behind EXPIRE's number.
+// expireConditions reads the words after EXPIRE's number.
 func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 	var condition db.ExpireCondition
 	for ; i < len(c.Args); i++ {

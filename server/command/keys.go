@@ -6,7 +6,16 @@ import (
 	"strings"
 )
 
-// Keys says where a run of keys stands among the arguments, and what the command does with them.
+// Keys says where a run of keys stands among the arguments, and what the command does with them:
+//
+//	GET key                           {First: 1, Step: 1}
+//	MSET key value [key value ...]    {First: 1, Last: -1, Step: 2}
+//	BLPOP key [key ...] timeout       {First: 1, Last: -2, Step: 1}
+//	ZUNION numkeys key [key ...]      {First: 1, Counted: true}
+//	GEORADIUS key ... [STORE key]     {First: 6, Keyword: "STORE"}
+//
+// A command may have several runs. Only keys that a run finds are locked, so a run that finds too
+// many costs concurrency, and one that finds too few is a bug.
 type Keys struct {
 	Use     string // as COMMAND INFO lists it: "RO access", "RW insert" ...
 	First   int    // index of the first key; the command's name is argument 0
@@ -16,7 +25,7 @@ type Keys struct {
 	Keyword string // upper case: the key follows this word, which is at argument First or later, if it is there at all
 
 	Unknown bool                         // no position tells the keys
-	find    func(args [][]byte) []string // keys of an Unknown run that the arguments tell; nil: none
+	find    func(args [][]byte) []string // keys of an Unknown run that the arguments name; nil: none
 }
 
 // Append appends the keys of one run.
@@ -45,7 +54,7 @@ func (k *Keys) Append(keys []string, args [][]byte) []string {
 	return keys
 }
 
-// appendAfterKeyword appends the arguments behind a keyword. Wherever it stands more than once, all
+// appendAfterKeyword appends the arguments after a keyword. Wherever it stands more than once, all
 // are taken: to lock too many keys does no harm.
 func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
 	for i := k.First; i+1 < len(args); i++ {
@@ -80,7 +89,7 @@ func (c *Command) AppendKeys(keys []string, args [][]byte) []string {
 // StartsWithKey says whether argument 1 is the first of the keys.
 func (c *Command) StartsWithKey() bool { return c.Keys[0].First == 1 && !c.Keys[0].Counted }
 
-// ReadsUnknownKeys says whether a request may read keys that its arguments do not tell, so that it
+// ReadsUnknownKeys says whether a request may read keys that its arguments do not name, so that it
 // has to lock the whole store.
 func (c *Command) ReadsUnknownKeys(args [][]byte) bool {
 	if !slices.ContainsFunc(c.Keys, func(k Keys) bool { return k.Unknown }) {
@@ -109,7 +118,7 @@ func (c *Command) KeySpan() (first, last, step int) {
 	return first, last, step
 }
 
-// OneKey is the key specification of most commands: one key, behind the name.
+// OneKey is the key specification of most commands: one key, after the name.
 func OneKey(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
 
 // ManyKeys is that of commands whose arguments are all keys.
@@ -126,7 +135,7 @@ func sourceAndDestination() []Keys {
 	return []Keys{{Use: "RW access delete", First: 1, Step: 1}, {Use: "RW insert", First: 2, Step: 1}}
 }
 
-// destinationAnd is that of commands whose first key takes what is made of the others.
+// destinationAnd is that of commands whose first key takes the result of the others.
 func destinationAnd(others Keys) []Keys { return []Keys{{Use: "OW update", First: 1, Step: 1}, others} }
 
 // beforeTimeout is the run of keys of commands whose last argument is a timeout.

@@ -121,7 +121,7 @@ func dbsizeCommand(c *Call) error {
 	return nil
 }
 
-// flushMode checks the word behind FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1),
+// flushMode checks the word after FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1),
 // and memory is freed in the background.
 func (c *Call) flushMode() error {
 	switch {

@@ -32,7 +32,7 @@ var memoryCommands = []*Command{{
 	},
 }}
 
-// memorySamples is how many elements MEMORY USAGE looks at if it is not told.
+// memorySamples is how many elements MEMORY USAGE samples by default.
 const memorySamples = 5
 
 // memoryUsage is MEMORY USAGE: what the key takes on disk and in the index. SAMPLES 0 looks at all

@@ -7,6 +7,7 @@ import (
 	"github.com/stavedb/stave/internal/number"
 )
 
+// objectCommands answer what tools ask about Redis's objects, which do not exist here.
 var objectCommands = []*Command{{
 	Name: "object", Arity: -2, Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on the subcommand",
 	Summary: "Describes how a key is kept.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("object") },
@@ -58,6 +59,10 @@ func objectFreq(c *Call) error {
 	})
 }
 
+// Redis chooses an encoding when a value is made and keeps it while the value shrinks. Here the
+// name is computed from the value as it is now, so it can only tell what Redis would choose for it
+// today.
+
 // Limits of the encodings of Redis 7.4, as it is configured by default.
 const (
 	longestInt      = 20   // bytes of a string that is an integer
@@ -96,7 +101,7 @@ func objectEncoding(c *Call) error {
 	return c.text(encoding, err)
 }
 
-// hashEncoding is listpackex if a field has a deadline, which Redis keeps beside the fields.
+// hashEncoding is listpackex if a field has a deadline, which Redis keeps alongside the fields.
 func hashEncoding(h db.Hash) (string, error) {
 	encoding, err := packedEncoding(mostFields, "hashtable", h.Visit)
 	if err != nil || encoding != "listpack" {
@@ -115,7 +120,7 @@ func hashEncoding(h db.Hash) (string, error) {
 	return encoding, err
 }
 
-// stringEncoding is int for what is an integer, embstr for what is short, and raw.
+// stringEncoding is int for an integer, embstr for a short string, otherwise raw.
 func stringEncoding(s db.String) (string, error) {
 	n, err := s.Len()
 	switch {
@@ -147,7 +152,7 @@ func packedEncoding(most int, large string, visit func(start func(int), visit fu
 	return encoding, err
 }
 
-// setEncoding is intset for few integers, listpack for few short members, and hashtable.
+// setEncoding is intset for few integers, listpack for few short members, otherwise hashtable.
 func setEncoding(s db.Set) (string, error) {
 	n, integers, packed := 0, true, true
 	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
@@ -165,14 +170,14 @@ func setEncoding(s db.Set) (string, error) {
 	return "hashtable", err
 }
 
-// sortedSetEncoding is listpack for few short members, and skiplist.
+// sortedSetEncoding is listpack for few short members, otherwise skiplist.
 func sortedSetEncoding(z db.SortedSet) (string, error) {
 	return packedEncoding(mostPacked, "skiplist", func(start func(int), visit func(name, value []byte) bool) error {
 		return z.Visit(db.RankRange{Stop: -1}, start, func(member []byte, _ float64) bool { return visit(member, nil) })
 	})
 }
 
-// listEncoding is listpack for what fits into one node of 8 KiB, and quicklist.
+// listEncoding is listpack for a list that fits into one node of 8 KiB, otherwise quicklist.
 func listEncoding(l db.List) (string, error) {
 	size, encoding := 6+1, "listpack" // the header and the end
 	err := l.Visit(0, -1, nil, func(value []byte) bool {

@@ -8,6 +8,9 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
+// The helpers take what a method of db returns, value and error, and pass the error on: most
+// handlers end with one of them.
+
 // OK replies OK.
 func (c *Call) OK() error {
 	c.Out.Simple("OK")
@@ -130,7 +133,7 @@ func (c *Call) pairsOf(list []fact) {
 	}
 }
 
-// scoredReply replies with members, alone or with their scores: those stand behind the members in
+// scoredReply replies with members, alone or with their scores: those follow the members in
 // RESP2, and in pairs with them in RESP3.
 type scoredReply struct {
 	out           *resp.Writer

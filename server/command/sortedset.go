@@ -261,7 +261,7 @@ func zscanCommand(c *Call) error {
 	return nil
 }
 
-// parseBound reads one end of a range of scores: a number, or an open one behind a parenthesis.
+// parseBound reads one end of a range of scores: a number, or an open one after a parenthesis.
 // Redis reads a C string, which a NUL ends.
 func parseBound(b []byte) (score float64, open, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})

@@ -4,13 +4,17 @@ import "strings"
 
 // Argument is a node of a command's usage, as COMMAND DOCS describes it.
 type Argument struct {
-	Name          string
-	Type          string // string, integer, double, key, pattern, unix-time, pure-token, oneof, block
-	Token         string // the word that introduces it, such as EX
-	Optional      bool
-	Multiple      bool
-	MultipleToken bool       // with Multiple: the word is repeated as well
-	Choices       []Argument // oneof: the alternatives; block: the parts
+	Name string
+	// Type is string, integer, double, key, pattern or unix-time for a value, pure-token for a word
+	// alone, oneof for alternatives, block for arguments that belong together.
+	Type string
+	// Token is the word that introduces the value, such as EX.
+	Token    string
+	Optional bool
+	// Multiple arguments may be repeated; with MultipleToken, the word as well.
+	Multiple, MultipleToken bool
+	// Choices are the alternatives of a oneof and the parts of a block.
+	Choices []Argument
 }
 
 // Arguments returns the parsed Syntax.

@@ -7,21 +7,34 @@ import (
 
 // Command is one row of the command table.
 type Command struct {
-	Name        string // lower case; "client|setname" for a subcommand
-	Arity       int    // number of arguments with the name; negative: at least so many
-	Flags       Flag
-	Group       Group
-	Keys        []Keys
-	Channels    []Keys // where names stand that COMMAND describes as it does keys, and that are none
-	Since       string // first version of Redis (or of Stave, for its own) that has it
-	Complexity  string
-	Summary     string // one sentence
-	Syntax      string // arguments in the notation of usage lines; see parseSyntax
+	// Name is in lower case, "client|setname" for a subcommand.
+	Name string
+	// Arity is the number of arguments, the name among them; negative: at least so many.
+	Arity int
+	Flags Flag
+	Group Group
+	// Keys are the runs of keys among the arguments.
+	Keys []Keys
+	// Channels are runs of names that COMMAND describes like keys, and that are none.
+	Channels []Keys
+	// Since is the first version of Redis, or of Stave for its own commands, that has it.
+	Since string
+	// Complexity is in the notation of Redis's documentation, with what n is.
+	Complexity string
+	// Summary is one sentence.
+	Summary string
+	// Syntax has the arguments in the notation of usage lines: see Arguments.
+	Syntax string
+	// Subcommands make a container of the command: argument 1 chooses one of them.
 	Subcommands []*Command
 
-	Run       func(*Call) error
+	// Run executes a call and appends its reply. If it returns an error, that is the reply, and
+	// what it has written is rolled back.
+	Run func(*Call) error
+	// Container is the command whose subcommand this is; nil for others. NewTable sets it.
 	Container *Command
-	Index     int // position in a server's counters
+	// Index numbers the commands of a table from 0, for counters. NewTable sets it.
+	Index int
 }
 
 // IsOwn reports whether the command is Stave's and not Redis's.

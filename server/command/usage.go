@@ -52,6 +52,10 @@ func (a Argument) single() string {
 	return a.Name
 }
 
+// A shell uses the notation in two ways: it shows what may follow what has been typed (Remaining,
+// Notation), and it completes words (Remaining, Alternatives, Keyword). Both work on the parsed
+// arguments, so there is one parser.
+
 // Notation writes arguments as a usage line has them.
 func Notation(list []Argument) string {
 	words := make([]string, len(list))
@@ -98,7 +102,7 @@ func (c *Command) Remaining(typed []string) []Argument {
 }
 
 // takeApart splits arguments so that a typed word is one of them: a keyword from its value, and
-// what is repeated into the first time and the others, which are optional.
+// a repeated argument into the first time and the others, which are optional.
 func takeApart(list []Argument) (parts []Argument) {
 	for _, a := range list {
 		again := a
