@@ -275,6 +275,9 @@ func (s *Store) Swap(a, b int) (err error) {
 		}
 	}()
 	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
+		if a == b {
+			return 0, nil // as in Redis: nothing changes, also for those who watch a key
+		}
 		keys := s.notifySwapped(t, a, b)
 		ticket, err := t.Swap(a, b)
 		if err == nil {

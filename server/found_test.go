@@ -14,6 +14,7 @@ func TestFoundByComparison(t *testing.T) {
 		{"BITFIELD b OVERFLOW SAT SET i8 0 -9223372036854775808 GET i8 0 SET i8 0 -9223372036854775600 GET i8 0", "*4 :0 :127 :127 :-128"},
 		{"BITFIELD b OVERFLOW SAT SET i64 0 -9223372036854775808 GET i64 0", "*2 :0 :-9223372036854775808"},
 		{"MULTI | LMPOP 0 k LEFT | EXEC", "+OK +QUEUED *1 -ERR numkeys should be greater than 0"},
+		{"SET k v | WATCH k | SWAPDB 0 0 | MULTI | EXEC", "+OK +OK +OK +OK *0"},
 		{"MULTI | ZUNIONSTORE d 0 a | EXEC", "+OK +QUEUED *1 -ERR at least 1 input key is needed for 'zunionstore' command"},
 	} {
 		s := newSession(t, openStore(t), nil)
