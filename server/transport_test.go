@@ -231,7 +231,7 @@ func TestServePanicOfAWait(t *testing.T) {
 	pusher.send("RPUSH l b\r\n")
 	pusher.expect(broken)
 	pusher.expectEnd()
-	c.expect("-ERR db: the transaction that served a waiter was taken back\r\n")
+	c.expect("-ERR db: the transaction that served a waiter was rolled back\r\n")
 	other.send("RPUSH l c\r\n")
 	other.expect(":1\r\n")
 	second.expect("*2\r\n$1\r\nl\r\n$1\r\nc\r\n")
