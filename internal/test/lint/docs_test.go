@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -111,6 +112,36 @@ func TestPackagesSayWhatTheyAre(t *testing.T) {
 		} else if !strings.HasPrefix(doc, want) {
 			t.Errorf("%s: the comment of the package begins %.40q, not with %q", s.dir, doc, want)
 			said[s.dir] = "reported"
+		}
+	}
+}
+
+// TestWhereIs: the files that CONTRIBUTING.md sends a reader to declare what it says they do.
+func TestWhereIs(t *testing.T) {
+	declared := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		names := map[string]bool{}
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				names[d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if typ, ok := spec.(*ast.TypeSpec); ok {
+						names[typ.Name.Name] = true
+					}
+				}
+			}
+		}
+		declared[s.name] = names
+	}
+	rows := regexp.MustCompile("(?m)^\\| .* \\| `([^`]+\\.go)` \\| `(\\w+)` \\|$").FindAllStringSubmatch(pages(t)["CONTRIBUTING.md"], -1)
+	if len(rows) < 20 {
+		t.Errorf("%d rows found", len(rows))
+	}
+	for _, row := range rows {
+		if !declared[row[1]][row[2]] {
+			t.Errorf("%s does not declare %s", row[1], row[2])
 		}
 	}
 }
