@@ -18,7 +18,7 @@ import (
 //	snap, err := store.Snapshot(ctx)
 //	if err != nil { ... }
 //	defer snap.Close()
-//	for key := range snap.Keyspace().All(&err) { ... }
+//	for key, err := range snap.Keyspace().All() { ... }
 //
 // The snapshot is a store like any other that is open for reading: all handles, View, iterators, Export, Check, Backup and BackupTo, from
 // any goroutine. It looks at the namespace that s does. What writes fails with ErrReadOnly.
