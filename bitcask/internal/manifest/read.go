@@ -72,9 +72,10 @@ func (m *Manifest) replay(pass func(error) error) error {
 		return err
 	}
 	pos := HeaderSize
+	end := damagedEnd{m: m, b: b}
 	for pos < len(b) {
-		typ, body, ok := m.EditAt(b, pos)
-		if !ok && pass != nil && m.correctEdit(b, pos) {
+		typ, body, ok := end.editAt(pos)
+		if !ok && pass != nil && end.correctEdit(b, pos) {
 			typ, body, _ = m.EditAt(b, pos)
 			ok = pass(&failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum"}) == nil
 		}
@@ -90,18 +91,18 @@ func (m *Manifest) replay(pass func(error) error) error {
 		pos += EditHeaderSize + len(body)
 	}
 	m.Size, m.Rest = int64(pos), b[pos:]
-	return m.judge(b)
+	return m.judge(&end)
 }
 
 // judge decides whether what stands behind the last edit that verifies is an edit that a crash cut short, of which nothing
 // remains that anything relied on, or damage.
-func (m *Manifest) judge(b []byte) error {
-	pos := int(m.Size)
+func (m *Manifest) judge(end *damagedEnd) error {
+	b, pos := end.b, int(m.Size)
 	if pos == len(b) {
 		return nil
 	}
 	for later := pos + 1; later < len(b); later++ {
-		if _, _, ok := m.EditAt(b, later); ok {
+		if end.verifies(later) {
 			return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, with valid edits after it"}
 		}
 	}
@@ -111,7 +112,7 @@ func (m *Manifest) judge(b []byte) error {
 		}
 	}
 	mended := slices.Clone(b)
-	if !m.correctEdit(mended, pos) {
+	if !end.correctEdit(mended, pos) {
 		return nil
 	}
 	n := EditHeaderSize + int(binary.LittleEndian.Uint32(mended[pos+4:]))
@@ -159,14 +160,6 @@ func (m *Manifest) EditAt(b []byte, pos int) (typ byte, body []byte, ok bool) {
 // correctHeader makes the header of a manifest verify, if it takes one bit.
 func (m *Manifest) correctHeader(b []byte) bool {
 	return format.AnyBit(b[:min(HeaderSize, len(b))], func() bool { return m.parseHeader(b) == nil })
-}
-
-// correctEdit makes the edit at pos verify, if it takes one bit. No part of an edit that a crash cut short does.
-func (m *Manifest) correctEdit(b []byte, pos int) bool {
-	return format.AnyBit(b[pos:min(pos+format.CorrectLimit, len(b))], func() bool {
-		_, _, ok := m.EditAt(b, pos)
-		return ok
-	})
 }
 
 // Listed is the ids of all segments of the store, in order.
