@@ -30,7 +30,7 @@ import (
 //
 //	after the switch:            two segments with frames; if the older does not reach
 //	                             the newer's first sequence number, what the newer holds
-//	                             was never acknowledged as durable, and is dropped (tail.go)
+//	                             was never acknowledged as durable, and is dropped (replay_tail.go)
 //	after the first sync:        the same, the older one whole
 //	after the footer:            the same, with a footer, perhaps a torn one
 //	after the edit "seal":       the new state

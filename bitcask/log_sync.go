@@ -141,7 +141,7 @@ const (
 // second sync would succeed without them.
 func (l *commitLog) syncLocked(next uint64) error {
 	// I11: nothing in the active segment counts as synced
-	// before all of the one before it is on disk (rotate.go).
+	// before all of the one before it is on disk (log_rotate.go).
 	for sl := l.rotation.sealing; sl != nil && !sl.synced && l.failed == nil; sl = l.rotation.sealing {
 		l.mu.Unlock()
 		<-sl.onDisk

@@ -13,7 +13,7 @@ import (
 // through all slots of the keydir, in the order of memory, setting a bit for each place in the inputs that they point to.
 //
 // What is in the inputs is sealed: a place that no slot points to will never be pointed to again, and one that was overwritten or
-// deleted since is found out when its location is to move. Elements of collections have no slots; they are looked up (sweep.go).
+// deleted since is found out when its location is to move. Elements of collections have no slots; they are looked up (merge_batch.go).
 
 // liveScanBounds are the limits of a scan.
 type liveScanBounds struct {

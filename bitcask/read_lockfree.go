@@ -9,7 +9,7 @@ import "github.com/stavedb/stave/keydir"
 // A value is right if all of this holds:
 //
 //   - The keydir had one slot for the hash, of a string, and no removal that may yet
-//     be undone (keydir.TryGet). A put that may yet be undone has a pending location,
+//     be undone (keydir.Directory.TryGet). A put that may yet be undone has a pending location,
 //     which leads to no segment.
 //   - The record there verifies and has the name of the key.
 //   - The segment was still listed after the value had been copied. Whoever removes a

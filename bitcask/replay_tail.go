@@ -13,7 +13,7 @@ import (
 )
 
 // The end of the log at Open: the unsealed segments, of which at most two hold
-// frames (rotate.go).
+// frames (log_rotate.go).
 
 // judgeTail decides, where reading an unsealed segment has ended at fr.pos,
 // between its three states: clean, a torn tail (to be cut off there), or

@@ -39,7 +39,7 @@ type core struct {
 	held      *vfs.Held // the directory: TTL file and log are always of one
 	log       *bitcask.Store
 	deadlines *ttl.Deadlines // of keys
-	fields    *ttl.Deadlines // of hashes that have fields with deadlines: none of these is earlier (fielddeadlines.go)
+	fields    *ttl.Deadlines // of hashes that have fields with deadlines: none of these is earlier (hash_deadlines.go)
 	clock     clock
 	guard     guard
 	names     methodNames // for Options.Observe

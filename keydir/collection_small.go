@@ -19,7 +19,7 @@ type collectionSet struct {
 	bigs       []*big
 	freeBigs   []uint32 // indexes in bigs that are nil
 	bytes      *atomic.Int64
-	arenaLimit *int // Directory.arenaMost
+	arenaLimit *int // Directory.arenaLimit
 }
 
 const (

@@ -22,7 +22,7 @@ type Server struct {
 	started time.Time
 
 	nextID   atomic.Int64
-	commands []commandStats // by Command.index
+	commands []commandStats // by command.Command.Index
 	counters counters
 	tunables tunables
 	hub      hub

@@ -45,7 +45,7 @@ import (
 // offset. A segment's length is how far it had been replayed; end crc is the
 // checksum of its last bytes before there, up to 64. A stripe is complete up
 // to its own sequence, or later: what the log has after it is replayed. All that
-// the sections know comes before the mark (mark.go).
+// the sections know comes before the mark (format.Mark).
 const (
 	TempName   = FileName + ".new"
 	Magic      = "STAVEIDX"

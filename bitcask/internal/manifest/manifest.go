@@ -52,7 +52,7 @@ const (
 	EditClose     = 4  // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
 	EditNextID    = 5  // id u32: ids below are taken (merge output about to be made)
 	EditCollision = 6  // hash u64: two keys have it
-	EditInherited = 7  // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (lineage.go)
+	EditInherited = 7  // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (origins.go)
 	EditBoot      = 8  // boot id 16: a writer has the store open, in this life of the kernel; zeros: it has closed it, and perhaps what close says
 	EditOpening   = 9  // id u64, first u64: a writer that gives the sequence numbers from first on (openings.go)
 	EditMerge     = 10 // through u64, then as swap: a merge; every record up to through was on disk (through.go)

@@ -16,7 +16,7 @@ import (
 // agree. Callers hold the stripe lock of the key, which also keeps the segment
 // from being removed under them: merge passes through every stripe lock
 // between moving the last location and unlinking a file. Reading without a lock
-// is in read_lockfree.go.
+// is in bitcask/read_lockfree.go.
 
 // Query says which record a location is expected to lead to.
 type Query struct {

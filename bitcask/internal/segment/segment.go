@@ -21,7 +21,7 @@ import (
 // Segment is one open data file. Its bytes up to size never change.
 type Segment struct {
 	ID        uint32
-	StoreID   [16]byte // id of the store that made it: not this one if that is a copy (manifest.storeOf)
+	StoreID   [16]byte // id of the store that made it: not this one if that is a copy (Manifest.StoreOf)
 	Seed      format.ChecksumSeed
 	File      vfs.File
 	Name      string
