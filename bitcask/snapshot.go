@@ -106,6 +106,7 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 		return nil, err
 	}
 	c.opts.FS = c.held
+	c.startReserve()
 	if s.closed.Load() { // else it is the handle that s has
 		return nil, ErrClosed
 	}

@@ -303,6 +303,45 @@ func TestSnapshotRefuses(t *testing.T) {
 	}
 }
 
+// TestSnapshotAnswersAsAReader: every method answers as that of a store that was opened for reading at the same moment.
+func TestSnapshotAnswersAsAReader(t *testing.T) {
+	mem := vfs.NewMem()
+	s := open(t, "a", backupOptions(mem))
+	defer s.Close()
+	garbage(t, s, backupPuts)
+	if _, err := s.BeginHistory(); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := s.Snapshot(t.Context(), bitcask.SnapshotOptions{})
+	must(t, err)
+	defer snap.Close()
+	reader := open(t, "a", &bitcask.Options{FS: mem, ReadOnly: true, SegmentSize: s.SegmentSize()})
+	defer reader.Close()
+	answers := func(s *bitcask.Store) map[string]any {
+		stats := s.Stats()
+		stats.IndexBytes = 0 // an estimate
+		history, err := s.History()
+		_, markErr := s.Mark()
+		_, beginErr := s.BeginHistory()
+		_, rewriteErr := s.Rewrite(t.Context(), []uint32{1}, bitcask.RewriteOptions{})
+		_, fixErr := s.FixCounts()
+		s.DrainDropped()
+		return map[string]any{
+			"Stats": stats, "History": history, "error of History": err, "error of Mark": markErr, "error of BeginHistory": beginErr,
+			"error of Rewrite": rewriteErr, "error of FixCounts": fixErr, "Rotate": s.Rotate(), "SaveIndex": s.SaveIndex(), "Sync": s.Sync(),
+			"Full": s.Full(), "Spare": s.Spare(), "Lacking": s.Lacking() != nil, "Inherited": s.Inherited(), "Namespaces": s.Namespaces(),
+			"Appended": s.Appended(), "Sequence": s.Sequence(), "Err": s.Err(), "StoreID": s.StoreID(), "Dir": s.Dir(),
+			"Deadlines": s.Deadlines(0), "Segments": len(s.Segments()), "System": string(s.System("stave:epoch")),
+		}
+	}
+	want := answers(reader)
+	for what, got := range answers(snap) {
+		if got, want := fmt.Sprint(got), fmt.Sprint(want[what]); got != want {
+			t.Errorf("%s is %s, of a reader %s", what, got, want)
+		}
+	}
+}
+
 // TestSnapshotMeetsDamage: a frame of the cut that does not verify is damage with file and offset, also at the end of the log, and nothing
 // stays open or held.
 func TestSnapshotMeetsDamage(t *testing.T) {

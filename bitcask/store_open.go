@@ -23,16 +23,21 @@ import (
 
 // The steps of Open around loading: manifest, files, the active segment.
 
+// startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
+func (s *Store) startReserve() {
+	s.reserve.Start(reserve.Environment{
+		FS: s.opts.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
+		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
+	})
+}
+
 // openManifest takes the lock and reads the manifest, or makes a new store
 // where there is nothing yet.
 func (s *Store) openManifest() (err error) {
 	if err := s.hold(); err != nil {
 		return err
 	}
-	s.reserve.Start(reserve.Environment{
-		FS: s.opts.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
-		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
-	})
+	s.startReserve()
 	if !s.opts.ReadOnly {
 		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
