@@ -44,7 +44,8 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	c.guard.init()
 	held, err := vfs.Hold(s.held, s.log.Dir())
 	if err != nil {
-		return nil, err
+		_, closed := s.log.Has("") // ErrClosed: then s has no handle any more, and the directory may be gone
+		return nil, errors.Join(closed, err)
 	}
 	c.held, c.opts.seam.FS = held, held
 	// No TTL file: it may be of a later moment. The log says it all.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
@@ -135,6 +137,12 @@ func TestSnapshotErrors(t *testing.T) {
 	must(t, s.Close())
 	if _, err := s.Snapshot(t.Context()); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("closed: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	s = ok[*db.Store](t)(db.Open(dir, nil))
+	must(t, errors.Join(s.Close(), os.RemoveAll(dir)))
+	if _, err := s.Snapshot(t.Context()); !errors.Is(err, db.ErrClosed) {
+		t.Errorf("closed, and its directory removed: %v", err)
 	}
 }
 
