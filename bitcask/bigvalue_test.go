@@ -167,7 +167,7 @@ func TestLongValueTakenBack(t *testing.T) {
 func TestTornLongValue(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true, NoIndex: true})
+	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true, NoIndex: true, SyncEvery: neverIdle})
 	put(t, s, "k", "short")
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Skip: 1, Err: syscall.ENOSPC, Partial: 1000})
 	if err := s.Put("k", longValue(1<<20, 1)); !errors.Is(err, syscall.ENOSPC) {
