@@ -29,8 +29,9 @@ func (v *salvager) fixCounts(out string, o bitcask.Options) error {
 
 // report lists the losses that nothing newer has made good.
 func (v *salvager) report(s *bitcask.Store) error {
-	for _, l := range v.unnamed {
-		v.result.Lost = append(v.result.Lost, *l)
+	v.boundRest()
+	for _, h := range v.unnamed {
+		v.result.Lost = append(v.result.Lost, h.Lost)
 	}
 	for _, list := range v.named {
 		for _, x := range list {

@@ -40,7 +40,7 @@ func (v *salvager) openRemains() error {
 			err = v.checkCut(c, id, offset)
 		}
 		if failure.IsDamage(err) || errors.Is(err, failure.ErrForeign) {
-			v.lose(Lost{File: name, Reason: err.Error()})
+			v.lose(nil, Lost{File: name, Reason: err.Error()})
 			continue
 		}
 		if err != nil {
@@ -90,6 +90,7 @@ func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 	}
 	if highest >= c.h.NextSeq {
 		c.takes = highest - c.h.NextSeq + 1
+		c.src.last = highest
 	}
 	if lowest < c.h.NextSeq || c.takes > maxTaken {
 		return &failure.CorruptError{File: sg.Name, Offset: 0, Reason: "remains with sequence numbers that did not follow those of the log"}

@@ -42,8 +42,8 @@ type Lost struct {
 	Element   string `json:"element,omitempty"`
 	Stale     bool   `json:"stale,omitempty"`
 
-	// The next record that could be copied. Without a name, anything written
-	// before it may be stale.
+	// Above all that stood there: the next good record of its segment, or whatever else is known. Without a name, anything
+	// written before it may be stale.
 	Before uint64 `json:"before_sequence,omitempty"`
 }
 
@@ -116,8 +116,7 @@ type salvager struct {
 	unlisted map[uint32]bool // segments that the manifest has lost
 	result   Result
 	named    losses
-	unnamed  []*Lost
-	bounded  int    // so many of unnamed have a Before
+	unnamed  []*hole
 	last     uint64 // sequence of the record copied last
 }
 
@@ -140,7 +139,7 @@ func (v *salvager) run(out string) error {
 	var list []*source
 	for _, src := range v.sources {
 		if !src.dropped {
-			list = append(list, &source{sg: src.sg, next: v.inTime(src)})
+			list = append(list, &source{sg: src.sg, next: v.bounded(src)})
 		}
 	}
 	return v.write(list, out)
@@ -285,7 +284,7 @@ func (v *salvager) open(id uint32) error {
 	name := format.DataName(id)
 	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
 	if failure.IsNotExist(err) {
-		v.lose(Lost{File: name, Reason: "the file is missing"})
+		v.lose(v.missing(id), Lost{File: name, Reason: "the file is missing"})
 		return nil
 	}
 	if err != nil {
@@ -297,7 +296,7 @@ func (v *salvager) open(id uint32) error {
 	}
 	sg := segment.New(store, id, f)
 	listed := v.man != nil && !v.unlisted[id]
-	src := &segmentSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: listed}
+	src := &segmentSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: listed, log: v.man != nil && slices.Contains(v.man.Tail, id)}
 	v.sources[sg] = src
 	v.result.Segments++
 	size, err := f.Size()
@@ -315,7 +314,7 @@ func (v *salvager) open(id uint32) error {
 	} else if si, ok := v.man.Sealed[id]; ok {
 		src.active = false
 		if size < int64(si.Length) {
-			v.lose(Lost{File: name, Offset: size, Bytes: int64(si.Length) - size, Reason: "the file is shorter than it was"})
+			v.lose(src, Lost{File: name, Offset: size, Bytes: int64(si.Length) - size, Reason: "the file is shorter than it was"})
 		}
 		sg.Size.Store(int64(si.Length)) // as the hint has it
 		if sg.ReadHeader() != nil || sg.ReadFooter() != nil || sg.Info() != si {
@@ -324,10 +323,23 @@ func (v *salvager) open(id uint32) error {
 	} else if v.man.ClosedID == id {
 		src.closed = int64(v.man.ClosedLen)
 		if size < src.closed {
-			v.lose(Lost{File: name, Offset: size, Bytes: src.closed - size, Reason: "the file is shorter than it was"})
+			v.lose(src, Lost{File: name, Offset: size, Bytes: src.closed - size, Reason: "the file is shorter than it was"})
 		}
 	}
+	if sg.Sealed() {
+		src.last = sg.Info().MaxSeq
+	}
+	src.log = src.log || sg.ReadHeader() == nil && !sg.Merged
 	return src.useHint()
+}
+
+// missing stands for a segment of which there is no file.
+func (v *salvager) missing(id uint32) *segmentSource {
+	src := &segmentSource{v: v, sg: segment.New(v.store, id, segment.MissingFile{})}
+	if v.man != nil {
+		src.last = v.man.Sealed[id].MaxSeq
+	}
+	return src
 }
 
 // judgeTail decides which of the segments that were not sealed may have a torn
@@ -378,17 +390,11 @@ func (v *salvager) judgeTail() error {
 	return nil
 }
 
-func (v *salvager) lose(l Lost) { v.unnamed = append(v.unnamed, &l) }
-
 // copy adds an entry to the new store, or notes that it is lost.
 func (v *salvager) copy(w *writer, src *segmentSource, e *format.Entry) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	for _, l := range v.unnamed[v.bounded:] {
-		l.Before = e.Seq
-	}
-	v.bounded = len(v.unnamed)
 	if e.Seq <= v.last {
 		return nil // the same record in two segments: a merge had made one from the other
 	}

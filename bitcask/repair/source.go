@@ -23,6 +23,11 @@ type segmentSource struct {
 	hint    *segment.HintReader // nil: walk the frames
 	fr      *segment.Frames     // also reads records for the hint
 	records []format.Record
+
+	log   bool    // written by commits, in order of sequence with the others; not by a merge
+	open  []*hole // with no good record behind them so far
+	first uint64  // sequence of the first entry; 0: none so far
+	last  uint64  // of all that was ever in it; 0: unknown
 }
 
 // endsBefore reports whether the segment is whole up to where next goes on; it
@@ -227,7 +232,7 @@ func (src *segmentSource) within() ([]format.Entry, error) {
 }
 
 func (src *segmentSource) loseWithin(from, to int) {
-	src.v.lose(Lost{File: src.sg.Name, Offset: src.fr.Pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
+	src.loseBefore(Lost{File: src.sg.Name, Offset: src.fr.Pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
 }
 
 // skip goes on to the next whole frame, or the end.
@@ -238,7 +243,7 @@ func (src *segmentSource) skip(reason string) error {
 		return segment.IgnoreBad(err)
 	}
 	if from < fr.End {
-		src.v.lose(Lost{File: src.sg.Name, Offset: from, Bytes: fr.Pos - from, Reason: reason})
+		src.loseBefore(Lost{File: src.sg.Name, Offset: from, Bytes: fr.Pos - from, Reason: reason})
 	}
 	return nil
 }
