@@ -202,7 +202,7 @@ func (b *backup) linkSegment(sg *segment.Segment) error {
 		b.result.Linked++
 		b.result.BytesLinked += size
 	}
-	if err != nil || b.s.opts.NoHints {
+	if err != nil || b.s.opts.seam.NoHints {
 		return err
 	}
 	return b.linkHint(format.HintName(sg.ID))
@@ -303,7 +303,7 @@ func (b *backup) copyUnsealed(c cutSegment) error {
 // verify reads a sealed copy, and writes its hint unless the store has none.
 func (b *backup) verify(sg *segment.Segment) error {
 	fr, err := segment.NewFrames(sg), error(nil)
-	if b.s.opts.NoHints {
+	if b.s.opts.seam.NoHints {
 		for err == nil {
 			_, err = fr.Next()
 		}

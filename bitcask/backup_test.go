@@ -16,13 +16,14 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 const backupPuts = 400 // of garbage
 
 func backupOptions(fsys vfs.FS) *bitcask.Options {
-	return &bitcask.Options{FS: fsys, SegmentSize: 2 << 10, NoMapping: true}
+	return seam.With(&bitcask.Options{SegmentSize: 2 << 10}, seam.Options{FS: fsys, NoMapping: true})
 }
 
 func backup(t *testing.T, s *bitcask.Store, dir string) bitcask.BackupResult {
@@ -68,7 +69,7 @@ func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 		t.Run(fmt.Sprint("no hints ", noHints), func(t *testing.T) {
 			rec := vfs.NewRecorder(vfs.NewMem())
 			o := backupOptions(rec)
-			o.NoHints = noHints
+			seam.Of(o).NoHints = noHints
 			s := open(t, "a", o)
 			values := garbage(t, s, backupPuts)
 			if err := rewriteAll(s); err != nil {
@@ -135,7 +136,7 @@ func overwrite(t *testing.T, s *bitcask.Store, text string) map[string]string {
 func readBackup(t *testing.T, fsys vfs.FS, dir string, values map[string]string) {
 	t.Helper()
 	o := backupOptions(fsys)
-	o.ReadOnly, o.NoIndex = true, true
+	o.ReadOnly, seam.Of(o).NoIndex = true, true
 	s, err := bitcask.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func (a *archive) addSealed(sg *segment.Segment) error {
 	}
 	a.sealed[sg.ID] = sg.Info()
 	a.result.copied(size)
-	if a.s.opts.NoHints {
+	if a.s.opts.seam.NoHints {
 		return nil
 	}
 	name := format.HintName(sg.ID)

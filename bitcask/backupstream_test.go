@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -89,7 +90,7 @@ func TestBackupToBreaksOff(t *testing.T) {
 	for n := 0; n <= archive.Len(); n += 512 {
 		m := vfs.NewMem()
 		extract(t, m, archive.Bytes()[:n], "b")
-		c, err := bitcask.Open("b", &bitcask.Options{FS: m, ReadOnly: true})
+		c, err := bitcask.Open("b", seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: m}))
 		if err != nil {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -30,7 +31,7 @@ func longValue(n int, seed uint64) []byte {
 // and after opening again.
 func TestLongValues(t *testing.T) {
 	dir := t.TempDir()
-	o := &bitcask.Options{SegmentSize: 8 << 20, NoIndex: true, NoHints: true}
+	o := seam.With(&bitcask.Options{SegmentSize: 8 << 20}, seam.Options{NoIndex: true, NoHints: true})
 	s, err := bitcask.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func TestLongValueTakenBack(t *testing.T) {
 func TestTornLongValue(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true, NoIndex: true, SyncEvery: neverIdle})
+	s := open(t, "d", seam.With(&bitcask.Options{SyncEvery: neverIdle}, seam.Options{FS: fault, NoMapping: true, NoIndex: true}))
 	put(t, s, "k", "short")
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Skip: 1, Err: syscall.ENOSPC, Partial: 1000})
 	if err := s.Put("k", longValue(1<<20, 1)); !errors.Is(err, syscall.ENOSPC) {
@@ -179,7 +180,7 @@ func TestTornLongValue(t *testing.T) {
 	}
 	check(t, s)
 	for _, cut := range []int64{1, 1000, 1 << 20} {
-		torn := open(t, "d", &bitcask.Options{FS: copyCut(t, mem, "000000001.data", cut), NoMapping: true, NoIndex: true})
+		torn := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: copyCut(t, mem, "000000001.data", cut), NoMapping: true, NoIndex: true}))
 		want(t, torn, "k", "short")
 		wantNone(t, torn, "l")
 		check(t, torn)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -16,7 +17,7 @@ import (
 // the rewrite to end.
 func TestThrottleWhileTimeIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := bitcask.Open("d", &bitcask.Options{FS: vfs.NewMem(), Sync: bitcask.SyncNone, SegmentSize: 1 << 10})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: 1 << 10}, seam.Options{FS: vfs.NewMem()}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func (c *checker) segment(sg *segment.Segment) error {
 	c.result.Bytes += sg.Size.Load()
 	var hint func() (*format.Entry, error)
 	if sg.Sealed() {
-		hs, err := segment.OpenHint(c.s.opts.FS, c.s.dir, sg)
+		hs, err := segment.OpenHint(c.s.opts.seam.FS, c.s.dir, sg)
 		switch {
 		case err == nil:
 			c.result.Hints++

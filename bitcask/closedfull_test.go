@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -17,7 +18,7 @@ func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 	for _, records := range []int{1, 6, 7, 8, 9, 10} { // so that the footer reaches from one sector to the next, too
 		rec := vfs.NewRecorder(vfs.NewMem())
 		fault := vfs.NewFault(rec)
-		s, err := bitcask.Open("d", &bitcask.Options{FS: fault, NoIndex: true, NoHints: true, SegmentSize: 1 << 20})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 1 << 20}, seam.Options{FS: fault, NoIndex: true, NoHints: true}))
 		x := &tornEnd{T: t}
 		x.must(err)
 		for i := range records {
@@ -35,7 +36,7 @@ func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 		for choice := range crash.Choices(disk.Units(), disk.Units(), 20, rand.New(rand.NewPCG(1, 2))) {
 			mem, err := disk.Cut(crash.Weak, choice).Mem("d")
 			x.must(err)
-			s, err := bitcask.Open("d", &bitcask.Options{FS: mem})
+			s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 			if err != nil {
 				t.Fatalf("%d records, choice %v of %d: %v", records, choice, disk.Units(), err)
 			}
@@ -52,7 +53,7 @@ func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 func TestPowerCutAfterAnEditWasCutOff(t *testing.T) {
 	rec := vfs.NewRecorder(vfs.NewMem())
 	fault := vfs.NewFault(rec)
-	s, err := bitcask.Open("d", &bitcask.Options{FS: fault, NoHints: true})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoHints: true}))
 	x := &tornEnd{T: t}
 	x.must(err)
 	x.must(s.Put("key", []byte("text")))
@@ -68,7 +69,7 @@ func TestPowerCutAfterAnEditWasCutOff(t *testing.T) {
 	for choice := range crash.Choices(disk.Units(), disk.Units(), 20, rand.New(rand.NewPCG(1, 2))) {
 		mem, err := disk.Cut(crash.Weak, choice).Mem("d")
 		x.must(err)
-		s, err := bitcask.Open("d", &bitcask.Options{FS: mem})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 		if err != nil {
 			t.Fatalf("choice %v of %d: %v", choice, disk.Units(), err)
 		}

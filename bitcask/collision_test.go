@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -156,7 +157,7 @@ func (c *colliding) reopen() {
 			c.t.Fatal(err)
 		}
 	}
-	c.o.NoIndex, c.o.NoHints = c.rng.IntN(2) == 0, c.rng.IntN(3) == 0
+	seam.Of(&c.o).NoIndex, seam.Of(&c.o).NoHints = c.rng.IntN(2) == 0, c.rng.IntN(3) == 0
 	c.s = openMem(c.t, c.mem, c.o)
 	check(c.t, c.s)
 	for _, key := range []string{collidingA, collidingB, "other"} {

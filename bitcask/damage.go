@@ -50,7 +50,7 @@ func (s *Store) openSegment(id uint32) (*segment.Segment, error) {
 	name := format.DataName(id)
 	sg, err := (*segment.Segment)(nil), s.man.Missing(name)
 	if s.present[name] {
-		sg, err = segment.Open(s.opts.FS, s.dir, s.man.StoreOf(id), id, s.mode())
+		sg, err = segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, s.mode())
 	}
 	if err == nil || !s.opts.ReadDamaged {
 		return sg, err
@@ -62,7 +62,7 @@ func (s *Store) openSegment(id uint32) (*segment.Segment, error) {
 		damage = &CorruptError{File: name, Offset: 0, Reason: ErrMissing.Error()}
 	} else if !failure.IsDamage(err) {
 		return nil, err
-	} else if sg.File, err = s.opts.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly); err != nil {
+	} else if sg.File, err = s.opts.seam.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly); err != nil {
 		return nil, err
 	} else if size, err = sg.File.Size(); err != nil {
 		return nil, errors.Join(err, sg.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -86,14 +87,14 @@ func TestSalvageNamesWhatOneBitTook(t *testing.T) {
 	const segment = "000000001.data"
 	files[segment][bytes.Index(files[segment], []byte("value of a"))] ^= 1
 	fs := restore(t, files)
-	result, err := repair.Salvage(context.Background(), "d", "new", &bitcask.Options{FS: fs})
+	result, err := repair.Salvage(context.Background(), "d", "new", seam.With(&bitcask.Options{}, seam.Options{FS: fs}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lost := result.Lost; len(lost) != 1 || lost[0].Key != "a" || !lost[0].Named || !lost[0].Stale {
 		t.Errorf("lost: %v", lost)
 	}
-	s, err := bitcask.Open("new", &bitcask.Options{FS: fs})
+	s, err := bitcask.Open("new", seam.With(&bitcask.Options{}, seam.Options{FS: fs}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestSalvageNamesWhatOneBitTook(t *testing.T) {
 }
 
 func damageOptions(fs *vfs.Mem) *bitcask.Options {
-	return &bitcask.Options{FS: fs, Sync: bitcask.SyncAlways, NoIndex: true, NoHints: true}
+	return seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fs, NoIndex: true, NoHints: true})
 }
 
 func isDamage(err error) bool {
@@ -169,7 +170,7 @@ func damagedStore(t *testing.T) map[string][]byte {
 func TestReadDamagedBesideAMerge(t *testing.T) {
 	for _, hints := range []bool{false, true} {
 		mem := restore(t, nil)
-		o := &bitcask.Options{FS: mem, NoIndex: true, NoHints: !hints, SegmentSize: 400}
+		o := seam.With(&bitcask.Options{SegmentSize: 400}, seam.Options{FS: mem, NoIndex: true, NoHints: !hints})
 		s, err := bitcask.Open("d", o)
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +199,7 @@ func TestReadDamagedBesideAMerge(t *testing.T) {
 				}
 			}
 		}})
-		r, err := bitcask.Open("d", &bitcask.Options{FS: fault, NoIndex: true, NoHints: !hints, ReadDamaged: true})
+		r, err := bitcask.Open("d", seam.With(&bitcask.Options{ReadDamaged: true}, seam.Options{FS: fault, NoIndex: true, NoHints: !hints}))
 		if err != nil {
 			t.Fatalf("hints %v: %v", hints, err)
 		}

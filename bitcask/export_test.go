@@ -30,7 +30,7 @@ func SurveyingLittle(o RewriteOptions) RewriteOptions {
 
 // HintBlocks returns how many blocks the hint of a segment has.
 func (s *Store) HintBlocks(id uint32) (n int, err error) {
-	hs, err := segment.OpenHint(s.opts.FS, s.dir, s.segments.Load().Find(id))
+	hs, err := segment.OpenHint(s.opts.seam.FS, s.dir, s.segments.Load().Find(id))
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) HintBlocks(id uint32) (n int, err error) {
 // RewriteHint makes the hint of a segment anew without its i-th entry.
 func (s *Store) RewriteHint(id uint32, i int) error {
 	sg := s.segments.Load().Find(id)
-	w, err := segment.NewHintWriter(s.opts.FS, s.dir, sg)
+	w, err := segment.NewHintWriter(s.opts.seam.FS, s.dir, sg)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/leak"
 	"github.com/stavedb/stave/internal/vfs"
@@ -93,8 +94,8 @@ func (warnings) Handle(_ context.Context, r slog.Record) error {
 }
 
 func faultOptions(fs vfs.FS, hints bool) *bitcask.Options {
-	return &bitcask.Options{FS: fs, Sync: bitcask.SyncAlways, SegmentSize: 400, NoMapping: true, NoHints: !hints, NoIndex: !hints,
-		Logger: slog.New(warnings{slog.DiscardHandler})}
+	return seam.With(&bitcask.Options{Sync: bitcask.SyncAlways, SegmentSize: 400, Logger: slog.New(warnings{slog.DiscardHandler})},
+		seam.Options{FS: fs, NoMapping: true, NoHints: !hints, NoIndex: !hints})
 }
 
 // TestEveryOperationFails fails each operation of a workload in turn, in each
@@ -175,7 +176,7 @@ func healed(t *testing.T, name string, fs vfs.FS, acked map[string]string, unsur
 // serves reads, and does not sync that file again.
 func TestFailedSyncIsNeverRepeated(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
-	s, err := bitcask.Open("d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestFailedSyncIsNeverRepeated(t *testing.T) {
 // writes do when there is room again.
 func TestDiskFullGoesOn(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
-	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true})
+	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoMapping: true}))
 	put(t, s, "a", "1")
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Err: syscall.ENOSPC, Partial: 11})
 	if err := s.Put("b", []byte("2")); !errors.Is(err, syscall.ENOSPC) {
@@ -225,13 +226,13 @@ func TestDiskFullGoesOn(t *testing.T) {
 func TestFailedWriteLeavesNothing(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true})
+	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoMapping: true}))
 	put(t, s, "a", "1")
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Err: syscall.ENOSPC, Applied: true})
 	if err := s.Put("b", []byte("2")); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
-	killed := open(t, "d", &bitcask.Options{FS: copyCut(t, mem, "000000001.data", 0), NoMapping: true})
+	killed := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: copyCut(t, mem, "000000001.data", 0), NoMapping: true}))
 	want(t, killed, "a", "1")
 	wantNone(t, killed, "b")
 	check(t, killed)
@@ -346,7 +347,7 @@ func TestNothingStaysOpen(t *testing.T) {
 
 func openOptions(fs vfs.FS) *bitcask.Options {
 	o := faultOptions(fs, true)
-	o.Sync, o.NoMapping = bitcask.SyncNone, false
+	o.Sync, seam.Of(o).NoMapping = bitcask.SyncNone, false
 	return o
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 )
 
 // TestEveryBit flips each bit of each file of a small closed store, one at a
@@ -51,7 +52,7 @@ func smallStore(t *testing.T) (files map[string][]byte, values map[string]string
 	fs := restore(t, nil)
 	values = map[string]string{}
 	for range 2 { // the hints of the first round are there after the second
-		s, err := bitcask.Open("d", &bitcask.Options{FS: fs, SegmentSize: 400})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 400}, seam.Options{FS: fs}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func smallStore(t *testing.T) (files map[string][]byte, values map[string]string
 // fails the test on a wrong, stale or missing value without an error.
 func verdict(t *testing.T, name string, files map[string][]byte, values map[string]string) (told bool) {
 	t.Helper()
-	s, err := bitcask.Open("d", &bitcask.Options{FS: restore(t, files), SegmentSize: 400})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 400}, seam.Options{FS: restore(t, files)}))
 	if err != nil {
 		if !typed(err) {
 			t.Errorf("%s: open: %v", name, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestTimeOfSegments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		s, err := bitcask.Open("d", &bitcask.Options{FS: fs, SegmentSize: 4 << 10})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fs}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestTimeOfSegments(t *testing.T) {
 		if _, err := s.Backup(context.Background(), "copy"); err != nil {
 			t.Fatal(err)
 		}
-		c, err := bitcask.Open("copy", &bitcask.Options{FS: fs, ReadOnly: true})
+		c, err := bitcask.Open("copy", seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: fs}))
 		if err != nil {
 			t.Fatal(err)
 		}

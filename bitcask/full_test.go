@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -45,7 +46,7 @@ func collect(s *bitcask.Store, typ keydir.Type, key string, i int) error {
 func TestIndexFull(t *testing.T) {
 	for _, typ := range []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet} {
 		t.Run(typ.String(), func(t *testing.T) {
-			s := open(t, "d", &bitcask.Options{FS: vfs.NewMem()})
+			s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewMem()}))
 			put(t, s, "before", "1")
 			s.LimitIndex(1 << 20)
 			n := 0
@@ -80,7 +81,7 @@ func TestIndexFull(t *testing.T) {
 // TestStripeFull: a new collection where the small ones of its stripe take all the
 // memory that they can is an error, of its write and of an element for one of them.
 func TestStripeFull(t *testing.T) {
-	s := open(t, "d", &bitcask.Options{FS: vfs.NewMem()})
+	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewMem()}))
 	if err := collect(s, keydir.Hash, "k", 0); err != nil {
 		t.Fatal(err)
 	}

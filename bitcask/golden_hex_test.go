@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -74,7 +75,7 @@ func writeGoldenSegment(t *testing.T) []byte {
 	m, err := manifest.Create(fs, "d", goldenStore, goldenSeed)
 	must(err)
 	must(m.Close())
-	s, err := Open("d", &Options{FS: fs, Sync: SyncNone, NoHints: true})
+	s, err := Open("d", &Options{Sync: SyncNone, seam: seam.Options{FS: fs, NoHints: true}})
 	must(err)
 	must(s.Put("k", []byte("v")))
 	tx, err := s.Begin(true, "z", "k")
@@ -346,7 +347,7 @@ func TestGoldenSegmentIsRead(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open("d", &Options{FS: fs})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/mergeinput"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // TestHintThatIsNotPlain: a tombstone in a hint that says there is none, so that a merge would drop it unread, makes the hint no good.
 func TestHintThatIsNotPlain(t *testing.T) {
 	fs := vfs.NewMem()
-	s, err := Open("d", &Options{FS: fs})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	if err != nil {
 		t.Fatal(err)
 	}

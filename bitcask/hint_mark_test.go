@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -92,7 +93,7 @@ func TestHintOfAnotherHistory(t *testing.T) {
 				crand.Reader = ones{}
 			}
 			base := vfs.NewMem()
-			o := &bitcask.Options{FS: base, NoIndex: true}
+			o := seam.With(&bitcask.Options{}, seam.Options{FS: base, NoIndex: true})
 			synctest.Test(t, func(t *testing.T) {
 				s := open(t, "d", o)
 				put(t, s, "before", "value")
@@ -106,7 +107,7 @@ func TestHintOfAnotherHistory(t *testing.T) {
 			var histories []map[string][]byte
 			for i, gone := range []string{"a", "b"} {
 				fs := base.Clone()
-				o.FS = fs
+				seam.Of(o).FS = fs
 				synctest.Test(t, func(t *testing.T) { // each from the same moment on, so that only what is meant to differ does
 					s := open(t, "d", o)
 					time.Sleep(c.apart * time.Duration(i))
@@ -148,7 +149,7 @@ func wantUnbelieved(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	fs := restore(t, files)
 	for _, mode := range []string{"read-only", "merging", "hints made anew"} {
-		s := open(t, "d", &bitcask.Options{FS: fs, NoIndex: true, ReadOnly: mode == "read-only"})
+		s := open(t, "d", seam.With(&bitcask.Options{ReadOnly: mode == "read-only"}, seam.Options{FS: fs, NoIndex: true}))
 		want(t, s, "a", "value of a")
 		if v, err := s.Get("b"); !errors.Is(err, bitcask.ErrNotFound) {
 			t.Errorf("%s: b is %q, %v", mode, v, err)
@@ -180,7 +181,7 @@ func wantUnbelieved(t *testing.T, files map[string][]byte) {
 // TestHintBesideADamagedEnd: the hint tells whose the damaged record is also where that is the last one of its segment.
 func TestHintBesideADamagedEnd(t *testing.T) {
 	fs := vfs.NewMem()
-	o := &bitcask.Options{FS: fs, NoIndex: true}
+	o := seam.With(&bitcask.Options{}, seam.Options{FS: fs, NoIndex: true})
 	s := open(t, "d", o)
 	put(t, s, "first", "value")
 	put(t, s, "last", "the last value")
@@ -210,7 +211,7 @@ func remove(t *testing.T, s *bitcask.Store, key string) {
 // of the segment is that of this footer, time included.
 func TestHintOfASegmentSealedByOpen(t *testing.T) {
 	fs := vfs.NewMem()
-	o := &bitcask.Options{FS: fs, NoIndex: true}
+	o := seam.With(&bitcask.Options{}, seam.Options{FS: fs, NoIndex: true})
 	s := open(t, "d", o)
 	put(t, s, "key", "value")
 	before := snapshot(t, fs, "d")
@@ -219,10 +220,10 @@ func TestHintOfASegmentSealedByOpen(t *testing.T) {
 	files := snapshot(t, fs, "d")
 	must(t, s.Close())
 	files["MANIFEST"] = before["MANIFEST"]
-	o.FS = restore(t, files)
+	seam.Of(o).FS = restore(t, files)
 	for _, when := range []string{"sealed", "opened once more"} {
 		s := open(t, "d", o)
-		waitHints(t, s, o.FS, true)
+		waitHints(t, s, seam.Of(o).FS, true)
 		for _, sg := range s.Segments() {
 			if sg.Sealed == sg.Time.IsZero() {
 				t.Errorf("%s: %+v", when, sg)

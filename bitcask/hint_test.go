@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestHintGoodInPart(t *testing.T) {
 	const keys = 12_000 // more than one block of a hint
 	fs := vfs.NewMem()
-	o := &bitcask.Options{FS: fs, Sync: bitcask.SyncNone, NoIndex: true}
+	o := seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: fs, NoIndex: true})
 	s, err := bitcask.Open("d", o)
 	if err != nil {
 		t.Fatal(err)

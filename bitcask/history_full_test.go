@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -16,7 +17,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 		for _, how := range []string{"killed", "closed"} {
 			t.Run(fmt.Sprint(how, " ", drawn), func(t *testing.T) {
 				d := &fullDisk{t: t, name: "history", mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: syscall.ENOSPC}
-				d.o = bitcask.Options{SegmentSize: 16 << 10, NoMapping: true, Reserve: 64 << 10}
+				d.o = *seam.With(&bitcask.Options{SegmentSize: 16 << 10, Reserve: 64 << 10}, seam.Options{NoMapping: true})
 				d.mem.SetLimit(512<<10, diskPage)
 				d.open()
 				if _, err := d.BeginHistory(); err != nil {

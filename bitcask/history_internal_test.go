@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/history"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -47,7 +48,7 @@ func (o *orders) note(s *Store, what string) {
 func TestSequencesAreGivenOnce(t *testing.T) {
 	o := &orders{t: t, given: map[string]string{}}
 	mem := vfs.NewMem()
-	opts := Options{FS: mem, Sync: SyncNone, NoIndex: true, NoHints: true}
+	opts := Options{Sync: SyncNone, seam: seam.Options{FS: mem, NoIndex: true, NoHints: true}}
 	s, err := Open("d", &opts)
 	must(t, err)
 	must(t, s.Put("before", nil))
@@ -77,7 +78,7 @@ func (o *orders) cut(s *Store, mem *vfs.Mem, opts Options, term uint64) {
 		must(t, err)
 		must(t, errors.Join(f.Truncate(cut), f.Close()))
 		lost := opts
-		lost.FS = fs
+		lost.seam.FS = fs
 		c, err := Open("d", &lost)
 		must(t, err)
 		o.put(c)
@@ -102,7 +103,7 @@ func (o *orders) copies(s *Store, mem *vfs.Mem, opts Options) {
 	must(t, err)
 	o.put(s)
 	must(t, s.Close())
-	r, err := Open("d", &Options{FS: mem, ReadOnly: true})
+	r, err := Open("d", &Options{ReadOnly: true, seam: seam.Options{FS: mem}})
 	must(t, err)
 	_, err = r.Backup(context.Background(), copies[1])
 	must(t, errors.Join(err, r.Close()))
@@ -112,7 +113,7 @@ func (o *orders) copies(s *Store, mem *vfs.Mem, opts Options) {
 		o.put(s)
 		must(t, s.Close())
 	}
-	_, err = salvage(context.Background(), "d", "salvaged", &Options{FS: mem})
+	_, err = salvage(context.Background(), "d", "salvaged", &Options{seam: seam.Options{FS: mem}})
 	must(t, err)
 	for _, dir := range []string{"salvaged", "d"} {
 		s, err := Open(dir, &opts)
@@ -128,7 +129,7 @@ func TestHistoryOfAStoreAlone(t *testing.T) {
 	fs := vfs.NewMem()
 	var ids [2]HistoryID
 	for i := range ids {
-		s, err := Open("d", &Options{FS: fs})
+		s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 		must(t, err)
 		h, err := s.History()
 		must(t, err)
@@ -140,7 +141,7 @@ func TestHistoryOfAStoreAlone(t *testing.T) {
 	if ids[0] != ids[1] || ids[0] == (HistoryID{}) || ids[0].String() != fmt.Sprintf("%x", ids[0][:]) {
 		t.Errorf("%v", ids)
 	}
-	s, err := Open("other", &Options{FS: fs})
+	s, err := Open("other", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	if h, err := s.History(); err != nil || h.ID == ids[0] {
 		t.Errorf("%+v, %v", h, err)
@@ -150,7 +151,7 @@ func TestHistoryOfAStoreAlone(t *testing.T) {
 
 // The newest past histories are kept.
 func TestPastHistories(t *testing.T) {
-	s, err := Open("d", &Options{FS: vfs.NewMem()})
+	s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem()}})
 	must(t, err)
 	first, err := s.History()
 	must(t, err)
@@ -173,14 +174,14 @@ func TestPastHistories(t *testing.T) {
 // A record that this build cannot read is of a newer version.
 func TestNewerEpoch(t *testing.T) {
 	fs := vfs.NewMem()
-	s, err := Open("d", &Options{FS: fs})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	commitNewer(t, s, func(tx *Tx) {
 		must(t, tx.PutSystem(history.RecordName, append(history.First(s.man.Store).Encode(), 0)))
 	})
 	must(t, s.Sync())
 	for _, o := range []Options{{}, {ReadOnly: true}} {
-		o.FS = fs.Clone()
+		o.seam.FS = fs.Clone()
 		if _, err := Open("d", &o); !errors.Is(err, ErrVersion) || failure.IsDamage(err) {
 			t.Errorf("%v", err)
 		}

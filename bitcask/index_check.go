@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/system"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -23,13 +24,13 @@ import (
 // itself, and, in a store that is open for reading only, that with the rest of
 // the log it says what the keydir says. The last takes the memory of a second
 // keydir; it proves something if the keydir came from the log, see
-// Options.NoIndex.
+// seam.Options.NoIndex.
 func (c *checker) index() error {
 	s := c.s
 	if s.cutAt > 0 {
 		return nil // it is the writer's, and may be of a later moment
 	}
-	f, err := s.opts.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
+	f, err := s.opts.seam.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
 	if failure.IsNotExist(err) {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 // compareIndex opens the store once more, with the INDEX.
 func (c *checker) compareIndex() (err error) {
 	s := c.s
-	other, err := Open(s.dir, &Options{ReadOnly: true, NoMapping: s.opts.NoMapping, NoHints: s.opts.NoHints, FS: s.opts.FS})
+	other, err := Open(s.dir, &Options{ReadOnly: true, seam: seam.Options{NoMapping: s.opts.seam.NoMapping, NoHints: s.opts.seam.NoHints, FS: s.opts.seam.FS}})
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ import (
 // the log. Any error means: do without, and nothing has been loaded. With
 // NoIndex nothing is loaded either, and a writer learns whether it fits so far.
 func (s *Store) loadIndex() (*indexfile.Contents, error) {
-	if s.opts.NoIndex && s.opts.ReadOnly {
+	if s.opts.seam.NoIndex && s.opts.ReadOnly {
 		return nil, nil
 	}
-	f, err := s.opts.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
+	f, err := s.opts.seam.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 		return nil, err
 	}
 	pass := s.vouch
-	if s.opts.NoIndex { // it is only looked at: the log says what is damaged
+	if s.opts.seam.NoIndex { // it is only looked at: the log says what is damaged
 		pass = func(_ indexfile.Segment, err error) error { return err }
 	}
 	if s.cutAt > 0 && c.End.Sequence >= s.cutAt {
@@ -69,7 +69,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 	if !s.man.Gave(c.End.Opening, c.End.Sequence) || !c.Fits(s.segments.Load(), pass) {
 		return nil, indexfile.ErrUnfit
 	}
-	if s.opts.NoIndex {
+	if s.opts.seam.NoIndex {
 		return c, nil
 	}
 	s.spaces.Mu.Lock()
@@ -79,7 +79,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 	for i := range c.Sections {
 		s.spaces.ReplaySpace(c.Sections[i].Space)
 	}
-	if m, ok := f.(vfs.Mapper); ok && !s.opts.NoMapping && strconv.IntSize == 64 {
+	if m, ok := f.(vfs.Mapper); ok && !s.opts.seam.NoMapping && strconv.IntSize == 64 {
 		if data, err := m.Map(int(size)); err == nil {
 			l.data = data
 			defer func() {

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // openMem opens a store in memory; it is not closed at the end.
 func openMem(t *testing.T, mem *vfs.Mem, o bitcask.Options) *bitcask.Store {
 	t.Helper()
-	o.FS = mem
+	seam.Of(&o).FS = mem
 	s, err := bitcask.Open("d", &o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestIndexSparesReplay(t *testing.T) {
 		check(t, s)
 		closeStore(t, s)
 	}
-	o.NoIndex = true
+	seam.Of(&o).NoIndex = true
 	s = openMem(t, mem, o)
 	if s.Recovery().Indexed || s.Recovery().Replayed == 0 {
 		t.Error("used an INDEX in spite of NoIndex")
@@ -185,7 +186,7 @@ func verifyCopy(t *testing.T, mem *vfs.Mem, o bitcask.Options, low, high []int64
 	}
 	o.ReadOnly = true
 	s := openMem(t, mem, o)
-	o.NoIndex = true
+	seam.Of(&o).NoIndex = true
 	log := openMem(t, mem, o)
 	defer closeStore(t, s)
 	defer closeStore(t, log)

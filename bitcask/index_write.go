@@ -98,10 +98,10 @@ func (s *Store) indexSize() int64 {
 // SaveIndex writes the file INDEX now, so that the next Open need not replay
 // what is in the log. Close does so by itself, and so does the background when
 // it is worth it. It does nothing in a store that is read-only or has
-// Options.NoIndex, and gives up, without an error, while namespaces are flushed
+// seam.Options.NoIndex, and gives up, without an error, while namespaces are flushed
 // or swapped all the time.
 func (s *Store) SaveIndex() error {
-	if s.opts.ReadOnly || s.opts.NoIndex {
+	if s.opts.ReadOnly || s.opts.seam.NoIndex {
 		return nil
 	}
 	s.maintenanceMu.Lock()
@@ -135,7 +135,7 @@ func (s *Store) saveIndex(cancelled func() bool) error {
 // nothing would have to be replayed after it. The log is closed: all of it is
 // on disk, and nobody writes.
 func (s *Store) closeIndex() {
-	if s.opts.ReadOnly || s.opts.NoIndex {
+	if s.opts.ReadOnly || s.opts.seam.NoIndex {
 		return
 	}
 	if s.Full() { // the last bytes are for what frees space
@@ -157,16 +157,16 @@ func (s *Store) closeIndex() {
 // is on disk before its name is.
 func (s *Store) writeIndex(cancelled func() bool) error {
 	temp, name := filepath.Join(s.dir, indexfile.TempName), filepath.Join(s.dir, IndexFile)
-	f, err := files.Temporary(s.opts.FS, temp)
+	f, err := files.Temporary(s.opts.seam.FS, temp)
 	if err != nil {
 		return err
 	}
 	w := &indexWriter{s: s, file: f, pos: indexfile.HeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
-	if err := files.Publish(s.opts.FS, f, temp, name, w.write()); err != nil {
+	if err := files.Publish(s.opts.seam.FS, f, temp, name, w.write()); err != nil {
 		return fmt.Errorf("%s: %w", IndexFile, err)
 	}
 	s.noteIndex(&w.contents)
-	return s.opts.FS.SyncDir(s.dir)
+	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
 // indexWriter writes one INDEX.

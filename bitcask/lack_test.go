@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -26,7 +27,7 @@ type lackStore struct {
 func newLackStore(t *testing.T) *lackStore {
 	mem := vfs.NewMem()
 	l := &lackStore{t: t, mem: mem, fault: vfs.NewFault(mem), acked: map[string]string{}}
-	l.Store = open(t, "d", &bitcask.Options{FS: l.fault, SegmentSize: lackSegment, NoMapping: true, NoHints: true})
+	l.Store = open(t, "d", seam.With(&bitcask.Options{SegmentSize: lackSegment}, seam.Options{FS: l.fault, NoMapping: true, NoHints: true}))
 	return l
 }
 
@@ -84,7 +85,7 @@ func (l *lackStore) holdsAcked(s *bitcask.Store) {
 func (l *lackStore) reopened() {
 	l.t.Helper()
 	l.holdsAcked(l.Store)
-	killed := open(l.t, "d", &bitcask.Options{FS: l.mem.Clone(), SegmentSize: lackSegment, NoMapping: true, NoIndex: true})
+	killed := open(l.t, "d", seam.With(&bitcask.Options{SegmentSize: lackSegment}, seam.Options{FS: l.mem.Clone(), NoMapping: true, NoIndex: true}))
 	if r := killed.Recovery(); len(r.Removed) > 0 || r.TornBytes > 0 {
 		l.t.Errorf("after a kill: %+v", r)
 	}
@@ -93,7 +94,7 @@ func (l *lackStore) reopened() {
 		l.t.Fatal(err)
 	}
 	l.fault.Heal()
-	again := open(l.t, "d", &bitcask.Options{FS: l.mem, SegmentSize: lackSegment, NoMapping: true})
+	again := open(l.t, "d", seam.With(&bitcask.Options{SegmentSize: lackSegment}, seam.Options{FS: l.mem, NoMapping: true}))
 	l.holdsAcked(again)
 	if left := again.Recovery().Removed; len(left) > 0 {
 		l.t.Errorf("stray files: %v", left)

@@ -283,14 +283,14 @@ func (l *commitLog) makeReady() error {
 func (s *Store) addSegment() (*segment.Segment, error) {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	sg, err := segment.Create(s.opts.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
+	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}
 	if err := s.man.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, sg.ID)); err != nil {
 		err = errors.Join(err, sg.Close())
 		if failure.IsRetryable(err) { // else the manifest may list it
-			if left := s.opts.FS.Remove(filepath.Join(s.dir, sg.Name)); left != nil {
+			if left := s.opts.seam.FS.Remove(filepath.Join(s.dir, sg.Name)); left != nil {
 				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
 			}
 		}

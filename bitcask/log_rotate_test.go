@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,7 +32,7 @@ const heldSegment = 1000
 func hold(t *testing.T, sync int) *held {
 	mem := vfs.NewMem()
 	h := &held{t: t, mem: mem, fault: vfs.NewFault(mem)}
-	s, err := bitcask.Open("d", &bitcask.Options{FS: h.fault, Sync: bitcask.SyncNone, SegmentSize: heldSegment, NoMapping: true, NoIndex: true, SyncEvery: neverIdle})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: heldSegment, SyncEvery: neverIdle}, seam.Options{FS: h.fault, NoMapping: true, NoIndex: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func copyCut(t *testing.T, fs vfs.FS, name string, n int64) vfs.FS {
 func (h *held) reopens(fs vfs.FS, n int) {
 	h.t.Helper()
 	for range 2 {
-		s, err := bitcask.Open("d", &bitcask.Options{FS: fs, SegmentSize: heldSegment, NoMapping: true, NoIndex: true})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: heldSegment}, seam.Options{FS: fs, NoMapping: true, NoIndex: true}))
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -229,7 +230,7 @@ func TestHoleBeforeSyncedSegment(t *testing.T) {
 	}
 	h.put() // says that the one before is on disk
 	for _, cut := range []int64{footerBytes + 1, footerBytes + 100, 700} {
-		_, err := bitcask.Open("d", &bitcask.Options{FS: h.crash("000000001.data", cut), SegmentSize: heldSegment, NoIndex: true})
+		_, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: heldSegment}, seam.Options{FS: h.crash("000000001.data", cut), NoIndex: true}))
 		var bad *bitcask.CorruptError
 		if !errors.As(err, &bad) || bad.File != "000000001.data" {
 			t.Errorf("cut by %d: %v", cut, err)
@@ -243,7 +244,7 @@ func TestHoleBeforeSyncedSegment(t *testing.T) {
 func TestReaderBetweenSegments(t *testing.T) {
 	h := hold(t, 0)
 	h.put()
-	r, err := bitcask.Open("d", &bitcask.Options{FS: h.mem, ReadOnly: true, NoMapping: true})
+	r, err := bitcask.Open("d", seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: h.mem, NoMapping: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,7 @@ func TestReaderBetweenSegments(t *testing.T) {
 // for nothing, neither in the footer nor in the sequence.
 func TestTornBatch(t *testing.T) {
 	mem := vfs.NewMem()
-	s := open(t, "d", &bitcask.Options{FS: mem, NoMapping: true, SyncEvery: neverIdle})
+	s := open(t, "d", seam.With(&bitcask.Options{SyncEvery: neverIdle}, seam.Options{FS: mem, NoMapping: true}))
 	b := s.NewBatch()
 	for i := range 4 {
 		b.Put(heldKey(i), []byte("some value"))
@@ -267,7 +268,7 @@ func TestTornBatch(t *testing.T) {
 	if err := b.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	torn := open(t, "d", &bitcask.Options{FS: copyCut(t, mem, "000000001.data", 1), NoMapping: true})
+	torn := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: copyCut(t, mem, "000000001.data", 1), NoMapping: true}))
 	if at := torn.Sequence(); at != 0 {
 		t.Errorf("sequence %d in an empty store", at)
 	}
@@ -286,7 +287,7 @@ func TestSegmentSealedAtOpenGetsHint(t *testing.T) {
 	h := hold(t, 0)
 	h.put()
 	fs := h.crash("", 0)
-	open(t, "d", &bitcask.Options{FS: fs, SegmentSize: heldSegment, NoMapping: true, NoIndex: true})
+	open(t, "d", seam.With(&bitcask.Options{SegmentSize: heldSegment}, seam.Options{FS: fs, NoMapping: true, NoIndex: true}))
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		names, err := fs.List("d")
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -23,7 +24,7 @@ func slowly(op vfs.Op, d time.Duration) vfs.Rule {
 // TestOneSyncServesAllWaiting: writers that wait for a disk share its syncs.
 func TestOneSyncServesAllWaiting(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
-	s := open(t, "d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways})
+	s := open(t, "d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
 	fault.Inject(slowly(vfs.OpSync, 2*time.Millisecond))
 	const writers, puts = 32, 8
 	before := s.Stats().Syncs
@@ -50,7 +51,7 @@ func TestOneSyncServesAllWaiting(t *testing.T) {
 // told that it worked when it has not.
 func TestFailedSyncFailsEveryWaiter(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
-	s, err := bitcask.Open("d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestFailedSyncFailsEveryWaiter(t *testing.T) {
 func TestFullDiskBesideWriters(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	s := open(t, "d", &bitcask.Options{FS: fault, NoMapping: true})
+	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoMapping: true}))
 	for i := range 5 {
 		fault.Inject(vfs.Rule{
 			Ops: []vfs.Op{vfs.OpWrite}, Skip: 10 * i, Err: syscall.ENOSPC, Partial: 13,
@@ -111,7 +112,7 @@ func TestFullDiskBesideWriters(t *testing.T) {
 func TestNewStoreKeepsItsName(t *testing.T) {
 	rec := vfs.NewRecorder(vfs.NewMem())
 	dir := filepath.Join("new", "also new", "d")
-	s := open(t, dir, &bitcask.Options{FS: rec, Sync: bitcask.SyncAlways})
+	s := open(t, dir, seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: rec}))
 	put(t, s, "k", "v")
 	disk := crash.NewDisk("other", nil)
 	for i, e := range rec.Events() {
@@ -121,7 +122,7 @@ func TestNewStoreKeepsItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, open(t, dir, &bitcask.Options{FS: left}), "k", "v")
+	want(t, open(t, dir, seam.With(&bitcask.Options{}, seam.Options{FS: left})), "k", "v")
 }
 
 // TestNewStoreSyncsItsName: the names on the way to a new store are on disk before its manifest is, also if a process that
@@ -133,7 +134,7 @@ func TestNewStoreSyncsItsName(t *testing.T) {
 	}
 	for _, isNew := range []bool{true, false} {
 		rec := vfs.NewRecorder(mem)
-		s, err := bitcask.Open("a/d", &bitcask.Options{FS: rec})
+		s, err := bitcask.Open("a/d", seam.With(&bitcask.Options{}, seam.Options{FS: rec}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,6 +33,6 @@ func OpenMemory(o *Options) (*Store, error) {
 	if m.Reserve == 0 {
 		m.Reserve = -1
 	}
-	m.FS = vfs.NewPrivateMem()
+	m.seam.FS = vfs.NewPrivateMem()
 	return Open(memoryDir, &m)
 }

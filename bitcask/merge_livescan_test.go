@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -25,7 +26,7 @@ func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
 	copied, dropped := uint64(0), uint64(0)
 	for range 60 {
 		base := vfs.NewMem()
-		o := bitcask.Options{FS: base, SegmentSize: 1 << 10, NoHints: rng.IntN(4) == 0}
+		o := *seam.With(&bitcask.Options{SegmentSize: 1 << 10}, seam.Options{FS: base, NoHints: rng.IntN(4) == 0})
 		s := open(t, "d", &o)
 		change := scribble
 		if rng.IntN(3) == 0 {
@@ -41,7 +42,7 @@ func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
 		files, results := make([]map[string][]byte, len(ways)), make([]bitcask.RewriteResult, len(ways))
 		pick := rng.Uint64()
 		for i := range files {
-			o.FS = base.Clone()
+			seam.Of(&o).FS = base.Clone()
 			s := open(t, "d", &o)
 			var ids []uint32
 			for k, id := range sealed(s) {
@@ -57,7 +58,7 @@ func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			files[i] = snapshot(t, o.FS, "d")
+			files[i] = snapshot(t, seam.Of(&o).FS, "d")
 			maps.DeleteFunc(files[i], func(name string, _ []byte) bool { return !strings.HasSuffix(name, ".data") }) // hints come in their own time
 			for _, b := range files[i] {
 				clear(b[32:40]) // nonce and checksum of the header
@@ -150,7 +151,7 @@ func scribblePlain(t *testing.T, s *bitcask.Store, rng *rand.Rand) {
 func TestMergeMissesRecord(t *testing.T) {
 	for missing := range 3 {
 		fs := vfs.NewMem()
-		o := &bitcask.Options{FS: fs}
+		o := seam.With(&bitcask.Options{}, seam.Options{FS: fs})
 		s := open(t, "d", o)
 		for i := range 3 {
 			put(t, s, fmt.Sprint("k", i), "value")
@@ -188,7 +189,7 @@ func TestDeadSegmentsAreNotRead(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		fs := vfs.NewMem()
 		var log strings.Builder
-		s := open(t, "d", &bitcask.Options{FS: fs, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := open(t, "d", seam.With(&bitcask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, seam.Options{FS: fs}))
 		const keys = 100
 		put(t, s, "older", "value")
 		if err := s.Rotate(); err != nil {

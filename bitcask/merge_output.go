@@ -23,7 +23,7 @@ func (rw *rewriter) startOutput(seq uint64) error {
 	if err := rw.takeID(); err != nil {
 		return err
 	}
-	w := segment.WriterOptions{FS: s.opts.FS, Limit: s.opts.SegmentSize, Hint: !s.opts.NoHints, Room: rw.removed, Spare: &s.reserve}
+	w := segment.WriterOptions{FS: s.opts.seam.FS, Limit: s.opts.SegmentSize, Hint: !s.opts.seam.NoHints, Room: rw.removed, Spare: &s.reserve}
 	for {
 		var err error
 		seen := s.reserve.Seen()

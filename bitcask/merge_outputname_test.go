@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestOutputOfAMergeIsNamedFirst(t *testing.T) {
 	mem := vfs.NewMem()
 	rec := vfs.NewRecorder(mem)
-	s, err := bitcask.Open("d", &bitcask.Options{FS: rec, NoHints: true, NoIndex: true})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: rec, NoHints: true, NoIndex: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

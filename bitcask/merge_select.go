@@ -50,7 +50,7 @@ func newSelector(rw *rewriter, in []*segment.Segment, outside uint64) *selector 
 
 // inputEnvironment is what the inputs of a merge know of the store.
 func (s *Store) inputEnvironment() *mergeinput.Environment {
-	return &mergeinput.Environment{Fs: s.opts.FS, Dir: s.dir, NoHints: s.opts.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
+	return &mergeinput.Environment{Fs: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
 }
 
 // run selects until there is nothing left, or stop is closed.

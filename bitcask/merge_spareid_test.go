@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // TestMergeAfterALeftover: an output of a failed merge that could not be removed is in no later merge's way for long.
 func TestMergeAfterALeftover(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
-	s := open(t, "d", &bitcask.Options{FS: fault, SegmentSize: 2000, NoMapping: true})
+	s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 2000}, seam.Options{FS: fault, NoMapping: true}))
 	for i := range 100 {
 		put(t, s, fmt.Sprint("k", i%10), strings.Repeat("v", 100))
 	}

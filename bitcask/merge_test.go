@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -78,7 +79,7 @@ func bytesIn(t *testing.T, fs vfs.FS, dir string) (total int64) {
 func TestRewriteNeedsLittleSpace(t *testing.T) {
 	const puts, size = 6000, 8 << 10
 	fs := vfs.NewMem()
-	o := &bitcask.Options{FS: fs, SegmentSize: size}
+	o := seam.With(&bitcask.Options{SegmentSize: size}, seam.Options{FS: fs})
 	s := open(t, "d", o)
 	values := garbage(t, s, puts)
 	waitHints(t, s, fs, true) // and no one else makes files
@@ -108,7 +109,7 @@ func TestSlowRemovalsTakeNoSpace(t *testing.T) {
 	const size, keys = 1 << 20, 4 << 10
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	o := &bitcask.Options{FS: fault, SegmentSize: size, NoHints: true}
+	o := seam.With(&bitcask.Options{SegmentSize: size}, seam.Options{FS: fault, NoHints: true})
 	s := open(t, "d", o)
 	values := map[string]string{}
 	for i := range keys { // all of it is live, so that nothing is gained
@@ -165,14 +166,14 @@ func TestCancelledRewrite(t *testing.T) {
 	const puts = 12000
 	errStop := errors.New("stop")
 	base := vfs.NewMem()
-	full := open(t, "d", &bitcask.Options{FS: base, SegmentSize: 4 << 10})
+	full := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: base}))
 	values := garbage(t, full, puts)
 	waitHints(t, full, base, true)
 	overlap(t, full)
 	published := 0
 	for stop := 1; ; stop++ {
 		fs := base.Clone()
-		s := open(t, "d", &bitcask.Options{FS: fs, SegmentSize: 4 << 10})
+		s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fs}))
 		n, segments := 0, len(sealed(s))
 		r, err := s.Rewrite(context.Background(), sealed(s), bitcask.RewriteOptions{Throttle: func(int) error {
 			if n++; n == stop {
@@ -197,7 +198,7 @@ func TestCancelledRewrite(t *testing.T) {
 			}
 		}
 		holds(t, s, values, puts)
-		killed, err := bitcask.Open("d", &bitcask.Options{FS: restore(t, snapshot(t, fs, "d")), SegmentSize: 4 << 10})
+		killed, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: restore(t, snapshot(t, fs, "d"))}))
 		if err != nil {
 			t.Fatalf("stopped at call %d, killed: %v", stop, err)
 		}
@@ -236,7 +237,7 @@ func TestRewriteMeetsDamage(t *testing.T) {
 		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) {
 			for what, fails := range map[string]bool{"string:key70new value of key70": true, "string:key70old value of key70": false} {
 				fs := vfs.NewMem()
-				s := open(t, "d", &bitcask.Options{FS: fs, SegmentSize: 4 << 10, NoHints: !hints})
+				s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fs, NoHints: !hints}))
 				for i := range 100 {
 					put(t, s, fmt.Sprint("key", i), fmt.Sprintf("old value of key%d", i))
 					put(t, s, fmt.Sprint("key", i), fmt.Sprintf("new value of key%d", i))
@@ -332,7 +333,7 @@ func flip(t *testing.T, fs vfs.FS, name string, at int64) {
 func TestRewriteMeetsDamagedHints(t *testing.T) {
 	const puts = 1000
 	fs := vfs.NewMem()
-	o := bitcask.Options{FS: fs, SegmentSize: 4 << 10}
+	o := *seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fs})
 	s := open(t, "d", &o)
 	values := garbage(t, s, puts)
 	if err := s.Rotate(); err != nil {
@@ -354,7 +355,7 @@ func TestRewriteMeetsDamagedHints(t *testing.T) {
 			}
 			hints++
 			damaged := restore(t, files)
-			o.FS = damaged
+			seam.Of(&o).FS = damaged
 			s := open(t, "d", &o) // from INDEX, so that the hint is not looked at
 			flip(t, damaged, "d/"+name, int64(i))
 			if _, err := s.Rewrite(context.Background(), sealed(s), bitcask.RewriteOptions{}); err != nil {
@@ -376,7 +377,7 @@ func TestRewriteMeetsDamagedHints(t *testing.T) {
 func TestRemovalFails(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	o := &bitcask.Options{FS: fault, SegmentSize: 4 << 10}
+	o := seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fault})
 	s := open(t, "d", o)
 	const puts = 400
 	values := garbage(t, s, puts)

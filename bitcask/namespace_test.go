@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -59,7 +60,7 @@ func mergeAll(t *testing.T, s *bitcask.Store) {
 // at Open the keys come before any map that knows their space.
 func TestSpaceOutlivesTheMapThatNamedIt(t *testing.T) {
 	fs := vfs.NewMem()
-	s := open(t, "d", &bitcask.Options{FS: fs})
+	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fs}))
 	put(t, s, "old", "x")
 	flush(t, s, 0)
 	put(t, s, "a", "1")
@@ -71,7 +72,7 @@ func TestSpaceOutlivesTheMapThatNamedIt(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s = open(t, "d", &bitcask.Options{FS: fs})
+		s = open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fs}))
 		want(t, s, "a", "1")
 		wantNone(t, s, "old")
 		check(t, s)
@@ -82,7 +83,7 @@ func TestSpaceOutlivesTheMapThatNamedIt(t *testing.T) {
 // more, and whose maps are gone: they count as dead.
 func TestDeadSpacesAreForgotten(t *testing.T) {
 	fs := vfs.NewMem()
-	o := &bitcask.Options{FS: fs, SegmentSize: 300}
+	o := seam.With(&bitcask.Options{SegmentSize: 300}, seam.Options{FS: fs})
 	s := open(t, "d", o)
 	put(t, s, "a", "keeps its segment alive")
 	put(t, s, "b", string(make([]byte, 300)))

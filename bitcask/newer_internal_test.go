@@ -22,6 +22,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -155,7 +156,7 @@ func (n newer) write(t *testing.T, dir string) {
 	random := crand.Reader
 	defer func() { crand.Reader = random }()
 	crand.Reader = new(countingReader)
-	s, err := Open(dir, &Options{NoIndex: true, NoHints: true, Sync: SyncNone})
+	s, err := Open(dir, &Options{Sync: SyncNone, seam: seam.Options{NoIndex: true, NoHints: true}})
 	must(t, err)
 	must(t, s.Put("before", []byte("1")))
 	if n.fill != nil {
@@ -202,7 +203,7 @@ func TestNewerVersions(t *testing.T) {
 			}
 			for what, do := range map[string]func(dir string) error{
 				"Open":        open(Options{}),
-				"NoIndex":     open(Options{NoIndex: true, NoHints: true}),
+				"NoIndex":     open(Options{seam: seam.Options{NoIndex: true, NoHints: true}}),
 				"ReadOnly":    open(Options{ReadOnly: true}),
 				"ReadDamaged": open(Options{ReadOnly: true, ReadDamaged: true}),
 				"Salvage": func(dir string) error {
@@ -228,7 +229,7 @@ func TestNewerVersions(t *testing.T) {
 // A bit flipped in what a newer version has written is damage, wherever it is.
 func TestNewerDamaged(t *testing.T) {
 	fs := vfs.NewMem()
-	s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true, NoHints: true}})
 	must(t, err)
 	commitNewer(t, s, func(tx *Tx) { tx.addNewer(format.KindExtended, "stream:s:1-1", "entry") })
 	must(t, s.Rotate())
@@ -244,7 +245,7 @@ func TestNewerDamaged(t *testing.T) {
 		flipped := []byte{b[0] ^ 1}
 		_, err = f.WriteAt(flipped, at)
 		must(t, err)
-		if s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true}); err == nil {
+		if s, err := Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true, NoHints: true}}); err == nil {
 			t.Errorf("byte %d: opened", at)
 			must(t, s.Close())
 		} else if !failure.IsDamage(err) {
@@ -260,7 +261,7 @@ func TestNewerDamaged(t *testing.T) {
 // drops it.
 func TestNewerIsNotMerged(t *testing.T) {
 	for _, noHints := range []bool{false, true} {
-		s, err := Open("d", &Options{FS: vfs.NewMem(), NoHints: noHints})
+		s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem(), NoHints: noHints}})
 		must(t, err)
 		must(t, s.Put("key", bytes.Repeat([]byte("x"), 100)))
 		commitNewer(t, s, func(tx *Tx) { tx.addNewer(format.KindFree, "stream:s:1-1", "entry") })
@@ -284,7 +285,7 @@ func TestNewerIsNotMerged(t *testing.T) {
 // A hint with an entry of a newer version is not used and not removed.
 func TestNewerHint(t *testing.T) {
 	fs := vfs.NewMem()
-	s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true, NoHints: true}})
 	must(t, err)
 	must(t, s.Put("key", []byte("value")))
 	must(t, s.Rotate())
@@ -304,7 +305,7 @@ func TestNewerHint(t *testing.T) {
 			_, err = f.WriteAt(sg.HintHeader(segment.HintPlain|4).Encode(), 0)
 			must(t, errors.Join(err, f.Close()))
 		}
-		r, err := Open("d", &Options{FS: fs, ReadOnly: true})
+		r, err := Open("d", &Options{ReadOnly: true, seam: seam.Options{FS: fs}})
 		must(t, err)
 		if v, err := r.Get("key"); err != nil || string(v) != "value" {
 			t.Errorf("%s: %q, %v", part, v, err)
@@ -326,7 +327,7 @@ func TestNewerHint(t *testing.T) {
 // Salvage does not leave out such a record where the frame around it is damaged.
 func TestNewerInDamagedFrame(t *testing.T) {
 	fs := vfs.NewMem()
-	s, err := Open("d", &Options{FS: fs, NoIndex: true, NoHints: true})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true, NoHints: true}})
 	must(t, err)
 	commitNewer(t, s, func(tx *Tx) {
 		tx.addNewer(format.KindExtended, "stream:s:1-1", "entry")
@@ -340,7 +341,7 @@ func TestNewerInDamagedFrame(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt([]byte("V"), size-format.FooterSize-5)
 	must(t, errors.Join(err, f.Close()))
-	if _, err := salvage(context.Background(), "d", "out", &Options{FS: fs}); !errors.Is(err, ErrVersion) {
+	if _, err := salvage(context.Background(), "d", "out", &Options{seam: seam.Options{FS: fs}}); !errors.Is(err, ErrVersion) {
 		t.Errorf("salvage: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/history"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -79,7 +80,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 			m, err := manifest.Create(fs, "d", [16]byte{1}, keydir.Seed{})
 			must(t, err)
 			must(t, errors.Join(m.Log(manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, x.next)), m.Close()))
-			s, err := Open("d", &Options{FS: fs, SegmentSize: 4 << 10})
+			s, err := Open("d", &Options{SegmentSize: 4 << 10, seam: seam.Options{FS: fs}})
 			must(t, err)
 			must(t, s.Put("before", []byte("value")))
 			must(t, s.Rotate())
@@ -106,7 +107,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 			}
 			must(t, s.Close())
 			for _, readOnly := range []bool{true, false} {
-				s, err := Open("d", &Options{FS: fs, SegmentSize: 4 << 10, ReadOnly: readOnly})
+				s, err := Open("d", &Options{SegmentSize: 4 << 10, ReadOnly: readOnly, seam: seam.Options{FS: fs}})
 				if !readOnly && errors.Is(err, ErrFull) {
 					continue // not one segment can be begun
 				}
@@ -151,7 +152,7 @@ func TestNumbersBeyondTheEnd(t *testing.T) {
 		b := m.AppendEdit(nil, m.Size, edit.typ, edit.body)
 		_, err = m.File.WriteAt(b, m.Size)
 		must(t, errors.Join(err, m.Close()))
-		if _, err := Open("d", &Options{FS: fs}); !failure.IsDamage(err) {
+		if _, err := Open("d", &Options{seam: seam.Options{FS: fs}}); !failure.IsDamage(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -160,7 +161,7 @@ func TestNumbersBeyondTheEnd(t *testing.T) {
 // Merges that fail use up no segment ids.
 func TestFailedMergesUseUpNoIDs(t *testing.T) {
 	fs := vfs.NewFault(vfs.NewMem())
-	s, err := Open("d", &Options{FS: fs})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	must(t, s.Put("key", []byte("value")))
 	must(t, s.Rotate())
@@ -195,7 +196,7 @@ func TestFailedMergesUseUpNoIDs(t *testing.T) {
 // made is read still.
 func TestInherited(t *testing.T) {
 	fs, ctx := vfs.NewMem(), context.Background()
-	s, err := Open("d", &Options{FS: fs})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	var want []Inheritance
 	for i := range 3 {
@@ -204,7 +205,7 @@ func TestInherited(t *testing.T) {
 		must(t, err)
 		want = append(want, Inheritance{s.StoreID(), s.Sequence()})
 		must(t, s.Close())
-		s, err = Open(fmt.Sprint("copy", i), &Options{FS: fs})
+		s, err = Open(fmt.Sprint("copy", i), &Options{seam: seam.Options{FS: fs}})
 		must(t, err)
 		if got := s.Inherited(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("copy %d: %v, want %v", i, got, want)

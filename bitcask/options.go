@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/safelog"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -54,13 +55,6 @@ type Options struct {
 	// Recovery().Damage lists what was passed over. If it cannot, Open fails all
 	// the same: anything could be stale. Default: false.
 	ReadDamaged bool
-	// NoMapping reads with pread instead of through mappings. Default: false.
-	NoMapping bool
-	// NoHints neither reads nor writes hint files. Default: false.
-	NoHints bool
-	// NoIndex neither reads nor writes the file INDEX: Open replays the log from
-	// its beginning. Default: false.
-	NoIndex bool
 	// Reserve is how many bytes of disk space are kept in the file RESERVE for
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
@@ -75,9 +69,11 @@ type Options struct {
 	// for every deadline there was.
 	// Loading may be called again, with 0: then all begins anew. Default: nobody.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
-	// FS is the file system. Default: the operating system's.
-	FS vfs.FS
+
+	seam seam.Options // of tests and tools
 }
+
+func init() { seam.Register(func(o *Options) *seam.Options { return &o.seam }) }
 
 // DeadlineEvent is a change of deadlines found while loading.
 type DeadlineEvent struct {
@@ -103,8 +99,8 @@ func (o *Options) WithDefaults() Options {
 	}
 	r.SegmentSize = min(max(r.SegmentSize, 256), 2<<30)
 	r.Logger = safelog.New(r.Logger) // some records are logged with locks held
-	if r.FS == nil {
-		r.FS = vfs.OS()
+	if r.seam.FS == nil {
+		r.seam.FS = vfs.OS()
 	}
 	return r
 }

@@ -125,9 +125,11 @@ func (s *Store) removeSegments(gone []*segment.Segment, freed func(bytes int64))
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.opts.FS.SyncDir(s.dir))
+	errs = append(errs, s.opts.seam.FS.SyncDir(s.dir))
 	return errors.Join(errs...)
 }
 
 // removeSegment unlinks a segment and its hint.
-func (s *Store) removeSegment(sg *segment.Segment) error { return segment.Remove(s.opts.FS, s.dir, sg) }
+func (s *Store) removeSegment(sg *segment.Segment) error {
+	return segment.Remove(s.opts.seam.FS, s.dir, sg)
+}

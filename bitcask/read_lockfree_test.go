@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -53,9 +54,9 @@ func TestGetsWaitForNobody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs := vfs.NewFault(vfs.OS())
-			s := open(t, t.TempDir(), &bitcask.Options{FS: fs, Sync: bitcask.SyncNone})
+			s := open(t, t.TempDir(), seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: fs}))
 			if c.op == vfs.OpSync && strings.Contains(c.name, "put") {
-				s = open(t, t.TempDir(), &bitcask.Options{FS: fs, Sync: bitcask.SyncAlways})
+				s = open(t, t.TempDir(), seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fs}))
 			}
 			b := s.NewBatch()
 			for i := range keys {

@@ -56,7 +56,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 	name = format.RemainsName(h.ID, h.Offset, n)
 	temp := filepath.Join(s.dir, format.RemainsTemp)
 	s.leftover = slices.DeleteFunc(s.leftover, func(name string) bool { return name == format.RemainsTemp })
-	out, err := files.Temporary(s.opts.FS, temp)
+	out, err := files.Temporary(s.opts.seam.FS, temp)
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +67,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 			return err
 		})
 	}
-	if err := files.Publish(s.opts.FS, out, temp, filepath.Join(s.dir, name), err); err != nil {
+	if err := files.Publish(s.opts.seam.FS, out, temp, filepath.Join(s.dir, name), err); err != nil {
 		return "", err
 	}
 	return name, nil
@@ -75,7 +75,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 
 // sameRemains reports whether a file of remains holds just what is to be kept: an Open before this one has got no further.
 func (s *Store) sameRemains(name string, f vfs.File, h format.RemainsHeader) (same bool, err error) {
-	kept, err := s.opts.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
+	kept, err := s.opts.seam.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
 	if err != nil {
 		return false, err
 	}
@@ -142,7 +142,7 @@ func (s *Store) keepAllRemains() error {
 	if !kept {
 		return nil
 	}
-	return s.opts.FS.SyncDir(s.dir)
+	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
 // readable reports whether anything behind the end of an unsealed segment verifies.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -38,7 +39,7 @@ func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			mem := vfs.NewMem()
-			s, err := Open("d", &Options{FS: mem, NoIndex: true})
+			s, err := Open("d", &Options{seam: seam.Options{FS: mem, NoIndex: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +62,7 @@ func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 			if err := fuzzFile(t, mem, name, append(h.Encode(), body...)).Close(); err != nil {
 				t.Fatal(err)
 			}
-			result, err := salvage(context.Background(), "d", "out", &Options{FS: mem})
+			result, err := salvage(context.Background(), "d", "out", &Options{seam: seam.Options{FS: mem}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 			if (len(result.Lost) == 0) != ours || result.Returned > 0 != ours {
 				t.Errorf("%+v", result)
 			}
-			s, err = Open("out", &Options{FS: mem})
+			s, err = Open("out", &Options{seam: seam.Options{FS: mem}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -40,7 +41,7 @@ func hole(t *testing.T, mem *vfs.Mem, file string, from int) *vfs.Mem {
 func TestRemainsAreKept(t *testing.T) {
 	const file = "000000001.data"
 	options := func(mem *vfs.Mem) *bitcask.Options {
-		return &bitcask.Options{FS: mem, Sync: bitcask.SyncNone, NoIndex: true, NoHints: true}
+		return seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: mem, NoIndex: true, NoHints: true})
 	}
 	x := &tornEnd{T: t, holds: map[string]string{}}
 	mem := vfs.NewMem()
@@ -98,12 +99,12 @@ func TestRemainsAreKept(t *testing.T) {
 	x.must(s.Close())
 
 	// Of each cut the sector's records are lost, whoever they were of; the rest is back.
-	result, err := repair.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
 	if result.Remains != 2 || result.Returned == 0 || len(result.Lost) == 0 {
 		t.Errorf("%+v", result)
 	}
-	s, err = bitcask.Open("out", &bitcask.Options{FS: mem})
+	s, err = bitcask.Open("out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
 	missing := 0
 	for key, want := range x.holds {
@@ -135,7 +136,7 @@ func TestRemainsAreTheBytes(t *testing.T) {
 	log := x.state[file]
 	x.state[file] = append(slices.Clone(log), make([]byte, 100)...)
 	mem, _ := x.mem("LOCK", nil, false)
-	s, err := bitcask.Open("d", &bitcask.Options{FS: mem})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
 	if r := s.Recovery(); r.TornBytes != 100 || len(r.Truncated) != 0 {
 		t.Errorf("zeros: %+v", r)
@@ -148,13 +149,13 @@ func TestRemainsAreTheBytes(t *testing.T) {
 	fault := vfs.NewFault(mem)
 	for range 3 {
 		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpTruncate}, Path: file, Err: syscall.EIO})
-		if s, err := bitcask.Open("d", &bitcask.Options{FS: fault}); err == nil {
+		if s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault})); err == nil {
 			x.must(s.Close())
 			t.Fatal("opened")
 		}
 		fault.Heal()
 	}
-	s, err = bitcask.Open("d", &bitcask.Options{FS: fault})
+	s, err = bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault}))
 	x.must(err)
 	r := s.Recovery()
 	x.must(s.Close())
@@ -182,7 +183,7 @@ func TestRemainsAreDurableFirst(t *testing.T) {
 	x.state["MANIFEST"] = append(slices.Clone(x.state["MANIFEST"]), 1, 2, 3)
 	mem, _ := x.mem("LOCK", nil, true)
 	rec := vfs.NewRecorder(mem)
-	s, err := bitcask.Open("d", &bitcask.Options{FS: rec})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: rec}))
 	x.must(err)
 	var got []string
 	for _, e := range rec.Events() {
@@ -214,7 +215,7 @@ func TestRemainsOnAFullDisk(t *testing.T) {
 		}
 		mem, state := x.mem(file, end, false)
 		fault := vfs.NewFault(mem, vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "TORN.new", Err: syscall.ENOSPC, Sticky: true})
-		s, err := bitcask.Open("d", &bitcask.Options{FS: fault})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault}))
 		if readable {
 			if err == nil {
 				t.Error("commits were given up")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -19,7 +20,7 @@ func TestRemainsOfOnePlace(t *testing.T) {
 	x := &tornEnd{T: t, holds: map[string]string{}}
 	mem := vfs.NewMem()
 	options := func() *bitcask.Options {
-		return &bitcask.Options{FS: mem, Sync: bitcask.SyncNone, NoIndex: true, NoHints: true}
+		return seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: mem, NoIndex: true, NoHints: true})
 	}
 	s, err := bitcask.Open("d", options())
 	x.must(err)
@@ -46,9 +47,9 @@ func TestRemainsOfOnePlace(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	x.must(s.Close())
-	_, err = repair.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
+	_, err = repair.Salvage(context.Background(), "d", "out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
-	s, err = bitcask.Open("out", &bitcask.Options{FS: mem})
+	s, err = bitcask.Open("out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
 	for _, sitting := range []string{"1", "2"} {
 		there := 0

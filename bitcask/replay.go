@@ -133,7 +133,7 @@ func (rp *replayer) segments() []*reader {
 		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
 		if int64(rp.after.SegmentOf(sg.ID).Length) < sg.Size.Load()-format.FooterSize {
 			list = append(list, newReader(sg.Footer.MinSeq, sg))
-		} else if !s.opts.NoHints && !s.present[format.HintName(sg.ID)] {
+		} else if !s.opts.seam.NoHints && !s.present[format.HintName(sg.ID)] {
 			rp.hintless = append(rp.hintless, sg.ID)
 		}
 	}
@@ -309,7 +309,7 @@ func (rp *replayer) start(r *reader) {
 func (rp *replayer) read(r *reader, sg *segment.Segment) error {
 	upTo := rp.after.UpTo
 	if sg.Sealed() {
-		if !rp.s.opts.NoHints {
+		if !rp.s.opts.seam.NoHints {
 			var done bool
 			var err error
 			if upTo, done, err = rp.readHint(r, sg); done || err != nil {
@@ -384,7 +384,7 @@ func (b *batch) add(seed keydir.Seed, e *format.Entry) {
 func (rp *replayer) readHint(r *reader, sg *segment.Segment) (upTo uint64, done bool, err error) {
 	s, before := rp.s, rp.after.SegmentOf(sg.ID).Length
 	upTo = rp.after.UpTo
-	hs, err := segment.OpenHint(s.opts.FS, s.dir, sg)
+	hs, err := segment.OpenHint(s.opts.seam.FS, s.dir, sg)
 	if err != nil {
 		rp.hintFailed(sg, err)
 		return upTo, false, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -30,7 +31,7 @@ func killed(t *testing.T, mode bitcask.SyncMode, keys int, after func(s *bitcask
 	t.Helper()
 	x := &tornEnd{T: t, holds: map[string]string{}}
 	mem := vfs.NewMem()
-	s, err := bitcask.Open("d", &bitcask.Options{FS: mem, Sync: mode, NoIndex: true, NoHints: true, SegmentSize: 1 << 20})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: mode, SegmentSize: 1 << 20}, seam.Options{FS: mem, NoIndex: true, NoHints: true}))
 	x.must(err)
 	for i := range keys {
 		key := fmt.Sprintf("key%d", i)
@@ -69,7 +70,7 @@ func (x *tornEnd) mem(file string, b []byte, sameBoot bool) (*vfs.Mem, crash.Sta
 // refused wants a writer to be refused for damage to a file, and every file to be as it was.
 func (x *tornEnd) refused(what string, mem *vfs.Mem, state crash.State, file string) {
 	x.Helper()
-	s, err := bitcask.Open("d", &bitcask.Options{FS: mem})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	if err == nil {
 		x.Errorf("%s: opened, with %d keys: %+v", what, s.Len(0), s.Recovery())
 		x.must(s.Close())
@@ -90,12 +91,12 @@ func (x *tornEnd) refused(what string, mem *vfs.Mem, state crash.State, file str
 // salvaged wants a repair to bring all keys back but so many, and to say so.
 func (x *tornEnd) salvaged(what string, mem *vfs.Mem, lost int) repair.Result {
 	x.Helper()
-	result, err := repair.Salvage(context.Background(), "d", "out", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	if err != nil {
 		x.Errorf("%s: salvage: %v", what, err)
 		return result
 	}
-	s, err := bitcask.Open("out", &bitcask.Options{FS: mem})
+	s, err := bitcask.Open("out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
 	missing := 0
 	for key, want := range x.holds {
@@ -116,7 +117,7 @@ func (x *tornEnd) salvaged(what string, mem *vfs.Mem, lost int) repair.Result {
 // readDamaged wants what is left of a store to be readable: all keys but so many, and these to give errors.
 func (x *tornEnd) readDamaged(what string, mem *vfs.Mem, bad int) {
 	x.Helper()
-	s, err := bitcask.Open("d", &bitcask.Options{FS: mem, ReadDamaged: true})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{ReadDamaged: true}, seam.Options{FS: mem}))
 	if err != nil {
 		x.Errorf("%s: opened for what is left: %v", what, err)
 		return
@@ -167,7 +168,7 @@ func TestLastEditOfTheManifest(t *testing.T) {
 						b[at] ^= 1 << bit
 						what := fmt.Sprintf("byte %d of %d, bit %d, same boot %v", at, len(man), bit, sameBoot)
 						mem, state := x.mem("MANIFEST", b, sameBoot)
-						if s, err := bitcask.Open("d", &bitcask.Options{FS: mem, ReadOnly: true}); err == nil {
+						if s, err := bitcask.Open("d", seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: mem})); err == nil {
 							// Only an edit that no one misses may be taken for torn.
 							if s.Len(0) < len(x.holds) {
 								t.Errorf("%s: opened, with %d keys", what, s.Len(0))
@@ -266,7 +267,7 @@ func TestIdleStoresAreMarked(t *testing.T) {
 func TestFlipBesideARotation(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	s, err := bitcask.Open("d", &bitcask.Options{FS: fault, Sync: bitcask.SyncNone, NoIndex: true, NoHints: true, SegmentSize: 4 << 10})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: 4 << 10}, seam.Options{FS: fault, NoIndex: true, NoHints: true}))
 	x := &tornEnd{T: t, boot: vfs.BootOf(mem, "d"), holds: map[string]string{}}
 	x.must(err)
 	held, release := make(chan struct{}), make(chan struct{})

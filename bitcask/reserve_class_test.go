@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
@@ -29,7 +30,7 @@ func TestFullDiskOfGarbage(t *testing.T) {
 		for _, pages := range sizes {
 			mem := vfs.NewMem()
 			mem.SetLimit(2<<20+pages*diskPage, diskPage)
-			o := &bitcask.Options{FS: mem, SegmentSize: 256 << 10, NoMapping: true, Sync: bitcask.SyncNone}
+			o := seam.With(&bitcask.Options{SegmentSize: 256 << 10, Sync: bitcask.SyncNone}, seam.Options{FS: mem, NoMapping: true})
 			s := open(t, "d", o)
 			values := map[string]string{}
 			var err error
@@ -65,7 +66,7 @@ func TestFullDiskOfGarbage(t *testing.T) {
 func TestReserveClasses(t *testing.T) {
 	for _, cause := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
 		d := &fullDisk{t: t, name: cause.Error(), mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: cause}
-		d.o = bitcask.Options{SegmentSize: 16 << 10, NoMapping: true, Reserve: 64 << 10}
+		d.o = *seam.With(&bitcask.Options{SegmentSize: 16 << 10, Reserve: 64 << 10}, seam.Options{NoMapping: true})
 		d.mem.SetLimitError(256<<10, diskPage, cause)
 		d.open()
 		d.fill()
@@ -74,7 +75,7 @@ func TestReserveClasses(t *testing.T) {
 		d.close()
 	}
 	fault := vfs.NewFault(vfs.NewMem())
-	s := open(t, "d", &bitcask.Options{FS: fault, Reserve: 64 << 10, NoMapping: true})
+	s := open(t, "d", seam.With(&bitcask.Options{Reserve: 64 << 10}, seam.Options{FS: fault, NoMapping: true}))
 	put(t, s, "before", "1")
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.EFBIG, Sticky: true})
 	for range 3 {
@@ -101,8 +102,8 @@ func TestReserveClasses(t *testing.T) {
 // reserve is whole again.
 func TestReserveIsNotForPuts(t *testing.T) {
 	d := &fullDisk{t: t, name: "drawn on", mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: syscall.ENOSPC}
-	d.o = bitcask.Options{SegmentSize: 16 << 10, NoMapping: true, NoHints: true, // which would take the space that comes
-		Reserve: 64 << 10}
+	d.o = *seam.With(&bitcask.Options{SegmentSize: 16 << 10, Reserve: 64 << 10},
+		seam.Options{NoMapping: true, NoHints: true}) // hints would take the space that comes
 	d.mem.SetLimit(512<<10, diskPage)
 	d.open()
 	d.fill()
@@ -128,7 +129,7 @@ func TestReserveIsNotForPuts(t *testing.T) {
 // TestDeletesLeaveHalf: deletes come to an end before the reserve does, and a merge has the rest.
 func TestDeletesLeaveHalf(t *testing.T) {
 	d := &fullDisk{t: t, name: "deleted", mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: syscall.ENOSPC}
-	d.o = bitcask.Options{SegmentSize: 8 << 10, NoMapping: true, Reserve: 128 << 10}
+	d.o = *seam.With(&bitcask.Options{SegmentSize: 8 << 10, Reserve: 128 << 10}, seam.Options{NoMapping: true})
 	d.mem.SetLimit(1<<20, diskPage)
 	d.open()
 	d.fill()
@@ -155,7 +156,7 @@ func TestDeletesLeaveHalf(t *testing.T) {
 // output can be made; and none where the output comes first.
 func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
-	s := open(t, "d", &bitcask.Options{FS: fault, SegmentSize: 2000, NoMapping: true, Reserve: -1})
+	s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 2000, Reserve: -1}, seam.Options{FS: fault, NoMapping: true}))
 	for i := range 100 {
 		put(t, s, fmt.Sprint("k", i%10), strings.Repeat("v", 100))
 	}
@@ -178,7 +179,7 @@ func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
 // TestReserveMayGo: the file RESERVE is nobody's. Without it, and with another in its place, a store opens and makes one.
 func TestReserveMayGo(t *testing.T) {
 	mem := vfs.NewMem()
-	o := &bitcask.Options{FS: mem, Reserve: 32 << 10}
+	o := seam.With(&bitcask.Options{Reserve: 32 << 10}, seam.Options{FS: mem})
 	for i, was := range [][]byte{nil, {}, []byte("STAVERSV"), bytes.Repeat([]byte{0xff}, 100), slices.Concat([]byte("STAVERSV"), bytes.Repeat([]byte{0xff}, 40<<10)), make([]byte, 100<<10)} {
 		if err := mem.Remove("d/" + bitcask.ReserveName); err != nil && i > 0 {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func TestReserveMayGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := open(t, "d", &bitcask.Options{FS: mem, Reserve: -1})
+	s := open(t, "d", seam.With(&bitcask.Options{Reserve: -1}, seam.Options{FS: mem}))
 	want(t, s, "k", "5")
 	if names, err := mem.List("d"); err != nil || slices.Contains(names, bitcask.ReserveName) {
 		t.Errorf("nobody wants it any more: %v, %v", names, err)
@@ -214,7 +215,7 @@ func TestReserveMayGo(t *testing.T) {
 // TestReserveGrowsWithTheLog: a small store has none; one of a megabyte has a quarter of that.
 func TestReserveGrowsWithTheLog(t *testing.T) {
 	mem := vfs.NewMem()
-	s := open(t, "d", &bitcask.Options{FS: mem, Sync: bitcask.SyncNone})
+	s := open(t, "d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: mem}))
 	put(t, s, "k", strings.Repeat("v", 200<<10))
 	time.Sleep(250 * time.Millisecond)
 	if n := s.Spare(); n != 0 {
@@ -248,7 +249,7 @@ func TestReserveGrowsWithTheLog(t *testing.T) {
 func TestRefusedWriteStaysAway(t *testing.T) {
 	rec := vfs.NewRecorder(vfs.NewMem())
 	fault := vfs.NewFault(rec)
-	s := open(t, "d", &bitcask.Options{FS: fault, Sync: bitcask.SyncAlways, NoMapping: true, NoHints: true, NoIndex: true})
+	s := open(t, "d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault, NoMapping: true, NoHints: true, NoIndex: true}))
 	put(t, s, "before", "v")
 	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Applied: true})
 	if err := s.Put("refused", []byte("v")); !errors.Is(err, bitcask.ErrNoSpace) {
@@ -263,7 +264,7 @@ func TestRefusedWriteStaysAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := open(t, "d", &bitcask.Options{FS: left, NoMapping: true})
+		again := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: left, NoMapping: true}))
 		want(t, again, "before", "v")
 		wantNone(t, again, "refused")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -43,7 +44,7 @@ type fullDisk struct {
 
 func (d *fullDisk) open() {
 	d.t.Helper()
-	d.o.FS = d.mem
+	seam.Of(&d.o).FS = d.mem
 	s, err := bitcask.Open("d", &d.o)
 	if err != nil {
 		d.t.Fatalf("%s: open: %v", d.name, err)
@@ -177,7 +178,7 @@ func TestFullDiskIsFreed(t *testing.T) {
 					t.Parallel()
 					for size := int64(256 << 10); size < 320<<10; size += step {
 						d := &fullDisk{t: t, name: fmt.Sprint("disk of ", size), mem: vfs.NewMem(), have: map[string]string{}, cause: syscall.ENOSPC, rand: rand.New(rand.NewPCG(seed, uint64(size)))}
-						d.o = bitcask.Options{Sync: sync, SegmentSize: segment, NoMapping: true, Reserve: max(64<<10, segment/8)}
+						d.o = *seam.With(&bitcask.Options{Sync: sync, SegmentSize: segment, Reserve: max(64<<10, segment/8)}, seam.Options{NoMapping: true})
 						d.mem.SetLimit(size, diskPage)
 						d.open()
 						d.fill()

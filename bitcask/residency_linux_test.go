@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -33,7 +34,7 @@ func TestGetsAfterTheKernelHasForgotten(t *testing.T) {
 	fs := vfs.NewFault(vfs.OS(), vfs.Rule{
 		Ops: []vfs.Op{vfs.OpRead}, Path: "*.data", Sticky: true, Do: func(vfs.Event) { reads++ },
 	})
-	p.s = open(t, dir, &bitcask.Options{FS: fs, ReadOnly: true})
+	p.s = open(t, dir, seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: fs}))
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -66,7 +67,7 @@ type pagedStore struct {
 
 func newPagedStore(t *testing.T) *pagedStore {
 	p := &pagedStore{t: t, fs: &pagedFS{FS: vfs.OS()}, keys: 3000}
-	s, err := bitcask.Open(t.TempDir(), &bitcask.Options{FS: p.fs, Sync: bitcask.SyncNone})
+	s, err := bitcask.Open(t.TempDir(), seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: p.fs}))
 	if err != nil {
 		t.Fatal(err)
 	}

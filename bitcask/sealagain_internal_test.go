@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -19,7 +20,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 		from, fails := n/16, n%16 // the writes of the manifest that fail
 		mem := vfs.NewMem()
 		fault := vfs.NewFault(mem)
-		o := Options{FS: fault, SegmentSize: 8 << 10, NoMapping: true, NoHints: true, NoIndex: true, Reserve: 64 << 10}
+		o := Options{SegmentSize: 8 << 10, Reserve: 64 << 10, seam: seam.Options{FS: fault, NoMapping: true, NoHints: true, NoIndex: true}}
 		s, err := Open("d", &o)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 		for i := range fails {
 			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifest.FileName + "*", Skip: from + i, Err: syscall.ENOSPC})
 		}
-		o.FS = fault
+		o.seam.FS = fault
 		s, err = Open("d", &o)
 		if err != nil {
 			t.Logf("%d failures: %v", fails, err)

@@ -105,7 +105,7 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 	if c.held, err = vfs.Hold(s.held, s.dir); err != nil {
 		return nil, err
 	}
-	c.opts.FS = c.held
+	c.opts.seam.FS = c.held
 	c.startReserve()
 	if s.closed.Load() { // else it is the handle that s has
 		return nil, ErrClosed
@@ -157,7 +157,7 @@ func (s *Store) openCut(list []cutSegment) error {
 		if err := s.loadingUntil.Err(); err != nil {
 			return err
 		}
-		sg, err := segment.Open(s.opts.FS, s.dir, c.sg.StoreID, c.sg.ID, vfs.ReadOnly)
+		sg, err := segment.Open(s.opts.seam.FS, s.dir, c.sg.StoreID, c.sg.ID, vfs.ReadOnly)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (s *Store) openCut(list []cutSegment) error {
 			sg.Cut = true
 			s.tail = append(s.tail, sg)
 		}
-		if !s.opts.NoMapping {
+		if !s.opts.seam.NoMapping {
 			sg.MapTo(int(was))
 		}
 	}

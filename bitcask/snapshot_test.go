@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -106,7 +107,7 @@ func TestSnapshotAmidst(t *testing.T) {
 // TestSnapshotUsesTheIndex of an earlier moment, and none of a later one.
 func TestSnapshotUsesTheIndex(t *testing.T) {
 	mem := vfs.NewMem()
-	s := open(t, "a", &bitcask.Options{FS: mem, SegmentSize: 8 << 10})
+	s := open(t, "a", seam.With(&bitcask.Options{SegmentSize: 8 << 10}, seam.Options{FS: mem}))
 	defer s.Close()
 	for i := range 50 {
 		must(t, s.Put(fmt.Sprint(i), nil))
@@ -293,7 +294,7 @@ func TestSnapshotRefuses(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = s.Snapshot(t.Context(), bitcask.SnapshotOptions{Cut: func() { panic("cut") }})
 	}()
-	reader := open(t, "a", &bitcask.Options{FS: mem, ReadOnly: true})
+	reader := open(t, "a", seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: mem}))
 	if _, err := reader.Snapshot(t.Context(), bitcask.SnapshotOptions{}); !errors.Is(err, bitcask.ErrReadOnly) {
 		t.Errorf("of a reader: %v", err)
 	}
@@ -315,7 +316,7 @@ func TestSnapshotAnswersAsAReader(t *testing.T) {
 	snap, err := s.Snapshot(t.Context(), bitcask.SnapshotOptions{})
 	must(t, err)
 	defer snap.Close()
-	reader := open(t, "a", &bitcask.Options{FS: mem, ReadOnly: true, SegmentSize: s.SegmentSize()})
+	reader := open(t, "a", seam.With(&bitcask.Options{ReadOnly: true, SegmentSize: s.SegmentSize()}, seam.Options{FS: mem}))
 	defer reader.Close()
 	answers := func(s *bitcask.Store) map[string]any {
 		stats := s.Stats()

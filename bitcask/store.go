@@ -30,7 +30,7 @@ import (
 type Store struct {
 	dir    string
 	opts   Options
-	held   *vfs.Held // of dir; it is opts.FS as well
+	held   *vfs.Held // of dir; it is opts.seam.FS as well
 	lock   io.Closer
 	closed atomic.Bool
 
@@ -210,10 +210,10 @@ func (s *Store) startWork() {
 			return true
 		})
 	})
-	if !s.opts.NoIndex {
+	if !s.opts.seam.NoIndex {
 		s.work.Go(func() { s.every(indexEvery, s.indexIfDue) })
 	}
-	if !s.opts.NoHints {
+	if !s.opts.seam.NoHints {
 		done := make(map[uint32]bool)
 		for id := range s.man.Sealed {
 			done[id] = !slices.Contains(s.hintless, id)

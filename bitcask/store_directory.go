@@ -37,12 +37,12 @@ const removalTakes = 50 * time.Millisecond
 // hold takes the handle of the directory.
 func (s *Store) hold() (err error) {
 	if s.opts.ReadOnly {
-		s.held, err = vfs.Hold(s.opts.FS, s.dir)
+		s.held, err = vfs.Hold(s.opts.seam.FS, s.dir)
 	} else {
-		s.held, err = vfs.HoldNew(s.opts.FS, s.dir)
+		s.held, err = vfs.HoldNew(s.opts.seam.FS, s.dir)
 	}
 	if err == nil {
-		s.opts.FS = s.held
+		s.opts.seam.FS = s.held
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,7 +32,7 @@ func TestDirectoryIsLookedAfter(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					mem := vfs.NewMem()
-					s, err := bitcask.Open("db", &bitcask.Options{FS: vfs.NewRecorder(vfs.NewFault(mem))})
+					s, err := bitcask.Open("db", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewRecorder(vfs.NewFault(mem))}))
 					must(t, err)
 					put(t, s, "k", "v")
 					must(t, mem.MkdirAll("elsewhere"))
@@ -68,7 +69,7 @@ func TestMovesOfTheDirectoryAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewMem()
 		var log strings.Builder
-		s, err := bitcask.Open("db", &bitcask.Options{FS: mem, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := bitcask.Open("db", seam.With(&bitcask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, seam.Options{FS: mem}))
 		must(t, err)
 		for _, step := range []struct {
 			do   func() error

@@ -30,7 +30,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 			if sg.Merged && s.hasHint(sg) {
 				continue
 			}
-			if err := segment.WriteHint(s.opts.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, failure.ErrCancelled) {
+			if err := segment.WriteHint(s.opts.seam.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, failure.ErrCancelled) {
 				s.opts.Logger.Warn("hint not written", "file", format.HintName(sg.ID), "err", err)
 			}
 		}
@@ -39,7 +39,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 }
 
 func (s *Store) hasHint(sg *segment.Segment) bool {
-	hs, err := segment.OpenHint(s.opts.FS, s.dir, sg)
+	hs, err := segment.OpenHint(s.opts.seam.FS, s.dir, sg)
 	return err == nil && hs.Close() == nil
 }
 
@@ -56,7 +56,7 @@ func (s *Store) removeHint(sg *segment.Segment) {
 	if s.opts.ReadOnly {
 		return
 	}
-	if err := s.opts.FS.Remove(filepath.Join(s.dir, format.HintName(sg.ID))); err != nil {
+	if err := s.opts.seam.FS.Remove(filepath.Join(s.dir, format.HintName(sg.ID))); err != nil {
 		s.opts.Logger.Warn("bad hint not removed", "file", format.HintName(sg.ID), "err", err)
 	}
 }

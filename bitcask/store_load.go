@@ -33,7 +33,7 @@ func (s *Store) loadLog() error {
 	if err != nil && !failure.IsNotExist(err) {
 		s.refuseIndex(err)
 	}
-	if ix != nil && s.opts.NoIndex {
+	if ix != nil && s.opts.seam.NoIndex {
 		s.startReplay(0)
 		if err := s.replayLog(new(indexfile.Contents)); err != nil {
 			return err
@@ -83,12 +83,12 @@ func (s *Store) removeStale() error {
 	}
 	slices.Sort(s.stale)
 	for _, name := range slices.Compact(s.stale) { // the log may have been read twice
-		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil && !failure.IsNotExist(err) {
+		if err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name)); err != nil && !failure.IsNotExist(err) {
 			return err
 		}
 		s.recovery.Stale = append(s.recovery.Stale, name)
 	}
-	return s.opts.FS.SyncDir(s.dir)
+	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
 // startReplay tells who listens for deadlines from where on he will hear of

@@ -26,7 +26,7 @@ import (
 // startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
 func (s *Store) startReserve() {
 	s.reserve.Start(reserve.Environment{
-		FS: s.opts.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
+		FS: s.opts.seam.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
 		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
 	})
 }
@@ -39,7 +39,7 @@ func (s *Store) openManifest() (err error) {
 	}
 	s.startReserve()
 	if !s.opts.ReadOnly {
-		if s.lock, err = s.opts.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
+		if s.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
 				return fmt.Errorf("%w: %w", ErrLocked, err)
 			}
@@ -49,7 +49,7 @@ func (s *Store) openManifest() (err error) {
 	if !s.opts.ReadOnly {
 		s.reserve.Open()
 	}
-	s.man, err = manifest.Read(s.opts.FS, s.dir, s.mode(), s.tolerance())
+	s.man, err = manifest.Read(s.opts.seam.FS, s.dir, s.mode(), s.tolerance())
 	if err == nil {
 		s.recovery.TornManifest = len(s.man.Rest) > 0
 	}
@@ -57,7 +57,7 @@ func (s *Store) openManifest() (err error) {
 		return err
 	}
 	missing := err
-	names, err := s.opts.FS.List(s.dir)
+	names, err := s.opts.seam.FS.List(s.dir)
 	if err != nil {
 		return err
 	}
@@ -76,17 +76,17 @@ func (s *Store) openManifest() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := files.SyncNames(s.opts.FS, s.dir); err != nil {
+	if err := files.SyncNames(s.opts.seam.FS, s.dir); err != nil {
 		return err
 	}
-	s.man, err = manifest.Create(s.opts.FS, s.dir, id, seed)
+	s.man, err = manifest.Create(s.opts.seam.FS, s.dir, id, seed)
 	return err
 }
 
 // openSegments opens the files the manifest names, after making sure that
 // they are all there, and looks for what an interrupted rotation or merge left.
 func (s *Store) openSegments() error {
-	names, err := s.opts.FS.List(s.dir)
+	names, err := s.opts.seam.FS.List(s.dir)
 	if err != nil {
 		return err
 	}
@@ -131,14 +131,14 @@ func (s *Store) openSegments() error {
 
 // mapLength is the length to map of a segment that will still grow.
 func (s *Store) mapLength() int {
-	if s.opts.NoMapping {
+	if s.opts.seam.NoMapping {
 		return 0
 	}
 	return int(s.opts.SegmentSize)
 }
 
 func (s *Store) mapFor(sg *segment.Segment) int {
-	if s.opts.NoMapping || sg.Damaged {
+	if s.opts.seam.NoMapping || sg.Damaged {
 		return 0
 	}
 	if sg.Sealed() {
@@ -218,7 +218,7 @@ func (s *Store) bootOf() []byte {
 // clearAway removes the leftovers.
 func (s *Store) clearAway() error {
 	for _, name := range s.leftover {
-		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil {
+		if err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name)); err != nil {
 			return err
 		}
 		s.recovery.Removed = append(s.recovery.Removed, name)
@@ -226,7 +226,7 @@ func (s *Store) clearAway() error {
 	if len(s.leftover) == 0 {
 		return nil
 	}
-	return s.opts.FS.SyncDir(s.dir)
+	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
 // Directories within that of the store whose names are reserved: for segments that merges have taken out, and for commits that
@@ -240,7 +240,7 @@ const (
 const TTLName = "TTL"
 
 func (s *Store) checkLeftover(id uint32) error {
-	sg, err := segment.Open(s.opts.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
+	sg, err := segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
 	}
@@ -277,7 +277,7 @@ func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
-	now, err := manifest.Read(s.opts.FS, s.dir, vfs.ReadOnly, s.tolerance()) // mended as before
+	now, err := manifest.Read(s.opts.seam.FS, s.dir, vfs.ReadOnly, s.tolerance()) // mended as before
 	if err != nil {
 		return false
 	}

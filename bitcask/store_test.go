@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -175,7 +176,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 // each opens, and holds exactly the commits that were whole.
 func TestTornTail(t *testing.T) {
 	fs := vfs.NewMem()
-	o := &bitcask.Options{FS: fs, Sync: bitcask.SyncNone, NoHints: true}
+	o := seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: fs, NoHints: true})
 	s := open(t, "d", o)
 	ends := []int64{size(t, fs, "d/000000001.data")}
 	for i := range 5 {
@@ -192,7 +193,7 @@ func TestTornTail(t *testing.T) {
 			}
 			files["000000001.data"] = tail
 			c := restore(t, files)
-			s, err := bitcask.Open("d", &bitcask.Options{FS: c, NoHints: true})
+			s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: c, NoHints: true}))
 			if err != nil {
 				t.Fatalf("cut at %d, zeros %v: %v", cut, zeros, err)
 			}
@@ -206,7 +207,7 @@ func TestTornTail(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s, err = bitcask.Open("d", &bitcask.Options{FS: c, NoHints: true})
+			s, err = bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: c, NoHints: true}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -288,7 +289,7 @@ func restore(t *testing.T, files map[string][]byte) *vfs.Mem {
 
 func TestRotationHintsAndDamagedHints(t *testing.T) {
 	dir := t.TempDir()
-	o := &bitcask.Options{SegmentSize: 4 << 10, NoIndex: true} // with it nobody reads the hints
+	o := seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{NoIndex: true}) // with it nobody reads the hints
 	s := open(t, dir, o)
 	for i := range 500 {
 		put(t, s, fmt.Sprint("key", i%100), fmt.Sprint("value", i))
@@ -458,7 +459,7 @@ func TestRewriteWhileWriting(t *testing.T) {
 
 func TestCommitOverhead(t *testing.T) {
 	fs := vfs.NewMem()
-	s := open(t, "d", &bitcask.Options{FS: fs, NoHints: true})
+	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fs, NoHints: true}))
 	before := size(t, fs, "d/000000001.data")
 	key, value := strings.Repeat("k", 16), strings.Repeat("v", 128)
 	put(t, s, key, value)

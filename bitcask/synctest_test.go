@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -15,7 +16,7 @@ import (
 // looking at it.
 func TestSyncWhileTimeStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := bitcask.Open("d", &bitcask.Options{FS: vfs.NewMem(), Sync: bitcask.SyncAlways, SegmentSize: 1 << 10})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways, SegmentSize: 1 << 10}, seam.Options{FS: vfs.NewMem()}))
 		if err != nil {
 			t.Fatal(err)
 		}

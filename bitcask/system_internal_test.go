@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -37,7 +38,7 @@ type systemModel struct {
 func (m *systemModel) open(dir string) *Store {
 	m.t.Helper()
 	o := m.opts
-	o.NoHints, o.NoIndex = m.rng.IntN(2) == 0, m.rng.IntN(2) == 0
+	o.seam.NoHints, o.seam.NoIndex = m.rng.IntN(2) == 0, m.rng.IntN(2) == 0
 	s, err := Open(dir, &o)
 	must(m.t, err)
 	return s
@@ -116,7 +117,7 @@ func (m *systemModel) step(i int) {
 		c := m.open(dir)
 		m.compare(c, "backup")
 		must(t, c.Close())
-		_, err = salvage(ctx, dir, dir+"s", &Options{FS: m.fs})
+		_, err = salvage(ctx, dir, dir+"s", &Options{seam: seam.Options{FS: m.fs}})
 		must(t, err)
 		c = m.open(dir + "s")
 		m.compare(c, "salvaged")
@@ -124,7 +125,7 @@ func (m *systemModel) step(i int) {
 	case 6:
 		must(t, s.SaveIndex())
 		c := *m.fs.Clone()
-		r, err := Open("d", &Options{FS: &c, ReadOnly: true}) // as after a killed process
+		r, err := Open("d", &Options{ReadOnly: true, seam: seam.Options{FS: &c}}) // as after a killed process
 		must(t, err)
 		m.compare(r, "reader")
 		must(t, r.Close())
@@ -138,7 +139,7 @@ func TestSystemRecords(t *testing.T) {
 		steps /= 4
 	}
 	m := &systemModel{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), want: map[string]string{}}
-	m.opts = Options{FS: m.fs, SegmentSize: 2 << 10, Sync: SyncNone}
+	m.opts = Options{SegmentSize: 2 << 10, Sync: SyncNone, seam: seam.Options{FS: m.fs}}
 	defer func() {
 		if t.Failed() {
 			t.Logf("-system.seed=%d", seed)
@@ -156,7 +157,7 @@ func TestSystemRecords(t *testing.T) {
 func TestSystemFeature(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)
-	s, err := Open("d", &Options{FS: fault})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fault}})
 	must(t, err)
 	must(t, s.Put("key", nil))
 	if s.man.Features&manifest.FeatureSystem != 0 {
@@ -177,7 +178,7 @@ func TestSystemFeature(t *testing.T) {
 }
 
 func TestSystemLimits(t *testing.T) {
-	s, err := Open("d", &Options{FS: vfs.NewMem()})
+	s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem()}})
 	must(t, err)
 	tx, err := s.BeginAll(true)
 	must(t, err)
@@ -205,7 +206,7 @@ func TestSystemLimits(t *testing.T) {
 	}
 	tx.End()
 	must(t, s.Close())
-	s, err = Open("d", &Options{FS: s.opts.FS, ReadOnly: true})
+	s, err = Open("d", &Options{ReadOnly: true, seam: seam.Options{FS: s.opts.seam.FS}})
 	must(t, err)
 	if n := len(s.system.Dump()); n != MaxSystemRecords || len(s.System(strings.Repeat("n", MaxSystemName))) != MaxSystemValue {
 		t.Errorf("%d records", n)
@@ -217,7 +218,7 @@ func TestSystemLimits(t *testing.T) {
 // stale.
 func TestSystemLost(t *testing.T) {
 	fs := vfs.NewMem()
-	s, err := Open("d", &Options{FS: fs})
+	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	for _, value := range []string{"older", "newer"} {
 		commitNewer(t, s, func(tx *Tx) { must(t, tx.PutSystem("name", []byte(value))) })
@@ -238,7 +239,7 @@ func TestSystemLost(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt([]byte("N"), int64(bytes.Index(b, []byte("newer"))))
 	must(t, errors.Join(err, f.Close()))
-	result, err := salvage(context.Background(), "d", "out", &Options{FS: fs})
+	result, err := salvage(context.Background(), "d", "out", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	if len(result.Lost) != 1 || result.Lost[0].Kind != "system" || result.Lost[0].Key != "name" || !result.Lost[0].Stale {
 		t.Errorf("%+v", result)
@@ -250,7 +251,7 @@ func TestSystemLost(t *testing.T) {
 func TestSystemDeletionOutlivesMerge(t *testing.T) {
 	for _, failing := range []bool{false, true} {
 		fs := vfs.NewFault(vfs.NewMem())
-		s, err := Open("d", &Options{FS: fs, NoIndex: true})
+		s, err := Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true}})
 		must(t, err)
 		for _, value := range []string{"older", ""} {
 			commitNewer(t, s, func(tx *Tx) { must(t, tx.PutSystem("name", []byte(value))) })
@@ -266,7 +267,7 @@ func TestSystemDeletionOutlivesMerge(t *testing.T) {
 		_, err = s.Rewrite(context.Background(), []uint32{2}, RewriteOptions{})
 		must(t, err)
 		must(t, s.Close())
-		s, err = Open("d", &Options{FS: fs, NoIndex: true})
+		s, err = Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true}})
 		must(t, err)
 		if v := s.System("name"); v != nil {
 			t.Errorf("failing %v: %q is back", failing, v)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -17,7 +18,7 @@ import (
 
 func openChunks(t *testing.T, fsys vfs.FS) *Store {
 	t.Helper()
-	s, err := Open("d", &Options{FS: fsys, NoIndex: true, NoHints: true, Sync: SyncNone})
+	s, err := Open("d", &Options{Sync: SyncNone, seam: seam.Options{FS: fsys, NoIndex: true, NoHints: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
 
 // TestCheckFindsDeadlineWithoutField takes a field out of the keydir that has a deadline.
 func TestCheckFindsDeadlineWithoutField(t *testing.T) {
-	s, err := Open("d", &Options{FS: vfs.NewMem()})
+	s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -68,7 +69,7 @@ func TestFieldDeadlinesAgainstModel(t *testing.T) {
 				mem = mem.Clone() // killed: what the old one does from here on, it does elsewhere
 			}
 			closeStore(t, s)
-			o.NoIndex = r.IntN(2) == 0
+			seam.Of(&o).NoIndex = r.IntN(2) == 0
 			s = openMem(t, mem, o)
 		case p < 6:
 			fieldsEqual(t, s, model)
@@ -76,7 +77,7 @@ func TestFieldDeadlinesAgainstModel(t *testing.T) {
 	}
 	fieldsEqual(t, s, model)
 	closeStore(t, s)
-	o.ReadOnly, o.NoIndex = true, true
+	o.ReadOnly, seam.Of(&o).NoIndex = true, true
 	s = openMem(t, mem, o)
 	fieldsEqual(t, s, model) // and the INDEX is what the log says
 	closeStore(t, s)
@@ -288,7 +289,7 @@ func TestDeadlineOutlivesRecordOfField(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
-			o := bitcask.Options{SegmentSize: 300, NoIndex: true}
+			o := *seam.With(&bitcask.Options{SegmentSize: 300}, seam.Options{NoIndex: true})
 			s := openMem(t, mem, o)
 			fill := func() { put(t, s, "filler", strings.Repeat("x", 300)) } // a segment of its own
 			do := func(fn func(tx *bitcask.Tx) error) {
@@ -335,7 +336,7 @@ func TestDeadlineOutlivesRecordOfField(t *testing.T) {
 // TestSalvageDropsDeadlineOfLostField damages a field's record: what a salvage then makes of the store has no deadline for it.
 func TestSalvageDropsDeadlineOfLostField(t *testing.T) {
 	mem := vfs.NewMem()
-	o := bitcask.Options{NoIndex: true, NoHints: true}
+	o := *seam.With(&bitcask.Options{}, seam.Options{NoIndex: true, NoHints: true})
 	s := openMem(t, mem, o)
 	hashWithDeadlines(t, s)
 	closeStore(t, s)
@@ -355,11 +356,11 @@ func TestSalvageDropsDeadlineOfLostField(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	result, err := repair.Salvage(context.Background(), "d", "saved", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "saved", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	if err != nil || result.Mended == 0 {
 		t.Fatalf("salvage: %+v, %v", result, err)
 	}
-	s, err = bitcask.Open("saved", &bitcask.Options{FS: mem})
+	s, err = bitcask.Open("saved", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -18,7 +19,7 @@ import (
 // TestEndedTransaction: every method of a transaction that has ended fails with ErrTxDone, or does nothing, and its memory is not that of
 // another one.
 func TestEndedTransaction(t *testing.T) {
-	s, err := bitcask.Open("d", &bitcask.Options{FS: vfs.NewMem()})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	must(t, s.Put("k", []byte("v")))
@@ -119,7 +120,7 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 	},
 	"Store.Check": func(t *testing.T, _ *bitcask.Store, cb func()) {
 		mem := vfs.NewMem()
-		s, err := bitcask.Open("checked", &bitcask.Options{FS: mem})
+		s, err := bitcask.Open("checked", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 		must(t, err)
 		defer func() { must(t, s.Close()) }()
 		must(t, s.Put("k", []byte("v")))
@@ -173,7 +174,7 @@ func TestUserCodePanics(t *testing.T) {
 	for name, row := range userCode {
 		for _, goexit := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/goexit=%t", name, goexit), func(t *testing.T) {
-				s, err := bitcask.Open("d", &bitcask.Options{FS: vfs.NewMem()})
+				s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewMem()}))
 				must(t, err)
 				filled(t, s)
 				called := false
@@ -200,7 +201,7 @@ func TestMergeCallbackFails(t *testing.T) {
 	for _, goexit := range []bool{false, true} {
 		for after := range 40 {
 			mem := vfs.NewMem()
-			s, err := bitcask.Open("d", &bitcask.Options{FS: mem, SegmentSize: 100 << 10})
+			s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 100 << 10}, seam.Options{FS: mem}))
 			must(t, err)
 			want := filled(t, s)
 			called, calls := false, 0
@@ -221,7 +222,7 @@ func TestMergeCallbackFails(t *testing.T) {
 						}
 					}
 					must(t, s.Close())
-					s, err = bitcask.Open("d", &bitcask.Options{FS: mem})
+					s, err = bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 					must(t, err)
 				}
 				must(t, s.Close())
@@ -240,13 +241,13 @@ func TestMergeCallbackFails(t *testing.T) {
 func TestLoadingPanics(t *testing.T) {
 	for _, goexit := range []bool{false, true} {
 		mem, called := vfs.NewMem(), false
-		o := &bitcask.Options{FS: mem}
+		o := seam.With(&bitcask.Options{}, seam.Options{FS: mem})
 		s, err := bitcask.Open("d", o)
 		must(t, err)
 		must(t, s.Put("k", nil))
 		must(t, s.Close())
 		fails(t, goexit, &called, func(cb func()) {
-			_, err := bitcask.Open("d", &bitcask.Options{FS: mem, Loading: func([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) { cb(); return nil, false }})
+			_, err := bitcask.Open("d", seam.With(&bitcask.Options{Loading: func([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) { cb(); return nil, false }}, seam.Options{FS: mem}))
 			must(t, err)
 		})
 		s, err = bitcask.Open("d", o)

@@ -108,7 +108,7 @@ var directorySteps = []struct {
 		return who, errors.Join(err, s.Close())
 	}},
 	{"repair", func(t *testing.T, fsys vfs.FS) (string, error) {
-		if r, err := repair.Salvage(context.Background(), placeDir, "out", &bitcask.Options{FS: fsys}); err != nil || len(r.Lost) > 0 {
+		if r, err := repair.Salvage(context.Background(), placeDir, "out", seam.With(&bitcask.Options{}, seam.Options{FS: fsys})); err != nil || len(r.Lost) > 0 {
 			return "", errors.Join(err, fmt.Errorf("lost: %v", r.Lost))
 		}
 		return whoseIn(fsys, "out")

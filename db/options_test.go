@@ -281,7 +281,7 @@ func salvageStep(r *scriptRun) {
 	mem := r.disk.(*memoryDisk)
 	r.reopenAfter(false, func([]bitcask.SegmentInfo) {
 		o := r.options()
-		result, err := repair.Salvage(context.Background(), mem.path(), out, &bitcask.Options{SegmentSize: o.SegmentSize, FS: mem.mem})
+		result, err := repair.Salvage(context.Background(), mem.path(), out, seam.With(&bitcask.Options{SegmentSize: o.SegmentSize}, seam.Options{FS: mem.mem}))
 		r.must("salvage", err)
 		if len(result.Lost) > 0 || result.Mended > 0 {
 			r.failf("a sound store was repaired: %+v", result)

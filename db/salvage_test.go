@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -159,7 +160,7 @@ func salvage(t *testing.T, what string, state crash.State) (*model, repair.Resul
 	t.Helper()
 	mem, err := state.Mem("d")
 	must(t, err)
-	result, err := repair.Salvage(context.Background(), "d", "new", &bitcask.Options{SegmentSize: 4 << 10, FS: mem})
+	result, err := repair.Salvage(context.Background(), "d", "new", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: mem}))
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

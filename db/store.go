@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
@@ -119,18 +120,17 @@ func (c *core) hold(dir string) (err error) {
 // openLog opens the log with the deadlines: the TTL file if it fits, and what
 // the log says since. Without a good TTL file the log says it all.
 func (c *core) openLog(dir string) (*bitcask.Store, error) {
-	o := bitcask.Options{
+	o := seam.With(&bitcask.Options{
 		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly, ReadDamaged: c.opts.ReadDamaged,
-		NoMapping: c.opts.seam.NoMapping, NoHints: c.opts.seam.NoHints, NoIndex: c.opts.seam.NoIndex, FS: c.opts.seam.FS,
 		Reserve: c.opts.Reserve, Logger: c.opts.Logger,
-	}
+	}, c.opts.seam)
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
 		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Open
 		cp = c.readCheckpoint(dir, store, after)
 		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }, cp.fits
 	}
-	log, err := bitcask.Open(dir, &o)
+	log, err := bitcask.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 		c.deadlines = ttl.NewDeadlines()
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
-	return bitcask.Open(dir, &o)
+	return bitcask.Open(dir, o)
 }
 
 // Close ends background work, writes the TTL checkpoint, makes everything

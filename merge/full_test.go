@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -79,7 +80,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 			t.Run(fmt.Sprint("by hand ", byHand, ", hints ", survey), func(t *testing.T) {
 				mem := vfs.NewMem()
 				fault := vfs.NewFault(mem)
-				s, err := bitcask.Open("d", &bitcask.Options{SegmentSize: 4 << 10, Reserve: -1, FS: fault, NoHints: !survey})
+				s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10, Reserve: -1}, seam.Options{FS: fault, NoHints: !survey}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +131,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 func TestTicksOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := vfs.NewFault(vfs.NewMem())
-		s, err := bitcask.Open("d", &bitcask.Options{SegmentSize: 4 << 10, Reserve: -1, FS: fault})
+		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10, Reserve: -1}, seam.Options{FS: fault}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
 
 func openStore(t *testing.T, fs vfs.FS) *bitcask.Store {
 	t.Helper()
-	s, err := bitcask.Open("d", &bitcask.Options{SegmentSize: 4 << 10, FS: fs})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fs}))
 	if err != nil {
 		t.Fatal(err)
 	}

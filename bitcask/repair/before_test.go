@@ -10,6 +10,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -18,7 +19,7 @@ import (
 func written(t *testing.T, mem *vfs.Mem) map[string]uint64 {
 	t.Helper()
 	must(t, mem.MkdirAll("d"))
-	s, err := bitcask.Open("d", &bitcask.Options{FS: mem, SegmentSize: 4 << 10, NoHints: true})
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: mem, NoHints: true}))
 	must(t, err)
 	keys := map[string]uint64{}
 	put := func(n int) {
@@ -88,9 +89,9 @@ func TestBeforeAHole(t *testing.T) {
 
 func lookAtBefore(t *testing.T, what string, mem *vfs.Mem, keys map[string]uint64, tight bool) {
 	t.Helper()
-	result, err := repair.Salvage(t.Context(), "d", "new", &bitcask.Options{FS: mem})
+	result, err := repair.Salvage(t.Context(), "d", "new", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	must(t, err)
-	s, err := bitcask.Open("new", &bitcask.Options{FS: mem})
+	s, err := bitcask.Open("new", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	var lost, before uint64

@@ -103,7 +103,7 @@ const maxTaken = 1 << 40
 
 // openCut opens a file of remains.
 func (v *salvager) openCut(name string) (*cut, error) {
-	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
+	f, err := v.seam.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -81,15 +82,16 @@ type Result struct {
 // Salvage makes a new store in out from what can be read of the one in dir. It
 // does not look at locks: nothing may be writing to dir. Errors: ErrNotEmpty,
 // ErrNotFound if there is no segment in dir, ErrVersion, or the file system's;
-// what is lost is no error. o is for the new store; of it FS, SegmentSize,
-// NoHints and Logger count.
+// what is lost is no error. o is for the new store; of it SegmentSize
+// and Logger count.
 func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
 	v := &salvager{ctx: ctx, dir: dir, opts: o.WithDefaults(), sources: map[*segment.Segment]*segmentSource{}, named: losses{}, unlisted: map[uint32]bool{}}
 	v.result.Lost = []Lost{}
-	v.base = v.opts.FS
+	v.seam = seam.Of(&v.opts)
+	v.base = v.seam.FS
 	held, err := vfs.Hold(v.base, dir)
 	if err == nil {
-		v.opts.FS = held
+		v.seam.FS = held
 		err = v.run(out)
 		for _, src := range v.sources {
 			err = errors.Join(err, src.close())
@@ -105,7 +107,8 @@ func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, 
 type salvager struct {
 	ctx     context.Context
 	dir     string
-	opts    bitcask.Options    // FS holds dir
+	opts    bitcask.Options
+	seam    *seam.Options      // of opts; FS holds dir
 	base    vfs.FS             // as it was given
 	store   [16]byte           // without a manifest, of the segments looked at last
 	man     *manifest.Manifest // nil: none that can be read
@@ -153,7 +156,7 @@ func (v *salvager) write(list []*source, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	o := v.opts
-	o.FS = held
+	seam.Of(&o).FS = held
 	w, err := newWriter(o, out)
 	if err != nil {
 		return err
@@ -170,11 +173,11 @@ func (v *salvager) write(list []*source, out string) (err error) {
 
 // list finds the segments: those that the manifest names, or all there are.
 func (v *salvager) list() (ids []uint32, err error) {
-	if v.names, err = v.opts.FS.List(v.dir); err != nil {
+	if v.names, err = v.seam.FS.List(v.dir); err != nil {
 		return nil, err
 	}
 	// An edit that is one bit away from verifying is what it was.
-	m, err := manifest.Read(v.opts.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
+	m, err := manifest.Read(v.seam.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
 	if errors.Is(err, failure.ErrVersion) {
 		return nil, err
 	}
@@ -220,7 +223,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 // left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if something that is
 // listed is missing.
 func (v *salvager) holdsCommits(id uint32) (bool, error) {
-	sg, err := segment.Open(v.opts.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
+	sg, err := segment.Open(v.seam.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
 	if err != nil {
 		if failure.IsDamage(err) || errors.Is(err, failure.ErrForeign) {
 			err = nil
@@ -235,7 +238,7 @@ func (v *salvager) holdsCommits(id uint32) (bool, error) {
 
 // headerOf reads which store made the segment in a file; zero if its header does not verify.
 func (v *salvager) headerOf(name string) (store [16]byte, err error) {
-	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
+	f, err := v.seam.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
 	if err != nil {
 		return store, err
 	}
@@ -282,7 +285,7 @@ func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
 // which store, segment and offset it is for.
 func (v *salvager) open(id uint32) error {
 	name := format.DataName(id)
-	f, err := v.opts.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
+	f, err := v.seam.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
 	if failure.IsNotExist(err) {
 		v.lose(v.missing(id), Lost{File: name, Reason: "the file is missing"})
 		return nil

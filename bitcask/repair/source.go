@@ -53,7 +53,7 @@ func (src *segmentSource) useHint() error {
 	if !src.sg.Sealed() {
 		return nil
 	}
-	hs, err := segment.OpenHint(src.v.opts.FS, src.v.dir, src.sg)
+	hs, err := segment.OpenHint(src.v.seam.FS, src.v.dir, src.sg)
 	if err == nil {
 		if err = hs.Check(); err == nil {
 			src.hint = hs

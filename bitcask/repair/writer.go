@@ -11,12 +11,14 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/seam"
 )
 
 // writer writes the segments of a new store. The manifest names them
 // only when all are on disk: a crash before leaves an empty store.
 type writer struct {
 	opts bitcask.Options
+	seam seam.Options // of opts
 	dir  string
 	lock io.Closer
 	man  *manifest.Manifest
@@ -25,23 +27,24 @@ type writer struct {
 }
 
 func newWriter(o bitcask.Options, dir string) (w *writer, err error) {
-	if err := files.SyncNames(o.FS, dir); err != nil {
+	w = &writer{opts: o, seam: *seam.Of(&o), dir: dir}
+	fsys := w.seam.FS
+	if err := files.SyncNames(fsys, dir); err != nil {
 		return nil, err
 	}
-	names, err := o.FS.List(dir)
+	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, err
 	}
 	if len(names) > 0 {
 		return nil, fmt.Errorf("%s: %w", dir, bitcask.ErrNotEmpty)
 	}
-	w = &writer{opts: o, dir: dir}
-	if w.lock, err = o.FS.Lock(filepath.Join(dir, format.LockName)); err != nil {
+	if w.lock, err = fsys.Lock(filepath.Join(dir, format.LockName)); err != nil {
 		return nil, err
 	}
 	store, seed, err := manifest.NewIdentity()
 	if err == nil {
-		w.man, err = manifest.Create(o.FS, dir, store, seed)
+		w.man, err = manifest.Create(fsys, dir, store, seed)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.lock.Close())
@@ -58,7 +61,8 @@ func (w *writer) add(records []format.Record, e *format.Entry) error {
 	}
 	if w.out == nil {
 		var err error
-		if w.out, err = segment.NewWriter(segment.WriterOptions{FS: w.opts.FS, Limit: w.opts.SegmentSize, Hint: !w.opts.NoHints, Room: func(int64) error { return nil }}, w.dir, w.man.Store, uint32(len(w.done)+1)); err != nil {
+		o := segment.WriterOptions{FS: w.seam.FS, Limit: w.opts.SegmentSize, Hint: !w.seam.NoHints, Room: func(int64) error { return nil }}
+		if w.out, err = segment.NewWriter(o, w.dir, w.man.Store, uint32(len(w.done)+1)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 // Package seam is where tests and tools of this module set what no program has a reason to set on a store: the file system
-// below it, and which of its optional files and ways to read it does without. The options of db carry it in a field
-// that is not exported:
+// below it, and which of its optional files and ways to read it does without. The options of db and of bitcask carry it in
+// a field that is not exported:
 //
 //	store, err := db.Open("d", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: vfs.NewMem()}))
 package seam
@@ -17,7 +17,7 @@ type Options struct {
 	NoHints bool
 	// NoIndex neither reads nor writes the file INDEX: Open replays the log from its beginning. Default: false.
 	NoIndex bool
-	// ChunkSize is into how many bytes db cuts strings that are longer than eight times as much. A store can be opened with
+	// ChunkSize, of db alone, is into how many bytes it cuts strings that are longer than eight times as much. A store can be opened with
 	// any; strings that are there stay as they were cut. Default: 8 KiB. Lowest: 16 bytes; highest: 16 MiB.
 	ChunkSize int
 }
