@@ -100,7 +100,7 @@ func (s *Store) Err() error {
 func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }
 
 // Full reports whether the last write that needed space did not get it, or what deletes and merges have taken of the reserve has not
-// come back. Writes go on by themselves once there is space.
+// come back. Writes go on by themselves once there is space. If nothing was drawn from the reserve, only a write or a merge finds that out.
 func (s *Store) Full() bool { return s.reserve.Full() }
 
 // Lacking gets a value when a write meets a full disk: whoever can free space may begin.

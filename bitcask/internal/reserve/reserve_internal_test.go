@@ -1,0 +1,54 @@
+package reserve
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"syscall"
+	"testing"
+
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// Whatever frees space later finds what it needs: each draws down to its own part of the reserve and no further, and what is left to
+// Open is there after all others have had theirs.
+func TestParts(t *testing.T) {
+	const size = 1 << 20
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	var r Reserve
+	r.Start(Environment{
+		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
+		SegmentSize: size, Want: size, LogSize: func() int64 { return 100 * size }, SpaceAgain: func() {},
+	})
+	r.Begin()
+	if r.Bytes() != size || r.Full() {
+		t.Fatalf("%d bytes, full %v", r.Bytes(), r.Full())
+	}
+	full := func() error { return syscall.ENOSPC }
+	for _, part := range []struct {
+		name  string
+		leave int64
+		left  int64
+	}{
+		{"what can wait", LeaveAll, size},
+		{"deletes", LeaveHalf, size / 2},
+		{"segments for a merge", LeaveFourth, size / 4},
+		{"outputs", LeaveEighth, size / 8},
+		{"deletes again", LeaveHalf, size / 8},
+		{"Open", LeaveOpen, size / 16},
+		{"outputs again", LeaveEighth, size / 16},
+	} {
+		if err := r.With(part.leave, full); !errors.Is(err, syscall.ENOSPC) || r.Bytes() != part.left {
+			t.Errorf("%s: %v, %d bytes left, want %d", part.name, err, r.Bytes(), part.left)
+		}
+	}
+	if err := r.With(LeaveNone, full); !errors.Is(err, syscall.ENOSPC) || r.Bytes() > page {
+		t.Errorf("what lets segments go: %v, %d bytes left", err, r.Bytes())
+	}
+	if !r.Short() || !r.Refill() || r.Full() || r.Bytes() != size {
+		t.Errorf("with space again: short %v, full %v, %d bytes", r.Short(), r.Full(), r.Bytes())
+	}
+}
