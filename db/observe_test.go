@@ -147,6 +147,34 @@ func TestObserverPanics(t *testing.T) {
 	}
 }
 
+// TestObserveWhereAListenerPanics: the commit stands, and the observer is told of it.
+func TestObserveWhereAListenerPanics(t *testing.T) {
+	for name, use := range map[string]func(*db.Store) error{
+		"String.Put":     func(s *db.Store) error { return s.String("put").Put(nil) },
+		"Store.Flush":    func(s *db.Store) error { return s.Flush() },
+		"Store.FlushAll": func(s *db.Store) error { return s.FlushAll() },
+		"Store.Swap":     func(s *db.Store) error { return s.Swap(0, 1) },
+	} {
+		var seen observed
+		s := inMemory(t, &db.Options{ExpireEvery: -1, Observe: seen.add})
+		must(t, s.String("k").Put(nil))
+		stop := s.OnEvents(^db.EventClass(0), func(db.Event) { panic("listener") })
+		seen.take()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: the panic did not come through", name)
+				}
+			}()
+			_ = use(s)
+		}()
+		stop()
+		if ops := seen.take(); len(ops) != 1 || ops[0].Name != name || ops[0].Err != nil {
+			t.Errorf("%s: told of %+v", name, ops)
+		}
+	}
+}
+
 func TestStatsCountCommits(t *testing.T) {
 	s := inMemory(t, &db.Options{ExpireEvery: -1})
 	before := s.Stats()

@@ -294,13 +294,13 @@ func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
 		return err
 	}
 	observation := s.observation()
+	defer s.observed(observation) // also if a listener has panicked: the commit stands
 	ticket, err := s.lockedAll(fn)
 	if err == nil {
 		err = s.log.WaitDurable(ticket)
 	}
 	if observation != nil {
 		observation.op.Err = err
-		s.observed(observation)
 	}
 	return err
 }
