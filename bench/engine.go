@@ -132,7 +132,11 @@ func (b bitcaskKV) merge() error { return b.mergeWith(merge.RunOptions{All: true
 func mergePaced(s kv) error { return s.(bitcaskKV).mergeWith(merge.RunOptions{All: true}) }
 
 func (b bitcaskKV) mergeWith(o merge.RunOptions) error {
-	_, err := merge.New(b.s, merge.Policy{}, nil).Run(context.Background(), o)
+	m, err := merge.New(b.s, merge.Policy{}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = m.Run(context.Background(), o)
 	return err
 }
 

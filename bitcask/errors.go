@@ -13,6 +13,7 @@ var (
 	ErrReadOnly  = errors.New("store is open for reading only")                    // a write with Options.ReadOnly
 	ErrIndexFull = errors.New("index is full")                                     // one collection, or a 256th of all, takes 16 GiB of RAM
 	ErrTooLarge  = failure.ErrTooLarge                                             // key, element, value or commit over its limit
+	ErrOption    = errors.New("bitcask: invalid option")                           // Open, OpenMemory, repair.Salvage, merge.New, db.Open; names the field
 	ErrLocked    = errors.New("store is in use")                                   // Open: another process (or this one) has it
 	ErrManifest  = errors.New("manifest missing")                                  // segments without a manifest: repair, never an empty store
 	ErrMergeBusy = errors.New("a merge is running")                                // one merge at a time

@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -44,7 +45,7 @@ type Options struct {
 	SyncEvery time.Duration
 	// SegmentSize is the length in bytes from which a segment is sealed; a
 	// single larger commit gets a segment of its own. Default: 256 MiB.
-	// Lowest: 256 bytes; highest: 2 GiB.
+	// Less than 256 bytes counts as 256. Highest: 2 GiB.
 	SegmentSize int64
 	// ReadOnly opens without the lock, beside a live writer, and changes not
 	// one byte. It sees the store as it was at Open. Default: false.
@@ -84,23 +85,42 @@ type DeadlineEvent struct {
 	Sequence uint64
 }
 
-// WithDefaults returns the options as Open completes them.
-func (o *Options) WithDefaults() Options {
+// WithDefaults returns the options as Open completes them, or ErrOption with the name of a field that no default stands for.
+func (o *Options) WithDefaults() (Options, error) {
 	var r Options
 	if o != nil {
 		r = *o
 	}
+	if err := r.check(); err != nil {
+		return Options{}, err
+	}
 	r.ReadOnly = r.ReadOnly || r.ReadDamaged
-	if r.SyncEvery <= 0 {
+	if r.SyncEvery == 0 {
 		r.SyncEvery = time.Second
 	}
 	if r.SegmentSize == 0 {
 		r.SegmentSize = 256 << 20
 	}
-	r.SegmentSize = min(max(r.SegmentSize, 256), 2<<30)
+	r.SegmentSize = max(r.SegmentSize, 256)
 	r.Logger = safelog.New(r.Logger) // some records are logged with locks held
 	if r.seam.FS == nil {
 		r.seam.FS = vfs.OS()
 	}
-	return r
+	return r, nil
+}
+
+// check refuses options that no store can have. Every Reserve has a meaning.
+func (o *Options) check() error {
+	refuse := func(field string, value any, want string) error {
+		return fmt.Errorf("%w: Options.%s is %v, want %s", ErrOption, field, value, want)
+	}
+	switch {
+	case o.Sync < SyncInterval || o.Sync > SyncNone:
+		return refuse("Sync", int(o.Sync), "SyncInterval, SyncAlways or SyncNone")
+	case o.SyncEvery < 0:
+		return refuse("SyncEvery", o.SyncEvery, "a positive duration, or 0 for the default")
+	case o.SegmentSize < 0 || o.SegmentSize > 2<<30:
+		return refuse("SegmentSize", o.SegmentSize, "at most 2 GiB, or 0 for the default")
+	}
+	return nil
 }

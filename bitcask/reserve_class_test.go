@@ -43,7 +43,10 @@ func TestFullDiskOfGarbage(t *testing.T) {
 			if !errors.Is(err, bitcask.ErrNoSpace) {
 				t.Fatal(err)
 			}
-			m := merge.New(s, merge.Policy{}, nil)
+			m, err := merge.New(s, merge.Policy{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			r, err := m.Run(t.Context(), merge.RunOptions{All: all, Unlimited: true})
 			if err != nil || r.Reclaimed() < 1<<20 {
 				t.Errorf("%d pages, all %v: %+v, %v", pages, all, r, err)

@@ -49,7 +49,10 @@ func (d *fullDisk) open() {
 	if err != nil {
 		d.t.Fatalf("%s: open: %v", d.name, err)
 	}
-	d.Store, d.m = s, merge.New(s, merge.Policy{}, nil)
+	d.Store = s
+	if d.m, err = merge.New(s, merge.Policy{}, nil); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // put puts a key, a new one mostly.

@@ -90,7 +90,7 @@ type Recovery struct {
 	Took         time.Duration
 }
 
-// Open opens the store in dir, creating both if need be. Errors: ErrLocked,
+// Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked,
 // ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
 // the file), or the file system's.
 func Open(dir string, o *Options) (*Store, error) {
@@ -118,7 +118,11 @@ func newStore(dir string, o Options) *Store {
 
 func open(dir string, o *Options) (opened *Store, err error) {
 	begin := time.Now()
-	s := newStore(dir, o.WithDefaults())
+	options, err := o.WithDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	s := newStore(dir, options)
 	defer func() {
 		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
 			err = s.release()

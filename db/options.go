@@ -1,7 +1,6 @@
 package db
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -78,31 +77,38 @@ func init() { seam.Register(func(o *Options) *seam.Options { return &o.seam }) }
 const defaultChunkSize = 8 << 10
 
 // ErrOption is returned by Open for an option that no store can have. The error names the field.
-var ErrOption = errors.New("db: invalid option")
+var ErrOption = bitcask.ErrOption
 
-// check refuses what no default stands for.
+// ofLog is what the log has of the options.
+func (o *Options) ofLog() *bitcask.Options {
+	return seam.With(&bitcask.Options{
+		Sync: o.Sync, SyncEvery: o.SyncEvery, SegmentSize: o.SegmentSize, ReadOnly: o.ReadOnly, ReadDamaged: o.ReadDamaged,
+		Reserve: o.Reserve, Logger: o.Logger,
+	}, o.seam)
+}
+
+// check refuses what no default stands for. Every ExpireEvery has a meaning.
 func (o *Options) check() error {
-	refuse := func(field string, value any, want string) error {
-		return fmt.Errorf("%w: Options.%s is %v, want %s", ErrOption, field, value, want)
+	if _, err := o.ofLog().WithDefaults(); err != nil {
+		return err
 	}
-	switch {
-	case o == nil:
-	case o.Sync < SyncInterval || o.Sync > SyncNone:
-		return refuse("Sync", int(o.Sync), "SyncInterval, SyncAlways or SyncNone")
-	case o.SyncEvery < 0:
-		return refuse("SyncEvery", o.SyncEvery, "a positive duration, or 0 for the default")
-	case o.SegmentSize < 0 || o.SegmentSize > 2<<30:
-		return refuse("SegmentSize", o.SegmentSize, "at most 2 GiB, or 0 for the default")
-	case o.Namespaces < 0 || o.Namespaces > bitcask.MaxNamespaces:
-		return refuse("Namespaces", o.Namespaces, fmt.Sprintf("at most %d, or 0 for the default", bitcask.MaxNamespaces))
+	if o.Namespaces < 0 || o.Namespaces > bitcask.MaxNamespaces {
+		return fmt.Errorf("%w: Options.Namespaces is %d, want at most %d, or 0 for the default", ErrOption, o.Namespaces, bitcask.MaxNamespaces)
+	}
+	if err := o.Merge.Check(); err != nil {
+		return fmt.Errorf("Options.Merge: %w", err)
 	}
 	return nil
 }
 
-func (o *Options) withDefaults() Options {
+// withDefaults returns the options with a value in every field, or ErrOption with the name of the field that is wrong.
+func (o *Options) withDefaults() (Options, error) {
 	var r Options
 	if o != nil {
 		r = *o
+	}
+	if err := r.check(); err != nil {
+		return Options{}, err
 	}
 	r.ReadOnly = r.ReadOnly || r.ReadDamaged
 	if r.seam.ChunkSize == 0 {
@@ -118,5 +124,5 @@ func (o *Options) withDefaults() Options {
 	if r.seam.FS == nil {
 		r.seam.FS = vfs.OS()
 	}
-	return r
+	return r, nil
 }

@@ -2,22 +2,59 @@ package db_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/merge"
 )
 
 // TestInvalidOptions: Open refuses them, names the field and makes nothing.
 func TestInvalidOptions(t *testing.T) {
-	for field, o := range map[string]*db.Options{
-		"Sync": {Sync: 3}, "SyncEvery": {SyncEvery: -1}, "SegmentSize": {SegmentSize: 2<<30 + 1}, "Namespaces": {Namespaces: bitcask.MaxNamespaces + 1},
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		field string
+		o     db.Options
+	}{
+		{"Options.Sync", db.Options{Sync: 3}},
+		{"Options.SyncEvery", db.Options{SyncEvery: -1}},
+		{"Options.SegmentSize", db.Options{SegmentSize: 2<<30 + 1}},
+		{"Options.SegmentSize", db.Options{SegmentSize: -1}},
+		{"Options.Namespaces", db.Options{Namespaces: bitcask.MaxNamespaces + 1}},
+		{"Options.Namespaces", db.Options{Namespaces: -1}},
+		{"Policy.TriggerRatio", db.Options{Merge: merge.Policy{TriggerRatio: 60}}},
+		{"Policy.IncludeRatio", db.Options{Merge: merge.Policy{IncludeRatio: -1}}},
+		{"Policy.TriggerBytes", db.Options{Merge: merge.Policy{TriggerBytes: -1}}},
+		{"Policy.IncludeBytes", db.Options{Merge: merge.Policy{IncludeBytes: -1}}},
+		{"Policy.SmallBytes", db.Options{Merge: merge.Policy{SmallBytes: -1}}},
+		{"Policy.SmallCount", db.Options{Merge: merge.Policy{SmallCount: -1}, NoMerge: true}},
 	} {
-		_, err := db.OpenMemory(o)
-		if !errors.Is(err, db.ErrOption) || !strings.Contains(err.Error(), "Options."+field+" ") {
-			t.Errorf("%s: %v", field, err)
+		_, err := db.OpenMemory(&tt.o)
+		_, onDisk := db.Open(filepath.Join(dir, "store"), &tt.o)
+		for _, err := range []error{err, onDisk} {
+			if !errors.Is(err, db.ErrOption) || !strings.Contains(err.Error(), tt.field+" is ") {
+				t.Errorf("%s: %v", tt.field, err)
+			}
 		}
 	}
+	made, err := os.ReadDir(dir)
+	if err != nil || len(made) > 0 {
+		t.Error("made:", made, err)
+	}
 	equal(t, "not found", db.ErrNotFound, bitcask.ErrNotFound)
+	equal(t, "invalid option", db.ErrOption, bitcask.ErrOption)
+}
+
+// TestValidOptions: what has a meaning of its own is taken.
+func TestValidOptions(t *testing.T) {
+	for _, o := range []*db.Options{
+		nil, {}, {ExpireEvery: -1}, {Reserve: -1}, {SegmentSize: 1}, {Namespaces: bitcask.MaxNamespaces}, {Merge: merge.Policy{TriggerRatio: 1, BytesPerSecond: -1}},
+	} {
+		s, err := db.OpenMemory(o)
+		must(t, err)
+		must(t, s.Close())
+	}
 }

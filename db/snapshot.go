@@ -61,7 +61,9 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	c.clock.still = true
 	c.fields = ttl.NewDeadlines()
 	c.log.EachFieldDeadline(c.fields.Set)
-	c.merger = merge.New(c.log, c.opts.Merge, c.opts.Logger)
+	if c.merger, err = merge.New(c.log, c.opts.Merge, c.opts.Logger); err != nil {
+		return nil, errors.Join(err, c.log.Close(), held.Close())
+	}
 	_, c.stop = context.WithCancel(context.Background())
 	return &Store{core: c, ns: s.ns}, nil
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
@@ -66,10 +65,11 @@ type counters struct {
 // defaults. It fails with bitcask.ErrLocked if another process has the store,
 // and with an error that names file and offset if something in it is damaged.
 func Open(dir string, o *Options) (*Store, error) {
-	if err := o.check(); err != nil {
-		return nil, err
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	c := &core{opts: o.withDefaults()}
+	c := &core{opts: options}
 	c.guard.init()
 	c.opts.Logger = c.guard.logger(c.opts.Logger)
 	if err := c.hold(dir); err != nil {
@@ -88,7 +88,9 @@ func Open(dir string, o *Options) (*Store, error) {
 		}
 		c.watchers.active.Add(1) // every write is noted
 	}
-	c.merger = merge.New(log, c.opts.Merge, c.opts.Logger)
+	if c.merger, err = merge.New(log, c.opts.Merge, c.opts.Logger); err != nil {
+		return nil, errors.Join(err, log.Close(), c.held.Close())
+	}
 	s := &Store{core: c}
 	if err := s.openClock(); err != nil {
 		return nil, errors.Join(err, log.Close(), c.held.Close())
@@ -120,10 +122,7 @@ func (c *core) hold(dir string) (err error) {
 // openLog opens the log with the deadlines: the TTL file if it fits, and what
 // the log says since. Without a good TTL file the log says it all.
 func (c *core) openLog(dir string) (*bitcask.Store, error) {
-	o := seam.With(&bitcask.Options{
-		Sync: c.opts.Sync, SyncEvery: c.opts.SyncEvery, SegmentSize: c.opts.SegmentSize, ReadOnly: c.opts.ReadOnly, ReadDamaged: c.opts.ReadDamaged,
-		Reserve: c.opts.Reserve, Logger: c.opts.Logger,
-	}, c.opts.seam)
+	o := c.opts.ofLog()
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
 		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Open

@@ -28,7 +28,7 @@ func TestUnreadableSegmentIsLeftOut(t *testing.T) {
 		}
 		rotate(t, s)
 		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRead}, Path: file, Sticky: true, Err: syscall.EIO})
-		m := merge.New(s, merge.Policy{SmallBytes: 1, IncludeRatio: 0.01, TriggerRatio: 0.01}, nil)
+		m := newMerger(t, s, merge.Policy{SmallBytes: 1, IncludeRatio: 0.01, TriggerRatio: 0.01})
 		ticks := func(d time.Duration) {
 			for range int(d / time.Second) {
 				m.Tick(t.Context())
@@ -100,7 +100,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 				if !errors.Is(err, bitcask.ErrNoSpace) {
 					t.Fatal(err)
 				}
-				m := merge.New(s, merge.Policy{SmallBytes: 1}, nil)
+				m := newMerger(t, s, merge.Policy{SmallBytes: 1})
 				if byHand {
 					_, err := m.Run(t.Context(), merge.RunOptions{All: true, Unlimited: true})
 					if !errors.Is(err, bitcask.ErrNoSpace) {
@@ -141,7 +141,7 @@ func TestTicksOnAFullDisk(t *testing.T) {
 		for i := 0; err == nil; i++ {
 			err = s.Put(fmt.Sprint("more", i), nil)
 		}
-		m := merge.New(s, merge.Policy{}, nil)
+		m := newMerger(t, s, merge.Policy{})
 		for range 600 {
 			m.Tick(t.Context())
 			time.Sleep(time.Second)

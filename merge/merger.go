@@ -61,9 +61,12 @@ type Result struct {
 // Reclaimed is how many bytes shorter the merge made the store.
 func (r Result) Reclaimed() int64 { return r.BytesRead - r.BytesOut }
 
-// New returns the merger of a store. It starts no goroutine.
-func New(store *bitcask.Store, p Policy, logger *slog.Logger) *Merger {
-	return &Merger{store: store, policy: p, logger: safelog.New(logger)}
+// New returns the merger of a store. It starts no goroutine. It fails as Policy.Check does.
+func New(store *bitcask.Store, p Policy, logger *slog.Logger) (*Merger, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	return &Merger{store: store, policy: p, logger: safelog.New(logger)}, nil
 }
 
 // RunOptions are the options of one merge.

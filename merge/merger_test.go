@@ -16,6 +16,15 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
+func newMerger(t *testing.T, s *bitcask.Store, p merge.Policy) *merge.Merger {
+	t.Helper()
+	m, err := merge.New(s, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func openStore(t *testing.T, fs vfs.FS) *bitcask.Store {
 	t.Helper()
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fs}))
@@ -60,7 +69,7 @@ func TestTicksComeToAnEnd(t *testing.T) {
 		}
 	}
 	rotate(t, s)
-	m := merge.New(s, merge.Policy{SmallBytes: 1}, nil)
+	m := newMerger(t, s, merge.Policy{SmallBytes: 1})
 	const enough = 10
 	for i := 0; ; i++ {
 		before := m.Status().Merges
@@ -87,7 +96,7 @@ func TestPause(t *testing.T) {
 		fill(t, s, 200, "value")
 	}
 	rotate(t, s)
-	m := merge.New(s, merge.Policy{BytesPerSecond: 1}, nil)
+	m := newMerger(t, s, merge.Policy{BytesPerSecond: 1})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -143,7 +152,7 @@ func TestDamageIsNotTriedAgain(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m := merge.New(s, merge.Policy{SmallBytes: 4 << 10}, nil)
+	m := newMerger(t, s, merge.Policy{SmallBytes: 4 << 10})
 	for range 5 {
 		m.Tick(t.Context())
 	}

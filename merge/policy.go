@@ -34,6 +34,27 @@ type Policy struct {
 	BytesPerSecond int64
 }
 
+// Check fails with bitcask.ErrOption if no merger can have the policy. The error names the field. Every BytesPerSecond has a meaning.
+func (p Policy) Check() error {
+	for _, ratio := range []struct {
+		field string
+		value float64
+	}{{"TriggerRatio", p.TriggerRatio}, {"IncludeRatio", p.IncludeRatio}} {
+		if !(ratio.value >= 0 && ratio.value <= 1) { // NaN is neither
+			return fmt.Errorf("%w: Policy.%s is %v, want a share of at most 1, or 0 for the default", bitcask.ErrOption, ratio.field, ratio.value)
+		}
+	}
+	for _, number := range []struct {
+		field string
+		value int64
+	}{{"TriggerBytes", p.TriggerBytes}, {"IncludeBytes", p.IncludeBytes}, {"SmallBytes", p.SmallBytes}, {"SmallCount", int64(p.SmallCount)}} {
+		if number.value < 0 {
+			return fmt.Errorf("%w: Policy.%s is %d, want a positive number, or 0 for the default", bitcask.ErrOption, number.field, number.value)
+		}
+	}
+	return nil
+}
+
 // withDefaults returns the policy with its unset fields set.
 func (p Policy) withDefaults(segmentSize int64) Policy {
 	set := func(v *float64, d float64) {

@@ -35,7 +35,9 @@ func written(t *testing.T, mem *vfs.Mem) map[string]uint64 {
 		must(t, s.Put(key, []byte("again")))
 		keys[key] = s.Sequence()
 	}
-	_, err = merge.New(s, merge.Policy{}, nil).Run(t.Context(), merge.RunOptions{All: true, Unlimited: true})
+	m, err := merge.New(s, merge.Policy{}, nil)
+	must(t, err)
+	_, err = m.Run(t.Context(), merge.RunOptions{All: true, Unlimited: true})
 	must(t, err)
 	put(150)
 	must(t, s.Close())

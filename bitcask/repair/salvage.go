@@ -80,12 +80,16 @@ type Result struct {
 }
 
 // Salvage makes a new store in out from what can be read of the one in dir. It
-// does not look at locks: nothing may be writing to dir. Errors: ErrNotEmpty,
+// does not look at locks: nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty,
 // ErrNotFound if there is no segment in dir, ErrVersion, or the file system's;
 // what is lost is no error. o is for the new store; of it SegmentSize
 // and Logger count.
 func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
-	v := &salvager{ctx: ctx, dir: dir, opts: o.WithDefaults(), sources: map[*segment.Segment]*segmentSource{}, named: losses{}, unlisted: map[uint32]bool{}}
+	options, err := o.WithDefaults()
+	if err != nil {
+		return Result{Lost: []Lost{}}, fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	v := &salvager{ctx: ctx, dir: dir, opts: options, sources: map[*segment.Segment]*segmentSource{}, named: losses{}, unlisted: map[uint32]bool{}}
 	v.result.Lost = []Lost{}
 	v.seam = seam.Of(&v.opts)
 	v.base = v.seam.FS
