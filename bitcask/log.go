@@ -303,7 +303,7 @@ func (l *commitLog) fail(cause error) error {
 	return l.failLocked(cause)
 }
 
-// checkSequences returns ErrFull if there are not as many more.
+// checkSequencesLocked returns ErrFull if there are not as many more.
 func (l *commitLog) checkSequencesLocked(n uint64) error {
 	if l.nextSeq > format.MaxSequence || n > format.MaxSequence-l.nextSeq+1 {
 		return fmt.Errorf("sequence number %d: %w", l.nextSeq, ErrFull)

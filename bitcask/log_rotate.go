@@ -389,7 +389,7 @@ func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 	return list, l.writeSeq, nil
 }
 
-// cutSegment is a segment as of the moment of a backup.
+// cutSegment is a segment as of the moment of a backup or a snapshot.
 type cutSegment struct {
 	sg     *segment.Segment
 	foot   format.Footer

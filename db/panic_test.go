@@ -351,7 +351,6 @@ func onEvents() (rows []func(t *testing.T, s *db.Store, cb func())) {
 	return rows
 }
 
-// checkReports has a store with damage checked.
 // callingWriter is a writer that is a user's.
 type callingWriter func()
 
@@ -365,6 +364,7 @@ func backupTo(t *testing.T, s *db.Store, cb func()) {
 	must(t, err)
 }
 
+// checkReports has a store with damage checked.
 func checkReports(t *testing.T, _ *db.Store, cb func()) {
 	dir := t.TempDir()
 	s := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true}))

@@ -98,7 +98,7 @@ func TestReceiversAreComplete(t *testing.T) {
 	}
 }
 
-// calls says whether a value of the type can hold code of a user's that the package calls.
+// callsUser says whether a value of the type can hold code of a user's that the package calls.
 func callsUser(t reflect.Type) bool {
 	if t == reflect.TypeFor[*slog.Logger]() {
 		return true

@@ -97,7 +97,7 @@ func (p *pagePool) check(taken map[uintptr]bool) error {
 	return nil
 }
 
-// checkSeen compares what readers without a lock see with what there is.
+// checkPublished compares what readers without a lock see with what there is.
 func (st *stripe) checkPublished() error {
 	view := st.published.Load()
 	if st.version.Load()&1 != 0 {

@@ -9,7 +9,7 @@ import (
 
 // runCall runs the command of s.call: if it names keys, as one atomic unit of the store over them.
 // Their locks are held, and no others, until the commit. Inside the unit the handler finds the
-// transaction in call.tx.
+// transaction in call.Tx.
 func (s *Session) runCall() error {
 	cmd, args := s.call.Command, s.call.Args
 	if len(cmd.Keys) == 0 {

@@ -41,7 +41,7 @@ func serve(t *testing.T, o *server.Options, prepare ...func(*server.Server)) (v 
 	return v, ln.Addr().String()
 }
 
-// client is a connection that fails the test instead of returning errors.
+// testClient is a connection that fails the test instead of returning errors.
 type testClient struct {
 	t *testing.T
 	net.Conn

@@ -111,7 +111,7 @@ var TypePrefix = [...]string{
 	keydir.Chunks:         "string:",
 }
 
-// valid reports whether kind and type can stand together.
+// ValidKind reports whether kind and type can stand together.
 func ValidKind(k Kind, t keydir.Type) bool {
 	switch k {
 	case KindString:

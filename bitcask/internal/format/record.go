@@ -52,7 +52,7 @@ type Record struct {
 
 var ErrRecord = errors.New("malformed record")
 
-// putRecordHeader appends tag and lengths, crc left zero. A negative seqDelta
+// AppendRecordHeader appends tag and lengths, crc left zero. A negative seqDelta
 // means that the record takes its sequence from its place in the frame.
 func AppendRecordHeader(dst []byte, k Kind, t keydir.Type, seqDelta int64, ns uint32, keyLen, elemLen, valueLen int) []byte {
 	tag := TagOf(k, t)

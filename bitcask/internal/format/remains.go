@@ -83,7 +83,7 @@ func (h *RemainsHeader) Encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// ParseRemainsHeader is the inverse of encode, for a file of size bytes.
+// ParseRemainsHeader is the inverse of Encode, for a file of size bytes.
 func ParseRemainsHeader(b []byte, name string, size int64) (h RemainsHeader, err error) {
 	end := RemainsHeaderSize - 4
 	if len(b) < RemainsHeaderSize || string(b[:8]) != remainsMagic || binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {

@@ -78,7 +78,7 @@ const (
 	epochPastSize = 20 + 8
 )
 
-// Decode is the inverse of encode. The record it is from has been
+// Decode is the inverse of Encode. The record it is from has been
 // verified: what does not parse is of a newer version.
 func Decode(b []byte) (*Epoch, error) {
 	if len(b) < epochSize || b[52] > 1 {
@@ -100,7 +100,7 @@ func Decode(b []byte) (*Epoch, error) {
 
 var errRecord = fmt.Errorf("system record %q: %w", RecordName, failure.ErrVersion)
 
-// first is the history of a store that has noted none: its id is derived from
+// First is the history of a store that has noted none: its id is derived from
 // the store id, so that stores without followers need no record.
 func First(store [16]byte) *Epoch {
 	sum := sha256.Sum256(append([]byte("stave history "), store[:]...))

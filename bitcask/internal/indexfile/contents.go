@@ -165,7 +165,7 @@ func (c *Contents) Encode() []byte {
 	return b
 }
 
-// Decode is the inverse of encode. It takes no more memory than in
+// Decode is the inverse of Encode. It takes no more memory than in
 // proportion to b, whatever b says.
 func Decode(b []byte) (*Contents, bool) {
 	f := format.Fields{B: b}
@@ -245,5 +245,5 @@ func (is Segment) Fits(ss *segment.Set, pass func(Segment, error) error) bool {
 	return err == nil || pass(is, err) == nil
 }
 
-// place is where the state ends.
+// PlaceOf is where the state of a mark ends.
 func PlaceOf(m format.Mark) Segment { return Segment{ID: m.Segment, Length: m.Length, End: m.Sum} }

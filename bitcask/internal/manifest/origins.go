@@ -22,7 +22,7 @@ func (in Origin) Encode() []byte {
 	return b
 }
 
-// parseInheritance is the inverse of encode; b is of one of the two sizes.
+// parseInheritance is the inverse of Encode; b is of one of the two sizes.
 func parseInheritance(b []byte) Origin {
 	in := Origin{Store: [16]byte(b), Below: binary.LittleEndian.Uint32(b[16:])}
 	if len(b) == inheritedThroughSize {

@@ -183,7 +183,7 @@ func (m *Map) Encode(fresh uint32) []byte {
 	return b
 }
 
-// decodeSpaces is the inverse of encode.
+// decodeSpaces is the inverse of Encode.
 func decodeSpaces(b []byte) (moved map[uint32]uint32, fresh uint32, err error) {
 	r := format.Varints{Bytes: b}
 	fresh = uint32(r.Next(1<<32 - 1))

@@ -14,7 +14,7 @@ import (
 // A hint file is its segment without the values: what loading needs, in the
 // order of the segment. It is bound to the segment at both ends, by what header
 // and footer say and by the last bytes between them; one that does not fit, or
-// does not verify, is ignored and made anew. Nothing is lost with a hint.
+// does not verify, is ignored and written again. Nothing is lost with a hint.
 //
 //	header: magic "STAVEHNT" | version u16 | flags u16 | id u32 | store id 16 | nonce u32 |
 //	        data length u64 | min seq u64 | max seq u64 | records u64 | stamp u64 | end crc u32 | crc u32
@@ -52,7 +52,7 @@ type HintContext struct {
 // Begin begins a block.
 func (c *HintContext) Begin() { *c = HintContext{Key: c.Key[:0]} }
 
-// follow makes e, whose key is in c.key already, the entry before.
+// follow makes e, whose key is in c.Key already, the entry before.
 func (c *HintContext) follow(e *format.Entry) {
 	c.Seq, c.End, c.Size, c.Namespace = e.Seq, e.At+e.Size, e.Size, e.Namespace
 }
@@ -87,7 +87,7 @@ func (c *HintContext) Append(b []byte, e *format.Entry) []byte {
 	return append(append(b, e.Elem...), e.Inline...)
 }
 
-// Next is the inverse of append: the entry that b begins with, and its length. Its key is valid until
+// Next is the inverse of Append: the entry that b begins with, and its length. Its key is valid until
 // the next one is taken. The error is ErrHint, or ErrVersion for an entry of a newer version.
 func (c *HintContext) Next(b []byte) (e format.Entry, n int, err error) {
 	if len(b) == 0 {
@@ -224,7 +224,7 @@ func OpenHint(fsys vfs.FS, dir string, sg *Segment) (*HintReader, error) {
 }
 
 // Next returns the entries of the next block, io.EOF at the end. They are valid
-// until it is called again, unless buf and keys are replaced before.
+// until it is called again, unless Buf and Keys are replaced before.
 func (hs *HintReader) Next() ([]format.Entry, error) {
 	block, err := hs.NextBlock()
 	if err != nil {

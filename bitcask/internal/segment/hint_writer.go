@@ -154,7 +154,7 @@ func (h hintHeader) Encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// parseHintHeader is the inverse of encode.
+// parseHintHeader is the inverse of Encode.
 func parseHintHeader(b []byte) (hintHeader, error) {
 	if format.OtherVersion(b, hintMagic, hintVersion) || format.OtherVersion(b[:hintHeaderOld], hintMagic, hintVersion) || format.OtherFlags(b, hintMagic, HintPlain) {
 		return hintHeader{}, failure.ErrVersion

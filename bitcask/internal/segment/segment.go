@@ -32,7 +32,7 @@ type Segment struct {
 	Merged    bool
 	Nonce     uint32 // of its header; unknown if damaged
 
-	// hiding is the tombstones that a merge had to copy here: their bytes, and the
+	// Hiding is the tombstones that a merge had to copy here: their bytes, and the
 	// sequence of the last. It is set before the segment is listed and not known
 	// of one that was there at Open.
 	Hiding struct {

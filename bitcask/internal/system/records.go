@@ -16,7 +16,7 @@ type Record struct {
 
 // Records owns the system records.
 type Records struct {
-	// writing is held by a transaction from its first PutSystem to its End, so
+	// Writing is held by a transaction from its first PutSystem to its End, so
 	// that records become known in the order of their sequences. It is taken
 	// with stripes held; under it no more are.
 	Writing sync.Mutex
