@@ -93,7 +93,7 @@ func (c *checker) found(rule, file string, offset int64, key, format string, arg
 	c.report(Finding{rule, file, offset, key, fmt.Sprintf(format, args...)})
 }
 
-// segment reads every frame of a segment, and its hint beside it.
+// segment reads every frame of a segment, and its hint alongside it.
 func (c *checker) segment(sg *segment.Segment) error {
 	c.result.Segments++
 	c.result.Bytes += sg.Size.Load()
@@ -194,7 +194,7 @@ func stepper(next func() ([]format.Entry, error)) func() (*format.Entry, error) 
 	}
 }
 
-// compareHint steps the hint beside the data; it returns nil once the hint has
+// compareHint steps the hint alongside the data; it returns nil once the hint has
 // been found wrong.
 func (c *checker) compareHint(sg *segment.Segment, hint func() (*format.Entry, error), e *format.Entry) func() (*format.Entry, error) {
 	if hint == nil {

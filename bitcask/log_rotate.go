@@ -221,7 +221,7 @@ func (l *commitLog) abandonSealing() {
 
 // seal makes a full segment a sealed one.
 func (l *commitLog) seal(sl *sealing) error {
-	// Not beside another sync of the file: the kernel tells a failure to one of
+	// Not alongside another sync of the file: the kernel tells a failure to one of
 	// the two only.
 	l.mu.Lock()
 	for l.syncing.going {

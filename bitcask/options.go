@@ -47,7 +47,7 @@ type Options struct {
 	// single larger commit gets a segment of its own. Default: 256 MiB.
 	// Less than 256 bytes counts as 256. Highest: 2 GiB.
 	SegmentSize int64
-	// ReadOnly opens without the lock, beside a live writer, and changes not
+	// ReadOnly opens without the lock, alongside a live writer, and changes not
 	// one byte. It sees the store as it was at Open. Default: false.
 	ReadOnly bool
 	// ReadDamaged opens for reading, as ReadOnly does, also where Open otherwise

@@ -35,7 +35,7 @@ func (r Remains) String() string {
 // keepRemains copies the end of a file, which is about to be truncated at h.offset, into a file of its own, and makes that
 // durable but for its name. It returns the name; none if there are only zeros. The same bytes are not kept twice.
 //
-// A crash leaves TORN.new, which the next Open removes, or the whole copy beside the file that still has the bytes.
+// A crash leaves TORN.new, which the next Open removes, or the whole copy alongside the file that still has the bytes.
 func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, err error) {
 	zeros, err := files.AllZeros(f, h.Offset, h.Length)
 	if err != nil || zeros {

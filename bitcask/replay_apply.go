@@ -10,7 +10,7 @@ import (
 )
 
 // applier applies the entries of some stripes to the keydir, in order of
-// sequence. The stripes of one are no other's, so appliers run beside each
+// sequence. The stripes of one are no other's, so appliers run alongside each
 // other without locks; what concerns all stripes waits for them all.
 type applier struct {
 	s        *Store

@@ -113,7 +113,7 @@ func (s *Store) openSegments() error {
 		}
 		sg.MapTo(s.mapFor(sg))
 	}
-	// The newest first: beside a live writer each then is as long as it was
+	// The newest first: alongside a live writer each then is as long as it was
 	// before anything that we see in the next was written, or longer.
 	for _, id := range slices.Backward(s.man.Tail) {
 		sg, err := open(id)
@@ -236,7 +236,7 @@ const (
 	orphansDir = "orphans"
 )
 
-// TTLName is the file of deadlines beside the log; package ttl owns it.
+// TTLName is the file of deadlines alongside the log; package ttl owns it.
 const TTLName = "TTL"
 
 func (s *Store) checkLeftover(id uint32) error {
@@ -245,7 +245,7 @@ func (s *Store) checkLeftover(id uint32) error {
 		return err
 	}
 	if failure.IsDamage(err) || failure.IsNotExist(err) {
-		return nil // not even a header: an interrupted creation; or a writer beside us has removed it
+		return nil // not even a header: an interrupted creation; or a writer alongside us has removed it
 	}
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func (s *Store) checkLeftover(id uint32) error {
 	return nil
 }
 
-// outdated reports whether a live writer beside us has gone on since we read
+// outdated reports whether a live writer alongside us has gone on since we read
 // the manifest: merges take files away that it lists, rotations add files that
 // it does not list. An edit is written before the files of a merge go, and
 // before a new segment holds anything, so whoever looks for the edit after the

@@ -12,7 +12,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// System records are what the store notes of itself, by name, beside the keys
+// System records are what the store notes of itself, by name, alongside the keys
 // and untouched by flushes: stave:{name} -> value. The newest record of each
 // name counts; an empty value says that there is none. They are few and small,
 // so their values are kept in RAM. Merges copy them all, whatever their names:

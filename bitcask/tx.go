@@ -120,7 +120,7 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 }
 
 // BeginAll starts a transaction on every key: for writing it runs alone, for
-// reading beside other readers.
+// reading alongside other readers.
 func (s *Store) BeginAll(write bool) (*Tx, error) {
 	t := s.newTx(write)
 	t.all = true

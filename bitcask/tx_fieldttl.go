@@ -11,8 +11,8 @@ import (
 )
 
 // Deadlines of hash fields. In the keydir those of one hash are a collection of
-// their own beside it, with the deadlines as scores; in the log each is a
-// record beside the field's. It lives as long as the field: what takes the
+// their own alongside it, with the deadlines as scores; in the log each is a
+// record alongside the field's. It lives as long as the field: what takes the
 // field away, a tombstone of the field, of the key, or a string in its place,
 // takes the deadline too. A new value alone leaves it.
 

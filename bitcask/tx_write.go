@@ -120,7 +120,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 }
 
 // manyTouched is how many collections a transaction touches before it keeps a set
-// of them beside the list.
+// of them alongside the list.
 const manyTouched = 8
 
 // touch remembers how a collection was when the transaction came to it.

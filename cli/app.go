@@ -13,7 +13,7 @@ import (
 
 // The program's entrance: Run, the list of commands, and what is said to a
 // command that is not there. Each command has a file by its own name, with its
-// flags and its help beside what it does: help is data, so that
+// flags and its help next to what it does: help is data, so that
 // testdata/help.txt can hold all of it.
 //
 // urfave/cli parses the command line. Two of its habits are not ours: it takes

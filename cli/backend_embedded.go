@@ -59,7 +59,7 @@ func sessionOptions(dir string) *server.Options {
 
 // do runs one command in the session. Its replies come as the bytes that a
 // client would get, and are decoded again: that is the price of one path for
-// both backends, and nothing beside what the store does.
+// both backends, and nothing besides what the store does.
 func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err

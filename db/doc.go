@@ -14,7 +14,7 @@
 //
 // A commit is all there or not at all. Calls on different keys run side by side; a call on one key waits for another on
 // the same key, so no read-modify-write loses an update. Readers wait for no disk sync and no merge. Update runs alone;
-// View runs beside other readers while writers wait for it. When an acknowledged write is on disk is for [Options].Sync
+// View runs alongside other readers while writers wait for it. When an acknowledged write is on disk is for [Options].Sync
 // to say; it survives a killed process in every mode. Using a store within its own View or Update fails with
 // [ErrNested], whatever it is that would wait for itself.
 //

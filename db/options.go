@@ -33,7 +33,7 @@ type Options struct {
 	// Namespaces is how many numbered namespaces there are, at most 65536.
 	// Default: 16.
 	Namespaces int
-	// ReadOnly opens beside a live writer, changes not one byte, and sees the
+	// ReadOnly opens alongside a live writer, changes not one byte, and sees the
 	// store as it was at Open. Default: false.
 	ReadOnly bool
 	// ReadDamaged opens a damaged store for reading, as ReadOnly does, if the

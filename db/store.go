@@ -197,7 +197,7 @@ func (s *Store) Namespace() int { return s.ns }
 func (s *Store) Namespaces() int { return s.opts.Namespaces }
 
 // View runs fn in a transaction that reads everything at one moment. It runs
-// beside other readers; writers wait for it. A read error met by an iterator
+// alongside other readers; writers wait for it. A read error met by an iterator
 // is returned.
 func (s *Store) View(fn func(*Tx) error) error { return s.run(false, nil, fn) }
 
@@ -211,7 +211,7 @@ func (s *Store) Update(fn func(*Tx) error) error { return s.run(true, nil, fn) }
 func (s *Store) ViewKeys(keys []string, fn func(*Tx) error) error { return s.run(false, keys, fn) }
 
 // UpdateKeys is Update for a closure that touches no keys but these (of any
-// namespace): transactions on other keys go on beside it.
+// namespace): transactions on other keys go on alongside it.
 func (s *Store) UpdateKeys(keys []string, fn func(*Tx) error) error { return s.run(true, keys, fn) }
 
 // run is View and Update. Without keys everything is locked.

@@ -13,7 +13,7 @@ import (
 )
 
 // Writer writes the output segment of a merge, in frames of many
-// records, and its hint beside it. Nothing of either counts before finish, and
+// records, and its hint alongside it. Nothing of either counts before finish, and
 // nothing relies on them before the manifest names the segment: what a crash
 // leaves, the next Open removes.
 type Writer struct {
