@@ -42,15 +42,14 @@ type Reserve struct {
 	bytesHeld atomic.Int64  // of the file; its changes are guarded by mu
 	drawn     atomic.Uint64 // counts releases
 
-	mu     sync.Mutex      // guards all below, and the file; taken within all other locks
-	want   int64           // how long the file is when it is whole
-	held   bool            // a merge draws on it: not filled up meanwhile
-	cause  error           // of the last write that met a full disk
-	next   time.Time       // it is not tried to fill it up before
-	grow   backoff.Backoff // of attempts to make it longer
-	again  backoff.Backoff // of attempts to fill it up while nobody writes; the background's own
-	lack   chan struct{}
-	filler []byte // a piece of what it is filled with
+	mu    sync.Mutex      // guards all below, and the file; taken within all other locks
+	want  int64           // how long the file is when it is whole
+	held  bool            // a merge draws on it: not filled up meanwhile
+	cause error           // of the last write that met a full disk
+	next  time.Time       // it is not tried to fill it up before
+	grow  backoff.Backoff // of attempts to make it longer
+	again backoff.Backoff // of attempts to fill it up while nobody writes; the background's own
+	lack  chan struct{}
 }
 
 // Bits of reserve.state.
@@ -66,8 +65,8 @@ const (
 	magic      = "STAVERSV"
 	headerSize = 16
 	page       = 4 << 10  // it is drawn on by at least so much
-	unit       = 64 << 10 // and made a multiple of this, if nobody says how long
-	piece      = 1 << 20  // and written in such pieces
+	unit       = 64 << 10 // and made a multiple of this, if nobody says how long, and written so much at a time
+	piece      = 1 << 20  // it grows by so much at least
 	parts      = 16       // and drawn on in so many
 )
 
@@ -360,20 +359,17 @@ func (r *Reserve) extendLocked(to int64) (err error) {
 		return err
 	}
 	r.bytesHeld.Store(size)
-	if r.filler == nil {
-		id := r.env.Store()
-		r.filler = make([]byte, piece)
-		var seed [32]byte
-		copy(seed[:], id[:])
-		if _, err := rand.NewChaCha8(seed).Read(r.filler); err != nil {
+	id, filler := r.env.Store(), make([]byte, min(max(to-size, 0), unit))
+	var seed [32]byte
+	copy(seed[:], id[:])
+	binary.LittleEndian.PutUint64(seed[len(id):], uint64(size)) // no two extensions are the same
+	random := rand.NewChaCha8(seed)
+	for at := size; at < to; {
+		some := filler[:min(to-at, unit)]
+		if _, err := random.Read(some); err != nil {
 			return err
 		}
-		defer func() { r.filler = nil }()
-	}
-	for at := size; at < to; {
-		piece := r.filler[:min(to-at, piece)]
-		binary.LittleEndian.PutUint64(r.filler, uint64(at)) // no two pieces are the same
-		n, err := f.WriteAt(piece, at)
+		n, err := f.WriteAt(some, at)
 		at += int64(n)
 		r.bytesHeld.Store(max(at, size))
 		if err != nil {
