@@ -35,6 +35,8 @@ func (s *Store) Reached(m Mark) bool {
 	}) {
 		return false
 	}
+	s.manifestMu.Lock() // the background may note that the store is idle
+	defer s.manifestMu.Unlock()
 	return s.reached(m) // a merge may have taken the segment
 }
 
