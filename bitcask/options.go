@@ -68,7 +68,9 @@ type Options struct {
 	// every change of a deadline among them, by several goroutines at a time,
 	// those of one key in sequence order; before that, if known is false, once
 	// for every deadline there was.
-	// Loading may be called again, with 0: then all begins anew. Default: nobody.
+	// Loading may be called again, with 0: then all begins anew. A replayed of nil
+	// listens to nothing. One that panics ends the process, for its goroutine is
+	// none of the caller's. Default: nobody.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
 
 	seam seam.Options // of tests and tools

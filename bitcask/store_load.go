@@ -91,14 +91,18 @@ func (s *Store) removeStale() error {
 	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
-// startReplay tells who listens for deadlines from where on he will hear of
-// changes. It reports false if he does not know those before.
+// startReplay tells Options.Loading after which sequence changes of deadlines will
+// be replayed, and reports whether it has those before.
 func (s *Store) startReplay(after uint64) (known bool) {
 	s.replayed = func(DeadlineEvent) {}
 	if s.opts.Loading == nil {
 		return true
 	}
-	s.replayed, known = s.opts.Loading(s.man.Store, after)
+	replayed, known := s.opts.Loading(s.man.Store, after)
+	if replayed == nil { // nobody listens after all
+		return true
+	}
+	s.replayed = replayed
 	return known || after == 0
 }
 
