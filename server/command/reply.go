@@ -75,6 +75,19 @@ func (c *Call) text(s string, err error) error {
 	return err
 }
 
+// first replies with the first of some strings, or a null if there is none.
+func (c *Call) first(list []string, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case len(list) == 0:
+		c.Out.Null()
+	default:
+		c.Out.BulkString(list[0])
+	}
+	return nil
+}
+
 // bulks replies with an array of strings.
 func (c *Call) bulks(values [][]byte) {
 	c.Out.Array(len(values))

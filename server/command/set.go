@@ -80,16 +80,7 @@ func spopCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	switch len(c.Args) {
 	case 2:
-		members, err := set.Pop(1)
-		if err != nil {
-			return err
-		}
-		if len(members) == 0 {
-			c.Out.Null()
-		} else {
-			c.Out.BulkString(members[0])
-		}
-		return nil
+		return c.first(set.Pop(1))
 	case 3:
 	default:
 		return ErrSyntax
@@ -115,16 +106,7 @@ func srandmemberCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	switch len(c.Args) {
 	case 2:
-		members, err := set.Random(1)
-		if err != nil {
-			return err
-		}
-		if len(members) == 0 {
-			c.Out.Null()
-		} else {
-			c.Out.BulkString(members[0])
-		}
-		return nil
+		return c.first(set.Random(1))
 	case 3:
 	default:
 		return ErrSyntax
