@@ -102,7 +102,7 @@ func boundOf(list []cutSegment) (below uint32) {
 }
 
 // addSealed adds a sealed segment, and its hint if there is one.
-func (a *archive) addSealed(sg *segment.Segment) error {
+func (a *archive) addSealed(sg *segment.Segment) (err error) {
 	size := sg.Size.Load()
 	if err := a.add(sg.Name, sg.File, size, nil); err != nil {
 		return err
@@ -120,11 +120,12 @@ func (a *archive) addSealed(sg *segment.Segment) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, hint.Close()) }() // also if w panics
 	length, err := hint.Size()
-	if err == nil {
-		err = a.add(name, hint, length, nil)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, hint.Close())
+	return a.add(name, hint, length, nil)
 }
 
 // addUnsealed adds the frames of a segment and a footer.
@@ -182,11 +183,12 @@ func (a *archive) addManifest(maxSeq uint64) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	size, err := f.Size()
-	if err == nil {
-		err = a.add(manifest.FileName, f, size, nil)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, f.Close())
+	return a.add(manifest.FileName, f, size, nil)
 }
 
 // add adds a file: the first bytes of another one, and what comes after them.

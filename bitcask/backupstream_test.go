@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,16 +147,29 @@ func TestBackupToFails(t *testing.T) {
 		}
 	})
 	t.Run("panic", func(t *testing.T) {
-		s := newStore()
+		mem := vfs.NewMem()
+		s := open(t, "d", backupOptions(mem))
 		defer s.Close()
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic did not come through")
-				}
+		overwrite(t, s, "before ")
+		must(t, s.Rotate())
+		waitHints(t, s, mem, true)
+		before := mem.Leaks()
+		for at, through := 1, false; !through; at++ { // at each write
+			func() {
+				defer func() { through = recover() == nil }()
+				writes := 0
+				_, err := s.BackupTo(t.Context(), writerFunc(func(p []byte) (int, error) {
+					if writes++; writes == at {
+						panic("writer")
+					}
+					return len(p), nil
+				}))
+				must(t, err)
 			}()
-			_, _ = s.BackupTo(t.Context(), writerFunc(func([]byte) (int, error) { panic("writer") }))
-		}()
+			if after := mem.Leaks(); !slices.Equal(after, before) {
+				t.Fatalf("panic at write %d: open are %q, before %q", at, after, before)
+			}
+		}
 		overwrite(t, s, "after ")
 		must(t, errors.Join(s.Rotate(), rewriteAll(s)))
 		if n := len(bitcask.Pinned(s)); n > 0 {
