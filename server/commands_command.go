@@ -281,7 +281,8 @@ func commandList(c *command.Call) error {
 	return nil
 }
 
-// commandGetKeys is COMMAND GETKEYS: the keys that the session would lock for a request.
+// commandGetKeys is COMMAND GETKEYS: the keys that the session would lock for a request, but of a
+// keyword that stands more than once only the first, as in Redis. GEORADIUS itself obeys the last.
 func commandGetKeys(c *command.Call) error {
 	inner := c.Args[2:]
 	cmd := table.Find(inner[0])
@@ -304,6 +305,9 @@ func commandGetKeys(c *command.Call) error {
 		if len(keys) == before && !k.Unknown && k.Keyword == "" {
 			// Even of a command such as PFMERGE, which needs no more than its first key.
 			return command.Error("ERR Invalid arguments specified for command")
+		}
+		if k.Keyword != "" {
+			keys = keys[:min(len(keys), before+1)]
 		}
 	}
 	c.Out.Array(len(keys))

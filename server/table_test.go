@@ -216,6 +216,8 @@ func TestCommandIntrospection(t *testing.T) {
 		{"COMMAND GETKEYS SINTERCARD -1 k\r\n", "-ERR Invalid arguments specified for command\r\n"},
 		{"COMMAND GETKEYS SINTERCARD 99999999999999999999 k\r\n", "-ERR Invalid arguments specified for command\r\n"},
 		{"COMMAND GETKEYS SORT k\r\n", "*1\r\n$1\r\nk\r\n"},
+		{"COMMAND GETKEYS GEORADIUS k 1 2 3 m STORE a STOREDIST b STORE c\r\n", "*3\r\n$1\r\nk\r\n$1\r\na\r\n$1\r\nb\r\n"},
+		{"COMMAND GETKEYS GEORADIUS k 1 2 3 m STORE STORE STORE b\r\n", "*2\r\n$1\r\nk\r\n$5\r\nSTORE\r\n"},
 		{"COMMAND INFO nope\r\n", "*1\r\n*-1\r\n"},
 		{"COMMAND DOCS nope\r\n", "*0\r\n"},
 		{"COMMAND LIST FILTERBY PATTERN config|ge*\r\n", "*1\r\n$10\r\nconfig|get\r\n"},
