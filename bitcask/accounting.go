@@ -13,8 +13,8 @@ import (
 
 func (s *Store) addLive(sg *segment.Segment, loc keydir.Loc) { sg.LiveBytes.Add(int64(loc.Size())) }
 
-// addDead counts the bytes at loc as dead. A location that leads nowhere (none,
-// pending, or of a segment merged away meanwhile) counts nothing.
+// addDead counts the bytes at loc as dead. A location that leads nowhere (none, pending, or of a
+// segment since merged away) counts nothing.
 func (s *Store) addDead(loc keydir.Loc) {
 	if loc == 0 {
 		return
@@ -46,9 +46,9 @@ func (s *Store) countDropped(d keydir.Dropped) {
 	})
 }
 
-// DrainDropped brings the counts of live bytes up to date with what was dropped
-// whole, and lets go of its memory. The owner of a store with collections
-// calls it now and then; Stats and merge planning do.
+// DrainDropped updates the counts of live bytes for collections that were dropped whole, and
+// releases their memory. The owner of a store with collections calls it at intervals; Stats and
+// merge planning do, too.
 func (s *Store) DrainDropped() {
 	for {
 		s.droppedMu.Lock()

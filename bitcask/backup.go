@@ -17,18 +17,18 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// A backup is a copy of the store as of one moment between two commits, and a store of its own. Reads, writes, rotations and
-// merges go on while it is made; none of them waits for a file.
+// A backup is a copy of the store at one moment between two commits, and a store of its own. Reads, writes, rotations and merges
+// continue while it is made; none of them waits for a file.
 //
 // Sealed segments and their hints get a second name in the copy. That is safe because a sealed segment is never written again, by
-// this store or by the copy: a merge takes a name away, a hint is replaced by its name, and the copy has no segment that is not
-// sealed. What a merge takes out of the store meanwhile stays until the backup is done (pins). Of the unsealed segments, of which at
-// most two hold frames, the frames that there are at that moment are copied and sealed.
+// this store or by the copy: a merge removes a name, a hint is replaced by its name, and the copy has no unsealed segment. What a
+// merge removes from the store in the meantime stays until the backup is done (pins). Of the unsealed segments, of which at most two
+// hold frames, the frames present at that moment are copied and sealed.
 //
-// From then on the store and the copy go on from one place, each in its own way. So the copy has a store id of its own and its
-// manifest says which segments it has inherited: whatever either of them writes later is foreign to the other.
+// From then on the store and the copy diverge. So the copy has a store id of its own, and its manifest says which segments it has
+// inherited: whatever either of them writes later is foreign to the other.
 //
-// INDEX and TTL file are left out: both are bound to the store id, and the log says it all.
+// INDEX and TTL file are left out: both are bound to the store id, and the log holds all that they say.
 //
 // What a crash leaves behind:
 //
@@ -55,14 +55,14 @@ const copyPiece = 1 << 20
 // partialSuffix is what the name of a backup ends with until it is whole.
 const partialSuffix = ".partial"
 
-// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is
-// durable when Backup returns, and holds every write that was acknowledged before Backup was called (to a store open for reading: what
-// that shows). It shares the files of the sealed segments with this store where the file system allows that: it then takes the time to
-// copy what is not sealed, and damage to a shared file is damage to both. Nothing is verified but what is copied of the unsealed
-// segments: Check of the copy does that.
+// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is durable
+// when Backup returns, and holds every write that was acknowledged before Backup was called (of a store open for reading: what that
+// shows). It shares the files of the sealed segments with this store where the file system allows that: it then takes the time to copy
+// the unsealed ones, and damage to a shared file damages both. Only what is copied of the unsealed segments is verified: Check of the
+// copy verifies the rest.
 //
-// One runs at a time, others wait for it. After an error there is no backup; only if its parent could not be synced it may be there,
-// and is whole then. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFailed in a store that
+// One backup runs at a time, others wait for it. After an error there is no backup, except if only the sync of its parent failed: then
+// it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFailed in a store that
 // refuses writes, a *CorruptError in one opened with damage, the context's, or the file system's.
 func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 	select {
@@ -194,7 +194,7 @@ func (b *backup) cancelled() error {
 func (b *backup) linkSegment(sg *segment.Segment) error {
 	size := sg.Size.Load()
 	err := b.link(sg.Name)
-	// Beside a live writer the name may be gone, the open file is not.
+	// Alongside a live writer the name may be gone; the open file is not.
 	if vfs.CannotLink(err) || b.s.opts.ReadOnly && failure.IsNotExist(err) {
 		err = b.copyFile(sg.File, sg.Name, size)
 		b.result.copied(size)
@@ -390,7 +390,8 @@ func (b *backup) clear() error {
 
 // removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name does.
 func (b *backup) removeTemp() error {
-	// Renamed, by us or by somebody else, it is not ours to remove: a rename that fails may have been made.
+	// Once renamed, by us or by another process, it is not ours to remove: a rename that fails may have
+	// been made.
 	where, err := b.to.Where()
 	if err != nil || where != vfs.Here {
 		return err

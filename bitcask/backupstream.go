@@ -18,23 +18,24 @@ import (
 )
 
 // A backup as a stream is a tar archive of the directory that Backup would have made: segments, their hints, and the manifest as the
-// last. An archive that breaks off has no manifest, and a directory without one is no store that Open takes.
+// last file. A truncated archive has no manifest, and Open refuses a directory without one.
 //
 // What is not sealed is read twice: it must verify before it is sealed in the archive. It has no hint there; the first opening of
 // the copy makes it.
 
-// BackupTo writes a copy of the store to w, as of one moment, as a tar archive: extracted into an empty directory it is a
-// store of its own. It holds what Backup would. Reads, writes, rotations and merges go on, and nothing waits for w: what a
-// merge takes out of the store keeps its files until BackupTo returns. The time is that of writing all segments to w; memory is
-// a few MB, whatever the size of the store. Several may run at a time.
+// BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a store of its
+// own, with the content that Backup would give it. Reads, writes, rotations and merges continue, and nothing waits for w: segments
+// that a merge replaces keep their files until BackupTo returns. It takes the time to write all segments to w, and a few MB of
+// memory whatever the size of the store. Several may run at a time.
 //
 //	$ mkdir copy && tar -x -C copy -f backup.tar && sync
 //
-// tar does not make what it extracts durable. Nothing is verified but what is not sealed: Check of the extracted copy does that.
+// tar does not sync what it extracts. Only unsealed segments are verified: Check of the extracted copy verifies the rest.
 //
-// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, what has
-// been written is no store. Errors: ErrClosed, also if the store is closed meanwhile, ErrFailed in a store that refuses writes, a
-// *CorruptError for what does not verify or in a store opened with damage, the context's, w's, or the file system's.
+// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, the
+// bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call, ErrFailed in a store that
+// refuses writes, a *CorruptError for bytes that do not verify or in a store opened with damage, the context's, w's, or the file
+// system's.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
 	a := &archive{backup: backup{s: s, ctx: ctx, temp: "backup"}, tar: tar.NewWriter(w), made: time.Now().Truncate(time.Second)}
 	err := a.run()

@@ -45,13 +45,11 @@ type CheckResult struct {
 	Findings int    `json:"findings"`
 }
 
-// Check reads the whole store and reports everything that is not as the
-// format promises: every frame, record and footer verifies (I2), sequences
-// ascend within a segment (I3), hints and the INDEX say what the data says (I8), every
-// location leads to its record (I4), counts and bounds in meta records are
-// right (I5), order records repeat the score of their member, and fields with a deadline exist (I5). It writes
-// nothing and holds one lock at a time. The error is about not being able to
-// check, not about what was found.
+// Check reads the whole store and reports everything that is not as the format promises: every frame, record
+// and footer verifies (I2), sequences ascend within a segment (I3), hints and the INDEX agree with the data
+// (I8), every location leads to its record (I4), counts and bounds in meta records are right, order records
+// repeat the score of their member, and fields with a deadline exist (I5). It writes nothing and holds one
+// lock at a time. The error is about a check that could not be made, not about its findings.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
 	c := &checker{s: s, ctx: ctx, report: report}
 	s.maintenanceMu.Lock()
@@ -109,7 +107,7 @@ func (c *checker) segment(sg *segment.Segment) error {
 					c.found("I8", format.HintName(sg.ID), 0, "", "closing: %v", err)
 				}
 			}()
-		case !failure.IsNotExist(err) && !errors.Is(err, ErrVersion): // which are only made anew
+		case !failure.IsNotExist(err) && !errors.Is(err, ErrVersion): // which are merely rebuilt
 			c.found("I8", format.HintName(sg.ID), 0, "", "%v", err)
 		}
 	}
@@ -129,7 +127,7 @@ func (c *checker) segment(sg *segment.Segment) error {
 			if !slices.ContainsFunc(c.s.recovery.Damage, func(d CorruptError) bool { return d.File == sg.Name && d.Offset == bad.At }) {
 				c.found("I2", sg.Name, bad.At, "", "%s", bad.Reason)
 			}
-			return nil // nothing behind a bad frame can be told apart here
+			return nil // nothing after a bad frame can be identified here
 		case err != nil:
 			return err
 		}
@@ -329,7 +327,7 @@ func lostFields(dir *keydir.Directory, h uint64, key string, deadlines keydir.Co
 	})
 }
 
-// meta compares a meta record with what was counted.
+// meta compares a meta record with the count.
 func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want string, count int) {
 	loc := coll.Meta()
 	if loc == 0 {
@@ -392,7 +390,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
 		}
 	}
-	if !read { // and so nobody knows how long it should be
+	if !read { // its length is unknown, too
 		if coll.Meta() != 0 {
 			c.leads(sp, KindMeta, keydir.Chunks, key, format.MetaLen, coll.Meta(), true)
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// FixCounts writes the count of every collection anew that Check would complain about, closes up lists with holes, and takes
-// away deadlines of keys and fields that are not there. It returns how many it has changed. It is for a store that a
-// repair has made, and that nobody else uses yet.
+// FixCounts rewrites the count of every collection that Check would report, closes up lists with holes, and removes
+// deadlines of keys and fields that do not exist. It returns the number of changes. It is for a store that a repair has
+// made, and that nothing else uses yet.
 func (s *Store) FixCounts() (fixed int, err error) {
 	for ns, sp := range s.spaces.Now.Load().Names { // also those that hold nothing but such deadlines
 		if sp == nil {
@@ -25,9 +25,8 @@ func (s *Store) FixCounts() (fixed int, err error) {
 	return fixed, nil
 }
 
-// fixStripe mends the collections of one stripe that Check would complain
-// about, and takes away deadlines of keys and fields that are lost: the next one
-// of that name would inherit them.
+// fixStripe corrects the collections of one stripe that Check would report, and removes deadlines
+// of keys and fields that are lost: the next key or field of that name would inherit them.
 func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 	t, err := s.BeginStripe(true, stripe)
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 	return mended, s.finish(t)
 }
 
-// fixCount writes the count of a collection anew; a list with holes is closed up.
+// fixCount rewrites the count of a collection; a list with holes is closed up.
 func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error {
 	key, typ := coll.Key(), coll.Type()
 	if typ == keydir.List {
@@ -108,7 +107,7 @@ func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error
 	return nil
 }
 
-// closeUp moves the elements behind the holes of a list to the front.
+// closeUp moves the elements after the holes of a list to the front.
 func (t *Tx) closeUp(ns int, key string, coll keydir.Collection) error {
 	head, tail := coll.Bounds()
 	next := head

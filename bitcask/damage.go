@@ -12,15 +12,15 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Reading a damaged store (Options.ReadDamaged). What Open would refuse is passed over, as long as something that verifies
-// says which keys the damage is about: those give errors, and all others are as they were. Three things can say so.
+// Reading a damaged store (Options.ReadDamaged). Damage that Open would refuse is tolerated as long as something that
+// verifies names the keys concerned: those give errors, and all others are intact. Three things can name them:
 //
 //   - The hint of a sealed segment, and the manifest: neither header nor footer nor any frame is needed then.
 //   - The INDEX, as far as it goes.
 //   - The frame itself, if a single flipped bit is all that is wrong with it. The same goes for the manifest.
 //
-// Where none of them does, a newer value, a delete, a deadline or a flush of any key may be what is lost, so nothing older
-// can be trusted: the store is not opened. Salvage copies what is left of it.
+// Where none of them does, the loss may be a newer value, a delete, a deadline or a flush of any key, so nothing older can
+// be trusted: the store is not opened. Salvage copies the rest of it.
 
 // tolerate notes damage that can be done without, if that is what err is and the store is open for that; else it returns err.
 func (s *Store) tolerate(err error) error {
@@ -36,7 +36,7 @@ func (s *Store) tolerate(err error) error {
 	return nil
 }
 
-// tolerance is pass, or nil where that would pass over nothing.
+// tolerance is pass, or nil where pass would tolerate nothing.
 func (s *Store) tolerance() func(error) error {
 	if s.opts.ReadDamaged {
 		return s.tolerate
@@ -104,12 +104,11 @@ func (s *Store) bindTail(sg *segment.Segment) error {
 	return nil
 }
 
-// vouch passes over that a segment does not end where the INDEX left it with the bytes that it saw, if the manifest itself
-// says that the segment was that long.
+// vouch tolerates a tail whose checksum or length differs from the INDEX's if the manifest confirms the length.
 func (s *Store) vouch(is indexfile.Segment, err error) error {
 	known := s.vouches(is)
 	if known && s.opts.ReadDamaged && s.segments.Load().Find(is.ID).Damaged {
-		return nil // passed over already
+		return nil // already reported
 	}
 	if known {
 		return s.tolerate(err)
@@ -125,8 +124,8 @@ func (s *Store) vouches(is indexfile.Segment) bool {
 	return s.man.ClosedID == is.ID && is.Length <= s.man.ClosedLen
 }
 
-// correctFrame reads on in a store open for what is left of it, if err is damage to the frame at an offset and one bit is all
-// that is wrong there. The location of a record that is damaged stays what it was: reading it is an error.
+// correctFrame continues reading, in a store open with ReadDamaged, if err is damage to the frame at an offset and a single
+// flipped bit explains it. The location of a damaged record stays the same: reading it is an error.
 func (rp *replayer) correctFrame(fr *segment.Frames, at int64, err error) ([]format.Entry, error) {
 	if !rp.s.opts.ReadDamaged || !failure.IsDamage(err) {
 		return nil, err

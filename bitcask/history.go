@@ -7,20 +7,18 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 )
 
-// A history is an order of commits. The store id says whose the files are; the
-// history id says which order a sequence number belongs to. Where the tail of
-// the log is lost in a crash the sequence numbers in it are given again, to
-// other commits. So a store that others follow notes the history in the system
-// record stave:epoch, and an Open for writing that does not follow a clean
-// close begins a new one before it accepts a commit (I3).
+// A history is an order of commits. The store id says whose the files are; the history id says
+// which order a sequence number belongs to. Where a crash loses the tail of the log, its sequence
+// numbers are assigned again, to other commits. So a store that others follow notes the history in
+// the system record stave:epoch, and an Open for writing that does not follow a clean close begins
+// a new one before it accepts a commit (I3).
 //
-// What a crash leaves behind: the record says "open", durably, from before the
-// first commit of an Open until Close, which says "closed" in the last record
-// of the log. So whoever finds it closed, by this store, and nothing after it,
-// knows that no commit has been lost.
+// What a crash leaves: the record says "open", durably, from before the first commit of an Open
+// until Close, which writes "closed" as the last record of the log. So a record "closed", of this
+// store and with nothing after it, proves that no commit has been lost.
 
-// History says which history the store is in. Within it a sequence number
-// means one commit for ever.
+// History says which history the store is in. Within it a sequence number stands for one commit,
+// permanently.
 type History struct {
 	Term  uint64 // how many histories came before it; 0 if none was ever noted
 	ID    HistoryID
@@ -62,7 +60,7 @@ func (s *Store) BeginHistory() (History, error) {
 		e = history.First(s.man.Store)
 	}
 	if err == nil {
-		e, err = e.Next(s.man.Store, s.Sequence()) // no other commit meanwhile: t has every lock
+		e, err = e.Next(s.man.Store, s.Sequence()) // no other commit in between: t has every lock
 	}
 	if err == nil {
 		err = t.PutSystem(history.RecordName, e.Encode())
@@ -80,10 +78,9 @@ func (s *Store) BeginHistory() (History, error) {
 	return s.History()
 }
 
-// openHistory goes on with the history of a store that was closed, or begins a
-// new one: sequence numbers may have been lost, and be given again. In a store
-// that has noted none it does nothing. It is durable when it returns, and no
-// commit is accepted before.
+// openHistory continues the history of a store that was closed, or begins a new one: sequence
+// numbers may have been lost, and be assigned again. In a store without a history it does nothing.
+// It is durable when it returns, and no commit is accepted before.
 func (s *Store) openHistory() error {
 	e, err := s.readEpoch()
 	if err != nil || e == nil {
@@ -110,9 +107,8 @@ func (s *Store) closeHistory() error {
 	return s.putEpoch(e, reserve.LeaveHalf)
 }
 
-// putEpoch writes the record, durably, in a store that nobody else writes to:
-// it is being opened, or has been closed. On a full disk it draws on the
-// reserve, but for the part that it leaves.
+// putEpoch writes the record, durably, while nothing else writes to the store: it is being opened,
+// or has been closed. On a full disk it draws on the reserve, down to the part given by leave.
 func (s *Store) putEpoch(e *history.Epoch, leave int64) error {
 	t := s.newTx(true)
 	t.all, t.floor = true, leave

@@ -17,8 +17,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Checking the INDEX. One that does not fit the log is passed over at Open, and
-// here; one that fits must be what it should.
+// Checking the INDEX. One that does not fit the log is ignored at Open, and here; one that fits
+// must agree with the log.
 
 // index verifies the INDEX: its checksums, that every section is sound by
 // itself, and, in a store that is open for reading only, that with the rest of
@@ -50,7 +50,7 @@ func (c *checker) index() error {
 		return nil
 	}
 	c.result.Index = true
-	// What is left of a damaged log is no measure of what the INDEX should say.
+	// The rest of a damaged log cannot tell what the INDEX should contain.
 	if s.opts.ReadOnly && !s.opts.ReadDamaged {
 		return c.compareIndex()
 	}
@@ -101,7 +101,7 @@ func (c *checker) compareIndex() (err error) {
 	}
 	defer func() { err = errors.Join(err, other.Close()) }()
 	if !other.recovery.Indexed || other.Sequence() != s.Sequence() {
-		return nil // a live writer has gone on meanwhile
+		return nil // a live writer has appended in the meantime
 	}
 	if !maps.EqualFunc(s.system.Dump().There(), other.system.Dump().There(), system.SameRecord) {
 		c.found("I8", IndexFile, 0, "", "the system records are not what the log says")

@@ -60,7 +60,7 @@ func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 		return nil, err
 	}
 	pass := s.vouch
-	if s.opts.seam.NoIndex { // it is only looked at: the log says what is damaged
+	if s.opts.seam.NoIndex { // it is only checked: the log shows the damage
 		pass = func(_ indexfile.Segment, err error) error { return err }
 	}
 	if s.cutAt > 0 && c.End.Sequence >= s.cutAt {

@@ -21,8 +21,7 @@ import (
 // after the last one would take long.
 
 const (
-	// indexHold bounds in bytes what is dumped while a stripe is locked: some
-	// twenty microseconds.
+	// indexHold bounds the bytes dumped while a stripe is locked: some twenty microseconds.
 	indexHold   = 64 << 10
 	indexBuffer = 1 << 20
 
@@ -33,9 +32,9 @@ const (
 	indexMinBehind = 64 << 20
 )
 
-// indexState is what is known of the INDEX on disk. maintenanceMu guards it.
+// indexState describes the INDEX on disk. maintenanceMu guards it.
 type indexState struct {
-	size    int64            // of the file; 0: none, or one that was passed over
+	size    int64            // of the file; 0: none, or one that was ignored
 	lengths map[uint32]int64 // how far it has replayed each segment
 	opening uint64           // that its mark names
 	failed  bool             // writing it failed: not tried again but at Close
@@ -73,8 +72,8 @@ func (s *Store) replayBacklog() int64 {
 	return n
 }
 
-// indexIfDue writes an INDEX if one is due: when the log has grown by four
-// times what it would take. So it adds at most a quarter to what is written.
+// indexIfDue writes an INDEX if one is due: when the log has grown by four times the INDEX's size.
+// So it adds at most a quarter to the bytes written.
 func (s *Store) indexIfDue() (more bool) {
 	if !s.maintenanceMu.TryLock() { // a merge, which may take long
 		return true
@@ -95,11 +94,10 @@ func (s *Store) indexSize() int64 {
 	return n * 2 / 3
 }
 
-// SaveIndex writes the file INDEX now, so that the next Open need not replay
-// what is in the log. Close does so by itself, and so does the background when
-// it is worth it. It does nothing in a store that is read-only or has
-// seam.Options.NoIndex, and gives up, without an error, while namespaces are flushed
-// or swapped all the time.
+// SaveIndex writes the file INDEX now, so that the next Open need not replay the log. Close does so
+// by itself, and so does the background when it is worth it. It does nothing in a store that is
+// read-only or has seam.Options.NoIndex, and gives up, without an error, while namespaces are
+// flushed or swapped continually.
 func (s *Store) SaveIndex() error {
 	if s.opts.ReadOnly || s.opts.seam.NoIndex {
 		return nil
@@ -131,9 +129,8 @@ func (s *Store) saveIndex(cancelled func() bool) error {
 	return err
 }
 
-// closeIndex writes the INDEX at Close, unless there is one and next to
-// nothing would have to be replayed after it. The log is closed: all of it is
-// on disk, and nobody writes.
+// closeIndex writes the INDEX at Close, unless there is one that leaves next to nothing to replay.
+// The log is closed: all of it is on disk, and nothing is being written.
 func (s *Store) closeIndex() {
 	if s.opts.ReadOnly || s.opts.seam.NoIndex {
 		return
@@ -148,9 +145,9 @@ func (s *Store) closeIndex() {
 	_ = s.saveIndex(nil) // logged, and it only saves time
 }
 
-// writeIndex makes the file: temporary file, sync, rename, directory sync, so
-// that an INDEX never stands there half done. Writers go on; maintenanceMu is held, so
-// that no location leads into a segment that is about to go.
+// writeIndex makes the file: temporary file, sync, rename, directory sync, so that a file named
+// INDEX is never half written. Writers continue; maintenanceMu is held, so that no location leads
+// into a segment that is about to be removed.
 //
 // What a crash leaves: before the rename the old INDEX and an INDEX.new that
 // the next Open removes; after it the old or the new one. Every location in it
@@ -195,8 +192,8 @@ func (w *indexWriter) write() error {
 	s.spaces.Mu.Unlock()
 	c.System = s.system.Dump()
 	for stripe := range keydir.Stripes {
-		// Read before the lock is taken: whoever wrote a record of this stripe
-		// before now has told the keydir by the time we have the lock.
+		// Read before the lock is taken: a writer that has appended a record of this stripe by now
+		// will have changed the keydir by the time we hold the lock.
 		c.Stripes[stripe] = s.Sequence()
 		byID := s.spaces.Now.Load().ByID
 		for _, id := range slices.Sorted(maps.Keys(byID)) {
@@ -233,8 +230,8 @@ func (w *indexWriter) write() error {
 	return err
 }
 
-// begin notes which segments there are and how far they reach. Records behind
-// that are replayed, if they are not older than their stripe.
+// begin notes the segments and how far they reach. Records after that are replayed, if they are not
+// older than their stripe.
 func (w *indexWriter) begin() error {
 	s, l := w.s, &w.s.log
 	l.mu.Lock()

@@ -14,11 +14,10 @@ import (
 
 // commitLog appends commits to the active segment and makes them durable.
 //
-// A lone writer encodes, writes and returns: no hand-off. A writer that finds
-// another one writing looks on for the time of a few and then has its
-// turn; if that took longer it queues its frame behind and sleeps, and whoever
-// wrote last writes the whole queue with one write. Those who wait for a disk
-// wait in groups of their own (log_sync.go).
+// A lone writer encodes, writes and returns: no hand-off. A writer that finds another one writing
+// spins for the time of a few writes and then writes itself. If that takes longer, it queues its
+// frame and parks, and the last writer writes the whole queue with one write. Writers that wait for
+// a disk sync wait in groups of their own (log_sync.go).
 type commitLog struct {
 	store *Store
 	spins int // how often a writer looks whether another is done; 0 on one processor
@@ -30,13 +29,13 @@ type commitLog struct {
 	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
 	waiting  int        // how many wait for changed
 	active   *segment.Segment
-	offset   int64  // where the next frame goes, behind the queued ones
+	offset   int64  // where the next frame goes, after the queued ones
 	commits  uint64 // written since Open
 	appended int64  // bytes of commits since Open
 	synced   int64  // everything in active before this is on disk
 	nextSeq  uint64
 	foot     format.Footer // of active, so far
-	writing  bool          // someone writes, or has been told to
+	writing  bool          // someone writes, or has been assigned to
 	busy     atomic.Bool   // writing, to look at without mu
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
@@ -52,7 +51,7 @@ type commitLog struct {
 // value: then that writer is to write it. The others wait for done.
 type writeGroup struct {
 	pieces  [][]byte // of commits with long values, and what goes before them
-	buf     []byte   // what goes behind them
+	buf     []byte   // what follows them
 	at      int64
 	size    int64
 	recs    uint64
@@ -106,8 +105,8 @@ func (l *commitLog) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, er
 	l.nextSeq += n
 	h := format.FrameHeader{Many: n > 1, Seq: seq, Synced: uint32(l.synced)}
 
-	// Never ahead of queued frames: a hole before an acknowledged commit would
-	// be taken for a torn tail.
+	// Never ahead of queued frames: a hole before an acknowledged commit would look like a torn
+	// tail.
 	if !l.writing && l.queue == nil {
 		l.setWritingLocked(true)
 		l.mu.Unlock()
@@ -155,8 +154,7 @@ func (l *commitLog) setWritingLocked(writing bool) {
 	l.busy.Store(writing)
 }
 
-// write writes a group, of which the caller is the first, and then what has
-// queued up behind it.
+// write writes a group, whose first member is the caller, and then everything queued since.
 func (l *commitLog) write(sg *segment.Segment, g *writeGroup) error {
 	err := g.writeTo(sg)
 	l.mu.Lock()
@@ -184,8 +182,8 @@ func (l *commitLog) write(sg *segment.Segment, g *writeGroup) error {
 	return g.err
 }
 
-// add puts a frame, whole or in pieces, behind those of the group. The frame of
-// a writer alone is not copied.
+// add appends a frame, whole or in pieces, to those of the group. The frame of a lone writer is not
+// copied.
 func (g *writeGroup) add(frame []byte, pieces [][]byte) {
 	switch {
 	case pieces != nil:
@@ -264,10 +262,9 @@ func (g *writeGroup) wake() {
 	}
 }
 
-// writeFailedLocked cuts off what a failed write may have left. If that works
-// and the disk was merely full, the store goes on; else it refuses writes.
-// Frames queued behind the failed one carry offsets and sequence numbers that
-// no longer hold, so they fail with it.
+// writeFailedLocked truncates what a failed write may have left. If that works and the disk was
+// merely full, the store stays open for writes; otherwise it refuses them. Frames queued after the
+// failed one carry offsets and sequence numbers that no longer hold, so they fail with it.
 func (l *commitLog) writeFailedLocked(sg *segment.Segment, g *writeGroup, cause error) error {
 	err := fmt.Errorf("%s: writing at %d: %w", sg.Name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first

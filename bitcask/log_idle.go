@@ -8,9 +8,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
-// idleMark notes in the manifest how far the log reaches, once nobody has written for a while: an edit of type close, as Close
-// makes it. From then on no byte before that end can be taken for one that a crash cut short, whatever the sync mode: the
-// frames at the end of the log are named by no later one.
+// idleMark notes in the manifest how far the log reaches when there has been no write for a while: an edit of type close, as
+// Close makes it. From then on no byte before that end can pass for one that a crash cut short, whatever the sync mode. No
+// later frame vouches for the frames at the end of the log.
 //
 // A store that is written to all the time pays nothing. One with pauses pays a sync of the manifest, and with SyncNone one of
 // the log, for each pause.
@@ -19,7 +19,7 @@ type idleMark struct {
 	seen uint64 // what writeSeq was at the last tick
 }
 
-// tick is called now and then. It reports false if the store has failed.
+// tick is called at intervals. It reports false if the store has failed.
 func (m *idleMark) tick() bool {
 	l := m.l
 	l.mu.Lock()

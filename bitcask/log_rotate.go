@@ -24,9 +24,9 @@ import (
 // two unsealed segments hold frames: a switch waits until the one before the
 // active is sealed.
 //
-// I11: syncs happen in log order. Nothing in the active segment counts as synced
-// before every frame of the segment before it is on disk: no writer is
-// told so, and no frame says so in its "synced". What a crash leaves:
+// I11: syncs happen in log order. Nothing in the active segment counts as synced before every frame
+// of the segment before it is on disk: no writer is acknowledged and no frame's "synced" field
+// includes it. What a crash leaves:
 //
 //	after the switch:            two segments with frames; if the older does not reach
 //	                             the newer's first sequence number, what the newer holds
@@ -73,10 +73,9 @@ func (l *commitLog) makeRoomLocked(n int64) error {
 	}
 }
 
-// switchLocked makes the next segment the active one, or waits for what that
-// has to wait for: then nothing has changed yet, and the caller looks again. If
-// there is no room for the next segment whoever waits for it is told, and the
-// next writer has it tried again.
+// switchLocked makes the next segment the active one, or waits for what blocks that: then nothing
+// has changed yet, and the caller checks again. If there is no room for the next segment, every
+// waiter gets the error, and the next writer triggers another attempt.
 func (l *commitLog) switchLocked() error {
 	r := &l.rotation
 	if r.stopped {
@@ -206,8 +205,7 @@ func (l *commitLog) rotateStep() bool {
 	return !failure.IsRetryable(err)
 }
 
-// abandonSealing lets go those who wait for a sealing that will not be: the
-// store has failed.
+// abandonSealing releases the waiters for a sealing that will not happen: the store has failed.
 func (l *commitLog) abandonSealing() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,8 +219,7 @@ func (l *commitLog) abandonSealing() {
 
 // seal makes a full segment a sealed one.
 func (l *commitLog) seal(sl *sealing) error {
-	// Not alongside another sync of the file: the kernel tells a failure to one of
-	// the two only.
+	// Not alongside another sync of the file: the kernel reports a failure to only one of the two.
 	l.mu.Lock()
 	for l.syncing.going {
 		l.waitLocked()
@@ -356,9 +353,9 @@ func (l *commitLog) oldestLocked() uint64 {
 	return l.nextSeq
 }
 
-// cut is the log as of a moment between two commits, and the sequence number after its last record. Nobody waits for more than a
-// look at every segment. The segments that are listed hold all that was written before: a merge lists its output, and takes out what went
-// into it, only when all that it relied on is in the log.
+// cut is the log at a moment between two commits, and the sequence number after its last record. It delays others only for one pass over
+// the list of segments. The listed segments hold everything written before: a merge lists its output, and removes its inputs, only when
+// all that it relied on is in the log.
 func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

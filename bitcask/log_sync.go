@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Making commits durable. One sync serves everyone whose commit was written
-// before it began. Whoever comes while one is going on joins the group of the
-// next; the first of that group makes the sync when its turn comes, for all.
+// Making commits durable. One sync serves every commit written before it began. A writer that
+// arrives during a sync joins the group of the next one; the first of that group makes the sync for
+// all of it.
 //
 // I10: a sync that fails is never repeated, for after it the kernel may call pages
 // clean that it has not written. The log is closed to writes from then on.
 
 // syncState is the part of the log about syncs. log.mu guards it.
 type syncState struct {
-	owned  bool       // someone makes a sync, or has been told to
+	owned  bool       // someone makes a sync, or has been assigned to
 	going  bool       // right now
 	next   *syncGroup // those that the sync now going on may not serve
 	seq    uint64     // all records below are on disk
@@ -38,8 +38,8 @@ type syncGroup struct {
 // waitSynced returns once every record before next is on disk.
 func (l *commitLog) waitSynced(next uint64) error { return l.syncThrough(next, false) }
 
-// syncThrough is waitSynced; with force what failed writes have left is off the
-// disk, too: a power cut must not bring back what was answered with an error.
+// syncThrough is waitSynced. With force, what failed writes have left is removed from the disk,
+// too: a power cut must not bring back a write that failed.
 func (l *commitLog) syncThrough(next uint64, force bool) error {
 	l.mu.Lock()
 	ss := &l.syncing
@@ -131,14 +131,14 @@ const (
 	// gatherPart is the part of the time of a sync after which a writer that has
 	// not come yet is not waited for.
 	gatherPart = 4
-	// gatherRounds is how often it is looked for writers at most: for a fraction of
-	// a millisecond, lest a slow disk costs a processor.
+	// gatherRounds limits the checks for further writers, to a fraction of a millisecond: a slow
+	// disk must not cost a processor.
 	gatherRounds = 1000
 )
 
-// syncLocked makes what is written durable, unlocking meanwhile. A sync that
-// failed is never tried again: the kernel may have dropped the pages, and a
-// second sync would succeed without them.
+// syncLocked makes durable what is written, and releases mu during the sync. A sync that failed is
+// never tried again: the kernel may have dropped the pages, and a second sync would succeed without
+// them.
 func (l *commitLog) syncLocked(next uint64) error {
 	// I11: nothing in the active segment counts as synced
 	// before all of the one before it is on disk (log_rotate.go).

@@ -20,22 +20,20 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Rewriting is what a merge does with the segments it has picked: copy what is
-// live into new ones, swap the sets in the manifest, move the locations, remove
-// the old files. Package merge decides which and when; this file knows how.
+// Rewriting is what a merge does with the segments it has picked: copy the live records into new
+// ones, swap the sets in the manifest, move the locations, remove the old files. Package merge
+// decides which and when; this file does it.
 //
-// Readers and writers go on throughout. A record is copied if it is live when
-// it is met, and its location moves only if the keydir still points to the
-// original at the end: whatever was written, deleted or expired meanwhile has
-// a higher sequence and wins, now and at the next Open.
+// Readers and writers continue throughout. A record is copied if it is live when it is met, and its
+// location moves only if the keydir still points to the original at the end: a put, delete or
+// expiry in between has a higher sequence and wins, now and at the next Open.
 //
-// An output is published as soon as it is full, and the inputs that lie wholly
-// before its end are removed then, while the next one is begun, of which no more
-// is written than has been freed: a merge of any size needs the space of one
-// output more, or a little more where the sequences of its inputs overlap (and
-// that of what a backup holds: pins.go). An
-// input that is left half copied says the same as before; records that stand in
-// two segments have the same sequence in both, and loading takes either.
+// An output is published as soon as it is full. Then the inputs that lie wholly before its end are
+// removed while the next output is begun, of which no more is written than has been freed. So a
+// merge of any size needs the space of one more output, or a little more where the sequences of its
+// inputs overlap (and that of the segments held by backups: pins.go). A half-copied input says the
+// same as before; records that stand in two segments have the same sequence in both, and loading
+// accepts either.
 
 // SegmentInfo describes a segment, for planning a merge and for statistics.
 type SegmentInfo struct {
@@ -94,8 +92,8 @@ type RewriteOptions struct {
 	// then Rewrite does the same.
 	// Default: no limit.
 	Throttle func(bytes int) error
-	// Progress is called now and then with how many more bytes of the inputs
-	// have been dealt with. It is called as Throttle is. Default: nobody.
+	// Progress is called at intervals with how many more bytes of the inputs have been processed,
+	// in the way of Throttle. Default: none.
 	Progress func(bytes int64)
 
 	liveScan *liveScanBounds // nil: the usual ones
@@ -135,11 +133,10 @@ type rewriter struct {
 // remember where so many were.
 const maxMoves = 4 << 20
 
-// Rewrite copies the live records of the given sealed segments and removes
-// them. One runs at a time. If it fails, or the context is cancelled, what has
-// been published stays so, the result says how much that is, and all else is
-// as it was. A live record that does not verify is never left out: it ends the
-// rewrite with a *CorruptError, and its segment stays.
+// Rewrite copies the live records of the given sealed segments and removes the segments. One runs
+// at a time. If it fails, or the context is cancelled, what has been published stays, the result
+// says how much that is, and all else is as it was. A live record that does not verify is never
+// left out: it ends the rewrite with a *CorruptError, and its segment stays.
 func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (RewriteResult, error) {
 	if s.opts.ReadOnly {
 		return RewriteResult{}, ErrReadOnly
@@ -171,7 +168,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 // below that has nothing left to hide.
 func (rw *rewriter) choose(ids []uint32) error {
 	s := rw.s
-	s.log.mu.Lock() // no rotation meanwhile
+	s.log.mu.Lock() // no rotation until then
 	defer s.log.mu.Unlock()
 	if s.log.failed != nil {
 		return s.log.failed
@@ -255,7 +252,7 @@ func (rw *rewriter) readLong(sw *mergeinput.Batch, x *mergeinput.BatchEntry) ([]
 	return records, rw.sel.in.All[x.From].Blame(err)
 }
 
-// parse takes apart the records of an entry, which the selector has verified.
+// parse splits an entry, which the selector has verified, into its records.
 func (rw *rewriter) parse(raw []byte) ([]format.Record, error) {
 	rw.records = rw.records[:0]
 	for len(raw) > 0 {
@@ -408,7 +405,7 @@ func (rw *rewriter) move(sg *segment.Segment) error {
 
 // pace is spend for what cannot be given up any more.
 func (rw *rewriter) pace(bytes int) error {
-	_ = rw.spend(bytes) // whoever cancels waits for the end of this output
+	_ = rw.spend(bytes) // Rewrite's caller waits for the end of this output even if it cancels
 	return nil
 }
 
@@ -435,10 +432,9 @@ func (rw *rewriter) moveOne(sg *segment.Segment, sp *namespace.Space, x *mergein
 	}
 }
 
-// remove unlinks inputs once nobody can be reading them: every reader with a
-// lock holds that of a stripe while it follows a location, no location leads
-// to them any more, so passing through every lock once is enough. To free the
-// pages of files takes time, in which the next output can be begun.
+// remove unlinks inputs when no reader can be using them: every locking reader holds a stripe's
+// lock while it follows a location, and no location leads to them any more, so one pass through all
+// locks is enough. Freeing the pages of files takes time, in which the next output can be begun.
 func (rw *rewriter) remove(gone []*segment.Segment) error {
 	err := rw.removed(math.MaxInt64) // the ones before
 	if len(gone) == 0 {

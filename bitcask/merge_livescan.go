@@ -8,16 +8,16 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A live scan finds what is live among the strings and deadlines of some inputs of a merge. To look each of their entries up in the
-// keydir is to miss the processor's cache for each, for most of them only to learn that it is dead. A live scan goes the other way: once
-// through all slots of the keydir, in the order of memory, setting a bit for each place in the inputs that they point to.
+// A live scan finds what is live among the strings and deadlines of some inputs of a merge. Looking up each of their entries in the
+// keydir misses the processor's cache for each, for most of them only to find it dead. A live scan goes the other way: once through all
+// slots of the keydir, in memory order, setting a bit for each position in the inputs that they point to.
 //
-// What is in the inputs is sealed: a place that no slot points to will never be pointed to again, and one that was overwritten or
-// deleted since is found out when its location is to move. Elements of collections have no slots; they are looked up (merge_batch.go).
+// The inputs are sealed: a position that no slot points to will never be pointed to again, and one that is overwritten or deleted later
+// is noticed when its location is to move. Elements of collections have no slots; they are looked up (merge_batch.go).
 
 // liveScanBounds are the limits of a scan.
 type liveScanBounds struct {
-	bytes int64 // of its inputs: 64 cost one; and the later an entry is met, the likelier it has died meanwhile and is copied in vain
+	bytes int64 // of its inputs: 64 cost one. A larger bound makes entries likelier to die before they are copied, in vain
 	span  int   // how far apart their ids are
 	worth int   // slots looked through for each entry that need not be looked up
 	free  int   // slots looked through anyway: that takes half a millisecond
@@ -43,8 +43,8 @@ type liveScan struct {
 	locs   []keydir.Loc // of slots, not yet noted
 }
 
-// scanLive finds what is live in the first of the given inputs, and in as many more as one scan serves. It leaves that to looking
-// the entries up if that is less work.
+// scanLive finds what is live in the first of the given inputs, and in as many more as one scan serves. If looking up the entries
+// is less work, it leaves it to that.
 func (s *Store) scanLive(inputs []*mergeinput.Input, bounds liveScanBounds, spend func(bytes int) error) error {
 	sv := &liveScan{s: s, bounds: bounds}
 	records := sv.choose(inputs)
@@ -108,8 +108,8 @@ func (sv *liveScan) scanStripe(sp *namespace.Space, stripe int, spend func(bytes
 	return nil
 }
 
-// hold takes the locations of some slots with the lock of their stripe held, from a hash on, and returns where to go on. What is in
-// the log is in the slots, too, once its writer has let go of that lock: so a space that seems empty is looked at like any other.
+// hold notes the locations of some slots, from a hash on and with their stripe locked, and returns where to continue. Every record
+// in the log has its slot once its writer has released that lock: so a space that seems empty is scanned like any other.
 func (sv *liveScan) hold(sp *namespace.Space, stripe int, from uint64) (next uint64, more bool) {
 	sv.locs = sv.locs[:0]
 	lock := &sv.s.stripes[stripe]
@@ -133,7 +133,7 @@ func (sv *liveScan) hold(sp *namespace.Space, stripe int, from uint64) (next uin
 	return next, more
 }
 
-// note adds a location to what is live in its input, if it is in one.
+// note marks a location as live in the input that it leads to, if any.
 func (sv *liveScan) note(loc keydir.Loc) {
 	i := uint64(loc.Segment()) - uint64(sv.first) // of those before, and of pending ones, far too much
 	if i < uint64(len(sv.byID)) && sv.byID[i] != nil {

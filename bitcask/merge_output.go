@@ -12,9 +12,9 @@ import (
 
 // The outputs of a rewrite: how one begins, and how it comes to nothing.
 
-// startOutput makes the next output segment, for entries from sequence seq on.
-// Inputs that held nothing but what is dead go first, which needs no output: on a
-// full disk that is where its space comes from.
+// startOutput makes the next output segment, for entries from sequence seq on. Inputs without live
+// entries are removed first, which needs no output: on a full disk that is where its space comes
+// from.
 func (rw *rewriter) startOutput(seq uint64) error {
 	if err := rw.publish(seq); err != nil {
 		return err
@@ -39,9 +39,8 @@ func (rw *rewriter) startOutput(seq uint64) error {
 	}
 }
 
-// takeID takes the id of the next output in the manifest, so that an unlisted
-// file of that id is known to be a leftover. One that was taken for an output
-// which came to nothing is still free.
+// takeID reserves the id of the next output in the manifest, so that an unlisted file of that id is
+// known to be a leftover. The id of an output that came to nothing is used again.
 func (rw *rewriter) takeID() error {
 	s := rw.s
 	if s.spareID != 0 {

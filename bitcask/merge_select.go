@@ -14,8 +14,8 @@ import (
 )
 
 // selector finds what is live in the inputs of a rewrite, and reads and verifies it, which is half
-// of the work. It runs a batch ahead of the goroutine that copies. That what it found live may
-// be dead when it is copied is nothing new; moving the location decides.
+// of the work. It runs a batch ahead of the goroutine that copies. What it found live may be dead
+// when it is copied; that changes nothing, for moving the location decides.
 type selector struct {
 	s        *Store
 	in       *mergeinput.Inputs
@@ -24,7 +24,7 @@ type selector struct {
 	pace     pacer
 	free     chan *mergeinput.Batch // to be filled
 	selected chan *mergeinput.Batch // with keep set, and the records; closed at the end
-	stop     chan struct{}          // closed when nobody wants more
+	stop     chan struct{}          // closed when no more is wanted
 	err      error                  // once selected is closed
 }
 
@@ -101,7 +101,7 @@ func (sel *selector) fill(sw *mergeinput.Batch) (done bool, err error) {
 		e := &in.Entry
 		sel.pace.passed += int64(e.Size)
 		if e.Kind.Tombstone() {
-			// I6: a tombstone goes only when nothing older is left outside. It
+			// I6: a tombstone goes only when no segment outside the merge holds anything older. It
 			// may stand in two inputs if a merge was interrupted.
 			if e.Seq < sel.outside || e.Seq == sel.hidden {
 				sw.Dropped++
@@ -173,7 +173,7 @@ type pacer struct {
 	passed int64 // bytes of the inputs dealt with since then
 }
 
-// spend counts bytes read or written, and looks around now and then.
+// spend counts bytes read or written, and checks at intervals whether to stop.
 func (p *pacer) spend(bytes int) error {
 	const lookAfter = 64 << 10
 	if p.spent += bytes; p.spent < lookAfter {
@@ -210,10 +210,10 @@ func (rw *rewriter) end(err error) {
 // its goroutine.
 var errCallback = errors.New("a callback of the merge has panicked, or has ended its goroutine")
 
-// consult asks everybody whether the rewrite is to go on. A user's function may
-// panic, or end its goroutine, which here may be in the middle of moving
-// locations: so it gets a goroutine of its own, and Rewrite fails as it did, in
-// the end.
+// consult asks the caller's functions and the store whether the rewrite is to continue. A user's
+// function may panic, or end its goroutine, and this goroutine may be in the middle of moving
+// locations: so the function gets a goroutine of its own, and Rewrite ends in the same way after
+// its clean-up.
 func (rw *rewriter) consult(spent int, passed int64) error {
 	err := errCallback
 	asked := make(chan struct{})

@@ -40,8 +40,8 @@ func (m SyncMode) String() string {
 type Options struct {
 	// Sync says when writes reach the disk. Default: SyncInterval.
 	Sync SyncMode
-	// SyncEvery is the time between syncs with SyncInterval. In every mode a store that nobody has written to for so
-	// long is synced, and the manifest notes how far its log reaches. Default: 1 s.
+	// SyncEvery is the time between syncs with SyncInterval. In every mode a store without a write for so long is
+	// synced, and the manifest notes how far its log reaches. Default: 1 s.
 	SyncEvery time.Duration
 	// SegmentSize is the length in bytes from which a segment is sealed; a
 	// single larger commit gets a segment of its own. Default: 256 MiB.
@@ -50,27 +50,24 @@ type Options struct {
 	// ReadOnly opens without the lock, alongside a live writer, and changes not
 	// one byte. It sees the store as it was at Open. Default: false.
 	ReadOnly bool
-	// ReadDamaged opens for reading, as ReadOnly does, also where Open otherwise
-	// fails with a *CorruptError or ErrMissing, if the damage can be narrowed
-	// down to keys: these give a *CorruptError, all others are as they were.
-	// Recovery().Damage lists what was passed over. If it cannot, Open fails all
-	// the same: anything could be stale. Default: false.
+	// ReadDamaged opens for reading, as ReadOnly does, also where Open otherwise fails with a
+	// *CorruptError or ErrMissing, if the damage can be narrowed down to keys: these give a
+	// *CorruptError, all others are intact. Recovery().Damage lists the damage. If it cannot be
+	// narrowed down, Open fails all the same: any key could be stale. Default: false.
 	ReadDamaged bool
 	// Reserve is how many bytes of disk space are kept in the file RESERVE for
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
 	Reserve int64
-	// Logger hears of recoveries and background failures. Its handler must not use
-	// the store. One that panics loses its record and no more. Default: silent.
+	// Logger receives recoveries and background failures. Its handler must not use the store. A
+	// handler that panics loses only its record. Default: silent.
 	Logger *slog.Logger
-	// Loading is called by Open once it knows which store this is and that it
-	// will replay the changes after a sequence number. replayed is called for
-	// every change of a deadline among them, by several goroutines at a time,
-	// those of one key in sequence order; before that, if known is false, once
-	// for every deadline there was.
-	// Loading may be called again, with 0: then all begins anew. A replayed of nil
-	// listens to nothing. One that panics ends the process, for its goroutine is
-	// none of the caller's. Default: nobody.
+	// Open calls Loading when it knows the store's id and the sequence number after which it will
+	// replay changes. replayed is called for every change of a deadline among them, by several
+	// goroutines at a time, those of one key in sequence order; before that, if known is false,
+	// once for every existing deadline. Open may start over and call Loading again with 0. A nil
+	// replayed is never called. One that panics ends the process, for its goroutine is not the
+	// caller's. Default: none.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
 
 	seam seam.Options // of tests and tools
@@ -87,7 +84,7 @@ type DeadlineEvent struct {
 	Sequence uint64
 }
 
-// WithDefaults returns the options as Open completes them, or ErrOption with the name of a field that no default stands for.
+// WithDefaults returns the options as Open completes them, or ErrOption with the name of a field that is out of its range.
 func (o *Options) WithDefaults() (Options, error) {
 	var r Options
 	if o != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// pins keep the files of segments that a merge takes out of the store for those who read a moment of the past: backups and snapshots.
-// If the process dies meanwhile, the next Open removes them: the manifest has forgotten them.
+// pins keep the files of segments that a merge replaces for the readers of an earlier moment: backups and snapshots. If the process
+// dies first, the next Open removes them: the manifest no longer lists them.
 type pins struct {
 	mu   sync.Mutex // guards all below
 	all  map[*pin]bool
@@ -91,7 +91,7 @@ func (s *Store) closePins() {
 	s.removeUnpinned("close")
 }
 
-// discard closes and removes segments that are not listed any more, now or when nothing holds them. freed is told the length of
+// discard closes and removes segments that are no longer listed, now or when the last pin is released. freed gets the length of
 // each that is removed now.
 func (s *Store) discard(gone []*segment.Segment, freed func(bytes int64)) error {
 	s.pins.mu.Lock()

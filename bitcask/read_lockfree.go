@@ -8,14 +8,14 @@ import "github.com/stavedb/stave/keydir"
 //
 // A value is right if all of this holds:
 //
-//   - The keydir had one slot for the hash, of a string, and no removal that may yet
-//     be undone (keydir.Directory.TryGet). A put that may yet be undone has a pending location,
-//     which leads to no segment.
-//   - The record there verifies and has the name of the key.
-//   - The segment was still listed after the value had been copied. Whoever removes a
-//     segment unlists it first and unmaps it then, so the copy is of the segment and
-//     not of what the kernel put in its place.
-//   - The namespace still has the space that was looked at.
+//  - The keydir had one slot for the hash, of a string, and no removal that may yet
+//    be rolled back (keydir.Directory.TryGet). A put that may yet be rolled back has a
+//    pending location, which leads to no segment.
+//  - The record there verifies and has the name of the key.
+//  - The segment was still listed after the value had been copied. A segment is always
+//    unlisted before it is unmapped, so the copy is of the segment and not of what the
+//    kernel put in its place.
+//  - The namespace still has the space of the search.
 //
 // So at some moment of the call the committed value was this one, or there was none.
 
@@ -47,9 +47,9 @@ func (s *Store) tryGet(dst []byte, ns int, h uint64, key string, keep bool) ([]b
 	return dst, lookup
 }
 
-// TryGet appends the value of a string of any namespace to dst, without a lock and
-// without waiting for anyone. After LookupRetry, only a transaction can tell what the key
-// holds; so it is with collections and with whatever has a deadline.
+// TryGet appends the value of a string of any namespace to dst, without a lock and without waiting.
+// After LookupRetry, only a transaction can determine what the key holds; that is always so for
+// collections and for keys with a deadline.
 func (s *Store) TryGet(dst []byte, ns int, key string) ([]byte, keydir.Lookup) {
 	if !lockFree || len(key) > MaxKey {
 		return dst, keydir.LookupRetry

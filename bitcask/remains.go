@@ -73,7 +73,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 	return name, nil
 }
 
-// sameRemains reports whether a file of remains holds just what is to be kept: an Open before this one has got no further.
+// sameRemains reports whether a file of remains holds exactly what is to be kept: an earlier Open was interrupted here.
 func (s *Store) sameRemains(name string, f vfs.File, h format.RemainsHeader) (same bool, err error) {
 	kept, err := s.opts.seam.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
 	if err != nil {
@@ -116,8 +116,8 @@ type tornEnd struct {
 	h    format.RemainsHeader
 }
 
-// keepAllRemains keeps what is about to be truncated, durably. Where the disk is too full for that, an unfinished write with
-// nothing readable in it is given up; anything else is not.
+// keepAllRemains keeps everything that is about to be truncated, durably. Where the disk is too full for that, an unfinished
+// write with no readable record in it is dropped; anything else is not.
 func (s *Store) keepAllRemains() error {
 	kept := false
 	for _, torn := range s.remains() {
@@ -145,7 +145,7 @@ func (s *Store) keepAllRemains() error {
 	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
-// readable reports whether anything behind the end of an unsealed segment verifies.
+// readable reports whether anything after the end of an unsealed segment verifies.
 func (s *Store) readable(id uint32) (bool, error) {
 	for _, sg := range s.tail {
 		if sg.ID == id {

@@ -29,7 +29,7 @@ import (
 const (
 	batchEntries = 4096
 	batchBytes   = 256 << 10
-	readAhead    = 2 // batches of a reader that nobody has taken yet
+	readAhead    = 2 // batches read but not yet consumed
 )
 
 // batch is a piece of a segment, decoded.
@@ -112,7 +112,7 @@ func (s *Store) replayLog(ix *indexfile.Contents) error {
 	for _, sg := range s.tail {
 		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
 		if err == nil && sg.FramesEnd < int64(ix.SegmentOf(sg.ID).Length) {
-			err = indexfile.ErrUnfit // what it knows has been dropped: the disk has lost what was synced
+			err = indexfile.ErrUnfit // it contains entries that the disk has lost although they were synced
 		}
 	}
 	if err == nil && ix.End.Opening != 0 && !s.reached(ix.End) {
@@ -121,7 +121,7 @@ func (s *Store) replayLog(ix *indexfile.Contents) error {
 	return err
 }
 
-// segments lists what is to be read, oldest first.
+// segments lists the segments to be read, oldest first.
 func (rp *replayer) segments() []*reader {
 	s := rp.s
 	var list []*reader
@@ -258,7 +258,7 @@ func (rp *replayer) pass(r *reader, limit uint64) (more bool, err error) {
 		for _, runs := range rp.runs {
 			runs <- run{b, r.pos, to}
 		}
-	} else if e := &b.entries[to]; e.Kind == KindSystem { // of no stripe: nobody has to wait
+	} else if e := &b.entries[to]; e.Kind == KindSystem { // of no stripe: no applier has to wait
 		rp.s.replaySystem(b.sg, e)
 		b.stops = b.stops[1:]
 		to++
@@ -341,7 +341,7 @@ func (rp *replayer) noteStale(name string) {
 	rp.stale = append(rp.stale, name)
 }
 
-// errStopped ends a reader that nobody listens to any more.
+// errStopped ends a reader whose consumer has stopped.
 var errStopped = errors.New("stopped")
 
 // send passes a batch on, unless it is empty.
@@ -378,9 +378,8 @@ func (b *batch) add(seed keydir.Seed, e *format.Entry) {
 	b.hashes = append(b.hashes, seed.Hash(format.Text(e.Key)))
 }
 
-// readHint is read from the hint. Each block is verified before it is used, so
-// what came before a bad one is right: the data says the rest, from behind
-// sequence upTo on, unless done.
+// readHint reads from the hint. Each block is verified before it is used, so what came before a bad
+// one is right: the rest is read from the data, after sequence upTo, unless done.
 func (rp *replayer) readHint(r *reader, sg *segment.Segment) (upTo uint64, done bool, err error) {
 	s, before := rp.s, rp.after.SegmentOf(sg.ID).Length
 	upTo = rp.after.UpTo
@@ -436,7 +435,7 @@ func (rp *replayer) hintFailed(sg *segment.Segment, err error) {
 	}
 }
 
-// readData is read from the frames, behind sequence upTo. io.EOF is the end.
+// readData reads from the frames, after sequence upTo. io.EOF is the end.
 func (rp *replayer) readData(r *reader, fr *segment.Frames, upTo uint64) error {
 	b := rp.batch(fr.Segment)
 	for {
@@ -459,7 +458,7 @@ func (rp *replayer) readData(r *reader, fr *segment.Frames, upTo uint64) error {
 				}
 				b = rp.batch(fr.Segment)
 			}
-			left := int(min(batchBytes, fr.End-fr.Pos)) + n // what is still to come needs no more
+			left := int(min(batchBytes, fr.End-fr.Pos)) + n // the rest of the segment needs no more
 			b.buf = slices.Grow(b.buf, max(n, min(batchBytes-len(b.buf), left)))
 			copied := *e // the frame's bytes go when the next one is read
 			copied.Key, copied.Elem, copied.Inline = b.keep(e.Key), b.keep(e.Elem), b.keep(e.Inline)

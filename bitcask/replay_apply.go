@@ -26,7 +26,7 @@ func newApplier(s *Store, after *indexfile.Contents) *applier {
 	return &applier{s: s, after: after, base: set.Base, live: make([]int64, len(set.ByID))}
 }
 
-// mergeCounts adds what was counted to the segments and the statistics.
+// mergeCounts adds the counts to the segments and the statistics.
 func (a *applier) mergeCounts() {
 	for i, sg := range a.s.segments.Load().ByID {
 		if sg != nil {
@@ -59,8 +59,7 @@ func (a *applier) drop(d keydir.Dropped) {
 	})
 }
 
-// apply applies one entry, if what was loaded before lacks it. h is the hash
-// of its key.
+// apply applies one entry unless the loaded INDEX already contains it. h is the hash of its key.
 func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 	a.replayed++
 	if e.Seq <= a.after.Stripes[keydir.StripeOf(h)] {
@@ -118,8 +117,8 @@ func (a *applier) namespaces(sg *segment.Segment, e *format.Entry) error {
 	return nil
 }
 
-// reportDeadlineAgain tells of a change of deadlines that the keydir has already:
-// he who keeps the deadlines was asked about an earlier moment.
+// reportDeadlineAgain reports a deadline change that the INDEX already contains but the older TTL
+// file does not.
 func (a *applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err error) {
 	ev := DeadlineEvent{Space: e.Namespace, Key: format.Text(e.Key), Sequence: e.Seq}
 	switch e.Kind {
@@ -184,10 +183,9 @@ func (a *applier) removeSlot(sp *namespace.Space, h uint64, t keydir.Type, key [
 	}
 }
 
-// isKey reports whether a slot with the hash of a key is that of the key.
-// Hashes of different keys agree about once in 2^61 pairs, and the manifest
-// remembers when that happened: only then does the record have to be read. One
-// that cannot be read is taken for the one that its hash says.
+// isKey reports whether a slot with the hash of a key is that of the key. Hashes of different keys
+// agree about once in 2^61 pairs, and the manifest records when that happened: only then does the
+// record have to be read. One that cannot be read counts as the key that its hash indicates.
 func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 	if !a.s.man.Collided[h>>format.SpareHashBits] {
 		return true

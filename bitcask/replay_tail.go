@@ -15,13 +15,12 @@ import (
 // The end of the log at Open: the unsealed segments, of which at most two hold
 // frames (log_rotate.go).
 
-// judgeTail decides, where reading an unsealed segment has ended at fr.pos,
-// between its three states: clean, a torn tail (to be cut off there), or
-// damage, which is an error.
+// judgeTail decides, where reading an unsealed segment has ended at fr.Pos, between its three
+// states: clean, a torn tail (to be truncated there), or damage, which is an error (I7).
 //
-// A bad frame is a torn tail only if nothing says that its bytes were ever on
-// disk (not the manifest of the last close or pause, no later valid frame, no
-// later segment), and if a crash can have left it as it is: NotTorn.
+// A bad frame is a torn tail only if nothing proves that its bytes were ever on disk (not the
+// manifest of the last close or pause, no later valid frame, no later segment), and if a crash can
+// have left it as it is: NotTorn.
 func (s *Store) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
 	sg, end := fr.Segment, fr.Pos
 	at, reason := end, "file ends"
@@ -48,19 +47,19 @@ func (s *Store) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
 	}
 	whole, err := s.judgeNext(sg, at, reason)
 	if err != nil || whole || bad == nil {
-		return err // what stands behind a segment that is all there is a torn footer
+		return err // after a segment that is otherwise complete stands a torn footer
 	}
 	why, err := fr.NotTorn(s.man.NothingLost())
 	if why != "" {
 		err = &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", " + why}
 	} else if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
-		err = &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason} // it has become shorter meanwhile
+		err = &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason} // it has become shorter in the meantime
 	}
 	return err
 }
 
-// judgeNext looks at the segments behind sg. They go on where sg ends, so that it is whole, or sg
-// is not all there: then nothing of theirs was ever synced, or sg was.
+// judgeNext examines the segments after sg. Either they continue where sg ends, so that it is
+// whole, or sg is incomplete: then nothing of theirs was ever synced, or sg was.
 func (s *Store) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
 	later := s.tail[slices.Index(s.tail, sg)+1:]
 	if len(later) == 0 {
@@ -104,9 +103,9 @@ func (s *Store) syncedIn(sg *segment.Segment) (int64, error) {
 	return segment.NewFrames(sg).LastSynced()
 }
 
-// cutTail truncates torn tails, durably, before anything can be appended behind
-// them or read from them. The newest goes first: what is dropped from it must
-// be gone before an older segment grows to where it went on.
+// cutTail truncates torn tails, durably, before anything can be appended after them or read from
+// them. The newest goes first: what is dropped from it must be gone before an older segment grows
+// to where it began.
 func (s *Store) cutTail() error {
 	for _, sg := range slices.Backward(s.tail) {
 		size, end := sg.Size.Load(), sg.FramesEnd
@@ -132,8 +131,7 @@ func (s *Store) cutTail() error {
 	return nil
 }
 
-// showActive tells a store that is open for reading which segment is the
-// active one.
+// showActive sets the active segment of a store that is open for reading.
 func (s *Store) showActive() {
 	if len(s.tail) > 0 {
 		sg := s.tail[s.newest()]

@@ -15,43 +15,43 @@ import (
 )
 
 // A snapshot is a second Store, open for reading, of one moment of the first: of a cut of its log (commitLog.cut). It has a keydir of its
-// own, loaded as Open does, and handles and mappings of its own of the files of the cut.
+// own, loaded as Open does, and its own handles and mappings of the files of the cut.
 //
 // What the directory holds may be of a later moment than the cut, so each kind of file is bound to it:
 //
-//   - Unsealed segments count up to where their frames ended at the cut, whatever is appended to them or sealed meanwhile. All of that
-//     verified when it was written: a frame that does not is damage, never a torn tail.
-//   - Sealed segments never change. A merge takes them out of the store, but a pin keeps the files until the snapshot is closed.
-//   - What a merge publishes after the cut is not in the cut's list. What it published before is, perhaps alongside its inputs: a record
-//     that stands in two segments has one sequence, and replaying takes either.
-//   - Hints are read of segments that were sealed at the cut. A hint says which footer it belongs to.
-//   - An INDEX is used only if the state that it describes came before the cut, and all its segments are in the cut. One that was written
-//     later, though of the same sequence, may lead to segments that a merge has made since: these are not in the list, so it does not fit.
-//     It may list the segment that is ready to be the next, so the cut has that, too.
-//   - The manifest is not read. The little that replaying needs of it (which hashes two keys have, whose the segments are, who
-//     gave which sequences) is taken from the open store after the cut: it only ever grows.
-//   - System records and the map of namespaces are records of the log, and so of the cut.
-//   - The TTL file is read by nobody: whoever keeps deadlines hears of them from the log (SnapshotOptions.Loading).
+//  - Unsealed segments count up to where their frames ended at the cut, whatever is appended to them or sealed later. All of that
+//    verified when it was written: a frame that does not is damage, never a torn tail.
+//  - Sealed segments never change. A merge removes them from the store, but a pin keeps the files until the snapshot is closed.
+//  - What a merge publishes after the cut is not in the cut's list. What it published before is, perhaps alongside its inputs: a record
+//    that stands in two segments has one sequence, and replaying takes either.
+//  - Hints are read of segments that were sealed at the cut. A hint says which footer it belongs to.
+//  - An INDEX is used only if the state that it describes came before the cut, and all its segments are in the cut. One that was written
+//    later, even of the same sequence, may lead to segments that a merge has made since: these are not in the list, so it does not fit.
+//    It may list the segment that is ready to be the next, so the cut has that, too.
+//  - The manifest is not read. What replaying needs of it (which hashes two keys share, the origin of the segments, the
+//    ranges of sequences) is copied from the open store after the cut: it only ever grows.
+//  - System records and the map of namespaces are records of the log, and so of the cut.
+//  - The TTL file is not read: the owner of the deadlines gets them from the log (SnapshotOptions.Loading).
 
 // SnapshotOptions are of one Snapshot. The zero value works.
 type SnapshotOptions struct {
-	// Cut is called right after the moment of the snapshot, with nothing locked. Default: nobody.
+	// Cut is called right after the moment of the snapshot, with nothing locked. Default: none.
 	Cut func()
-	// Loading is told of deadlines as Options.Loading is. Default: nobody.
+	// Loading is like Options.Loading. Default: none.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
 }
 
 // Snapshot returns a read-only store that holds what this one held at one moment between two commits: every write that was acknowledged
-// before the call, and perhaps some that were not yet. Reads, writes, rotations, flushes and merges of this store go on, and
-// none of them waits: the moment itself takes a look at each segment. Writing to a snapshot fails with ErrReadOnly; Check, Backup and BackupTo
-// work.
+// before the call, and perhaps some that were not yet. Reads, writes, rotations, flushes and merges of this store continue, and none of
+// them waits: the moment itself takes one pass over the list of segments. Writing to a snapshot fails with ErrReadOnly; Check, Backup and
+// BackupTo work.
 //
 // It costs what opening the store costs, in time and in memory: a second keydir. A million strings with keys of 16 bytes and values of 100
 // took 85 ms and 20 MB with an INDEX from before the moment, 1.8 s and 27 MB where all had to be read from a log without hints (two
 // processors that were busy otherwise; go test ./db -run - -bench BenchmarkSnapshot). While it is open the disk keeps the segments that merges replace, and two handles are open
 // for each segment instead of one.
 //
-// A snapshot must be closed. It does not depend on this store: closing one does nothing to the other, in any order.
+// A snapshot must be closed. Closing either store has no effect on the other, in any order.
 //
 // Errors: ErrClosed, ErrReadOnly for a store that is open for reading (it is of one moment already), ErrFailed for one that
 // refuses writes, a *CorruptError, the context's, or the file system's.

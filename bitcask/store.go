@@ -47,7 +47,7 @@ type Store struct {
 
 	backups       chanMutex // held by the one backup that is made
 	pins          pins
-	maintenanceMu chanMutex // held by whoever reads whole segments or removes files: merge, hint builder, check
+	maintenanceMu chanMutex // held while whole segments are read or files removed: merge, hint builder, check
 
 	droppedMu          sync.Mutex // guards droppedCollections and droppedSpaces: dropped, not yet counted as dead
 	droppedCollections []keydir.Dropped
@@ -67,7 +67,7 @@ type Store struct {
 
 	cutAt        uint64          // of a snapshot: the sequence after the last one that it has; 0: it is none
 	loadingUntil context.Context // of a snapshot, while it is loaded
-	released     func()          // called once all is released; nil: nobody
+	released     func()          // called when all is released; may be nil
 
 	stop   chan struct{}
 	hinter chan struct{}
@@ -78,7 +78,7 @@ type Store struct {
 type Recovery struct {
 	TornBytes    int64          // truncated, or to be truncated, at the end of the log: no part of a commit known to have been on disk
 	TornManifest bool           // the manifest ended in an edit nothing relied on
-	Truncated    []Remains      // what was not all zeros of the two; a store open for reading has truncated nothing
+	Truncated    []Remains      // those of the two that were not all zeros; a store open for reading has truncated nothing
 	Remains      []string       // files in which an opening before this one has kept such
 	Removed      []string       // files that an interrupted rotation or merge left
 	Stale        []string       // INDEX or hints that did not fit the log; removed
@@ -86,7 +86,7 @@ type Recovery struct {
 	Indexed      bool           // the file INDEX spared replaying the log from its beginning
 	Replayed     uint64         // records replayed
 	Scanned      int            // sealed segments read in full for want of a good hint
-	Damage       []CorruptError // passed over: Options.ReadDamaged
+	Damage       []CorruptError // tolerated: Options.ReadDamaged
 	Took         time.Duration
 }
 
@@ -103,8 +103,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 }
 
-// errOutdated is why opening for reading failed if a live writer has changed
-// the store meanwhile.
+// errOutdated is why opening for reading failed if a live writer has since changed the store.
 var errOutdated = errors.New("the store has changed while it was opened")
 
 // newStore is a store without files.
@@ -151,7 +150,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		return nil, err
 	}
 	if len(s.recovery.Damage) > 0 && s.outdated() {
-		return nil, errOutdated // what is missing may only have been merged
+		return nil, errOutdated // what is missing may have been merged
 	}
 	if _, err := s.readEpoch(); err != nil {
 		return nil, err
@@ -229,7 +228,7 @@ func (s *Store) startWork() {
 	}
 }
 
-// every calls fn now and then until the store closes or fn returns false.
+// every calls fn at intervals until the store closes or fn returns false.
 func (s *Store) every(d time.Duration, fn func() bool) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -315,8 +314,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// closeLog syncs and notes in the manifest how far the active segment reaches,
-// so that damage to it can be told from a torn tail, and that nobody writes.
+// closeLog syncs, and notes in the manifest how far the active segment reaches, so that damage to
+// it can be told from a torn tail, and that the store is closed.
 func (s *Store) closeLog() error {
 	l := &s.log
 	if err := l.sync(); err != nil {
@@ -330,7 +329,7 @@ func (s *Store) closeLog() error {
 	if l.failed != nil {
 		return l.failed
 	}
-	if sl := l.rotation.sealing; sl != nil { // for want of space: of its footer a part may have been cut off
+	if sl := l.rotation.sealing; sl != nil { // for lack of space: a part of its footer may have been truncated
 		if err := sl.sg.File.Sync(); err != nil {
 			return l.failLocked(fmt.Errorf("%s: sync: %w", sl.sg.Name, err))
 		}
@@ -342,14 +341,14 @@ func (s *Store) closeLog() error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
 	err := s.man.Log(manifest.EditBoot, body)
-	if NoSpace(err) && failure.IsRetryable(err) { // all of it is on disk; only damage cannot be told from a torn tail so well
+	if NoSpace(err) && failure.IsRetryable(err) { // all of it is on disk; only damage is harder to tell from a torn tail
 		s.opts.Logger.Warn("clean close not noted", "err", err)
 		return nil
 	}
 	return err
 }
 
-// release closes files and lets go of the lock.
+// release closes the files and releases the lock.
 func (s *Store) release() error {
 	var errs []error
 	for _, sg := range s.segments.Swap(new(segment.Set)).All() { // unlisted before they are unmapped: read_lockfree.go

@@ -14,24 +14,24 @@ import (
 
 // The directory of a store may be moved, replaced or removed while the store is open, and so may the file LOCK.
 //
-// All names are looked up from a handle of the directory (vfs.Hold), never by its path. So a store whose directory was moved goes on in
-// it, and one that has taken its place is never touched. The lock moves along.
+// All names are looked up from a handle of the directory (vfs.Hold), never by its path (I9). So a store whose directory was moved
+// continues in it, and one that has taken its place is never touched. The lock moves along.
 //
 // A directory that was removed is another matter: what is written to files without a name is lost at Close. And without its name
 // LOCK keeps nobody out. Both are noticed
 //
-//   - by every sync of the log, before anyone is told of it: the active segment has a name;
+//  - by every sync of the log, before it is acknowledged: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before Close writes anything: also LOCK and
 //     MANIFEST have theirs;
 //   - by the goroutine below, twice a second, and, once it has looked, at once if the operating system reports it.
 //
-// Then the store refuses writes, and serves reads.
+// Then the store refuses writes, but still serves reads.
 
 // directoryEvery is how often the goroutine looks, whether or not anything was reported.
 const directoryEvery = 500 * time.Millisecond
 
-// removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then nobody can tell which of
-// the two it is.
+// removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then the two cases look
+// alike.
 const removalTakes = 50 * time.Millisecond
 
 // hold takes the handle of the directory.
@@ -47,7 +47,7 @@ func (s *Store) hold() (err error) {
 	return err
 }
 
-// watchDirectory looks after the directory until the store closes.
+// watchDirectory watches the directory until the store closes.
 func (s *Store) watchDirectory() {
 	reported := make(chan struct{}, 1)
 	report := func() {
@@ -71,7 +71,7 @@ func (s *Store) watchDirectory() {
 			return
 		case <-reported:
 		case <-tick.C:
-			if stop == nil { // Not at once: it costs more than to open and close a small store, and most commands are done by now.
+			if stop == nil { // Not at once: it costs more than opening and closing a small store, and most commands are done by now.
 				stop = s.held.Watch(filepath.Join(s.dir, format.LockName), report)
 			}
 		}
@@ -96,7 +96,7 @@ func (s *Store) watchDirectory() {
 	}
 }
 
-// wait sleeps, and reports false if the store closes meanwhile.
+// wait sleeps, and reports false if the store closes first.
 func (s *Store) wait(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -122,8 +122,8 @@ func (s *Store) logMove(now vfs.Where) {
 // refusing reports whether an error of inspectDirectory is a reason to refuse writes.
 func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || errors.Is(err, ErrLockLost) }
 
-// checkDirectory is called, without locks, before something is done that would be lost in a directory that is gone, or harm another
-// process that has the store. Its error is that of a store which refuses writes. That nobody can tell is no error.
+// checkDirectory is called, without locks, before a step that would be lost in a directory that is gone, or harm another process
+// that has the store. Its error is that of a store which refuses writes. An unknown state is no error.
 func (s *Store) checkDirectory() error {
 	if err := s.inspectDirectory(); refusing(err) {
 		return s.log.fail(err)
@@ -173,7 +173,7 @@ func (s *Store) unlinked(sg *segment.Segment) bool {
 	return err == nil && !named
 }
 
-// hasName reports whether the name of a segment still stands for its file.
+// hasName reports whether the name of a segment still leads to its file.
 func (s *Store) hasName(sg *segment.Segment) (bool, error) {
 	return vfs.HasName(sg.File, filepath.Join(s.dir, sg.Name))
 }

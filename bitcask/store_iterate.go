@@ -10,11 +10,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// EachKey calls fn for the keys of one stripe of a namespace in order of their
-// hash, from the first hash that is at least from, until fn returns false. The
-// transaction holds the stripe. key is valid within the call, and fn changes
-// nothing. Since the order never changes, a scan that goes on later from where
-// it stopped misses no key that was there throughout.
+// EachKey calls fn for the keys of one stripe of a namespace in order of their hash, from the first
+// hash that is at least from, until fn returns false. The transaction holds the stripe. key is
+// valid within the call, and fn changes nothing. Since the order never changes, a scan that resumes
+// where it stopped misses no key that was there throughout.
 func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ keydir.Type) bool) (err error) {
 	if !t.open {
 		return ErrTxDone
@@ -86,7 +85,7 @@ func (s *Store) randomKey(sp *namespace.Space, stripe int, random func() uint64)
 }
 
 func (t *Tx) randomKey(sp *namespace.Space, stripe int, random func() uint64) (key string, ok bool, err error) {
-	const tries = 16 // slots of deadlines are passed over
+	const tries = 16 // slots of deadlines are skipped
 	for range tries {
 		h, slot, found := sp.Dir.RandomSlot(stripe, random())
 		if !found {
@@ -148,7 +147,7 @@ func (s *Store) NamespaceOf(space uint32) (int, bool) {
 
 // EachName calls fn for the keys of a namespace until it returns false: first the collections, whose names are in RAM, then
 // the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It takes 8
-// bytes a string meanwhile. The transaction holds all keys and has written nothing. key is valid within the call.
+// bytes a string for its duration. The transaction holds all keys and has written nothing. key is valid within the call.
 func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	if !t.open {
 		return ErrTxDone

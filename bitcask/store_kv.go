@@ -190,10 +190,9 @@ type Item struct {
 	Value []byte
 }
 
-// All ranges over every string key of namespace 0, in no useful order. It
-// holds no lock between items: keys that are there throughout are seen exactly
-// once, keys that come or go meanwhile may or may not be. The first error ends
-// the range and comes with a zero Item.
+// All ranges over every string key of namespace 0, in no useful order. It holds no lock between
+// items: keys that are there throughout are seen exactly once, keys that come or go during the
+// range may or may not be. The first error ends the range and comes with a zero Item.
 func (s *Store) All() iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for stripe := range keydir.Stripes {

@@ -13,11 +13,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Loading replays every segment, from its hint where there is a good one and
-// from its data otherwise, in order of sequence number: the segments are merged
-// like sorted files, so what was written last wins without the keydir having
-// to remember sequence numbers, and the order in which merges left the segments
-// does not matter.
+// Loading replays every segment, from its hint where there is a good one and from its data
+// otherwise, in order of sequence number: the segments are merged like sorted files, so the last
+// write wins without sequence numbers in the keydir, and the order in which merges left the
+// segments does not matter.
 
 // load builds the keydir: from the INDEX and what the log has after it, or from
 // all of the log.
@@ -91,22 +90,22 @@ func (s *Store) removeStale() error {
 	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
-// startReplay tells Options.Loading after which sequence changes of deadlines will
-// be replayed, and reports whether it has those before.
+// startReplay tells Options.Loading after which sequence deadline changes will be replayed, and
+// reports whether it has the earlier ones.
 func (s *Store) startReplay(after uint64) (known bool) {
 	s.replayed = func(DeadlineEvent) {}
 	if s.opts.Loading == nil {
 		return true
 	}
 	replayed, known := s.opts.Loading(s.man.Store, after)
-	if replayed == nil { // nobody listens after all
+	if replayed == nil { // no receiver after all
 		return true
 	}
 	s.replayed = replayed
 	return known || after == 0
 }
 
-// reportDeadlines tells of all the deadlines there are, from their records.
+// reportDeadlines reports all existing deadlines, from their records.
 func (s *Store) reportDeadlines(seq uint64) error {
 	for _, sp := range s.spaces.Now.Load().ByID {
 		var locs []keydir.Loc

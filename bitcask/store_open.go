@@ -178,9 +178,9 @@ func (s *Store) findLeftovers(names []string) error {
 	return nil
 }
 
-// makeGood makes the files what they have been found to be, once the store is known to open: up to here nothing has been
-// changed. What is truncated is kept first. A crash at any step leaves what the next Open finds and judges in the same way:
-// the manifest says last that this one has begun.
+// makeGood brings the files into the state that Open has determined, when it is certain that the store opens: until here
+// nothing has been changed (I7). What is truncated is kept first. A crash at any step leaves what the next Open finds and
+// judges in the same way: the last edit of the manifest says that this opening has begun.
 func (s *Store) makeGood() error {
 	if s.opts.ReadOnly {
 		s.foreseeTruncation()
@@ -268,11 +268,10 @@ func (s *Store) checkLeftover(id uint32) error {
 	return nil
 }
 
-// outdated reports whether a live writer alongside us has gone on since we read
-// the manifest: merges take files away that it lists, rotations add files that
-// it does not list. An edit is written before the files of a merge go, and
-// before a new segment holds anything, so whoever looks for the edit after the
-// files finds it.
+// outdated reports whether a live writer alongside us has progressed since we read the manifest:
+// merges remove files that it lists, rotations add files that it does not list. An edit is written
+// before the files of a merge go, and before a new segment holds anything, so a reader that checks
+// for the edit after the files finds it.
 func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false

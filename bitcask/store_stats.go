@@ -8,7 +8,7 @@ import (
 type Stats struct {
 	Segments   int    `json:"segments"`
 	Bytes      int64  `json:"bytes"`       // of all segment files
-	LiveBytes  int64  `json:"live_bytes"`  // estimate of what is not garbage
+	LiveBytes  int64  `json:"live_bytes"`  // an estimate
 	IndexBytes int64  `json:"index_bytes"` // RAM of the keydir, estimated
 	Keys       int    `json:"keys"`        // of all namespaces
 	Deadlines  int    `json:"deadlines"`
@@ -72,7 +72,7 @@ func (s *Store) logSize() (n int64) {
 	return n
 }
 
-// StoreID tells this store from every other; it never changes.
+// StoreID identifies this store among all others; it never changes.
 func (s *Store) StoreID() [16]byte { return s.man.Store }
 
 // Sequence is the number of the newest record.
@@ -99,11 +99,12 @@ func (s *Store) Err() error {
 // SegmentSize is the length in bytes from which segments are sealed.
 func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }
 
-// Full reports whether the last write that needed space did not get it, or what deletes and merges have taken of the reserve has not
-// come back. Writes go on by themselves once there is space. If nothing was drawn from the reserve, only a write or a merge finds that out.
+// Full reports whether the last write that needed space failed for lack of it, or whether deletes and merges have drawn on a reserve that
+// is not full again. Writes resume by themselves once there is space. If nothing was drawn from the reserve, only a write or a merge finds
+// that out.
 func (s *Store) Full() bool { return s.reserve.Full() }
 
-// Lacking gets a value when a write meets a full disk: whoever can free space may begin.
+// Lacking gets a value when a write meets a full disk: a sign to free space.
 func (s *Store) Lacking() <-chan struct{} { return s.reserve.Lacks() }
 
 // Spare is how many bytes of the reserve a merge can count on.

@@ -10,15 +10,13 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Tx is one atomic unit of reads and writes. It holds the stripe locks of its
-// keys from Begin to End. Writes change the keydir at once, with locations
-// that point into the transaction itself, so everything in it reads its own
-// writes; Commit appends them to the log as one frame and puts the real
-// locations in place; End without Commit takes them back.
+// Tx is one atomic unit of reads and writes. It holds the stripe locks of its keys from Begin to
+// End. Writes change the keydir at once, with locations that point into the transaction itself, so
+// everything in it reads its own writes. Commit appends them to the log as one frame and replaces
+// those locations by the real ones; End without Commit rolls them back.
 //
-// A Tx is for one goroutine. After its end every method fails with ErrTxDone,
-// or does nothing if it returns no error. Its memory is used again only if its
-// owner says that nobody else has it: see Recycle.
+// A Tx is for one goroutine. After its end every method fails with ErrTxDone, or does nothing if it
+// returns no error. Its memory is reused only through Recycle.
 type Tx struct {
 	s       *Store
 	open    bool // from Begin to End
@@ -32,7 +30,7 @@ type Tx struct {
 	outOfLine int       // bytes of values that are not in buf
 	borrow    bool      // see Borrow
 	system    bool      // it holds the lock of who writes system records
-	floor     int64     // what it leaves of the reserve, if it may draw on that though it adds something; else 0
+	floor     int64     // what it leaves of the reserve if it may draw on that although it adds something; else 0
 	single    singlePut // the one record, not yet in the keydir
 	undo      []undoOp
 	touched   []touchedCollection
@@ -50,8 +48,8 @@ type Tx struct {
 	frameStart int   // where the frame begins in buf
 }
 
-// txRecord is a record waiting in buf, with what it takes to find its place in
-// the keydir again without parsing it.
+// txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without
+// parsing.
 type txRecord struct {
 	pos             int    // of its crc in buf
 	outOfLine       int    // bytes of the values before it that are not in buf
@@ -77,7 +75,7 @@ func (r *txRecord) record(buf []byte) format.Record {
 	return rec
 }
 
-// offset is where the record stands in a frame that begins at start in buf.
+// offset is the record's position in a frame that begins at start in buf.
 func (r *txRecord) offset(start int) int { return r.pos - start + r.outOfLine }
 
 // key and elem are the parts of the record's name.
@@ -199,8 +197,7 @@ func (t *Tx) unlockStripe(i int) {
 // next one.
 const keepBuffer = 64 << 10
 
-// End releases the locks. What was not committed is taken back first. A second
-// End does nothing.
+// End rolls back what was not committed and releases the locks. A second End does nothing.
 func (t *Tx) End() {
 	if !t.open {
 		return
@@ -224,8 +221,8 @@ func (t *Tx) unlock() {
 	}
 }
 
-// Recycle is End for an owner who has shown the transaction to nobody: another
-// one gets its memory.
+// Recycle is End for an owner that has shared the transaction with nobody: another transaction
+// reuses its memory.
 func (t *Tx) Recycle() {
 	t.End()
 	s := t.s

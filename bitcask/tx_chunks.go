@@ -25,7 +25,7 @@ func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Colle
 	if err != nil {
 		return coll, err
 	}
-	// No chunk need be taken back on its own: the collection is new.
+	// No chunk needs its own rollback: the collection is new.
 	apart := t.borrow && len(value) >= bigValue
 	for i := 0; i*size < len(value); i++ {
 		index := keydir.ChunkIndex(size, i)

@@ -66,8 +66,8 @@ func (s *Store) WaitDurable(ticket uint64) error {
 	return s.log.waitSynced(ticket)
 }
 
-// addMeta adds the meta records of every collection whose count or bounds differ
-// from what they were, and removes collections that were emptied.
+// addMeta adds the meta record of every collection whose count or bounds have changed, and removes
+// collections that became empty.
 func (t *Tx) addMeta() error {
 	for i := range t.touched {
 		tf := &t.touched[i]
@@ -139,8 +139,8 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 	return nil
 }
 
-// frame returns the bytes of the commit, all but header and checksums done,
-// without the values that are apart, and where each record begins in them.
+// frame returns the bytes of the commit, complete but for header and checksums and without the
+// out-of-line values, and the position of each record in them.
 func (t *Tx) frame() (frame []byte, positions []int) {
 	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
 	// frame, its checksum being the last field of the header.
@@ -157,8 +157,8 @@ func (t *Tx) frame() (frame []byte, positions []int) {
 	return t.buf[start:], positions
 }
 
-// finish fills in header and checksums of the frame, for its place in the log,
-// and cuts it in pieces if it has values that are apart.
+// finish fills in header and checksums of the frame for its place in the log, and splits it into
+// pieces if it has out-of-line values.
 func (t *Tx) finish(frame []byte, h format.FrameHeader, s format.ChecksumSeed, at uint32, positions []int) (whole []byte, pieces [][]byte) {
 	if t.outOfLine == 0 {
 		format.FinishFrame(frame, h, s, at, positions, nil)

@@ -72,8 +72,8 @@ func (t *Tx) find(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydi
 	}
 }
 
-// PrefetchDepth is how many keys Prefetch loads ahead: few enough that what it loads is still in
-// the processor's cache when the keys are looked up.
+// PrefetchDepth is how many keys Prefetch loads ahead: few enough to be still in the processor's
+// cache when the keys are looked up.
 const PrefetchDepth = 128
 
 // Prefetch loads the index memory of the next PrefetchDepth of keys that will be looked up one after another,

@@ -7,18 +7,18 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// The commonest transaction puts one string and does nothing else. The keydir
-// learns of such a put when it is in the log, once and with its real location,
-// so there is nothing to take back and nothing to move.
+// The most common transaction puts one string and does nothing else. The keydir changes once for
+// such a put, when it is in the log and has its real location, so there is nothing to roll back and
+// nothing to move.
 
 // singlePut is a put that is all its transaction did so far.
 type singlePut struct {
 	put bool
-	old keydir.Slot // what it replaces; of type None if the key is new
+	old keydir.Slot // the slot that it replaces; of type None if the key is new
 }
 
-// materialize puts the pending location of a single put into the keydir: the
-// transaction goes on, and may read what it wrote or take it back.
+// materialize puts the pending location of a single put into the keydir: the transaction goes on,
+// and may read its write or roll it back.
 func (t *Tx) materialize() {
 	if !t.single.put {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// undoOp takes back one change of the keydir. It also says what the change
-// replaced, which is what a commit turns from live into dead bytes.
+// undoOp rolls back one change of the keydir. It also holds what the change replaced, whose bytes
+// turn from live to dead at the commit.
 type undoOp struct {
 	op       uint8
 	had      bool
@@ -85,8 +85,8 @@ func (u *undoOp) run() {
 // Savepoint is a moment within a transaction.
 type Savepoint struct{ buf, outOfLine, recs, undo, touched int }
 
-// ErrSavepoint is returned for a savepoint that is not of the transaction, or of
-// a part of it that was taken back.
+// ErrSavepoint is returned for a savepoint of another transaction, or of a part of this one that
+// has been rolled back.
 var ErrSavepoint = errors.New("no such savepoint in the transaction")
 
 // Savepoint marks this moment, to come back to with RollbackTo.
@@ -98,7 +98,7 @@ func (t *Tx) Savepoint() Savepoint {
 	return Savepoint{len(t.buf), t.outOfLine, len(t.recs), len(t.undo), len(t.touched)}
 }
 
-// RollbackTo takes back everything done since sp.
+// RollbackTo rolls back everything done since sp.
 func (t *Tx) RollbackTo(sp Savepoint) error {
 	switch {
 	case !t.open:

@@ -11,8 +11,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Writing within a transaction: each call changes the keydir at once, notes how
-// to take that back, and adds a record to be committed.
+// Writing within a transaction: each call changes the keydir at once, notes how to roll that back,
+// and adds a record to be committed.
 
 // bigValue is the length in bytes from which a borrowed value is not copied into
 // the transaction.
@@ -28,7 +28,7 @@ func (t *Tx) add(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, el
 	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
 }
 
-// addRecord is add; with apart the value is not copied.
+// addRecord is add; with apart the value stays out of line, uncopied.
 func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
 	if len(value) > MaxValue {
 		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
@@ -190,8 +190,8 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 	return nil
 }
 
-// PutScored adds a sorted set member or changes its score. The order record
-// goes right behind the element and shares its fate.
+// PutScored adds a sorted set member or changes its score. The order record follows the element's
+// directly and shares its fate.
 func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, score uint64) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -319,8 +319,8 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 	return existed, nil
 }
 
-// deleteSlot and dropCollection are the only ways by which a transaction removes what it
-// did not make: they warn readers without a lock that it may come back.
+// deleteSlot and dropCollection are the only ways by which a transaction removes entries that it
+// did not make: they warn lock-free readers that a rollback may restore them.
 func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	sp.Dir.Delete(h, slot)

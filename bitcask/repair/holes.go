@@ -7,10 +7,10 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// What stood in a hole was written before the next good record of its segment. Segments are read ahead of what is copied, so it is the
-// source that tells, not the record copied next.
+// The contents of a hole were written before the next good record of its segment. Segments are read ahead of the copying, so the bound
+// comes from the source, not from the record copied next.
 
-// hole is a loss of which nobody knows what stood there.
+// hole is a loss of unknown content.
 type hole struct {
 	Lost
 	src *segmentSource // nil: a file that cannot be read as one
@@ -21,7 +21,7 @@ func (v *salvager) lose(src *segmentSource, l Lost) {
 	v.unnamed = append(v.unnamed, &hole{l, src})
 }
 
-// loseBefore notes a hole that the next good record behind it bounds.
+// loseBefore notes a hole that the next good record after it bounds.
 func (src *segmentSource) loseBefore(l Lost) {
 	src.v.lose(src, l)
 	src.open = append(src.open, src.v.unnamed[len(src.v.unnamed)-1])
@@ -49,8 +49,8 @@ func (v *salvager) bounded(src *segmentSource) func() ([]format.Entry, error) {
 	}
 }
 
-// boundRest bounds the holes with no good record behind them: by what is known of the end of their segment, by the first record of the
-// log behind it, or by all that was copied.
+// boundRest bounds the holes with no good record after them: by what is known of the end of their segment, by the first record of the
+// log after it, or by all that was copied.
 func (v *salvager) boundRest() {
 	for _, h := range v.unnamed {
 		if h.Before > 0 {

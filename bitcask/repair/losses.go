@@ -38,7 +38,7 @@ func (l losses) replace(id *format.Identity) (n uint64) {
 		case !x.replacedBy(id):
 			left = append(left, x)
 		case x.kind == format.KindElementTombstone && x.typ == keydir.Hash && id.Kind == format.KindElement:
-			// The field is back; that its old deadline is gone nobody says any more.
+			// The field exists again, but no record says any longer that its old deadline is gone.
 			x.kind, x.typ = format.KindFieldDeadlineTombstone, keydir.FieldDeadlines
 			x.Lost.Kind = x.kind.String()
 			left = append(left, x)

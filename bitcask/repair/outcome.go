@@ -11,8 +11,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// fixCounts opens the new store, makes every collection agree with itself again, and
-// tells which losses show.
+// fixCounts opens the new store, makes every collection consistent again, and decides which losses
+// show.
 func (v *salvager) fixCounts(out string, o bitcask.Options) error {
 	o.ReadOnly, o.Sync, o.Loading = false, bitcask.SyncNone, nil
 	s, err := bitcask.Open(out, &o)
@@ -58,14 +58,14 @@ func (v *salvager) report(s *bitcask.Store) error {
 	return nil
 }
 
-// shows reports whether the new store holds something that the lost record
-// would have replaced or taken away.
+// shows reports whether the new store holds something that the lost record would have replaced or
+// removed.
 func shows(s *bitcask.Store, ns int, x *loss) (bool, error) {
 	if x.kind == format.KindSystem {
 		return s.System(x.Key) != nil, nil
 	}
 	if x.kind == format.KindMeta || x.kind == format.KindNamespaces {
-		return x.kind == format.KindNamespaces, nil // counts have been mended
+		return x.kind == format.KindNamespaces, nil // counts have been corrected
 	}
 	t, err := s.Begin(false, x.Key)
 	if err != nil {

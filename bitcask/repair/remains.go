@@ -14,11 +14,11 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Salvaging what openings have truncated (remains.go). What stands in there was written after everything that the log had at
-// the time of the cut, and before everything that it has had since, though the log has given the same sequence numbers once
-// more. So whatever is newer than a cut is moved up in the new store by as many numbers as the remains take.
+// Salvaging what openings have truncated (remains.go). It was written after everything that the log had at the time of the
+// cut, and before everything that it has had since, though the log has given the same sequence numbers again. So everything
+// newer than a cut is moved up in the new store by as many numbers as the remains take.
 
-// cut is one file of remains. Its header does not tell it from another: two cuts in a row at one place may state the same.
+// cut is one file of remains. Its header does not identify it: two cuts in a row at one place may state the same.
 type cut struct {
 	src   *segmentSource
 	h     format.RemainsHeader
@@ -159,7 +159,7 @@ func (v *salvager) inTime(src *segmentSource) func() ([]format.Entry, error) {
 	}
 }
 
-// moved is what is added to a sequence of a source.
+// moved returns by how much a sequence of a source is raised.
 func (v *salvager) moved(src *segmentSource, seq uint64) (by uint64) {
 	for _, c := range v.cuts {
 		switch {

@@ -22,10 +22,9 @@ import (
 // new store, in order of sequence, and says what it could not copy. The damaged
 // store is only read.
 //
-// Where a segment's hint is good, its records are found through the hint, so
-// that one bad record costs one record, whatever else is broken, and its key is
-// known. Elsewhere the frames are walked, and behind a bad place the next frame
-// is looked for.
+// Where a segment's hint is good, its records are found through the hint, so that one bad record
+// costs one record, whatever else is broken, and its key is known. Elsewhere the frames are walked,
+// and after a bad place the next frame is searched for.
 
 // Lost is a stretch of a file that could not be copied.
 type Lost struct {
@@ -34,8 +33,8 @@ type Lost struct {
 	Bytes  int64  `json:"bytes"`
 	Reason string `json:"reason"`
 
-	// What stood there, if a hint tells. Stale: the new store holds an older
-	// version of it, or something that this record had deleted.
+	// The lost record, if a hint names it. Stale: the new store holds an older version of it, or
+	// something that this record had deleted.
 	Named     bool   `json:"named"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace uint32 `json:"namespace,omitempty"`
@@ -72,18 +71,17 @@ type Result struct {
 	Records    uint64 `json:"records"` // copied, without those that follow another one
 	Lost       []Lost `json:"lost"`
 	Replaced   uint64 `json:"replaced"`    // damaged, but of no use any more: something newer is there
-	Torn       int64  `json:"torn_bytes"`  // behind the last commit: never acknowledged as durable
+	Torn       int64  `json:"torn_bytes"`  // after the last commit: never acknowledged as durable
 	Remains    int    `json:"remains"`     // files of what openings have truncated, which were read ...
 	Returned   uint64 `json:"returned"`    // ... and the records that were copied from them
 	NoManifest bool   `json:"no_manifest"` // all segments found were taken: what a merge had left out may be back
 	Mended     int    `json:"mended"`      // collections whose count was wrong, or lists with holes
 }
 
-// Salvage makes a new store in out from what can be read of the one in dir. It
-// does not look at locks: nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty,
-// ErrNotFound if there is no segment in dir, ErrVersion, or the file system's;
-// what is lost is no error. o is for the new store; of it SegmentSize
-// and Logger count.
+// Salvage makes a new store in out from what can be read of the one in dir. It ignores locks:
+// nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty, ErrNotFound if there is no segment
+// in dir, ErrVersion, or the file system's; a loss is no error. o is for the new store; only its
+// SegmentSize and Logger count.
 func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
 	options, err := o.WithDefaults()
 	if err != nil {
@@ -180,7 +178,7 @@ func (v *salvager) list() (ids []uint32, err error) {
 	if v.names, err = v.seam.FS.List(v.dir); err != nil {
 		return nil, err
 	}
-	// An edit that is one bit away from verifying is what it was.
+	// An edit that is one bit away from verifying is corrected.
 	m, err := manifest.Read(v.seam.FS, v.dir, vfs.ReadOnly, func(error) error { return nil })
 	if errors.Is(err, failure.ErrVersion) {
 		return nil, err
@@ -269,8 +267,8 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 	return store, nil
 }
 
-// storeOf is the id of the store that made a segment. Without a manifest its header says so: in a copy there are those of two
-// stores or more. One whose header does not verify is taken for what the segment before it is.
+// storeOf is the id of the store that made a segment. Without a manifest the segment's header says so: a copy has segments of
+// two stores or more. One whose header does not verify counts as of the same store as the segment before it.
 func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
 	store, err := readStore(f, format.DataName(id))
 	if errors.Is(err, failure.ErrVersion) {
@@ -340,7 +338,7 @@ func (v *salvager) open(id uint32) error {
 	return src.useHint()
 }
 
-// missing stands for a segment of which there is no file.
+// missing is the source of a segment without a file.
 func (v *salvager) missing(id uint32) *segmentSource {
 	src := &segmentSource{v: v, sg: segment.New(v.store, id, segment.MissingFile{})}
 	if v.man != nil {
@@ -349,9 +347,8 @@ func (v *salvager) missing(id uint32) *segmentSource {
 	return src
 }
 
-// judgeTail decides which of the segments that were not sealed may have a torn
-// tail, as Open does: none that a later one proves to have been on disk. Behind
-// a torn one nothing counts.
+// judgeTail decides which of the unsealed segments may have a torn tail, as Open does: none that a
+// later one proves to have been on disk. After a torn one nothing counts.
 func (v *salvager) judgeTail() error {
 	if v.man == nil {
 		return nil

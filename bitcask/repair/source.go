@@ -17,7 +17,7 @@ type segmentSource struct {
 	v       *salvager
 	sg      *segment.Segment
 	active  bool                // not sealed: a bad end, past closed, may be a torn tail
-	dropped bool                // behind a torn tail
+	dropped bool                // after a torn tail
 	remains bool                // of what an opening has truncated
 	closed  int64               // everything before this is known to have been on disk
 	hint    *segment.HintReader // nil: walk the frames
@@ -25,13 +25,12 @@ type segmentSource struct {
 	records []format.Record
 
 	log   bool    // written by commits, in order of sequence with the others; not by a merge
-	open  []*hole // with no good record behind them so far
+	open  []*hole // with no good record after them so far
 	first uint64  // sequence of the first entry; 0: none so far
 	last  uint64  // of all that was ever in it; 0: unknown
 }
 
-// endsBefore reports whether the segment is whole up to where next goes on; it
-// is if next has nothing.
+// endsBefore reports whether the segment is whole up to where next begins; it is if next is empty.
 func (src *segmentSource) endsBefore(next *segment.Segment) (bool, error) {
 	_, h, _, err := segment.NewFrames(next).NextFrame()
 	if bad := (*segment.BadFrame)(nil); err == io.EOF || errors.As(err, &bad) {
@@ -82,7 +81,7 @@ func (src *segmentSource) next() ([]format.Entry, error) {
 	return src.walk()
 }
 
-// read returns the records of an entry, or why they are not what was written.
+// read returns the records of an entry, or why they do not verify.
 func (src *segmentSource) read(e *format.Entry) (records []format.Record, reason string, err error) {
 	fr := src.fr
 	at := fr.Pos
@@ -140,7 +139,7 @@ func (src *segmentSource) walk() ([]format.Entry, error) {
 			return nil, cmp.Or(err, io.EOF)
 		}
 		if entries, ok := fr.Corrected(); ok {
-			return entries, nil // what is damaged in it is seen when it is read, and its key is known
+			return entries, nil // damage in it is noticed when it is read, and its key is known
 		}
 		if entries, err = src.within(); err == nil && fr.Pos == at {
 			err = src.skip(bad.Reason)
@@ -235,7 +234,7 @@ func (src *segmentSource) loseWithin(from, to int) {
 	src.loseBefore(Lost{File: src.sg.Name, Offset: src.fr.Pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
 }
 
-// skip goes on to the next whole frame, or the end.
+// skip moves to the next whole frame, or the end.
 func (src *segmentSource) skip(reason string) error {
 	fr := src.fr
 	from := fr.Pos

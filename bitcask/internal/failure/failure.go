@@ -1,7 +1,7 @@
-// Package failure holds the errors that the rooms below a store return, and tells which failures may pass by themselves.
+// Package failure holds the errors that the rooms below a store return, and says which failures may pass by themselves.
 //
-// CorruptError is about bytes that are not what was written; a Retryable failure has changed nothing, and may succeed later.
-// The exported errors of package bitcask are these.
+// A CorruptError reports bytes that are not what was written; a retryable failure has changed nothing, and may succeed
+// later. The exported errors of package bitcask are these.
 package failure
 
 import (
@@ -45,7 +45,7 @@ type retryable struct{ error }
 
 func (u retryable) Unwrap() error { return u.error }
 
-// Is makes ErrNoSpace of what it is.
+// Is makes an ErrNoSpace of an error that means a full disk.
 func (u retryable) Is(target error) bool { return target == ErrNoSpace && NoSpace(u.error) }
 
 // NewRetryable says that a failure has changed nothing and may pass.
@@ -94,8 +94,7 @@ func IsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 var ErrCancelled = errors.New("cancelled")
 
-// SegmentError says that a merge could not read a segment. What it holds is as
-// it was.
+// SegmentError reports that a merge could not read a segment, which is unchanged.
 type SegmentError struct {
 	File string // base name
 	Err  error

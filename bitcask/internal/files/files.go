@@ -56,7 +56,7 @@ func WriteAgain(f vfs.File, from, end int64) error {
 	return nil
 }
 
-// TruncateTo takes away what a failed write may have left behind size.
+// TruncateTo removes what a failed write may have left after size.
 func TruncateTo(f vfs.File, size int64, cause error) error {
 	if err := f.Truncate(size); err != nil || !failure.IsTransient(cause) {
 		return errors.Join(cause, err)
@@ -64,8 +64,9 @@ func TruncateTo(f vfs.File, size int64, cause error) error {
 	return failure.NewRetryable(cause)
 }
 
-// SyncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be gone with
-// them. Whoever made them may have been killed before it came to that. One that may not be read was made by someone else.
+// SyncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be lost with
+// them. The process that made them may have been killed before it synced them. A directory that may not be read was made by
+// someone else.
 func SyncNames(fsys vfs.FS, dir string) error {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		parent := filepath.Dir(dir)
@@ -81,8 +82,8 @@ func SyncNames(fsys vfs.FS, dir string) error {
 // diskSector is what a disk writes whole or not at all, in bytes.
 const diskSector = 512
 
-// LostSector reports whether a power cut explains where a write at an offset of a file, as it stands there, begins to differ
-// from what was to be written: the sector has none of it.
+// LostSector reports whether a power cut explains where the bytes of a file, at an offset, begin to differ from those that
+// were to be written: the sector has none of them.
 func LostSector(is, was []byte, offset int64) bool {
 	i := 0
 	for i < len(is) && is[i] == was[i] {

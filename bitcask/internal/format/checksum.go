@@ -6,10 +6,9 @@ import (
 	"github.com/klauspost/crc32"
 )
 
-// ChecksumSeed holds the part of a checksum seed that is fixed for a segment. Every
-// checksum in a segment starts from the store id, the segment id and the
-// offset of what it covers, so a block of another store, another segment or
-// another place never verifies, however intact it is.
+// ChecksumSeed holds the part of a checksum seed that is fixed for a segment. Every checksum in a
+// segment starts from the store id, the segment id and the offset of what it covers, so a block of
+// another store, another segment or another offset never verifies, however intact it is.
 //
 // The polynomial is IEEE: klauspost/crc32 has an AVX-512 path for it, and for
 // Castagnoli it equals the standard library.

@@ -130,9 +130,8 @@ func EachRecord(frame []byte, h *FrameHeader, s ChecksumSeed, offset uint32, fn 
 	return 0, true, nil
 }
 
-// FinishFrame fills in the checksums of a frame whose records stand at the
-// given offsets within it. If apart is given, it returns for each record the
-// value that goes behind what frame has of it.
+// FinishFrame fills in the checksums of a frame whose records are at the given offsets within it.
+// apart, if not nil, returns for each record the part of its value that follows its bytes in frame.
 func FinishFrame(frame []byte, h FrameHeader, s ChecksumSeed, offset uint32, records []int, apart func(i int) []byte) {
 	h.Size = uint32(len(frame))
 	sum := s.Start(offset)

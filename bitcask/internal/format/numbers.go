@@ -7,10 +7,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
-// Numbers that are given once: segment ids, spaces, sequence numbers. None of
-// them ever wraps: whoever needs one more than there are gets ErrFull before
-// anything has changed. Offsets do not get that far: a segment is as long as
-// Options.SegmentSize or one commit, both below 4 GiB.
+// Numbers that are given once: segment ids, spaces, sequence numbers. None of them ever wraps: a
+// request beyond the last number gets ErrFull before anything has changed. Offsets do not get that
+// far: a segment is as long as Options.SegmentSize or one commit, both below 4 GiB.
 
 // CheckID returns ErrFull for a segment id beyond the highest one.
 func CheckID(id uint32) error {

@@ -95,8 +95,8 @@ type RecordHeader struct {
 // Total is the length of the whole record.
 func (h *RecordHeader) Total() int { return h.Size + h.NameLen + h.valueLen }
 
-// ParseHeader reads tag and lengths and checks each against its limit. It
-// looks at no more than the header, so b may be cut behind it.
+// ParseHeader reads tag and lengths and checks each against its limit. It reads only the header, so
+// b may end after it.
 func ParseHeader(b []byte) (h RecordHeader, err error) {
 	if len(b) < RecordCRCSize+1 {
 		return h, ErrRecord

@@ -11,16 +11,16 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
-// Remains are what recovery has truncated: the rest of a write that a crash cut short, and whatever stood after it. They are
-// kept in a file of their own, synced before the truncation, unless they are all zeros. Nothing in the store refers to them:
-// they can be deleted at any time. Salvage reads them.
+// Remains are the bytes that recovery has truncated: the rest of a write that a crash cut short, and everything after it.
+// They are kept in a file of their own, synced before the truncation, unless they are all zeros. Nothing in the store refers
+// to them: they can be deleted at any time. Salvage reads them.
 //
 //	header: magic "STAVETRN" | version u16 | flags u16 | segment id u32 (0: MANIFEST) | store id 16 | offset u64 |
 //	        next sequence u64 | length u64 | crc u32
 //	bytes:  as they stood from offset on
 //
-// The store id is that of whoever made the segment, as in its header. Next sequence is the one that the log went on with: it
-// has been given twice, to a record in the remains and to one in the log.
+// The store id is that of the store that made the segment, as in its header. Next sequence is where the log continued: that
+// number has been given twice, to a record in the remains and to one in the log.
 const (
 	remainsMagic      = "STAVETRN"
 	remainsVersion    = 1

@@ -18,9 +18,9 @@ import (
 //	| magic  | version | flags | id u32| store id  | nonce u32| crc u32|
 //	+--------+---------+-------+-------+-----------+----------+--------+
 //
-// goes on with frames, and, once sealed, ends with a footer frame. The crc
-// covers bytes 0 to 36. The nonce is random: copies of a store give the same ids
-// to other segments. 0: of a build that drew none.
+// continues with frames, and, once sealed, ends with a footer frame. The crc covers bytes 0 to 36.
+// The nonce is random: copies of a store give the same ids to other segments. 0: written by a build
+// without nonces.
 const (
 	segmentMagic      = "STAVESEG"
 	segmentVersion    = 1
@@ -38,10 +38,10 @@ const (
 //	| records u64| minSeq u64| maxSeq u64 | time i48 | nonce u16 |
 //	+------------+-----------+------------+----------+-----------+
 //
-// time, in Unix ms, is not before the last commit in the segment and not after
-// the first one of a later segment; 0: unknown. Only the clock says so: nothing
-// relies on it. nonce is random: copies of a store go on with the same segment.
-// That of a merged segment is 0, for its header has one.
+// time, in Unix ms, is not before the last commit in the segment and not after the first one of a
+// later segment; 0: unknown. It is only the clock's word: nothing relies on it. nonce is random:
+// copies of a store continue the same segment. That of a merged segment is 0, for its header has
+// one.
 type Footer struct {
 	Records        uint64
 	MinSeq, MaxSeq uint64

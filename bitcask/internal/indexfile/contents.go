@@ -15,21 +15,18 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// The file INDEX is the keydir as of some moment, written at Close and now and
-// then, so that opening need not replay the log from its beginning. It is
-// optional: one that is missing, damaged, of another store, of a state that the
-// log has not been in, or that refers to segments that merges have taken away is
-// not used, and the log says it all. A store open for writing removes it before
-// the first write: later it might fit a log that has grown.
+// The file INDEX is the keydir at some moment, written at Close and at intervals, so that opening need not
+// replay the log from its beginning. It is optional: one that is missing, damaged, of another store, of a
+// state that the log has not been in, or that refers to segments that merges have removed is not used, and
+// the log is replayed. A store open for writing removes it before the first write: later it might fit a log
+// that has grown (I8).
 //
-// It is due at Close, and when the log has grown by 64 MiB and by four times its
-// size: it adds at most a quarter to what is written, and what is to be replayed
-// after a crash stays in proportion to what is loaded. Each stripe is dumped under
-// its lock, 64 KiB at a time, alongside writers; the stripe's sequence is read
-// before its first piece, and what changes later is replayed at Open whether the
-// dump has it or not. No merge runs meanwhile, so no location leads to a file that
-// is about to go. If namespaces are flushed or swapped it is given up and repeated
-// later. The log is synced before the file is put in place.
+// It is due at Close, and when the log has grown by 64 MiB and by four times its size: it adds at most a
+// quarter to what is written, and the replay after a crash stays in proportion to what is loaded. Each stripe
+// is dumped under its lock, 64 KiB at a time, alongside writers; the stripe's sequence is read before its
+// first piece, and later changes are replayed at Open whether the dump has them or not. No merge runs during
+// the dump, so no location leads to a file that is about to be removed. If namespaces are flushed or swapped,
+// it is abandoned and repeated later. The log is synced before the file is put in place.
 //
 //	header:   magic "STAVEIDX" | version u16 | flags u16 | reserved u32 | store id 16 | hash seed 16 |
 //	          contents offset u64 | contents length u64 | contents crc u32 | crc u32
@@ -41,11 +38,10 @@ import (
 //	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32 |
 //	          n u32 | n times: sequence u64, location u64, length of name u32, length of value u32, name, value
 //
-// The checksums of sections and contents are seeded with the store id and the
-// offset. A segment's length is how far it had been replayed; end crc is the
-// checksum of its last bytes before there, up to 64. A stripe is complete up
-// to its own sequence, or later: what the log has after it is replayed. All that
-// the sections know comes before the mark (format.Mark).
+// The checksums of sections and contents are seeded with the store id and the offset. A segment's length is
+// how far it had been replayed; end crc is the checksum of its last bytes before there, up to 64. A stripe is
+// complete up to its own sequence, or later: the log's records after that are replayed. Everything in the
+// sections was written before the mark (format.Mark).
 const (
 	TempName   = FileName + ".new"
 	Magic      = "STAVEIDX"
@@ -217,9 +213,8 @@ func (c *Contents) SegmentOf(id uint32) Segment {
 	return Segment{ID: id, Length: format.SegmentHeaderSize}
 }
 
-// Fits reports whether the contents agree with the files there are: every
-// segment is still listed, and holds what it held, and the end is there. If that
-// cannot be read, it can be passed over.
+// Fits reports whether the contents agree with the files there are: every segment is still listed,
+// holds the same bytes, and its end is there. pass may tolerate an end that cannot be read.
 func (c *Contents) Fits(ss *segment.Set, pass func(Segment, error) error) bool {
 	for _, is := range c.Segments {
 		if sg := ss.Find(is.ID); sg != nil && sg.Sealed() && int64(is.Length) == sg.Size.Load() && !sg.Footer.Same(is.Foot) {
@@ -232,7 +227,7 @@ func (c *Contents) Fits(ss *segment.Set, pass func(Segment, error) error) bool {
 	return PlaceOf(c.End).Fits(ss, pass)
 }
 
-// Fits reports whether a segment is listed, and holds what it held.
+// Fits reports whether a segment is listed and holds the same bytes.
 func (is Segment) Fits(ss *segment.Set, pass func(Segment, error) error) bool {
 	sg := ss.Find(is.ID)
 	if sg == nil || is.Length < format.SegmentHeaderSize || int64(is.Length) > sg.Size.Load() {

@@ -39,7 +39,8 @@ func (d *damagedEnd) verifies(pos int) bool {
 	return ok && diff == 0
 }
 
-// difference is between the checksum of an edit at pos and what it says. ok: the file has room for the edit, which ends at end.
+// difference is between the checksum of an edit at pos and the one stored there. ok: the file has room for the edit, which ends
+// at end.
 func (d *damagedEnd) difference(pos int) (diff uint32, end int, ok bool) {
 	b := d.sums.b[pos:]
 	if len(b) < EditHeaderSize {

@@ -6,11 +6,10 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
-// Features of the format that a store uses. Each is a bit in the flags of the
-// manifest's header. A writer sets the bit, with a rewrite of the manifest,
-// before the store first holds what the bit stands for, and never clears it. A
-// reader that does not know a bit refuses the store with ErrVersion, before it
-// has changed anything.
+// Features of the format that a store uses. Each is a bit in the flags of the manifest's header. A
+// writer sets the bit, with a rewrite of the manifest, before the store first holds what the bit
+// announces, and never clears it. A reader that does not know a bit refuses the store with
+// ErrVersion, before it has changed anything.
 type Features uint16
 
 // The feature bits. Their numbers are part of the format.
@@ -33,8 +32,8 @@ func (f Features) check() error {
 	return nil
 }
 
-// Need sets a feature bit durably. It costs nothing if the bit is set. The
-// caller writes what the bit stands for only after it has returned nil.
+// Need sets a feature bit durably. It costs nothing if the bit is set. The caller writes what the
+// bit announces only after it has returned nil.
 func (m *Manifest) Need(f Features) error {
 	if m.Features&f == f {
 		return nil

@@ -39,8 +39,8 @@ const (
 	HeaderSize     = 8 + 2 + 2 + 4 + 16 + 16 + 4
 	EditHeaderSize = 4 + 4 + 1
 
-	// rewriteAt is the length in bytes from which the manifest is
-	// written anew as one snapshot; see full.
+	// rewriteAt is the length in bytes from which the manifest is rewritten as one snapshot; see
+	// full.
 	rewriteAt = 64 << 10
 )
 
@@ -50,7 +50,7 @@ const (
 	EditSeal      = 2  // SealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
 	EditSwap      = 3  // n u32, n ids u32 out; m u32, m SealedInfo in
 	EditClose     = 4  // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
-	EditNextID    = 5  // id u32: ids below are taken (merge output about to be made)
+	EditNextID    = 5  // id u32: ids below are in use (a merge output is about to be made)
 	EditCollision = 6  // hash u64: two keys have it
 	EditInherited = 7  // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (origins.go)
 	EditBoot      = 8  // boot id 16: a writer has the store open, in this life of the kernel; zeros: it has closed it, and perhaps what close says
@@ -74,7 +74,7 @@ type Manifest struct {
 	Dir  string
 	File vfs.File
 	Size int64
-	Rest []byte     // after Open: what stands behind the edits that verify
+	Rest []byte     // after Open: the bytes after the last edit that verifies
 	Here vfs.BootID // of the directory, when the manifest was read
 
 	failed error // why no more edits are written
@@ -241,7 +241,7 @@ func (m *Manifest) Log(typ byte, body []byte) error {
 	return m.fail(err)
 }
 
-// append writes one edit behind the others, and syncs it.
+// append writes one edit after the others, and syncs it.
 func (m *Manifest) append(typ byte, body []byte) error {
 	b := m.AppendEdit(nil, m.Size, typ, body)
 	if err := m.Spare.With(reserveFloor(typ), func() error { return m.write(b) }); err != nil {
@@ -254,8 +254,8 @@ func (m *Manifest) append(typ byte, body []byte) error {
 	return m.Apply(typ, body)
 }
 
-// fail keeps an error after which nobody knows what the file holds: there may be an edit at its end, which another one, at the
-// same place, would overwrite in part. Then no more are written.
+// fail keeps an error that leaves the file's content in doubt: there may be an edit at its end, which another one, at the same
+// place, would overwrite in part. After it no edit is written.
 func (m *Manifest) fail(err error) error {
 	if err != nil && !failure.IsRetryable(err) {
 		m.failed = err
@@ -278,8 +278,8 @@ func reserveFloor(typ byte) int64 {
 	return reserve.LeaveEighth
 }
 
-// write writes an edit behind the others. What a full disk has left of it is off the disk when write returns: the files that
-// the edit names are about to be removed, and a power cut must not bring it back.
+// write writes an edit after the others. What a full disk has left of it is off the disk when write returns: the files that
+// the edit names will be removed, and a power cut must not bring it back.
 func (m *Manifest) write(edit []byte) error {
 	_, err := m.File.WriteAt(edit, m.Size)
 	if err == nil {
@@ -293,9 +293,9 @@ func (m *Manifest) write(edit []byte) error {
 	return err
 }
 
-// full reports whether the manifest is to be written anew: once it is long, and
-// twice as long as its snapshot. That of a store of thousands of segments is
-// long itself, and each edit would be a new one.
+// full reports whether the manifest is due for a rewrite: when it is long, and twice as long as its
+// snapshot. That of a store of thousands of segments is long itself, and each edit would cause a
+// rewrite.
 func (m *Manifest) full() bool {
 	snapshot := int64(len(m.Sealed)) * format.SealedInfoSize
 	return m.Size > max(rewriteAt, 2*snapshot)
@@ -351,7 +351,7 @@ func (m *Manifest) change(typ byte, body []byte) error {
 	return nil
 }
 
-// addUnsealed puts a segment behind the unsealed ones, if it is not there yet.
+// addUnsealed appends a segment to the unsealed ones, if it is not there yet.
 func (m *Manifest) addUnsealed(id uint32) {
 	if id == 0 || slices.Contains(m.Tail, id) {
 		return

@@ -5,12 +5,10 @@ import (
 	"slices"
 )
 
-// Opening is one life of a writer, from Open to Close or to its death. Whoever
-// opens the store for writing draws an id and notes in the manifest from which
-// sequence number on it writes. So an id and a number of that opening name one
-// state of the log, for ever: copies of a directory, and a directory that was
-// restored, go on under other ids. A number alone names as many states as there
-// are copies.
+// Opening is one life of a writer, from Open to Close or to its death. A writer draws an id and
+// notes in the manifest its first sequence number. So an id and a number of that opening name one
+// state of the log, permanently: copies of a directory, and a directory that was restored, continue
+// under other ids. A number alone names as many states as there are copies.
 type Opening struct {
 	Id    uint64 // 0: none
 	First uint64 // sequence number of its first record
@@ -47,7 +45,7 @@ func (m *Manifest) Gave(id, seq uint64) bool {
 	return !slices.ContainsFunc(m.Openings[i+1:], func(o Opening) bool { return o.First <= seq })
 }
 
-// Aging reports whether an opening is about to be forgotten.
+// Aging reports whether an opening will soon be forgotten.
 func (m *Manifest) Aging(id uint64) bool {
 	recent := m.Openings[max(0, len(m.Openings)-MaxOpenings/2):]
 	return !slices.ContainsFunc(recent, func(o Opening) bool { return o.Id == id })

@@ -55,7 +55,7 @@ func (m *Manifest) Inherit(store [16]byte, below uint32, through uint64) {
 }
 
 // StoreOf is the id of the store that made a segment. A copy has an id of its own, and so have the segments that it makes:
-// those of the store that it was copied from, which go on from the same place, are foreign to it.
+// those that its original makes after the copy are foreign to it.
 func (m *Manifest) StoreOf(id uint32) [16]byte {
 	for _, in := range m.Origins {
 		if id < in.Below {

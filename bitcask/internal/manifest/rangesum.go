@@ -6,8 +6,8 @@ import "github.com/klauspost/crc32"
 // as its length says. To look at every place of a file, and at every length that one flipped bit makes of another, would take a
 // time that grows with the square of the file: hours for a few MiB that somebody wrote for that.
 //
-// A checksum without its final inversion is linear: after the bytes from i to j it is what it was, moved on by j-i zero bytes,
-// xor what these bytes make of zero. So the state before every few bytes of the file gives that of any range.
+// A checksum without its final inversion is linear: after the bytes from i to j it is its former value, advanced by j-i zero
+// bytes, xor the checksum of these bytes from zero. So the state before every few bytes of the file gives that of any range.
 
 // stride is how many bytes are between two states that are kept.
 const stride = 32
@@ -83,7 +83,7 @@ func (r *rangeSums) before(at int) uint32 {
 	return extend(r.states[at/stride], r.b[at/stride*stride:at])
 }
 
-// sum goes on from a checksum with b[from:to].
+// sum continues a checksum with b[from:to].
 func (r *rangeSums) sum(sum uint32, from, to int) uint32 {
 	return ^(r.moved(^sum^r.before(from), to-from) ^ r.before(to))
 }

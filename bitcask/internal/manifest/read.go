@@ -19,8 +19,8 @@ import (
 
 // Reading the manifest, and judging its end.
 
-// Read opens and replays the manifest, and changes nothing: makeGood does that, once the store is known to open.
-// pass is asked about damage that can be mended; nil: none is.
+// Read opens and replays the manifest, and changes nothing: MakeGood does that, once the store is known to open.
+// pass is asked about damage that can be corrected; nil: none is.
 func Read(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error) (m *Manifest, err error) {
 	f, err := fsys.Open(filepath.Join(dir, FileName), mode)
 	if err != nil {
@@ -36,9 +36,8 @@ func Read(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error) (m *Ma
 	return m, nil
 }
 
-// MakeGood truncates what stands behind the last edit, and makes the others durable, bytes and name, before anything
-// relies on them: the last edit of a killed process may be in the page cache only, and Open removes the files that it says
-// are gone.
+// MakeGood truncates the bytes after the last edit, and makes the others durable, bytes and name, before anything relies
+// on them: the last edit of a killed process may be in the page cache only, and Open removes the files that it retires.
 func (m *Manifest) MakeGood() error {
 	if len(m.Rest) > 0 {
 		if err := m.File.Truncate(m.Size); err != nil {
@@ -94,8 +93,8 @@ func (m *Manifest) replay(pass func(error) error) error {
 	return m.judge(&end)
 }
 
-// judge decides whether what stands behind the last edit that verifies is an edit that a crash cut short, of which nothing
-// remains that anything relied on, or damage.
+// judge decides whether the bytes after the last edit that verifies are an edit that a crash cut short, on which nothing
+// relied, or damage (I7).
 func (m *Manifest) judge(end *damagedEnd) error {
 	b, pos := end.b, int(m.Size)
 	if pos == len(b) {

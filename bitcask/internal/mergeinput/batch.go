@@ -5,11 +5,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A batch takes some ten thousand entries of segments and visits them grouped
-// by stripe: a stripe's lock is taken once for many of them, and its part of
-// the index is in the processor's cache meanwhile. Taken one by one, in the
-// order of the log, every look at the index would miss the cache and every
-// lock would be a cold one.
+// A batch takes some ten thousand entries of segments and visits them grouped by stripe: a stripe's
+// lock is taken once for many of them, with its part of the index in the processor's cache. One by
+// one, in the order of the log, every search of the index would miss the cache and every lock would
+// be a cold one.
 type Batch struct {
 	Entries []BatchEntry
 	names   []byte // keys and elements of those in a collection
@@ -17,7 +16,7 @@ type Batch struct {
 	Starts  [keydir.Stripes + 1]uint32
 	Dropped uint64 // entries that were left out
 	Bytes   int    // that records may get to, as its owner counts them
-	Records []byte // of the entries that are kept, one behind the other, but for long ones
+	Records []byte // of the entries that are kept, one after the other, without long ones
 }
 
 func (sw *Batch) Full() bool {
@@ -83,7 +82,7 @@ type BatchEntry struct {
 	At, Size        uint32
 	Namespace       uint32
 	From            uint32 // whatever the owner of the batch wants to know
-	name            uint32 // where key and element stand in names
+	name            uint32 // position of key and element in names
 	keyLen, elemLen uint32
 	Kind            format.Kind
 	Type            keydir.Type

@@ -41,8 +41,8 @@ type Input struct {
 	found      []format.Entry        // of the frames, not yet taken
 	Entry      format.Entry          // the one at hand
 	maxSeq     uint64                // of the entries taken so far
-	unreported int                   // bytes read of which read has not been told yet
-	Read       func(bytes int) error // is told what has been read; its error ends it all
+	unreported int                   // bytes read but not yet charged to the throttle
+	Read       func(bytes int) error // is charged with the bytes read; its error ends the merge
 
 	// What a scan found, of strings and deadlines.
 	ScanDecided bool // whether to make one has been decided
@@ -159,7 +159,7 @@ func (in *Input) Blame(err error) error {
 	return &failure.SegmentError{File: in.Segment.Name, Err: err}
 }
 
-// Close lets go of the hint and of all memory.
+// Close releases the hint and all memory.
 func (in *Input) Close() error {
 	in.Frames, in.found, in.Live, in.context = nil, nil, liveBitmap{}, segment.HintContext{}
 	in.Records.Buf, in.Records.list = nil, nil
@@ -178,13 +178,13 @@ func (in *Input) closeHint() error {
 // Inputs gives out the entries of many segments in order of sequence, with as
 // few of them open at a time as the order allows.
 type Inputs struct {
-	ScanLive func([]*Input) error // is asked, before an input is opened, what is live in it and in those behind it
+	ScanLive func([]*Input) error // finds, before an input is opened, what is live in it and in those after it
 	All      []*Input             // by lowest sequence; an input's number is its place here
 	waiting  []*Input             // the end of all: not yet open
 	stay     []*Input             // the end of all: not yet spent
 	open     inputHeap
 	consumed bool     // the entry at hand of open[0] has been given out
-	Dead     []*Input // passed over since the caller last looked
+	Dead     []*Input // skipped since the caller's last check
 }
 
 func New(env *Environment, list []*segment.Segment, read func(bytes int) error) *Inputs {
@@ -247,10 +247,9 @@ func (q *Inputs) Next() (*Input, error) {
 	return q.open[0], nil
 }
 
-// Releasable takes out and returns the segments that nothing is to be read of any
-// more once all entries below seq have been dealt with. A tombstone may have
-// been dropped because what it hides is in an input too: so whatever stays has
-// only higher sequences than what goes.
+// Releasable removes and returns the segments that need no more reading once all entries below seq
+// have been processed. A tombstone may have been dropped because what it hides is in an input too:
+// so whatever stays has only higher sequences than what goes.
 func (q *Inputs) Releasable(seq uint64) (gone []*Input) {
 	n := 0
 	var highest uint64
@@ -266,7 +265,7 @@ func (q *Inputs) Releasable(seq uint64) (gone []*Input) {
 	return gone
 }
 
-// Close closes what is open.
+// Close closes what is still open.
 func (q *Inputs) Close() error {
 	var errs []error
 	for _, in := range q.All {

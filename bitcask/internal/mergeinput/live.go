@@ -16,7 +16,8 @@ type liveBitmap struct {
 	n      int
 }
 
-// at is the word and the bit of a place. Behind the end of the input is the last one: no entry is there to be met.
+// at is the word and the bit of a position. Positions after the end of the input map to the last bit: no entry is
+// there.
 func (l *liveBitmap) at(place uint32) (word *uint64, bit uint64) {
 	i := min(int(place/(64*PlaceSize)), len(l.Places)-1)
 	return &l.Places[i], 1 << (place / PlaceSize % 64)

@@ -16,7 +16,7 @@ import (
 type RecordReader struct {
 	Sg    *segment.Segment
 	seed  keydir.Seed
-	read  func(bytes int) error // is told what has been read; its error ends it all
+	read  func(bytes int) error // is charged with the bytes read; its error ends the merge
 	Buf   []byte                // a piece of the segment
 	bufAt int64
 	ahead int64 // how much to read at once

@@ -1,8 +1,8 @@
-// Package reserve keeps disk space in the file RESERVE for what frees space when the disk is full: deletes, edits of the manifest,
-// outputs of merges.
+// Package reserve keeps disk space in the file RESERVE for operations that free space when the disk is full: deletes, edits of the
+// manifest, outputs of merges.
 //
-// A Reserve may be used from any goroutine; its lock is taken within all others. A nil Reserve has nothing and refuses nothing.
-// Nothing in the file is ever read for more than its length: whoever wants may delete it.
+// A Reserve may be used from any goroutine; its lock is taken within all others. A nil Reserve has nothing and refuses nothing. Of
+// the file only the length matters: anyone may delete it.
 package reserve
 
 import (
@@ -21,20 +21,20 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Reserve is disk space that the store holds in the file RESERVE, for what frees space when the disk is full: commits that only
-// delete, edits of the manifest, and the outputs of merges. It is given up piece by piece, by truncating the file. Until it is whole again
-// every other write is refused, or what a delete has been given would be gone to a put.
+// Reserve is disk space that the store holds in the file RESERVE, for what frees space when the disk is full: commits that only delete,
+// edits of the manifest, and the outputs of merges. It is released piece by piece, by truncating the file. Until it is whole again every
+// other write is refused, or a put would consume the space released for a delete.
 //
 //	 0                  8          16
 //	+------------------+----------+------------------------
 //	| magic "STAVERSV" | want u64 | bytes that do not compress
 //	+------------------+----------+------------------------
-//	want: how long the file was when it was whole. A shorter one has been drawn on.
+//	want: the file's length when it was whole. A shorter one has been drawn on.
 //
-// A file and not a threshold of free space: the operating system would have to be asked for that before each write, other programs
-// take what is free, and a quota does not show in it. Written and synced, not allocated as a hole: some file systems give space
-// to neither holes nor compressible bytes. Truncated, not overwritten: where an overwrite takes new space, truncating takes the
-// least. The file holds nothing that anybody needs. A crash leaves it shorter or longer, and whoever wants may delete it.
+// A file and not a threshold of free space: the operating system would have to be asked before each write, other programs consume free
+// space, and a quota does not show in it. Written and synced, not allocated as a hole: some file systems reserve space for neither holes
+// nor compressible bytes. Truncated, not overwritten: where an overwrite allocates new space, truncating needs the least. Its bytes mean
+// nothing. A crash leaves it shorter or longer, and anyone may delete it.
 type Reserve struct {
 	env Environment
 
@@ -44,11 +44,11 @@ type Reserve struct {
 
 	mu    sync.Mutex      // guards all below, and the file; taken within all other locks
 	want  int64           // how long the file is when it is whole
-	held  bool            // a merge draws on it: not filled up meanwhile
+	held  bool            // a merge draws on it: not filled up until it ends
 	cause error           // of the last write that met a full disk
 	next  time.Time       // it is not tried to fill it up before
 	grow  backoff.Backoff // of attempts to make it longer
-	again backoff.Backoff // of attempts to fill it up while nobody writes; the background's own
+	again backoff.Backoff // of attempts to fill it up between writes; the background's own
 	lack  chan struct{}
 }
 
@@ -65,7 +65,7 @@ const (
 	magic      = "STAVERSV"
 	headerSize = 16
 	page       = 4 << 10  // it is drawn on by at least so much
-	unit       = 64 << 10 // and made a multiple of this, if nobody says how long, and written so much at a time
+	unit       = 64 << 10 // default lengths are multiples of this, and it is written in such pieces
 	piece      = 1 << 20  // it grows by so much at least
 	parts      = 16       // and drawn on in so many
 )
@@ -102,7 +102,7 @@ type Environment struct {
 	SegmentSize int64
 	Want        int64        // how long the reserve is to be: Options.Reserve
 	LogSize     func() int64 // bytes of all segments
-	SpaceAgain  func()       // is called once writes go on, with a lock held
+	SpaceAgain  func()       // is called when writes are possible again, with a lock held
 }
 
 // Start is to be called before anything else.
@@ -233,7 +233,7 @@ func (r *Reserve) truncate(to int64) error {
 		return err
 	}
 	if err = f.Truncate(to); err == nil {
-		if serr := f.Sync(); serr != nil { // what was in it matters to nobody
+		if serr := f.Sync(); serr != nil { // its bytes matter to nobody
 			r.env.Logger.Warn("reserve not synced", "file", FileName, "err", serr)
 		}
 	}
@@ -249,7 +249,7 @@ func (r *Reserve) Lacks() <-chan struct{} { return r.lack }
 // Bytes is how many bytes a merge can count on.
 func (r *Reserve) Bytes() int64 { return r.bytesHeld.Load() }
 
-// Refuse returns why what needs space is refused; whoever can free some is told.
+// Refuse returns why a write that needs space is refused, and signals that space is lacking.
 func (r *Reserve) Refuse() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -258,7 +258,7 @@ func (r *Reserve) Refuse() error {
 	return err
 }
 
-// Seen is what release is to be told.
+// Seen is the argument for a later release.
 func (r *Reserve) Seen() uint64 {
 	if r == nil {
 		return 0
@@ -292,8 +292,8 @@ func (r *Reserve) Spend(seen uint64, cause error) bool {
 	return r.Release(seen, LeaveEighth, cause)
 }
 
-// Refill makes the reserve whole again, so that writes may go on, and reports whether it is. It is tried for a small part of the
-// time only: whoever finds the disk full asks for it.
+// Refill makes the reserve whole again, so that writes can resume, and reports whether it is. Attempts take only a small part of
+// the time: every write that finds the disk full triggers one.
 func (r *Reserve) Refill() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,7 +343,8 @@ func (r *Reserve) due() int64 {
 	return length(r.env.SegmentSize, r.env.Want, r.env.LogSize())
 }
 
-// extendLocked makes the file so long. What has been written stays when it fails: it may be all that can be had.
+// extendLocked extends the file to a length. A failure keeps what has been written: there may be no more space
+// to get.
 func (r *Reserve) extendLocked(to int64) (err error) {
 	f, err := r.env.FS.Open(r.path(), vfs.ReadWrite)
 	if failure.IsNotExist(err) {
@@ -410,7 +411,7 @@ func (r *Reserve) Adjust() {
 	}
 }
 
-// fillEvery is how often it is tried at least to fill the reserve up while nobody writes.
+// fillEvery is the longest time between attempts to fill the reserve up without writes.
 const fillEvery = 5 * time.Second
 
 // changedLocked notes the outcome of adjust: what failed is tried again later.

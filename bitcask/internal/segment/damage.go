@@ -90,7 +90,7 @@ func (fr *Frames) correctRecord(raw []byte, h *format.FrameHeader) bool {
 	})
 }
 
-// MissingFile stands for the file of a segment that is not there.
+// MissingFile takes the place of a segment's file that is not there.
 type MissingFile struct{}
 
 func (MissingFile) Sync() error { return errMissingFile }

@@ -51,8 +51,8 @@ type BadFrame struct {
 
 func (e *BadFrame) Error() string { return fmt.Sprintf("%s at offset %d", e.Reason, e.At) }
 
-// Next returns the entries of the next frame, io.EOF at the end or behind the
-// footer, *BadFrame where nothing valid stands, or a read error.
+// Next returns the entries of the next frame, io.EOF at the end or after the footer, *BadFrame
+// where no frame is valid, or a read error.
 func (fr *Frames) Next() ([]format.Entry, error) {
 	_, _, entries, err := fr.NextFrame()
 	return entries, err
@@ -96,8 +96,8 @@ func (fr *Frames) NextFrame() (raw []byte, h format.FrameHeader, entries []forma
 	return raw, h, entries, nil
 }
 
-// take goes on behind the frame at pos, whose header has verified, with its entries. If a record does not verify it
-// reports where.
+// take consumes the frame at pos, whose header has verified, and returns its entries. If a record does not verify
+// it reports where.
 func (fr *Frames) take(raw []byte, h *format.FrameHeader) (entries []format.Entry, bad uint32, ok bool, err error) {
 	fr.Entries = fr.Entries[:0]
 	records, maxSeq := fr.Records, fr.MaxSeq
@@ -164,7 +164,7 @@ func (fr *Frames) Window(n int64) ([]byte, error) {
 	return fr.buf[:n], nil
 }
 
-// Skip goes on to the next frame header behind a bad place, or the end.
+// Skip moves to the next frame header after a bad place, or to the end.
 func (fr *Frames) Skip() error {
 	for fr.Pos++; fr.Pos < fr.End; fr.Pos++ {
 		b, err := fr.Window(format.FrameHeaderSize)
@@ -179,8 +179,8 @@ func (fr *Frames) Skip() error {
 	return nil
 }
 
-// soundEnd reports whether the last frame of a sealed segment, before the
-// footer, is what was written, wherever else the segment may be damaged.
+// soundEnd reports whether the last frame of a sealed segment, before the footer, is intact,
+// wherever else the segment may be damaged.
 func (sg *Segment) soundEnd() (sound bool, err error) {
 	for fr := NewFrames(sg); ; {
 		_, err := fr.Next()
@@ -195,8 +195,7 @@ func (sg *Segment) soundEnd() (sound bool, err error) {
 	}
 }
 
-// Resync looks for valid frames behind a bad place: whether there are any, and the highest "synced through" that one of
-// them states.
+// Resync searches for valid frames after a bad place: whether there are any, and the highest "synced through" in them.
 func (fr *Frames) Resync(from int64) (synced int64, valid bool, err error) {
 	for fr.Pos = from; fr.End-fr.Pos >= format.FrameHeaderSize; fr.Pos++ {
 		b, err := fr.Window(format.FrameHeaderSize)

@@ -155,9 +155,9 @@ func (sg *Segment) HintHeader(flags uint16) hintHeader {
 // framesSum is the checksum of the last bytes of the frames of a sealed segment.
 func (sg *Segment) framesSum() (uint32, error) { return sg.EndSum(sg.Size.Load() - format.FooterSize) }
 
-// fits returns nil if the hint is that of the segment, else ErrHint or why the
-// segment cannot be read. Where the end of the segment is damaged, its header
-// and footer have to do: the hint tells whose the damaged records are.
+// fits returns nil if the hint is that of the segment, else ErrHint or why the segment cannot be
+// read. Where the end of the segment is damaged, its header and footer must suffice: the hint names
+// the keys of the damaged records.
 func (h hintHeader) fits(sg *Segment) error {
 	of := sg.HintHeader(h.flags)
 	of.end = h.end
@@ -294,8 +294,7 @@ func (hs *HintReader) Fits(e *format.Entry) bool {
 	return uint64(e.At)+uint64(e.Size) <= hs.limit && (e.Kind.Plain() || !hs.Plain)
 }
 
-// Check reads the whole file once, for those who use a hint only if all of it
-// verifies.
+// Check reads the whole file once, for callers that use a hint only if all of it verifies.
 func (hs *HintReader) Check() error {
 	for {
 		if _, err := hs.Next(); err == io.EOF {

@@ -79,7 +79,7 @@ func (w *hintWriter) flush(last bool) error {
 	return nil
 }
 
-// Finish publishes the hint. The segment is sealed by now.
+// Finish publishes the hint. The segment is sealed.
 func (w *hintWriter) Finish() error {
 	err := w.flush(true)
 	h := w.sg.HintHeader(HintPlain)
@@ -99,7 +99,7 @@ func (w *hintWriter) Finish() error {
 	return w.fs.SyncDir(w.dir)
 }
 
-// Abandon removes what has been written.
+// Abandon removes the unfinished file.
 func (w *hintWriter) Abandon() error {
 	return errors.Join(w.file.Close(), w.fs.Remove(filepath.Join(w.dir, HintTemp)))
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TryGet appends to dst, if keep is set, the value of the string record at loc. It
-// reports false unless the record is mapped, verifies and is that of the key. Mapping and file
-// may be closed at any time: what was copied counts only if the segment is listed
-// afterwards.
+// TryGet appends to dst, if keep is set, the value of the string record at loc. It reports false
+// unless the record is mapped, verifies and is that of the key. Mapping and file may be closed at
+// any time: the copy counts only if the segment is listed afterwards.
 func (sg *Segment) TryGet(dst []byte, loc keydir.Loc, ns uint32, key string, keep bool) (out []byte, ok bool) {
 	at := int(loc.Offset())
 	end := min(at+int(loc.Size()), int(sg.Size.Load()))
@@ -30,15 +29,14 @@ func (sg *Segment) TryGet(dst []byte, loc keydir.Loc, ns uint32, key string, kee
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			_ = sg.fault(r, loc) // goes on with anything but a page fault
+			_ = sg.fault(r, loc) // panics again unless it is a page fault
 			out, ok = dst, false
 		}
 	}()
 	return sg.valueAt(dst, at, sg.Data[at:end], ns, key, keep)
 }
 
-// valueAt is tryGet of the bytes of the segment from at on. They may lie in dst, behind
-// its length.
+// valueAt is tryGet on the bytes of the segment from at on. They may be in dst, after its length.
 func (sg *Segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, keep bool) ([]byte, bool) {
 	value, size, ok := stringOf(b, ns, key)
 	if !ok || binary.LittleEndian.Uint32(b) != sg.Seed.Sum(uint32(at), b[format.RecordCRCSize:size]) {
@@ -50,9 +48,9 @@ func (sg *Segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, 
 	return dst, true
 }
 
-// stringOf returns the value and the size of the record at the start of b if it is
-// that of a string key. It does not check the crc, and of the header only what tells
-// one string's record from another's: ParseRecord for whoever asks one question only.
+// stringOf returns the value and the size of the record at the start of b if it is that of a string
+// key. It does not check the crc, and of the header only what distinguishes one string's record
+// from another's. It is ParseRecord for a single question.
 func stringOf(b []byte, ns uint32, key string) (value []byte, size int, ok bool) {
 	const prefix = "string:"
 	if len(b) < format.RecordCRCSize+1+3+len(prefix)+len(key) {
@@ -79,8 +77,8 @@ func stringOf(b []byte, ns uint32, key string) (value []byte, size int, ok bool)
 	return b[start:size], size, true
 }
 
-// uvarint reads a uvarint at an offset and returns the offset behind it, which is
-// behind the end of b if there is none.
+// uvarint reads a uvarint at an offset and returns the offset after it, which exceeds the length of
+// b if there is none.
 func uvarint(b []byte, at int) (v uint64, next int) {
 	if at < len(b) && b[at] < 0x80 {
 		return uint64(b[at]), at + 1

@@ -82,8 +82,8 @@ func (sg *Segment) Identify(loc keydir.Loc, fn func(rec *format.Record)) (err er
 	return err
 }
 
-// fault turns a page fault in a mapping (a file cut under us, a disk that
-// fails while paging in) into an error. Any other panic goes on.
+// fault turns a page fault in a mapping (a file truncated under us, a disk that fails while paging
+// in) into an error. Any other panic continues.
 func (sg *Segment) fault(r any, loc keydir.Loc) error {
 	if _, ok := r.(interface{ Addr() uintptr }); !ok {
 		panic(r)

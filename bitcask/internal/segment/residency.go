@@ -11,10 +11,9 @@ import (
 // of the scheduler, until the disk has answered. A read of the file stops only its
 // goroutine. So mappings are used for what is in memory, and files for the rest.
 //
-// To ask the kernel costs more than to read, so it is asked about chunks, and the
-// answer is believed for a while: pages that are being read are the last to be
-// evicted. Only where a chunk is not wholly in memory is it asked each time. That a
-// page goes in between costs what it always did, a wait.
+// Asking the kernel costs more than reading, so it is asked about chunks, and the answer is trusted
+// for a while: pages that are being read are the last to be evicted. Only for a chunk that is not
+// wholly in memory is it asked each time. A page that is evicted in between costs a wait, as ever.
 
 const (
 	chunkShift = 20

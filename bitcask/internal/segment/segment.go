@@ -49,7 +49,7 @@ type Segment struct {
 	HasFooter bool  // with a footer
 	Damaged   bool  // its file is not what the manifest says: damage.go
 	Cut       bool  // it ends where it ended at the moment of a snapshot
-	Dropped   bool  // what it holds was never on disk as far as the log is concerned
+	Dropped   bool  // its frames were never part of the durable log
 }
 
 func New(store [16]byte, id uint32, file vfs.File) *Segment {
@@ -222,7 +222,7 @@ func (sg *Segment) AppendFooter(ft format.Footer) error {
 	if err := sg.File.Sync(); err != nil {
 		return fmt.Errorf("%s: sync of footer: %w", sg.Name, err)
 	}
-	sg.Footer = ft // before size: whoever sees the footer may look at it
+	sg.Footer = ft // before size: a reader that sees the footer may use it
 	sg.Size.Store(at + format.FooterSize)
 	return nil
 }
@@ -271,10 +271,10 @@ func (sg *Segment) EndSum(length int64) (uint32, error) {
 	return crc32.ChecksumIEEE(b), nil
 }
 
-// Kept estimates how many bytes a merge of this segment alone would write;
-// others is the lowest sequence in all others. What cannot be got rid of must
-// not look like garbage, or merges would go on for ever: header and footer, and
-// the tombstones that a merge had to keep as long as it would have to again.
+// Kept estimates how many bytes a merge of this segment alone would write; others is the lowest
+// sequence in all others. What a merge cannot remove must not look like garbage, or merges would
+// never end: header and footer, and the tombstones that a merge had to keep as long as it would
+// have to again.
 func (sg *Segment) Kept(others uint64, sealed bool) int64 {
 	live := max(sg.LiveBytes.Load(), 0)
 	if sg.Hiding.Bytes > 0 && sg.Hiding.Last >= others {

@@ -9,9 +9,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// NotTorn says why what stands at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; it
-// says nothing if it can. kept says that no byte of what was written can be missing: the process was killed, but the
-// machine went on. Then the write is there up to some byte: of its last frame the header is cut, or says how much is missing.
+// NotTorn says why the bytes at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; "" if
+// they can. kept means that no written byte can be missing: the process was killed, but the machine went on. Then the write
+// is there up to some byte: the header of its last frame is truncated, or says how much is missing.
 func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	end := fr.Pos
 	defer func() { fr.Pos = end }()
@@ -45,8 +45,8 @@ func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	return "of a write that was not cut short", nil
 }
 
-// LastSynced is the highest "synced through" of all frames from here on, those
-// behind a bad place included.
+// LastSynced is the highest "synced through" of all frames from here on, those after a bad place
+// included.
 func (fr *Frames) LastSynced() (int64, error) {
 	for {
 		_, err := fr.Next()
@@ -63,7 +63,7 @@ func (fr *Frames) LastSynced() (int64, error) {
 	}
 }
 
-// Sequences is bounds of the sequences in all frames but footers from here on, those behind bad places included.
+// Sequences is bounds of the sequences in all frames but footers from here on, those after bad places included.
 func (fr *Frames) Sequences() (lowest, highest uint64, err error) {
 	for lowest = math.MaxUint64; fr.End-fr.Pos >= format.FrameHeaderSize; fr.Pos++ {
 		b, err := fr.Window(format.FrameHeaderSize)

@@ -37,9 +37,9 @@ type Writer struct {
 const (
 	// rewriteFrame is the length in bytes from which an output frame is written.
 	rewriteFrame = 256 << 10
-	// writeBackStep is how many bytes are written before the kernel is asked to
-	// begin with the disk's part: the sync at the end then has little left to
-	// do, and what else is written meanwhile does not queue behind all of it.
+	// writeBackStep is how many bytes are written before the kernel is asked to begin writing them
+	// to disk: the sync at the end then has little left to do, and other writes do not queue after
+	// all of it.
 	writeBackStep = 4 << 20
 	// recordGrowth is how much longer a copied entry may get at most: each of its
 	// three records by a sequence.
@@ -145,7 +145,7 @@ func (w *Writer) Note(r *format.Record, seq uint64, at uint32) error {
 	return nil
 }
 
-// abandonHint goes on without a hint: on a full disk that can be made later.
+// abandonHint continues without a hint: on a full disk it can be made later.
 func (w *Writer) abandonHint() error {
 	hint := w.hint
 	w.hint = nil
@@ -198,9 +198,9 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
-// Finish seals the segment and publishes its hint; all of both is on disk
-// then. One sync is enough: whoever finds the footer without what is before it
-// finds it in a file that no manifest names.
+// Finish seals the segment and publishes its hint; all of both is on disk then. One sync is enough:
+// a crash that leaves the footer without the bytes before it leaves it in a file that no manifest
+// names.
 func (w *Writer) Finish() error {
 	if err := w.flush(); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (w *Writer) Finish() error {
 	return w.fs.SyncDir(w.dir) // as the hint does
 }
 
-// Abandon closes and removes what has been written.
+// Abandon closes and removes the unfinished files.
 func (w *Writer) Abandon() error {
 	var errs []error
 	if w.hint != nil {

@@ -67,9 +67,9 @@ func (sr *Records) Dump() Names {
 	return maps.Clone(sr.Names)
 }
 
-// Keep reports whether a merge copies the record at loc: it is the newest of its
-// name, and if that says that there is none, something older may stand in a
-// segment outside the merge. outside is the lowest sequence of those (I6).
+// Keep reports whether a merge copies the record at loc: it is the newest of its name, and if it is
+// a deletion, a segment outside the merge may hold something older. outside is the lowest sequence
+// of those (I6).
 func (sr *Records) Keep(name string, loc keydir.Loc, seq, outside uint64, empty bool) bool {
 	sr.Mu.Lock()
 	defer sr.Mu.Unlock()
@@ -92,7 +92,7 @@ func (sr *Records) Init() { sr.Names = Names{} }
 // Names is the newest record of each name.
 type Names map[string]Record
 
-// There is without what has been deleted.
+// There returns the names without deleted ones.
 func (n Names) There() Names {
 	maps.DeleteFunc(n, func(_ string, r Record) bool { return len(r.Value) == 0 })
 	return n
