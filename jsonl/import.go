@@ -214,31 +214,27 @@ func (im *Importer) commit(batch []pendingLine) (stored int, refused, err error)
 	return stored, refused, err
 }
 
-// storeLarge stores a collection that is too large for one commit in pieces. An
-// import that is killed in between leaves the key without its later elements and
-// without its deadline; importing the line again replaces it.
+// storeLarge stores a collection that is too large for one commit in pieces. If one of them is refused, or cannot be committed, those
+// before it are deleted again; what the key held before is gone. An import that is killed in between leaves the key without
+// its later elements and without its deadline; importing the line again replaces it.
 func (im *Importer) storeLarge(p pendingLine) error {
 	pieces := pieces(p.elements, largeBytes)
 	if p.expired(time.Now().UnixMilli()) {
 		pieces = [][]element{nil}
 	}
 	for i, piece := range pieces {
-		err := im.target.Update(func(tx *db.Tx) (err error) {
-			if i == 0 {
-				tx, err = p.clear(tx)
-			} else {
-				tx, err = tx.Use(p.namespace)
-			}
-			if err != nil {
+		refused, err := im.commitPiece(p, piece, i == 0, i == len(pieces)-1)
+		if i > 0 && (refused != nil || err != nil) {
+			err = errors.Join(err, im.target.Update(func(tx *db.Tx) error {
+				_, err := p.clear(tx)
 				return err
-			}
-			if err := p.storeElements(tx, piece); err != nil || i < len(pieces)-1 {
-				return err
-			}
-			return p.storeDeadlines(tx)
-		})
+			}))
+		}
 		if err != nil {
-			return im.bad(p.number, err)
+			return &LineError{p.number, fmt.Errorf("storing it: %w", errors.Join(refused, err))}
+		}
+		if refused != nil {
+			return im.bad(p.number, refused)
 		}
 	}
 	if len(pieces[0]) == 0 {
@@ -247,4 +243,31 @@ func (im *Importer) storeLarge(p pendingLine) error {
 		im.result.Keys++
 	}
 	return nil
+}
+
+// commitPiece stores some elements of a large collection in one commit. refused is why the store does not take them, err why it takes
+// nothing.
+func (im *Importer) commitPiece(p pendingLine, piece []element, first, last bool) (refused, err error) {
+	store := func(tx *db.Tx) (err error) {
+		if first {
+			tx, err = p.clear(tx)
+		} else {
+			tx, err = tx.Use(p.namespace)
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.storeElements(tx, piece); err != nil || !last {
+			return err
+		}
+		return p.storeDeadlines(tx)
+	}
+	err = im.target.Update(func(tx *db.Tx) error {
+		refused = store(tx)
+		return refused
+	})
+	if refused != nil {
+		return refused, nil
+	}
+	return nil, err
 }
