@@ -10,17 +10,16 @@
 //   - a hash for each package, a set for each section, a sorted set by installed size, a list in the order of loading, sets
 //     of reverse dependencies, and a string that expires (store.go);
 //   - one Update for each package: all that is known about it is one commit over several keys;
-//   - one View for all questions: the answers are those of one moment (answers.go);
+//   - one View for all questions: the answers are those of one moment (ask in store.go);
 //   - closing, opening again, merging, checking and deleting (tour.go).
 //
-// After each step it works the answers out a second time from the file alone, with plain Go maps, and compares them with the
-// store's, as it does everything else that is stored (facts.go). The first difference ends it with status 1. The store is in
-// a temporary directory, unless -dir names an empty one to keep. Without a dpkg status file, sixty packages of Debian 12 that
-// come with the program take its place.
+// After each step it works the answers and everything else that is stored out a second time, from the file alone with plain
+// Go maps, and compares (verify.go). The first difference ends it with status 1. The store is in a temporary directory,
+// unless -dir names an empty one to keep. Without a dpkg status file, sixty packages of Debian 12 that come with the program
+// take its place.
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -47,7 +46,7 @@ func main() {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
-		os.Exit(2) // parseOptions has said why.
+		os.Exit(2)
 	default:
 		fmt.Fprintln(os.Stderr, "packages:", err)
 		os.Exit(1)
@@ -56,75 +55,45 @@ func main() {
 
 var errUsage = errors.New("usage")
 
-// options are what the command line says.
-type options struct {
-	status, dir string
-	question    Question
-	ttl         time.Duration
-}
-
-func parseOptions(args []string, stderr io.Writer) (options, error) {
-	var o options
-	set := flag.NewFlagSet("packages", flag.ContinueOnError)
-	set.SetOutput(stderr)
-	set.StringVar(&o.status, "status", defaultStatus, "dpkg status `file`; a sample takes the place of the default one if there is none")
-	set.StringVar(&o.dir, "dir", "", "`directory` for the store, new or empty, to keep (default a temporary one)")
-	set.StringVar(&o.question.Section, "section", "libs", "list the packages of this `section`")
-	set.StringVar(&o.question.Needs, "needs", "libc6", "list the packages that depend on this `package`")
-	set.StringVar(&o.question.Rank, "rank", "perl-base", "rank this `package` by installed size")
-	set.DurationVar(&o.ttl, "ttl", 2*time.Second, "`time` after which the cached summary expires")
-	if err := set.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return o, err
-		}
-		return o, errUsage
-	}
-	if set.NArg() > 0 {
-		fmt.Fprintf(stderr, "packages: unexpected argument %q\n", set.Arg(0))
-		set.Usage()
-		return o, errUsage
-	}
-	if o.ttl < time.Millisecond {
-		fmt.Fprintf(stderr, "packages: -ttl %v: must be at least 1ms\n", o.ttl)
-		return o, errUsage
-	}
-	return o, nil
-}
-
 // run is main without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	o, err := parseOptions(args, stderr)
+	t := tour{out: stdout}
+	set := flag.NewFlagSet("packages", flag.ContinueOnError)
+	set.SetOutput(stderr)
+	set.StringVar(&t.status, "status", defaultStatus, "dpkg status `file`; a sample takes the place of the default one if there is none")
+	set.StringVar(&t.dir, "dir", "", "`directory` for the store, new or empty, to keep (default a temporary one)")
+	set.StringVar(&t.question.Section, "section", "libs", "list the packages of this `section`")
+	set.StringVar(&t.question.Needs, "needs", "libc6", "list the packages that depend on this `package`")
+	set.StringVar(&t.question.Rank, "rank", "perl-base", "rank this `package` by installed size")
+	set.DurationVar(&t.ttl, "ttl", 2*time.Second, "`time` after which the cached summary expires, at least 1ms")
+	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return err
+	} else if err != nil {
+		return errUsage // Parse has said why.
+	}
+	if set.NArg() > 0 || t.ttl < time.Millisecond {
+		set.Usage()
+		return errUsage
+	}
+	text, err := os.ReadFile(t.status)
+	if errors.Is(err, fs.ErrNotExist) && t.status == defaultStatus {
+		t.status, text, err = "the sample", sample, nil
+	}
+	if err == nil {
+		t.packages, err = parseStatus(string(text), t.status)
+	}
 	if err != nil {
 		return err
 	}
-	packages, source, err := readPackages(o.status)
-	if err != nil {
-		return err
+	fmt.Fprintf(stdout, "%d installed packages in %s\n", len(t.packages), t.status)
+	if !slices.ContainsFunc(t.packages, func(p Package) bool { return p.Name == t.question.Rank }) {
+		return fmt.Errorf("no package %q in %s; -rank takes one that is there", t.question.Rank, t.status)
 	}
-	fmt.Fprintf(stdout, "%d installed packages in %s\n", len(packages), source)
-	if !slices.ContainsFunc(packages, func(p Package) bool { return p.Name == o.question.Rank }) {
-		return fmt.Errorf("no package %q in %s; -rank takes one that is there", o.question.Rank, source)
-	}
-	if o.dir == "" {
-		if o.dir, err = os.MkdirTemp("", "packages-"); err != nil {
+	if t.dir == "" {
+		if t.dir, err = os.MkdirTemp("", "packages-"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+		defer func() { err = errors.Join(err, os.RemoveAll(t.dir)) }()
 	}
-	return newTour(stdout, o, packages).run(ctx)
-}
-
-// readPackages reads a status file, or the sample if there is no default one, and says which.
-func readPackages(name string) (packages []Package, source string, err error) {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) && name == defaultStatus {
-		packages, err = parseStatus(bytes.NewReader(sample), "status.sample")
-		return packages, "the sample, for there is no " + defaultStatus, err
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	defer file.Close() // Nothing was written: the error says nothing.
-	packages, err = parseStatus(file, name)
-	return packages, name, err
+	return t.run(ctx)
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,188 +10,90 @@ import (
 
 // Package is what the program keeps of one installed package.
 type Package struct {
-	Name         string
-	Version      string
-	Section      string // "" if the file does not say
-	Architecture string
-	Description  string // its first line
-	Size         int64  // installed, in KiB
-	Depends      string // Depends and Pre-Depends as the file has them, joined by a comma
+	Name   string
+	Fields map[string]string // of its paragraph, with a line break before every continuation line
+	Size   int64             // installed, in KiB
+	Needs  []string          // the names of the packages that it depends on, sorted
 }
 
-// Needs returns the names of the packages that p depends on.
-func (p Package) Needs() []string {
-	names, err := parseDepends(p.Depends)
-	if err != nil {
-		panic("BUG: parseStatus has let through bad dependencies: " + err.Error())
-	}
-	return names
-}
-
-// paragraph is one block of lines of a control file, as Debian Policy 5.1 calls it: fields, each a name and a value.
-type paragraph struct {
-	line   int // of its first field
-	fields map[string]field
-}
-
-type field struct {
-	value string // with a line break before every continuation line
-	line  int
-}
+// A name of a package, after Debian Policy 5.6.1 (dpkg lets upper case pass, so this does), and one with what restricts it as
+// a dependency: "perl:any (>= 5.36) [linux-any]".
+var (
+	packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+._-]*$`)
+	dependency  = regexp.MustCompile(`(?s)^\s*([A-Za-z0-9][A-Za-z0-9+._-]*)\s*([:(\[<].*)?$`)
+)
 
 // parseStatus reads a dpkg status file, whose paragraphs each describe one package, and returns those that are installed,
-// in their order. An error names file and line.
-func parseStatus(r io.Reader, file string) ([]Package, error) {
-	p := parser{in: bufio.NewReader(r), file: file}
-	var packages []Package
+// in their order. An error names the file and the line, or the first line of the paragraph.
+func parseStatus(text, file string) (packages []Package, err error) {
 	seen := make(map[string]bool)
-	for {
-		para, err := p.next()
-		if err != nil || para == nil {
-			return packages, err
-		}
-		pkg, installed, err := p.pkg(para)
-		if err != nil {
-			return nil, err
-		}
-		if !installed {
-			continue
-		}
-		if seen[pkg.Name] { // A library may be installed for two architectures.
-			pkg.Name += ":" + pkg.Architecture
-		}
-		if seen[pkg.Name] {
-			return nil, p.fail(para.line, "package %s is there twice", pkg.Name)
-		}
-		seen[pkg.Name] = true
-		packages = append(packages, pkg)
-	}
-}
-
-type parser struct {
-	in   *bufio.Reader
-	file string
-	line int // number of the line that was read last
-}
-
-func (p *parser) fail(line int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %s", p.file, line, fmt.Sprintf(format, args...))
-}
-
-// next returns the next paragraph, nil at the end of the file. Lines may have any length.
-func (p *parser) next() (*paragraph, error) {
-	para := paragraph{fields: make(map[string]field)}
-	last := ""
-	for {
-		line, err := p.in.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%s:%d: %w", p.file, p.line+1, err)
-		}
-		if line != "" {
-			p.line++
-		}
-		line = strings.TrimRight(line, "\r\n")
+	fields, first, last := make(map[string]string), 0, ""
+	for i, line := range strings.Split(text+"\n", "\n") { // The end of the file ends the last paragraph, too.
+		line = strings.TrimRight(line, " \t\r")
+		name, value, ok := strings.Cut(line, ":")
+		_, twice := fields[name]
 		switch {
-		case strings.TrimSpace(line) == "":
-			if len(para.fields) > 0 {
-				return &para, nil
+		case line == "" && len(fields) > 0:
+			p, err := parsePackage(fields)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", file, first, err)
 			}
-		case line[0] == ' ' || line[0] == '\t':
-			if last == "" {
-				return nil, p.fail(p.line, "a continuation line that continues nothing")
+			if seen[p.Name] { // A library may be installed for two architectures.
+				p.Name += ":" + fields["Architecture"]
 			}
-			f := para.fields[last]
-			f.value += "\n" + line
-			para.fields[last] = f
+			if status := fields["Status"]; status == "" || strings.HasSuffix(status, " installed") {
+				if seen[p.Name] {
+					return nil, fmt.Errorf("%s:%d: package %s is there twice", file, first, p.Name)
+				}
+				seen[p.Name] = true
+				packages = append(packages, p)
+			}
+			fields, last = make(map[string]string), ""
+		case line == "":
+		case last != "" && (line[0] == ' ' || line[0] == '\t'):
+			fields[last] += "\n" + line
+		case !ok || name == "" || twice || strings.ContainsAny(name, " \t"):
+			return nil, fmt.Errorf("%s:%d: not a field, or there twice: %.40q", file, i+1, line)
 		default:
-			name, value, ok := strings.Cut(line, ":")
-			if !ok || name == "" || strings.ContainsAny(name, " \t") {
-				return nil, p.fail(p.line, "not a field: %.40q", line)
+			if len(fields) == 0 {
+				first = i + 1
 			}
-			if _, twice := para.fields[name]; twice {
-				return nil, p.fail(p.line, "field %s is there twice", name)
-			}
-			if len(para.fields) == 0 {
-				para.line = p.line
-			}
-			para.fields[name], last = field{strings.TrimSpace(value), p.line}, name
-		}
-		if err != nil { // The end of the file ends the last paragraph, too.
-			if len(para.fields) > 0 {
-				return &para, nil
-			}
-			return nil, nil
+			fields[name], last = strings.TrimSpace(value), name
 		}
 	}
+	return packages, nil
 }
 
-// pkg picks the fields that the program keeps. A package that was removed has left a paragraph whose Status says so.
-func (p *parser) pkg(para *paragraph) (pkg Package, installed bool, err error) {
-	get := func(name string) string { return para.fields[name].value }
-	name, ok := para.fields["Package"]
-	if !ok {
-		return pkg, false, p.fail(para.line, "a paragraph without the field Package")
+// parsePackage makes a package of the fields of a paragraph.
+func parsePackage(fields map[string]string) (p Package, err error) {
+	p = Package{Name: fields["Package"], Fields: fields}
+	if !packageName.MatchString(p.Name) {
+		return p, fmt.Errorf("Package %.40q is no name of a package", p.Name)
 	}
-	if !packageName(name.value) {
-		return pkg, false, p.fail(name.line, "%.40q is no name of a package", name.value)
-	}
-	if status := get("Status"); status != "" && !strings.HasSuffix(status, " installed") {
-		return pkg, false, nil
-	}
-	pkg = Package{Name: name.value, Version: get("Version"), Section: get("Section"), Architecture: get("Architecture")}
-	pkg.Description, _, _ = strings.Cut(get("Description"), "\n")
-	if size, ok := para.fields["Installed-Size"]; ok {
-		pkg.Size, err = strconv.ParseInt(size.value, 10, 64)
-		if err != nil || pkg.Size < 0 {
-			return pkg, false, p.fail(size.line, "Installed-Size %.40q is no number of KiB", size.value)
+	if size := fields["Installed-Size"]; size != "" {
+		if p.Size, err = strconv.ParseInt(size, 10, 64); err != nil || p.Size < 0 {
+			return p, fmt.Errorf("Installed-Size %.40q is no number of KiB", size)
 		}
 	}
-	var depends []string
-	for _, name := range []string{"Pre-Depends", "Depends"} {
-		f := para.fields[name]
-		if _, err := parseDepends(f.value); err != nil {
-			return pkg, false, p.fail(f.line, "%s: %v", name, err)
-		}
-		if f.value != "" {
-			depends = append(depends, f.value)
-		}
-	}
-	pkg.Depends = strings.Join(depends, ", ")
-	return pkg, true, nil
+	p.Needs, err = parseDepends(fields["Pre-Depends"] + "," + fields["Depends"])
+	return p, err
 }
 
-// parseDepends returns the names in a list of dependencies, each once, in order. "perl:any (>= 5.36) | perl5, tar [linux-any]"
-// holds perl, perl5 and tar: each alternative counts, and versions and architectures do not.
-func parseDepends(list string) ([]string, error) {
-	var names []string
+// parseDepends returns the names in a list of dependencies, each once, in order. "b (>= 1) | c, a" holds a, b and c: each
+// alternative counts.
+func parseDepends(list string) (names []string, err error) {
 	for clause := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(clause) == "" {
 			continue // A comma at the end is legal.
 		}
 		for alternative := range strings.SplitSeq(clause, "|") {
-			name := alternative
-			if i := strings.IndexAny(name, "([<"); i >= 0 {
-				name = name[:i]
-			}
-			name, _, _ = strings.Cut(strings.TrimSpace(name), ":")
-			if !packageName(name) {
+			match := dependency.FindStringSubmatch(alternative)
+			if match == nil {
 				return nil, fmt.Errorf("%.40q is no dependency", strings.TrimSpace(alternative))
 			}
-			names = append(names, name)
+			names = append(names, match[1])
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
-}
-
-// packageName says whether s may be a name, after Debian Policy 5.6.1. dpkg lets upper case pass, so this does.
-func packageName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("+-._", rune(c))) {
-			return false
-		}
-	}
-	return s != ""
 }

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/db"
 )
 
-// The keys of the store. Those with a NAME behind them end in a colon.
+// The keys of the store. Those with a NAME after them end in a colon.
 const (
 	pkgKey     = "pkg:"          // hash: the fields of a package
 	sectionKey = "section:"      // set: the packages of a section
@@ -18,102 +20,114 @@ const (
 	summaryKey = "cache:summary" // string with a deadline: something that was worked out and may be forgotten
 )
 
+// sets are the keys of the sets that a package is a member of.
+func (p Package) sets() (keys []string) {
+	for _, name := range p.Needs {
+		keys = append(keys, neededKey+name)
+	}
+	if section := p.Fields["Section"]; section != "" {
+		keys = append(keys, sectionKey+section)
+	}
+	return keys
+}
+
 // add stores all facts about one package. They are one commit: nobody ever sees a package that is in its section, but not
 // in the order by size.
 func add(tx *db.Tx, p Package) error {
-	if _, err := tx.Hash(pkgKey + p.Name).PutAll(fields(p)...); err != nil {
+	var fields []db.Field
+	for name, value := range p.Fields {
+		fields = append(fields, db.Field{Name: name, Value: []byte(value)})
+	}
+	if _, err := tx.Hash(pkgKey + p.Name).PutAll(fields...); err != nil {
 		return err
 	}
-	if p.Section != "" {
-		if _, err := tx.Set(sectionKey + p.Section).Add(p.Name); err != nil {
+	for _, key := range p.sets() {
+		if _, err := tx.Set(key).Add(p.Name); err != nil {
 			return err
 		}
 	}
 	if _, err := tx.SortedSet(sizeKey).Add(db.Scored{Member: p.Name, Score: float64(p.Size)}); err != nil {
 		return err
 	}
-	for _, name := range p.Needs() {
-		if _, err := tx.Set(neededKey + name).Add(p.Name); err != nil {
-			return err
-		}
-	}
 	_, err := tx.List(loadedKey).PushBack([]byte(p.Name))
 	return err
 }
 
-// fields are those of a package's hash. What the status file does not say has no field.
-func fields(p Package) []db.Field {
-	all := []db.Field{
-		{Name: "version", Value: []byte(p.Version)},
-		{Name: "section", Value: []byte(p.Section)},
-		{Name: "architecture", Value: []byte(p.Architecture)},
-		{Name: "description", Value: []byte(p.Description)},
-		{Name: "depends", Value: []byte(p.Depends)},
-		{Name: "size", Value: strconv.AppendInt(nil, p.Size, 10)},
-	}
-	said := all[:0]
-	for _, f := range all {
-		if len(f.Value) > 0 {
-			said = append(said, f)
-		}
-	}
-	return said
-}
-
-// remove deletes a package and everything that add stored about it. What that was, it reads in the same transaction.
-func remove(tx *db.Tx, name string) error {
-	values, err := tx.Hash(pkgKey+name).GetMany("section", "depends") // nil: no such field
-	if err != nil {
-		return err
-	}
-	existed, err := tx.Key(pkgKey + name).Delete()
-	if err != nil {
-		return err
-	}
-	if !existed {
-		return fmt.Errorf("package %s: %w", name, db.ErrNotFound)
-	}
-	if values[0] != nil {
-		if _, err := tx.Set(sectionKey + string(values[0])).Remove(name); err != nil {
+// remove deletes a package and everything that add stored about it.
+func remove(tx *db.Tx, p Package) error {
+	for _, key := range p.sets() {
+		if _, err := tx.Set(key).Remove(p.Name); err != nil {
 			return err
 		}
 	}
-	needs, err := parseDepends(string(values[1]))
-	if err != nil {
+	if _, err := tx.SortedSet(sizeKey).Remove(p.Name); err != nil {
 		return err
 	}
-	for _, other := range needs {
-		if _, err := tx.Set(neededKey + other).Remove(name); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.SortedSet(sizeKey).Remove(name); err != nil {
+	if _, err := tx.List(loadedKey).Remove(1, []byte(p.Name)); err != nil {
 		return err
 	}
-	_, err = tx.List(loadedKey).Remove(1, []byte(name))
+	existed, err := tx.Key(pkgKey + p.Name).Delete()
+	if err == nil && !existed {
+		err = fmt.Errorf("package %s: %w", p.Name, db.ErrNotFound)
+	}
 	return err
 }
 
 // putSummary keeps a summary until ttl has passed, and returns it with the moment from which it is gone.
-func putSummary(store *db.Store, ttl time.Duration) (summary string, deadline time.Time, err error) {
-	err = store.Update(func(tx *db.Tx) error {
-		count, err := tx.SortedSet(sizeKey).Len()
-		if err != nil {
-			return err
-		}
-		total := 0.0
-		for p, err := range tx.SortedSet(sizeKey).All(db.AllRanks) {
-			if err != nil {
-				return err
-			}
-			total += p.Score
-		}
-		summary = fmt.Sprintf("%d packages, %.0f KiB", count, total)
-		if err := tx.String(summaryKey).Put([]byte(summary), db.TTL(ttl)); err != nil {
-			return err
-		}
+func putSummary(tx *db.Tx, ttl time.Duration) (summary string, deadline time.Time, err error) {
+	count, err := tx.SortedSet(sizeKey).Len()
+	summary = fmt.Sprintf("%d packages", count)
+	if err == nil {
+		err = tx.String(summaryKey).Put([]byte(summary), db.TTL(ttl))
+	}
+	if err == nil {
 		deadline, err = tx.Key(summaryKey).Deadline()
-		return err
-	})
+	}
 	return summary, deadline, err
+}
+
+// Question is what the user may choose.
+type Question struct {
+	Section string // whose packages?
+	Needs   string // who depends on it?
+	Rank    string // where does it stand by size?
+}
+
+// Answers are the answers to all questions.
+type Answers struct {
+	Packages       int
+	Largest        []db.Scored // ten, the largest first
+	Section, Needs []string    // sorted
+	Rank           int         // 1 is the largest
+}
+
+const largest = 10
+
+// ask asks the store. The answers are those of one moment: what tx sees does not change.
+func ask(tx *db.Tx, q Question) (a Answers, err error) {
+	var errs [5]error
+	a.Packages, errs[0] = tx.List(loadedKey).Len()
+	a.Largest, errs[1] = tx.SortedSet(sizeKey).Range(db.Top(largest))
+	a.Section, errs[2] = tx.Set(sectionKey + q.Section).Members()
+	a.Needs, errs[3] = tx.Set(neededKey + q.Needs).Members()
+	a.Rank, errs[4] = tx.SortedSet(sizeKey).RevRank(q.Rank)
+	a.Rank++
+	slices.Sort(a.Section)
+	slices.Sort(a.Needs)
+	return a, errors.Join(errs[:]...)
+}
+
+// lines are the answers for people.
+func (a Answers) lines(q Question) []string {
+	lines := []string{
+		fmt.Sprintf("%d packages", a.Packages),
+		fmt.Sprintf("section %s: %d packages\n      %s", q.Section, len(a.Section), strings.Join(a.Section, " ")),
+		fmt.Sprintf("%d packages depend on %s\n      %s", len(a.Needs), q.Needs, strings.Join(a.Needs, " ")),
+		fmt.Sprintf("%s is number %d of %d by size", q.Rank, a.Rank, a.Packages),
+		fmt.Sprintf("the %d largest:", len(a.Largest)),
+	}
+	for i, p := range a.Largest {
+		lines = append(lines, fmt.Sprintf("%4d  %-32s %8.0f KiB", i+1, p.Member, p.Score))
+	}
+	return lines
 }
