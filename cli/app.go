@@ -11,15 +11,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The program's entrance: Run, the list of commands, and what is said to a
-// command that is not there. Each command has a file by its own name, with its
-// flags and its help next to what it does: help is data, so that
-// testdata/help.txt can hold all of it.
+// The program's entrance: Run, the list of commands, and the reply to an unknown command. Each
+// command has a file by its own name, with its flags and its help next to its code: help is data,
+// so that testdata/help.txt can hold all of it.
 //
-// urfave/cli parses the command line. Two of its habits are not ours: it takes
-// options only before arguments (see flagsFirst), and it prints errors and ends
-// the process by itself, which ExitErrHandler and OnUsageError take from it. Run
-// must return, or no test could call it.
+// urfave/cli parses the command line. Two of its habits are not ours: it takes options only before
+// arguments (see flagsFirst), and it prints errors and ends the process by itself, which
+// ExitErrHandler and OnUsageError prevent. Run must return, or no test could call it.
 
 // defaultDir is the store that commands use when none is named.
 const defaultDir = "stave-data"

@@ -13,11 +13,10 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// A connection is made late and made again: a shell that is left open over lunch
-// finds its server restarted. What the connection knew and the server forgot is
-// said again by greeting; a transaction that was open is lost, and the prompt
-// says so (session.lostState). A command whose connection broke is not sent
-// twice, for nobody knows whether it ran.
+// A connection is made late, and again after a failure: a shell that is left open over lunch finds
+// its server restarted. greeting repeats what the connection had set and the server forgot; an open
+// transaction is lost, and the prompt says so (session.lostState). A command whose connection broke
+// is not sent twice, for it may have run.
 
 // dialTimeout bounds connecting to a server.
 const dialTimeout = 10 * time.Second
@@ -94,9 +93,8 @@ func (r *remote) guard(ctx context.Context) (release func()) {
 	return func() { stop() }
 }
 
-// do sends one command, over a new connection if there is none. When anything
-// goes wrong the connection is closed: replies that are still under way would be
-// taken for those to the next command.
+// do sends one command, over a new connection if there is none. When anything goes wrong the
+// connection is closed: replies still on their way would pass for those to the next command.
 func (r *remote) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if r.conn == nil {
 		if err := r.connect(ctx); err != nil {

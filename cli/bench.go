@@ -18,13 +18,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// A benchmark for whoever asks "how fast is it on my disk?". It measures through
-// the embedded interface, with the store's own defaults, and without a network;
-// package bench, a module of its own, compares with other stores.
+// A benchmark for the question "how fast is it on my disk?". It measures through the embedded
+// interface, with the store's own defaults, and without a network; package bench, a module of its
+// own, compares with other stores.
 //
-// Each workload has a store of its own in a new directory, so that none pays for
-// the garbage of the one before; loading is not measured. A thread counts into a
-// histogram of its own, since a shared one would be what is measured.
+// Each workload has a store of its own in a new directory, so that none pays for the garbage of the
+// previous one; loading is not measured. A thread counts into a histogram of its own, since a
+// shared one would be what is measured.
 
 // benchCommand describes stave bench. The text of its help lists the workloads
 // from their table.
@@ -70,13 +70,13 @@ longest, and how many took how long: the bar of 1.02 us holds those of 1024 to
 	}
 }
 
-// The largest that can be asked for: what is beyond is a slip of the keyboard.
+// The largest values that are accepted: larger ones are typing mistakes.
 const (
 	maxBenchEntries = 1_000_000_000
 	maxBenchThreads = 1024
 )
 
-// prepare checks what was asked for.
+// prepare checks the request.
 func (b *bench) prepare(only string, size int) error {
 	var err error
 	if b.mode, err = syncMode(b.sync); err != nil {

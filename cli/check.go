@@ -13,14 +13,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// A check opens the store for reading only and without its INDEX, so that what
-// is in memory comes from the log and can be compared with the INDEX. A store
-// that cannot be opened so is opened once more with ReadDamaged: its damage is
-// what the user asked about, and an error in place of the findings would be no
-// answer.
+// A check opens the store for reading only and without its INDEX, so that the keydir comes from the
+// log and can be compared with the INDEX. A store that cannot be opened so is opened once more with
+// ReadDamaged: its damage is what the user asked about, and an error in place of the findings would
+// be no answer.
 //
-// Damage has an exit status of its own, apart from "could not be opened": a
-// script that checks at night must tell a broken disk from a wrong path.
+// Damage has an exit status of its own, distinct from "could not be opened": a script that checks
+// at night must tell a broken disk from a wrong path.
 
 // maxFindings is how many findings are printed; the rest are counted.
 const maxFindings = 1000
@@ -62,7 +61,7 @@ type checkReport struct {
 	Result   bitcask.CheckResult `json:"result"`
 	Torn     int64               `json:"torn_bytes"`        // after the last commit, never acknowledged as durable
 	Remains  []string            `json:"remains,omitempty"` // files in which openings have kept what they truncated
-	Refused  string              `json:"refused,omitempty"` // why it can only be opened for reading what is left
+	Refused  string              `json:"refused,omitempty"` // why it can only be opened with ReadDamaged
 	Findings []bitcask.Finding   `json:"findings"`
 	Seconds  float64             `json:"seconds"`
 }
@@ -73,7 +72,7 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
 	started := time.Now()
-	// What is in memory comes from the log, so that the INDEX can be compared with it.
+	// The keydir comes from the log, so that the INDEX can be compared with it.
 	store, err := openExisting(t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true}))
 	refused := ""
 	if isDamage(err) {
@@ -114,14 +113,14 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
-// isDamage reports whether a store was not opened because its files are not what was written.
+// isDamage reports whether a store was not opened because its files are damaged.
 func isDamage(err error) bool {
 	_, corrupt := errors.AsType[*bitcask.CorruptError](err)
 	return corrupt || errors.Is(err, bitcask.ErrMissing) || errors.Is(err, bitcask.ErrManifest) || errors.Is(err, bitcask.ErrForeign)
 }
 
-// damage tells a store that is damaged beyond opening, which is a finding, from
-// one that is only locked or not there.
+// damage separates a store that is damaged beyond opening, which is a finding, from one that is
+// only locked or missing.
 func damage(t *terminal, err error, asJSON bool) error {
 	if !isDamage(err) {
 		return err
@@ -140,8 +139,8 @@ func damage(t *terminal, err error, asJSON bool) error {
 	return &exitError{status: exitDamage}
 }
 
-// printCheck prints the findings, then one sentence about what was looked at.
-// Quiet leaves the sentence out: no output at all is a sound store.
+// printCheck prints the findings, then one sentence about what was checked. Quiet leaves the
+// sentence out: no output at all is a sound store.
 func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)

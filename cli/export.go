@@ -8,9 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// An export is package jsonl's; here are its options. The store is opened for
-// reading only, which pins it to one moment, also while a server goes on writing
-// to it.
+// An export is package jsonl's; here are its options. The store is opened for reading only, which
+// pins it to one moment, also while a server writes to it.
 
 // exportCommand describes stave export.
 func exportCommand(t *terminal) *cli.Command {

@@ -60,7 +60,7 @@ func takesValue(command *cli.Command, arg string) bool {
 	return false
 }
 
-// orDefault returns s, or what is to be taken if there is none.
+// orDefault returns s, or the other string if s is empty.
 func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
@@ -68,7 +68,7 @@ func orDefault(s, otherwise string) string {
 	return s
 }
 
-// storeOptions say which store to talk to, and how to print what it says.
+// storeOptions say which store to use, and how to print its replies.
 type storeOptions struct {
 	dir      string
 	addr     string

@@ -23,15 +23,15 @@ import (
 // They keep their order: before a command runs, the batch is stored, since the
 // command may read what a line before it wrote.
 //
-// Whatever ends an import, the lines before are stored and the message names the
-// line. So the file can be mended and imported again from there, or from the
-// start: a line replaces what its key held.
+// However an import ends, the lines before are stored and the message names the line. So the file
+// can be corrected and imported again from there, or from the start: a line replaces the content of
+// its key.
 
 // maxComplaints is how many skipped lines are described one by one.
 const maxComplaints = 100
 
-// importCommand describes stave import. Its help is also the description of the
-// lines, for whoever has to write some.
+// importCommand describes stave import. Its help is also the description of the lines, for authors
+// of such files.
 func importCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "import",
@@ -239,7 +239,7 @@ func (im *importer) runCommand(line []byte) error {
 	return nil
 }
 
-// do runs one command and returns its error reply, if that is what it got.
+// do runs one command and returns its error reply, if there is one.
 func (im *importer) do(args [][]byte) error {
 	rest := im.session.Do(args)
 	for len(rest) > 0 {
@@ -261,7 +261,7 @@ func (im *importer) do(args [][]byte) error {
 // flush stores the keys that wait for their batch.
 func (im *importer) flush() error { return im.worded(im.keys.Flush()) }
 
-// refuse treats a line that is no good apart from its JSON like one that is.
+// refuse treats a line with wrong content like one with wrong JSON.
 func (im *importer) refuse(line int, reason error) error {
 	return im.worded(im.keys.Refuse(line, reason))
 }
@@ -292,7 +292,7 @@ func (im *importer) bad(e *jsonl.LineError) error {
 	return nil
 }
 
-// report says what was done.
+// report prints the result.
 func (im *importer) report(r importResult, asJSON, quiet bool) error {
 	if asJSON {
 		return json.NewEncoder(im.out).Encode(r)

@@ -8,13 +8,12 @@ import (
 	"os"
 )
 
-// Where lines come from. A read of a pipe cannot be interrupted, so it is done
-// by a goroutine of its own, and whoever waits for it can stop waiting.
+// The sources of lines. A read of a pipe cannot be interrupted, so a goroutine of its own does it,
+// and its consumer can stop waiting.
 
-// An interruptibleReader is a reader whose Read ends with its context: a script
-// on a pipe that nobody writes to must not need a kill. The goroutine that
-// reads for it ends when the context does, or at the latest with the Read of
-// the input that it is then in.
+// An interruptibleReader is a reader whose Read ends with its context: a script on a pipe without a
+// writer must not need a kill. The goroutine that reads for it ends when the context does, or at
+// the latest when its current Read of the input returns.
 type interruptibleReader struct {
 	ctx    context.Context
 	chunks chan chunk
@@ -51,8 +50,8 @@ func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleRea
 	return r
 }
 
-// Read returns what has been read ahead, or waits for it and for the end of the
-// context, whichever comes first.
+// Read returns bytes that have been read ahead, or waits for some and for the end of the context,
+// whichever comes first.
 func (r *interruptibleReader) Read(p []byte) (int, error) {
 	for len(r.last.data) == 0 {
 		if r.last.err != nil {
@@ -69,7 +68,7 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// openInput opens the file, and tells its size if it has one.
+// openInput opens the file, and returns its size if it has one.
 func openInput(t *terminal, name string) (io.ReadCloser, int64, error) {
 	if name == "-" {
 		return io.NopCloser(t.in), 0, nil

@@ -72,8 +72,8 @@ type plannedSegment struct {
 	Reason    string `json:"reason"`
 }
 
-// newMergePlan turns the policy's plan into what is shown. With --all the
-// active segment, which no plan can take, is sealed before the merge begins.
+// newMergePlan turns the policy's plan into the printed one. With --all the active segment, which
+// no plan can take, is sealed before the merge begins.
 func newMergePlan(p merge.Plan, all bool) mergePlan {
 	shown := mergePlan{Segments: []plannedSegment{}}
 	for _, c := range p.Choices {

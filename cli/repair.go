@@ -13,9 +13,8 @@ import (
 	"github.com/stavedb/stave/bitcask/repair"
 )
 
-// A repair never changes the store that it reads. It makes a new one from what
-// verifies, and what could not be copied is said key by key where that is known:
-// somebody has to decide whether to live with it.
+// A repair never changes the store that it reads. It makes a new one from what verifies, and lists
+// the losses key by key where the keys are known: a person has to decide whether to accept them.
 
 // maxLosses is how many losses are printed; --json has them all.
 const maxLosses = 1000
@@ -56,8 +55,8 @@ nothing to read.`,
 	}
 }
 
-// runRepair copies what is left. The status says whether that is all: 4 also
-// where there was no manifest, since nobody can know what is missing then.
+// runRepair copies what is left. The status says whether that is all: 4 also where there was no
+// manifest, since then any number of segments may be missing.
 func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	ctx, stop := t.interruptible()
 	defer stop()

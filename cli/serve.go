@@ -16,9 +16,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The server's process: its options, its one line on the standard output once
-// clients can connect (which is what a supervisor or a test waits for), and its
-// end. What happens between stands in package server.
+// The server's process: its options, its one line on the standard output once clients can connect
+// (which a supervisor or a test waits for), and its end. Package server does the rest.
 
 // serveCommand describes stave serve.
 func serveCommand(t *terminal) *cli.Command {
@@ -103,8 +102,7 @@ func serveLogger(w io.Writer, quiet bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// listen opens the socket. A socket file that nobody listens on any more, left
-// by a killed server, is replaced.
+// listen opens the socket. A socket file without a listener, left by a killed server, is replaced.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	if !strings.HasPrefix(addr, "/") {

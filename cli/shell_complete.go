@@ -10,10 +10,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// Tab. Everything that completion knows about commands comes from the server's
-// table, so that a new command completes without a line here. Keys are asked for
-// with SCAN, which works on any server and holds nobody up, and only for as long
-// as a person is ready to wait.
+// Tab. Everything that completion knows about commands comes from the server's table, so that a new
+// command completes without a line here. Keys are requested with SCAN, which works on any server
+// and blocks no client, and only for as long as a person is ready to wait.
 
 // A candidate is one way to complete the word before the cursor.
 type candidate struct {
@@ -161,9 +160,9 @@ func isKeyPosition(c *command.Command, words []string) bool {
 	return false
 }
 
-// completeKey lists keys of the store that begin with prefix. It asks with
-// SCAN, so that it works on servers too and holds nobody up, and gives up
-// after maxKeyScans pages. Within MULTI it would be queued, so it does not ask.
+// completeKey lists keys of the store that begin with prefix. It uses SCAN, so that it works on
+// servers too and blocks no client, and gives up after maxKeyScans pages. Within MULTI it would be
+// queued, so it does not ask.
 func (s *session) completeKey(line, prefix string) (found []candidate) {
 	// Replacing a word in quotes or one beyond ASCII is more than the line
 	// editor's arithmetic handles.
@@ -189,7 +188,7 @@ func (s *session) completeKey(line, prefix string) (found []candidate) {
 	return found
 }
 
-// query runs one command whose reply nobody sees.
+// query runs one command whose reply is not printed.
 func (s *session) query(args ...string) (reply resp.Reply, err error) {
 	list := make([][]byte, len(args))
 	for i, arg := range args {

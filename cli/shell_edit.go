@@ -11,9 +11,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// The line editor is reeflective/readline; here is how it is set up, and what it
-// asks back. It talks to the process's own terminal, whatever streams Run was
-// given, so only shell uses it, and only on a terminal.
+// The line editor is reeflective/readline; here are its set-up and its callbacks. It talks to the
+// process's own terminal, whatever streams Run was given, so only shell uses it, and only on a
+// terminal.
 
 // A plainEditor reads lines from a terminal that cannot move its cursor.
 type plainEditor struct {

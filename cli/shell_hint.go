@@ -12,9 +12,8 @@ import (
 // out from the text of a command's syntax, as the help prints it. That costs a
 // small parser, and keeps one description of a command instead of two.
 
-// hint is what may follow on a line: the command's arguments without those
-// that have been typed. complete tells whether the last word is finished, that
-// is, whether a blank follows it.
+// hint is what may follow on a line: the command's arguments without those that have been typed.
+// complete says whether the last word is finished, that is, followed by a blank.
 func hint(line string) string {
 	words, complete := typedWords(line)
 	if len(words) == 0 {
@@ -43,7 +42,7 @@ func hint(line string) string {
 	return strings.TrimSpace(title(c) + " " + ellipsis(len(typed)) + command.Notation(c.Remaining(typed)))
 }
 
-// ellipsis stands for the arguments that have been typed.
+// ellipsis counts as the arguments that have been typed.
 func ellipsis(typed int) string {
 	if typed == 0 {
 		return ""

@@ -63,7 +63,7 @@ func (s *session) interact(o shellOptions) error {
 	return nil
 }
 
-// runTyped runs what was typed and prints whatever comes of it.
+// runTyped runs a typed line and prints the result.
 func (s *session) runTyped(line []byte) {
 	args, err := splitLine(line)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 	return false
 }
 
-// listens reports commands that go on replying until interrupted.
+// listens reports commands that send replies until interrupted.
 func listens(args [][]byte) bool {
 	switch strings.ToLower(string(args[0])) {
 	case "subscribe", "psubscribe", "ssubscribe", "monitor":

@@ -126,9 +126,8 @@ func spreads(r resp.Reply) bool {
 	return n > 1 || slices.ContainsFunc(r.Items, spreads)
 }
 
-// safeText lets through line breaks and tabs and escapes all other control
-// bytes: INFO and error texts may carry names that somebody else chose, and a
-// terminal must not obey them.
+// safeText keeps line breaks and tabs and escapes all other control bytes: INFO and error texts may
+// carry names of foreign origin, and a terminal must not obey them.
 func safeText(text []byte) []byte {
 	unsafe := func(r rune) bool {
 		return r < 0x20 && r != '\n' && r != '\r' && r != '\t' || r >= 0x7f && r < 0xa0

@@ -101,7 +101,7 @@ func openError(dir string, err error) error {
 	return failed(exitOpen, err)
 }
 
-// isOpening reports whether an error already says what was being opened.
+// isOpening reports whether an error already says which store could not be opened.
 func isOpening(err error, dir string) bool {
 	prefix := "open " + dir + ":"
 	text := err.Error()

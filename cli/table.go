@@ -49,8 +49,7 @@ func (t *table) write(w io.Writer) error {
 	return nil
 }
 
-// numeric decides by the first row: whoever fills a column fills it with one
-// kind of thing.
+// numeric decides by the first row: all rows of a column are of one kind.
 func (t *table) numeric(column int) bool {
 	if len(t.rows) < 2 {
 		return false

@@ -16,7 +16,7 @@ import (
 // starts: whether a reply is printed with types must not depend on what happens
 // to the terminal later.
 
-// A terminal is the program's three streams and what they are connected to.
+// A terminal is the program's three streams and whether each is a terminal.
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
@@ -42,7 +42,7 @@ func (t *terminal) dumb() bool { return os.Getenv("TERM") == "dumb" }
 // color reports whether the output may carry colours (see no-color.org).
 func (t *terminal) color() bool { return t.outTTY && !t.dumb() && os.Getenv("NO_COLOR") == "" }
 
-// bars returns where progress may be drawn, or nil when nobody would see it.
+// bars returns where progress may be drawn, or nil when it would not be seen.
 func (t *terminal) bars(quiet bool) io.Writer {
 	if quiet || !t.errTTY || t.dumb() {
 		return nil

@@ -48,8 +48,7 @@ func durationText(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// shareText writes a share in per cent, to as many digits as tell a rare one
-// from none.
+// shareText writes a share in per cent, to as many digits as distinguish a rare one from none.
 func shareText(share float64) string {
 	switch {
 	case share == 0:

@@ -32,7 +32,7 @@ type BitfieldAction = structures.BitfieldAction
 // The actions of a BitfieldOp.
 const (
 	BitfieldGet  = structures.BitfieldGet  // returns the integer
-	BitfieldSet  = structures.BitfieldSet  // writes Value and returns what was there
+	BitfieldSet  = structures.BitfieldSet  // writes Value and returns the old one
 	BitfieldIncr = structures.BitfieldIncr // adds Value and returns the sum
 )
 
@@ -41,7 +41,7 @@ type Overflow = structures.Overflow
 
 // The modes of overflow.
 const (
-	OverflowWrap = structures.OverflowWrap // the bits that do not fit are cut off
+	OverflowWrap = structures.OverflowWrap // the bits that do not fit are dropped
 	OverflowSat  = structures.OverflowSat  // the nearest value that fits is taken
 	OverflowFail = structures.OverflowFail // nothing is written, and the result is not OK
 )
@@ -63,9 +63,9 @@ func (b Bitmap) Get(offset int64) (bool, error) {
 	return call(b.handle, reading, func(t *Tx) (bool, error) { return b.on(t).Get(offset) })
 }
 
-// Set changes the bit at a position and returns what it was. The bitmap grows as far as needed, and its deadline stays. It
-// fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is
-// written if nothing changes. O(1), of a short bitmap O(length).
+// Set changes the bit at a position and returns its old value. The bitmap grows as far as needed, and its deadline stays.
+// It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is written if nothing
+// changes. O(1), of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	return call(b.handle, writing, func(t *Tx) (bool, error) { return b.on(t).Set(offset, on) })
 }

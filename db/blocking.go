@@ -2,9 +2,9 @@ package db
 
 import "context"
 
-// The methods of this file wait for something to take. Those who wait for the same key are served in the order in which they
-// came. They end with the error of their context, and with ErrWrongType if a key holds another type when they are called. On
-// a handle of a transaction they do not wait but return ErrNotFound, for nothing can come while it runs.
+// The methods of this file wait for an element to take. Waiters for the same key are served first come, first served. They
+// end with the error of their context, and with ErrWrongType if a key holds another type when they are called. On a handle
+// of a transaction they do not wait but return ErrNotFound, for no element can arrive while it runs.
 
 // PopFrontWait is PopFront that waits for an element while the list does not exist.
 func (l List) PopFrontWait(ctx context.Context) ([]byte, error) { return l.popWait(ctx, Front) }

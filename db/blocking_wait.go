@@ -12,18 +12,18 @@ import (
 type Wait struct {
 	// Keys are tried in this order; the first that exists is taken.
 	Keys []string
-	// Type is what it must hold: TypeList or TypeSortedSet. A key that comes to hold another type is noticed only if it has been
-	// renamed, moved or swapped to its place.
+	// Type is the type that it must hold: TypeList or TypeSortedSet. A key that acquires another type is noticed only if it has
+	// been renamed, moved or swapped to its name.
 	Type Type
 	// Others are further keys that Do touches.
 	Others []string
-	// Do is called with a key that holds Type, once; after an error nothing of it is kept. It may run on another goroutine,
+	// Do is called with a key that holds Type, once; after an error it is rolled back. It may run on another goroutine,
 	// within the transaction that has just written the key, so it must neither use the store, which fails with ErrNested, nor
-	// wait. If it panics, that transaction is rolled back, whoever made it gets the panic, and the wait ends with an error.
+	// wait. If it panics, that transaction is rolled back, its caller gets the panic, and the wait ends with an error.
 	Do func(tx *Tx, key string) error
 }
 
-// awaited is a key and what it is to hold.
+// awaited is a key and the type that it is to hold.
 type awaited struct {
 	nsKey
 	typ Type
@@ -35,7 +35,7 @@ type Waiter struct {
 	wait    Wait
 	ns      int
 	spots   []*list.Element // in the queues of the keys
-	claimed bool            // somebody serves it, or it has left
+	claimed bool            // it is being served, or has left
 	wake    func()
 
 	done   chan struct{} // closed when the two below are set
@@ -43,8 +43,8 @@ type Waiter struct {
 	err    error
 }
 
-// deferral is a key to be offered after the end of its transaction, because those who wait for it, or for a key that was filled before
-// it, touch others that the transaction has not locked.
+// deferral is a key to be offered after the end of its transaction, because a waiter for it, or for a key that was filled before it,
+// uses other keys that the transaction has not locked.
 type deferral struct {
 	nsKey
 	others []string // that the first who waits for it touches, if that was seen
@@ -91,17 +91,17 @@ func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 	return waiter
 }
 
-// Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the sync
-// mode promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds something else now; one that
-// comes to hold something else later is passed over. Those who wait for one key are served in the order in which they came,
-// within the transaction that fills it: nobody can take away what it was filled for. One with Others that this transaction has not
-// locked is served right after it, and so are those whose keys it filled later.
+// Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the sync mode
+// promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds another type now; a key that acquires
+// another type later is skipped. Waiters for one key are served first come, first served, within the transaction that fills it:
+// nobody else can take what it was filled with. A waiter whose Others are not locked there is served right after that commit, as
+// are waiters for keys filled later.
 func (s *Store) Await(ctx context.Context, w Wait) error {
 	waiter, err := s.tryOrEnqueue(w)
 	if waiter == nil {
 		return err
 	}
-	defer waiter.Cancel() // for it holds only what nobody waits for any more
+	defer waiter.Cancel() // it is waiting for nothing any more
 	select {
 	case <-waiter.Done():
 	case <-ctx.Done():
@@ -132,7 +132,7 @@ func (s *Store) tryOrEnqueue(w Wait) (waiter *Waiter, err error) {
 	}
 	queued, done := tx.Enqueue(w, nil), false
 	defer func() {
-		if !done { // the commit has failed, or somebody else's Do has panicked in it
+		if !done { // the commit has failed, or another waiter's Do has panicked in it
 			queued.Cancel()
 		}
 	}()
@@ -149,8 +149,8 @@ func (w *Waiter) Done() <-chan struct{} { return w.done }
 // Result is the error of Do, or the ticket of the commit that it is part of, once Done is closed.
 func (w *Waiter) Result() (Ticket, error) { return w.ticket, w.err }
 
-// Cancel takes the waiter out of the queues, and says whether that came in time: otherwise it has been served, or is just
-// being, and Done tells when.
+// Cancel removes the waiter from the queues, and reports whether that was in time: otherwise it has been served, or is
+// being served, and Done tells when.
 func (w *Waiter) Cancel() bool {
 	o := &w.core.watchers
 	o.mu.Lock()
@@ -162,7 +162,8 @@ func (w *Waiter) Cancel() bool {
 	return true
 }
 
-// enqueue is called with the keys locked, so whoever writes one next sees the waiter. It says false if the store is closed.
+// enqueue is called with the keys locked, so the next writer of one sees the waiter. It reports false if the store is
+// closed.
 func (o *watchers) enqueue(w *Waiter) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,9 +185,9 @@ func (o *watchers) enqueue(w *Waiter) bool {
 	return true
 }
 
-// wanted says whether a key that has been given something of a type may serve somebody at the end of the transaction, in
-// the order of such gifts. Like Redis it asks whether anybody waits for that type, and anybody for that key: by
-// then the key may hold another type.
+// wanted reports whether a key that has been given elements of a type may serve a waiter at the end of the transaction,
+// in the order of such gifts. Like Redis it checks for a waiter for that type, and for a waiter for that key: at the end
+// the key may hold another type.
 func (o *watchers) wanted(p nsKey, typ Type) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -275,15 +276,15 @@ func (t *Tx) holds(keys []string) bool {
 	})
 }
 
-// ServeWaiters gives what the transaction has written so far to those who wait for it, as its end does by itself. It is for a
-// transaction that runs several commands which were not asked for as one. It reports false if a waiter is left that touches keys
-// which the transaction has not locked: it is served right after the end, which should come now.
+// ServeWaiters serves the waiters from what the transaction has written so far, as its end does by itself. It is for a
+// transaction that runs several independent commands. It reports false if a waiter is left that uses keys which the transaction
+// has not locked: it is served right after the end, which should follow now.
 func (t *Tx) ServeWaiters() bool {
 	c := t.effects
 	if c == nil || c.insideServe || t.ended.Load() {
 		return true
 	}
-	if t.store.watchers.keys.Load() == 0 { // what is noted is for listeners and the ordered keys
+	if t.store.watchers.keys.Load() == 0 { // effects are noted for listeners and the ordered keys
 		c.fillsServed, c.notified = len(c.fills), len(c.touched)
 		return true
 	}
@@ -301,7 +302,7 @@ func (t *Tx) ServeWaiters() bool {
 	return len(c.deferred) == 0
 }
 
-// serveKey serves those who wait for a key, as long as it holds what they want. What they do may touch other keys.
+// serveKey serves the waiters for a key, as long as it holds what they want. What they do may touch other keys.
 func (t *Tx) serveKey(in *Tx, p nsKey) {
 	t.shown = true // to Do, which may keep it
 	t.effects.insideServe = true
@@ -309,7 +310,7 @@ func (t *Tx) serveKey(in *Tx, p nsKey) {
 	for {
 		typ, err := in.Key(p.key).Type()
 		if err != nil || typ == TypeNone {
-			return // a read error is for those who read
+			return // a read error is for readers to report
 		}
 		w, claimed := t.store.watchers.next(awaited{p, typ}, in)
 		switch {
@@ -337,7 +338,7 @@ func (t *Tx) notifyWaiters(ticket Ticket, err error) {
 	each(c.finished, func(w *Waiter) { w.finish(ticket, err) })
 }
 
-// serveOthers serves those whom the transaction could not serve.
+// serveOthers serves the waiters that the transaction could not serve.
 func (t *Tx) serveOthers(c *effects, err error) {
 	if d := c.serving; d != nil && err != nil && len(c.finished) > 0 {
 		*c.queue = slices.Insert(*c.queue, 0, deferral{nsKey: d.nsKey}) // what these could not have is there for the others
@@ -346,7 +347,7 @@ func (t *Tx) serveOthers(c *effects, err error) {
 		return
 	}
 	if d := c.serving; d != nil {
-		// Those who wait for the same key come next, those for keys that serving it has filled come last.
+		// Waiters for the same key come next, those for keys that serving it has filled come last.
 		same := 0
 		if c.deferred[0].nsKey == d.nsKey {
 			same = 1
@@ -364,11 +365,11 @@ func (s *Store) serveAfter(queue []deferral) {
 	}
 }
 
-// serve offers keys to those who wait for them, each in a transaction of its own. What that defers is put into the queue.
+// serve offers keys to their waiters, each in a transaction of its own. What that defers is queued.
 func (s *Store) serve(queue []deferral) error {
 	var errs []error
 	defer func() {
-		if len(queue) > 0 { // a Do has panicked, which goes on when the others have had theirs
+		if len(queue) > 0 { // a Do has panicked; the panic continues when the others have been served
 			s.serveAfter(queue)
 		}
 	}()

@@ -11,17 +11,15 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// What was shown to be gone stays gone, whatever the clock says. While a store
-// is open its clock never goes backwards. What has expired is soon deleted; but
-// it is shown to be gone before that, and a store that is closed or killed in
-// between may be opened when the clock has been put back.
+// An expiry that has been shown stays, whatever the clock says. While a store is open its clock
+// never goes backwards. What has expired is soon deleted; but it is shown as gone before that, and
+// a store that is closed or killed in between may be opened after the clock has been put back.
 //
-// So whoever meets something whose deadline has passed notes that deadline, and
-// the latest one that has been met is written to the log, in the system record
-// stave:clock, when nothing is locked any more and before the call returns. An
-// Open at which the clock is behind that moment deletes what was due then, and
-// takes the record away: from there on the clock counts again. Who meets nothing
-// that has expired pays nothing.
+// So an operation that meets a passed deadline notes it, and the latest one met is written to the
+// log, in the system record stave:clock, when nothing is locked any more and before the call
+// returns. An Open whose clock is before that moment deletes what was due then, and removes the
+// record: from there on the clock counts again. An operation that meets nothing expired pays
+// nothing.
 
 // clock gives Unix milliseconds that never go backwards: a clock that is set
 // back does not bring back a key that was seen to be gone.
@@ -76,8 +74,8 @@ func (t *txState) foundFieldsDue(deadlines keydir.Collection) {
 	})
 }
 
-// persistShown makes it last that what was due at a moment is gone. Nothing is
-// locked by the caller. A store that is read-only, or refuses writes, cannot.
+// persistShown makes it durable that keys due at a moment are gone. Nothing is locked by the
+// caller. A store that is read-only, or refuses writes, cannot.
 func (c *core) persistShown(moment int64) {
 	if moment <= c.clock.kept.Load() || c.opts.ReadOnly || c.opts.ReadDamaged {
 		return
@@ -85,7 +83,7 @@ func (c *core) persistShown(moment int64) {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()
 	if moment <= c.clock.kept.Load() {
-		return // by somebody else meanwhile
+		return // another call has done so
 	}
 	ticket, err := c.putClock(binary.LittleEndian.AppendUint64(nil, uint64(moment)))
 	if err == nil {

@@ -12,29 +12,28 @@
 //
 // # Guarantees
 //
-// A commit is all there or not at all. Calls on different keys run side by side; a call on one key waits for another on
-// the same key, so no read-modify-write loses an update. Readers wait for no disk sync and no merge. Update runs alone;
-// View runs alongside other readers while writers wait for it. When an acknowledged write is on disk is for [Options].Sync
-// to say; it survives a killed process in every mode. Using a store within its own View or Update fails with
-// [ErrNested], whatever it is that would wait for itself.
+// A commit is all there or not at all. Calls on different keys run concurrently; a call on one key waits for another on the same key, so no
+// read-modify-write loses an update. Readers wait for no disk sync and no merge. Update runs alone; View runs alongside other readers while
+// writers wait for it. [Options].Sync decides when an acknowledged write is on disk; it survives a killed process in every mode. Using a
+// store within its own View or Update fails with [ErrNested] wherever that would wait for itself.
 //
-// Names (keys, fields, members) are strings of any bytes, at most 65,535 of them; payloads are byte slices of at most
-// 512 MiB. Input may be used again after a call returns, output belongs to the caller. A key that has reached its
-// deadline is never seen again, whether or not the background cycle has reaped it yet.
+// Names (keys, fields, members) are strings of any bytes, at most 65,535 of them; payloads are byte slices of at most 512 MiB. Input may be
+// reused after a call returns, output belongs to the caller. A key that has reached its deadline is never seen again, whether or not the
+// background cycle has deleted it yet.
 //
 // # Callbacks
 //
-// What a program gives to the store may panic, or end its goroutine (runtime.Goexit, t.FailNow): no key stays locked, and the
-// panic goes on in whoever made the call. Up to the commit everything is rolled back; after it, as in a function of
-// [Store.OnEvents], the commit stands, and all others hear of it.
+// A program's callbacks may panic, or end their goroutine (runtime.Goexit, t.FailNow): no key stays locked, and the panic continues in the
+// caller. Up to the commit everything is rolled back; after it, as in a function of [Store.OnEvents], the commit stands, and all other
+// listeners get it.
 //
-// A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents, [Wait].Do, reports of
-// [Store.Check], [Options].Observe, the progress of [Store.Merge], the handler of [Options].Logger. It gets [ErrNested], and so do writes to a transaction from
-// within a visit of it. The body of a loop over an iterator of a store's handle is free: nothing is locked there. Between
-// [Store.Begin] and [Tx.End] nested use is not noticed, and whoever may panic there defers the End.
+// A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents, [Wait].Do, reports of [Store.Check],
+// [Options].Observe, the progress of [Store.Merge], the handler of [Options].Logger. It gets [ErrNested], and so do writes to a transaction
+// from within a visit of it. The body of a loop over an iterator of a store's handle is free: nothing is locked there. Between
+// [Store.Begin] and [Tx.End] nested use is not noticed, and code that may panic there defers the End.
 //
-// A transaction that has ended says so: whatever is done with a [Tx], or with a handle or an iterator of it, fails with
-// [ErrTxDone] and changes nothing. An iterator yields it.
+// Any use of a [Tx] that has ended, or of a handle or an iterator of it, fails with [ErrTxDone] and changes nothing. An iterator yields the
+// error.
 //
 // # Errors
 //
@@ -45,10 +44,10 @@
 //
 // # Iterators
 //
-// Methods such as Hash.All and SortedSet.All range over what a key holds. They read a page at a time and hold nothing while
-// the loop's body runs: the body may change what it ranges over, and on a store's handle writers come in between. What is
-// there from the start of the loop to its end is seen exactly once. Each step yields an element and a nil error; a read error
-// ends the loop, with the zero element:
+// Methods such as Hash.All and SortedSet.All range over the content of a key. They read a page at a time and hold no lock while the loop's
+// body runs: the body may change what it ranges over, and on a store's handle other writers may write between the pages. What is there from
+// the start of the loop to its end is seen exactly once. Each step yields an element and a nil error; a read error ends the loop, with the
+// zero element:
 //
 //	for f, err := range store.Hash("k").All() {
 //		if err != nil {
@@ -59,21 +58,21 @@
 //
 // In a transaction View and Update return the error of such a loop as well, whatever its body does with it.
 //
-// What a collection holds can be had in four ways, each for a purpose: an iterator (All), which holds nothing; a slice of one
-// moment (Entries, Fields, Members, Range); a visit (Visit, VisitFields, VisitRandom), which is of one moment and copies
-// nothing, but keeps the key locked; and a scan (Scan), whose cursor can be kept between calls.
+// The content of a collection can be read in four ways, each for a purpose: an iterator (All), which holds no lock; a slice of one moment
+// (Entries, Fields, Members, Range); a visit (Visit, VisitFields, VisitRandom), which is of one moment and copies nothing, but keeps the
+// key locked; and a scan (Scan), whose cursor can be kept between calls.
 //
 // # Events
 //
-// [Store.Events] tells what commits do to keys, by the names that Redis has for it, in the order of the commits.
+// [Store.Events] reports what commits do to keys, by Redis's names for events, in the order of the commits.
 //
 // # Backups
 //
-// [Store.Backup] copies an open store as of one moment, while everything goes on. Full segments are shared by hard links.
+// [Store.Backup] copies an open store at one moment, while reads and writes continue. Full segments are shared by hard links.
 // [Store.BackupTo] writes the same copy to a stream.
 //
 // # Snapshots
 //
-// [Store.Snapshot] gives a read-only store of one moment, to read at leisure: a [Store.View] of a second stops every writer for a second, a
+// [Store.Snapshot] gives a read-only store of one moment, for long reads: a [Store.View] of a second stops every writer for a second, a
 // snapshot none.
 package db

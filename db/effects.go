@@ -7,13 +7,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// effects is what a transaction has done, for all who want to know of it: watches, waiters, listeners to events and the ordered
+// effects is what a transaction has done, for everything that follows it: watches, waiters, listeners to events and the ordered
 // keys. There is no second record of that. It is taken at the one seam that every write of every call passes, structures.Txn,
-// while anybody wants it; nobody does while watchers.active is 0, and a write costs one look at that number.
+// while any of them exists; while watchers.active is 0, a write costs one load of that number.
 //
-// A savepoint rolls effects back with what they tell of; the end of the transaction hands them on, in their order, while its keys
-// are locked. A stream of effects for replicas belongs here as well: what each write did, as a command that has the same outcome
-// on a state that is equal.
+// A savepoint rolls effects back with the writes; the end of the transaction passes them on, in their order, while its keys are
+// locked. A stream of effects for replicas belongs here as well: each write as a command that has the same outcome on an equal
+// state.
 type effects struct {
 	touched  []nsKey // keys that were written
 	notified int     // how many of touched the watches know of
@@ -27,7 +27,7 @@ type effects struct {
 	queue       *[]deferral // what comes after it
 
 	events  []Event // for listeners, who get them after the commit
-	dropped []nsKey // a key that the current call has dropped: what it makes in its place is not new
+	dropped []nsKey // a key that the current call has dropped: its replacement is not new
 }
 
 // trackingTxn is the transaction as structures sees it while anybody wants its effects: it records them. Expiry is not recorded
@@ -42,7 +42,7 @@ func (u *txState) recording() *effects {
 	return u.effects
 }
 
-// touch notes a key that has changed, unless nobody but listeners to events wants to know.
+// touch notes a key that has changed, unless only listeners to events exist.
 func (t *txn) touch(key string) {
 	if t.store.watchers.keys.Load() == 0 && t.store.ordered == nil {
 		return
@@ -106,7 +106,7 @@ func (t *txn) touchAfter(key string, err error) error {
 	return err
 }
 
-// note keeps an event until the transaction is committed, if anybody wants to hear of it.
+// note keeps an event until the transaction is committed, if there is a listener for it.
 func (t *txn) note(e EventKind, key string) {
 	if t.store.listeners.want(e.Class()) {
 		c := t.recording()
@@ -114,7 +114,7 @@ func (t *txn) note(e EventKind, key string) {
 	}
 }
 
-// Notify ends a call of package structures, or a part of one that an event tells of.
+// Notify ends a call of package structures, or a part of one that has its own event.
 func (o trackingTxn) Notify(e EventKind, key string) {
 	o.note(e, key)
 	if o.effects != nil && e != structures.EventNew {
@@ -122,7 +122,7 @@ func (o trackingTxn) Notify(e EventKind, key string) {
 	}
 }
 
-// isNew says whether what is about to be put makes a key that somebody wants to hear of.
+// isNew reports whether the coming put makes a key whose creation has a listener.
 func (o trackingTxn) isNew(key string) (bool, error) {
 	if !o.store.listeners.want(structures.ClassNew) {
 		return false, nil

@@ -12,24 +12,24 @@ import (
 
 // Events. A call of structures ends by naming what it did, as Redis does: Txn.Notify(EventHSet, key). A call made of others (LMOVE,
 // SUNIONSTORE) suppresses theirs and names itself. The transaction keeps the events, drops those after a savepoint that it rolls back
-// to, and reports them between its commit and the unlocking of its stripes: none is reported of what did not happen, and those of a
-// key come in the order of its commits. OnEvents is called right there. Events is a bounded buffer after it, from which a loop takes.
-// When it is full events are lost, and counted at the place of the gap: a listener must never hold up a writer, and one that must miss
-// nothing reads the store again when it sees a gap. An event is reported before its commit is on disk; its ticket is what to wait with.
+// to, and reports them between its commit and the unlocking of its stripes: every reported event has happened, and those of a key come
+// in the order of its commits. OnEvents is called right there. Events is a bounded buffer after it, which a loop empties. When it is
+// full, events are lost, and counted at the position of the gap: a listener must never delay a writer, and one that must miss nothing
+// reads the store again when it sees a gap. An event is reported before its commit is on disk; its ticket is what to wait with.
 
 // Event says what a commit did to a key.
 type Event struct {
 	Namespace int
 	Key       string // "" for an event of a whole namespace
 	Kind      EventKind
-	// Ticket is of the commit. Everybody sees that already, but with SyncAlways it may not be on disk yet: who must not act
-	// on what a power cut may take back calls Store.WaitDurable with it first.
+	// Ticket is of the commit. The commit is visible already, but with SyncAlways it may not be on disk yet: a listener
+	// that must not act on what a power cut may undo calls Store.WaitDurable with it first.
 	Ticket Ticket
 	// Lost is how many events the subscription lost directly before this one, because its buffer was full.
 	Lost uint64
 }
 
-// EventKind is what was done, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package structures.
+// EventKind is an operation, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package structures.
 type EventKind = structures.EventKind
 
 // EventClass is a set of classes of events. The constants are in package structures.
@@ -37,7 +37,7 @@ type EventClass = structures.EventClass
 
 // EventOptions say what a subscription is about. The zero value is every event of the namespace but "new".
 type EventOptions struct {
-	// Classes are the events to hear of. Default: structures.AllClasses.
+	// Classes are the events to receive. Default: structures.AllClasses.
 	Classes EventClass
 	// Everywhere is for the events of all namespaces. Default: those of the store's own.
 	Everywhere bool
@@ -52,14 +52,14 @@ const defaultEventBuffer = 4096
 
 // Events is a subscription to what happens to keys. Its methods may be called from any goroutine.
 //
-// It tells of all commits that begin after Store.Events has returned, and of nothing that was taken back. The events of one
+// It reports all commits that begin after Store.Events has returned, and nothing that was rolled back. The events of one
 // key come in the order of its commits, and those of one commit in the order in which they happened; commits on different
-// keys come in the order in which they were made, or in another if they were made at the same time. An expired key is told
-// of when it is deleted, which is when a write finds it or the expiry cycle comes to it, and not when its time comes. A key
-// that is set with a deadline tells "set" and "expire", a collection whose last element goes "del" behind its own event.
+// keys come in the order in which they were made, or in another if they were made at the same time. An expired key is
+// reported when it is deleted, which is when a write finds it or the expiry cycle reaches it, not when its time comes. A
+// key that is set with a deadline reports "set" and "expire", a collection whose last element goes "del" after its own
+// event.
 //
-// A listener never holds up a writer: see EventOptions.Buffer. While nobody listens, a write costs what it costs without
-// events.
+// A listener never delays a writer: see EventOptions.Buffer. Without listeners, events cost a write nothing.
 type Events struct {
 	core    *core
 	ns      int // -1: all
@@ -91,7 +91,7 @@ func (s *Store) Events(o EventOptions) (*Events, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
-	// What runs has not told the first of what it did: it must end before it can be heard.
+	// Running transactions have already done unreported work: wait for them.
 	t, err := s.log.BeginAll(false)
 	defer t.Recycle()
 	if err != nil {
@@ -101,10 +101,10 @@ func (s *Store) Events(o EventOptions) (*Events, error) {
 	return e, nil
 }
 
-// OnEvents calls fn with every event of the classes, of all namespaces, until stop is called. It is for those who pass events
-// on in order; Events suits everybody else. fn runs within the commit, while its keys are locked: it must be quick, and must
-// neither wait nor use the store, which fails with ErrNested. Of transactions that run when OnEvents is called it may hear a part.
-// If fn panics, whoever writes gets the panic, when all others have heard of the commit: that stands.
+// OnEvents calls fn with every event of the classes, of all namespaces, until stop is called. It is for programs that pass events
+// on in order; Events suits all others. fn runs within the commit, while its keys are locked: it must be quick, and must neither
+// wait nor use the store, which fails with ErrNested. It may get only a part of the events of transactions that run when OnEvents
+// is called. If fn panics, the writer gets the panic after all other listeners have got the commit, which stands.
 func (s *Store) OnEvents(classes EventClass, fn func(Event)) (stop func()) {
 	l := s.listen(&listener{classes: classes, hear: fn, shut: func() {}, foreign: true})
 	return func() { s.unlisten(l) }
@@ -153,7 +153,7 @@ func (e *Events) shut() {
 	e.signal()
 }
 
-// hear takes an event, if it is wanted and there is room.
+// hear takes an event, if it is of its classes and there is room.
 func (e *Events) hear(event Event) {
 	if e.ns >= 0 && event.Namespace != e.ns || e.options.Match != "" && !structures.Match(e.options.Match, []byte(event.Key)) {
 		return
@@ -200,8 +200,7 @@ func (e *Events) signal() {
 	}
 }
 
-// listeners are those who hear of events. They count as one watched key each, for one look at that number tells a write that
-// nobody wants to know anything.
+// listeners receive events. Each counts as one watched key, so that one load of a counter tells a write that there are none.
 type listeners struct {
 	classes atomic.Uint32 // that any listener wants
 	list    atomic.Pointer[[]*listener]
@@ -213,7 +212,7 @@ type listener struct {
 	classes EventClass
 	hear    func(Event)
 	shut    func() // called when the store closes
-	foreign bool   // hear is a user's
+	foreign bool   // hear is a user's function
 }
 
 func (c *core) listen(l *listener) *listener {
@@ -252,7 +251,7 @@ func (o *listeners) all() []*listener {
 // want says whether anybody wants events of a class.
 func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
 
-// notifyListeners passes events on to those who want them. The keys they are about are locked.
+// notifyListeners passes events on to their listeners. The keys of the events are locked.
 func (c *core) notifyListeners(ticket Ticket, events []Event) {
 	if len(events) == 0 {
 		return
@@ -275,8 +274,8 @@ func (l *listener) notify(ticket Ticket, events []Event) {
 	})
 }
 
-// each calls fn, which is a user's or calls one, with every element: if it panics, or ends its goroutine, that goes on when
-// the others have had their turn.
+// each calls fn, which is a user's or calls one, with every element: if it panics, or ends its goroutine, that continues
+// after fn has been called with the others.
 func each[T any](list []T, fn func(T)) {
 	done := 0
 	defer func() {
@@ -290,7 +289,7 @@ func each[T any](list []T, fn func(T)) {
 	}
 }
 
-// notifyNamespaces tells what was done to whole namespaces, unless that failed. Everything is locked.
+// notifyNamespaces reports an operation on whole namespaces, unless it failed. Everything is locked.
 func (c *core) notifyNamespaces(e EventKind, ticket uint64, err error, namespaces ...int) {
 	if err != nil {
 		return

@@ -86,8 +86,8 @@ func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
 	return true
 }
 
-// writeCheckpoint writes the TTL file. Writers wait meanwhile, so that index,
-// log and sequence are those of one moment.
+// writeCheckpoint writes the TTL file. Writers wait for it, so that index, log and sequence are
+// those of one moment.
 func (s *Store) writeCheckpoint() error {
 	t, err := s.log.BeginAll(false)
 	if err != nil {
@@ -125,8 +125,8 @@ const (
 	expiryMax    = 1000 // keys
 )
 
-// expireLoop reaps expired keys and lets go of dropped collections until the
-// store closes.
+// expireLoop deletes expired keys and releases the memory of dropped collections until the store
+// closes.
 func (s *Store) expireLoop(ctx context.Context) {
 	every := s.opts.ExpireEvery
 	if every < 0 {
@@ -148,8 +148,8 @@ func (s *Store) expireLoop(ctx context.Context) {
 	}
 }
 
-// expireCycle is one run of the expiry cycle. One that fails and reaps nothing, be it that the store takes no writes, is tried more and
-// more seldom: what has expired is hidden from readers all the same.
+// expireCycle is one run of the expiry cycle. After a run that fails and deletes nothing, perhaps because the store takes no writes,
+// the waits grow: what has expired is hidden from readers all the same.
 func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) {
 	const longest = 10 * time.Second
 	n, err := s.Expire(expiryBudget, expiryMax)
@@ -176,7 +176,7 @@ func (s *Store) mergeLoop(ctx context.Context) {
 		case <-s.log.Lacking(): // the sooner there is space, the better
 		}
 		s.merger.Tick(ctx)
-		if s.log.Full() { // a write that is refused comes right behind the one before
+		if s.log.Full() { // a refused write follows another at once
 			wait(ctx, fullEvery)
 		}
 	}

@@ -10,15 +10,14 @@ import (
 	"github.com/stavedb/stave/internal/safelog"
 )
 
-// guard notices a store that is used within its own closure, or within a
-// callback that runs with keys locked: that would wait for itself for ever.
+// guard notices a store that is used within its own closure, or within a callback that runs with
+// keys locked: such a call would wait for itself.
 //
-// The goroutine's own stack says so. The closures of a store run below frames
-// that spell the store's number in binary, digit by digit, and whoever begins
-// something while closures run looks for them in the frames above. That costs
-// an atomic add for those who run a closure and an atomic load for those who
-// meet none; asking the runtime for the number of the goroutine would cost
-// each of them microseconds.
+// The goroutine's own stack shows it. The closures of a store run below frames that spell the
+// store's number in binary, digit by digit, and a call that begins while closures run searches the
+// frames above it for them. That costs an atomic add for a closure and an atomic load for a call
+// that meets none; asking the runtime for the number of the goroutine would cost each of them
+// microseconds.
 type guard struct {
 	number uint32 // of the store in this process, from 1
 	inside atomic.Int32

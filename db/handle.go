@@ -172,7 +172,7 @@ func owned(value []byte, err error) ([]byte, error) {
 	return value, nil
 }
 
-// found turns "not there" into ErrNotFound, behind any error of the call itself.
+// found turns "not there" into ErrNotFound, unless the call itself has an error.
 func found(ok bool, err error) error {
 	if err == nil && !ok {
 		return ErrNotFound
@@ -180,7 +180,7 @@ func found(ok bool, err error) error {
 	return err
 }
 
-// collect returns a visitor that copies what it sees to the end of a slice.
+// collect returns a visitor that appends copies of what it sees to a slice.
 func collect(names *[]string) func([]byte) bool {
 	return func(name []byte) bool {
 		*names = append(*names, string(name))

@@ -39,7 +39,8 @@ func (t *txn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error
 	return true, t.fieldDeadlineGone(key)
 }
 
-// noteFields changes the moment before which no field of a hash expires, in a way that can be taken back. 0 clears.
+// noteFields changes the moment before which no field of a hash expires, in a way that can be rolled back. 0
+// clears.
 func (t *txn) noteFields(key string, ms int64) { t.noteIn(t.store.fields, key, ms) }
 
 // fieldDeadlineGone is called after a field has lost its deadline, if it had one.

@@ -135,7 +135,7 @@ func (h Hash) GetAndExpireAt(at time.Time, fields ...string) ([][]byte, error) {
 	}, fields)
 }
 
-// GetAndPersist returns the values of several fields, in their order, and takes their deadlines away; nil stands for a field
+// GetAndPersist returns the values of several fields, in their order, and removes their deadlines; nil stands for a field
 // that does not exist. O(log n) a field.
 func (h Hash) GetAndPersist(fields ...string) ([][]byte, error) {
 	return h.getAnd(func(int64) (structures.FieldDeadline, error) {

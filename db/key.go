@@ -19,7 +19,7 @@ func (t *Tx) Key(key string) Key { return Key{t.handle(key)} }
 // Type says what a key holds.
 type Type = keydir.Type
 
-// What a key can hold. TypeNone stands for a key that does not exist.
+// The types of a key. TypeNone is that of a key that does not exist.
 const (
 	TypeNone      = keydir.None
 	TypeString    = keydir.String
@@ -132,7 +132,7 @@ func (k Key) Persist() (bool, error) {
 	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Persist() })
 }
 
-// Rename moves what the key holds, with its deadline, to another name, replacing what is there. It returns ErrNotFound if
+// Rename moves the content of the key, with its deadline, to another name, replacing that key. It returns ErrNotFound if
 // the key does not exist. O(n): every record carries the name and is written again.
 func (k Key) Rename(to string) error {
 	ok, err := callKeys(k.handle, writing, []string{k.key, to}, func(t *Tx) (bool, error) { return k.on(t).Rename(to) })

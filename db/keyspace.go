@@ -23,7 +23,7 @@ type Pair struct {
 	Value []byte
 }
 
-// KeyInfo is a key and what it holds.
+// KeyInfo is a key and its type.
 type KeyInfo struct {
 	Key  string
 	Type Type
@@ -89,8 +89,8 @@ func (k Keyspace) Get(keys ...string) ([][]byte, error) {
 }
 
 // Visit calls visit with the value of each of several strings, in the order of the keys, until it returns false, all at
-// one moment; nil stands for a key that does not exist or holds something else. The slice is valid during the call only,
-// and visit may not use the store or change the transaction: it is the form that copies nothing.
+// one moment; nil stands for a key that does not exist or has another type. The slice is valid during the call only, and
+// visit may not use the store or change the transaction: it is the form that copies nothing.
 func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) error {
 	return k.visitKeys(keys, func(t *Tx) error { return structures.GetMany(t.txn(), keys, visit) })
 }
@@ -192,7 +192,7 @@ func (k Keyspace) Keys(pattern string) ([]string, error) {
 	return keys, err
 }
 
-// All ranges over the keys and what they hold, in no particular order. See the package documentation on iterators: it
+// All ranges over the keys and their types, in no particular order. See the package documentation on iterators: it
 // reads in pages, so the loop may change the keys.
 func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
 	return scanPages(k.handle, func(cursor uint64) ([]KeyInfo, uint64, error) {

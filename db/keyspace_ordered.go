@@ -10,12 +10,12 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// orderedKeys are the names of all keys in the order of their bytes, for Options.OrderedKeys. It is brought in step with the
-// keydir at the end of each commit, while its keys are locked: whatever a transaction did, and took back, what counts is
-// whether each key that it wrote exists then. Expired keys are in it until they are reaped, and leave it before they lose
+// orderedKeys are the names of all keys in the order of their bytes, for Options.OrderedKeys. They are brought in step with
+// the keydir at the end of each commit, while its keys are locked: whatever a transaction did and rolled back, only whether
+// each key that it wrote exists then counts. Expired keys are in it until they are deleted, and leave it before they lose
 // their deadlines.
 type orderedKeys struct {
-	mu     sync.RWMutex // guards the rest; whoever changes a key holds its stripe
+	mu     sync.RWMutex // guards the rest; a writer of a key holds its stripe
 	spaces map[uint32]*btree.BTreeG[string]
 	err    error // why names are missing: a damaged record could not be read at Open
 }
@@ -83,7 +83,7 @@ func (o *orderedKeys) page(space uint32, r KeyRange, n int, keys []string) ([]st
 	}
 	take := func(key string) bool {
 		if !r.contains(key) {
-			return r.Reverse && key >= r.Max && r.Max != "" // the end itself is passed over
+			return r.Reverse && key >= r.Max && r.Max != "" // the end itself is skipped
 		}
 		keys = append(keys, key)
 		n--
@@ -120,8 +120,8 @@ func (o *orderedKeys) fail(err error) {
 	o.err = err
 }
 
-// leaveOrder takes a key that has expired out of the ordered keys. That need not be taken back with the transaction: nothing brings
-// the key back, and if it is made again it is one that was written.
+// leaveOrder removes an expired key from the ordered keys. That need not be rolled back with the transaction: nothing restores the
+// key, and if it is made again it counts as written.
 func (t *txn) leaveOrder(key string) {
 	if o := t.store.ordered; o != nil {
 		o.set(t.space(), key, false)

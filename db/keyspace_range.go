@@ -11,7 +11,7 @@ import (
 type KeyRange struct {
 	// Min is the first key that may be selected.
 	Min string
-	// Max is the first key behind the range. Default: there is no end.
+	// Max is the first key after the range. Default: there is no end.
 	Max string
 	// Prefix is what keys must begin with.
 	Prefix string
@@ -32,7 +32,7 @@ func (r KeyRange) bounded() KeyRange {
 	return r
 }
 
-// behindPrefix is the first key behind those with a prefix, "" if there is none.
+// behindPrefix is the first key after those with a prefix, "" if there is none.
 func behindPrefix(prefix string) string {
 	for n := len(prefix); n > 0; n-- {
 		if last := prefix[n-1]; last < 0xff {
@@ -44,7 +44,7 @@ func behindPrefix(prefix string) string {
 
 func (r KeyRange) contains(key string) bool { return r.Min <= key && (r.Max == "" || key < r.Max) }
 
-// behind is the rest of the range behind a key of it.
+// behind is the rest of the range after a key of it.
 func (r KeyRange) behind(key string) KeyRange {
 	if r.Reverse {
 		r.Max = key
@@ -62,12 +62,12 @@ func (r KeyRange) compare(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// Range ranges over the keys of a range in the order of their bytes, with what they hold. See the package documentation on
+// Range ranges over the keys of a range in the order of their bytes, with their types. See the package documentation on
 // iterators: it reads in pages, so the loop may change the keys.
 //
 // With [Options].OrderedKeys it costs O(log n) and then O(1) a key, and a key that is there from the start of the loop to its end
 // is seen exactly once. Without, the names of all keys are read and those of the range sorted in memory before the first is
-// seen: O(all keys).
+// yielded: O(all keys).
 func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	return func(yield func(KeyInfo, error) bool) {
 		err := k.eachPage(r, pageSize, func(keys []string) error {
@@ -88,8 +88,8 @@ func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	}
 }
 
-// CountRange returns how many keys are in a range. Keys that come or go meanwhile may count or not, except in a transaction. O(log
-// n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
+// CountRange returns how many keys are in a range. Keys that come or go during the call may count or not, except in a transaction.
+// O(log n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
 func (k Keyspace) CountRange(r KeyRange) (int, error) {
 	n, gone := 0, int64(0)
 	err := k.eachPage(r, bulkPage, func(keys []string) error {

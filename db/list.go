@@ -117,7 +117,7 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 }
 
 // All ranges over the elements, front to back. See the package documentation on iterators: it reads in pages, so elements
-// that are pushed or removed in front meanwhile shift what follows.
+// pushed or removed in front during the loop shift the rest.
 func (l List) All() iter.Seq2[[]byte, error] {
 	return scanPages(l.handle, func(position uint64) (page [][]byte, next uint64, err error) {
 		page, err = l.Range(int64(position), int64(position+pageSize-1))

@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// What a transaction does to whole namespaces. Outside of one that is O(1), for a namespace is a name for a space of records; but
-// whoever reads without a lock would see a name change before the commit, so a transaction goes key by key.
+// Operations of a transaction on whole namespaces. Outside of one they are O(1), for a namespace is a name for a space of
+// records; but a lock-free reader would see a name change before the commit, so a transaction goes key by key.
 
 // Flush empties the namespace, as a part of the transaction, which must have locked everything. O(number of keys): Store.Flush
 // is O(1).

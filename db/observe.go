@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Operation is one call on a store, as Options.Observe is told of it.
+// Operation is one call on a store, as reported to Options.Observe.
 type Operation struct {
 	// Name is that of the method, without package: "Hash.Put", "Store.Update". A page of an iterator counts as a call of the iterator. What
 	// the store does by itself has the name of the method that does it: "Store.Expire" for each key that the cycle reaps.
@@ -23,7 +23,7 @@ type Operation struct {
 // errPanicked is the error of an operation in which something panicked or ended its goroutine.
 var errPanicked = errors.New("db: the call has panicked, or has ended its goroutine")
 
-// observation is an operation that is going on; nil: nobody wants to know.
+// observation is an operation in progress; nil: there is no observer.
 type observation struct {
 	op    Operation
 	began time.Time
@@ -37,7 +37,7 @@ func (s *Store) observation() *observation {
 	return &observation{op: Operation{Name: s.names.ofCaller(), Namespace: s.ns}, began: time.Now()}
 }
 
-// observed ends one. Nothing is locked; a panic of Observe goes on in whoever made the call.
+// observed ends one. Nothing is locked; a panic of Observe continues in the caller.
 func (s *Store) observed(o *observation) {
 	if o == nil {
 		return

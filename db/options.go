@@ -57,15 +57,14 @@ type Options struct {
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
 	Reserve int64
-	// Logger hears of recoveries and background failures. Its handler cannot use
-	// the store: that fails with ErrNested. One that panics loses its record and no
-	// more. Default: silent.
+	// Logger receives recoveries and background failures. Its handler cannot use the store: that
+	// fails with ErrNested. A handler that panics loses only its record. Default: silent.
 	Logger *slog.Logger
-	// Observe is called after each call on the store that locks a key, with its name, duration and error: for metrics and for logs of what is
-	// slow. It is called on the goroutine of that call, on many at a time, with nothing locked, and cannot use the store:
-	// that fails with ErrNested. If it panics the call has been made all the same. Reads take their key's lock when there is an observer,
-	// and every call takes a few microseconds more; without one there is no cost. What is refused before a key is locked is not
-	// observed, nor are transactions between Begin and End. Default: nobody.
+	// Observe is called after each call on the store that locks a key, with its name, duration and error: for metrics and for logs of slow
+	// calls. It is called on the goroutine of that call, on many at a time, with nothing locked, and cannot use the store: that fails with
+	// ErrNested. If it panics the call has been made all the same. Reads take their key's lock when there is an observer, and every call
+	// takes a few microseconds more; without one there is no cost. Calls refused before a key is locked are not observed, nor are
+	// transactions between Begin and End. Default: none.
 	Observe func(Operation)
 
 	seam seam.Options // of tests and tools
@@ -87,7 +86,7 @@ func (o *Options) ofLog() *bitcask.Options {
 	}, o.seam)
 }
 
-// check refuses what no default stands for. Every ExpireEvery has a meaning.
+// check refuses values out of their range. Every ExpireEvery has a meaning.
 func (o *Options) check() error {
 	if _, err := o.ofLog().WithDefaults(); err != nil {
 		return err

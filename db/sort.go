@@ -5,10 +5,10 @@ import "github.com/stavedb/stave/structures"
 // SortOptions say how Key.Sort orders elements, and what it returns of them.
 type SortOptions = structures.SortOptions
 
-// Sort returns the elements of a list, a set or a sorted set in an order of their own, or what the Get patterns find for
-// them; nil stands for what is not there. A key that does not exist has no elements. It fails with ErrWrongType for other
-// types, and with structures.ErrSortScore if numbers are compared and something is none. O(n log n), and a lookup for each
-// pattern and element. Patterns name keys only while it runs, so that on a store it locks all of them for writers.
+// Sort returns the elements of a list, a set or a sorted set in sorted order, or what the Get patterns find for them; nil
+// stands for a missing value. A key that does not exist has no elements. It fails with ErrWrongType for other types, and
+// with structures.ErrSortScore if numbers are compared and an element is none. O(n log n), and a lookup for each pattern
+// and element. Patterns name keys only while it runs, so that on a store it locks all of them for writers.
 func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	if k.tx == nil && o.ReadsOthers() {
 		err = k.store.View(func(t *Tx) error {
@@ -20,8 +20,8 @@ func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	return call(k.handle, reading, func(t *Tx) ([][]byte, error) { return k.on(t).Sort(o) })
 }
 
-// SortInto makes another key a list of what Sort returns, with empty strings for what is not there, and returns its length.
-// The list replaces what the key held; it has no deadline, and there is none if the length is 0.
+// SortInto makes another key a list of the results of Sort, with empty strings for missing values, and returns its length.
+// The list replaces the old content of that key; it has no deadline, and there is none if the length is 0.
 func (k Key) SortInto(dest string, o SortOptions) (n int, err error) {
 	if k.tx == nil && o.ReadsOthers() {
 		err = k.store.Update(func(t *Tx) error {

@@ -193,7 +193,7 @@ func (z SortedSet) Scan(cursor uint64, o ScanOptions) (members []Scored, next ui
 }
 
 // All ranges over the members that r selects, in order. See the package documentation on iterators: it reads in pages, so the
-// loop may change the sorted set. A page continues after the last member that was seen, so members that come and go meanwhile
+// loop may change the sorted set. A page continues after the last member seen, so members that come and go during the loop
 // neither hide nor repeat others.
 func (z SortedSet) All(r Range) iter.Seq2[Scored, error] {
 	return func(yield func(Scored, error) bool) {

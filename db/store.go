@@ -22,7 +22,7 @@ var (
 	ErrWrongType = structures.ErrWrongType // the key holds another type
 	ErrClosed    = bitcask.ErrClosed
 	ErrReadOnly  = bitcask.ErrReadOnly
-	ErrNoSpace   = bitcask.ErrNoSpace // the disk is full: what deletes goes on, the rest when there is space
+	ErrNoSpace   = bitcask.ErrNoSpace // the disk is full: deletes still work, the rest when there is space
 	ErrFailed    = bitcask.ErrFailed  // a write or sync has failed: reopen the store
 )
 
@@ -106,7 +106,8 @@ func Open(dir string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// hold takes a handle of the directory: all files are reached from there, wherever its path leads meanwhile.
+// hold takes a handle of the directory: all files are reached from there, wherever its path leads later
+// (I9).
 func (c *core) hold(dir string) (err error) {
 	if c.opts.ReadOnly || c.opts.ReadDamaged {
 		c.held, err = vfs.Hold(c.opts.seam.FS, dir)
@@ -169,7 +170,7 @@ func (s *Store) Close() error {
 	return s.fail
 }
 
-// close is the part of Close that calls nobody.
+// close is the part of Close that calls no user code.
 func (s *Store) close() {
 	s.work.Wait()
 	var err error
@@ -210,8 +211,8 @@ func (s *Store) Update(fn func(*Tx) error) error { return s.run(true, nil, fn) }
 // not locked.
 func (s *Store) ViewKeys(keys []string, fn func(*Tx) error) error { return s.run(false, keys, fn) }
 
-// UpdateKeys is Update for a closure that touches no keys but these (of any
-// namespace): transactions on other keys go on alongside it.
+// UpdateKeys is Update for a closure that touches no keys but these (of any namespace):
+// transactions on other keys run alongside it.
 func (s *Store) UpdateKeys(keys []string, fn func(*Tx) error) error { return s.run(true, keys, fn) }
 
 // run is View and Update. Without keys everything is locked.
@@ -240,8 +241,8 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 // and wait to be reaped. O(1).
 func (s *Store) Len() int { return s.log.Len(s.ns) }
 
-// Flush empties the namespace, whatever its size, in one small commit. What it
-// held is freed in the background.
+// Flush empties the namespace, whatever its size, in one small commit. The memory of its content is
+// released in the background.
 func (s *Store) Flush() error { return s.flush(s.ns) }
 
 // FlushAll empties every namespace in one small commit.
@@ -275,7 +276,7 @@ func (s *Store) Swap(a, b int) (err error) {
 	}()
 	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
 		if a == b {
-			return 0, nil // as in Redis: nothing changes, also for those who watch a key
+			return 0, nil // as in Redis: nothing changes, also for watches of a key
 		}
 		keys := s.notifySwapped(t, a, b)
 		ticket, err := t.Swap(a, b)
@@ -287,7 +288,7 @@ func (s *Store) Swap(a, b int) (err error) {
 	})
 }
 
-// withAll runs fn with every key locked, and waits for what it has committed.
+// withAll runs fn with every key locked, and waits until its commit is durable.
 func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
 	if err := s.guard.check(); err != nil {
 		return err
@@ -338,8 +339,8 @@ func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, er
 	return s.merger.Run(ctx, o)
 }
 
-// Backup makes a copy of the store in dir, which must not exist or be empty: the store as of one moment between two commits,
-// while everything else goes on. See bitcask.Store.Backup.
+// Backup makes a copy of the store in dir, which must not exist or be empty: the store at one moment between two commits,
+// while reads and writes continue. See bitcask.Store.Backup.
 func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, error) {
 	return s.log.Backup(ctx, dir)
 }

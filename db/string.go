@@ -174,7 +174,7 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 }
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
-// fails with structures.ErrTooLong above 512 MB. O(length of what is appended), and of a value up to 64 KiB O(length): see
+// fails with structures.ErrTooLong above 512 MB. O(length of the added bytes), and of a value up to 64 KiB O(length): see
 // [String].
 func (s String) Append(value []byte) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Append(value) })

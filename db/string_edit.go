@@ -77,7 +77,7 @@ func (s String) IncrFloat(delta float64) (float64, error) {
 	return floatSum(s.IncrDecimal(decimal(delta)))
 }
 
-// IncrDecimal is IncrFloat in decimal text: a stored float has 64 bits of mantissa and up to 17 digits behind the point,
+// IncrDecimal is IncrFloat in decimal text: a stored float has 64 bits of mantissa and up to 17 digits after the point,
 // of which a float64 would lose some.
 func (s String) IncrDecimal(delta string) (string, error) {
 	sum, err := call(s.handle, writing, func(t *Tx) ([]byte, error) { return s.on(t).IncrFloat([]byte(delta)) })
@@ -97,7 +97,7 @@ func (h Hash) IncrDecimal(field, delta string) (string, error) {
 	return string(sum), err
 }
 
-// decimal is the shortest text that stands for a float64. NaN has none that a store would take.
+// decimal is the shortest text of a float64. NaN has none that a store would take.
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 func floatSum(text string, err error) (float64, error) {
@@ -117,10 +117,10 @@ type LCS = structures.LCS
 // LCSMatch is a run of equal bytes that a common subsequence is made of.
 type LCSMatch = structures.LCSMatch
 
-// LongestCommonSubsequence compares the strings at two keys: what bytes both have in the same order. A key that does not
-// exist is an empty string. It fails with structures.ErrLCSType if a key holds no string, and with structures.ErrLCSTooLong
-// if the product of the lengths is above 2^27. Time is O(length * length), memory a bit for each comparison; writers of the
-// two keys wait meanwhile.
+// LongestCommonSubsequence compares the strings at two keys: the longest sequence of bytes that both have in the same
+// order. A key that does not exist is an empty string. It fails with structures.ErrLCSType if a key holds no string, and
+// with structures.ErrLCSTooLong if the product of the lengths is above 2^27. Time is O(length * length), memory a bit for
+// each comparison; writers of the two keys wait for it.
 func (k Keyspace) LongestCommonSubsequence(a, b string) (LCS, error) {
 	return callKeys(k.handle, reading, []string{a, b}, func(t *Tx) (LCS, error) { return structures.LongestCommonSubsequence(t.txn(), a, b) })
 }

@@ -26,15 +26,15 @@ type txState struct {
 	log   *bitcask.Tx
 	write bool
 	begun bool  // by Begin: End may end it
-	shown bool  // somebody may have kept it: its memory is not used again
+	shown bool  // user code may have kept it: its memory is not used again
 	visit int   // how many visits of the transaction run, whose callbacks change nothing
-	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 if nobody has asked
+	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 until it is needed
 	err   error // first read error of an iterator
 
-	observation *observation // of the call that this transaction is; nil: nobody wants to know
+	observation *observation // of the call that this transaction is; nil: no observer
 
 	over  bool        // log may not be used any more
-	ended atomic.Bool // the same for those who were shown the transaction, on whatever goroutine
+	ended atomic.Bool // the same for user code that has the transaction, on whatever goroutine
 
 	// Changes of the deadline index, to be rolled back with the transaction.
 	deadlines []deadlineChange
@@ -61,10 +61,9 @@ type deadlineChange struct {
 }
 
 var (
-	// ErrNested is returned when a store is used within its own View or Update,
-	// or within a callback that is called while keys are locked: that would wait
-	// for itself for ever. Use the Tx. Within a callback of a visit the
-	// transaction itself cannot be changed either.
+	// ErrNested is returned when a store is used within its own View or Update, or within a
+	// callback that is called while keys are locked: that would wait for itself. Use the Tx. Within
+	// a callback of a visit the transaction itself cannot be changed either.
 	ErrNested = errors.New("db: store used inside its own View, Update or callback; use the Tx")
 	// ErrTxDone is returned for whatever is done with a transaction that has
 	// ended, or with a handle of it.
@@ -85,8 +84,8 @@ func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
 	return &first.Tx
 }
 
-// pool keeps the transactions of single calls for the next one, unless somebody
-// was shown them. A closure's own is never used again: who knows who kept it.
+// pool keeps the transactions of single calls for the next one, unless user code has seen them. A
+// closure's own is never used again: the closure may have kept it.
 var pool = sync.Pool{New: func() any { return new(firstTx) }}
 
 // pooledTx is newTx for a transaction that no caller gets to see.
@@ -98,8 +97,8 @@ func (s *Store) pooledTx(log *bitcask.Tx, write bool) *firstTx {
 	return first
 }
 
-// recycle gives back what ownTx returned. If a panic keeps it from being ended it
-// is ended here, and everything rolled back.
+// recycle returns a transaction of ownTx to the pool. If a panic has prevented its end it is ended
+// here, and everything rolled back.
 func (f *firstTx) recycle() {
 	const keep = 16 // changes of deadlines
 	f.Tx.abandon()
@@ -153,8 +152,8 @@ func (t *Tx) end(err error) error {
 	return err
 }
 
-// finish commits, or rolls everything back if err is not nil, and unlocks.
-// After a panic in it abandon does what is left.
+// finish commits, or rolls everything back if err is not nil, and unlocks. After a panic in it
+// abandon does the rest.
 func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	if err == nil {
 		err = t.err
@@ -311,8 +310,8 @@ func (t *Tx) Namespace() int { return t.ns }
 // Writable reports whether the transaction may write.
 func (t *Tx) Writable() bool { return t.write }
 
-// fail keeps the first read error of an iterator, for View or Update to return.
-// After the end of the transaction nobody asks.
+// fail keeps the first read error of an iterator, for View or Update to return. After the end of
+// the transaction it has no use.
 func (t *Tx) fail(err error) {
 	if !t.ended.Load() && t.err == nil {
 		t.err = err
@@ -341,7 +340,7 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		}
 		if typ == keydir.Hash {
 			if gone, err := t.fieldsGone(ns, space, string(key)); gone || err != nil {
-				return err == nil // an error is met again, by whoever uses the key
+				return err == nil // the next user of the key meets the error again
 			}
 		}
 		return fn(h, key, typ.Public())

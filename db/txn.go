@@ -18,13 +18,13 @@ func (t *Tx) txn() structures.Txn {
 	return (*txn)(t)
 }
 
-// Notify is for those who listen: there are none.
+// Notify is for listeners: there are none.
 func (t *txn) Notify(EventKind, string) {}
 
 func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 
-// hideExpired reports whether key has expired. A writer drops it on the spot,
-// so that what it does next starts from nothing.
+// hideExpired reports whether key has expired. A writer drops the key at once, so that its next
+// step starts from nothing.
 func (t *txn) hideExpired(key string) (bool, error) {
 	space := t.space()
 	ms, ok := t.store.deadlines.Get(space, key)
@@ -80,8 +80,8 @@ func (t *txn) PutString(key string, value []byte) error {
 	return nil
 }
 
-// PutChunks begins with a tombstone: it keeps what the key held from coming back
-// among the chunks, and takes the deadline away, which is put back behind it.
+// PutChunks begins with a tombstone, which prevents old content of the key from reappearing among
+// the chunks, and removes the deadline, which is put again after it.
 func (t *txn) PutChunks(key string, value []byte) (keydir.Collection, error) {
 	ms, timed := t.Deadline(key)
 	existed, err := t.Drop(key)
@@ -166,7 +166,7 @@ func (t *txn) rename(from string, in *txn, to string) error {
 	return nil
 }
 
-// moveTo moves a key to another namespace, for those who watch or wait as well.
+// moveTo moves a key to another namespace, for watches and waiters as well.
 func (t *txn) moveTo(in *txn, key string) error {
 	err := t.rename(key, in, key)
 	t.touch(key)
@@ -194,8 +194,7 @@ func (t *txn) ClearDeadline(key string) (bool, error) {
 	return had, err
 }
 
-// noteDeadline changes the deadline of a key, in a way that can be taken back. 0
-// clears.
+// noteDeadline changes the deadline of a key, in a way that can be rolled back. 0 clears.
 func (t *txn) noteDeadline(key string, ms int64) { t.noteIn(t.store.deadlines, key, ms) }
 
 func (t *txn) noteIn(index *ttl.Deadlines, key string, ms int64) {

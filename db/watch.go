@@ -9,15 +9,15 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Watching and waiting. A Watch reports whether keys have changed (WATCH); a Waiter takes something as soon as there is something
-// (BLPOP). Both are kept in tables by key. While these are not empty, transactions hand structures a Txn that notes which keys are
-// written; otherwise a write costs one load of a counter. Whoever registers holds the key's stripe, so no write falls in between.
+// Watching and waiting. A Watch reports whether keys have changed (WATCH); a Waiter takes an element as soon as there is one
+// (BLPOP). Both are kept in tables by key. While these are not empty, transactions give structures a Txn that notes which keys are
+// written; otherwise a write costs one load of a counter. Registering holds the key's stripe, so no write falls in between.
 //
-// Before a transaction commits it marks the watches of what it wrote, and does what the waiters of these keys want, first come first
-// served, within itself: nobody can take away what was pushed for a waiter, and a push and the pop that it allows are one commit.
-// Waiters wake when the stripes are unlocked. One that needs a key that the transaction has not locked (BLMOVE's destination) is
-// served right after it by a transaction of its own. Expiry is not noted: a watch asks at the end whether what existed still does.
-// Swapping namespaces marks what either of them has.
+// Before a transaction commits it marks the watches of the keys that it wrote, and serves the waiters of these keys, first come
+// first served, within itself: nobody else can take what was pushed for a waiter, and a push and the pop that it allows are one
+// commit. Waiters wake when the stripes are unlocked. One that needs a key that the transaction has not locked (BLMOVE's
+// destination) is served right after it by a transaction of its own. Expiry is not noted: a watch asks at the end whether the keys
+// that existed still do. Swapping namespaces marks the keys of either.
 
 // nsKey is a key of a namespace.
 type nsKey struct {
@@ -25,8 +25,7 @@ type nsKey struct {
 	key string
 }
 
-// watchers are those who want to know of changes, and those who wait for something to take. While there are none, a write
-// costs them one look at a number.
+// watchers are the watches, and the waiters for elements. While there are none, a write costs one load of a counter.
 type watchers struct {
 	active atomic.Int64 // how many watched and awaited keys there are, and listeners to events
 	keys   atomic.Int64 // without the listeners
@@ -35,12 +34,12 @@ type watchers struct {
 	closed  bool
 	watches map[nsKey]map[*Watch]struct{}
 	queues  map[awaited]*list.List // of *Waiter, first come first
-	waiting map[Type]int           // keys in queues, by what they are to hold
+	waiting map[Type]int           // keys in queues, by the type that they are to hold
 }
 
-// Watch tells whether keys have changed since they were added to it: whether they have been written, deleted, or have
-// expired. It is how a client computes something from several reads and writes it only if what it read still holds, without
-// keeping anyone waiting meanwhile. Its methods are not safe for concurrent use.
+// Watch reports whether keys have changed since they were added to it: whether they have been written, deleted, or have
+// expired. With it a client computes from several reads and writes only if they still hold, without blocking anyone in
+// between. Its methods are not safe for concurrent use.
 type Watch struct {
 	core    *core
 	changed atomic.Bool
@@ -125,7 +124,7 @@ func (w *Watch) Close() {
 	clear(w.existed)
 }
 
-// watch is called with the key locked, so whoever writes it next sees that the number of watchers has grown.
+// watch is called with the key locked, so the next writer sees that the number of watchers has grown.
 func (o *watchers) watch(p nsKey, w *Watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,7 +153,7 @@ func (o *watchers) count(n int) {
 	o.active.Add(int64(n))
 }
 
-// note tells the watches of a key that it changes.
+// note marks the watches of a key as changed.
 func (o *watchers) note(p nsKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,8 +162,8 @@ func (o *watchers) note(p nsKey) {
 	}
 }
 
-// notifySwapped tells the watches of two namespaces that are about to be swapped, as far as either has the key, and returns the
-// keys that somebody waits for.
+// notifySwapped marks the watches of two namespaces that are about to be swapped, as far as either has the key, and returns the
+// awaited keys.
 func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 	o := &s.watchers
 	o.mu.Lock()
@@ -189,7 +188,7 @@ func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 	return awaited
 }
 
-// serveAll offers keys to those who wait for them.
+// serveAll offers keys to their waiters.
 func (s *Store) serveAll(keys []nsKey) error {
 	queue := make([]deferral, len(keys))
 	for i, p := range keys {

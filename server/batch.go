@@ -8,8 +8,8 @@ import (
 // batch is a run of pipelined commands that have arrived together and are executed as one unit of
 // the store: one set of locks and one write to the log for all of them, which is what a write costs
 // most. No reply leaves before all are committed, so a client cannot tell, except by the speed;
-// each command still fails alone. Only commands on keys that take little time are batched, so that
-// nobody waits long for the locks.
+// each command still fails alone. Only quick commands on keys are batched, so that no other client
+// waits long for the locks.
 type batch struct {
 	requests []request
 	args     [][]byte // backs the requests' arguments, whose bytes stay in the parser's buffer
@@ -19,8 +19,8 @@ type batch struct {
 	done     int      // requests that have been executed
 }
 
-// Bounds of a batch. They bound how long other clients wait for the locks of its keys, and what is
-// repeated if the output is full before its end.
+// Bounds of a batch. They bound how long other clients wait for the locks of its keys, and how much
+// is repeated if the output is full before its end.
 const (
 	maxBatch      = 64       // commands
 	maxBatchBytes = 64 << 10 // of arguments
@@ -128,7 +128,7 @@ func (s *Session) failBatch(from int, err error) {
 	for range s.batch.requests {
 		s.replyError(text)
 		if s.closed {
-			return // after a panic: one error is enough for the log of a client that is cut off
+			return // after a panic: one error is enough for the log of a client that is disconnected
 		}
 	}
 }

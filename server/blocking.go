@@ -94,7 +94,7 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 }
 
 // Blocked reports whether the session waits in a command: it executes nothing until Resume finds
-// that over. What is fed meanwhile is kept.
+// that over. Bytes fed until then are kept.
 func (s *Session) Blocked() bool { return s.blocked != nil }
 
 // Resume ends the wait of a blocked session if there is something, its time is over, or another
@@ -145,8 +145,8 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 	s.finish(b.command, from, err)
 }
 
-// Wait waits until a blocked session goes on, or ctx ends. It is for drivers that have nothing else
-// to do.
+// Wait waits until a blocked session can continue, or ctx ends. It is for drivers that have nothing
+// else to do.
 func (s *Session) Wait(ctx context.Context) {
 	for s.blocked != nil {
 		b := s.blocked
@@ -166,12 +166,12 @@ func (s *Session) Wait(ctx context.Context) {
 	}
 }
 
-// Close ends the session: it gives up what it waits for and what it watches. A session that Serve
-// drives is closed by it.
+// Close ends the session: it gives up its wait and its watches. A session that Serve drives is
+// closed by it.
 func (s *Session) Close() {
 	s.closed = true
 	if b := s.blocked; b != nil {
-		b.giveUp(timedOut) // what it may have been given is lost with the connection, like any reply on its way
+		b.giveUp(timedOut) // what it may have been given is lost with the connection, like any unsent reply
 		s.unblock()
 	}
 	s.unwatch()

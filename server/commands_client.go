@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// clientCommands read and change what CLIENT LIST shows. Other sessions may be at work meanwhile:
-// see type client.
+// clientCommands read and change what CLIENT LIST shows. Other sessions may be at work at the same
+// time: see type client.
 var clientCommands = []*command.Command{
 	{
 		Name: "client|id", Arity: 2, Flags: sessionFlags, Since: "5.0.0", Complexity: "O(1)",
@@ -73,7 +73,7 @@ func clientGetName(s *Session, c *command.Call) error {
 	return nil
 }
 
-// clientSetInfo is CLIENT SETINFO, by which libraries say what they are.
+// clientSetInfo is CLIENT SETINFO, by which libraries give their name and version.
 func clientSetInfo(s *Session, c *command.Call) error {
 	text := string(c.Arg(3))
 	switch {

@@ -158,7 +158,7 @@ func describeKeys(c *command.Call, k command.Keys) {
 	}
 }
 
-// commandDocs is COMMAND DOCS. What is no command is left out.
+// commandDocs is COMMAND DOCS. Unknown names are left out.
 func commandDocs(c *command.Call) error {
 	var list []*command.Command
 	if len(c.Args) == 2 {

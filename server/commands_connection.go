@@ -72,8 +72,8 @@ func pingCommand(s *Session, c *command.Call) error {
 	return nil
 }
 
-// selectCommand is SELECT. It holds for this connection, and within MULTI for what is queued after
-// it.
+// selectCommand is SELECT. It holds for this connection, and within MULTI for the commands queued
+// after it.
 func selectCommand(s *Session, c *command.Call) error {
 	n, err := c.ParseDatabase(1)
 	if err != nil {
@@ -99,9 +99,9 @@ func resetCommand(s *Session, c *command.Call) error {
 	return nil
 }
 
-// foreignProtocol closes the connection of a client that speaks HTTP, without a reply. What it has
-// sent after this line would be executed otherwise: a web page can make a browser send any text to
-// this port.
+// foreignProtocol closes the connection of a client that speaks HTTP, without a reply. The bytes
+// after this line would be executed otherwise: a web page can make a browser send any text to this
+// port.
 func foreignProtocol(s *Session, c *command.Call) error {
 	s.closed = true
 	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",

@@ -59,8 +59,8 @@ func discardCommand(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// execCommand runs the queue as one unit of the store: one commit, isolated from everybody else. As
-// in Redis, a command that fails does not stop or undo the others; what it wrote itself is undone.
+// execCommand runs the queue as one unit of the store: one commit, isolated from all others. As in
+// Redis, a command that fails does not stop or undo the others; its own writes are rolled back.
 func execCommand(s *Session, c *command.Call) error {
 	q := s.queue
 	if q == nil {

@@ -139,7 +139,7 @@ func (s *Session) confirm(c *command.Call, verb string, to audience, name string
 }
 
 // subscriptionCount is the number in the replies to subscriptions: shard channels are counted
-// apart.
+// separately.
 func (s *Session) subscriptionCount(to audience) int {
 	if to == toShard {
 		return len(s.subscribed[toShard])

@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// settings are what CONFIG GET shows: by Redis's names, so that tools find what they look for.
-// Values that Stave does not have the mechanism for say that it is off.
+// settings are what CONFIG GET shows: by Redis's names, so that tools find them. Mechanisms that
+// Stave does not have are shown as off.
 func (v *Server) settings() map[string]string {
 	o := &v.options
 	host, port := v.listenAddress()

@@ -86,7 +86,7 @@ func (v *Server) Info(sections ...string) string {
 	return w.String()
 }
 
-// infoServer tells which server this is. Clients look at redis_version and redis_mode.
+// infoServer identifies the server. Clients look at redis_version and redis_mode.
 func (v *Server) infoServer(w *infoWriter) {
 	_, port := v.listenAddress()
 	uptime := int64(time.Since(v.started).Seconds())

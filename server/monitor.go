@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// feedMonitors shows a command to those who watch, after it has run, as Redis does. Those for
-// operators may carry secrets.
+// feedMonitors shows a command to the monitors, after it has run, as Redis does. Commands for
+// operators are not shown: they may carry secrets.
 func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
 	v := s.server
 	if v.hub.monitors.Load() == 0 || cmd.Flags&(command.Admin|command.SkipMonitor) != 0 {

@@ -30,7 +30,7 @@ type notifyFlags uint32
 
 const notifyLetters = "g$lshzxetdnKEm"
 
-// notifyAll is what the letter A stands for.
+// notifyAll is the value of the letter A.
 const notifyAll = "g$lshzxetd"
 
 // notifyClasses are the events that letters stand for. Streams and modules do not exist here.
@@ -95,8 +95,8 @@ func (v *Server) setNotifyFlags(f notifyFlags) {
 }
 
 // addServing counts the calls of Serve. When the last one returns, nothing is reported any more:
-// the store stays open, and every write to it would go on paying for a server that has ended.
-// Should it serve again, its setting holds again.
+// the store stays open, and every write to it would otherwise pay for a server that has ended. If
+// it serves again, its setting holds again.
 func (v *Server) addServing(delta int) {
 	n := &v.notifier
 	n.mu.Lock()
@@ -132,7 +132,7 @@ func (v *Server) stopListeningLocked() {
 	}
 }
 
-// publishEvent tells of an event on the two channels of it. It is called with the key locked.
+// publishEvent publishes an event on its two channels. It is called with the key locked.
 func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket) {
 	if v.hub.subscriptions.Load() == 0 {
 		return
@@ -147,8 +147,8 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 	}
 }
 
-// notifyMisses tells of the keys that a command was to read and that do not exist, if somebody
-// wants to know. As in Redis looking at how a key is stored is not reading it.
+// notifyMisses reports the keys that a command was to read and that do not exist, if there is a
+// listener. As in Redis looking at how a key is stored is not reading it.
 func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
 	if !v.notifier.keymiss.Load() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {

@@ -15,8 +15,8 @@ type Options struct {
 	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default:
 	// all of the store's.
 	Databases int
-	// MaxClients is how many connections are served at a time; one more is told so and closed.
-	// CONFIG SET maxclients changes it. Default: 10,000.
+	// MaxClients is how many connections are served at a time; one more gets an error and is
+	// closed. CONFIG SET maxclients changes it. Default: 10,000.
 	MaxClients int
 	// MaxArgument is the size of the largest argument of a command in bytes. A larger one is a
 	// protocol error, which closes the connection, as in Redis (proto-max-bulk-len). Default: 64

@@ -17,16 +17,16 @@ const (
 	toChannel audience = iota
 	toPattern
 	toShard
-	toCommands // MONITOR: what is executed
+	toCommands // MONITOR: executed commands
 	audiences
 )
 
-// hub knows which session has subscribed to what. Messages pass through it one after the other, so
-// that all who hear two of them hear them in the same order.
+// hub knows the subscriptions of each session. Messages pass through it one after the other, so
+// that all receivers of two of them get them in the same order.
 //
 // Delivery is in two steps. publish puts a message into the mailboxes of the sessions, with the
-// mutex held and without waiting for anybody; each session moves its mail into its output between
-// two commands, and waits for the commits that it reports like for its own.
+// mutex held and without waiting; each session moves its mail into its output between two commands,
+// and waits for the commits that it reports as for its own.
 type hub struct {
 	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
 	monitors      atomic.Int64 // of toCommands
@@ -89,7 +89,7 @@ func (h *hub) unsubscribeAll(s *Session) {
 	}
 }
 
-// publish gives a message to those who listen, and returns how many did; one who hears it as a
+// publish posts a message to its receivers, and returns their number; one that gets it as a
 // channel's and as a pattern's counts twice. It never waits for a client.
 func (h *hub) publish(m message) (receivers int) {
 	if h.subscriptions.Load() == 0 {
@@ -118,7 +118,7 @@ func (h *hub) publish(m message) (receivers int) {
 	return receivers
 }
 
-// names returns the channels, shard channels or patterns that somebody listens to, sorted.
+// names returns the channels, shard channels or patterns with subscribers, sorted.
 func (h *hub) names(to audience) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Session) hasSubscriptions() bool {
 	return len(s.subscribed[toChannel])+len(s.subscribed[toPattern])+len(s.subscribed[toShard]) > 0
 }
 
-// inSubscribedMode says whether the session may do no more than that: in RESP2 a reply could not be
-// told from a message.
+// inSubscribedMode reports whether the session is limited to subscriptions: in RESP2 a reply could
+// not be distinguished from a message.
 func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.hasSubscriptions() }
 
 // errSubscribedMode refuses a command of a session that has subscribed.

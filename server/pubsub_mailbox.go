@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// Bounds of what may wait for one subscriber, as Redis has them by default: who exceeds the first,
-// or the second for so long, is disconnected, for nobody else can wait for it.
+// Bounds of what may wait for one subscriber, with Redis's defaults: a subscriber that exceeds the
+// first, or the second for so long, is disconnected, for no publisher can wait for it.
 const (
 	maxMailBytes   = 32 << 20
 	softMailBytes  = 8 << 20
@@ -31,8 +31,7 @@ const messageOverhead = 64
 // size is the memory that a message takes while it waits.
 func (m *message) size() int { return len(m.channel) + len(m.payload) + messageOverhead }
 
-// mailbox is what has been published for a session and not been put into its output yet. Any
-// goroutine may post.
+// mailbox holds messages published for a session and not yet in its output. Any goroutine may post.
 type mailbox struct {
 	waiting atomic.Bool // there is some, or there was too much
 
@@ -101,8 +100,8 @@ func (b *mailbox) held() int {
 	return b.bytes
 }
 
-// deliverMessages puts what has been published into the output, as far as there is room. It is
-// called between commands only.
+// deliverMessages moves messages into the output, as far as there is room. It is called between
+// commands only.
 func (s *Session) deliverMessages() {
 	for s.mail.waiting.Load() && !s.closed && !s.Paused() {
 		from := s.out.Len()

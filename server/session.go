@@ -17,10 +17,10 @@ import (
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
 // goroutine and no network, and is not safe for concurrent use.
 //
-// A driver feeds it what arrives and sends what Output returns, telling it with Flushed. While more
-// than 1 MiB of replies wait to be sent the session executes nothing (Paused) and the driver should
-// not read more; Flushed takes the work up again. Once Closed, the driver sends what is left of the
-// output and ends the connection.
+// A driver feeds it the bytes that arrive, sends what Output returns, and confirms with Flushed.
+// While more than 1 MiB of replies wait to be sent the session executes nothing (Paused) and the
+// driver should not read more; Flushed resumes the work. Once Closed, the driver sends the rest of
+// the output and ends the connection.
 //
 // A request takes one of four ways through execute:
 //
@@ -29,8 +29,8 @@ import (
 //	it would have to wait                             its handler calls Host.Wait; Resume ends it
 //	anything else                                     run
 //
-// All ways end in the output. What is committed on the way is noted with holdReplies, and before
-// Feed, Flushed or Resume returns, awaitDurable has waited for the newest of it.
+// All ways end in the output. Commits on the way are noted with holdReplies, and before Feed,
+// Flushed or Resume returns, awaitDurable has waited for the newest of them.
 type Session struct {
 	server *Server
 	id     int64
@@ -47,7 +47,7 @@ type Session struct {
 	watch     *db.Watch    // keys that the next EXEC depends on; nil for none
 	blocked   *blocked     // the command that waits; nil without one
 
-	subscribed [audiences]map[string]struct{} // what it listens to
+	subscribed [audiences]map[string]struct{} // its subscriptions
 	mail       mailbox
 
 	call  command.Call // the command being executed; reused, as are keys
@@ -119,7 +119,7 @@ func (s *Session) Feed(in []byte) (closed bool) {
 	return s.closed
 }
 
-// executeBuffered executes what has been fed, until it is used up or enough replies wait.
+// executeBuffered executes the bytes that were fed, until they are used up or enough replies wait.
 func (s *Session) executeBuffered() {
 	s.statsSince = time.Now()
 	defer s.awaitDurable()
@@ -145,8 +145,8 @@ func (s *Session) executeBuffered() {
 // Output returns the replies that wait to be sent. It is valid until the next call of a method.
 func (s *Session) Output() []byte { return s.out.Bytes() }
 
-// Flushed tells that the first n bytes of the output have been sent, and executes what waited for
-// that.
+// Flushed confirms that the first n bytes of the output have been sent, and executes what waited
+// for that.
 func (s *Session) Flushed(n int) {
 	s.out.Discard(n)
 	s.executeBuffered()

@@ -53,8 +53,8 @@ func slowLogArgs(args [][]byte, more int) []string {
 	return kept
 }
 
-// startTimer is the moment from which an execution counts, the zero time if nobody wants to know
-// how long it takes.
+// startTimer is the moment from which an execution counts, the zero time if executions are not
+// timed.
 func (v *Server) startTimer() (start time.Time) {
 	if v.tunables.slowerThan.Load() >= 0 {
 		start = time.Now()
@@ -63,7 +63,7 @@ func (v *Server) startTimer() (start time.Time) {
 }
 
 // noteSlow notes an execution that took long. more is how many commands ran with this one and
-// cannot be told apart from it.
+// cannot be separated from it.
 func (s *Session) noteSlow(start time.Time, cmd *command.Command, args [][]byte, more int) {
 	if start.IsZero() || cmd.Flags&command.SkipSlowlog != 0 {
 		return

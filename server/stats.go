@@ -47,7 +47,8 @@ func (s *Session) statsFor(cmd *command.Command) *sessionStats {
 	return &s.stats
 }
 
-// flushStats adds the counts to the server's counters, and tells CLIENT LIST where the session is.
+// flushStats adds the counts to the server's counters, and updates the session's place in CLIENT
+// LIST.
 func (s *Session) flushStats() {
 	t := &s.stats
 	if t.command == nil {

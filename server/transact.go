@@ -58,8 +58,8 @@ func (s *Session) holdReplies(ticket db.Ticket, from int) {
 }
 
 // runInTx runs one of several commands of a unit. A refusal becomes the command's reply, and
-// failed: what the command had written is taken back, and the unit goes on. An error is a failure
-// of the store, which ends the unit. limit is how long the output may become.
+// failed: the command's writes are rolled back, and the unit continues. An error is a failure of
+// the store, which ends the unit. limit is how long the output may become.
 func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	from := s.out.Len()
 	s.out.SetLimit(limit)
@@ -86,8 +86,8 @@ func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	return true, nil
 }
 
-// awaitDurable waits until what the commands have committed is as durable as the store's sync mode
-// promises: until then no reply may leave. If that fails the replies are taken back, and the
+// awaitDurable waits until the commits of the commands are as durable as the store's sync mode
+// promises: until then no reply may leave. If that fails the replies are withdrawn, and the
 // connection ends, for its client could not tell which of its commands the error is about.
 func (s *Session) awaitDurable() {
 	if s.undurable == 0 {

@@ -8,7 +8,7 @@ type BitfieldAction uint8
 // The actions of BITFIELD.
 const (
 	BitfieldGet  BitfieldAction = iota // returns the integer
-	BitfieldSet                        // writes Value and returns what was there
+	BitfieldSet                        // writes Value and returns the old one
 	BitfieldIncr                       // adds Value and returns the sum
 )
 
@@ -17,7 +17,7 @@ type Overflow uint8
 
 // The modes of OVERFLOW.
 const (
-	OverflowWrap Overflow = iota // the bits that do not fit are cut off
+	OverflowWrap Overflow = iota // the bits that do not fit are dropped
 	OverflowSat                  // the nearest value that fits is taken
 	OverflowFail                 // nothing is written, and there is no result
 )

@@ -5,10 +5,9 @@ import (
 	"math/bits"
 )
 
-// Bitmap is a string seen as bits: bit 0 is the highest of the first byte, and
-// beyond the end there are only zeros. It is stored as what it is: a long one in
-// chunks, so that a bit costs a chunk, read or written, and a short one as one
-// record, which is read and written whole.
+// Bitmap is a string seen as bits: bit 0 is the highest of the first byte, and beyond the end there
+// are only zeros. It is stored like any string: a long one in chunks, so that a bit costs a chunk,
+// read or written, and a short one as one record, which is read and written whole.
 type Bitmap struct {
 	Txn Txn
 	Key string
@@ -32,7 +31,7 @@ func (b Bitmap) Get(offset int64) (bool, error) {
 	if err != nil || !c.exists {
 		return false, err
 	}
-	if !c.cut() { // there are zeros behind the end of one that is
+	if !c.cut() { // a cut one has zeros after its end
 		if n, err := s.len(&c); err != nil || at >= n {
 			return false, err
 		}
@@ -41,9 +40,8 @@ func (b Bitmap) Get(offset int64) (bool, error) {
 	return err == nil && data[0]&(0x80>>(offset%8)) != 0, err
 }
 
-// Set changes the bit at a position and returns what it was. The string grows as
-// far as needed; its deadline stays. Nothing is written if nothing changes. O(1),
-// of a short bitmap O(length).
+// Set changes the bit at a position and returns its old value. The string grows as far as needed;
+// its deadline stays. Nothing is written if nothing changes. O(1), of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	if offset < 0 || offset > maxBit {
 		return false, ErrBitOffset
@@ -76,15 +74,14 @@ type BitRange struct {
 	Start, End int64
 	// Bits makes Start and End positions of bits. Default: of bytes.
 	Bits bool
-	// Open lets Position go on into the zeros behind the string, if the range
-	// reaches to its end.
+	// Open lets Position continue into the zeros after the string, if the range reaches to its end.
 	Open bool
 }
 
 // AllBits is the range of a whole bitmap.
 var AllBits = BitRange{End: -1, Open: true}
 
-// cut returns the first bit of the range and the one behind its last.
+// cut returns the first bit of the range and the one after its last.
 func (r BitRange) cut(length int) (from, to int64) {
 	total, unit := int64(length), int64(8)
 	if r.Bits {
@@ -112,9 +109,9 @@ func (b Bitmap) open() (c stringValue, length int, err error) {
 	return c, length, err
 }
 
-// visit calls fn for the pieces of the string that the bits from one position to
-// another lie in: with the positions in the piece of its first bit and behind its
-// last one. It ends when fn returns false.
+// visit calls fn for the pieces of the string that hold the bits from one position to another: with
+// the positions in the piece of its first bit and after its last one. It ends when fn returns
+// false.
 func (b Bitmap) visit(c *stringValue, from, to int64, fn func(data []byte, from, to int64) bool) error {
 	if from >= to {
 		return nil
@@ -204,7 +201,7 @@ func firstBit(data []byte, on bool, from, to int64) int64 {
 		skip = 0xff
 	}
 	for at := int64(0); at*8 < to; at++ {
-		// The bytes that cannot hold the bit are passed over at once.
+		// The bytes that cannot hold the bit are skipped at once.
 		if at*8 >= from {
 			for rest := data[at:]; len(rest) >= 8 && at*8+64 <= to && binary.LittleEndian.Uint64(rest) == -uint64(skip&1); rest = data[at:] {
 				at += 8

@@ -4,9 +4,8 @@ package structures
 // notifications: "set", "lpush", "rename_from". Its String is that name.
 type EventKind uint8
 
-// EventClass is a set of classes of events: those that Redis's setting
-// notify-keyspace-events selects with a letter each, and those of whole
-// namespaces, which Redis does not tell.
+// EventClass is a set of classes of events: those that Redis's setting notify-keyspace-events
+// selects with a letter each, and those of whole namespaces, which Redis does not report.
 type EventClass uint16
 
 // The classes.
@@ -22,12 +21,11 @@ const (
 	ClassNew                              // n: a key has been made
 	ClassNamespace                        // a whole namespace has been emptied or swapped
 
-	// AllClasses is every class but ClassNew: who hears of "lpush" knows.
+	// AllClasses is every class but ClassNew, which "lpush" and its like imply.
 	AllClasses = ClassGeneric | ClassString | ClassList | ClassSet | ClassHash | ClassSortedSet | ClassExpired | ClassEvicted | ClassNamespace
 )
 
-// The events. A call that leaves nothing of a collection tells EventDel behind
-// its own event.
+// The events. A call that leaves a collection empty reports EventDel after its own event.
 const (
 	EventNone EventKind = iota
 	EventDel
@@ -154,7 +152,7 @@ func (e EventKind) Class() EventClass {
 // Quiet is a Txn for the parts of a call that names its event as a whole.
 type Quiet struct{ Txn }
 
-// Notify tells nobody.
+// Notify does nothing.
 func (Quiet) Notify(EventKind, string) {}
 
 // notifyUnless notifies of an event unless there was an error, which it returns.
@@ -165,8 +163,8 @@ func notifyUnless(t Txn, e EventKind, key string, err error) error {
 	return err
 }
 
-// notifyReplaced notifies of the event of a call that makes a key anew out of n
-// elements: without any, what was there has been deleted.
+// notifyReplaced reports the event of a call that makes a key anew out of n elements: without any,
+// the old key has been deleted.
 func notifyReplaced(t Txn, e EventKind, key string, existed bool, n int, err error) error {
 	switch {
 	case err != nil:

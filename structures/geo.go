@@ -51,7 +51,7 @@ type GeoSearch struct {
 	Count int
 	// Any lets a search with a Count end as soon as it has found so many, whichever they are.
 	Any bool
-	// Event is what PutSearch tells. Default: EventGeoSearchStore.
+	// Event is the event of PutSearch. Default: EventGeoSearchStore.
 	Event EventKind
 }
 

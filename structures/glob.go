@@ -7,16 +7,16 @@ package structures
 // compares bytes as signed, and nothing but the empty pattern and the lone
 // star, which callers there test for themselves, matches the empty name.
 //
-// Where Redis recurses at a star, this goes back to the last one only: an
-// earlier star that takes more cannot help, because the part behind the later
-// one then has fewer places to match. The cost is O(len(pattern) * len(name))
+// Where Redis recurses at a star, this goes back to the last one only: an earlier star that takes
+// more cannot help, because the part after the later one then has fewer places to match. The cost
+// is O(len(pattern) * len(name))
 // at worst, and linear without stars.
 func Match(pattern string, name []byte) bool {
 	if len(name) == 0 {
 		return pattern == "" || pattern == "*"
 	}
 	p, n := 0, 0
-	star, from := -1, 0 // behind the last star, and where its rest was tried
+	star, from := -1, 0 // after the last star, and where its rest was tried
 	for n < len(name) {
 		if p < len(pattern) && pattern[p] == '*' {
 			for p < len(pattern) && pattern[p] == '*' {
@@ -62,7 +62,7 @@ func matchOne(pattern string, p int, c byte) (next int, ok bool) {
 	return p + 1, pattern[p] == c
 }
 
-// matchClass is matchOne behind an opening bracket.
+// matchClass is matchOne after an opening bracket.
 func matchClass(pattern string, p int, c byte) (next int, ok bool) {
 	not := p < len(pattern) && pattern[p] == '^'
 	if not {

@@ -5,10 +5,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// hashView is a hash as of one moment: its collection without the hashView whose time
-// has come. Those stay there until they are reaped or written again, which no
-// call can tell. The zero hashView, but for the key, are those of a key that does
-// not exist.
+// hashView is a hash at one moment: its collection without the expired fields. Those stay there
+// until they are deleted or written again, which no call can notice. The zero hashView, but for the
+// key, is that of a key that does not exist.
 type hashView struct {
 	hash      Hash
 	all       keydir.Collection
@@ -180,7 +179,7 @@ func (v *hashView) afterDelete(e EventKind) error {
 	return afterDelete(t, key, v.all, e)
 }
 
-// random is visitRandom for fields. What is hidden makes it O(n).
+// random is visitRandom for fields. Hidden fields make it O(n).
 func (v *hashView) random(n int, random func() uint64, start func(n int), visit func(field []byte, loc keydir.Loc) bool) {
 	if v.expired == 0 {
 		visitRandom(v.all, n, random, start, visit)

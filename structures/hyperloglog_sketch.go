@@ -19,8 +19,8 @@ import (
 //	01xxxxxx xxxxxxxx  x+1 registers that are 0
 //	1vvvvvxx           x+1 registers that are v+1
 //
-// A sketch starts sparse and becomes dense when it outgrows sparseMax, or when a
-// register has a value that no run can tell.
+// A sketch starts sparse and becomes dense when it outgrows sparseMax, or when a register has a
+// value that no run can hold.
 type sketch []byte
 
 const (
@@ -46,8 +46,7 @@ func newSketch() sketch {
 	return appendZeros(s, registers)
 }
 
-// checkSketch says whether a string is one, as far as can be told without
-// reading it.
+// checkSketch reports whether a string is a sketch, as far as its header shows.
 func checkSketch(b []byte) error {
 	if len(b) < sketchHeader || string(b[:4]) != "HYLL" || b[4] > encodingRuns || b[4] == encodingDense && len(b) != denseSize {
 		return ErrNotSketch
@@ -147,8 +146,8 @@ func (s sketch) register(i int) int {
 	return v & 63
 }
 
-// four reads the four registers of a dense sketch from i on, which is a multiple
-// of four: they lie in three bytes.
+// four reads the four registers of a dense sketch from i on, which is a multiple of four: they take
+// three bytes.
 func (s sketch) four(i int) (a, b, c, d uint8) {
 	p := s[sketchHeader+i/4*3:]
 	_ = p[2]
@@ -200,7 +199,7 @@ func (s sketch) raise(index, value int) (sketch, bool, error) {
 	if r.value >= value {
 		return s, false, nil
 	}
-	// The run is split around the register: what is before, itself, what is behind.
+	// The run is split around the register: the part before, itself, the part after.
 	var parts [5]byte
 	split := parts[:0]
 	before, behind := index-first, first+r.length-1-index
@@ -294,8 +293,8 @@ func (s sketch) histogram() (h histogram, err error) {
 	return h, nil
 }
 
-// estimate is the number of different elements behind a histogram, by Otmar
-// Ertl's "New cardinality estimation algorithms for HyperLogLog sketches"
+// estimate is the number of different elements that a histogram stands for, by Otmar Ertl's "New
+// cardinality estimation algorithms for HyperLogLog sketches"
 // (arXiv:1702.01284). The conversions keep a compiler from fusing operations,
 // which would round differently from Redis.
 func (h *histogram) estimate() uint64 {

@@ -26,10 +26,10 @@ func (s String) Incr(delta int64) (int64, error) {
 	return sum, notifyUnless(s.Txn, EventIncrBy, s.Key, s.Txn.PutString(s.Key, text))
 }
 
-// IncrFloat adds delta, a float in decimal, to the float that the key holds, 0 if
-// it does not exist, and returns the sum in decimal; the deadline stays. Floats
-// have the 64 bits of mantissa of a long double, and up to 17 digits behind the
-// point: text in and out keeps what a float64 would lose. O(1).
+// IncrFloat adds delta, a float in decimal, to the float that the key holds, 0 if it does not
+// exist, and returns the sum in decimal; the deadline stays. Floats have the 64 bits of mantissa of
+// a long double, and up to 17 digits after the point: text in and out keeps what a float64 would
+// lose. O(1).
 func (s String) IncrFloat(delta []byte) ([]byte, error) {
 	c, err := s.find()
 	if err != nil {

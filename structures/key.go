@@ -107,8 +107,8 @@ func persist(t Txn, key string) (bool, error) {
 	return had, err
 }
 
-// Rename moves the key to another name, replacing what is there. It says false
-// if the key does not exist. O(n).
+// Rename moves the key to another name, replacing that key. It returns false if the key does not
+// exist. O(n).
 func (k Key) Rename(to string) (ok bool, err error) {
 	exists, err := k.exists()
 	if err != nil || !exists || k.Key == to {

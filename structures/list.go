@@ -151,7 +151,7 @@ func (l List) reader(f keydir.Collection) *listReader {
 	return r
 }
 
-// release ends the use of a reader and of what it returned.
+// release ends the use of a reader and of the slices that it returned.
 func (r *listReader) release() {
 	r.List, r.f = List{}, keydir.Collection{}
 	if cap(r.buf) > keptBuffer {
@@ -396,10 +396,9 @@ func (l List) Remove(count int64, value []byte) (int, error) {
 	return len(gaps), notifyUnless(l.Txn, EventLRem, l.Key, l.deleteEnds(f, front, len(gaps)-front))
 }
 
-// closeInFront says how many of the gaps at some positions in a list of length
-// n are best closed by moving what is in front of them. What is behind the
-// others moves, and what is between stays, so the longest stretch between two
-// neighbours is the one to spare.
+// closeInFront returns how many of the gaps at some positions in a list of length n are best closed
+// by moving the elements before them. Those after the other gaps move, and the ones between stay,
+// so the longest stretch between two neighbours is the one to spare.
 func closeInFront(gaps []int64, n int64) int {
 	best, spared := 0, gaps[0]
 	for i := 1; i <= len(gaps); i++ {

@@ -6,7 +6,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// DefaultScanCount is how many elements a scan looks at if it is not told.
+// DefaultScanCount is how many elements a scan visits by default.
 const DefaultScanCount = 10
 
 // SmallScan is the number of elements up to which a collection is scanned whole
@@ -23,10 +23,10 @@ type ScanOptions struct {
 	NoValues bool
 }
 
-// scan visits elements from the cursor on and returns the cursor behind them, 0
-// at the end. The cursor is a hash: the elements are in the order of theirs, so
-// it stays good whatever is added or removed in between, and no state is kept.
-// Elements with equal hashes come together, for a cursor cannot part them.
+// scan visits elements from the cursor on and returns the cursor after them, 0 at the end. The
+// cursor is a hash: the elements are in the order of theirs, so it stays valid whatever is added or
+// removed in between, and no state is kept. Elements with equal hashes come together, for a cursor
+// cannot separate them.
 func scan(f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
 	if !f.Valid() {
 		return 0, nil

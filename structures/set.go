@@ -173,9 +173,8 @@ func visitRandom(f keydir.Collection, n int, random func() uint64, start func(n 
 	}
 }
 
-// visitSample passes over all elements and takes each with the chance that is
-// left for it (Knuth's algorithm S), which beats looking positions up once more
-// than a few are wanted.
+// visitSample walks all elements and takes each with the chance that is left for it (Knuth's
+// algorithm S), which beats searching for positions when more than a few are wanted.
 func visitSample(f keydir.Collection, count int, random func() uint64, visit func(elem []byte, loc keydir.Loc) bool) {
 	left := f.Len()
 	f.Each(func(elem []byte, loc keydir.Loc) bool {

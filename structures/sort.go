@@ -10,8 +10,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// SortOptions say how Sort orders the elements, and what it returns of them. The
-// zero value returns all elements in the order of the numbers that they are.
+// SortOptions say how Sort orders the elements, and what it returns of them. The zero value returns
+// all elements, ordered as numbers.
 //
 // A pattern names another key: its first * stands for the element, and "key->f"
 // for the field f of a hash. The pattern # is the element itself.
@@ -30,8 +30,7 @@ type SortOptions struct {
 	// Count means all.
 	Limited       bool
 	Offset, Count int64
-	// Get is the patterns of what is returned for each element. Default: the
-	// element.
+	// Get is the patterns of the values returned for each element. Default: the element.
 	Get []string
 }
 
@@ -40,16 +39,16 @@ func (o SortOptions) ReadsOthers() bool {
 	return o.By != "" && !o.Unsorted || slices.ContainsFunc(o.Get, func(pattern string) bool { return pattern != "#" })
 }
 
-// sortItem is an element with what it is compared by.
+// sortItem is an element with its sort key.
 type sortItem struct {
 	element []byte
 	score   float64
 	weight  []byte // with Alpha and By; nil if there is none
 }
 
-// Sort returns the elements of a list, a set or a sorted set in an order of their
-// own; nil stands for what a Get pattern did not find. A key that does not exist
-// has no elements. O(n log n), and a lookup for each pattern and element.
+// Sort returns the elements of a list, a set or a sorted set in sorted order; nil stands for a
+// value that a Get pattern did not find. A key that does not exist has no elements. O(n log n), and
+// a lookup for each pattern and element.
 func (k Key) Sort(o SortOptions) ([][]byte, error) {
 	items, err := k.sortItems(o)
 	if err != nil {
@@ -72,8 +71,7 @@ func (k Key) SortInto(dest string, o SortOptions) (int, error) {
 	if typ, err := k.Type(); err != nil {
 		return 0, err
 	} else if typ == keydir.Set && o.Unsorted {
-		// The order of a set is nobody's business, but what is stored should not
-		// depend on it.
+		// The order of a set is undefined, but what is stored should not depend on it.
 		o.Unsorted, o.Alpha, o.By = false, true, ""
 	}
 	values, err := k.Sort(o)
@@ -180,7 +178,7 @@ func (o SortOptions) compare(a, b sortItem) int {
 	return order
 }
 
-// fetch returns what is asked for of each item.
+// fetch returns the wanted values of each item.
 func (k Key) fetch(items []sortItem, o SortOptions) ([][]byte, error) {
 	values := make([][]byte, 0, len(items)*max(1, len(o.Get)))
 	for _, item := range items {

@@ -187,8 +187,8 @@ func (z SortedSet) Score(member string) (float64, bool, error) {
 	return ordered.ToFloat(form), true, nil
 }
 
-// Rank returns how many members come before a member, or behind it if reverse is
-// set, and its score; ok says whether it exists. O(log n).
+// Rank returns how many members come before a member, or after it if reverse is set, and its score;
+// ok reports whether it exists. O(log n).
 func (z SortedSet) Rank(member string, reverse bool) (rank int, score float64, ok bool, err error) {
 	f, err := z.open()
 	if err != nil || !f.Valid() {

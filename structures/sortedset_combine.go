@@ -32,7 +32,7 @@ func (a Aggregate) into(score, more float64) float64 {
 	return score
 }
 
-// notNaN is f, or 0 for what is no number: an infinite score with the weight 0.
+// notNaN is f, or 0 for NaN: an infinite score with the weight 0.
 func notNaN(f float64) float64 {
 	if math.IsNaN(f) {
 		return 0

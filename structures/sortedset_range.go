@@ -12,16 +12,16 @@ import (
 // Range selects members of a sorted set that are neighbours in its order: a
 // RankRange, a ScoreRange or a LexRange.
 type Range interface {
-	// bounds are the ranks of the first member and of the one behind the last.
+	// bounds are the ranks of the first member and of the one after the last.
 	bounds(f keydir.Collection) (low, high int, err error)
 	shape() rangeShape
 }
 
-// rangeShape is what is done with the members between the bounds.
+// rangeShape is the treatment of the members between the bounds.
 type rangeShape struct {
 	offset, count int64
 	reverse       bool
-	removed       EventKind // what RemoveRange tells
+	removed       EventKind // the event of RemoveRange
 }
 
 // RankRange selects the members at positions Start to Stop, both inclusive.
@@ -102,9 +102,8 @@ func parseScore(text []byte) (score float64, open, ok bool) {
 	return score, open, ok
 }
 
-// LexRange selects the members from Min to Max in the order of their bytes. It
-// is meant for sorted sets in which all scores are equal; in others, what it
-// selects is not specified.
+// LexRange selects the members from Min to Max in the order of their bytes. It is meant for sorted
+// sets in which all scores are equal; in others, the selection is not specified.
 type LexRange struct {
 	Min, Max LexBound
 	// Reverse gives the later members first.
@@ -116,15 +115,14 @@ type LexRange struct {
 	Count int64
 }
 
-// LexBound is an end of a LexRange: a member, which Open excludes, or what is
-// beyond every member.
+// LexBound is an end of a LexRange: a member, which Open excludes, or a bound beyond every member.
 type LexBound struct {
 	Member string
 	Open   bool
 	beyond int8
 }
 
-// Ends of a LexRange that lie before and behind every member.
+// Ends of a LexRange before and after every member.
 var (
 	LexMin = LexBound{beyond: -1}
 	LexMax = LexBound{beyond: 1}
@@ -170,9 +168,9 @@ func memberAt(f keydir.Collection, rank int) (member []byte, score uint64) {
 	return member, score
 }
 
-// ParseLexRange reads the two ends of a range as ZRANGEBYLEX has them: a member
-// behind a bracket, which includes it, or behind a parenthesis, which excludes
-// it; or - and +, which are beyond all members.
+// ParseLexRange reads the two ends of a range as ZRANGEBYLEX has them: a member after a bracket,
+// which includes it, or after a parenthesis, which excludes it; or - and +, which are beyond all
+// members.
 func ParseLexRange(minimum, maximum []byte) (LexRange, error) {
 	var r LexRange
 	var ok bool
@@ -291,7 +289,7 @@ func (z SortedSet) Visit(r Range, start func(n int), visit func(member []byte, s
 	return nil
 }
 
-// Position is where SortedSet.Page goes on. The zero value is the start.
+// Position is where SortedSet.Page continues. The zero value is the start.
 type Position struct {
 	started, done bool
 	score         uint64 // of the last member that was returned
@@ -303,11 +301,10 @@ type Position struct {
 // Done says that there are no more pages.
 func (p Position) Done() bool { return p.done }
 
-// Page appends up to n of the members that r selects to dst, starting behind the
-// last one of the page before, and returns where the next page goes on. Members
-// that come and go between two pages neither hide nor repeat others; r's
-// positions, offset and count are those of the first page. O(log n + number
-// returned).
+// Page appends up to n of the members that r selects to dst, starting after the last one of the
+// previous page, and returns where the next page continues. Members that come and go between two
+// pages neither hide nor repeat others; r's positions, offset and count are those of the first
+// page. O(log n + number returned).
 func (z SortedSet) Page(dst []Scored, r Range, at Position, n int) ([]Scored, Position, error) {
 	f, err := z.open()
 	if err != nil || !f.Valid() {
@@ -339,7 +336,7 @@ func (z SortedSet) Page(dst []Scored, r Range, at Position, n int) ([]Scored, Po
 	return dst, at, nil
 }
 
-// rest is the run behind the last member that was returned.
+// rest is the run after the last member that was returned.
 func (p Position) rest(r Range, f keydir.Collection) (rankSpan, error) {
 	low, high := 0, f.Len()
 	if _, ok := r.(RankRange); !ok {

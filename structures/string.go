@@ -2,9 +2,8 @@ package structures
 
 import "github.com/stavedb/stave/keydir"
 
-// String is a key that holds a byte string. Unlike Redis's, a value has one
-// encoding on disk, its bytes; what is a number is decided when it is used as
-// one.
+// String is a key that holds a byte string. Unlike Redis's, a value has one encoding on disk, its
+// bytes; whether it is a number is decided when it is used as one.
 type String struct {
 	Txn Txn
 	Key string
@@ -147,8 +146,8 @@ func byteWindow(start, end int64, n int) (first, count int) {
 	return window(start, end, n)
 }
 
-// Append extends the value and returns its new length; the deadline stays.
-// O(length of what is appended), of a short string O(length).
+// Append extends the value and returns its new length; the deadline stays. O(length of the added
+// bytes), of a short string O(length).
 func (s String) Append(value []byte) (int, error) {
 	c, err := s.find()
 	if err != nil {
@@ -169,10 +168,9 @@ func (s String) Append(value []byte) (int, error) {
 	return n + len(value), notifyUnless(s.Txn, EventAppend, s.Key, err)
 }
 
-// GetMany calls visit with the value of each of several strings, in the order of
-// the keys, until it returns false. nil stands for a key that does not exist or
-// holds something else. The slice is valid during the call only. O(length) a
-// key.
+// GetMany calls visit with the value of each of several strings, in the order of the keys, until it
+// returns false. nil stands for a key that does not exist or has another type. The slice is valid
+// during the call only. O(length) a key.
 func GetMany(t Txn, keys []string, visit func(i int, value []byte) bool) error {
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, key := range keys {

@@ -89,8 +89,8 @@ func (s String) appendChunk(dst []byte, c *stringValue, number int) ([]byte, err
 	return s.Txn.Value(dst, s.Key, text(AppendIndex(name[:0], index)), keydir.Chunks, loc)
 }
 
-// appendTo appends the bytes from one position to another, which is not beyond the
-// end, unless the string is cut: there are zeros behind it then.
+// appendTo appends the bytes from one position to another, which is not beyond the end, unless the
+// string is cut: there are zeros after it then.
 func (s String) appendTo(dst []byte, c *stringValue, from, to int) ([]byte, error) {
 	if !c.cut() {
 		held := len(dst)
@@ -282,7 +282,7 @@ type cachedChunk struct {
 	changed bool
 }
 
-// at returns the chunk that a position lies in, and where in it.
+// at returns the chunk of a position, and the offset within it.
 func (p *chunkCache) at(pos int) (*cachedChunk, int) {
 	number := pos / p.c.size
 	x := p.held[number]

@@ -5,15 +5,14 @@
 //
 //	n, err := structures.Hash{Txn: t, Key: "user:1"}.Put([]structures.Field{{Name: "name", Value: v}})
 //
-// String, Hash, List, Set and SortedSet are the five types; Bitmap and
-// HyperLogLog are views of a string. Key holds what is true of a key whatever it
-// holds (existence, deadline, name, copies, sorting). Besides them the
-// package has what the types share: Redis's number syntax (ParseInt,
-// ParseFloat, AppendFloat) and its glob patterns (Match).
+// String, Hash, List, Set and SortedSet are the five types; Bitmap and HyperLogLog are views of a
+// string. Key holds what all types share (existence, deadline, name, copies, sorting). Besides them
+// the package has Redis's number syntax (ParseInt, ParseFloat, AppendFloat) and its glob patterns
+// (Match).
 //
-// The package is pure: it does no I/O but through Txn, starts no goroutine,
-// takes no lock, and reads neither a clock nor a source of randomness; both are
-// arguments. Whoever implements Txn makes a method call atomic and isolated.
+// The package is pure: it does no I/O but through Txn, starts no goroutine, takes no lock, and reads
+// neither a clock nor a source of randomness; both are arguments. The implementation of Txn makes a
+// method call atomic and isolated.
 //
 // Semantics, including the order in which errors are found, are those of Redis
 // 7.4. Costs are stated at each method; "O(log n)" is in the size of the
@@ -85,8 +84,8 @@ type Txn interface {
 	// was one. PutElem leaves it, DeleteElem takes it too.
 	ClearFieldDeadline(f keydir.Collection, field string) (bool, error)
 
-	// Notify tells what a call has done to key, for those who listen. It is
-	// called once the call cannot fail any more but for the store.
+	// Notify reports what a call has done to key, for listeners. It is called once the call cannot
+	// fail any more but for the store.
 	Notify(e EventKind, key string)
 }
 

@@ -35,7 +35,7 @@ func WithOptions(o db.Options) Option { return func(s *settings) { s.options = o
 func InDirectory() Option { return func(s *settings) { s.directory = true } }
 
 // New makes an empty store for a test, a benchmark or a fuzz target. It is checked and closed by t.Cleanup; a test may close it
-// itself, and then what was open until then is not checked. If the store cannot be made the test ends at once.
+// itself, and then it is not checked. If the store cannot be made the test ends at once.
 //
 // Cleanups run last in, first out: what a test registers after New may still use the store.
 func New(t testing.TB, options ...Option) *db.Store {

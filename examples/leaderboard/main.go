@@ -1,4 +1,4 @@
-// Leaderboard keeps the points of players and says who leads, who is around a player, and what his rank is.
+// Leaderboard keeps the points of players and shows who leads, who is near a player, and a player's rank.
 //
 // All of it is one sorted set. Ranks and ranges cost O(log n), so a board of a million players is as quick as one of ten.
 package main
@@ -13,7 +13,7 @@ import (
 
 const board = "board"
 
-// win adds points to a player and returns what he has now.
+// win adds points to a player and returns the new sum.
 func win(store *db.Store, player string, points float64) (float64, error) {
 	return store.SortedSet(board).Incr(player, points)
 }
@@ -23,7 +23,7 @@ func leaders(store *db.Store, n int) ([]db.Scored, error) {
 	return store.SortedSet(board).Range(db.Top(n))
 }
 
-// around returns a player's rank, from 1, and the players next to him, as they are at one moment.
+// around returns a player's rank, from 1, and the neighbours, as they are at one moment.
 func around(store *db.Store, player string, each int64) (rank int64, players []db.Scored, err error) {
 	err = store.View(func(tx *db.Tx) error {
 		above, err := tx.SortedSet(board).RevRank(player)

@@ -1,4 +1,4 @@
-// Sessions keeps the sessions of a web server: each is a hash that goes away when nobody has used it for a while.
+// Sessions keeps the sessions of a web server: each is a hash that expires when it has not been used for a while.
 //
 // A request prolongs its session in the same commit in which it reads it, so a session cannot expire between the two.
 package main

@@ -1,5 +1,5 @@
-// Package backoff spaces the retries of background work that fails: no loop may retry at full rate for ever, nor write a line
-// to the log each time. A [Backoff] starts no goroutine and never sleeps: its owner asks whether a retry is due.
+// Package backoff spaces the retries of background work that fails: no loop may retry at full rate, nor write a line to the
+// log each time. A [Backoff] starts no goroutine and never sleeps: its owner asks whether a retry is due.
 package backoff
 
 import "time"

@@ -40,8 +40,8 @@ func (l *Reader) Number() int { return l.number }
 // Bytes is how many bytes the lines returned so far took.
 func (l *Reader) Bytes() int64 { return l.bytes }
 
-// Waiting reports whether nothing of the next line has arrived: the moment to show
-// what has been printed so far.
+// Waiting reports whether nothing of the next line has arrived: the moment to show the output so
+// far.
 func (l *Reader) Waiting() bool { return l.r.Buffered() == 0 }
 
 // Next returns the next line without its line break, valid until the next call.

@@ -95,7 +95,8 @@ func isHex(text string) bool {
 	return len(text) > 2 && text[0] == '0' && text[1]|0x20 == 'x'
 }
 
-// isZero tells a zero from a number that underflowed to it, by the digits before the exponent.
+// isZero distinguishes a zero from a number that underflowed to it, by the digits before the
+// exponent.
 func isZero(text string) bool {
 	exponent := "eE"
 	if isHex(text) {

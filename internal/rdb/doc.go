@@ -5,8 +5,8 @@
 //
 // The format is described in the sources of Redis: rdb.c, listpack.c, ziplist.c, zipmap.c, intset.c and lzf_d.c.
 //
-// A payload is not trusted. Lengths are checked against what is left, counts are not believed at all, and what compressed
-// strings inflate to is bounded. All functions are pure.
+// A payload is not trusted. Lengths are checked against the rest of the payload, counts are not believed at all, and the
+// length of decompressed strings is bounded. All functions are pure.
 package rdb
 
 import (

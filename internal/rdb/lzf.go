@@ -35,7 +35,7 @@ func inflate(in []byte, size int) ([]byte, bool) {
 		if from < 0 || n > size-len(out) {
 			return nil, false
 		}
-		// Byte by byte, for a reference may reach into what it writes.
+		// Byte by byte, for a reference may reach into its own output.
 		for i := range n {
 			out = append(out, out[from+i])
 		}

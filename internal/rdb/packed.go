@@ -23,7 +23,7 @@ func (r *reader) listpack(list [][]byte) [][]byte {
 	return r.ended(list)
 }
 
-// header passes over a header that begins with the size of all.
+// header skips a header that begins with the size of all.
 func (r *reader) header(n uint64) {
 	size := len(r.rest)
 	if b := r.take(n); b != nil && uint64(binary.LittleEndian.Uint32(b)) != uint64(size) {

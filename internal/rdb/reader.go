@@ -29,7 +29,7 @@ func Decode(payload []byte) (Value, error) {
 // maxInflated is what the compressed strings of a payload may come to altogether, in bytes.
 const maxInflated = 512 << 20
 
-// reader takes a value apart. After the first thing that does not fit it has failed, and everything it returns is empty.
+// reader decodes a value. After the first thing that does not fit it has failed, and everything it returns is empty.
 type reader struct {
 	rest    []byte
 	inflate int // bytes that may still be inflated
@@ -320,7 +320,8 @@ func (r *reader) double() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// textDouble reads the old form of a double: its text after a length, some of which stand for what has no digits.
+// textDouble reads the old form of a double: its text after a length; some lengths stand for values without
+// digits.
 func (r *reader) textDouble() float64 {
 	const nan, plusInf, minusInf = 253, 254, 255
 	switch n := r.byte(); n {

@@ -93,8 +93,8 @@ func (w *Writer) length(n uint64) {
 	}
 }
 
-// Bytes writes a string, an element, a member, or the name or the value of a field. What is a small integer is written as
-// one.
+// Bytes writes a string, an element, a member, or the name or the value of a field. The text of a small integer is
+// written as an integer.
 func (w *Writer) Bytes(b []byte) {
 	if len(b) <= 11 {
 		if n, ok := number.ParseInt(b); ok && n == int64(int32(n)) {

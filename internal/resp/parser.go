@@ -23,8 +23,8 @@ const (
 	commandSlack  = 4 << 20 // what a command may hold besides one argument of the largest size
 )
 
-// What a parser keeps allocated between commands. More is given back, so that one large command does not cost its
-// connection memory for good.
+// Memory that a parser keeps allocated between commands. More is released, so that one large command does not
+// cost its connection memory for good.
 const (
 	keepBuffer = 16 << 10 // bytes
 	keepArgs   = 256      // arguments
@@ -74,7 +74,7 @@ type Parser struct {
 	limits Limits
 	buf    []byte
 	start  int // where the current command begins; buf[:start] is done with
-	pos    int // where parsing goes on, >= start
+	pos    int // where parsing continues, >= start
 	look   int // buf[pos:look] holds no line end: do not search it again
 	count  int // arguments of the current command still to come; 0 = between commands
 	bulk   int // announced length of the current argument; -1 = its length line is still to come
@@ -118,11 +118,11 @@ func (p *Parser) Buffered() int { return len(p.buf) - p.start }
 // Partial reports whether a command has begun and not ended: its client owes us bytes.
 func (p *Parser) Partial() bool { return p.count > 0 || p.pos < len(p.buf) }
 
-// Held returns the memory of the parser's buffers in bytes, for whoever limits all clients together.
+// Held returns the memory of the parser's buffers in bytes, for a limit over all clients.
 func (p *Parser) Held() int { return cap(p.buf) + 16*cap(p.spans) + 24*cap(p.args) }
 
-// compact drops the bytes of finished commands. It moves what is left only when that is no more than what it drops, so
-// the moving costs at most one copy per byte fed.
+// compact drops the bytes of finished commands. It moves the rest only when that is no more than what it drops, so the
+// moving costs at most one copy per byte fed.
 func (p *Parser) compact() {
 	rest := len(p.buf) - p.start
 	switch {
@@ -259,7 +259,7 @@ func (p *Parser) header() bool {
 	return true
 }
 
-// arguments reads "$length" and bytes until the command is complete. Nothing is allocated for what is only announced.
+// arguments reads "$length" and bytes until the command is complete. Bytes that are only announced get no memory.
 func (p *Parser) arguments() bool {
 	for p.count > 0 {
 		if p.bulk < 0 && !p.length() {

@@ -18,7 +18,7 @@ type Writer struct {
 }
 
 // SetLimit makes the writer drop every bulk string that would take it beyond n bytes, 0 meaning no limit, and clears
-// Exceeded. It keeps one reply from taking all memory; the caller truncates what is then only half a reply.
+// Exceeded. It keeps one reply from taking all memory; the caller truncates the incomplete reply.
 func (w *Writer) SetLimit(n int) { w.limit, w.exceeded = n, false }
 
 // Exceeded reports whether something was dropped since SetLimit.
@@ -44,7 +44,8 @@ func (w *Writer) Version() int {
 	return 2
 }
 
-// Bytes returns what has been written and not been discarded. It is valid until the next call.
+// Bytes returns the bytes that have been written and not discarded. It is valid until the next
+// call.
 func (w *Writer) Bytes() []byte { return w.buf[w.sent:] }
 
 // Len returns the number of bytes written and not discarded.
@@ -53,8 +54,8 @@ func (w *Writer) Len() int { return len(w.buf) - w.sent }
 // Held returns the memory of the writer's buffer in bytes.
 func (w *Writer) Held() int { return cap(w.buf) }
 
-// Discard drops the first n bytes: they have been sent. It moves what is left only when that is no more than what has been
-// dropped, so that sending a reply in pieces moves each byte once at most.
+// Discard drops the first n bytes: they have been sent. It moves the rest only when that is no more than the dropped part,
+// so that sending a reply in pieces moves each byte once at most.
 func (w *Writer) Discard(n int) {
 	w.sent += n
 	switch rest := w.Len(); {
@@ -171,7 +172,8 @@ func (w *Writer) Null() {
 	w.buf = append(w.buf, "$-1\r\n"...)
 }
 
-// NullArray writes a null where the command would have replied with an array; only RESP2 tells the two apart.
+// NullArray writes a null where the command would have replied with an array; only RESP2 distinguishes the
+// two.
 func (w *Writer) NullArray() {
 	if w.resp3 {
 		w.buf = append(w.buf, "_\r\n"...)
@@ -223,7 +225,7 @@ func (w *Writer) EndSet(m Mark, n int) {
 	w.insert(m, Array, n)
 }
 
-// insert puts a header in front of what was written since m. Moving the elements once costs less than counting them first.
+// insert puts a header before the elements written since m. Moving the elements once costs less than counting them first.
 func (w *Writer) insert(m Mark, kind Kind, n int) {
 	var scratch [24]byte
 	header := appendHeader(scratch[:0], byte(kind), n)

@@ -112,7 +112,7 @@ func (f *factors) evaluate(square double, p precision) double {
 	return s
 }
 
-// The nearest float64 to π/2, and what it lacks: 161 bits in all.
+// The nearest float64 to π/2, and the difference: 161 bits in all.
 const (
 	half1 = 0x1.921fb54442d18p+0
 	half2 = 0x1.1a62633145c07p-54

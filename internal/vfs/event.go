@@ -56,7 +56,7 @@ type Event struct {
 
 	// The rest is known to a Recorder only.
 
-	// File tells files apart through renames and links: handles and names of one file have one number, from 1, given in the
+	// File identifies files through renames and links: handles and names of one file have one number, from 1, given in the
 	// order in which files are first met. A file that replaced another one of its name has its own. 0 for directories.
 	// Names that were links of one file before recording began count as different files.
 	File int
@@ -65,7 +65,7 @@ type Event struct {
 	// Covers is for OpSync and OpSyncDir: the events before this index were done when the sync began, so that they, as far
 	// as they are its file's or directory's, are durable once this event is in the log. Later ones may not be.
 	Covers int
-	Err    error // What the caller was told.
+	Err    error // The error that the caller got.
 }
 
 // String returns the event as one line of a golden trace: "write db/000000001.data 0+155".

@@ -37,7 +37,7 @@ type Rule struct {
 	Applied bool
 
 	// Do is called before the operation, in its goroutine and without locks of the Fault: to wait, to look, to change files
-	// behind the caller's back. Default: nothing.
+	// without the caller. Default: none.
 	Do func(Event)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Held is a file system that reaches one directory through a handle of it: names directly in the directory, and the directory
-// itself, lead to what was there at [Hold], wherever its path leads meanwhile. A directory that was moved is followed, one that
+// itself, lead to the directory of [Hold], wherever its path leads later (I9). A directory that was moved is followed, one that
 // took its place is never touched. Names elsewhere are paths as usual; names deeper in the directory are refused
 // ([io/fs.ErrInvalid]): hold their directory.
 //
@@ -115,8 +115,8 @@ func (h *Held) LinkTo(oldname string, to *Held, newname string) error {
 }
 
 // Watch has notify called, by another goroutine, when the system reports that a file in the directory was removed, renamed or
-// replaced. It may be called for nothing, and it may never be called: where the system cannot tell, or can watch no more files. It
-// must not wait for anything. After stop has returned it is not called.
+// replaced. It may be called without a change, and it may never be called: where the system has no reports, or can watch no more
+// files. It must not wait for anything. After stop has returned it is not called.
 func (h *Held) Watch(name string, notify func()) (stop func()) { return h.view.watch(name, notify) }
 
 // Close releases the handle. A second call returns what the first did.
@@ -131,7 +131,7 @@ func (h *Held) Close() error {
 	return h.err
 }
 
-// Namer is what a [File] and what [FS.Lock] returns is as well if it can tell whether a name is still its own. See [HasName].
+// Namer is implemented by a [File], and by the result of [FS.Lock], that can compare its name with the file. See [HasName].
 type Namer interface {
 	// HasName reports whether name stands for this file now. A missing name is no error.
 	HasName(name string) (bool, error)
@@ -139,7 +139,7 @@ type Namer interface {
 	HasAnyName() bool
 }
 
-// HasName reports whether name stands for the open file, or the locked one, now. What cannot tell says true.
+// HasName reports whether name stands for the open file, or the locked one, now. True if file is no [Namer].
 func HasName(file any, name string) (bool, error) {
 	if n, ok := file.(Namer); ok {
 		return n.HasName(name)

@@ -15,9 +15,9 @@ import (
 	"syscall"
 )
 
-// Mem is a file system in memory. It behaves as [OS] does on a disk that never loses power: what was written is
-// there, removed files live on while they are open, links share their bytes. It has no mappings: its files are no [Mapper].
-// A file takes its length in memory, rounded up to [memPage] beyond the first page.
+// Mem is a file system in memory. It behaves as [OS] does on a disk that never loses power: written bytes are there,
+// removed files live on while they are open, links share their bytes. It has no mappings: its files are no [Mapper]. A file
+// takes its length in memory, rounded up to [memPage] beyond the first page.
 //
 // Directories must be made before files in them. The current directory "." and the root exist from the start.
 type Mem struct {
@@ -41,7 +41,7 @@ type memFS struct {
 	dir *memDir // nil: none
 }
 
-// memInode is what a name stands for, however many names it has.
+// memInode is a file, however many names it has.
 type memInode struct {
 	mu   sync.RWMutex
 	data memBytes
@@ -78,8 +78,8 @@ func (v memFS) BootID(string) BootID {
 	return v.mem.boot
 }
 
-// SetBoot says which life of the kernel the file system is in: that of another one, for instance, whose bytes it has been
-// given. A [BootID] of zero says that nobody can tell.
+// SetBoot sets the life of the kernel that the file system is in: that of another one, for instance, whose bytes it has
+// been given. A [BootID] of zero means unknown.
 func (m *Mem) SetBoot(id BootID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +119,7 @@ func (m *Mem) Clone() *Mem {
 		twin.data = inode.data.clone()
 	}
 	for name, inode := range m.files {
-		c.files[name] = copies[inode] // Names that share bytes go on sharing them.
+		c.files[name] = copies[inode] // Names that share bytes keep sharing them.
 	}
 	return c
 }
@@ -340,7 +340,7 @@ func (v memFS) SyncDir(dir string) error {
 	return nil
 }
 
-// Lock implements [FS]. The lock file stays empty, so that the same run leaves the same bytes whoever makes it.
+// Lock implements [FS]. The lock file stays empty, so that the same run leaves the same bytes in any process.
 func (v memFS) Lock(name string) (io.Closer, error) {
 	m := v.mem
 	m.mu.Lock()

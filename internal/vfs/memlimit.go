@@ -13,8 +13,8 @@ type memLimit struct {
 }
 
 // SetLimit makes the file system one of so many bytes in pages of a length, as a tmpfs is: a file takes whole pages, until its last name
-// and its last handle are gone. A write that needs another page fills those that are left and fails with [syscall.ENOSPC];
-// what is longer already stays. Zero bytes take the limit away.
+// and its last handle are gone. A write that needs another page fills those that are left and fails with [syscall.ENOSPC]; files that
+// are longer already stay. Zero bytes remove the limit.
 func (m *Mem) SetLimit(bytes, page int64) { m.SetLimitError(bytes, page, syscall.ENOSPC) }
 
 // SetLimitError is SetLimit with another cause of the failures, such as [syscall.EDQUOT].

@@ -117,7 +117,8 @@ func (o osFS) MkdirAll(dir string) error {
 	return at.dir.root.MkdirAll(at.rel, dirMode)
 }
 
-// lockTries is how often a lock file is opened again because it was removed, replaced or made meanwhile.
+// lockTries is how often a lock file is opened again because it was removed, replaced or made in
+// between.
 const lockTries = 100
 
 func (o osFS) Lock(name string) (io.Closer, error) {

@@ -51,7 +51,8 @@ func openRegular(at spot, flags int) (*os.File, error) {
 	return checkRegular(os.NewFile(uintptr(fd), at.name))
 }
 
-// directoryFlags has the system refuse what is no directory, without waiting for the other end of a pipe.
+// directoryFlags has the system refuse anything but a directory, without waiting for the other end of a
+// pipe.
 const directoryFlags = unix.O_RDONLY | unix.O_DIRECTORY
 
 func openDir(name string) (*os.File, error) { return os.OpenFile(name, directoryFlags, 0) }
@@ -89,7 +90,7 @@ func (o osFS) unlink(name string, flags int) error {
 
 func (o osFS) Rename(oldname, newname string) error { return o.rename(oldname, newname, "") }
 
-// A slash behind it makes the system refuse what is no directory.
+// A slash after it makes the system refuse anything but a directory.
 func (o osFS) RenameDir(oldname, newname string) error { return o.rename(oldname, newname, "/") }
 
 func (o osFS) rename(oldname, newname, end string) error {
@@ -127,7 +128,7 @@ func (o osFS) SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	// A handle for each sync: of two syncs of one handle at a time only one is told of a failure.
+	// A handle for each sync: of two syncs of one handle at a time only one gets a failure.
 	d, err := at.openDir()
 	if err != nil {
 		return err

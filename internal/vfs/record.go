@@ -13,10 +13,10 @@ import (
 //
 // [Recorder.Trace] gives the log as text, for golden files in which the order of syncs is a reviewable diff.
 // [Recorder.Events] gives it as data: with a copy of the file system from before, the events rebuild each state in between,
-// and, since they tell which bytes and names each sync covered, each state that a power cut could have left.
+// and, since they include which bytes and names each sync covered, each state that a power cut could have left.
 //
 // Operations that change something run one at a time, so that the log's order is theirs; reads and syncs do not, so that
-// writers can go on during a slow sync. Beneath a [Fault] the log tells what happened, on top of it what the store was told.
+// writers can continue during a slow sync. Beneath a [Fault] the log has what happened, on top of it what the store saw.
 // Bytes that the system writes into a lock file are not recorded.
 type Recorder struct {
 	recordedFS
@@ -75,7 +75,7 @@ func (r *Recorder) change(e Event, do func(e *Event) error) error {
 	return e.Err
 }
 
-// observe does an operation that changes nothing, without holding the lock meanwhile.
+// observe does an operation that changes nothing, without holding the lock.
 func (r *Recorder) observe(e Event, do func(e *Event) error) error {
 	r.mu.Lock()
 	if e.Op == OpSync || e.Op == OpSyncDir {
@@ -331,7 +331,7 @@ func (f *recordedFile) HasName(name string) (bool, error) { return HasName(f.inn
 
 func (f *recordedFile) HasAnyName() bool { return HasAnyName(f.inner) }
 
-// recordedMapper is a recordedFile whose inner file can be mapped. What is read through a mapping leaves no events.
+// recordedMapper is a recordedFile whose inner file can be mapped. Reads through a mapping leave no events.
 type recordedMapper struct {
 	*recordedFile
 	mapper Mapper

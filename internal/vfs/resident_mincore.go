@@ -11,7 +11,8 @@ import (
 
 var pageSize = uintptr(os.Getpagesize())
 
-// Resident implements [Mapper] with mincore(2), which the kernel answers truthfully to whoever may write the file.
+// Resident implements [Mapper] with mincore(2), which the kernel answers truthfully to a process that may write
+// the file.
 func (f *osFile) Resident(part []byte) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 	end := start + uintptr(len(part))

@@ -3,20 +3,20 @@
 // [FS] and [File] are the few operations an append-only store needs. There are four file systems:
 //
 //   - [OS] is the operating system's.
-//   - [Mem] lives in memory, is deterministic and tells which handles were left open.
+//   - [Mem] lives in memory, is deterministic and lists the handles that were left open.
 //   - [Fault] wraps another one and makes chosen operations fail.
-//   - [Recorder] wraps another one and keeps what was done, in order, with the bytes: enough to read the order of syncs
+//   - [Recorder] wraps another one and keeps every operation, in order, with the bytes: enough to read the order of syncs
 //     as text, and to rebuild every state that a power cut could have left.
 //
 // # What a caller must know
 //
 // Nothing is durable because a call returned. [File.Sync] makes a file's bytes and size durable, but not its name; names
-// (made, renamed, linked or removed) become durable by [FS.SyncDir] of their directory. Whoever publishes a file syncs it,
-// renames it, and syncs the directory, in that order.
+// (made, renamed, linked or removed) become durable by [FS.SyncDir] of their directory. To publish a file, sync it, rename
+// it, and sync the directory, in that order.
 //
 // Names are paths of the operating system. Symbolic links, pipes and devices are refused as the last element of a name
-// ([ErrNotRegular]): whoever can write into a store directory must not make the store write elsewhere, or hang in open.
-// New files have mode 0600 and new directories 0700: what is stored is nobody else's to read.
+// ([ErrNotRegular]): another program that can write into a store directory must not make the store write elsewhere, or
+// hang in open. New files have mode 0600 and new directories 0700: only their owner reads them.
 //
 // Everything here is safe for concurrent use. Using a closed handle gives an error that is [io/fs.ErrClosed]; a missing
 // file gives one that is [io/fs.ErrNotExist], a file in the way one that is [io/fs.ErrExist].
@@ -56,8 +56,8 @@ type Mapper interface {
 	Map(length int) ([]byte, error)
 	// Unmap releases a mapping made by Map of the same file, also after Close. The slice must not be touched again.
 	Unmap(mapping []byte) error
-	// Resident reports whether a part of a mapping is in memory, so that touching it waits for no disk. What is may be gone a
-	// moment later. Systems that cannot tell say true.
+	// Resident reports whether a part of a mapping is in memory, so that touching it waits for no disk. A page may be evicted
+	// a moment later. Systems that cannot tell say true.
 	Resident(part []byte) bool
 }
 
@@ -87,8 +87,8 @@ type FS interface {
 	List(dir string) ([]string, error)
 	// Remove removes the name of a file. Open handles and mappings stay usable. It may come back after a power cut until SyncDir.
 	Remove(name string) error
-	// Rename gives a file a new name and replaces what had it, atomically. Until SyncDir a power cut may leave either state;
-	// it may also leave the new name on bytes that were not synced before.
+	// Rename gives a file a new name and replaces a file of that name, atomically. Until SyncDir a power cut may leave
+	// either state; it may also leave the new name on bytes that were not synced before.
 	Rename(oldname, newname string) error
 	// Link gives a file one more name, which must be free. The names are equals afterwards.
 	Link(oldname, newname string) error
@@ -120,7 +120,7 @@ var ErrNotRegular = errors.New("not a regular file")
 // ErrLocked is what [FS.Lock] fails with while someone else holds the lock; the error is a [*LockedError].
 var ErrLocked = errors.New("locked")
 
-// LockedError tells who holds a lock. errors.Is(err, [ErrLocked]) holds for it.
+// LockedError names the holder of a lock. errors.Is(err, [ErrLocked]) holds for it.
 type LockedError struct {
 	Name   string // Of the lock file.
 	Holder string // "pid 812 (stave serve)" as the holder wrote it, or "" if it wrote nothing readable.
@@ -137,7 +137,7 @@ func (e *LockedError) Error() string {
 // Is reports whether target is [ErrLocked].
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// maxHolder bounds in bytes what is written to and read from a lock file.
+// maxHolder bounds in bytes the text that is written to and read from a lock file.
 const maxHolder = 128
 
 // holderText is what a lock file says while this process holds it: "pid command". Only the program's base name and a

@@ -19,7 +19,7 @@ import (
 type watcher struct {
 	mu       sync.Mutex
 	notify   map[string][]*func() // By absolute path.
-	system   *fsnotify.Watcher    // nil: nobody watches.
+	system   *fsnotify.Watcher    // nil: no directory is watched.
 	newWatch func() (*fsnotify.Watcher, error)
 }
 
@@ -61,8 +61,8 @@ func (w *watcher) endLocked() {
 	if len(w.notify) > 0 {
 		return
 	}
-	// Nobody waits for that: Linux takes 10 to 30 ms to close an inotify instance, more than opening and closing a store does. What
-	// comes meanwhile is for none.
+	// In the background: Linux takes 10 to 30 ms to close an inotify instance, more than opening and closing a store does. Its
+	// reports in that time are dropped.
 	go func(system *fsnotify.Watcher) { _ = system.Close() }(w.system)
 	w.system = nil
 }
@@ -107,12 +107,12 @@ func (o osHeld) watch(name string, notify func()) (stop func()) {
 	if err != nil || at.dir == nil || ownTime() {
 		return func() {}
 	}
-	// By its path, for want of another way: if that leads elsewhere by now, what is reported is of no use, and does no harm.
+	// By its path, for want of another way: if that leads elsewhere by now, its reports are of no use, and do no harm.
 	return theWatcher.add(filepath.Join(at.dir.path, at.rel), notify)
 }
 
-// ownTime reports whether the caller has a clock of its own, as tests in a bubble of testing/synctest do. Their time goes on only when
-// all goroutines wait for each other: one that waits for the kernel would stop it.
+// ownTime reports whether the caller has a clock of its own, as tests in a bubble of testing/synctest do. Their time advances only
+// when all goroutines wait for each other: one that waits for the kernel would stop it.
 func ownTime() bool {
 	var now unix.Timeval
 	if unix.Gettimeofday(&now) != nil {

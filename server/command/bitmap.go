@@ -131,8 +131,8 @@ func bitcountCommand(c *Call) error {
 	return c.Int64(c.Tx.Bitmap(c.Key(1)).Count(r))
 }
 
-// bitposCommand is BITPOS. A search for a 0 without an end goes on into the zeros that are thought
-// to follow the string, so there it always finds one; with an end it may find none.
+// bitposCommand is BITPOS. A search for a 0 without an end continues into the zeros that are
+// thought to follow the string, so there it always finds one; with an end it may find none.
 func bitposCommand(c *Call) error {
 	bit, err := c.ParseInt(2)
 	if err != nil {

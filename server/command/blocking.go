@@ -7,7 +7,7 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// blockingCommands wait when there is nothing to take. A handler says what it would take as a
+// blockingCommands wait when there is nothing to take. A handler describes what it takes as a
 // db.Wait: it is tried at once, and otherwise done by the writer that fills a key, within that
 // writer's commit.
 var blockingCommands = []*Command{

@@ -68,8 +68,8 @@ func errBetween(least, most int64) Error {
 	return Errorf("ERR value is out of range, value must between %d and %d", least, most)
 }
 
-// errUnknownCommand repeats the beginning of the request, as Redis does, so that who sent it to the
-// wrong port can tell.
+// errUnknownCommand repeats the beginning of the request, as Redis does, so that a client that sent
+// it to the wrong port can tell.
 func errUnknownCommand(args [][]byte) Error {
 	var quoted strings.Builder
 	for _, arg := range args[1:] {

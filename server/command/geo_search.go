@@ -9,7 +9,7 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// geoQuery is a search taken apart.
+// geoQuery is a parsed search.
 type geoQuery struct {
 	from, at int  // arguments: the key to search in, and the first of the options
 	search   bool // GEOSEARCH and GEOSEARCHSTORE, which have the shape among the options
@@ -219,7 +219,7 @@ func (q *geoQuery) check(c *Call) error {
 	return nil
 }
 
-// reply writes what was found: members, or arrays of a member and what was asked for besides.
+// reply writes the results: members, or arrays of a member and the requested attributes.
 func (q *geoQuery) reply(c *Call, results []db.GeoResult) {
 	fields := 1
 	for _, asked := range []bool{q.distances, q.hash, q.coordinates} {

@@ -87,16 +87,16 @@ func (c *Call) fieldList(i int, count Error) ([]string, error) {
 	return c.Strings(i + 2), nil
 }
 
-// hashOf is the hash that the first key names. Most commands on fields look at what it holds before
-// they look at their words.
+// hashOf is the hash that the first key names. Most commands on fields check the key's type before
+// they parse their options.
 func (c *Call) hashOf() (db.Hash, error) {
 	h := c.Tx.Hash(c.Key(1))
 	_, err := h.Len()
 	return h, err
 }
 
-// fieldDeadline reads a number of units from now or, absolute, from 1970 on. What it makes of it is
-// in milliseconds.
+// fieldDeadline reads a number of units from now or, absolute, from 1970 on. The result is in
+// milliseconds.
 func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
 	n, err := c.ParseInt(i)
 	if err != nil {

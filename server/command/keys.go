@@ -24,7 +24,7 @@ type Keys struct {
 	Counted bool   // argument First is the number of keys, which follow it
 	Keyword string // upper case: the key follows this word, which is at argument First or later, if it is there at all
 
-	Unknown bool                         // no position tells the keys
+	Unknown bool                         // the keys have no fixed positions
 	find    func(args [][]byte) []string // keys of an Unknown run that the arguments name; nil: none
 }
 
@@ -66,7 +66,7 @@ func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
 }
 
 // leadingInt reads the digits that b starts with, as COMMAND GETKEYS does of Redis; the handlers
-// are strict. What is beyond any number of arguments is as good as that.
+// are strict. It saturates beyond any number of arguments.
 func leadingInt(b []byte) (n int) {
 	for _, c := range bytes.TrimPrefix(bytes.TrimLeft(b, " \t\r\n\v\f"), []byte("+")) {
 		if c < '0' || c > '9' || n > 1<<20 {

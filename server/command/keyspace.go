@@ -79,7 +79,8 @@ func typeByName(name []byte) db.Type {
 }
 
 // scanCommand is SCAN. A cursor is a position in the order of hashes, so it needs no state here and
-// is good for ever: a key that is there from the first call to the last is returned, and only once.
+// never becomes invalid: a key that is there from the first call to the last is returned, and only
+// once.
 func scanCommand(c *Call) error {
 	cursor, err := c.parseCursor(1)
 	if err != nil {

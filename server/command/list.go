@@ -252,7 +252,7 @@ func lposCommand(c *Call) error {
 }
 
 // parseRank reads the RANK of LPOS: 1 is the first match, -1 the last one. 0 is refused, and so is
-// what has no opposite.
+// the one number without an opposite.
 func (c *Call) parseRank(i int) (int64, error) {
 	rank, err := c.ParseInt(i)
 	switch {

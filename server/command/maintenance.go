@@ -25,9 +25,9 @@ var maintenanceCommands = []*Command{
 	},
 }
 
-// mergeCommand runs a merge to its end: the connection waits for the result, others go on. STOP,
-// from another connection, ends it early, and so does the end of the server; what has been merged
-// by then stays so.
+// mergeCommand runs a merge to its end: the connection waits for the result, other clients do not.
+// STOP, from another connection, ends it early, and so does the end of the server; what has been
+// merged by then stays merged.
 func mergeCommand(c *Call) error {
 	if len(c.Args) > 2 {
 		return ErrSyntax
@@ -53,7 +53,7 @@ func mergeCommand(c *Call) error {
 	return c.OK()
 }
 
-// merge runs one merge and replies with what it did.
+// merge runs one merge and replies with its result.
 func (c *Call) merge(o db.MergeOptions) error {
 	result, err := c.Host.Store.Merge(c.Host.Context, o)
 	switch {
@@ -95,8 +95,8 @@ func (c *Call) mergeStatus(s db.MergeStatus) error {
 // maxFindings bounds how many findings CHECK lists; it counts all of them.
 const maxFindings = 100
 
-// checkCommand verifies the whole store. It reads every byte, and holds no lock for long; what it
-// finds is counted in full and listed up to a bound.
+// checkCommand verifies the whole store. It reads every byte, and holds no lock for long; findings
+// are counted in full and listed up to a bound.
 func checkCommand(c *Call) error {
 	var findings []string
 	result, err := c.Host.Store.Check(c.Host.Context, func(f db.Finding) {

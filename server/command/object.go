@@ -60,8 +60,7 @@ func objectFreq(c *Call) error {
 }
 
 // Redis chooses an encoding when a value is made and keeps it while the value shrinks. Here the
-// name is computed from the value as it is now, so it can only tell what Redis would choose for it
-// today.
+// name is computed from the present value, so it can only say what Redis would choose for it today.
 
 // Limits of the encodings of Redis 7.4, as it is configured by default.
 const (

@@ -74,7 +74,7 @@ const (
 	byLex
 )
 
-// rangeQuery is a range command taken apart.
+// rangeQuery is a parsed range command.
 type rangeQuery struct {
 	named         bool // one of the commands that have order and direction in their name
 	store         bool // ZRANGESTORE, which has no scores to show

@@ -194,7 +194,8 @@ func (c *Call) parseDeadline(word int, digits []byte, cmd string) (ms int64, err
 	return deadlineOf(n, unit, base, cmd)
 }
 
-// deadlineOf is base + n units, in milliseconds. It refuses what is not positive or overflows.
+// deadlineOf is base + n units, in milliseconds. It refuses results that are not positive or
+// overflow.
 func deadlineOf(n, unit, base int64, cmd string) (ms int64, err error) {
 	if n <= 0 || n > math.MaxInt64/unit || n*unit > math.MaxInt64-base {
 		return 0, Errorf("ERR invalid expire time in '%s' command", cmd)

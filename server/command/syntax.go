@@ -101,7 +101,7 @@ func (p *syntaxParser) plain() Argument {
 	return Argument{Name: value, Type: valueType(value), Token: word}
 }
 
-// group reads what stands in brackets: alternatives if there are bars, otherwise one argument or a
+// group parses the content of brackets: alternatives if there are bars, otherwise one argument or a
 // block of them.
 func (p *syntaxParser) group() Argument {
 	var choices []Argument
@@ -154,7 +154,7 @@ func repeatable(parts []Argument) Argument {
 	return all
 }
 
-// isToken reports whether a word stands for itself: it has capitals only.
+// isToken reports whether a word is a literal: it has capitals only.
 func isToken(word string) bool {
 	return word == strings.ToUpper(word) && strings.ToLower(word) != word
 }

@@ -28,8 +28,8 @@ type Command struct {
 	// Subcommands make a container of the command: argument 1 chooses one of them.
 	Subcommands []*Command
 
-	// Run executes a call and appends its reply. If it returns an error, that is the reply, and
-	// what it has written is rolled back.
+	// Run executes a call and appends its reply. If it returns an error, that is the reply, and its
+	// writes are rolled back.
 	Run func(*Call) error
 	// Container is the command whose subcommand this is; nil for others. NewTable sets it.
 	Container *Command

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// ellipsis is the name of the node that stands for "...": what is before it in its block may be
-// repeated.
+// ellipsis is the name of the node for "...": the arguments before it in its block may be repeated.
 const ellipsis = "..."
 
 // String writes an argument in the notation that it was parsed from.
@@ -52,7 +51,7 @@ func (a Argument) single() string {
 	return a.Name
 }
 
-// A shell uses the notation in two ways: it shows what may follow what has been typed (Remaining,
+// A shell uses the notation in two ways: it shows what may follow the typed words (Remaining,
 // Notation), and it completes words (Remaining, Alternatives, Keyword). Both work on the parsed
 // arguments, so there is one parser.
 

@@ -174,7 +174,7 @@ type Part struct {
 // Part returns the next part. So many of its cases run in any case.
 func (b *Budget) Part(least int) *Part { return &Part{b: b, least: least} }
 
-// Take says whether the next case runs, when some of about so many have been offered: unless the test is behind its time.
+// Take reports whether the next case runs, after some of about so many have been offered: unless the test is late.
 func (p *Part) Take(done, of int) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
@@ -194,8 +194,8 @@ func (b *Budget) late() bool {
 	return b.limit > 0 && float64(b.elapsed.Load()) > (slack+(1-slack)*done)*float64(b.limit)
 }
 
-// More says whether a part whose cases build on one another goes on, after some of so many. Of the parts that run one after
-// the other each has the same time.
+// More reports whether a part whose cases build on one another continues, after some of so many. Parts that run one after
+// the other get the same time each.
 func (p *Part) More(done, of int) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()

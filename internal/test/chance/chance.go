@@ -1,4 +1,4 @@
-// Package chance gives random tests their seeds: another one at each run, printed in the log of the test, and taken back by a
+// Package chance gives random tests their seeds: another one at each run, printed in the log of the test, and accepted by a
 // flag. So `-count 200` runs a test with two hundred seeds.
 package chance
 

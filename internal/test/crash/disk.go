@@ -1,7 +1,7 @@
 // Package crash builds every state of a disk that a power cut may have left.
 //
-// A [Disk] follows what a [vfs.Recorder] kept and knows at each moment what is surely on it and which changes are not
-// synced yet. Those changes are cut into units, each of which the cut keeps or loses by itself; a [Choice] says which.
+// A [Disk] follows a record of a [vfs.Recorder] and knows at each moment what is surely on it and which changes are not synced
+// yet. Those changes are cut into units, each of which the cut keeps or loses by itself; a [Choice] says which.
 //
 // The model is weaker than any real file system, after ALICE (Pillai et al., OSDI 2014):
 //
@@ -14,7 +14,7 @@
 //
 // [Ordered] is closer to ext4 and its kind: changes of names become durable in their order.
 //
-// A sync of a file that fails loses for good what it was about: the kernel tells once, calls the pages clean, and no later sync
+// A sync of a file that fails loses its changes for good: the kernel reports it once, calls the pages clean, and no later sync
 // writes them. They stay readable until the machine is switched off.
 package crash
 
@@ -42,7 +42,7 @@ func (p Profile) String() string { return [...]string{"weak", "ordered"}[p] }
 // sector is what a disk writes whole or not at all, in bytes.
 const sector = 512
 
-// Disk is the directory of a store and what is beside it, as the disk and the operating system know them.
+// Disk is the directory of a store and its neighbours, as the disk and the operating system know them.
 type Disk struct {
 	root  *folder
 	dir   string        // of the store, from the root
@@ -64,7 +64,7 @@ type folder struct {
 
 func newFolder() *folder { return &folder{current: map[string]node{}, names: map[string]node{}} }
 
-// node is what a name stands for: a file, a folder, or, the zero node, nothing.
+// node is the target of a name: a file, a folder, or, the zero node, nothing.
 type node struct {
 	file   *file
 	folder *folder
@@ -141,7 +141,7 @@ func (d *Disk) folderOf(path string) (in *folder, name string) {
 	return in, filepath.Base(path)
 }
 
-// find is what a name stands for.
+// find returns the node of a name.
 func (d *Disk) find(path string) node {
 	if filepath.Clean(path) == "." {
 		return node{folder: d.root}
@@ -202,7 +202,7 @@ func (d *Disk) Apply(i int, e vfs.Event) (added int) {
 	return len(d.units) - before
 }
 
-// forget drops what is not synced of a file, and never will be.
+// forget drops the unsynced changes of a file, which never will be synced.
 func (d *Disk) forget(f *file) {
 	d.units = slices.DeleteFunc(slices.Clone(d.units), func(u unit) bool {
 		if u.file == f && u.kind == length && d.Zeros {
@@ -318,7 +318,8 @@ func apply(names, changes map[string]node) {
 	}
 }
 
-// Cut returns what is left if the power goes now and the units of the choice are kept. The bytes must not be changed.
+// Cut returns the state that remains if the power goes now and the units of the choice are kept. The bytes must not
+// be changed.
 func (d *Disk) Cut(p Profile, keep Choice) State {
 	l := left{dir: d.dir, names: map[*folder]map[string]node{}, bytes: map[*file][]byte{}, state: State{}}
 	lost := false // a change of names, in an ordered file system
@@ -345,7 +346,7 @@ func (d *Disk) Cut(p Profile, keep Choice) State {
 // left is what a cut leaves.
 type left struct {
 	dir   string
-	names map[*folder]map[string]node // where they are not what was synced
+	names map[*folder]map[string]node // where they differ from the synced ones
 	bytes map[*file][]byte            // likewise
 	state State
 }
@@ -357,7 +358,7 @@ func (l *left) namesOf(f *folder) map[string]node {
 	return l.names[f]
 }
 
-// walk adds what is in a directory to the state.
+// walk adds the content of a directory to the state.
 func (l *left) walk(f *folder, path string) {
 	names, changed := l.names[f]
 	if !changed {

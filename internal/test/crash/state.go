@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// State is what a cut left: the bytes of each file by its name, as seen from the store's directory: "../copy/MANIFEST" is in a
-// directory beside it. A name that ends with a slash is of an empty directory.
+// State is the result of a cut: the bytes of each file by its name, as seen from the store's directory: "../copy/MANIFEST" is
+// in a neighbouring directory. A name that ends with a slash is of an empty directory.
 type State map[string][]byte
 
 func isFolder(name string) bool { return strings.HasSuffix(name, "/") }
@@ -75,7 +75,7 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// Sum is a hash of the state, to tell states apart.
+// Sum is a hash of the state, to compare states.
 func (s State) Sum(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

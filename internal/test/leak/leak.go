@@ -1,4 +1,4 @@
-// Package leak looks, when the tests of a package have ended, for what a store must not leave behind: goroutines, and open
+// Package leak checks, when the tests of a package have ended, for what a store must not leave: goroutines, and open
 // descriptors and mappings of its files. It is for TestMain only.
 package leak
 

@@ -1,12 +1,12 @@
-// Package seeded shows that the tests would notice. Each file in bugs is a
-// defect that a storage engine may well have: a sync left out, a checksum not
-// looked at, a tombstone dropped too early. Its test puts one of them at a time
-// into the code and expects the test that the file names to fail.
+// Package seeded shows that the tests would notice. Each file in bugs is a defect that a storage
+// engine may well have: a missing sync, a checksum that is not compared, a tombstone dropped too
+// early. Its test puts one of them at a time into the code and expects the test that the file names
+// to fail.
 //
 // A file is a header, then edits:
 //
 //	bug: what is wrong
-//	fault: what of the fault model it stands for (docs/RELIABILITY.md)
+//	fault: its fault in the fault model (docs/RELIABILITY.md)
 //	test: package, name of the test, further arguments of go test
 //	file: path of the source file
 //	<<<<
