@@ -35,7 +35,7 @@ func backup(t *testing.T, s *bitcask.Store, dir string) bitcask.BackupResult {
 	return r
 }
 
-// untouched wants the files of a directory to be what they were, but for the one in which a lock's holder stands.
+// untouched wants the files of a directory to be unchanged, except the one with a lock's holder.
 func untouched(t *testing.T, fsys vfs.FS, dir string, was map[string][]byte) {
 	t.Helper()
 	now := snapshot(t, fsys, dir)
@@ -236,7 +236,7 @@ func unsyncedBefore(t *testing.T, events []vfs.Event, dir string) {
 	t.Errorf("%s is never renamed", dir)
 }
 
-// TestBackupPinsWhatAMergeTakesAway merges everything in the midst of a backup, which gets what there was, and then the files go.
+// TestBackupPinsWhatAMergeTakesAway merges everything in the middle of a backup, which gets the old state, and then the files go.
 func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
 	for _, op := range []vfs.Op{vfs.OpLink, vfs.OpCreate} {
 		mem := vfs.NewMem()
@@ -281,7 +281,7 @@ func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
 	}
 }
 
-// TestBackupRefuses: what is in the way stays as it is.
+// TestBackupRefuses: a directory in the way stays as it is.
 func TestBackupRefuses(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))
@@ -372,7 +372,7 @@ func TestBackupIsSalvaged(t *testing.T) {
 	}
 }
 
-// TestBackupOfADamagedStore: what is passed over when a store is read is not copied as if it were sound.
+// TestBackupOfADamagedStore: damage that a reader tolerates is not copied as if it were sound.
 func TestBackupOfADamagedStore(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))
@@ -426,7 +426,7 @@ func TestBackupEnds(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	if err != nil && !errors.Is(err, bitcask.ErrClosed) { // it may have been done before it was told to stop
+	if err != nil && !errors.Is(err, bitcask.ErrClosed) { // it may have been done before it was cancelled
 		t.Errorf("closed meanwhile: %v", err)
 	}
 	if _, err := s.Backup(t.Context(), "c"); !errors.Is(err, bitcask.ErrClosed) {

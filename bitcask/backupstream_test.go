@@ -78,7 +78,7 @@ func TestBackupToPinsWhatAMergeTakesAway(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestBackupToBreaksOff cuts the archive everywhere: what is extracted is the store or refused.
+// TestBackupToBreaksOff cuts the archive everywhere: the extracted files are the store or refused.
 func TestBackupToBreaksOff(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))

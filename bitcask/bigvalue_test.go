@@ -26,9 +26,8 @@ func longValue(n int, seed uint64) []byte {
 	return b
 }
 
-// TestLongValues: values that are not copied into the transaction, alone, among
-// others in a batch, and beside other writers, read as they were written, now
-// and after opening again.
+// TestLongValues: values that are not copied into the transaction, alone, among others in a batch,
+// and alongside other writers, read as they were written, now and after opening again.
 func TestLongValues(t *testing.T) {
 	dir := t.TempDir()
 	o := seam.With(&bitcask.Options{SegmentSize: 8 << 20}, seam.Options{NoIndex: true, NoHints: true})
@@ -111,8 +110,8 @@ func TestLongValueIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestLongValueTakenBack: a transaction reads a long value that it has put, and
-// can take it back, with what came after.
+// TestLongValueTakenBack: a transaction reads a long value that it has put, and can roll it back,
+// with what came after.
 func TestLongValueTakenBack(t *testing.T) {
 	s := open(t, t.TempDir(), nil)
 	tx, err := s.BeginAll(true)

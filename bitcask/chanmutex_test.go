@@ -12,9 +12,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestThrottleWhileTimeIsStopped has a rewrite sleep in a bubble, where time
-// moves on only if nobody else keeps it: the hint builder, a check and Close all wait for
-// the rewrite to end.
+// TestThrottleWhileTimeIsStopped has a rewrite sleep in a bubble, where time advances only if no
+// other goroutine keeps it: the hint builder, a check and Close all wait for the rewrite to end.
 func TestThrottleWhileTimeIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: 1 << 10}, seam.Options{FS: vfs.NewMem()}))

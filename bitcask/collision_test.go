@@ -86,7 +86,7 @@ type colliding struct {
 	mu        sync.Mutex // guards deadlines while the store opens
 }
 
-// loading keeps the deadlines that Open tells of.
+// loading keeps the deadlines that Open reports.
 func (c *colliding) loading([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) {
 	c.deadlines = map[string]int64{}
 	return func(ev bitcask.DeadlineEvent) {

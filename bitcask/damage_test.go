@@ -14,7 +14,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestReadDamaged damages the log of a store that has neither hints nor an INDEX, and reads what is left.
+// TestReadDamaged damages the log of a store that has neither hints nor an INDEX, and reads the rest.
 func TestReadDamaged(t *testing.T) {
 	files := damagedStore(t)
 	const segment = "000000001.data"
@@ -165,8 +165,8 @@ func damagedStore(t *testing.T) map[string][]byte {
 	return files
 }
 
-// TestReadDamagedBesideAMerge has segments go, and their hints not yet, while a store is opened for reading what is left of
-// it: that is no damage.
+// TestReadDamagedBesideAMerge has segments go, and their hints not yet, while a store is opened with ReadDamaged: that is
+// no damage.
 func TestReadDamagedBesideAMerge(t *testing.T) {
 	for _, hints := range []bool{false, true} {
 		mem := restore(t, nil)

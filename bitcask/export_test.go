@@ -6,10 +6,10 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// Lockless tells tests whether gets of strings take no lock in this build.
+// Lockless reports to tests whether gets of strings take no lock in this build.
 const Lockless = lockFree
 
-// LimitIndex lowers what a collection may take; to be called while nobody writes.
+// LimitIndex lowers the limit of a collection; to be called without writers.
 func (s *Store) LimitIndex(bytes int) {
 	for _, sp := range s.spaces.Now.Load().ByID {
 		sp.Dir.Limit(bytes)
@@ -66,7 +66,7 @@ func (s *Store) RewriteHint(id uint32, i int) error {
 	}
 }
 
-// Pinned lists the segments that merges have taken out and that somebody still holds.
+// Pinned lists the segments that merges have replaced and that a pin still holds.
 func Pinned(s *Store) (names []string) {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// workload does a fixed series of things and returns what was acknowledged,
-// and the keys whose last operation failed: either state is right for them.
+// workload does a fixed series of operations and returns the acknowledged values, and the keys
+// whose last operation failed: either state is right for them.
 func workload(fs vfs.FS, hints bool) (acked map[string]string, unsure map[string]bool, failed error) {
 	acked, unsure = map[string]string{}, map[string]bool{}
 	note := func(err error) {
@@ -130,7 +130,7 @@ func everyOperationFails(t *testing.T, hints bool, operations *budget.Part) {
 					warned.Store(0)
 					acked, unsure, err := workload(fault, hints)
 					runs++
-					// What is tried again without anyone waiting for it is logged.
+					// A step that is repeated without a waiter is logged.
 					if err == nil && fault.Failed() > 0 && !hints && warned.Load() == 0 {
 						t.Errorf("%s: nobody noticed", name)
 					}

@@ -14,9 +14,8 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 )
 
-// TestEveryBit flips each bit of each file of a small closed store, one at a
-// time: the store either tells, with an error that names the file, or holds
-// exactly what it held.
+// TestEveryBit flips each bit of each file of a small closed store, one at a time: the store either
+// gives an error that names the file, or holds exactly what it held.
 func TestEveryBit(t *testing.T) {
 	files, values := smallStore(t)
 	flips, told, passed, size := 0, 0, 0, 0
@@ -72,8 +71,8 @@ func smallStore(t *testing.T) (files map[string][]byte, values map[string]string
 	return snapshot(t, fs, "d"), values
 }
 
-// verdict opens a damaged store and reports whether it told of the damage. It
-// fails the test on a wrong, stale or missing value without an error.
+// verdict opens a damaged store and reports whether the damage was detected. It fails the test on a
+// wrong, stale or missing value without an error.
 func verdict(t *testing.T, name string, files map[string][]byte, values map[string]string) (told bool) {
 	t.Helper()
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 400}, seam.Options{FS: restore(t, files)}))
@@ -113,8 +112,8 @@ func typed(err error) bool {
 	return errors.As(err, &c)
 }
 
-// FuzzOpen opens a store of which a stretch of one file is something else, or
-// from some offset on gone: it tells, or holds exactly what it held.
+// FuzzOpen opens a store of which a stretch of one file is replaced, or missing from some offset
+// on: it gives an error, or holds exactly what it held.
 func FuzzOpen(f *testing.F) {
 	f.Add(uint8(0), uint16(0), false, []byte{})
 	f.Add(uint8(1), uint16(40), false, make([]byte, 64))

@@ -16,17 +16,17 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Decoders of what is on disk meet arbitrary bytes here, behind checksums that
-// are right: a wrong one would be all that they see.
+// Decoders of bytes on disk meet arbitrary bytes here, after checksums that are right: a wrong one
+// would be all that they see.
 
-// bounded fails the test if fn allocates more than a multiple of what it is given.
+// bounded fails the test if fn allocates more than a multiple of its input.
 func bounded(t *testing.T, input int, fn func()) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	fn()
 	runtime.ReadMemStats(&after)
-	const spare = 4 << 20 // windows of 1 MiB, and what runs beside
+	const spare = 4 << 20 // windows of 1 MiB, and concurrent goroutines
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(64*input+spare) {
 		t.Errorf("%d bytes allocated for an input of %d", n, input)
 	}
@@ -87,8 +87,8 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzHintEntries reads the entries of a block: each is refused, or encodes to
-// what it was read from.
+// FuzzHintEntries reads the entries of a block: each is refused, or encodes to the bytes it was
+// read from.
 func FuzzHintEntries(f *testing.F) {
 	f.Add([]byte("\x11\x01\x28\x00\x01\x4a\x00k"))
 	f.Add([]byte("\x11\x01\x28\x00\x03\x4a\x00key\x91\x01\x03\x02z"))

@@ -131,9 +131,8 @@ const (
 	hexWidth  = 3*hexBytes + 1
 )
 
-// explainer decodes a segment front to back and writes down what it finds. It
-// shares no code with the package: the format is what is written down, not
-// what two ends agree on.
+// explainer decodes a segment front to back and writes down what it finds. It shares no code with
+// the package: the format is the written one, not what two ends agree on.
 type explainer struct {
 	t    *testing.T
 	b    []byte

@@ -83,7 +83,7 @@ var parted = []struct {
 	},
 }
 
-// TestHintOfAnotherHistory puts the hints of one history beside the segments of the other.
+// TestHintOfAnotherHistory puts the hints of one history next to the segments of the other.
 func TestHintOfAnotherHistory(t *testing.T) {
 	for _, c := range parted {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestHintOfAnotherHistory(t *testing.T) {
 			for i, gone := range []string{"a", "b"} {
 				fs := base.Clone()
 				seam.Of(o).FS = fs
-				synctest.Test(t, func(t *testing.T) { // each from the same moment on, so that only what is meant to differ does
+				synctest.Test(t, func(t *testing.T) { // each from the same moment on, so that only the intended difference remains
 					s := open(t, "d", o)
 					time.Sleep(c.apart * time.Duration(i))
 					c.then(t, s, gone)
@@ -178,7 +178,8 @@ func wantUnbelieved(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// TestHintBesideADamagedEnd: the hint tells whose the damaged record is also where that is the last one of its segment.
+// TestHintBesideADamagedEnd: the hint names the key of the damaged record also where that is the last one of its
+// segment.
 func TestHintBesideADamagedEnd(t *testing.T) {
 	fs := vfs.NewMem()
 	o := seam.With(&bitcask.Options{}, seam.Options{FS: fs, NoIndex: true})

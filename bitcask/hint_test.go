@@ -80,7 +80,7 @@ func TestHintGoodInPart(t *testing.T) {
 	}
 }
 
-// flipByte changes the byte of a file that stands behind that part of it.
+// flipByte changes the byte of a file that follows that part of it.
 func flipByte(t *testing.T, fs vfs.FS, name string, part float64) {
 	t.Helper()
 	f, err := fs.Open(name, vfs.ReadWrite)

@@ -14,7 +14,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// given is a commit, and what it was given: a sequence number of a history.
+// given is a commit, and its sequence number in a history.
 type given struct {
 	history bitcask.HistoryID
 	seq     uint64
@@ -22,7 +22,8 @@ type given struct {
 	events  int // that the disk had seen when it was acknowledged
 }
 
-// lives is a store through several power cuts, each at a random event with a random part of what was not synced.
+// lives is a store through several power cuts, each at a random event with a random part of the unsynced
+// changes.
 type lives struct {
 	t      *testing.T
 	rand   *rand.Rand
@@ -76,13 +77,13 @@ func (x *lives) live() {
 	}
 	x.must(s.Close())
 	events := rec.Events()
-	cut := len(events) // in half of the lives, behind Close
+	cut := len(events) // in half of the lives, after Close
 	switch x.rand.IntN(4) {
 	case 0:
 		cut = x.rand.IntN(cut + 1)
 	case 1:
 		if len(now) > 0 {
-			cut = now[x.rand.IntN(len(now))].events // right behind a commit
+			cut = now[x.rand.IntN(len(now))].events // right after a commit
 		}
 	}
 	disk := crash.NewDisk("d", x.files)
@@ -126,7 +127,7 @@ func (x *lives) note(g given) {
 	x.given = append(x.given, g)
 }
 
-// past looks whether the store has what it says to have of each history.
+// past checks that the store has what it says to have of each history.
 func (x *lives) past(s *bitcask.Store) {
 	x.t.Helper()
 	h, err := s.History()

@@ -35,7 +35,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 				if how == "killed" {
 					d.mem, d.wasKilled = d.mem.Clone(), true
 				}
-				if err := d.Close(); err != nil { // of what was killed, too, which nobody looks at any more
+				if err := d.Close(); err != nil { // of the killed one, too, which is not used any more
 					t.Fatal(err)
 				}
 				for i := range 3 {

@@ -112,10 +112,10 @@ func TestIndexSparesReplay(t *testing.T) {
 	}
 }
 
-// TestIndexBesideWriters writes one INDEX after another beside writers, and takes
-// copies of the files as a kill would leave them: in each every key has the value of
-// some moment between the last write acknowledged before the copy and the last one
-// begun before its end, and the index in memory is the one that the log gives.
+// TestIndexBesideWriters writes one INDEX after another alongside writers, and takes copies of the
+// files as a kill would leave them: in each every key has the value of some moment between the last
+// write acknowledged before the copy and the last one begun before its end, and the index in memory
+// is the one that the log gives.
 func TestIndexBesideWriters(t *testing.T) {
 	mem := vfs.NewMem()
 	o := bitcask.Options{SegmentSize: 32 << 10, Sync: bitcask.SyncNone}

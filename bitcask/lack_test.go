@@ -67,7 +67,7 @@ func (l *lackStore) putUntil(cause error) {
 	l.t.Fatal("100 puts went well")
 }
 
-// holdsAcked checks that exactly what was acknowledged is there.
+// holdsAcked checks that exactly the acknowledged writes are there.
 func (l *lackStore) holdsAcked(s *bitcask.Store) {
 	l.t.Helper()
 	for i := range l.puts {
@@ -113,8 +113,8 @@ var lacks = []struct {
 	{"no descriptor for the directory", vfs.Rule{Ops: []vfs.Op{vfs.OpSyncDir}, Err: syscall.ENFILE}},
 }
 
-// TestNoSegmentAhead: a next segment that could not be made ahead of time, once,
-// is made when it is needed. Nobody notices.
+// TestNoSegmentAhead: a next segment that could not be made ahead of time, once, is made when it is
+// needed. No call fails.
 func TestNoSegmentAhead(t *testing.T) {
 	for _, lack := range lacks {
 		t.Run(lack.name, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestNoNextSegment(t *testing.T) {
 	}
 }
 
-// TestNoSpaceForFooter: a full segment that cannot be sealed for want of space
-// is sealed later. Meanwhile writers fill the segment behind it, no more.
+// TestNoSpaceForFooter: a full segment that cannot be sealed for lack of space is sealed later.
+// Until then writers fill the segment after it, no more.
 func TestNoSpaceForFooter(t *testing.T) {
 	for _, healed := range []bool{false, true} {
 		t.Run(fmt.Sprint("healed ", healed), func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestLoadingWithoutAListener: Loading may return no function for what is replayed.
+// TestLoadingWithoutAListener: Loading may return no function for the replayed changes.
 func TestLoadingWithoutAListener(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		mem := vfs.NewMem()

@@ -70,15 +70,15 @@ func (h *held) put() {
 	h.puts++
 }
 
-// crash returns what a killed process would leave now, with n bytes cut off
-// the end of one of its files.
+// crash returns what a killed process would leave now, with n bytes truncated from the end of one
+// of its files.
 func (h *held) crash(name string, n int64) vfs.FS { return copyCut(h.t, h.mem, name, n) }
 
-// neverIdle is SyncEvery of stores whose log a test truncates: one that has been idle has noted where its log ends, and what is missing before that
-// is damage. On a busy machine a second is soon over.
+// neverIdle is SyncEvery of stores whose log a test truncates: one that has been idle has noted where its log ends, and anything missing
+// before that is damage. On a busy machine a second is soon over.
 const neverIdle = time.Hour
 
-// copyCut copies a store, with n bytes cut off the end of one of its files.
+// copyCut copies a store, with n bytes truncated from the end of one of its files.
 func copyCut(t *testing.T, fs vfs.FS, name string, n int64) vfs.FS {
 	t.Helper()
 	to := vfs.NewMem()
@@ -239,8 +239,7 @@ func TestHoleBeforeSyncedSegment(t *testing.T) {
 	h.reopens(h.crash("000000001.data", footerBytes), h.puts)
 }
 
-// TestReaderBetweenSegments: a reader beside a writer sees both unsealed
-// segments.
+// TestReaderBetweenSegments: a reader alongside a writer sees both unsealed segments.
 func TestReaderBetweenSegments(t *testing.T) {
 	h := hold(t, 0)
 	h.put()

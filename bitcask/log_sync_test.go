@@ -47,8 +47,7 @@ func TestOneSyncServesAllWaiting(t *testing.T) {
 	}
 }
 
-// TestFailedSyncFailsEveryWaiter: of the writers that share a sync none is
-// told that it worked when it has not.
+// TestFailedSyncFailsEveryWaiter: none of the writers that share a failed sync is acknowledged.
 func TestFailedSyncFailsEveryWaiter(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
@@ -70,9 +69,8 @@ func TestFailedSyncFailsEveryWaiter(t *testing.T) {
 	}
 }
 
-// TestFullDiskBesideWriters: when a write does not fit, the frames queued
-// behind it fail too, everyone is told the truth, and the log goes on without
-// a gap in offsets or sequence numbers.
+// TestFullDiskBesideWriters: when a write does not fit, the frames queued after it fail too, every
+// writer gets the right answer, and the log continues without a gap in offsets or sequence numbers.
 func TestFullDiskBesideWriters(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfs.NewFault(mem)

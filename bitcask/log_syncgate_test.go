@@ -11,11 +11,10 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestSyncGate fails each sync of a workload once, as kernels do: what it was
-// about stays in memory, is called clean, and never gets to the disk, whatever
-// is synced later. Then the store is opened again, the machine still running,
-// used, and the power goes: what was acknowledged is there, before and
-// afterwards, and so is all that the second opening showed.
+// TestSyncGate fails each sync of a workload once, as kernels do: its bytes stay in memory, are
+// called clean, and never reach the disk, whatever is synced later. Then the store is opened again,
+// the machine still running, used, and the power goes: everything acknowledged before and
+// afterwards is there, and so is all that the second opening showed.
 func TestSyncGate(t *testing.T) {
 	for _, zeros := range []bool{false, true} {
 		n := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// What goes has only lower sequences than what stays: else a dropped tombstone
-// would leave behind what it hid.
+// A released input has only lower sequences than those that stay: else a dropped tombstone would
+// leave what it hid.
 func TestSpentInputs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ranges [][2]uint64

@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TestSurveySeesEverySlotOnce: also where the lock is let go of, and of keys whose slots share a hash.
+// TestSurveySeesEverySlotOnce: also where the lock is released, and of keys whose slots share a hash.
 func TestSurveySeesEverySlotOnce(t *testing.T) {
 	const stripe = 7
 	rng := chance.Rand(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// The name of a merge's output is on disk before the manifest lists it, also where no hint is written beside it.
+// The name of a merge's output is on disk before the manifest lists it, also without a hint.
 func TestOutputOfAMergeIsNamedFirst(t *testing.T) {
 	mem := vfs.NewMem()
 	rec := vfs.NewRecorder(mem)

@@ -28,8 +28,8 @@ func sealed(s *bitcask.Store) (ids []uint32) {
 	return ids
 }
 
-// garbage fills a store with overwrites and deletes, a good deal of them
-// random, and returns what it holds in the end.
+// garbage fills a store with overwrites and deletes, many of them random, and returns its final
+// content.
 func garbage(t *testing.T, s *bitcask.Store, puts int) map[string]string {
 	t.Helper()
 	r := chance.Rand(t)
@@ -160,8 +160,8 @@ func TestSlowRemovalsTakeNoSpace(t *testing.T) {
 	}
 }
 
-// A merge that is cancelled at any place keeps what it has published; the rest
-// is as it was, also after a kill, and the next merge ends it.
+// A merge that is cancelled at any place keeps what it has published; the rest is as it was, also
+// after a kill, and the next merge completes it.
 func TestCancelledRewrite(t *testing.T) {
 	const puts = 12000
 	errStop := errors.New("stop")
@@ -229,9 +229,8 @@ func overlap(t *testing.T, s *bitcask.Store) {
 	}
 }
 
-// A live record that does not verify ends a merge with an error that says
-// where; nothing is lost beside it, and its segment stays. A dead one is
-// nobody's loss.
+// A live record that does not verify ends a merge with an error that names the place; nothing else
+// is lost, and its segment stays. A dead one is no loss.
 func TestRewriteMeetsDamage(t *testing.T) {
 	for _, hints := range []bool{true, false} {
 		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) {
@@ -287,9 +286,8 @@ func waitHints(t *testing.T, s *bitcask.Store, fs vfs.FS, hints bool) {
 	}
 }
 
-// damage flips a bit of the last byte of a record, of which it is given name and
-// value. The value alone would not do: the end of a shorter one and the checksum
-// behind it read the same now and then.
+// damage flips a bit of the last byte of a record, given by name and value. The value alone would
+// not do: the end of a shorter one and the checksum after it are sometimes equal.
 func damage(t *testing.T, fs vfs.FS, record string) (name string, at int64) {
 	t.Helper()
 	found := 0

@@ -19,9 +19,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Each counter of the format comes to its end with ErrFull, before anything has
-// changed, and never wraps: the store goes on with all that needs no number, and
-// opens again with what it had.
+// Each counter of the format comes to its end with ErrFull, before anything has changed, and never
+// wraps: the store still does all that needs no number, and opens again with its content.
 func TestNumbersAtTheirEnd(t *testing.T) {
 	put := func(s *Store) error { return s.Put("key", []byte("value")) }
 	flush := func(s *Store) error {

@@ -21,8 +21,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Gets of other keys return while somebody is stopped in an operation on a file, with
-// whatever locks that takes. There are so many keys that every stripe has some.
+// Gets of other keys return while a goroutine is stopped in an operation on a file, with whatever
+// locks that takes. There are so many keys that every stripe has some.
 func TestGetsWaitForNobody(t *testing.T) {
 	if !bitcask.Lockless {
 		t.Skip("gets take locks in this build")
@@ -133,8 +133,8 @@ func rewriteSealed(s *bitcask.Store) error {
 	return err
 }
 
-// timeline is what is known of one key: states that only grow, odd ones absent. A get
-// may see any from done, read before it, to begun, read after it.
+// timeline holds the known states of one key: states that only grow, odd ones absent. A get may see
+// any from done, read before it, to begun, read after it.
 type timeline struct{ begun, done atomic.Uint64 }
 
 func valueOf(key string, state uint64) []byte {
@@ -163,8 +163,8 @@ func (l *timeline) see(key string, got []byte, err error, from, to uint64) error
 	return nil
 }
 
-// Gets beside puts, deletes, rollbacks, deadlines, collections, rotations and merges see
-// what was committed and nothing else.
+// Gets alongside puts, deletes, rollbacks, deadlines, collections, rotations and merges see
+// committed values and nothing else.
 func TestGetsBesideEverything(t *testing.T) {
 	seed := chance.Seed(t)
 	duration := 3 * time.Second
@@ -252,7 +252,7 @@ func change(s *bitcask.Store, r *rand.Rand, key string, l *timeline) error {
 	case there && way == 8: // nothing but the deadline
 		_, err = tx.ClearDeadline(0, key)
 		next = state
-	default: // what is taken back was never there
+	default: // what is rolled back was never there
 		_, err = tx.Drop(0, key)
 		if err == nil {
 			err = tx.PutString(0, key, []byte("taken back"))
@@ -284,7 +284,7 @@ func turn(tx *bitcask.Tx, key string, value []byte) error {
 	return tx.PutString(0, key, value)
 }
 
-// A get beside Close gets the value or learns that the store is closed.
+// A get alongside Close gets the value or an error that the store is closed.
 func TestGetsBesideClose(t *testing.T) {
 	dir := t.TempDir()
 	for range 30 {
@@ -358,7 +358,7 @@ func TestFileCutUnderItsReaders(t *testing.T) {
 	if ok, err := s.Has(keyName(9)); err == nil {
 		t.Errorf("has behind the end of the file: %v", ok)
 	}
-	if err := os.WriteFile(files[0], whole, 0); err != nil { // truncates, and writes what was there
+	if err := os.WriteFile(files[0], whole, 0); err != nil { // truncates, and writes the old bytes
 		t.Fatal(err)
 	}
 	if err := os.Truncate(files[0], info.Size()); err != nil {

@@ -36,8 +36,8 @@ func hole(t *testing.T, mem *vfs.Mem, file string, from int) *vfs.Mem {
 	return cut
 }
 
-// What recovery truncates is kept once, and named; a repair puts it back where it was in time: newer than what the log had
-// then, older than what it has had since, though that has got the same sequence numbers.
+// Truncated bytes are kept once, and named; a repair puts them back at their time: newer than the log then, older than
+// what it has had since, though that has the same sequence numbers.
 func TestRemainsAreKept(t *testing.T) {
 	const file = "000000001.data"
 	options := func(mem *vfs.Mem) *bitcask.Options {
@@ -98,7 +98,7 @@ func TestRemainsAreKept(t *testing.T) {
 	}
 	x.must(s.Close())
 
-	// Of each cut the sector's records are lost, whoever they were of; the rest is back.
+	// Of each cut the sector's records are lost, whatever their keys; the rest is back.
 	result, err := repair.Salvage(context.Background(), "d", "out", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 	x.must(err)
 	if result.Remains != 2 || result.Returned == 0 || len(result.Lost) == 0 {

@@ -38,7 +38,7 @@ func TestRemainsOfOnePlace(t *testing.T) {
 		}
 		size = s.Segments()[0].Bytes
 		x.must(s.Put("both", []byte(sitting)))
-		mem = hole(t, mem, file, end-1024) // the first sector behind, or the next
+		mem = hole(t, mem, file, end-1024) // the first sector after it, or the next
 		x.must(s.Close())
 	}
 	s, err = bitcask.Open("d", options())

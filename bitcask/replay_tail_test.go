@@ -18,7 +18,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// tornEnd is a store that was killed, as files, and what it held.
+// tornEnd is a store that was killed, as files, and its content.
 type tornEnd struct {
 	*testing.T
 	state crash.State
@@ -114,7 +114,8 @@ func (x *tornEnd) salvaged(what string, mem *vfs.Mem, lost int) repair.Result {
 	return result
 }
 
-// readDamaged wants what is left of a store to be readable: all keys but so many, and these to give errors.
+// readDamaged wants a store to be readable with ReadDamaged: all keys but so many, and these to give
+// errors.
 func (x *tornEnd) readDamaged(what string, mem *vfs.Mem, bad int) {
 	x.Helper()
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{ReadDamaged: true}, seam.Options{FS: mem}))
@@ -138,7 +139,7 @@ func (x *tornEnd) readDamaged(what string, mem *vfs.Mem, bad int) {
 }
 
 // Each bit of the manifest's last edit, of stores that were killed: the segment that it adds, and the merge that it publishes,
-// are missed. A refused open has truncated nothing, so reading what is left and a repair do as well after it.
+// are missed. A refused open has truncated nothing, so ReadDamaged and a repair work as well after it.
 func TestLastEditOfTheManifest(t *testing.T) {
 	merged := func(s *bitcask.Store) {
 		for range 2 {
@@ -207,8 +208,8 @@ func lastEdit(man []byte) int {
 	return at
 }
 
-// One flipped bit in any byte of the log of a killed store is told, in every sync mode, however little of it is known to have
-// been synced, and a repair has every other key.
+// One flipped bit in any byte of the log of a killed store is detected, in every sync mode, however little of it is known to
+// have been synced, and a repair has every other key.
 func TestFlipInAKilledLog(t *testing.T) {
 	for _, mode := range []bitcask.SyncMode{bitcask.SyncAlways, bitcask.SyncInterval, bitcask.SyncNone} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -234,8 +235,8 @@ func TestFlipInAKilledLog(t *testing.T) {
 	}
 }
 
-// A store that nobody writes to notes how far its log reaches, in every sync mode: from then on no damage to it, of however many
-// bytes, is taken for a torn tail, though the power was cut.
+// An idle store notes how far its log reaches, in every sync mode: from then on no damage to it, of however many bytes, is taken
+// for a torn tail, though the power was cut.
 func TestIdleStoresAreMarked(t *testing.T) {
 	for _, mode := range []bitcask.SyncMode{bitcask.SyncAlways, bitcask.SyncInterval, bitcask.SyncNone} {
 		t.Run(mode.String(), func(t *testing.T) {

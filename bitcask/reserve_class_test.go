@@ -179,7 +179,7 @@ func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
 	}
 }
 
-// TestReserveMayGo: the file RESERVE is nobody's. Without it, and with another in its place, a store opens and makes one.
+// TestReserveMayGo: without the file RESERVE, and with another in its place, a store opens and makes one.
 func TestReserveMayGo(t *testing.T) {
 	mem := vfs.NewMem()
 	o := seam.With(&bitcask.Options{Reserve: 32 << 10}, seam.Options{FS: mem})
@@ -247,7 +247,7 @@ func TestReserveGrowsWithTheLog(t *testing.T) {
 	}
 }
 
-// TestRefusedWriteStaysAway: a commit can be in the file, whole, when the write fails that carries it, and others behind it. It has been
+// TestRefusedWriteStaysAway: a commit can be in the file, whole, when the write that carries it fails, and others after it. It has been
 // answered with an error, so no power cut brings it back.
 func TestRefusedWriteStaysAway(t *testing.T) {
 	rec := vfs.NewRecorder(vfs.NewMem())

@@ -208,7 +208,7 @@ func (d *fullDisk) free(half bool) {
 	}
 	merges := 0
 	for i, key := range keys {
-		if merges += d.delete(key); i == len(keys)/2 && !d.wasKilled { // in the midst of it
+		if merges += d.delete(key); i == len(keys)/2 && !d.wasKilled { // in the middle of it
 			k := d.killed()
 			k.merge()
 			k.resumes()

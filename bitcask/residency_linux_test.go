@@ -12,7 +12,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// The same with the kernel's own memory of files, which is told to forget.
+// The same with the kernel's page cache, which is dropped.
 func TestGetsAfterTheKernelHasForgotten(t *testing.T) {
 	dir := t.TempDir()
 	p := &pagedStore{t: t, keys: 3000}

@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// pagedFS is the operating system's, but decides itself what of the data files is in
-// memory, and counts what is asked of them.
+// pagedFS is the operating system's, but decides itself which parts of the data files are in
+// memory, and counts the questions.
 type pagedFS struct {
 	vfs.FS
 	cold         atomic.Bool
@@ -138,7 +138,7 @@ func TestColdRecordsAreReadFromTheFile(t *testing.T) {
 			t.Errorf("just looked at: asked %d times, read the file %d times", asked, reads)
 		}
 		const minute = time.Minute + time.Second // not just when looks expire
-		time.Sleep(minute)                       // what was in memory then need not be now
+		time.Sleep(minute)                       // pages in memory then need not be now
 		p.readAll()
 		if _, reads := p.fs.counts(); reads != int64(p.keys)+1 {
 			t.Errorf("not in memory: read the file %d times for %d records", reads, p.keys+1)

@@ -5,7 +5,7 @@ import "context"
 // salvage is repair.Salvage, for the tests that are within this package: they cannot import what imports it.
 var salvage func(ctx context.Context, dir, out string, o *Options) (salvaged, error)
 
-// salvaged is what they look at of its result.
+// salvaged is the part of its result that the tests compare.
 type salvaged struct {
 	Lost     []salvageLoss
 	Returned uint64

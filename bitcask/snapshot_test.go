@@ -18,7 +18,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// wants compares a store with what it should hold.
+// wants compares a store with its expected content.
 func wants(t *testing.T, s *bitcask.Store, values map[string]string) {
 	t.Helper()
 	for key, want := range values {
@@ -158,8 +158,8 @@ func ready(t *testing.T, mem *vfs.Mem, s *bitcask.Store) (names []string) {
 	return names
 }
 
-// TestSnapshotKeepsAndReleasesFiles: the pin holds what was there at the moment and nothing made since, snapshots count one by one, and what the
-// last one held goes with it.
+// TestSnapshotKeepsAndReleasesFiles: the pin holds the files of the moment and nothing made since, snapshots count one by one, and the
+// files of the last one go with it.
 func TestSnapshotKeepsAndReleasesFiles(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))

@@ -289,7 +289,7 @@ func restore(t *testing.T, files map[string][]byte) *vfs.Mem {
 
 func TestRotationHintsAndDamagedHints(t *testing.T) {
 	dir := t.TempDir()
-	o := seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{NoIndex: true}) // with it nobody reads the hints
+	o := seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{NoIndex: true}) // with it the hints are not read
 	s := open(t, dir, o)
 	for i := range 500 {
 		put(t, s, fmt.Sprint("key", i%100), fmt.Sprint("value", i))

@@ -50,7 +50,7 @@ func putChunks(t *testing.T, tx *Tx, key string, value []byte, size int) keydir.
 	return coll
 }
 
-// readChunks is what the chunks of a key hold, one behind the other, and their number.
+// readChunks returns the chunks of a key, one after the other, and their number.
 func readChunks(t *testing.T, tx *Tx, key string) (value []byte, n int) {
 	t.Helper()
 	slot, coll, err := tx.Find(0, key)
@@ -77,8 +77,8 @@ func findings(t *testing.T, s *Store) (list []string) {
 	return list
 }
 
-// TestChunksApart: the chunks of a long value are written from where it lies,
-// beside a short one and beside one that is whole, and read as they were put.
+// TestChunksApart: the chunks of a long value are written from the caller's memory, alongside a
+// short one and a whole one, and read as they were put.
 func TestChunksApart(t *testing.T) {
 	mem := vfs.NewMem()
 	s := openChunks(t, mem)

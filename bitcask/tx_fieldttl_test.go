@@ -42,8 +42,8 @@ func (m fieldModel) clone() fieldModel {
 	return c
 }
 
-// TestFieldDeadlinesAgainstModel makes random transactions on hashes whose fields have deadlines, some of them taken back,
-// with merges, kills and reopenings in between, with the INDEX and without.
+// TestFieldDeadlinesAgainstModel makes random transactions on hashes whose fields have deadlines, some of them rolled
+// back, with merges, kills and reopenings in between, with the INDEX and without.
 func TestFieldDeadlinesAgainstModel(t *testing.T) {
 	seed := chance.Draw(*fieldSeed)
 	t.Logf("repeat with -fields.seed=%d", seed)

@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TestLonePutIsSeenWithin: whatever a transaction looks at after a single put,
-// it sees that put, and taking it back leaves what was there.
+// TestLonePutIsSeenWithin: whatever a transaction reads after a single put, it sees that put, and a
+// rollback restores the old state.
 func TestLonePutIsSeenWithin(t *testing.T) {
 	looks := map[string]func(tx *bitcask.Tx) string{
 		"value": func(tx *bitcask.Tx) string {

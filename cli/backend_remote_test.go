@@ -12,7 +12,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// A fakeServer answers each command with what replies says, or hangs up for "". It notes what it was asked.
+// A fakeServer answers each command with the reply of replies, or hangs up for "". It notes the commands.
 type fakeServer struct {
 	net.Listener
 	replies func(command string) string
@@ -88,7 +88,7 @@ func collect(ctx context.Context, b backend, line string) (replies []string, err
 
 func allOK(string) string { return "+OK\r\n" }
 
-// A fresh connection says who it is and what it wants before anything else.
+// A fresh connection identifies itself and sets its options before anything else.
 func TestGreeting(t *testing.T) {
 	tests := []struct {
 		remote remote
@@ -211,7 +211,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// What is not the protocol ends the connection, too.
+// Bytes outside the protocol end the connection, too.
 func TestGibberish(t *testing.T) {
 	s := newFakeServer(t, func(string) string { return "HTTP/1.1 400 Bad Request\r\n\r\n" })
 	r := &remote{addr: s.Addr().String()}

@@ -23,7 +23,7 @@ func run(input string, args ...string) (stdout, stderr string, status int) {
 	return out.String(), err.String(), status
 }
 
-// want fails the test unless the program does what is expected.
+// want fails the test unless the program's output and status are the expected ones.
 func want(t *testing.T, stdout, stderr string, status int, input string, args ...string) {
 	t.Helper()
 	gotOut, gotErr, gotStatus := run(input, args...)
@@ -82,7 +82,7 @@ func TestServeAndTalkToIt(t *testing.T) {
 		want(t, "OK\n", "", 0, "QUIT\nSET never 1\n", "exec", "--addr", addr)
 		want(t, "", "locked by", 3, "", "exec", "--dir", dir, "GET", "k")
 		want(t, "\"OK\"\n", "stdin: ends within MULTI", 1, "MULTI\n", "exec", "--addr", addr, "--json")
-		out, _, status := run("", "export", "--dir", dir) // beside the server
+		out, _, status := run("", "export", "--dir", dir) // alongside the server
 		if status != 0 || !strings.Contains(out, `"key":"k"`) {
 			t.Errorf("export beside a server: %q, status %d", out, status)
 		}

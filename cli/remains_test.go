@@ -45,7 +45,8 @@ func rewrite(t *testing.T, path string, change func(b []byte) []byte) {
 	}
 }
 
-// Whoever opens a store for writing says what recovery has truncated, and where it is now; check lists it, repair reads it.
+// Every command that opens a store for writing reports what recovery has truncated, and where it is now; check lists it,
+// repair reads it.
 func TestTruncatedIsTold(t *testing.T) {
 	for _, command := range []string{"exec --dir DIR DBSIZE", "shell --dir DIR", "merge DIR --quiet", "import --dir DIR -"} {
 		dir := killedCopy(t)

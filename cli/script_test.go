@@ -233,8 +233,8 @@ func outputLines(text, mark string) []string {
 	return lines
 }
 
-// compare reports lines that differ from what is expected, and returns the
-// expectation as it should be.
+// compare reports lines that differ from the expected ones, and returns the expectation as it
+// should be.
 func compare(t *testing.T, where string, want, got []string) string {
 	t.Helper()
 	var result strings.Builder

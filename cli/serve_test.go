@@ -14,7 +14,7 @@ import (
 	"github.com/stavedb/stave/cli"
 )
 
-// What is left of a damaged store can be served, for reading only: the damaged key is an error, all others are there.
+// A damaged store can be served for reading: the damaged key is an error, all others are there.
 func TestServeReadDamaged(t *testing.T) {
 	dir := t.TempDir()
 	if _, stderr, status := run("SET key0 value\nSET key99 value\n", "exec", "--dir", dir); status != 0 {
@@ -37,7 +37,7 @@ func TestServeReadDamaged(t *testing.T) {
 	want(t, "2\n", "", 0, "", "exec", "--addr", addr, "DBSIZE")
 }
 
-// A socket that nobody listens on any more is replaced; one that somebody does, and a file that is none, are left alone.
+// A socket without a listener is replaced; one that has a listener, and a file that is no socket, stay.
 func TestServeOnASocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	left, err := net.Listen("unix", path)
@@ -65,7 +65,7 @@ func TestServeOnASocket(t *testing.T) {
 	}
 }
 
-// --quiet says nothing when the server is ready, nor what it does; the standard output stays empty.
+// --quiet prints nothing when the server is ready; the standard output stays empty.
 func TestServeQuietly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	var stdout, stderr bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// converse has a dumb terminal's shell read the lines, and returns what is on the screen then.
+// converse has a dumb terminal's shell read the lines, and returns the screen then.
 func converse(t *testing.T, lines string) string {
 	t.Helper()
 	t.Setenv("TERM", "dumb")
@@ -102,7 +102,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("hung up") }
 
-// A scripted backend answers with what it was given.
+// A scripted backend answers with prepared replies.
 type scripted struct {
 	replies []resp.Reply
 	err     error

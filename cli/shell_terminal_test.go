@@ -109,7 +109,7 @@ func (s *screen) keys(text string) {
 	}
 }
 
-// until waits for text to appear after what has been waited for before.
+// until waits for text to appear after the text of the previous call.
 func (s *screen) until(text string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

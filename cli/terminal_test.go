@@ -146,7 +146,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// A reader of a pipe that nobody writes to ends with its context.
+// A reader of a pipe without a writer ends with its context.
 func TestInterruptibleReader(t *testing.T) {
 	in, out := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,7 +170,7 @@ func TestInterruptibleReader(t *testing.T) {
 	out.Close() // or the goroutine that reads would wait for ever
 }
 
-// What was read before an error comes before it, and the error stays.
+// Bytes read before an error come before it, and the error stays.
 func TestInterruptibleReaderEnds(t *testing.T) {
 	r := newInterruptibleReader(t.Context(), io.MultiReader(strings.NewReader("abc"), brokenReader{}))
 	got, err := io.ReadAll(r)

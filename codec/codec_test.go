@@ -178,7 +178,8 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeDecoded is told with its bytes, and a value that was filled in part is not returned.
+// TestWhatCannotBeDecoded: the error has the bytes, and a value that was filled in part is not
+// returned.
 func TestWhatCannotBeDecoded(t *testing.T) {
 	s := open(t)
 	const text = `{"X":1,"Y":"no number"}`

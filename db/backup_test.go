@@ -28,8 +28,8 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// TestMixedCopies puts files of a store into a backup of it, and the other way round, after both have gone on from there in steps
-// of the same length: each opens as it was, or an error says what is wrong.
+// TestMixedCopies puts files of a store into a backup of it, and the other way round, after both have diverged in steps of the
+// same length: each opens as it was, or an error names the problem.
 func TestMixedCopies(t *testing.T) {
 	opened, refused := 0, 0
 	shapes := []string{"one put", "two rounds", "deletes and a merge"}
@@ -81,7 +81,7 @@ func TestMixedCopies(t *testing.T) {
 	}
 }
 
-// part goes on with one of two copies, and returns its files and what it holds.
+// part continues one of two copies, and returns its files and content.
 func part(t *testing.T, mem *vfs.Mem, dir, shape string) (crash.State, string) {
 	t.Helper()
 	s, err := db.Open(dir, stepOptions(mem, db.SyncAlways))
@@ -105,7 +105,7 @@ func part(t *testing.T, mem *vfs.Mem, dir, shape string) (crash.State, string) {
 	return state, m.String()
 }
 
-// partedRound writes records that are as long whoever writes them.
+// partedRound writes records of the same length for any writer.
 func partedRound(t *testing.T, s *db.Store, who string, round int) {
 	t.Helper()
 	for i := range 5 {
@@ -118,8 +118,8 @@ func partedRound(t *testing.T, s *db.Store, who string, round int) {
 	must(t, first(s.Key("k"+who[:1]+strconv.Itoa(round%5)).Persist()))
 }
 
-// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes, some of them of a reader
-// beside it. Each is a state that was, with all that had been acknowledged before, and a store without findings.
+// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes, some of them from a
+// concurrent reader. Each is a state that was, with all that had been acknowledged before, and a store without findings.
 func TestBackupBesideWriters(t *testing.T) {
 	backups := 15
 	if testing.Short() {
@@ -144,7 +144,7 @@ func TestBackupBesideWriters(t *testing.T) {
 				}
 				acked[w].Store(n)
 				if s.Stats().Segments > 300 {
-					time.Sleep(time.Millisecond) // the merge falls behind on a busy machine
+					time.Sleep(time.Millisecond) // the merge lags on a busy machine
 				}
 			}
 		})
@@ -165,7 +165,7 @@ func TestBackupBesideWriters(t *testing.T) {
 		}
 		name := fmt.Sprint(dir, "/b", i)
 		from := s
-		if i%3 == 2 { // as stave backup does beside a server
+		if i%3 == 2 { // as stave backup does alongside a server
 			from, err = db.Open(dir+"/d", &db.Options{ReadOnly: true})
 			must(t, err)
 		}

@@ -23,7 +23,7 @@ func openMemory(t *testing.T) *db.Store {
 	return s
 }
 
-// popper waits for one element and puts what it got, or why it got none, into a channel.
+// popper waits for one element and puts the result, or the error, into a channel.
 func popper(ctx context.Context, l db.List) <-chan string {
 	got := make(chan string, 1)
 	go func() {
@@ -48,7 +48,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		if a, b := <-first, <-second; a != "a" || b != "b" {
 			t.Errorf("the first got %q, the second %q", a, b)
 		}
-		// What was handed over was never there for anybody else.
+		// The element was never visible to others.
 		if n, err := l.Len(); err != nil || n != 0 {
 			t.Errorf("left: %d, %v", n, err)
 		}
@@ -107,8 +107,8 @@ func TestWaitersSeeWholeTransactions(t *testing.T) {
 	})
 }
 
-// TestWaitersTakeWhatCameFirst: of several keys that one transaction has filled, a waiter gets the one that was filled
-// first with what it waits for, as in Redis. That a key held another type before does not count.
+// TestWaitersTakeWhatCameFirst: of several keys that one transaction has filled, a waiter gets the one that was first
+// filled with its type, as in Redis. The key's earlier type does not count.
 func TestWaitersTakeWhatCameFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openMemory(t)
@@ -151,7 +151,7 @@ func TestWaitEnds(t *testing.T) {
 			}
 			return nil
 		}))
-		// Nobody is left in the queue to take this.
+		// No waiter is left in the queue to take this.
 		n, err := s.List("jobs").PushBack([]byte("a"))
 		must(t, err)
 		if left, err := s.List("jobs").Len(); n != 1 || left != 1 || err != nil {
@@ -219,7 +219,7 @@ func TestMoveWaitToWrongType(t *testing.T) {
 	})
 }
 
-// TestWaiterAfterOneWhoFailed: a waiter whose commit the disk refuses for a moment does not keep those behind him from what he could not
+// TestWaiterAfterOneWhoFailed: a waiter whose commit the disk refuses for a moment does not keep the next ones from what it could not
 // have.
 func TestWaiterAfterOneWhoFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +278,8 @@ func TestSortedSetsAreWaitedFor(t *testing.T) {
 	})
 }
 
-// Every element that is pushed is popped once, whoever waits, pushes, gives up or takes it away meanwhile.
+// Every element that is pushed is popped once, whatever waiters, pushers and other consumers do in
+// between.
 func TestWaitersRace(t *testing.T) {
 	s := openMemory(t)
 	const workers, each = 8, 200

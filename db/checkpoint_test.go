@@ -119,7 +119,7 @@ func TestOldTTLFileAfterFlushes(t *testing.T) {
 		s.open()
 		time.Sleep(time.Minute)
 		equal(t, "keys", s.Len(), 1)
-		// What is left in the index goes into the next checkpoint.
+		// The rest of the index goes into the next checkpoint.
 		must(t, s.Close())
 		if now := s.ttlFile(); len(now) >= len(old) {
 			t.Errorf("the TTL file has %d bytes and no deadlines, with 3 it had %d", len(now), len(old))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestClockNeverRunsBack: a machine's clock that is set back by an hour does
-// not bring back what had expired, and goes on once it has caught up.
+// TestClockNeverRunsBack: a machine's clock that is set back by an hour does not bring expired keys
+// back, and advances again once it has caught up.
 func TestClockNeverRunsBack(t *testing.T) {
 	var c clock
 	ahead := time.Now().Add(time.Hour).UnixMilli()

@@ -16,7 +16,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// errShown is what a way of looking says if it sees what has expired.
+// errShown is the result of a read that sees something expired.
 var errShown = errors.New("it is there")
 
 // showing is every way to be shown that something has expired: the string "k",
@@ -165,9 +165,9 @@ func wantGone(there bool, err error) error {
 	return err
 }
 
-// TestShownAsGoneStaysGone: what was shown to have expired is not back after the
-// store was closed, or its process killed, and the clock has been put back. The
-// clock of each bubble begins at the same moment.
+// TestShownAsGoneStaysGone: a key shown as expired is not back after the store was closed, or its
+// process killed, and the clock has been put back. The clock of each bubble begins at the same
+// moment.
 func TestShownAsGoneStaysGone(t *testing.T) {
 	for name, show := range showing {
 		for _, ordered := range []bool{false, true} {
@@ -224,8 +224,8 @@ func showGone(t *testing.T, o db.Options, show func(s *db.Store) error, closed b
 	return left
 }
 
-// wantStillGone opens what is left, for reading and for writing, at a time
-// before anything has expired.
+// wantStillGone opens the files that are left, for reading and for writing, at a time before
+// anything has expired.
 func wantStillGone(t *testing.T, o db.Options, show func(s *db.Store) error, left *vfs.Mem) {
 	for _, readOnly := range []bool{true, false} {
 		o := o
@@ -255,7 +255,7 @@ func wantStillGone(t *testing.T, o db.Options, show func(s *db.Store) error, lef
 	}
 }
 
-// Reading what has not expired writes nothing and notes nothing.
+// Reading unexpired keys writes nothing and notes nothing.
 func TestClockCostsNothingUnlessNeeded(t *testing.T) {
 	o := *seam.With(&db.Options{ExpireEvery: -1}, seam.Options{FS: vfs.NewMem()})
 	s, err := db.Open("d", &o)

@@ -28,10 +28,9 @@ var (
 	crashReplay = flag.String("crash.replay", "", "a directory that a failure left: only the state in it is opened")
 )
 
-// TestPowerCut records what workloads do to their files and then opens what a
-// power cut after each operation may leave: what was synced, and of the rest any
-// sectors of any writes, files longer without their bytes, names that come and
-// go (internal/test/crash has the model).
+// TestPowerCut records what workloads do to their files and then opens every state that a power cut
+// after each operation may leave: synced bytes, and of the rest any sectors of any writes, files
+// longer without their bytes, names that come and go (internal/test/crash has the model).
 func TestPowerCut(t *testing.T) {
 	if *crashReplay != "" {
 		replayCut(t, *crashReplay)
@@ -79,7 +78,7 @@ type powerCuts struct {
 	seed     uint64
 	rng      *rand.Rand
 	sums     maphash.Seed
-	seen     map[uint64]int // state of the disk: what was promised when it was opened last, as promises says
+	seen     map[uint64]int // state of the disk: the promises when it was opened last
 	state    crash.State    // being opened
 	again    int            // openings after a second cut
 	failed   int            // openings that failed half-way
@@ -169,8 +168,8 @@ func (c *powerCuts) open(state crash.State, thorough bool) {
 	c.afterCut(c.mem(state), thorough)
 }
 
-// afterCut opens the store, which must need no help. With thorough it opens it
-// again, without INDEX, merges it and opens it once more: what was seen once does not go away.
+// afterCut opens the store, which must need no help. With thorough it opens it again, without
+// INDEX, merges it and opens it once more: what was seen once does not go away.
 func (k *killed) afterCut(mem *vfs.Mem, thorough bool) {
 	k.t.Helper()
 	s, err := db.Open("d", k.options(mem, db.SyncAlways))
@@ -231,8 +230,8 @@ func (c *powerCuts) nested(state crash.State) {
 	c.what = what
 }
 
-// failing lets operations fail while the store is opened after a cut, one at a time: what it shows if it opens all the same is
-// right, and whatever it did, the next opening needs no help.
+// failing lets operations fail while the store is opened after a cut, one at a time: if it opens all the same its content is
+// right, and the next opening always needs no help.
 func (c *powerCuts) failing(state crash.State) {
 	count := vfs.NewFault(c.mem(state))
 	s, err := db.Open("d", c.options(count, db.SyncAlways))

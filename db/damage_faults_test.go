@@ -10,7 +10,7 @@ import (
 	"github.com/stavedb/stave/internal/test/crash"
 )
 
-// fault is one change to the files of a store that nobody wrote.
+// fault is one change to the files of a store that the store has not made.
 type fault struct {
 	kind     faultKind
 	file     string

@@ -31,8 +31,8 @@ var (
 )
 
 // TestDamage damages every file of small stores in every way there is (each bit flipped, each length, zeros from each byte,
-// sectors swapped, old, or of other files), one fault at a time, and opens what that leaves. Each key is as it was or gives
-// an error that names the place; a store that is not opened names it too. Only behind the last commit that is known to have
+// sectors swapped, old, or of other files), one fault at a time, and opens the result. Each key is as it was or gives an
+// error that names the place; a store that is not opened names it too. Only after the last commit that is known to have
 // been on disk may something be missing.
 func TestDamage(t *testing.T) {
 	stride, turn := *damageStride, *damageTurn
@@ -84,7 +84,7 @@ type victim struct {
 	other  crash.State // another one with the same history
 	clean  bool        // it was closed, or idle long enough: nothing may be missing
 	boot   vfs.BootID  // of its writer; zero: it is opened after a power cut
-	states []string    // what it held after each commit; the last is what it holds
+	states []string    // the content after each commit; the last is the final one
 	holds  *model
 	keys   [modelNamespaces][]string // all that there ever were
 	active string                    // file with the last commit ...
@@ -376,10 +376,10 @@ type outcome int
 
 // The outcomes, in the order of the table.
 const (
-	asItWas     outcome = iota // every key, and nothing was cut off
+	asItWas     outcome = iota // every key, and nothing was truncated
 	keyErrors                  // some keys give errors that name the place, all others are as they were
-	readable                   // not opened, with an error that names the place; opened for reading what is left, as it was or keyErrors
-	notOpened                  // not even for reading what is left
+	readable                   // not opened, with an error that names the place; with ReadDamaged as it was or keyErrors
+	notOpened                  // not even with ReadDamaged
 	lastDropped                // the last commit is taken for one that was cut short: nothing came after it
 	tailDropped                // the same of more, of which nothing is left that could tell
 	outcomes
@@ -389,7 +389,7 @@ func (o outcome) String() string {
 	return [...]string{"as it was", "error on the keys", "not opened; readable", "not opened", "last commit dropped", "tail dropped"}[o]
 }
 
-// verdict opens a damaged store, as reader or as writer, and tells what became of it. A writer that is refused has changed
+// verdict opens a damaged store, as reader or as writer, and returns the outcome. A writer that is refused has changed
 // nothing; whatever it truncates is still there.
 func (x *damageTest) verdict(f *fault) outcome {
 	x.Helper()
@@ -411,7 +411,7 @@ func (x *damageTest) verdict(f *fault) outcome {
 	if out == notOpened {
 		x.unchanged(f, mem)
 		out = x.openDamaged(f, mem)
-	} else if !o.ReadOnly { // what it left opens as well as it did, or says why not
+	} else if !o.ReadOnly { // its files open as well as it did, or with a reason
 		o.ReadOnly = true
 		again := x.open(f, o)
 		if again != out && again != notOpened && !(out >= lastDropped && again == asItWas) {
@@ -443,7 +443,7 @@ func (x *damageTest) unchanged(f *fault, mem *vfs.Mem) {
 	}
 }
 
-// truncated wants what was dropped to be named, and kept by a writer.
+// truncated wants dropped bytes to be named, and kept by a writer.
 func (x *damageTest) truncated(f *fault, s *db.Store, o *db.Options) {
 	x.Helper()
 	r := s.Log().Recovery()
@@ -460,7 +460,7 @@ func (x *damageTest) truncated(f *fault, s *db.Store, o *db.Options) {
 	}
 }
 
-// openDamaged opens a store for reading what is left of it. One flipped bit takes no more than one record away.
+// openDamaged opens a store with ReadDamaged. One flipped bit removes no more than one record.
 func (x *damageTest) openDamaged(f *fault, mem *vfs.Mem) outcome {
 	x.Helper()
 	o := damageOptions(mem)

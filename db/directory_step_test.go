@@ -80,7 +80,7 @@ func placeFiles(t *testing.T, mem *vfs.Mem, dir string) map[string]string {
 	return files
 }
 
-// What is done while the directories change places. who is whose keys were seen.
+// Operations while the directories change places. who owns the keys that were seen.
 var directorySteps = []struct {
 	name string
 	do   func(t *testing.T, fsys vfs.FS) (who string, err error)
@@ -159,7 +159,8 @@ func whose(s *db.Store) (string, error) {
 	return "", errors.New("nobody's keys are there")
 }
 
-// Whenever another store takes the place of a directory, what is going on is about one of the two, and the other is not touched.
+// Whenever another store takes the place of a directory, the running operation works on one of the two, and the other is not
+// touched.
 func TestDirectoryIsReplacedAtEveryStep(t *testing.T) {
 	stores := placeStores(t)
 	before := placeFiles(t, stores, placeOther)

@@ -195,7 +195,7 @@ func TestMovedDirectoryIsLoggedOnce(t *testing.T) {
 	wantNumbered(t, dir+".moved", "k", 100)
 }
 
-// What is done to the directory of an open store, and what its writes then fail with.
+// Changes to the directory of an open store, and the errors of its writes then.
 var removals = []struct {
 	name string
 	do   func(t *testing.T, dir string)
@@ -288,7 +288,7 @@ func TestRemovedDirectoryAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// Whoever removes LOCK lets a second process in. The first one then writes nothing more.
+// Removing LOCK lets a second process in. The first one then writes nothing more.
 func TestSecondStoreAfterLockIsRemoved(t *testing.T) {
 	dir := onDisk(t)
 	s := openHere(t, dir, db.Options{NoMerge: true})

@@ -18,10 +18,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// heard returns what a subscription has to tell now, on one line.
+// heard returns the events that a subscription has now, on one line.
 func heard(t *testing.T, s *db.Store, events *db.Events) string {
 	t.Helper()
-	// A last event that is known: what comes before it is what was there.
+	// A known last event: everything before it was there.
 	must(t, s.String("\x00end").Put(nil))
 	var told []string
 	for event := range events.All(t.Context()) {
@@ -246,8 +246,8 @@ func TestEndOfEvents(t *testing.T) {
 	}
 }
 
-// TestEventsInOrder has writers push to a few lists and note the length in a hash, in one commit. Listeners must hear of all of
-// it, and for each key in the order of the commits.
+// TestEventsInOrder has writers push to a few lists and note the length in a hash, in one commit. Listeners must get all of it,
+// and for each key in the order of the commits.
 func TestEventsInOrder(t *testing.T) {
 	const writers, keys, rounds = 4, 3, 300
 	s := open(t)

@@ -25,7 +25,7 @@ var installed = []software{
 	{"libtinfo6", "libs", 546, []string{"libc6"}},
 }
 
-// install stores what is known of a package in five structures.
+// install stores the facts about a package in five structures.
 func install(tx *db.Tx, p software) error {
 	if _, err := tx.Hash("pkg:"+p.name).Put("section", []byte(p.section)); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// What is written is there when the directory is opened again, deadlines included.
+// Written values are there when the directory is opened again, deadlines included.
 func ExampleOpen() {
 	temp, err := os.MkdirTemp("", "example-")
 	check(err)

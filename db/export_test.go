@@ -2,7 +2,7 @@ package db
 
 import "time"
 
-// Waiting is how many keys somebody waits for.
+// Waiting is the number of keys with waiters.
 func (s *Store) Waiting() int {
 	o := &s.watchers
 	o.mu.Lock()

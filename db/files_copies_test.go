@@ -26,12 +26,11 @@ var (
 	copiesCount = flag.Int("copies.count", 0, "how many copies of each life; 0: a few hundred")
 )
 
-// TestCopiesOfALiveDirectory copies the directory of a store file after file
-// while the store is written, rotated, merged, closed and opened, as cp -r and
-// its like do: each file is as of another step. In each copy either Open is
-// refused, with an error that says why, and changes nothing, or the store holds
-// what the original held at some moment between the beginning and the end of the
-// copy. What is then written to it is not lost later.
+// TestCopiesOfALiveDirectory copies the directory of a store file after file while the store is
+// written, rotated, merged, closed and opened, as cp -r and its like do: each file is of another
+// step. For each copy either Open is refused, with an error that says why, and changes nothing, or
+// the store holds what the original held at some moment between the beginning and the end of the
+// copy. Later writes to it are not lost.
 func TestCopiesOfALiveDirectory(t *testing.T) {
 	seed := chance.Draw(*copiesSeed)
 	count := *copiesCount
@@ -64,7 +63,7 @@ type copier struct {
 	t       *testing.T
 	rng     *rand.Rand
 	steps   []copyStep // the directory after each operation on files
-	states  []string   // what the store held after each thing that it was told to do
+	states  []string   // the store's content after each operation
 	opened  int
 	refused int
 }

@@ -19,9 +19,9 @@ import (
 // mixedKinds are the kinds of files in a store, by the pattern of their names.
 var mixedKinds = []string{"*.data", "*.hint", bitcask.TTLName, bitcask.IndexFile, "MANIFEST"}
 
-// TestMixedFiles opens stores of which single files, or all of a kind, are those
-// of an earlier generation or of another store, empty, or gone: either the store
-// is what it was, or an error says what is wrong. It is never a mix.
+// TestMixedFiles opens stores of which single files, or all of a kind, are those of an earlier
+// generation or of another store, empty, or gone: either the store is as it was, or an error names
+// the problem. It is never a mix.
 func TestMixedFiles(t *testing.T) {
 	generations, want := mixedGenerations(t, 6)
 	newest := generations[len(generations)-1]
@@ -60,8 +60,7 @@ func TestMixedFiles(t *testing.T) {
 	}
 }
 
-// mixedNames lists what is taken from elsewhere at once: each file of a kind, and
-// all of them.
+// mixedNames lists the files that are replaced at once: each file of a kind, and all of them.
 func mixedNames(files crash.State, kind string) (list [][]string) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -138,7 +137,7 @@ func verifyMixed(t *testing.T, what string, mixed crash.State, want string) bool
 	return true
 }
 
-// typedDamage reports whether an error says that files are not what they were.
+// typedDamage reports whether an error says that files are damaged.
 func typedDamage(err error) bool {
 	var corrupt *bitcask.CorruptError
 	for _, target := range []error{bitcask.ErrVersion, bitcask.ErrForeign, bitcask.ErrMissing, bitcask.ErrManifest} {

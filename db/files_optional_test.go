@@ -40,9 +40,9 @@ var optionalKinds = map[string]func(name string) bool{
 	"hints": func(name string) bool { return strings.HasSuffix(name, ".hint") },
 }
 
-// TestOptionalFiles opens stores whose INDEX, TTL file and hints are as they were
-// left, of an earlier time, damaged in every way, or gone, in every combination:
-// what they hold is the same, with every deadline and every count.
+// TestOptionalFiles opens stores whose INDEX, TTL file and hints are as they were left, of an
+// earlier time, damaged in every way, or gone, in every combination: their content is the same,
+// with every deadline and every count.
 func TestOptionalFiles(t *testing.T) {
 	seed := chance.Seed(t)
 	share := longTests.Start(t, len(optionalLives), "seed")
@@ -105,8 +105,8 @@ func harmFiles(rng *rand.Rand, files, earlier map[string]string, kind, how strin
 	}
 }
 
-// whatOpens is all that a store of these files holds, its counts of deadlines and
-// of live bytes included. It is also what it holds when it is opened again.
+// whatOpens is the whole content of a store of these files, its counts of deadlines and of live
+// bytes included. It is the same when it is opened again.
 func whatOpens(t *testing.T, files map[string]string) string {
 	t.Helper()
 	mem := vfs.NewMem()
@@ -130,7 +130,7 @@ func wholeStore(t *testing.T, mem *vfs.Mem) string {
 	s, err := db.Open("d", stepOptions(mem, db.SyncNone))
 	must(t, err)
 	_, err = s.Check(context.Background(), func(f bitcask.Finding) {
-		if f.Rule != "I8" { // what is harmed is found, and found again where nobody had to read it
+		if f.Rule != "I8" { // damage is found, and found again where it need not be read
 			t.Errorf("check: %v", f)
 		}
 	})

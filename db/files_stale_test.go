@@ -147,7 +147,7 @@ func takeFile(t *testing.T, to, from *vfs.Mem, name string) {
 func TestIndexAheadOfTheLog(t *testing.T) {
 	for _, how := range []string{"copied", "cut"} {
 		for _, kill := range []bool{false, true} {
-			for _, keys := range []int{50, 4 * staleKeys} { // less than has been cut off, and more
+			for _, keys := range []int{50, 4 * staleKeys} { // less than has been truncated, and more
 				t.Run(fmt.Sprintf("%s, %d keys, killed %v", how, keys, kill), func(t *testing.T) {
 					before, after := indexedMeanwhile(t, false)
 					mem := before
@@ -244,8 +244,8 @@ func TestFilesOfAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestMergeIsAheadOfACopy copies the unsealed segment, then lets a merge drop
-// what has died since, and copies the rest.
+// TestMergeIsAheadOfACopy copies the unsealed segment, then lets a merge drop records that have
+// died since, and copies the rest.
 func TestMergeIsAheadOfACopy(t *testing.T) {
 	for _, more := range []bool{false, true} { // written after the merge
 		mem := vfs.NewMem()

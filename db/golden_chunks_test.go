@@ -135,8 +135,7 @@ func fillGoldenV1b(t *testing.T, s *db.Store) {
 	synctest.Wait() // for the hints
 }
 
-// changeGoldenV1b changes what has been merged: tombstones of chunks and of
-// deadlines, and new versions.
+// changeGoldenV1b changes merged keys: tombstones of chunks and of deadlines, and new versions.
 func changeGoldenV1b(t *testing.T, s *db.Store) {
 	_, err := s.String("appended").Append([]byte(goldenText(3, 100)))
 	must(t, err)
@@ -184,7 +183,7 @@ func lastOfGoldenV1b(t *testing.T, s *db.Store) {
 	must(t, err)
 }
 
-// goldenText is a text that tells its chunks from one another.
+// goldenText is a text whose chunks differ.
 func goldenText(seed uint64, length int) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -194,7 +193,7 @@ func goldenText(seed uint64, length int) string {
 	return b.String()
 }
 
-// wantRecords makes sure that the golden store has what it is for.
+// wantRecords makes sure that the golden store has the records it is for.
 func (g golden) wantRecords(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(g.dir, "store", "*.data"))
@@ -213,8 +212,8 @@ func (g golden) wantRecords(t *testing.T) {
 	}
 }
 
-// TestGoldenHintsOfBefore: hints of an older version stay until new ones take their names, so that whoever cannot open a store
-// now has what the older version needs.
+// TestGoldenHintsOfBefore: hints of an older version stay until new ones take their names, so that a store which cannot be
+// opened now has what the older version needs.
 func TestGoldenHintsOfBefore(t *testing.T) {
 	hints := func(dir string) map[string]string {
 		t.Helper()

@@ -8,9 +8,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// goldenV1e is a copy of a store, with system records, of which one has a name
-// that nobody knows, with a history, times in footers, and an INDEX of version 3.
-// It is made by go test ./db -run 'TestGoldenSystem$' -update
+// goldenV1e is a copy of a store, with system records, of which one has an unknown name, with a
+// history, times in footers, and an INDEX of version 3. It is made by go test ./db -run
+// 'TestGoldenSystem$' -update
 var goldenV1e = golden{
 	dir: "testdata/golden-v1e", chunkSize: 32, fill: fillGoldenV1e, last: lastOfGoldenV1b, copied: true, indexed: true,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},

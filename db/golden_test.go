@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden is a store as it was written once, and what it holds. It must open for
-// ever: a new version of the format gets a new one beside it.
+// golden is a store as it was written once, and its content. It must open permanently: a new
+// version of the format gets a new one.
 type golden struct {
 	dir       string
 	chunkSize int // as in db.Options
@@ -92,7 +92,7 @@ func (g golden) test(t *testing.T) {
 				must(t, s.Close())
 				return
 			}
-			// What was written then can be merged and added to now.
+			// An old store can be merged and extended now.
 			_, err = s.Merge(context.Background(), merge.RunOptions{All: true})
 			must(t, err)
 			wantDump(t, s, string(dump))
@@ -182,7 +182,7 @@ func (g golden) update(t *testing.T) {
 		g.last(t, s)
 		synctest.Wait() // a full segment is sealed in the background
 		wantGoldenShape(t, s)
-		time.Sleep(24 * time.Hour) // what was to live for an hour expires, unreaped
+		time.Sleep(24 * time.Hour) // keys with an hour to live expire, undeleted
 		m, err := readModel(s)
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(g.dir, "dump.txt"), []byte(m.String()), 0o644))

@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// BenchmarkCall is what single calls cost beside the work that they do: a file system in memory, small values.
+// BenchmarkCall is the overhead of single calls: a file system in memory, small values.
 func BenchmarkCall(b *testing.B) {
 	s, err := db.Open("d", seam.With(&db.Options{NoMerge: true, SegmentSize: 1 << 30}, seam.Options{FS: vfs.NewMem()}))
 	if err != nil {

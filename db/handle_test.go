@@ -205,7 +205,7 @@ func TestSetHandle(t *testing.T) {
 		seen := map[string]bool{}
 		for member := range each(t, s.All()) {
 			seen[member] = true
-			ok[int](t)(s.Remove(member)) // the loop may change what it ranges over
+			ok[int](t)(s.Remove(member)) // the loop may change its own collection
 		}
 		equal(t, "All", len(seen), 301)
 		equal(t, "Exists", ok[bool](t)(k.Key("s").Exists()), false)

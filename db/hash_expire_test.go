@@ -79,7 +79,7 @@ func TestHashDeadlineMethods(t *testing.T) {
 	})
 }
 
-// TestHashDeadlinesTravel renames, copies, moves, dumps and restores a hash. What has expired stays behind.
+// TestHashDeadlinesTravel renames, copies, moves, dumps and restores a hash. Expired fields are left out.
 func TestHashDeadlinesTravel(t *testing.T) {
 	travel := map[string]func(s *db.Store) (db.Hash, error){
 		"rename": func(s *db.Store) (db.Hash, error) { return s.Hash("to"), s.Key("h").Rename("to") },
@@ -163,8 +163,8 @@ func TestExpiryCycleReapsFields(t *testing.T) {
 	})
 }
 
-// TestFieldsStayGone sets the clock back: a bubble begins where the one before began. What has been reaped stays gone, with the
-// TTL file and without.
+// TestFieldsStayGone sets the clock back: a bubble begins where the previous one began. Deleted fields stay gone, with the TTL
+// file and without.
 func TestFieldsStayGone(t *testing.T) {
 	for _, file := range []bool{true, false} {
 		disk := vfs.NewMem()

@@ -116,7 +116,7 @@ func TestDumpAndRestore(t *testing.T) {
 	})
 }
 
-// A name that is too long for a record is only met when something was written: that is taken back.
+// A name that is too long for a record is only met after some writes: they are rolled back.
 func TestRestoreTakesBack(t *testing.T) {
 	s := open(t)
 	must(t, s.String("k").Put([]byte("old")))

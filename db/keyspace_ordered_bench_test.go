@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// BenchmarkOrderedKeys says what Options.OrderedKeys costs, in memory and in time, and what it saves. The keys have 16 bytes.
+// BenchmarkOrderedKeys measures the cost of Options.OrderedKeys, in memory and in time, and its gain. The keys have 16 bytes.
 func BenchmarkOrderedKeys(b *testing.B) {
 	const n = 200_000
 	dir := b.TempDir()

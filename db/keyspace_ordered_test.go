@@ -112,7 +112,7 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 	now := time.Now().UnixMilli()
 	live := func(key string) bool { gone, is := keys[key]; return is && (gone == 0 || gone > now) }
 	switch m.rng.IntN(9) {
-	case 0, 1: // now and then a string that is kept in chunks
+	case 0, 1: // sometimes a string that is kept in chunks
 		var value []byte
 		if m.rng.IntN(8) == 0 {
 			value = make([]byte, 100<<10)
@@ -145,7 +145,7 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 	case 6:
 		fields := keys[key] // when a hash goes with its field, whatever deadline it gets besides
 		if ok[bool](m.t)(k.Key(key).Expire(time.Duration(m.rng.IntN(3)-1) * time.Second)); live(key) {
-			keys[key] = 1 // what is not in the future deletes
+			keys[key] = 1 // a deadline that is not in the future deletes
 			if typ := ok[db.Type](m.t)(k.Key(key).Type()); typ == db.TypeHash {
 				keys[key] = fields
 			} else if typ != db.TypeNone {
@@ -172,8 +172,8 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 	}
 }
 
-// TestOrderedKeysModel compares ranges of keys with a map after random writes, transactions that are taken back, expiry, flushes,
-// swaps, merges and new starts.
+// TestOrderedKeysModel compares ranges of keys with a map after random writes, rolled back transactions, expiry, flushes, swaps,
+// merges and new starts.
 func TestOrderedKeysModel(t *testing.T) {
 	seed := chance.Draw(*orderedSeed)
 	t.Logf("repeat with -ordered.seed %d", seed)

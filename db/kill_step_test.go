@@ -89,7 +89,7 @@ func (w *stepWorkload) backups() {
 	for i := range 4 {
 		w.step(w.store.String("k" + strconv.Itoa(i%3)).Put(filler(330)))
 	}
-	must(w.t, w.store.Sync()) // most of what is not on disk yet is the backup's affair
+	must(w.t, w.store.Sync()) // most unsynced changes are then the backup's
 	w.mark("synced")
 	_, err := w.store.Hash("h").PutAll(db.Field{Name: "a", Value: filler(40)}, db.Field{Name: "b"})
 	w.step(err)
@@ -319,8 +319,8 @@ func (k *killed) mark(e vfs.Event) {
 	}
 }
 
-// verify opens the store for reading, then for writing; with nested, also
-// what is left by a kill at any operation of that.
+// verify opens the store for reading, then for writing; with nested, also after a kill at any
+// operation of that.
 func (k *killed) verify(mem *vfs.Mem, nested bool) {
 	k.t.Helper()
 	o := stepOptions(mem, db.SyncAlways)
@@ -431,7 +431,7 @@ func (k *killed) leftovers(mem *vfs.Mem) {
 		switch {
 		case name == "MANIFEST", name == "LOCK", name == bitcask.TTLName, name == bitcask.IndexFile, strings.HasSuffix(name, ".data"):
 		case strings.HasSuffix(name, ".hint") && slices.Contains(names, data):
-		case strings.Contains(name, ".torn-"): // what was truncated is kept
+		case strings.Contains(name, ".torn-"): // truncated bytes are kept
 		default:
 			k.t.Errorf("%s: %s lies around", k.what, name)
 		}

@@ -85,8 +85,8 @@ func (p killPlan) operation(writer, i int, s *db.Store) error {
 	return err
 }
 
-// refused tells a refusal, which is the same whenever the operation is done
-// again, from a failure.
+// refused separates a refusal, which is the same whenever the operation is repeated, from a
+// failure.
 func refused(err error) bool {
 	var refusal structures.Error
 	return errors.Is(err, db.ErrNotFound) || errors.As(err, &refusal)
@@ -252,13 +252,13 @@ func runAndKill(t *testing.T, p killPlan) (acked [killWriters]int) {
 	return acked
 }
 
-// compareKilled compares what a killed child left with the shadow, which goes
-// one operation ahead where that is what is there.
+// compareKilled compares what a killed child left with the shadow, which advances by one operation
+// where the files have it.
 func compareKilled(t *testing.T, p killPlan, acked [killWriters]int, shadow *db.Store) (inFlight int) {
 	t.Helper()
 	o := p.options()
-	// The next child then finds what the kill left. The first may have been
-	// killed before there was a store; nobody can open that for reading.
+	// The next child then finds the files of the kill. The first may have been killed before there
+	// was a store, which cannot be opened for reading.
 	o.ReadOnly = p.round%2 == 0 && (p.round > 0 || acked != [killWriters]int{})
 	s, err := db.Open(p.dir, o)
 	if err != nil {

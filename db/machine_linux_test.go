@@ -127,8 +127,8 @@ func TestKernelPowerCut(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Duration(20+rng.IntN(200)) * time.Millisecond)
-		// What is acknowledged while the power goes is not promised: a sync that
-		// meets the shutdown may return as if nothing had happened.
+		// A write acknowledged while the power goes is not promised: a sync that meets the shutdown
+		// may return as if nothing had happened.
 		var promised [writers]int64
 		for w := range writers {
 			promised[w] = acked[w].Load()
@@ -248,9 +248,9 @@ func wantKeys(t *testing.T, s *db.Store, n int) {
 	}
 }
 
-// TestNoMoreDescriptors takes a process's descriptors away while it writes:
-// what it says is written is there, reads go on, and so do writes once there
-// are descriptors again. It runs in a process of its own.
+// TestNoMoreDescriptors removes a process's descriptors while it writes: acknowledged writes are
+// there, reads continue, and writes resume once there are descriptors again. It runs in a process
+// of its own.
 func TestNoMoreDescriptors(t *testing.T) {
 	const env = "STAVE_DESCRIPTOR_TEST"
 	dir := os.Getenv(env)
@@ -294,8 +294,8 @@ func TestNoMoreDescriptors(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestSecondProcess opens a store that another process has: it is told so at
-// once, no byte changes, and a killed holder leaves no lock.
+// TestSecondProcess opens a store that another process has: it gets the error at once, no byte
+// changes, and a killed holder leaves no lock.
 func TestSecondProcess(t *testing.T) {
 	const env = "STAVE_HOLDER_TEST"
 	if dir := os.Getenv(env); dir != "" {

@@ -93,9 +93,8 @@ func usedHeap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// The heap of the whole process grows by no more than the bound for an entry,
-// after loading as well as after opening what was loaded. An empty store does
-// not count.
+// The heap of the whole process grows by no more than the bound for an entry, after loading as well
+// as after opening the loaded store. An empty store does not count.
 func TestMemoryPerEntry(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector has memory of its own")

@@ -28,10 +28,9 @@ var (
 	mergeStepSeed  = flag.Uint64("mergestep.seed", 0, "seed of its power cuts (0: a random one)")
 )
 
-// TestMergeAtEveryStep stops a merge before each of its operations on files,
-// does something to what is being merged, and lets the merge go on, kills the
-// process, cuts the power, or has the operation fail. Whatever comes of it, the
-// store holds what it should, now, when opened again, and when merged again:
+// TestMergeAtEveryStep stops a merge before each of its operations on files, does something to its
+// inputs, and lets the merge continue, kills the process, cuts the power, or has the operation
+// fail. In each case the store's content is right, now, when opened again, and when merged again:
 // nothing deleted is back, the newest wins, and the bytes are reclaimed.
 func TestMergeAtEveryStep(t *testing.T) {
 	every, seed := *mergeStepEvery, chance.Draw(*mergeStepSeed)
@@ -53,7 +52,7 @@ func TestMergeAtEveryStep(t *testing.T) {
 						stops := share.Part(1)
 						for n, reached := i%every, true; reached && !t.Failed(); n += every {
 							if n < whole.ops && !stops.Take(n, whole.ops) {
-								continue // what is done in between can make it a few more
+								continue // the operations in between can make it a few more
 							}
 							x := &mergeStop{
 								base: base, merge: merge, act: act, n: n, fails: fails, rng: rand.New(rand.NewPCG(seed, uint64(n))),
@@ -82,7 +81,7 @@ var stepMerges = []struct {
 	run  func(s *db.Store) error
 }{
 	{"everything", mergeEverything},
-	// What is older stays outside: tombstones are still needed.
+	// Older segments stay outside: tombstones are still needed.
 	{"all but the oldest", func(s *db.Store) error {
 		var ids []uint32
 		for _, sg := range s.Log().Segments() {
@@ -95,7 +94,8 @@ var stepMerges = []struct {
 	}},
 }
 
-// rewriteNewest merges the newest sealed segment alone: its tombstones are needed as long as what they hide is older.
+// rewriteNewest merges the newest sealed segment alone: its tombstones are needed as long as they hide something
+// older.
 func rewriteNewest(s *db.Store) (bitcask.RewriteResult, error) {
 	var ids []uint32
 	for _, sg := range s.Log().Segments() {
@@ -171,7 +171,7 @@ func one(do func(s *db.Store) error) func(*db.Store, func()) error {
 	}
 }
 
-// reapAll reaps what is due: one commit a key, in a fixed order.
+// reapAll deletes due keys: one commit a key, in a fixed order.
 func reapAll(s *db.Store, done func()) error {
 	for {
 		n, err := s.Expire(time.Hour, 1)
@@ -216,8 +216,8 @@ func mergeStepBase(t *testing.T) (state crash.State) {
 	return state
 }
 
-// mergeStepAhead is how much later than the base was made it is merged: a clock
-// that is behind by then still shows a time at which the base was there.
+// mergeStepAhead is how much later than the base was made it is merged: a clock that runs behind by
+// then still shows a time at which the base was there.
 const mergeStepAhead = 2 * time.Hour
 
 func mergeStepOptions(fsys vfs.FS) *db.Options {
@@ -307,8 +307,8 @@ func (x *mergeStop) run() {
 	}
 }
 
-// openLeft opens what was left of the store: the files as they are after Close,
-// after a kill, and after power cuts. By the clock that is an hour before.
+// openLeft opens the store's files as they are after Close, after a kill, and after power cuts. The
+// clock is an hour earlier.
 func (x *mergeStop) openLeft() {
 	if !x.reached {
 		return
@@ -338,7 +338,7 @@ func (x *mergeStop) openLeft() {
 	}
 }
 
-// shadow does the same to a store that nobody stops.
+// shadow does the same to a store that is not stopped.
 func (x *mergeStop) shadow() {
 	mem, err := x.base.Mem("d")
 	must(x.t, err)
@@ -472,7 +472,7 @@ func (x *mergeStop) verify(when string, s *db.Store, allowed []string) (got stri
 	return got
 }
 
-// reopen opens what is left, merges it all, and opens it again; once of the two without its INDEX.
+// reopen opens the files, merges them all, and opens them again; once of the two without INDEX.
 func (x *mergeStop) reopen(when string, mem *vfs.Mem, allowed []string) {
 	x.t.Helper()
 	for _, merged := range []bool{false, true} {

@@ -345,7 +345,7 @@ func (x *modelOp) chosen(got []string, v *modelValue, n int) {
 
 func opSetPop(x *modelOp) {
 	if x.script != nil {
-		return // what it takes is not in the script
+		return // its inputs are not in the script
 	}
 	key, n := x.key(), x.many()
 	x.begin("SPOP %q %d", key, n)

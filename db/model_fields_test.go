@@ -36,7 +36,7 @@ func readFieldDeadlines(h db.Hash, hash map[string]string) (map[string]int64, er
 	return until, err
 }
 
-// fields are names, of the kind that large hashes have now and then.
+// fields are names, sometimes as many as large hashes have.
 func (x *modelOp) fields() []string {
 	list := make([]string, 1+x.rng.IntN(4))
 	if x.rng.IntN(30) == 0 {

@@ -14,7 +14,7 @@ func init() {
 	modelWrites = append(modelWrites, opSetRange, opSetRange, opSetBit, opSetBit, opStretch, opStretch, opStretch)
 }
 
-// offset is a position in a string or behind its end.
+// offset is a position in a string or after its end.
 func (x *modelOp) offset(v *modelValue) int {
 	if x.rng.IntN(20) == 0 {
 		return x.rng.IntN(3000)

@@ -424,8 +424,8 @@ func opHashPut(x *modelOp) {
 	x.result(got, err, isNew, want)
 }
 
-// many is how many elements to write at once: now and then so many that a
-// collection outgrows its smallest form.
+// many is how many elements to write at once: sometimes so many that a collection outgrows its
+// smallest form.
 func (x *modelOp) many() int {
 	if x.rng.IntN(25) == 0 {
 		return 50 + x.rng.IntN(150)

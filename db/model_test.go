@@ -86,9 +86,8 @@ func (d *realDisk) kill() {
 	d.dir = to
 }
 
-// copyAsKilled copies a store that nobody writes to, but that may be sealing a
-// segment. A manifest older than the segments is what a kill can leave, a newer
-// one is not: so it goes first.
+// copyAsKilled copies a store without writers, which may be sealing a segment. A manifest older
+// than the segments is possible after a kill, a newer one is not: so it goes first.
 func copyAsKilled(t *testing.T, to, from string) {
 	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(from, "MANIFEST"))
@@ -107,7 +106,7 @@ type modelTest struct {
 	model  *model
 	step   int
 	trace  []string   // the last steps
-	merge  chan error // of a merge that runs beside the steps; nil if none does
+	merge  chan error // of a merge alongside the steps; nil if none runs
 	old    []byte     // an earlier TTL file
 	narrow bool       // the transaction has locked some keys only
 	done   map[string]int
@@ -197,7 +196,7 @@ func (m *modelTest) oneStep() {
 	}
 }
 
-// options are other ones for every opening: none may change what is seen.
+// options are other ones for every opening: none may change the results.
 func (m *modelTest) options() *db.Options {
 	if m.script != nil {
 		return m.script.options()
@@ -245,8 +244,8 @@ func (m *modelTest) reopen(kill bool) {
 	m.check("after reopening")
 }
 
-// reopenAfter does something to the files in between. It is told the segments
-// of a store that was killed.
+// reopenAfter does something to the files in between. between gets the segments of a store that was
+// killed.
 func (m *modelTest) reopenAfter(kill bool, between func([]bitcask.SegmentInfo)) {
 	m.done["reopen"]++
 	var segments []bitcask.SegmentInfo
@@ -358,7 +357,7 @@ func (m *modelTest) compare(when string) {
 	m.compareReader(when, want)
 }
 
-// compareReader compares what a reader beside the writer sees.
+// compareReader compares the content that a concurrent reader sees.
 func (m *modelTest) compareReader(when, want string) {
 	m.t.Helper()
 	o := m.options()
@@ -438,7 +437,7 @@ func (m *modelTest) mergeNow() {
 	m.check("after a merge")
 }
 
-// mergeBeside starts a merge that runs beside the next steps.
+// mergeBeside starts a merge alongside the next steps.
 func (m *modelTest) mergeBeside() {
 	m.done["merge beside"]++
 	m.waitForMerge()

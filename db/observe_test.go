@@ -12,7 +12,7 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// observed collects what a store's observer is told.
+// observed collects the operations that a store's observer gets.
 type observed struct {
 	mu  sync.Mutex
 	ops []db.Operation
@@ -94,7 +94,7 @@ func TestObserveBackground(t *testing.T) {
 	t.Error("nobody was told of the key that was reaped")
 }
 
-// TestObserverUsesTheStore: it gets ErrNested instead of being told of itself for ever.
+// TestObserverUsesTheStore: it gets ErrNested instead of an endless recursion.
 func TestObserverUsesTheStore(t *testing.T) {
 	var s *db.Store
 	var errs []error
@@ -147,7 +147,7 @@ func TestObserverPanics(t *testing.T) {
 	}
 }
 
-// TestObserveWhereAListenerPanics: the commit stands, and the observer is told of it.
+// TestObserveWhereAListenerPanics: the commit stands, and the observer gets it.
 func TestObserveWhereAListenerPanics(t *testing.T) {
 	for name, use := range map[string]func(*db.Store) error{
 		"String.Put":     func(s *db.Store) error { return s.String("put").Put(nil) },

@@ -48,7 +48,7 @@ func TestInvalidOptions(t *testing.T) {
 	equal(t, "invalid option", db.ErrOption, bitcask.ErrOption)
 }
 
-// TestValidOptions: what has a meaning of its own is taken.
+// TestValidOptions: values with a meaning of their own are accepted.
 func TestValidOptions(t *testing.T) {
 	for _, o := range []*db.Options{
 		nil, {}, {ExpireEvery: -1}, {Reserve: -1}, {SegmentSize: 1}, {Namespaces: bitcask.MaxNamespaces}, {Merge: merge.Policy{TriggerRatio: 1, BytesPerSecond: -1}},

@@ -26,7 +26,7 @@ var (
 	scriptFile  = flag.String("script.file", "", "a script that a failure left: only this is replayed")
 )
 
-// optionSet is one way to run a store: none may change what is seen.
+// optionSet is one way to run a store: none may change the results.
 type optionSet struct {
 	name    string
 	onDisk  bool

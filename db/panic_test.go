@@ -35,7 +35,7 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.Update(func(tx *db.Tx) error { return tx.Try(waitFor("list", cb)) }))
 		},
-		func(t *testing.T, s *db.Store, cb func()) { // of Begin: whoever panics there ends it
+		func(t *testing.T, s *db.Store, cb func()) { // of Begin: code that panics there ends it
 			tx := ok[*db.Tx](t)(s.Begin(true, "list"))
 			err := errors.New("panicked")
 			defer func() { _, _ = tx.End(err) }()
@@ -234,7 +234,7 @@ func awaitServed(t *testing.T, s *db.Store, cb func()) {
 	ok[int](t)(s.List("awaited").PushBack([]byte("x"), []byte("y")))
 }
 
-// awaitServedLater is served behind the push, for Do touches another key: the push stands.
+// awaitServedLater is served after the push, for Do touches another key: the push stands.
 func awaitServedLater(t *testing.T, s *db.Store, cb func()) {
 	w := waitFor("awaited", cb)
 	w.Others = []string{"another"}
@@ -254,7 +254,7 @@ func awaitServedLater(t *testing.T, s *db.Store, cb func()) {
 	ok[int](t)(s.List("awaited").PushBack([]byte("x"), []byte("y")))
 }
 
-// waitForWaiter waits until somebody waits for the list "awaited".
+// waitForWaiter waits until there is a waiter for the list "awaited".
 func waitForWaiter(s *db.Store) {
 	for s.Waiting() == 0 {
 		time.Sleep(time.Millisecond)
@@ -274,7 +274,8 @@ func enqueued(t *testing.T, s *db.Store, cb func()) {
 	must(t, s.Update(func(tx *db.Tx) error { _, err := tx.List("queue").PushBack([]byte("x")); return err }))
 }
 
-// woken panics when nothing is locked any more: the commit stands, and the others are told.
+// woken panics when nothing is locked any more: the commit stands, and the others get their
+// notification.
 func woken(t *testing.T, s *db.Store, cb func()) {
 	tx := ok[*db.Tx](t)(s.Begin(true, "queue"))
 	first := tx.Enqueue(waitFor("queue", func() {}), cb)
@@ -307,7 +308,7 @@ func wokenByClose(t *testing.T, _ *db.Store, cb func()) {
 	must(t, s.Close())
 }
 
-// onEvents are a panic of a listener after each kind of commit: it stands, and the listener behind it hears of all of it.
+// onEvents are a panic of a listener after each kind of commit: it stands, and the next listener gets all of it.
 func onEvents() (rows []func(t *testing.T, s *db.Store, cb func())) {
 	commits := map[string]struct {
 		do     func(s *db.Store) error
@@ -463,7 +464,7 @@ func (f failing) Handle(context.Context, slog.Record) error { f.fail(); return n
 func (f failing) WithAttrs([]slog.Attr) slog.Handler        { return f }
 func (f failing) WithGroup(string) slog.Handler             { return f }
 
-// TestLogHandlerFails: records are logged with locks held. A handler that panics, ends its goroutine, or uses the store, hurts nobody.
+// TestLogHandlerFails: records are logged with locks held. A handler that panics, ends its goroutine, or uses the store, does no harm.
 func TestLogHandlerFails(t *testing.T) {
 	var s *db.Store
 	var failed error

@@ -2,5 +2,6 @@
 
 package db_test
 
-// underRace tells tests that strings are read through transactions, for the detector would call the short cut a race.
+// underRace is for tests that know that strings are read through transactions: the detector would call the short cut
+// a race.
 const underRace = true

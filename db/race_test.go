@@ -65,7 +65,7 @@ func TestRace(t *testing.T) {
 			}
 			r.run(steps)
 			r.verify()
-			must(t, r.s.Log().SaveIndex()) // beside the expiry cycle
+			must(t, r.s.Log().SaveIndex()) // alongside the expiry cycle
 			must(t, r.s.Close())
 			r.verifyIndex(dir, *o)
 			s, err := db.Open(dir, o)
@@ -313,7 +313,7 @@ func (r *raceTest) flip(rng *rand.Rand) error {
 	return s.Swap(2, 3)
 }
 
-// look reads what is about the store rather than in it.
+// look reads the state of the store rather than its content.
 func (r *raceTest) look(rng *rand.Rand) error {
 	st := r.s.Stats()
 	if st.Failed != "" {

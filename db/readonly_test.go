@@ -18,9 +18,9 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// TestReadersBesideAWriter opens a store for reading again and again while it
-// is written, rotated and merged as fast as it goes. Each reader sees a state
-// that was, no older than what was there when it began to open.
+// TestReadersBesideAWriter opens a store for reading again and again while it is written, rotated
+// and merged as fast as it goes. Each reader sees a state that was, no older than the one when it
+// began to open.
 func TestReadersBesideAWriter(t *testing.T) {
 	const manySegments = 300
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestReadersBesideAWriter(t *testing.T) {
 			default:
 			}
 			if s.Stats().Segments > manySegments {
-				time.Sleep(time.Millisecond) // the merge falls behind on a busy machine, and readers open every segment
+				time.Sleep(time.Millisecond) // the merge lags on a busy machine, and readers open every segment
 				continue
 			}
 			if err := step(); err != nil {

@@ -136,7 +136,7 @@ func firstSegment(state crash.State) string {
 	return ""
 }
 
-// salvageStore is a closed store with every type, and what it holds.
+// salvageStore is a closed store with every type, and its content.
 func salvageStore(t *testing.T) (crash.State, *model) {
 	t.Helper()
 	mem := vfs.NewMem()

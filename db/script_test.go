@@ -60,8 +60,8 @@ func readScript(name string) (s script, err error) {
 	return s, lines.Err()
 }
 
-// shrink leaves out what is not needed for the script to fail, first large
-// parts, then single steps, and gives up after so many tries.
+// shrink leaves out steps that the failure does not need, first large parts, then single steps, and
+// gives up after so many tries.
 func (s script) shrink(tries int, fails func(script) bool) script {
 	for part := max(len(s)/2, 1); ; part = max(part/2, 1) {
 		smaller := false
@@ -109,8 +109,8 @@ type scriptRun struct {
 	step  uint64
 }
 
-// replay runs the script in a bubble of its own and returns what is wrong, or
-// what the store holds at the end.
+// replay runs the script in a bubble of its own and returns the failure, or the final content of
+// the store.
 func (set *optionSet) replay(t *testing.T, s script) (state string, failure scriptFailure) {
 	var d disk
 	if set.onDisk {

@@ -63,8 +63,8 @@ func TestSnapshotRefusesWrites(t *testing.T) {
 	}
 }
 
-// TestSnapshotClockStands: what had expired is hidden, what had not stays, fields included, and a store whose cycle reaps it all the
-// while changes nothing of that.
+// TestSnapshotClockStands: expired keys and fields are hidden, the others stay, and a store whose cycle deletes them all changes
+// nothing of that.
 func TestSnapshotClockStands(t *testing.T) {
 	s := inMemory(t, &db.Options{ExpireEvery: time.Millisecond})
 	const soon = 80 * time.Millisecond
@@ -179,7 +179,7 @@ func TestSnapshotBesideWriters(t *testing.T) {
 				}
 				acked[w].Store(n)
 				if s.Stats().Segments > 300 {
-					time.Sleep(time.Millisecond) // the merge falls behind on a busy machine
+					time.Sleep(time.Millisecond) // the merge lags on a busy machine
 				}
 			}
 		})

@@ -59,7 +59,7 @@ func ExampleList_PopFrontWait() {
 	// got wash
 }
 
-// What was computed outside of a transaction is written only if nothing that it was computed from has changed.
+// A result computed outside of a transaction is written only if none of its sources has changed.
 func ExampleStore_Watch() {
 	store := example()
 	defer store.Close()
@@ -70,7 +70,7 @@ func ExampleStore_Watch() {
 	defer watch.Close()
 	price, err := store.String("price").Get()
 	check(err)
-	check(store.String("price").Put([]byte("12"))) // by somebody else
+	check(store.String("price").Put([]byte("12"))) // by another client
 	err = store.UpdateKeys([]string{"price", "bill"}, func(tx *db.Tx) error {
 		changed, err := watch.Changed(tx)
 		if err != nil || changed {

@@ -24,7 +24,7 @@ import (
 
 // What the package exports, for tests that nothing of it may escape.
 
-// makers are the methods of a store and of a transaction that return a handle, and what they return.
+// makers are the methods of a store and of a transaction that return a handle, and their results.
 type makers interface {
 	String(key string) db.String
 	Bitmap(key string) db.Bitmap
@@ -114,7 +114,7 @@ func callsUser(t reflect.Type) bool {
 		}
 		for i := range t.NumMethod() {
 			if !t.Method(i).IsExported() {
-				return false // nobody else can implement it
+				return false // no other package can implement it
 			}
 		}
 		return true

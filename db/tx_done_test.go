@@ -235,8 +235,8 @@ func TestSavepointOfAnother(t *testing.T) {
 	equal(t, "keys", allKeys(t, s), "[b]")
 }
 
-// TestLeakedTransactionBesideOthers: a goroutine that uses a transaction which has ended disturbs nobody, and the race detector finds
-// nothing.
+// TestLeakedTransactionBesideOthers: a goroutine that uses a transaction which has ended disturbs no other, and the race detector
+// finds nothing.
 func TestLeakedTransactionBesideOthers(t *testing.T) {
 	s := openMemory(t)
 	var leaked []*db.Tx

@@ -68,7 +68,7 @@ var everything = []string{
 	`{"db":15,"key":"far","type":"string","value":""}`,
 }
 
-// What is exported, imported and exported again is the same, byte for byte.
+// An exported store, imported and exported again, is the same, byte for byte.
 func TestThereAndBack(t *testing.T) {
 	want := strings.Join(everything, "\n") + "\n"
 	first, second := open(t), open(t)
@@ -154,7 +154,7 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A context that ends, ends the export behind a whole line.
+// A context that ends, ends the export after a whole line.
 func TestExportInterrupted(t *testing.T) {
 	s := open(t)
 	lines(t, s, str("a"), str("b"), str("c"))
@@ -183,7 +183,7 @@ func TestBadLineEndsAnImport(t *testing.T) {
 	}
 }
 
-// BadLine hears of every bad line in its turn, of those that the store refuses as well, when all before are stored.
+// BadLine gets every bad line in its turn, those that the store refuses as well, when all before are stored.
 func TestBadLinesAreSkipped(t *testing.T) {
 	s := open(t)
 	long := strings.Repeat("k", 70_000)
@@ -252,7 +252,7 @@ func TestInputThatFails(t *testing.T) {
 	}
 }
 
-// An import whose context ends has stored what it has read.
+// An import whose context ends has stored the lines it has read.
 func TestImportInterrupted(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())

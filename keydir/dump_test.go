@@ -213,8 +213,8 @@ func TestLoadLarge(t *testing.T) {
 	check(t, n)
 }
 
-// TestDumpWhileChanging changes a directory between the pieces of its dump, and makes all the changes again on what was
-// loaded from that: both end up equal.
+// TestDumpWhileChanging changes a directory between the pieces of its dump, and makes all the changes again on the
+// loaded copy: both end up equal.
 func TestDumpWhileChanging(t *testing.T) {
 	r := chance.Rand(t)
 	seed := keydir.Seed{7, 8}
@@ -264,7 +264,7 @@ func set(f keydir.Collection, j int, loc keydir.Loc) {
 	}
 }
 
-// change returns a change as a log has it: it says what is to be, whatever there was.
+// change returns a change as a log has it: it sets a new state whatever the old one.
 func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.Loc) func(*keydir.Directory) {
 	i, j, op, typ := r.IntN(60), r.IntN(1200), r.IntN(100), dumpTypes[r.IntN(len(dumpTypes))]
 	return func(d *keydir.Directory) {

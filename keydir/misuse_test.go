@@ -46,7 +46,7 @@ func TestZeroCollectionIsNotValid(t *testing.T) {
 	x.Each(func(keydir.Loc) bool { t.Error("a location of nothing"); return true })
 }
 
-// Slots of a hash are told apart by type, and collections by their key.
+// Slots of a hash are distinguished by type, and collections by their key.
 func TestOneHashManyKeys(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{})
 	d.Insert(8, keydir.Slot{Type: keydir.String, Loc: 1})

@@ -2,5 +2,5 @@
 
 package keydir_test
 
-// underRace tells tests that the race detector makes them twenty times slower.
+// underRace is for tests that the race detector makes twenty times slower.
 const underRace = true

@@ -32,7 +32,7 @@ func TestTryGetSeesWhatFindSees(t *testing.T) {
 	d.Replace(h, str(1), str(2))
 	expect(h, 2, keydir.LookupHit)
 
-	d.Insert(h, deadline) // whoever reads through a deadline must know the time
+	d.Insert(h, deadline) // a read through a deadline must know the time
 	expect(h, 0, keydir.LookupRetry)
 	d.Delete(h, deadline)
 	expect(h, 2, keydir.LookupHit)
@@ -51,9 +51,9 @@ func TestTryGetSeesWhatFindSees(t *testing.T) {
 	expect(h, 0, keydir.LookupMiss)
 }
 
-// One goroutine changes a stripe in every way while others look at it without a
-// lock: at keys that stay, at keys that are never there, and at keys that come, go
-// and move. Nobody may see a state from before the look began.
+// One goroutine changes a stripe in every way while others search it without a lock: for keys that
+// stay, keys that are never there, and keys that come, go and move. No search may see a state from
+// before it began.
 func TestTryGetBesideChanges(t *testing.T) {
 	if underRace {
 		t.Skip("a lock-free search is a race by definition")

@@ -72,7 +72,7 @@ func segmentFiles(s *bitcask.Store) (names []string) {
 	return names
 }
 
-// TestDeadSegmentsNeedNoSpace: on a disk on which no file can be made, a merge of everything, and the first tick, give back what is dead,
+// TestDeadSegmentsNeedNoSpace: on a disk on which no file can be made, a merge of everything, and the first tick, release dead segments,
 // and leave the rest as it was.
 func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 	for _, byHand := range []bool{true, false} {

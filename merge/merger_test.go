@@ -119,8 +119,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A segment with damage is tried once in the background; a merge by hand says
-// what is wrong.
+// A segment with damage is tried once in the background; a merge by hand reports the damage.
 func TestDamageIsNotTriedAgain(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openStore(t, fs)

@@ -255,7 +255,7 @@ var scripts = map[string]string{
 		a: EXEC`,
 }
 
-// talk runs a script and returns what was replied.
+// talk runs a script and returns the replies.
 func talk(t *testing.T, address, script string) (replies []string) {
 	t.Helper()
 	clients := map[string]*redisPeer{}

@@ -77,7 +77,7 @@ func (p *pair) srandmember(args []string) string {
 	return ""
 }
 
-// scan follows the cursor on both servers and compares what they found altogether. Redis may repeat itself.
+// scan follows the cursor on both servers and compares their results as a whole. Redis may repeat itself.
 func (p *pair) scan(args []string) string {
 	name := strings.ToLower(args[0])
 	if at := cursorOf(name); len(args) > at {
@@ -253,8 +253,8 @@ func countsPlaces(name string, args []string) bool {
 	return strings.HasPrefix(name, "geo") && len(args) > 1 && slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "count") })
 }
 
-// nearest compares a command that selects the nearest places, or the farthest. Which of some that are equally far is nobody's promise:
-// then the distances are compared, and what was stored goes.
+// nearest compares a command that selects the nearest places, or the farthest. Among equally far ones the choice is undefined: then
+// the distances are compared, and the stored result goes.
 func (p *pair) nearest(args []string) string {
 	if key := storedAt(args); key != "" {
 		if d := p.plain(args); d != "" {
@@ -273,7 +273,7 @@ func (p *pair) nearest(args []string) string {
 	return d
 }
 
-// secondOfEach are the texts behind the names in a reply of places.
+// secondOfEach are the texts after the names in a reply of places.
 func secondOfEach(r resp.Reply) (list []string) {
 	for _, item := range r.Items {
 		if len(item.Items) > 1 {

@@ -216,7 +216,7 @@ func (g *generator) turn(clients int) turn {
 		return one
 	}
 	if g.chance(60) {
-		one.commands = [][]string{{"pexpire", g.sharedKey(), "1"}} // alone: what comes behind it must find it passed
+		one.commands = [][]string{{"pexpire", g.sharedKey(), "1"}} // alone: the next command must find it passed
 		return one
 	}
 	n := 1
@@ -251,8 +251,8 @@ func (g *generator) waiting() []string {
 	return join(pick(g, "blpop", "brpop"), keys, "0")
 }
 
-// shared are commands on the keys that all clients use, mostly one. What a command stores goes to a key that is not there: nobody
-// is served by Redis when a key is overwritten.
+// shared are commands on the keys that all clients use, mostly one. A command stores to a key that does not exist: Redis serves
+// no waiter when a key is overwritten.
 func (g *generator) shared() [][]string {
 	key, other := g.sharedKey(), g.sharedKey()
 	number := strconv.Itoa(g.r.IntN(5))
@@ -363,7 +363,7 @@ func TestWaitersFoundByComparison(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		what  string
-		turns []string // a client and what it sends
+		turns []string // a client and its command
 	}{
 		{"one who cannot be served is before those of keys that were filled later", []string{
 			"0 set m b", "3 brpoplpush k m 0", "1 bzmpop 0 2 l l min", "0 multi", "0 rpush k b b d", "2 blmpop 0 2 k l right count 1", "0 lpush l c", "0 exec",

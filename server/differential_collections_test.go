@@ -11,7 +11,7 @@ import (
 
 // The grammar and the comparison of commands on several collections at once.
 
-// counted is a number of keys and the keys; now and then the number is wrong.
+// counted is a number of keys and the keys; sometimes the number is wrong.
 func (g *generator) counted() []string {
 	keys := g.several(1, 3, g.key)
 	n := strconv.Itoa(len(keys))
@@ -47,7 +47,7 @@ func (g *generator) multiPop(front, back string) []string {
 	return join(g.counted(), pick(g, front, back, back, front, front, "x"), g.maybe(2, "COUNT", g.count()), g.maybe(30, pick(g, "count", "nope")))
 }
 
-// combination are the words behind the keys of ZUNION and its like.
+// combination are the words after the keys of ZUNION and its like.
 func (g *generator) combination() []string {
 	var weights []string
 	for range 1 + g.r.IntN(3) {

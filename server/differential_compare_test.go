@@ -46,7 +46,7 @@ func diff(name string, ours, theirs resp.Reply) string {
 	return fmt.Sprintf("stave %.500s, redis %.500s", show(ours), show(theirs))
 }
 
-// unnamed is HELLO's reply without what tells one server and connection from another.
+// unnamed is HELLO's reply without the parts that identify a server and a connection.
 func unnamed(r resp.Reply) resp.Reply {
 	items := slices.Clone(r.Items)
 	for i := 0; i+1 < len(items); i += 2 {
@@ -159,7 +159,7 @@ func unlike70(name string, args []string) bool {
 		return has("novalues") // since 7.4
 	case "hello":
 		at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "setname") })
-		return at >= 0 && at+2 < len(args) // until 7.2 the name holds even if what comes behind it is refused
+		return at >= 0 && at+2 < len(args) // until 7.2 the name holds even if the rest of the command is refused
 	case "lrem":
 		return len(args) == 4 && args[2] == "-9223372036854775808" // refused since 7.2: it has no positive counterpart
 	case "lpos":

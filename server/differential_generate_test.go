@@ -26,7 +26,7 @@ func (g *generator) chance(n int) bool { return g.r.IntN(n) == 0 }
 // keyPool are the keys of the test.
 var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x"}
 
-// favourites are the keys that half of the commands of a group take, so that most of them find what they are for.
+// favourites are the keys that half of the commands of a group take, so that most of them find the right type.
 var favourites = map[command.Group][]string{
 	command.GroupString: {"a", "a:b"}, command.GroupBitmap: {"a"}, command.GroupHash: {"b", "\x00\r\n\xff"}, command.GroupList: {"c", "s:x"},
 	command.GroupSet: {"d", ""}, command.GroupSortedSet: {"e", "f"}, command.GroupGeo: {"f"},
@@ -171,7 +171,7 @@ func (g *generator) unix(scale int) string {
 
 func (g *generator) keyAnd(args ...any) []string { return join(append([]any{g.key()}, args...)...) }
 
-// commands makes the arguments behind the name, for each command of the table that a real server can be compared on.
+// commands makes the arguments after the name, for each command of the table that a real server can be compared on.
 var commands = map[string]func(g *generator) []string{
 	"get":      func(g *generator) []string { return g.keyAnd() },
 	"set":      (*generator).set,
@@ -448,7 +448,7 @@ func (g *generator) zrange() []string {
 	}
 }
 
-// command is the next random command. Now and then an argument is missing, wrong or too many.
+// command is the next random command. Sometimes an argument is missing, wrong or too many.
 func (g *generator) command() []string {
 	name, args := g.words()
 	switch g.r.IntN(60) {

@@ -47,7 +47,7 @@ func sameDistance(a, b string) bool {
 // for there the arc sine grows without bounds.
 func alike(x, y, digit float64) bool {
 	if x == y {
-		return true // also what is no distance
+		return true // also invalid distances
 	}
 	const diameter, off = 2 * 6372797.560856, 1e-15
 	for _, unit := range []float64{1, 1000, 0.3048, 1609.34} {

@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/internal/test/chance"
 )
 
-// The grammar of HyperLogLogs, for the differential test. They live on keys of their own and, now and then, on the others:
-// any command of strings may then do to them what it likes.
+// The grammar of HyperLogLogs, for the differential test. They live on keys of their own and, sometimes, on the others,
+// where any command of strings may change them.
 func init() {
 	maps.Copy(commands, map[string]func(g *generator) []string{
 		"pfadd":   func(g *generator) []string { return join(g.sketchKey(), g.several(0, 6, g.sketchElement)) },

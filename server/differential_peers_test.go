@@ -50,7 +50,7 @@ func (p *redisPeer) send(commands [][]string) error {
 	for _, args := range commands {
 		out = resp.AppendCommandStrings(out, args...)
 	}
-	_, err := p.conn.Write(out) // Redis keeps replies that nobody reads, so this ends
+	_, err := p.conn.Write(out) // Redis keeps unread replies, so this ends
 	return err
 }
 

@@ -29,8 +29,8 @@ func (g *generator) sortPattern() string {
 	return pick(g, "#", "*", "nosort", "*->a", "b->*", "a*", "*:b", "a:*", "b*->b", "*->", "a->*->b", "", "c", "**", "*\x00", "\x00*")
 }
 
-// sort compares what SORT says, apart from orders that nobody promises: of a set that is not sorted, of elements that have no
-// text to be compared by or the same, and of texts with a NUL, where the comparison of Redis ends unless it stores.
+// sort compares replies to SORT, except for undefined orders: of a set that is not sorted, of elements that have no text to
+// be compared by or the same, and of texts with a NUL, where the comparison of Redis ends unless it stores.
 func (p *pair) sort(args []string) string {
 	has := func(word string) bool {
 		return slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, word) })

@@ -12,7 +12,7 @@ import (
 
 // Random arguments made from the usage of a command in the command table: every option that there is, in any order.
 
-// comparable are the commands of the table that a Redis 7.0 has and that reply what it does.
+// comparable are the commands of the table that a Redis 7.0 has, with the same replies.
 var comparable = sync.OnceValue(func() (list []*command.Command) {
 	for _, c := range server.Commands {
 		if !c.IsOwn() && c.Since < "7.1" && uncompared[c.Name] == "" && len(c.Subcommands) == 0 {
@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// fromSyntax makes the arguments of a command. Now and then it breaks a rule of the usage.
+// fromSyntax makes the arguments of a command. Sometimes it breaks a rule of the usage.
 func (g *generator) fromSyntax(c *command.Command) (args []string) {
 	w := &writer{generator: g, command: c, keys: -1}
 	var options [][]string

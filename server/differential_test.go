@@ -95,7 +95,7 @@ func (p *pair) shrink(sequence [][]string, reopen bool, difference string) ([][]
 	return shrink(sequence, difference, func(shorter [][]string) (string, int) { return p.replay(shorter, reopen) })
 }
 
-// shrink drops steps of a sequence as long as replay tells of a difference, for a minute at most.
+// shrink drops steps of a sequence as long as replay finds a difference, for a minute at most.
 func shrink[T any](sequence []T, difference string, replay func([]T) (difference string, at int)) ([]T, string) {
 	deadline := time.Now().Add(time.Minute)
 	for size := len(sequence) / 2; size > 0; size /= 2 {
@@ -139,13 +139,13 @@ type manner int
 
 const (
 	plainly  manner = iota // in a pipeline with others
-	last                   // in a pipeline, but nothing may come behind it
+	last                   // in a pipeline, but nothing may follow it
 	alone                  // by a method of pair, see special
 	notAtAll               // it has no meaning here
 )
 
-// special are the commands that are compared in ways of their own: what they reply depends on chance, or on an order that
-// is not promised.
+// special are the commands that are compared in ways of their own: their replies depend on chance, or on an undefined
+// order.
 var special = map[string]func(p *pair, args []string) string{
 	"spop": (*pair).spop, "srandmember": (*pair).srandmember, "zrandmember": (*pair).zrandmember, "hrandfield": (*pair).hrandfield,
 	"randomkey": (*pair).randomkey, "pfcount": (*pair).pfcount, "dump": (*pair).dump, "sort": (*pair).sort, "sort_ro": (*pair).sort,
@@ -161,7 +161,7 @@ func (p *pair) mannerOf(name string, args []string) manner {
 		return notAtAll // the time may be over before the transaction is
 	case special[name] != nil || isLex(name, args) || storesDistances(name, args) || countsPlaces(name, args):
 		if p.multi {
-			return notAtAll // what it depends on cannot be asked for, nor chance be taken back
+			return notAtAll // its inputs cannot be queried, nor chance repeated
 		}
 		return alone
 	case slices.Contains([]string{"multi", "exec", "discard", "reset"}, name) || expiresSoon(args):
@@ -261,7 +261,7 @@ func (p *pair) compare(args []string, ours, theirs resp.Reply) string {
 	return ""
 }
 
-// track keeps what both servers have queued, and returns what was queued before an EXEC.
+// track keeps the queues of both servers, and returns the queue before an EXEC.
 func (p *pair) track(name string, args []string, reply resp.Reply) (queued [][]string) {
 	queued = p.queued
 	switch {

@@ -35,7 +35,7 @@ func (g *generator) database() string {
 	return pick(g, "0", "1", "1", "15", "16", "-1", "x", "99999999999999999999", "2147483648")
 }
 
-// payload is what DUMP returns for a random value; now and then it is damaged.
+// payload is a reply of DUMP for a random value; sometimes it is damaged.
 func (g *generator) payload() string {
 	var w rdb.Writer
 	kind := pick(g, rdb.String, rdb.List, rdb.Set, rdb.SortedSet, rdb.Hash)

@@ -39,7 +39,7 @@ func AddPanics() (remove func()) {
 	return func() { table = command.NewTable(before.Commands) }
 }
 
-// ListensToStore says whether the server hears of what happens to keys.
+// ListensToStore reports whether the server receives events of keys.
 func (v *Server) ListensToStore() bool {
 	v.notifier.mu.Lock()
 	defer v.notifier.mu.Unlock()

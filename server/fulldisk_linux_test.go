@@ -61,7 +61,7 @@ func (w *wire) info(field string) string {
 	return ""
 }
 
-// fillUp sets keys until that is refused, and wants to be told why without the name of a file.
+// fillUp sets keys until that is refused, and wants an error without the name of a file.
 func (w *wire) fillUp(keys int) {
 	w.t.Helper()
 	for i := range 1_000_000 {
@@ -92,8 +92,8 @@ func (w *wire) resumes(what string) {
 	w.t.Fatalf("%s: %q", what, got)
 }
 
-// TestFullDiskOverTheWire fills a tmpfs through a server, which is killed in between: DEL, FLUSHALL and MERGE free it, and what is garbage is
-// freed by the background.
+// TestFullDiskOverTheWire fills a tmpfs through a server, which is killed in between: DEL, FLUSHALL and MERGE free it, and garbage is freed
+// by the background.
 func TestFullDiskOverTheWire(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount a file system")

@@ -155,7 +155,7 @@ func TestHashDeadlines(t *testing.T) {
 			{"HSETEX h PXAT 70368744177664 FIELDS 1 d 8", tooLate("hsetex")},
 			{"HSETEX h FIELDS 1 d 8 PX", "-ERR missing expire time\r\n"},
 
-			// Time passes: what has expired is not there for anybody.
+			// Time passes: expired fields are gone for every command.
 			{"DEL h", ":1\r\n"},
 			{"HSET h a 1 b 2 c 3", ":3\r\n"},
 			{"HPEXPIRE h 50 FIELDS 2 a b", ints(1, 1)},

@@ -37,13 +37,13 @@ var (
 
 const (
 	linearClients = 8
-	// linearKilled is how many there are if the server is killed. Of several commands of each of them nobody then knows
-	// whether they were carried out: with eight clients there are, now and then, too many orders to try.
+	// linearKilled is the number of clients if the server is killed. The outcome of several commands of each of them is
+	// then unknown: with eight clients there are sometimes too many orders to try.
 	linearKilled = 4
 	linearCalls  = 100 // of each client, in one history
 )
 
-// linearTarget is a server that is killed now and then.
+// linearTarget is a server that is killed at times.
 type linearTarget interface {
 	// client returns a func that does commands on the server as it is now; that
 	// fails if the server is killed before the reply has come. While a kill is on
@@ -52,8 +52,8 @@ type linearTarget interface {
 	kill()
 }
 
-// linearHistory has clients talk to a server while it is killed and merges, and
-// judges what they were told.
+// linearHistory has clients talk to a server while it is killed and merges, and judges their
+// replies.
 func linearHistory(t *testing.T, target linearTarget, seed uint64, callers, calls, kills int) porcupine.CheckResult {
 	t.Helper()
 	var (
@@ -117,7 +117,7 @@ func judge(t *testing.T, history []porcupine.Operation, seed uint64) porcupine.C
 	return result
 }
 
-// TestLinearModel has the judge find what is wrong with histories.
+// TestLinearModel has the judge find wrong histories.
 func TestLinearModel(t *testing.T) {
 	op := func(called, ended int64, reply string, cmd ...string) porcupine.Operation {
 		c := linearCall{commands: [][]string{cmd}, called: called, ended: ended, acknowledged: reply != "?"}
@@ -224,7 +224,7 @@ func mergeWhile(s *db.Store, life <-chan struct{}) {
 		case <-life:
 			return
 		case <-time.After(300 * time.Microsecond):
-			// What a dead process could not merge is nobody's loss.
+			// A merge that a dead process could not complete is no loss.
 			_, _ = s.Merge(context.Background(), merge.RunOptions{All: n%4 == 0})
 		}
 	}
@@ -259,8 +259,8 @@ func (l *linearMemory) client() func([][]string) (string, error) {
 	}
 }
 
-// kill ends one process and starts the next. Whoever is not told before it
-// begins does not count as told.
+// kill ends one process and starts the next. A client without a reply before it begins counts as
+// unanswered.
 func (l *linearMemory) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -467,8 +467,8 @@ func TestLinearizableProcess(t *testing.T) {
 		n = 1
 	}
 	seed := chance.Draw(*linearSeed)
-	// A killed process leaves several commands of each client of which nobody knows whether they were carried out:
-	// with eight clients there are, now and then, too many orders to try.
+	// A killed process leaves several commands of each client with an unknown outcome: with eight clients there
+	// are sometimes too many orders to try.
 	const callers, calls = 4, 24
 	t.Logf("%d histories of killed processes; replay the commands with -linear.seed %d", n, seed)
 	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(2)

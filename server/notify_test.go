@@ -19,13 +19,13 @@ import (
 
 // teller is a server whose notifications are read.
 type teller interface {
-	// events returns what has been published so far.
+	// events returns the events published so far.
 	events() ([]string, error)
 }
 
 const endOfEvents = "\x00end"
 
-// redisTeller listens on a connection of its own, and publishes on another one what it knows to be the last.
+// redisTeller listens on a connection of its own, and publishes a known last message on another one.
 type redisTeller struct {
 	*redisPeer
 	publisher redisPeer
@@ -55,7 +55,7 @@ func (p *redisTeller) events() (events []string, err error) {
 type staveTeller struct {
 	stavePeer
 	listener *server.Session
-	told     map[string]int // how often each event has been told
+	told     map[string]int // how often each event has been published
 }
 
 func (p *staveTeller) events() (events []string, err error) {
@@ -73,7 +73,7 @@ func (p *staveTeller) events() (events []string, err error) {
 	return events, nil
 }
 
-// newTellers starts both servers with all notifications on but those of expiry, whose time is nobody's promise.
+// newTellers starts both servers with all notifications on but those of expiry, whose time is undefined.
 func newTellers(t *testing.T, classes string) (*staveTeller, *redisTeller) {
 	t.Helper()
 	redis := startRedis(t)
@@ -110,7 +110,7 @@ func newTellers(t *testing.T, classes string) (*staveTeller, *redisTeller) {
 	return ours, theirs
 }
 
-// compare runs a command on both and returns how what they tell differs.
+// compare runs a command on both and returns the difference of their events.
 func (p *staveTeller) compare(theirs *redisTeller, args []string) (difference string, err error) {
 	var told [2][]string
 	for i, one := range []interface {
@@ -134,8 +134,8 @@ func (p *staveTeller) compare(theirs *redisTeller, args []string) (difference st
 	return fmt.Sprintf("stave tells %q, redis %q", told[0], told[1]), nil
 }
 
-// notified has every command that changes keys, in every way that tells something else. Redis 7.0 tells SETBIT and BITFIELD
-// also when nothing changes; since 7.2 it does not, and neither do we.
+// notified has every command that changes keys, in every way with events of its own. Redis 7.0 publishes SETBIT and
+// BITFIELD also when nothing changes; since 7.2 it does not, and neither do we.
 var notified = []string{
 	"SET s v", "SET s v EX 100", "SET s v KEEPTTL", "SET s v NX", "SET none v XX", "SET s v GET", "SET s v PX 100000 XX GET",
 	"SETNX s v", "SETNX s2 v", "SETEX s 100 v", "PSETEX s 100000 v", "GETSET s w", "GETDEL s", "GETDEL none",
@@ -265,10 +265,11 @@ func TestRandomNotifications(t *testing.T) {
 	}
 }
 
-// untold are the commands that chance has a part in, that change what is told, or that tell something else since Redis 7.2.
+// untold are the commands that depend on chance, that change the setting, or whose events differ since Redis 7.2.
 var untold = []string{"spop", "config", "client", "subscribe", "psubscribe", "hello", "quit", "restore", "setbit", "bitfield"}
 
-// TestNotificationsEndWithServe: the store stays open when a server ends, and must not go on telling it.
+// TestNotificationsEndWithServe: the store stays open when a server ends, and must not notify it any
+// more.
 func TestNotificationsEndWithServe(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	listen := func() (address string, end func()) {

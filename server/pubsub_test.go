@@ -227,7 +227,7 @@ func TestPubSubAgreesWithRedis(t *testing.T) {
 	}
 }
 
-// TestPublishToOneself: since Redis 7.2 the message comes behind the reply.
+// TestPublishToOneself: since Redis 7.2 the message comes after the reply.
 func TestPublishToOneself(t *testing.T) {
 	_, address := serve(t, nil)
 	a := dial(t, address)
@@ -241,7 +241,8 @@ func TestPublishToOneself(t *testing.T) {
 	a.expect(":1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n:0\r\n+PONG\r\n")
 }
 
-// TestSlowSubscriber publishes to a client that reads nothing until it is cut off. The publisher never waits for it.
+// TestSlowSubscriber publishes to a client that reads nothing until it is disconnected. The publisher never waits
+// for it.
 func TestSlowSubscriber(t *testing.T) {
 	v, address := serve(t, &server.Options{WriteTimeout: time.Hour})
 	slow, publisher := dial(t, address), dial(t, address)
@@ -328,7 +329,7 @@ func TestMessagesInOrder(t *testing.T) {
 		c := dial(t, address)
 		go func() {
 			for i := range each {
-				_, _ = fmt.Fprintf(c.Conn, "PUBLISH c %d:%d\r\n", p, i) // what is missing is missed below
+				_, _ = fmt.Fprintf(c.Conn, "PUBLISH c %d:%d\r\n", p, i) // missing messages are noticed below
 			}
 		}()
 	}

@@ -155,7 +155,7 @@ func sessionAnySplit(t *testing.T, g *generator) {
 		v.PauseAt(pause)
 		ask(v.NewSession(), "FLUSHALL\r\n")
 		s := v.NewSession()
-		defer s.Close() // what it waits for at its end would come to it in the next run
+		defer s.Close() // its last wait would otherwise reach the next run
 		var out []byte
 		for rest := stream; len(rest) > 0; {
 			n := min(1+g.r.IntN(largest), len(rest))

@@ -14,7 +14,7 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// operatorScripts are conversations as scripts has them. Moments and addresses are taken out of what is compared.
+// operatorScripts are conversations as scripts has them. Moments and addresses are left out of the comparison.
 var operatorScripts = map[string]string{
 	"monitor": `
 		a: MONITOR
@@ -113,7 +113,7 @@ func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
 	redis := startRedis(t)
 	address := redis.conn.RemoteAddr().String()
 	unlike := regexp.MustCompile(`\d+\.\d+ \[(\d+) [^\]]*\]`)
-	for _, name := range slices.Sorted(maps.Keys(operatorScripts)) { // what they configure stays in Redis
+	for _, name := range slices.Sorted(maps.Keys(operatorScripts)) { // their settings stay in Redis
 		script := operatorScripts[name]
 		t.Run(name, func(t *testing.T) {
 			if _, err := redis.do([]string{"flushall"}); err != nil {

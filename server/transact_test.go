@@ -42,7 +42,7 @@ func TestTransactionsAreIsolated(t *testing.T) {
 				reply, _, err := resp.Decode([]byte(ask(s, "MGET "+strings.Join(keys, " ")+"\r\n")))
 				sum := 0
 				for _, item := range reply.Items {
-					n, _ := strconv.Atoi(string(item.Text)) // a null is an account that nobody used yet
+					n, _ := strconv.Atoi(string(item.Text)) // a null is an unused account
 					sum += n
 				}
 				if err != nil || sum != total {
@@ -54,7 +54,7 @@ func TestTransactionsAreIsolated(t *testing.T) {
 	work.Wait()
 }
 
-// TestNothingIsAcknowledgedBeforeItIsDurable lets the fsync fail behind a pipeline of writes.
+// TestNothingIsAcknowledgedBeforeItIsDurable lets the fsync fail after a pipeline of writes.
 func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	disk := vfs.NewFault(vfs.NewMem())
 	store, err := db.Open("data", seam.With(&db.Options{Sync: db.SyncAlways}, seam.Options{FS: disk}))

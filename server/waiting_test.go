@@ -38,7 +38,7 @@ func TestLikeRedis74(t *testing.T) {
 	}
 }
 
-// A session without a connection waits as well, and what it was fed behind the command runs after it.
+// A session without a connection waits as well, and the bytes after the command run when it ends.
 func TestSessionWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := db.Open("store", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: vfs.NewMem()}))

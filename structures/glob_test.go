@@ -63,8 +63,8 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// redisMatch matches the way Redis's matcher does it: recursive at every star,
-// one step at a time, and reading a terminator behind the pattern's end.
+// redisMatch matches the way Redis's matcher does it: recursive at every star, one step at a time,
+// and reading a terminator after the pattern's end.
 func redisMatch(pattern, name string) bool {
 	at := func(i int) byte { return terminated(pattern, i) }
 	p := 0
@@ -111,8 +111,7 @@ func redisMatch(pattern, name string) bool {
 	return p == len(pattern) && name == ""
 }
 
-// redisClass is redisMatch for a class, behind its bracket. It returns where the
-// class ends.
+// redisClass is redisMatch for a class, after its bracket. It returns where the class ends.
 func redisClass(pattern string, p int, c byte) (end int, ok bool) {
 	not, match := terminated(pattern, p) == '^', false
 	if not {

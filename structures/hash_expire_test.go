@@ -91,8 +91,8 @@ func fieldNames(r *rand.Rand) []string {
 	return list
 }
 
-// TestHashDeadlinesAgainstModel compares every call on a hash with the model, while time passes in jumps and nothing is reaped
-// but now and then.
+// TestHashDeadlinesAgainstModel compares every call on a hash with the model, while time passes in jumps and expired fields
+// are deleted only sometimes.
 func TestHashDeadlinesAgainstModel(t *testing.T) {
 	r := chance.Rand(t)
 	rounds := 60
@@ -272,7 +272,7 @@ func TestCopyHashWithDeadlines(t *testing.T) {
 	m.now = 10
 	_, err = m.key("h").Copy(m, "copy", false)
 	must(t, err)
-	m.now = 1 // what has not been copied does not come back
+	m.now = 1 // a field that has not been copied does not come back
 	equal(t, "fields", len(fields(t, m, "copy")), 2)
 	var got []int64
 	must(t, m.hash("copy").Deadlines([]string{"gone", "timed", "plain"}, func(_ int, ms int64) { got = append(got, ms) }))

@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// sorted is the result of a sort on one line; - stands for what is not there.
+// sorted is the result of a sort on one line; - is a missing value.
 func sorted(values [][]byte, err error) string {
 	if err != nil {
 		return err.Error()

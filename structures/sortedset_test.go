@@ -327,7 +327,7 @@ func TestRemoveRange(t *testing.T) {
 	equal(t, "stays", whole(t, m, "many"), "0=0 2999=2999")
 }
 
-// A loop over pages may delete what it has seen, and more.
+// A loop over pages may delete the members that it has seen, and more.
 func TestPagesWhileChanging(t *testing.T) {
 	m := newMemory()
 	for _, reverse := range []bool{false, true} {

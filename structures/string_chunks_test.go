@@ -138,8 +138,8 @@ func testBits(t *testing.T, b structures.Bitmap, data []byte, start, end int) {
 	equal(t, "BITCOUNT of all", all, int64(total))
 }
 
-// TestChunkedFields: operations on a bitfield that is cut do what they do to one
-// that is not.
+// TestChunkedFields: operations on a bitfield in chunks have the results of those on one that is
+// not.
 func TestChunkedFields(t *testing.T) {
 	rng := chance.Rand(t)
 	cut, whole := newMemory(), newMemory()

@@ -157,7 +157,7 @@ func TestCycleAmongChanges(t *testing.T) {
 			t.Errorf("key %s was offered twice", key)
 		}
 		seen[key] = true
-		x.Set(0, "new "+key, 20_000) // Takes the place in memory of what was removed.
+		x.Set(0, "new "+key, 20_000) // Takes the memory of a removed entry.
 		x.Clear(0, fmt.Sprint(ms+1000))
 		return x.Clear(ns, key), nil
 	}))

@@ -73,7 +73,7 @@ func TestBlocksDoNotOverlap(t *testing.T) {
 		}
 	}
 	used := s.unused
-	fill(10_000*maxInline, 10_000*maxInline+1000) // Lengths as from 0 on: they fit into what was freed.
+	fill(10_000*maxInline, 10_000*maxInline+1000) // Lengths as from 0 on: they fit into the freed blocks.
 	if s.unused != used {
 		t.Errorf("freed blocks were not used again: %d units more", s.unused-used)
 	}

@@ -272,7 +272,7 @@ func TestGraftedBlocksAreDetected(t *testing.T) {
 	refused(t, append(bytes.Clone(data), data[80+2*block:]...), "the last block twice")
 }
 
-// TestOrderOfOperations pins what has to be durable before what.
+// TestOrderOfOperations pins the order in which things become durable.
 func TestOrderOfOperations(t *testing.T) {
 	rec := vfs.NewRecorder(memory(t))
 	must(t, ttl.Write(rec, "db", storeID, mark(5), fill(some...)))

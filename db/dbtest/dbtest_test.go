@@ -59,7 +59,7 @@ func TestInDirectoryCanBeOpenedAgain(t *testing.T) {
 	}
 }
 
-// recorder is a test that takes note of its failures, and runs its cleanups when told.
+// recorder is a test that notes its failures, and runs its cleanups on request.
 type recorder struct {
 	testing.TB
 	failed   []string

@@ -7,7 +7,7 @@ import (
 	"github.com/stavedb/stave/db/dbtest"
 )
 
-// leader is what is to be tested: it returns who has the highest score.
+// leader is the function under test: it returns the member with the highest score.
 func leader(store *db.Store) (string, error) {
 	best, err := store.SortedSet("board").Range(db.RankRange{Reverse: true})
 	if err != nil || len(best) == 0 {

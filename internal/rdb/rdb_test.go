@@ -138,7 +138,7 @@ func TestZiplists(t *testing.T) {
 	}
 }
 
-// withLength is a type and a string behind it.
+// withLength is a type and a string after it.
 func withLength(code byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{code, 0x80}, uint32(len(text))), text...)
 }
@@ -250,7 +250,7 @@ func TestTimedHash(t *testing.T) {
 	}
 }
 
-// FuzzDecode takes any bytes for a value. What it allocates is bounded by what it was given, and what it reads can be
+// FuzzDecode takes any bytes for a value. Its allocations are bounded by its input, and a decoded value can be
 // written and read again.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{

@@ -124,7 +124,7 @@ func TestParserLimits(t *testing.T) {
 	}
 }
 
-// TestParserAllocatesWhatArrives sends announcements of a great deal and looks at what they cost.
+// TestParserAllocatesWhatArrives sends announcements of large arguments and measures their cost.
 func TestParserAllocatesWhatArrives(t *testing.T) {
 	for _, stream := range []string{"*1048576\r\n", "*1\r\n$67108864\r\n", "*1048576\r\n$67108864\r\nabc"} {
 		p := resp.NewParser(resp.Limits{})
@@ -142,7 +142,7 @@ func TestParserAllocatesWhatArrives(t *testing.T) {
 }
 
 // TestParserGrowsByWhatArrives sends a large argument in pieces: the parser holds at most four times what has arrived, in the
-// end little more than that, and the copies that growing leaves behind are short.
+// end little more than that, and the copies made by growing are short.
 func TestParserGrowsByWhatArrives(t *testing.T) {
 	const size = 8<<20 + 12345
 	for _, piece := range []int{16 << 10, 100_000} {

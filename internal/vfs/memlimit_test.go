@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestMemLimit: a disk of four pages takes four, whoever has them, and gives them back with the last name and handle.
+// TestMemLimit: a disk of four pages gives four to any files, and gets them back with the last name and handle.
 func TestMemLimit(t *testing.T) {
 	const page = 100
 	m := vfs.NewMem()
@@ -34,8 +34,8 @@ func TestMemLimit(t *testing.T) {
 	write(b, 0, 201, 201) // three more
 	write(a, 100, 1, 0)   // no fifth
 	write(a, 50, 200, 50)
-	write(b, 201, 300, 99) // what is left of the page
-	write(b, 0, 300, 300)  // what is there is overwritten
+	write(b, 201, 300, 99) // the rest of the page
+	write(b, 0, 300, 300)  // present bytes are overwritten
 	if used := m.Used(page); used != 4*page {
 		t.Errorf("%d bytes are used", used)
 	}

@@ -134,7 +134,8 @@ func refuses(t *testing.T, fsys vfs.FS, name string) {
 	}
 }
 
-// Whoever has the lock may remove its file: those who have opened that by then must not take it for the lock.
+// The holder of the lock may remove its file: others that have opened that by then must not take it for the
+// lock.
 func TestLockIsOfTheFileThatHasTheName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
 	var holders atomic.Int32

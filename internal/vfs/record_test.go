@@ -102,7 +102,7 @@ func TestSyncCoversWhatCameBefore(t *testing.T) {
 	}
 }
 
-// TestEventsRebuildTheFiles does random operations, some of which fail, and rebuilds from the log what they left.
+// TestEventsRebuildTheFiles does random operations, some of which fail, and rebuilds their result from the log.
 func TestEventsRebuildTheFiles(t *testing.T) {
 	seed := chance.Seed(t)
 	for round := range uint64(30) {

@@ -42,7 +42,7 @@ func TestResident(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if err := f.Sync(); err != nil { // what is not written back stays
+	if err := f.Sync(); err != nil { // dirty pages stay
 		t.Fatal(err)
 	}
 	if err := unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED); err != nil {

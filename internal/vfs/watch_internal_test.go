@@ -108,7 +108,7 @@ func TestWatchIsAbsent(t *testing.T) {
 	}
 }
 
-// In a bubble nobody may wait for the kernel: its time would stand still.
+// In a bubble no goroutine may wait for the kernel: its time would stand still.
 func TestWatchInABubble(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

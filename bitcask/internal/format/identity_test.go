@@ -20,9 +20,8 @@ var identityKinds = []struct {
 	{KindElement, keydir.Chunks}, {KindMeta, keydir.Chunks},
 }
 
-// FuzzIdentity proves that no two facts share an identity: what is encoded
-// comes back as it was, for arbitrary bytes, and the encodings of two facts
-// are equal only if the facts are.
+// FuzzIdentity proves that no two facts share an identity: an encoded fact decodes to itself, for
+// arbitrary bytes, and the encodings of two facts are equal only if the facts are.
 func FuzzIdentity(f *testing.F) {
 	f.Add(uint8(1), uint8(1), []byte("a:b"), []byte("c"), []byte("a"), []byte("b:c"))
 	f.Add(uint8(1), uint8(5), []byte("a"), []byte("__len__"), []byte("a"), []byte("__len__"))
@@ -84,7 +83,7 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if rec.Unknown { // of a later version, which alone can say what is in it
+		if rec.Unknown { // of a later version, which alone knows its content
 			if rec.Size > len(b) || len(rec.Key)+len(rec.Elem)+len(rec.Value) > 0 {
 				t.Fatalf("%x of an unknown kind parsed as %+v", b, rec)
 			}

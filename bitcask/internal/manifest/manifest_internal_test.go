@@ -96,8 +96,8 @@ func TestFeatureBits(t *testing.T) {
 	}
 }
 
-// After a failed sync of the manifest there is an edit behind its end that may or may not be on disk. No other one takes its
-// place: the rest of the longer one would stand behind it.
+// After a failed sync of the manifest there is an edit after its end that may or may not be on disk. No other one takes its
+// place: the rest of the longer one would follow it.
 func TestNoEditAfterAFailedSync(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))

@@ -10,8 +10,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Whatever frees space later finds what it needs: each draws down to its own part of the reserve and no further, and what is left to
-// Open is there after all others have had theirs.
+// Each user of the reserve draws down to its own part and no further, and Open's part is there after all others have drawn theirs.
 func TestParts(t *testing.T) {
 	const size = 1 << 20
 	mem := vfs.NewMem()
