@@ -1,4 +1,4 @@
-// Bench measures Stave and prints the tables of docs/BENCHMARKS.md:
+// Bench measures Stave and prints the tables of docs/appendix/benchmarks.md:
 //
 //	cd bench && go run . [-n 1000000] [-only speed,memory/set]
 //

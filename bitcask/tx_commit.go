@@ -67,7 +67,8 @@ func (s *Store) WaitDurable(ticket uint64) error {
 }
 
 // addMeta adds the meta record of every collection whose count or bounds have changed, and removes
-// collections that became empty.
+// collections that became empty. I5: so a meta record is in the same frame as the change that it
+// counts.
 func (t *Tx) addMeta() error {
 	for i := range t.touched {
 		tf := &t.touched[i]

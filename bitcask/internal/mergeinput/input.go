@@ -203,9 +203,9 @@ func New(env *Environment, list []*segment.Segment, read func(bytes int) error) 
 	return q
 }
 
-// Next returns the entry with the lowest sequence that has not been given out
-// yet, valid until it is called again, and the input it is from; io.EOF at the
-// end.
+// Next returns the entry with the lowest sequence that has not been returned yet, valid until the
+// next call, and its input; io.EOF at the end. I3: so sequences ascend within the output, and a
+// copy keeps its own.
 func (q *Inputs) Next() (*Input, error) {
 	if q.consumed {
 		q.consumed = false

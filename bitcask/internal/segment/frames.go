@@ -52,7 +52,8 @@ type BadFrame struct {
 func (e *BadFrame) Error() string { return fmt.Sprintf("%s at offset %d", e.Reason, e.At) }
 
 // Next returns the entries of the next frame, io.EOF at the end or after the footer, *BadFrame
-// where no frame is valid, or a read error.
+// where no frame is valid, or a read error. I2: the entries of a frame come all together or not at
+// all, after its checksums have verified.
 func (fr *Frames) Next() ([]format.Entry, error) {
 	_, _, entries, err := fr.NextFrame()
 	return entries, err

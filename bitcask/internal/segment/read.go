@@ -33,9 +33,9 @@ func (q *Query) Matches(rec *format.Record) bool {
 		string(rec.Key) == q.Key && (q.anyElem || string(rec.Elem) == q.Elem)
 }
 
-// Get appends the value of the record at loc to dst if it is the one that q
-// describes. With peek it returns the value where it lies instead, valid as
-// long as the stripe lock is held, to be read by AppendFrom.
+// Get appends the value of the record at loc to dst if it is the one that q describes (I4). With
+// peek it returns the value in place instead, valid as long as the stripe lock is held, to be read
+// by AppendFrom.
 func (sg *Segment) Get(dst []byte, loc keydir.Loc, q *Query, peek bool) (out []byte, n int, match bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

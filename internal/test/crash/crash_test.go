@@ -31,7 +31,7 @@ func record(t *testing.T, work func(fsys vfs.FS) error) []vfs.Event {
 
 func name(base string) string { return filepath.Join("d", base) }
 
-// write writes text at off and syncs what is asked for: "data", "name" or both.
+// write writes text at off and syncs the given parts: "data", "name" or both.
 func write(fsys vfs.FS, base, text string, off int64, sync string) error {
 	f, err := fsys.Open(name(base), vfs.Create)
 	if errors.Is(err, fs.ErrExist) {
@@ -107,7 +107,7 @@ func TestWhatACutLeaves(t *testing.T) {
 	}
 }
 
-// TestDirectories is the life of a copy: a directory beside, a link in it, a new name for it.
+// TestDirectories is the life of a copy: a neighbouring directory, a link in it, a new name for it.
 func TestDirectories(t *testing.T) {
 	prepare := func(fsys vfs.FS) error {
 		return errors.Join(write(fsys, "a", "one", 0, "data name"), fsys.MkdirAll("new"), fsys.Link(name("a"), "new/b"))

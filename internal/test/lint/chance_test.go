@@ -12,7 +12,7 @@ import (
 // seeded are what package math/rand/v2 has that draws nothing by itself.
 var seeded = map[string]bool{"New": true, "NewPCG": true, "NewChaCha8": true, "Rand": true, "PCG": true, "ChaCha8": true, "Source": true}
 
-// TestRandomTestsHaveSeeds: what a test draws, it draws from a seed of package chance, which prints it and takes it back.
+// TestRandomTestsHaveSeeds: a test draws only from a seed of package chance, which prints it and accepts it by a flag.
 func TestRandomTestsHaveSeeds(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test() || s.nested || strings.HasSuffix(s.name, "bench_test.go") {

@@ -16,7 +16,7 @@ func pages(t *testing.T) map[string]string {
 	t.Helper()
 	root := moduleRoot(t)
 	all := map[string]string{}
-	for _, pattern := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md"} {
+	for _, pattern := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md", "docs/appendix/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, names, err)
@@ -54,6 +54,38 @@ func TestDocsNameFilesThatExist(t *testing.T) {
 	}
 	if n < 10 {
 		t.Errorf("only %d files are named: is the pattern right?", n)
+	}
+}
+
+// TestDocsNameTestsThatExist: a test, fuzz target or benchmark that a document names is there. "TestReserve..." is any that begins so.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test() {
+				known[f.Name.Name] = true
+			}
+		}
+	}
+	begins := func(prefix string) bool {
+		for name := range known {
+			if strings.HasPrefix(name, prefix) {
+				return true
+			}
+		}
+		return false
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)(\\.\\.\\.)?[`/]")
+	n := 0
+	for page, text := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if n++; !known[m[1]] && (m[2] == "" || !begins(m[1])) {
+				t.Errorf("%s names %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d tests are named: is the pattern right?", n)
 	}
 }
 
@@ -116,7 +148,7 @@ func TestPackagesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// TestWhereIs: the files that CONTRIBUTING.md sends a reader to declare what it says they do.
+// TestWhereIs: the files that CONTRIBUTING.md sends a reader to declare the names of its table.
 func TestWhereIs(t *testing.T) {
 	declared := map[string]map[string]bool{}
 	for _, s := range sources(t) {

@@ -1,5 +1,5 @@
-// Package lint holds the project's own rules about its source, as tests: who may import whom, who may touch files, and how
-// long files and functions may be. CONTRIBUTING.md and ARCHITECTURE.md state the rules; here they are kept.
+// Package lint holds the project's own rules about its source, as tests: which packages import which, which touch files,
+// and how long files and functions may be. CONTRIBUTING.md and ARCHITECTURE.md state the rules; here they are kept.
 package lint
 
 import (
@@ -24,7 +24,8 @@ const module = "github.com/stavedb/stave"
 // embedded are the packages that a program links for an embedded store.
 var embedded = []string{"keydir", "bitcask", "merge", "ttl", "structures", "db", "codec"}
 
-// embeddedModules are what they may need besides the standard library, themselves included.
+// embeddedModules are the modules that they may need besides the standard library, themselves
+// included.
 var embeddedModules = []string{
 	module, "github.com/google/btree", "github.com/klauspost/crc32", "github.com/fsnotify/fsnotify", "golang.org/x/sys",
 }
@@ -43,7 +44,7 @@ var mayImport = map[string][]string{
 	"server":     {"db", "structures"},
 	"cli":        {"server", "jsonl", "db", "structures", "ttl", "merge", "bitcask", "internal/vfs"},
 	".":          {"cli"},
-	"examples":   {"codec", "jsonl", "db", "structures", "ttl", "merge", "bitcask", "keydir"}, // What a user's program may import.
+	"examples":   {"codec", "jsonl", "db", "structures", "ttl", "merge", "bitcask", "keydir"}, // Imports of a user's program.
 
 	// A room of a package: the package may import it, it may not import the package.
 	"server/command": {"db", "structures"},
@@ -241,7 +242,7 @@ var systemCalls = []string{
 // internal/vfs has left open.
 var atFiles = []string{"internal/vfs", "internal/test/leak"}
 
-// TestFilesOnlyThroughVFS keeps the one seam at which every fault can be injected: whoever opens a file past it is not tested.
+// TestFilesOnlyThroughVFS keeps the one seam at which every fault can be injected: a file opened past it is not tested.
 func TestFilesOnlyThroughVFS(t *testing.T) {
 	for _, s := range sources(t) {
 		inside := within(s.dir, embedded) || strings.HasPrefix(s.dir, "internal/") && !slices.Contains(atFiles, s.dir)

@@ -6,7 +6,7 @@
 // A file is a header, then edits:
 //
 //	bug: what is wrong
-//	fault: its fault in the fault model (docs/RELIABILITY.md)
+//	fault: its fault in the fault model (docs/appendix/seeded-bugs.md)
 //	test: package, name of the test, further arguments of go test
 //	file: path of the source file
 //	<<<<

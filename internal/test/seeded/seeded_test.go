@@ -22,6 +22,7 @@ import (
 var (
 	try    = flag.String("seeded", "", "a regular expression: the bugs to be tried")
 	stride = flag.Int("seeded.stride", 1, "try one in so many of them, from a random one on")
+	update = flag.Bool("update", false, "TestTable: write the table of the bugs")
 	times  = flag.Int("seeded.times", 1, "how often each is tried: a test that draws at random is to notice it each time")
 )
 
@@ -39,6 +40,31 @@ func TestBugsFit(t *testing.T) {
 		if !hasTest(t, b.pkg, b.testName()) {
 			t.Errorf("%s: there is no %s in %s", b.name, b.testName(), b.pkg)
 		}
+	}
+}
+
+// TestTable keeps the table of docs/appendix/seeded-bugs.md equal to the bugs.
+func TestTable(t *testing.T) {
+	path := filepath.Join(root, "docs", "appendix", "seeded-bugs.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const heading = "| mistake | what is wrong | fault | caught by |\n"
+	before, _, _ := strings.Cut(string(text), heading)
+	var table strings.Builder
+	table.WriteString(before + heading + "|---|---|---|---|\n")
+	for _, b := range allBugs(t) {
+		fmt.Fprintf(&table, "| %s | %s | %s | `%s` %s |\n", b.name, b.what, b.fault, b.testName(), b.pkg)
+	}
+	if table.String() == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not what the bugs say: go test ./internal/test/seeded -run TestTable -update", path)
+	}
+	if err := os.WriteFile(path, []byte(table.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -148,7 +174,7 @@ func (b *bug) run(t *testing.T, binary string) (output []byte, took time.Duratio
 // tail is the end of a long output.
 func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 
-// overlay writes the changed files and what tells go of them.
+// overlay writes the changed files and the file that names them to go.
 func overlay(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
