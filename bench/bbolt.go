@@ -77,8 +77,8 @@ func (b *bboltKV) remove(key string) error {
 	return b.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bboltBucket).Delete(octetsOf(key)) })
 }
 
-// merge copies what is live into a new file, which then takes the place of the
-// old one, as "bbolt compact" does.
+// merge copies the live data into a new file, which then takes the place of the old one, as "bbolt
+// compact" does.
 func (b *bboltKV) merge() error {
 	name := b.db.Path()
 	options := bboltOptions()

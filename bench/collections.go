@@ -228,7 +228,7 @@ func nutsReads(s *nutsdb.DB) map[string]func(i, n int) error {
 	}
 }
 
-// Figures of a call are medians of rounds. Whoever is slow makes fewer calls in one.
+// Figures of a call are medians of rounds. A slow store makes fewer calls in one.
 const (
 	collectionRounds = 3
 	collectionCount  = 2000
@@ -277,7 +277,7 @@ func (c *child) timeCollections(s *collections, n int) error {
 		r := rand.New(rand.NewPCG(11, uint64(round)))
 		made := 0
 		for _, label := range collectionCalls {
-			// What was added is taken away by the call behind it.
+			// Added elements are removed by the next call.
 			count := min(collectionCount, n/2)
 			takes := label == "list: pop back" || strings.HasSuffix(label, "remove")
 			if takes {

@@ -24,7 +24,7 @@ func shuffledKeys(seed uint64, from, n int) []string {
 	return keys
 }
 
-// values gives out values that differ, without making them anew.
+// values yields values that differ, without allocating them.
 type values struct{ pool []byte }
 
 func newValues() values {

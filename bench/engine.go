@@ -19,13 +19,12 @@ type kv interface {
 	// batch puts all the keys in one commit.
 	batch(keys []string, value func(i int) []byte) error
 	remove(key string) error
-	// merge gives back the space of what was overwritten.
+	// merge frees the space of overwritten records.
 	merge() error
 	close() error
 }
 
-// engine is a way to open one, and says what was chosen to make a comparison
-// fair.
+// engine is a way to open one, with the settings chosen for a fair comparison.
 type engine struct {
 	name string
 	open func(dir string, o openOptions) (kv, error)
@@ -41,14 +40,14 @@ type fairness struct {
 	version string
 	put     string // where a put has arrived when it returns, without syncs
 	sync    string // how synced puts of many writers share a sync
-	memory  string // what is held in memory
+	memory  string // its content in memory
 	merge   string // what merge calls
 }
 
 type openOptions struct {
 	sync        bitcask.SyncMode
 	segmentSize int64 // 0: the default; Stave and nutsdb only
-	verify      bool  // damage is looked for and an error, where the engine can be told so: badger and pebble
+	verify      bool  // damage is checked for and an error, where the engine has such an option: badger and pebble
 }
 
 // engines are Stave's two layers and the peers, in the order of the tables.

@@ -93,7 +93,7 @@ type fault struct {
 func (v *victim) faults(stride int) iter.Seq[fault] {
 	return func(yield func(fault) bool) {
 		for kind := range faultKinds {
-			at := 0 // in what is left from this file on
+			at := 0 // offset from here on
 			for i, file := range v.files {
 				n := len(file.used)
 				if kind == flipped {
@@ -110,7 +110,7 @@ func (v *victim) faults(stride int) iter.Seq[fault] {
 	}
 }
 
-// write makes the store anew in a directory, with a fault unless that is nil.
+// write makes the store afresh in a directory, with a fault unless that is nil.
 func (v *victim) write(dir string, f *fault) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -133,7 +133,7 @@ func expect(in io.Reader, text string) error {
 // the process rose meanwhile, mapped pages of files included.
 func (c *child) recordPeak(part string, size int, fn func() error) error {
 	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak begins anew
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // resets the peak
 		return err
 	}
 	before, err := memoryStatus("VmRSS:")

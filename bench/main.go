@@ -2,13 +2,11 @@
 //
 //	cd bench && go run . [-n 1000000] [-only speed,memory/set]
 //
-// Every workload runs in a process of its own, so that no figure depends on
-// what ran before it. What the disk and the kernel cost is measured beside the
-// store, in the same process and in alternating blocks: the ratio stays
-// meaningful on a machine that is not quiet.
+// Every workload runs in a process of its own, so that no figure depends on what ran before it. The
+// cost of disk and kernel is measured together with the store, in the same process and in
+// alternating blocks: the ratio stays meaningful on a machine that is not quiet.
 //
-// It is a module of its own, so that whatever it compares with never becomes a
-// dependency of the store.
+// It is a module of its own, so that the other stores never become a dependency of this one.
 package main
 
 import (
@@ -91,7 +89,7 @@ func runAll(ctx context.Context, s settings, out io.Writer) error {
 	defer os.RemoveAll(root)
 	fmt.Fprintf(out, "%s\n%d entries, %d run(s) each, %s\n", describeMachine(root), s.n, max(s.runs, 1), time.Now().UTC().Format("2006-01-02"))
 	figures := make(figures)
-	// What was measured is printed even if something later fails or is interrupted.
+	// The figures are printed even if something later fails or is interrupted.
 	return errors.Join(measureAll(ctx, s, chosen, root, figures), printTables(out, figures))
 }
 

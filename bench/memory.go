@@ -88,8 +88,8 @@ func (c *child) recordMemory(part string) error {
 	return err
 }
 
-// waitIdle waits until the store has done its work in the background, hints and INDEX of what was loaded: its processor
-// time would be taken for the collector's.
+// waitIdle waits until the store has done its work in the background, hints and INDEX of the loaded data: its processor
+// time would count as the collector's.
 func waitIdle() {
 	const look = 200 * time.Millisecond
 	for range 50 {
@@ -101,9 +101,9 @@ func waitIdle() {
 	}
 }
 
-// anonymousRSS is the resident memory of the process that no file backs. The
-// segments are mapped, shared and read-only: their pages are the kernel's page
-// cache, which it takes back when it needs them, so they do not count.
+// anonymousRSS is the resident memory of the process that no file backs. The segments are mapped,
+// shared and read-only: their pages are the kernel's page cache, which it reclaims when it needs
+// them, so they do not count.
 func anonymousRSS() (int64, error) { return memoryStatus("RssAnon:") }
 
 // memoryStatus reads a line of the process's status, in bytes.
@@ -168,8 +168,8 @@ func loadSet(s *db.Store, n int) error {
 	})
 }
 
-// shortValue is the value of fields and list elements: what is stored is on
-// disk, so its length makes no difference to memory.
+// shortValue is the value of fields and list elements: values are on disk, so their length makes no
+// difference to memory.
 func shortValue(i int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(i)) }
 
 func loadHash(s *db.Store, n int) error {

@@ -82,9 +82,9 @@ func (c *child) recordSize(part string) error {
 	return err
 }
 
-// mergeBusy times single gets and puts, alternating, by one client: first while
-// nothing else runs, then beside a thread that only computes (what that does to
-// a client is the machine's doing, not the merge's), then while a merge runs.
+// mergeBusy times single gets and puts, alternating, by one client: first while nothing else runs,
+// then alongside a thread that only computes (its effect is the machine's, not the merge's), then
+// while a merge runs.
 func mergeBusy(merge func(s kv) error) func(c *child) error {
 	return func(c *child) error {
 		return c.withGarbage(bitcask.SyncInterval, func(s kv) error {

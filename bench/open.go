@@ -22,9 +22,8 @@ func openClean(c *child) error {
 	return c.timeOpen(func(s kv) error { return s.close() })
 }
 
-// lonePuts is how many puts, each alone, a process makes before it is killed.
-// They were acknowledged: what is not there afterwards was still in the memory
-// of the process.
+// lonePuts is how many puts, each alone, a process makes before it is killed. They were
+// acknowledged: any missing afterwards was still in the memory of the process.
 const lonePuts = 10_000
 
 // openKilled does the same, but every step ends by killing itself, after a put

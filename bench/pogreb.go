@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/bitcask"
 )
 
-// pogrebKV is a hash table in files that are mapped, with the records in a log
-// beside it. It has no batches: puts of a batch go one by one.
+// pogrebKV is a hash table in mapped files, with the records in a log of their own. It has no
+// batches: puts of a batch go one by one.
 type pogrebKV struct{ db *pogreb.DB }
 
 func openPogreb(dir string, o openOptions) (kv, error) {

@@ -16,14 +16,14 @@ type spoken struct {
 	name string
 	load func(i int) []string                      // the command that adds element i, which is its last argument or arguments
 	each int                                       // arguments of an element; several elements are added by one command
-	ops  func(n int, r *rand.Rand) []spokenCommand // what is timed, on n elements
+	ops  func(n int, r *rand.Rand) []spokenCommand // the timed commands, on n elements
 }
 
 // spokenCommand is a command that is timed.
 type spokenCommand struct {
 	label string
 	make  func(i int) []string
-	undo  func(i int) []string // takes back what the i-th did, untimed; nil: there is nothing
+	undo  func(i int) []string // undoes the i-th command, untimed; may be nil
 }
 
 func text(i int) string { return strconv.Itoa(i) }

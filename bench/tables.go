@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tables are what is printed, beside the targets of the design.
+// tables are the printed tables, with the targets of the design.
 var tables = slices.Concat(ownTables, structureTables(), largeTables(), peerTables(), flipTables())
 
 // ownTables are of Stave alone.

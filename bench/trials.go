@@ -16,12 +16,12 @@ import (
 const (
 	trialTime    = 2 * time.Second  // for opening, reading and closing
 	startTime    = 30 * time.Second // for the process to begin
-	trialsEach   = 50               // of one process; engines that do not open may leave things behind
+	trialsEach   = 50               // of one process; engines that do not open may leak
 	failuresEach = 10
-	trialSpace   = 32 << 30 // bytes of addresses, lest a damaged length takes the machine's memory
+	trialSpace   = 32 << 30 // bytes of addresses: a damaged length must not take the machine's memory
 )
 
-// What a process says beside outcomes.
+// Messages of a process besides outcomes.
 const (
 	trialReady = "ready"
 	trialDone  = "done"
@@ -173,8 +173,8 @@ func (t *trials) kill() {
 	t.cmd = nil
 }
 
-// serveTrials is that process: it opens the stores that it is told, reads and
-// closes them. If nobody is there any more it removes them all.
+// serveTrials is that process: it opens the stores that it is given, reads and closes them. If its
+// parent is gone it removes them all.
 func serveTrials(c *child) error {
 	limit := syscall.Rlimit{Cur: trialSpace, Max: trialSpace}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {
@@ -195,7 +195,7 @@ func serveTrials(c *child) error {
 			say(int(notOpened))
 		} else {
 			say(int(lookAtVictim(s)))
-			_ = s.close() // only what was read counts
+			_ = s.close() // only the read values count
 		}
 		say(trialDone)
 		hangs.Stop()

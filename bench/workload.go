@@ -62,8 +62,7 @@ var workloads = slices.Concat(
 	eachEngine("flips", flipsAbout, 1, flips),
 )
 
-// eachEngine is one workload for every engine: name/engine. Peers do less of
-// what is repeated: theirs take seconds.
+// eachEngine is one workload for every engine: name/engine. Peers repeat less: theirs take seconds.
 func eachEngine(name, about string, steps int, run func(c *child) error) []workload {
 	var list []workload
 	for _, e := range engines {

@@ -30,7 +30,7 @@ import (
 //
 // INDEX and TTL file are left out: both are bound to the store id, and the log holds all that they say.
 //
-// What a crash leaves behind:
+// What a crash leaves:
 //
 //	before the manifest is there:  NAME.partial, without a manifest, which no Open takes for a store
 //	before the rename:             NAME.partial, whole

@@ -20,8 +20,8 @@ import (
 // A backup as a stream is a tar archive of the directory that Backup would have made: segments, their hints, and the manifest as the
 // last file. A truncated archive has no manifest, and Open refuses a directory without one.
 //
-// What is not sealed is read twice: it must verify before it is sealed in the archive. It has no hint there; the first opening of
-// the copy makes it.
+// Unsealed segments are read twice: they must verify before they are sealed in the archive. They have no hints there; the first
+// opening of the copy makes them.
 
 // BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a store of its
 // own, with the content that Backup would give it. Reads, writes, rotations and merges continue, and nothing waits for w: segments

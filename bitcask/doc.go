@@ -9,23 +9,23 @@
 //
 // # Guarantees
 //
-// A commit is there whole after a crash, or not at all. In every SyncMode an acknowledged write survives a killed process; what a power cut may
-// take is what SyncMode says. Syncs happen in log order. Every record is verified when it is read, by its checksum and its name; damage is a
+// A commit is there whole after a crash, or not at all. In every SyncMode an acknowledged write survives a killed process; SyncMode says
+// what a power cut may take. Syncs happen in log order. Every record is verified when it is read, by its checksum and its name; damage is a
 // *CorruptError with file and offset, and never taken for a torn end. What recovery truncates is kept in a file of its own. A refused or
-// failed call has changed nothing; after a failure that leaves in doubt what is on disk the store refuses writes, with ErrFailed.
+// failed call has changed nothing; after a failure that leaves the disk's content in doubt the store refuses writes, with ErrFailed.
 //
 // # Locks
 //
-// A stripe lock guards everything in RAM about a 256th of the keys, by hash. A transaction takes those of its keys in ascending order and holds them
-// until End: keep transactions short, and do not begin one within another. Gets of strings take no lock where the
-// processor allows it. Within stripe locks comes the log's, within that the manifest's; what reads whole segments or removes files (merge, hints,
-// check) takes turns before all of them. No lock is held during a sync.
+// A stripe lock guards everything in RAM about a 256th of the keys, by hash. A transaction takes those of its keys in ascending order and
+// holds them until End: keep transactions short, and do not begin one within another. Gets of strings take no lock where the processor
+// allows it. Within stripe locks comes the log's, within that the manifest's; operations on whole segments (merge, hints, check) take turns
+// before all of them. No lock is held during a sync.
 //
 // # Caveats
 //
-// All keys are in RAM: some 20 bytes a key, 9 to 60 an element. One process has a store open for writing; any number may read alongside it, as of the moment of
-// their Open. A Tx is for one goroutine, and user code that runs within one must not call the store. Merges are started by the caller (package
-// merge); without them the log only grows.
+// All keys are in RAM: some 20 bytes a key, 9 to 60 an element. One process has a store open for writing; any number may read alongside it,
+// each the state of its Open. A Tx is for one goroutine, and user code that runs within one must not call the store. Merges are started by
+// the caller (package merge); without them the log only grows.
 //
 // # Reading the source
 //

@@ -30,8 +30,7 @@ var (
 	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look
 )
 
-// CorruptError says that stored bytes are not what was written: in which file,
-// by its base name, at which offset, and why.
+// CorruptError reports damaged bytes: in which file, by its base name, at which offset, and why.
 type CorruptError = failure.CorruptError
 
 // NoSpace reports whether something failed for want of disk space, or because a

@@ -106,8 +106,7 @@ type RewriteResult struct {
 	Copied, Dropped   uint64   // records, followers not counted
 }
 
-// rewriter carries one rewrite. A selector finds what is to be copied, in a
-// goroutine of its own.
+// rewriter carries one rewrite. A selector finds the records to copy, in a goroutine of its own.
 type rewriter struct {
 	s       *Store
 	ctx     context.Context

@@ -17,8 +17,8 @@ import (
 // All names are looked up from a handle of the directory (vfs.Hold), never by its path (I9). So a store whose directory was moved
 // continues in it, and one that has taken its place is never touched. The lock moves along.
 //
-// A directory that was removed is another matter: what is written to files without a name is lost at Close. And without its name
-// LOCK keeps nobody out. Both are noticed
+// A directory that was removed is another matter: bytes written to files without a name are lost at Close. And without its name LOCK
+// excludes no process. Both are noticed
 //
 //  - by every sync of the log, before it is acknowledged: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before Close writes anything: also LOCK and

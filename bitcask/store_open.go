@@ -276,7 +276,7 @@ func (s *Store) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
-	now, err := manifest.Read(s.opts.seam.FS, s.dir, vfs.ReadOnly, s.tolerance()) // mended as before
+	now, err := manifest.Read(s.opts.seam.FS, s.dir, vfs.ReadOnly, s.tolerance()) // corrected as before
 	if err != nil {
 		return false
 	}

@@ -221,8 +221,8 @@ func (t *Tx) unlock() {
 	}
 }
 
-// Recycle is End for an owner that has shared the transaction with nobody: another transaction
-// reuses its memory.
+// Recycle is End for an owner that has not shared the transaction: another transaction reuses its
+// memory.
 func (t *Tx) Recycle() {
 	t.End()
 	s := t.s

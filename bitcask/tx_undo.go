@@ -33,9 +33,9 @@ const (
 	undoPut                  // put the old location back, or delete
 	undoPutScored            // same, with its score
 	undoPutAt                // same, of a list
-	undoDelete               // put back
-	undoDeleteScored         // put back
-	undoDeleteAt             // put back
+	undoDelete               // insert again
+	undoDeleteScored         // insert again
+	undoDeleteAt             // insert again
 	undoMeta                 // put the old location of the meta record back
 )
 

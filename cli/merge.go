@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// A server merges by itself, at a pace that leaves the disk to its clients. This
-// is the same without a limit, for a store that nobody has open; --dry-run
-// explains the choice, with the reason that the policy gives for each segment.
+// A server merges by itself, at a pace that leaves the disk to its clients. This is the same
+// without a limit, for a store that is not open; --dry-run explains the choice, with the reason
+// that the policy gives for each segment.
 
 // mergeCommand describes stave merge.
 func mergeCommand(t *terminal) *cli.Command {

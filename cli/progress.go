@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A bar for people who wait. It goes to the standard error and only to a
-// terminal: a log file full of carriage returns helps nobody, and the standard
-// output is for results.
+// A bar for people who wait. It goes to the standard error and only to a terminal: a log file full
+// of carriage returns is useless, and the standard output is for results.
 
 // progressInterval is how often a bar is redrawn.
 const progressInterval = 100 * time.Millisecond

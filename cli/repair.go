@@ -55,8 +55,8 @@ nothing to read.`,
 	}
 }
 
-// runRepair copies what is left. The status says whether that is all: 4 also where there was no
-// manifest, since then any number of segments may be missing.
+// runRepair copies the intact records. The status says whether that is all: 4 also where there was
+// no manifest, since then any number of segments may be missing.
 func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	ctx, stop := t.interruptible()
 	defer stop()

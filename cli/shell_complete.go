@@ -126,8 +126,8 @@ func appendKeyword(found []candidate, a command.Argument, prefix, name string) [
 	return append(found, candidate{value: sameCase(strings.ToLower(keyword), prefix, orDefault(prefix, name)), note: a.String(), group: "options"})
 }
 
-// sameCase writes a lower-case name in the case of like, capitals unless that has
-// a small letter. What was typed of it stays as it is.
+// sameCase writes a lower-case name in the case of like, capitals unless that has a small letter.
+// The typed part stays as it is.
 func sameCase(name, prefix, like string) string {
 	if strings.ToUpper(like) == like {
 		return strings.ToUpper(name)

@@ -36,7 +36,7 @@ store as it was at that moment.`,
 	}
 }
 
-// runStats prints the figures of a store as of now.
+// runStats prints the present figures of a store.
 func runStats(t *terminal, dir string, asJSON bool) (err error) {
 	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {

@@ -8,13 +8,12 @@
 //	isNew, err := users.Put("ada", User{Name: "Ada"})
 //	ada, err := users.Get("ada")
 //
-// What [Codec] makes of a value is what is stored: clients of a server see it, and a program of another language can
-// read it.
+// The encoding of [Codec] is what is stored: clients of a server see it, and a program of another language can read it.
 //
 // # Errors
 //
 // Besides the errors of db there are two: an [*EncodeError] for a value that the codec refuses, and then nothing is
-// written; and a [*DecodeError] for stored bytes that it cannot make a T of.
+// written; and a [*DecodeError] for stored bytes that it cannot decode.
 package codec
 
 import (
@@ -56,7 +55,7 @@ func (e *EncodeError) Unwrap() error { return e.Err }
 // DecodeError says that a codec cannot make a value of stored bytes.
 type DecodeError struct {
 	Type reflect.Type // of the handle's values
-	Data []byte       // what was stored: of an element that has been taken off a list nobody else has it
+	Data []byte       // the stored bytes: the only copy of an element that has been removed from a list
 	Err  error        // the codec's
 }
 
@@ -122,7 +121,7 @@ func decode[T any](c Codec, data []byte) (T, error) {
 	return v, nil
 }
 
-// decoded is decode behind a read that may have failed.
+// decoded is decode after a read that may have failed.
 func decoded[T any](c Codec, data []byte, err error) (T, error) {
 	if err != nil {
 		var none T

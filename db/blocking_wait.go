@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Wait says what is to be done as soon as one of several keys holds something, such as to take an element off a list.
+// Wait is an action to take as soon as one of several keys holds something, such as popping an element of a list.
 type Wait struct {
 	// Keys are tried in this order; the first that exists is taken.
 	Keys []string

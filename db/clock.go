@@ -26,7 +26,7 @@ import (
 type clock struct {
 	still  bool // it stands at latest: the clock of a snapshot; set before anybody has the store
 	latest atomic.Int64
-	kept   atomic.Int64 // the system record: what was due then stays gone
+	kept   atomic.Int64 // the system record: all keys due then stay gone
 	mu     sync.Mutex   // guards changes of kept
 	failed atomic.Bool  // it could not be written, which has been logged
 }

@@ -44,7 +44,7 @@ func behindPrefix(prefix string) string {
 
 func (r KeyRange) contains(key string) bool { return r.Min <= key && (r.Max == "" || key < r.Max) }
 
-// behind is the rest of the range after a key of it.
+// behind returns the part of the range that follows one of its keys.
 func (r KeyRange) behind(key string) KeyRange {
 	if r.Reverse {
 		r.Max = key

@@ -345,8 +345,8 @@ func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, e
 	return s.log.Backup(ctx, dir)
 }
 
-// BackupTo writes a copy of the store to w as a tar archive: the store as of one moment between two commits, while everything else goes
-// on. Extracted into an empty directory it is a store of its own. w may use the store. See bitcask.Store.BackupTo.
+// BackupTo writes a copy of the store to w as a tar archive: the store at one moment between two commits, while reads and writes
+// continue. Extracted into an empty directory it is a store of its own. w may use the store. See bitcask.Store.BackupTo.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (bitcask.BackupResult, error) {
 	return s.log.BackupTo(ctx, w)
 }

@@ -16,8 +16,8 @@
 //   - "type": string, hash, list, set or zset.
 //   - "value", or "valueB64" for a string that is not UTF-8. Within a collection
 //     such a string is {"b64":"..."}. A number may stand for a string: its digits
-//     are taken as written.
-//   - "db": the namespace. Default: 0, or what the options of the import say.
+//     are stored as written.
+//   - "db": the namespace. Default: 0, or the one of the import's options.
 //   - "expire_at_ms": the key's deadline, a Unix time in milliseconds. An import
 //     also takes "ttl_ms", milliseconds from now.
 //   - "field_expire_at_ms": the deadlines of a hash's fields.
@@ -30,22 +30,19 @@
 //
 // # Guarantees
 //
-// Every byte survives: what an import stores is what the export read. A line
-// replaces whatever its key held. A line that is ambiguous is refused instead of
-// repaired: invalid UTF-8, a name that appears twice, an unknown member (a
-// misspelt ttl_ms would otherwise be lost without a word).
+// Every byte survives: an import stores exactly the exported data. A line replaces the content of its key. A
+// line that is ambiguous is refused instead of repaired: invalid UTF-8, a name that appears twice, an unknown
+// member (a misspelt ttl_ms would otherwise be lost without a word).
 //
 // # Caveats
 //
-// The export of a store in use has each key as it was when its page of keys was
-// read, not all keys as of one moment. For that, export a store that was opened
-// with ReadOnly set, or a backup.
+// The export of a store in use has each key as it was when its page of keys was read, not all keys at one
+// moment. For that, export a snapshot (db.Store.Snapshot), a store opened with ReadOnly, or a backup.
 //
 // An import commits up to a thousand lines at a time. If it fails or is
 // interrupted, the lines before are stored. A collection of more than 16 MiB takes
 // several commits; an import killed in between leaves a part of it, without its
 // deadline, until the line is imported again.
 //
-// This package is apart from db so that a program that only embeds a store does
-// not link a JSON library.
+// This package is separate from db so that a program that only embeds a store does not link a JSON library.
 package jsonl

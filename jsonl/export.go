@@ -22,8 +22,8 @@ type ExportOptions struct {
 	// Sort puts the keys of a namespace in order, for which all their names are held in
 	// memory. Default: the order of the store's hash, and memory for one page of names.
 	Sort bool
-	// Progress is called before each key with the bytes and keys written so far. It must
-	// be quick. Default: nobody is told.
+	// Progress is called before each key with the bytes and keys written so far. It must be quick.
+	// Default: none.
 	Progress func(bytes, keys int64)
 }
 

@@ -28,8 +28,8 @@ type ImportOptions struct {
 	// otherwise the import ends with what it returns. Default: the import ends with the
 	// *LineError.
 	BadLine func(*LineError) error
-	// Progress is called after each line with the bytes read and the keys stored so
-	// far. It must be quick. Default: nobody is told.
+	// Progress is called after each line with the bytes read and the keys stored so far. It must be
+	// quick. Default: none.
 	Progress func(bytes, keys int64)
 }
 
@@ -113,7 +113,7 @@ func NewImporter(store *db.Store, o ImportOptions) *Importer {
 	return &Importer{target: store, o: o}
 }
 
-// Result is what has been done so far.
+// Result returns the counts so far.
 func (im *Importer) Result() ImportResult { return im.result }
 
 // SetNamespace sets the namespace of the lines that are added from now on and name none.

@@ -13,8 +13,8 @@ const (
 
 	offsetBits = 13                     // of an address: words into the chunk
 	maxChunks  = 1 << (31 - offsetBits) // 16 GiB in one arena
-	// spareChunks exceeds what a single change takes, and what is not released at once: an
-	// arena counts as full before it is.
+	// spareChunks exceeds the needs of a single change and of memory not yet released: an arena
+	// counts as full before it is.
 	spareChunks = maxChunks / 256
 	minChunk    = 1 << 10                 // bytes; a new chunk is a sixteenth of the arena, at least this
 	maxChunk    = wordBytes << offsetBits // bytes, 64 KiB

@@ -19,7 +19,7 @@ import "encoding/binary"
 // Several items of one hash, type and key are one collection: each continues the previous one.
 // The location of a missing meta record is all zeros.
 
-// Dump dumps one stripe of a directory in pieces, so that nobody holds its lock for long.
+// Dump dumps one stripe of a directory in pieces, so that its lock is never held for long.
 //
 // Each change between two pieces may be in the dump or not. Replaying, in order, all changes
 // since the first piece gives the current state, whether or not the dump already contains

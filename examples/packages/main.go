@@ -1,5 +1,5 @@
 // Packages loads the package database of a Debian system into a store and asks it questions: a small program that uses every
-// data type of Stave through the embedded API, and proves what it is told.
+// data type of Stave through the embedded API, and verifies the answers.
 //
 //	go run ./examples/packages
 //	go run ./examples/packages -section admin -needs zlib1g -rank git
@@ -13,7 +13,7 @@
 //   - one View for all questions: the answers are those of one moment (ask in store.go);
 //   - closing, opening again, merging, checking and deleting (tour.go).
 //
-// After each step it works the answers and everything else that is stored out a second time, from the file alone with plain
+// After each step it computes the answers and everything else that is stored a second time, from the file alone with plain
 // Go maps, and compares (verify.go). The first difference ends it with status 1. The store is in a temporary directory,
 // unless -dir names an empty one to keep. Without a dpkg status file, sixty packages of Debian 12 that come with the program
 // take its place.

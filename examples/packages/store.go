@@ -31,7 +31,7 @@ func (p Package) sets() (keys []string) {
 	return keys
 }
 
-// add stores all facts about one package. They are one commit: nobody ever sees a package that is in its section, but not
+// add stores all facts about one package. They are one commit: no reader sees a package that is in its section, but not
 // in the order by size.
 func add(tx *db.Tx, p Package) error {
 	var fields []db.Field

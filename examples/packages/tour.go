@@ -74,7 +74,7 @@ func (t *tour) load(context.Context) error {
 	})
 }
 
-// maintain opens the store anew, rewrites all segments without what is no longer needed, and reads every byte of it.
+// maintain opens the store again, rewrites all segments without dead records, and reads every byte.
 func (t *tour) maintain(ctx context.Context) error {
 	if err := t.store.Close(); err != nil {
 		return err

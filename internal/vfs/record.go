@@ -53,7 +53,7 @@ func (r *Recorder) Trace(only ...Op) string {
 	return b.String()
 }
 
-// Mark puts a line of the test's own into the log, such as "ack 17": what is promised from that point on.
+// Mark puts a line of the test's own into the log, such as "ack 17": the promises from that point on.
 func (r *Recorder) Mark(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package failure holds the errors that the rooms below a store return, and says which failures may pass by themselves.
 //
-// A CorruptError reports bytes that are not what was written; a retryable failure has changed nothing, and may succeed
-// later. The exported errors of package bitcask are these.
+// A CorruptError reports damaged bytes; a retryable failure has changed nothing, and may succeed later. The exported
+// errors of package bitcask are these.
 package failure
 
 import (
@@ -21,7 +21,7 @@ var (
 	ErrNoSpace  = errors.New("no space to write")             // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 )
 
-// CorruptError says that stored bytes are not what was written.
+// CorruptError reports stored bytes that differ from the written ones.
 type CorruptError struct {
 	File   string // base name
 	Offset int64  // where in the file

@@ -36,8 +36,8 @@ const (
 	inheritedThroughSize = InheritedSize + 8
 )
 
-// Inherit makes the manifest that of a copy of a store, as of the sequence
-// through, whose segments have ids below.
+// Inherit makes the manifest that of a copy of a store, up to the sequence through, whose segments
+// have ids below.
 func (m *Manifest) Inherit(store [16]byte, below uint32, through uint64) {
 	own := m.firstOwn()
 	m.NextID = max(below, own)

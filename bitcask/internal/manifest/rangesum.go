@@ -3,8 +3,8 @@ package manifest
 import "github.com/klauspost/crc32"
 
 // Checksums of any range of a manifest, each in the same short time. Whether there is an edit at a place depends on as many bytes
-// as its length says. To look at every place of a file, and at every length that one flipped bit makes of another, would take a
-// time that grows with the square of the file: hours for a few MiB that somebody wrote for that.
+// as its length says. Checking every place of a file, and every length that one flipped bit makes of another, takes a time that
+// grows with the square of the file: hours for a few malicious MiB.
 //
 // A checksum without its final inversion is linear: after the bytes from i to j it is its former value, advanced by j-i zero
 // bytes, xor the checksum of these bytes from zero. So the state before every few bytes of the file gives that of any range.

@@ -7,9 +7,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Reading a mapped page that is not in memory stops the thread, and with it a share
-// of the scheduler, until the disk has answered. A read of the file stops only its
-// goroutine. So mappings are used for what is in memory, and files for the rest.
+// Reading a mapped page that is not in memory stops the thread, and with it a share of the
+// scheduler, until the disk has answered. A read of the file stops only its goroutine. So pages in
+// memory are read through mappings, and all others from files.
 //
 // Asking the kernel costs more than reading, so it is asked about chunks, and the answer is trusted
 // for a while: pages that are being read are the last to be evicted. Only for a chunk that is not
