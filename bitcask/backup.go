@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
@@ -159,7 +160,7 @@ func (b *backup) fill() error {
 
 // copyLog makes the segments and the manifest of the copy.
 func (b *backup) copyLog() error {
-	list, next, err := b.s.log.cut()
+	list, next, err := b.s.log.Cut()
 	if err != nil {
 		return err
 	}
@@ -169,11 +170,11 @@ func (b *backup) copyLog() error {
 		if err := b.cancelled(); err != nil {
 			return err
 		}
-		if c.frames > 0 {
+		if c.Frames > 0 {
 			err = b.copyUnsealed(c)
 		} else {
-			b.sealed[c.sg.ID] = c.sg.Info()
-			err = b.linkSegment(c.sg)
+			b.sealed[c.ID] = c.Info()
+			err = b.linkSegment(c.Segment)
 		}
 		if err != nil {
 			return err
@@ -283,15 +284,15 @@ func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, 
 
 // copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy that does
 // not verify must not be sealed.
-func (b *backup) copyUnsealed(c cutSegment) error {
-	f, err := b.copyBytes(c.sg.File, c.sg.Name, c.frames)
+func (b *backup) copyUnsealed(c commitlog.CutSegment) error {
+	f, err := b.copyBytes(c.File, c.Name, c.Frames)
 	if err != nil {
 		return err
 	}
-	sg := segment.New(c.sg.StoreID, c.sg.ID, f)
-	sg.Nonce = c.sg.Nonce
-	sg.Size.Store(c.frames)
-	if err = sg.AppendFooter(c.foot); err == nil {
+	sg := segment.New(c.StoreID, c.ID, f)
+	sg.Nonce = c.Nonce
+	sg.Size.Store(c.Frames)
+	if err = sg.AppendFooter(c.Foot); err == nil {
 		sg.MarkSealed()
 		b.sealed[sg.ID] = sg.Info()
 		b.result.copied(sg.Size.Load())

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
@@ -65,7 +66,7 @@ func (a *archive) run() error {
 	}
 	pin := s.pinFiles("backup")
 	defer s.unpinFiles(pin)
-	list, next, err := s.log.cut()
+	list, next, err := s.log.Cut()
 	if err != nil {
 		return err
 	}
@@ -73,10 +74,10 @@ func (a *archive) run() error {
 	s.pinBelow(pin, boundOf(list))
 	a.sealed = make(map[uint32]format.SealedInfo, len(list))
 	for _, c := range list {
-		if c.frames > 0 {
+		if c.Frames > 0 {
 			err = a.addUnsealed(c)
 		} else {
-			err = a.addSealed(c.sg)
+			err = a.addSealed(c.Segment)
 		}
 		if err != nil {
 			return err
@@ -90,14 +91,14 @@ func (a *archive) run() error {
 }
 
 // withFrames is the list without the segments that hold nothing yet.
-func withFrames(list []cutSegment) []cutSegment {
-	return slices.DeleteFunc(list, func(c cutSegment) bool { return c.frames > 0 && c.foot.Records == 0 })
+func withFrames(list []commitlog.CutSegment) []commitlog.CutSegment {
+	return slices.DeleteFunc(list, func(c commitlog.CutSegment) bool { return c.Frames > 0 && c.Foot.Records == 0 })
 }
 
 // boundOf is the lowest id above all segments of a cut.
-func boundOf(list []cutSegment) (below uint32) {
+func boundOf(list []commitlog.CutSegment) (below uint32) {
 	for _, c := range list {
-		below = max(below, c.sg.ID+1)
+		below = max(below, c.ID+1)
 	}
 	return below
 }
@@ -130,16 +131,16 @@ func (a *archive) addSealed(sg *segment.Segment) (err error) {
 }
 
 // addUnsealed adds the frames of a segment and a footer.
-func (a *archive) addUnsealed(c cutSegment) error {
-	sg := segment.New(c.sg.StoreID, c.sg.ID, c.sg.File)
-	sg.Nonce = c.sg.Nonce
-	sg.Size.Store(c.frames)
-	if err := a.verifyFrames(sg, c.foot); err != nil {
+func (a *archive) addUnsealed(c commitlog.CutSegment) error {
+	sg := segment.New(c.StoreID, c.ID, c.File)
+	sg.Nonce = c.Nonce
+	sg.Size.Store(c.Frames)
+	if err := a.verifyFrames(sg, c.Foot); err != nil {
 		return err
 	}
-	foot, frame, err := sg.NewFooter(c.foot)
+	foot, frame, err := sg.NewFooter(c.Foot)
 	if err == nil {
-		err = a.add(sg.Name, sg.File, c.frames, frame)
+		err = a.add(sg.Name, sg.File, c.Frames, frame)
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (s *Store) recordCollision(h uint64) error {
 		return nil
 	}
 	if err := s.man.Log(manifest.EditCollision, binary.LittleEndian.AppendUint64(nil, h)); err != nil {
-		return s.log.fail(fmt.Errorf("noting two keys of one hash: %w", err))
+		return s.log.Fail(fmt.Errorf("noting two keys of one hash: %w", err))
 	}
 	return nil
 }

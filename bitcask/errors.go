@@ -8,16 +8,16 @@ import (
 
 // Errors of the store. All that wrap one of these say which file and offset.
 var (
-	ErrNotFound  = errors.New("bitcask: not found")                                // Get: no such key
-	ErrClosed    = errors.New("store is closed")                                   // any call after Close
-	ErrReadOnly  = errors.New("store is open for reading only")                    // a write with Options.ReadOnly
-	ErrIndexFull = errors.New("index is full")                                     // one collection, or a 256th of all, takes 16 GiB of RAM
-	ErrTooLarge  = failure.ErrTooLarge                                             // key, element, value or commit over its limit
-	ErrOption    = errors.New("bitcask: invalid option")                           // Open, OpenMemory, repair.Salvage, merge.New, db.Open; names the field
-	ErrLocked    = errors.New("store is in use")                                   // Open: another process (or this one) has it
-	ErrManifest  = errors.New("manifest missing")                                  // segments without a manifest: repair, never an empty store
-	ErrMergeBusy = errors.New("a merge is running")                                // one merge at a time
-	ErrFailed    = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to go on
+	ErrNotFound  = errors.New("bitcask: not found")             // Get: no such key
+	ErrClosed    = failure.ErrClosed                            // any call after Close
+	ErrReadOnly  = errors.New("store is open for reading only") // a write with Options.ReadOnly
+	ErrIndexFull = errors.New("index is full")                  // one collection, or a 256th of all, takes 16 GiB of RAM
+	ErrTooLarge  = failure.ErrTooLarge                          // key, element, value or commit over its limit
+	ErrOption    = errors.New("bitcask: invalid option")        // Open, OpenMemory, repair.Salvage, merge.New, db.Open; names the field
+	ErrLocked    = errors.New("store is in use")                // Open: another process (or this one) has it
+	ErrManifest  = errors.New("manifest missing")               // segments without a manifest: repair, never an empty store
+	ErrMergeBusy = errors.New("a merge is running")             // one merge at a time
+	ErrFailed    = failure.ErrFailed                            // wrapped with the cause; reopen to go on
 
 	ErrFull    = failure.ErrFull    // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
 	ErrVersion = failure.ErrVersion // written by a newer Stave; a hint or INDEX, by an older one, too
@@ -26,7 +26,7 @@ var (
 	ErrNoSpace = failure.ErrNoSpace // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 
 	// These come with ErrFailed as well, but for a backup's directory.
-	ErrDirectoryGone = errors.New("the directory, or a file that is in use, has been removed or replaced")          // what is written would be lost
+	ErrDirectoryGone = failure.ErrDirectoryGone                                                                     // what is written would be lost
 	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look
 )
 

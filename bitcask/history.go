@@ -70,7 +70,7 @@ func (s *Store) BeginHistory() (History, error) {
 	}
 	t.End()
 	if err == nil {
-		err = s.log.sync()
+		err = s.log.Sync()
 	}
 	if err != nil {
 		return History{}, err
@@ -124,7 +124,7 @@ func (s *Store) putEpoch(e *history.Epoch, leave int64) error {
 	if err != nil {
 		return err
 	}
-	return s.log.sync()
+	return s.log.Sync()
 }
 
 // HistoryID is the name of one order of commits: random, but for that of a store

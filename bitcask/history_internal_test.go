@@ -67,11 +67,11 @@ func TestSequencesAreGivenOnce(t *testing.T) {
 
 // cut commits, and goes on from each place where a power cut may have cut that off; at the end it is a killed process.
 func (o *orders) cut(s *Store, mem *vfs.Mem, opts Options, term uint64) {
-	t, from := o.t, s.log.offset
+	t, from := o.t, s.log.Active().Size.Load()
 	for range 3 {
 		o.put(s)
 	}
-	end := s.log.offset
+	end := s.log.Active().Size.Load()
 	for cut := from; cut <= end; cut++ {
 		fs := mem.Clone()
 		f, err := fs.Open("d/"+format.DataName(1), vfs.ReadWrite)

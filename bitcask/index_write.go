@@ -215,7 +215,7 @@ func (w *indexWriter) write() error {
 	if c.End, err = s.Mark(); err != nil {
 		return err
 	}
-	if err := s.log.sync(); err != nil {
+	if err := s.log.Sync(); err != nil {
 		return err
 	}
 	at := w.pos + int64(len(w.buf))
@@ -233,22 +233,16 @@ func (w *indexWriter) write() error {
 // begin notes the segments and how far they reach. Records after that are replayed, if they are not
 // older than their stripe.
 func (w *indexWriter) begin() error {
-	s, l := w.s, &w.s.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w.contents.UpTo = l.writeSeq - 1
-	for _, sg := range s.segments.Load().All() {
-		is := indexfile.Segment{ID: sg.ID, Length: uint64(sg.Size.Load())}
-		if sl := l.rotation.sealing; sg == l.active {
-			is.Foot = l.foot
-		} else if sl != nil && sg == sl.sg {
-			is.Length, is.Foot = uint64(sl.end), sl.foot // its footer may be under way
-		} else {
-			is.Foot = sg.Footer
+	list, next := w.s.log.Segments()
+	w.contents.UpTo = next - 1
+	for _, c := range list {
+		is := indexfile.Segment{ID: c.ID, Length: uint64(c.Frames), Foot: c.Foot}
+		if c.Frames == 0 {
+			is.Length = uint64(c.Size.Load())
 		}
 		var err error
-		if is.End, err = sg.EndSum(int64(is.Length)); err != nil {
-			return fmt.Errorf("%s: %w", sg.Name, err)
+		if is.End, err = c.EndSum(int64(is.Length)); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		w.contents.Segments = append(w.contents.Segments, is)
 	}

@@ -14,12 +14,8 @@ func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
 	}
-	l := &s.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := Mark{Opening: s.opening, Sequence: l.writeSeq - 1, Segment: l.active.ID, Length: uint64(l.active.Size.Load())}
-	var err error
-	m.Sum, err = l.active.EndSum(int64(m.Length))
+	m, err := s.log.Mark()
+	m.Opening = s.opening
 	return m, err
 }
 
@@ -35,19 +31,20 @@ func (s *Store) Reached(m Mark) bool {
 	}) {
 		return false
 	}
+	next := s.log.Next()
 	s.manifestMu.Lock() // the background may note that the store is idle
 	defer s.manifestMu.Unlock()
-	return s.reached(m) // a merge may have taken the segment
+	return s.reached(m, next) // a merge may have taken the segment
 }
 
 // reached is that of a mark whose place is known to fit, once the log has been
-// read.
-func (s *Store) reached(m Mark) bool {
+// read; next is the sequence number after its last record.
+func (s *Store) reached(m Mark, next uint64) bool {
 	i := slices.IndexFunc(s.tail, func(sg *segment.Segment) bool { return sg.ID == m.Segment })
 	if i >= 0 && m.Length > uint64(s.tail[i].FramesEnd) {
 		return false
 	}
-	return m.Sequence <= max(s.log.nextSeq-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)
+	return m.Sequence <= max(next-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)
 }
 
 // Mark names a state of the log: all that it holds up to a sequence number, with

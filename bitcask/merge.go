@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +56,7 @@ func (s *Store) Segments() []SegmentInfo {
 	var of []*segment.Segment
 	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
 	for _, sg := range s.segments.Load().All() {
-		foot, sealed, listed := s.log.footOf(sg)
+		foot, sealed, listed := s.log.FootOf(sg)
 		if !listed {
 			continue
 		}
@@ -166,28 +165,11 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
 // below that has nothing left to hide.
 func (rw *rewriter) choose(ids []uint32) error {
-	s := rw.s
-	s.log.mu.Lock() // no rotation until then
-	defer s.log.mu.Unlock()
-	if s.log.failed != nil {
-		return s.log.failed
+	in, outside, err := rw.s.log.Split(ids)
+	if err == nil {
+		rw.sel = newSelector(rw, in, outside)
 	}
-	var in []*segment.Segment
-	outside := s.log.oldestLocked()
-	for _, sg := range s.segments.Load().All() {
-		switch {
-		case !sg.Sealed():
-		case slices.Contains(ids, sg.ID):
-			in = append(in, sg)
-		case sg.Footer.Records > 0:
-			outside = min(outside, sg.Footer.MinSeq)
-		}
-	}
-	if len(in) != len(ids) {
-		return fmt.Errorf("segments %v: not all of them are sealed and there", ids)
-	}
-	rw.sel = newSelector(rw, in, outside)
-	return nil
+	return err
 }
 
 // run copies every live record, in order of sequence, so that outputs are
@@ -332,10 +314,10 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	// What made a record dead must be on disk before the record goes: else a
 	// power cut would take the new version, and the merge has the old one.
-	if err := s.log.sync(); err != nil {
+	if err := s.log.Sync(); err != nil {
 		return err
 	}
-	through := s.log.onDisk()
+	through := s.log.OnDisk()
 	s.manifestMu.Lock()
 	err := s.man.Log(manifest.EditMerge, manifest.MergeBody(through, ids, infos))
 	if err == nil {
@@ -344,7 +326,7 @@ func (rw *rewriter) publish(seq uint64) error {
 	s.manifestMu.Unlock()
 	if err != nil {
 		// Unless the edit is undone, whether it is on disk is unknown: neither set may go.
-		err = s.log.fail(err)
+		err = s.log.Fail(err)
 		for _, sg := range outs {
 			again := failure.IsRetryable(err)
 			if err = errors.Join(err, sg.Close()); again {
@@ -362,7 +344,7 @@ func (rw *rewriter) publish(seq uint64) error {
 		rw.result.Out = append(rw.result.Out, sg.ID)
 		rw.result.BytesOut += sg.Size.Load()
 		if err := rw.move(sg); err != nil {
-			return s.log.fail(err)
+			return s.log.Fail(err)
 		}
 	}
 	return rw.remove(gone)

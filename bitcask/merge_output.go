@@ -54,7 +54,7 @@ func (rw *rewriter) takeID() error {
 	}
 	s.manifestMu.Unlock()
 	if err != nil {
-		return s.log.fail(err)
+		return s.log.Fail(err)
 	}
 	s.spareID = id
 	return nil

@@ -64,7 +64,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 			tx.End()
 			return errors.Join(err, flush(s))
 		}},
-		{"sequence numbers", 1, func(s *Store) { s.log.nextSeq, s.log.writeSeq = format.MaxSequence-1, format.MaxSequence-1 }, put},
+		{"sequence numbers", 1, func(s *Store) { s.log.Reach(format.MaxSequence - 1) }, put},
 		{"terms", 1, func(s *Store) {
 			e := history.First(s.man.Store)
 			e.Term = math.MaxUint64 - 2
@@ -142,7 +142,7 @@ func TestNumbersBeyondTheEnd(t *testing.T) {
 		"next id":      {manifest.EditNextID, u32(format.MaxSegmentID + 2)},
 		"inherited":    {manifest.EditInherited, manifest.Origin{Below: format.MaxSegmentID + 2, Through: 1}.Encode()},
 		"sequence":     {manifest.EditSwap, manifest.SwapBody(nil, []format.SealedInfo{si(1, math.MaxUint64)})},
-		"close":        {manifest.EditClose, (*manifest.Manifest)(nil).CloseBody(1, 40, math.MaxUint64)},
+		"close":        {manifest.EditClose, manifest.CloseBody(1, 40, math.MaxUint64)},
 	} {
 		fs := vfs.NewMem()
 		must(t, fs.MkdirAll("d"))

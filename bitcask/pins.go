@@ -116,7 +116,7 @@ func (s *Store) removeSegments(gone []*segment.Segment, freed func(bytes int64))
 		for _, sg := range gone { // another process may have the files
 			errs = append(errs, sg.Close())
 		}
-		return errors.Join(append(errs, s.log.fail(err))...)
+		return errors.Join(append(errs, s.log.Fail(err))...)
 	}
 	for _, sg := range gone {
 		err := errors.Join(sg.Close(), s.removeSegment(sg))

@@ -100,11 +100,11 @@ func (s *Store) sameRemains(name string, f vfs.File, h format.RemainsHeader) (sa
 func (s *Store) remains() (list []tornEnd) {
 	for _, sg := range s.tail {
 		if n := sg.Size.Load() - sg.FramesEnd; n > 0 {
-			list = append(list, tornEnd{sg.Name, sg.File, format.RemainsHeader{ID: sg.ID, Store: sg.StoreID, Offset: sg.FramesEnd, NextSeq: s.log.nextSeq, Length: n}})
+			list = append(list, tornEnd{sg.Name, sg.File, format.RemainsHeader{ID: sg.ID, Store: sg.StoreID, Offset: sg.FramesEnd, NextSeq: s.log.Next(), Length: n}})
 		}
 	}
 	if n := len(s.man.Rest); n > 0 {
-		list = append(list, tornEnd{manifest.FileName, s.man.File, format.RemainsHeader{ID: 0, Store: s.man.Store, Offset: s.man.Size, NextSeq: s.log.nextSeq, Length: int64(n)}})
+		list = append(list, tornEnd{manifest.FileName, s.man.File, format.RemainsHeader{ID: 0, Store: s.man.Store, Offset: s.man.Size, NextSeq: s.log.Next(), Length: int64(n)}})
 	}
 	return list
 }

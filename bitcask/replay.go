@@ -110,12 +110,12 @@ func (s *Store) replayLog(ix *indexfile.Contents) error {
 	s.stale = append(s.stale, rp.stale...)
 	s.recovery.Scanned = rp.scanned
 	for _, sg := range s.tail {
-		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
+		s.log.Reach(sg.Footer.MaxSeq + 1)
 		if err == nil && sg.FramesEnd < int64(ix.SegmentOf(sg.ID).Length) {
 			err = indexfile.ErrUnfit // it contains entries that the disk has lost although they were synced
 		}
 	}
-	if err == nil && ix.End.Opening != 0 && !s.reached(ix.End) {
+	if err == nil && ix.End.Opening != 0 && !s.reached(ix.End, s.log.Next()) {
 		err = indexfile.ErrUnfit
 	}
 	return err
@@ -130,7 +130,7 @@ func (rp *replayer) segments() []*reader {
 			continue
 		}
 		// Not from the entries: records that follow others have numbers too.
-		s.log.nextSeq = max(s.log.nextSeq, sg.Footer.MaxSeq+1)
+		s.log.Reach(sg.Footer.MaxSeq + 1)
 		if int64(rp.after.SegmentOf(sg.ID).Length) < sg.Size.Load()-format.FooterSize {
 			list = append(list, newReader(sg.Footer.MinSeq, sg))
 		} else if !s.opts.seam.NoHints && !s.present[format.HintName(sg.ID)] {

@@ -8,12 +8,11 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // The end of the log at Open: the unsealed segments, of which at most two hold
-// frames (log_rotate.go).
+// frames (commitlog/rotate.go).
 
 // judgeTail decides, where reading an unsealed segment has ended at fr.Pos, between its three
 // states: clean, a torn tail (to be truncated there), or damage, which is an error (I7).
@@ -131,79 +130,10 @@ func (s *Store) cutTail() error {
 	return nil
 }
 
-// showActive sets the active segment of a store that is open for reading.
-func (s *Store) showActive() {
-	if len(s.tail) > 0 {
-		sg := s.tail[s.newest()]
-		s.log.active, s.log.foot = sg, sg.Footer
-	}
-}
-
-// newest is the index in tail of the last segment that holds frames; 0 if none
-// does.
-func (s *Store) newest() int {
-	for i, sg := range slices.Backward(s.tail) {
-		if sg.Footer.Records > 0 {
-			return i
-		}
-	}
-	return 0
-}
-
-// startActive makes the store ready for appends. Whatever stands before the
-// newest segment with frames is sealed, what stands after it is ready for use.
-func (s *Store) startActive() error {
-	l := &s.log
-	i := s.newest()
-	if i < len(s.tail) && s.tail[i].HasFooter {
-		i++ // sealed, but the crash came before the manifest knew
-	}
-	for _, sg := range s.tail[:min(i, len(s.tail))] {
-		if err := s.sealAtOpen(sg); err != nil {
-			return err
-		}
-	}
-	if i >= len(s.tail) {
-		sg, err := s.addSegment()
-		if err != nil {
-			return err
-		}
-		sg.FramesEnd = format.SegmentHeaderSize
-		s.tail, i = append(s.tail, sg), len(s.tail)
-	}
-	sg := s.tail[i]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.startLocked(sg, sg.Footer, sg.FramesEnd, sg.FramesEnd)
-	l.rotation.ready = slices.Clone(s.tail[i+1:])
-	l.syncing.seq = l.writeSeq
-	if s.man.ClosedID == sg.ID && int64(s.man.ClosedLen) == sg.FramesEnd {
-		l.closeLen = sg.FramesEnd
-	}
-	return nil
-}
-
-// sealAtOpen seals a segment that a crash kept from being sealed. All of it is
-// on disk.
-func (s *Store) sealAtOpen(sg *segment.Segment) error {
-	if !sg.HasFooter {
-		if err := sg.AppendFooter(sg.Footer); err != nil {
-			return err
-		}
-		sg.HasFooter = true // on a full disk all this is tried again
-	}
-	if err := s.man.Log(manifest.EditSeal, manifest.SealBody(sg.Info(), 0)); err != nil {
-		return err
-	}
-	sg.MarkSealed()
-	s.hintless = append(s.hintless, sg.ID)
-	return nil
-}
-
 // reachesMerges makes sure, once the log has been read, that it reaches as far
 // as it did when segments were merged.
 func (s *Store) reachesMerges() error {
-	if s.man.Through < s.log.nextSeq {
+	if s.man.Through < s.log.Next() {
 		return nil
 	}
 	last := format.DataName(s.man.NextID - 1)

@@ -3,11 +3,13 @@ package bitcask
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/seam"
@@ -37,18 +39,19 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		s.log.mu.Lock()
-		active, sealing := s.log.active, s.log.rotation.sealing
-		s.log.mu.Unlock()
-		if sealing == nil || active.Size.Load() == format.SegmentHeaderSize {
-			t.Fatalf("after %d puts: active %s, sealing %v; %v", n, active.Name, sealing, s.Err())
+		list, _ := s.log.Segments()
+		active := s.log.Active()
+		i := slices.IndexFunc(list, func(c commitlog.CutSegment) bool { return c.Segment != active && c.Frames > format.SegmentHeaderSize })
+		if i < 0 || active.Size.Load() == format.SegmentHeaderSize {
+			t.Fatalf("after %d puts: active %s, sealing %d of %v; %v", n, active.Name, i, list, s.Err())
 		}
+		sealing := list[i]
 		killed := mem.Clone()
-		f, err := killed.Open(filepath.Join("d", sealing.sg.Name), vfs.ReadWrite)
+		f, err := killed.Open(filepath.Join("d", sealing.Name), vfs.ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Truncate(sealing.end); err != nil { // the footer comes later
+		if err := f.Truncate(sealing.Frames); err != nil { // the footer comes later
 			t.Fatal(err)
 		}
 		f.Close()

@@ -1,9 +1,15 @@
 package bitcask
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -15,4 +21,34 @@ func (s *Store) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
 		return nil, fmt.Errorf("%s: %w", format.DataName(loc.Segment()), ErrMissing)
 	}
 	return sg, nil
+}
+
+// addSegment makes an empty segment and lists it in the manifest as the last.
+func (s *Store) addSegment() (*segment.Segment, error) {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
+	if err != nil {
+		return nil, fmt.Errorf("new segment: %w", err)
+	}
+	if err := s.man.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, sg.ID)); err != nil {
+		err = errors.Join(err, sg.Close())
+		if failure.IsRetryable(err) { // else the manifest may list it
+			if left := s.opts.seam.FS.Remove(filepath.Join(s.dir, sg.Name)); left != nil {
+				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
+			}
+		}
+		return nil, err
+	}
+	s.segments.Store(s.segments.Load().With([]*segment.Segment{sg}, nil))
+	return sg, nil
+}
+
+// Rotate seals the active segment, so that a merge can take it, and returns
+// when that is done. It does nothing if the segment is empty.
+func (s *Store) Rotate() error {
+	if s.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.log.Rotate))
 }

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// A snapshot is a second Store, open for reading, of one moment of the first: of a cut of its log (commitLog.cut). It has a keydir of its
+// A snapshot is a second Store, open for reading, of one moment of the first: of a cut of its log (commitlog.Log.Cut). It has a keydir of its
 // own, loaded as Open does, and its own handles and mappings of the files of the cut.
 //
 // What the directory holds may be of a later moment than the cut, so each kind of file is bound to it:
@@ -85,7 +86,7 @@ func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error)
 
 func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (opened *Store, err error) {
 	begin := time.Now()
-	list, next, err := s.log.cut()
+	list, next, err := s.log.Cut()
 	if err != nil {
 		return nil, err
 	}
@@ -119,9 +120,8 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	c.log.nextSeq = next
-	c.log.writeSeq = next
-	c.showActive()
+	c.log.Reach(next)
+	c.log.Show(c.tail)
 	c.tail, c.loadingUntil = nil, nil
 	if c.mapped() {
 		c.work.Go(func() { c.every(segment.ResidencyEvery, c.expireResidency) })
@@ -132,7 +132,7 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 }
 
 // manifestOfCut is what loading wants to know of the manifest, in memory.
-func (s *Store) manifestOfCut(fsys vfs.FS, list []cutSegment, next uint64) *manifest.Manifest {
+func (s *Store) manifestOfCut(fsys vfs.FS, list []commitlog.CutSegment, next uint64) *manifest.Manifest {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
 	m := &manifest.Manifest{
@@ -141,39 +141,39 @@ func (s *Store) manifestOfCut(fsys vfs.FS, list []cutSegment, next uint64) *mani
 		Origins: slices.Clone(s.man.Origins), Openings: slices.Clone(s.man.Openings),
 	}
 	for _, c := range list {
-		if c.frames > 0 {
-			m.Tail = append(m.Tail, c.sg.ID)
+		if c.Frames > 0 {
+			m.Tail = append(m.Tail, c.ID)
 		} else {
-			m.Sealed[c.sg.ID] = c.sg.Info()
+			m.Sealed[c.ID] = c.Info()
 		}
 	}
 	return m
 }
 
 // openCut opens the segments of a cut, which are as long as they were then.
-func (s *Store) openCut(list []cutSegment) error {
+func (s *Store) openCut(list []commitlog.CutSegment) error {
 	var open []*segment.Segment
 	for _, c := range list {
 		if err := s.loadingUntil.Err(); err != nil {
 			return err
 		}
-		sg, err := segment.Open(s.opts.seam.FS, s.dir, c.sg.StoreID, c.sg.ID, vfs.ReadOnly)
+		sg, err := segment.Open(s.opts.seam.FS, s.dir, c.StoreID, c.ID, vfs.ReadOnly)
 		if err != nil {
 			return err
 		}
 		open = append(open, sg)
 		s.segments.Store(segment.NewSet(open)) // so that release closes it
-		was, is := c.frames, sg.Size.Load()
+		was, is := c.Frames, sg.Size.Load()
 		if was == 0 {
-			was = c.sg.Size.Load()
+			was = c.Size.Load()
 		}
-		if is < was || c.frames == 0 && is > was {
+		if is < was || c.Frames == 0 && is > was {
 			return &CorruptError{File: sg.Name, Offset: is, Reason: fmt.Sprintf("file is %d bytes long, and was %d", is, was)}
 		}
-		sg.Footer, sg.FramesEnd = c.foot, was
+		sg.Footer, sg.FramesEnd = c.Foot, was
 		sg.Size.Store(was)
-		if c.frames == 0 {
-			sg.Footer = c.sg.Footer
+		if c.Frames == 0 {
+			sg.Footer = c.Segment.Footer
 			sg.MarkSealed()
 		} else {
 			sg.Cut = true

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
@@ -25,7 +25,7 @@ import (
 //
 // There is one family of locks. stripes guard everything in RAM about the keys
 // whose hash begins with their number: directory, collections, and, as long as
-// one is held, the files that the locations lead to. log.mu is taken within
+// one is held, the files that the locations lead to. The log's own lock is taken within
 // them, manifestMu within that; maintenanceMu before all of them.
 type Store struct {
 	dir    string
@@ -38,7 +38,7 @@ type Store struct {
 	spaces   namespace.Table
 	system   system.Records
 	segments atomic.Pointer[segment.Set]
-	log      commitLog
+	log      commitlog.Log
 	txs      sync.Pool
 
 	manifestMu sync.Mutex // guards man once the store is open
@@ -110,8 +110,11 @@ var errOutdated = errors.New("the store has changed while it was opened")
 func newStore(dir string, o Options) *Store {
 	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.txs.New = func() any { return new(Tx) }
-	s.log.init(s)
 	s.segments.Store(new(segment.Set))
+	s.log.Init(commitlog.Environment{
+		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, Logger: o.Logger, Segments: &s.segments, Stop: s.stop, LogEdit: s.logEdit,
+		AddSegment: s.addSegment, CheckDirectory: s.checkDirectory, Unlinked: s.unlinked, Sealed: s.wakeHinter,
+	})
 	return s
 }
 
@@ -155,17 +158,16 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	if _, err := s.readEpoch(); err != nil {
 		return nil, err
 	}
-	s.log.nextSeq = max(s.log.nextSeq, s.man.MaxSeq+1)
-	s.log.writeSeq = s.log.nextSeq
+	s.log.Reach(s.man.MaxSeq + 1)
 	if err := s.makeGood(); err != nil {
 		return nil, err
 	}
 	s.present = nil
 	if s.opts.ReadOnly {
-		s.showActive()
+		s.log.Show(s.tail)
 	} else if err := s.noteOpening(); err != nil {
 		return nil, err
-	} else if err := s.reserve.With(reserve.LeaveOpen, s.startActive); err != nil {
+	} else if err := s.reserve.With(reserve.LeaveOpen, s.startLog); err != nil {
 		return nil, err
 	} else {
 		s.reserve.Begin()
@@ -203,10 +205,9 @@ func (s *Store) mode() vfs.Mode {
 
 // startWork starts the background goroutines; Close stops them.
 func (s *Store) startWork() {
-	s.work.Go(s.log.rotateLoop)
+	s.work.Go(s.log.Run)
 	s.work.Go(s.watchDirectory)
-	idle := idleMark{l: &s.log}
-	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && idle.tick() }) })
+	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
 	s.work.Go(func() {
 		s.every(reserve.Every, func() bool {
 			s.reserve.Adjust()
@@ -250,7 +251,7 @@ func (s *Store) syncLog() (more bool) {
 	if s.opts.Sync != SyncInterval {
 		return true
 	}
-	err := s.log.sync()
+	err := s.log.Sync()
 	if err != nil {
 		s.opts.Logger.Error("background sync", "err", err)
 	}
@@ -274,7 +275,7 @@ func (s *Store) Sync() error {
 	if s.opts.ReadOnly {
 		return nil
 	}
-	return s.log.sync()
+	return s.log.Sync()
 }
 
 // Close makes everything durable and releases the store. It waits for
@@ -317,35 +318,20 @@ func (s *Store) Close() error {
 // closeLog syncs, and notes in the manifest how far the active segment reaches, so that damage to
 // it can be told from a torn tail, and that the store is closed.
 func (s *Store) closeLog() error {
-	l := &s.log
-	if err := l.sync(); err != nil {
+	if err := s.log.Sync(); err != nil {
 		return err
 	}
 	if err := s.checkDirectory(); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed != nil {
-		return l.failed
-	}
-	if sl := l.rotation.sealing; sl != nil { // for lack of space: a part of its footer may have been truncated
-		if err := sl.sg.File.Sync(); err != nil {
-			return l.failLocked(fmt.Errorf("%s: sync: %w", sl.sg.Name, err))
-		}
-	}
-	body := make([]byte, manifest.BootSize) // one edit: of two in one write a power cut could leave the second
-	if end := l.active.Size.Load(); end != l.closeLen && end != format.SegmentHeaderSize {
-		body = append(body, l.markLocked(end)...)
-	}
+	return s.log.Close()
+}
+
+// logEdit appends an edit to the manifest, durably.
+func (s *Store) logEdit(typ byte, body []byte) error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	err := s.man.Log(manifest.EditBoot, body)
-	if NoSpace(err) && failure.IsRetryable(err) { // all of it is on disk; only damage is harder to tell from a torn tail
-		s.opts.Logger.Warn("clean close not noted", "err", err)
-		return nil
-	}
-	return err
+	return s.man.Log(typ, body)
 }
 
 // release closes the files and releases the lock.

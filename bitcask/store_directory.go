@@ -80,7 +80,7 @@ func (s *Store) watchDirectory() {
 			err = s.inspectDirectory()
 		}
 		if refusing(err) {
-			_ = s.log.fail(err) // logged, and kept
+			_ = s.log.Fail(err) // logged, and kept
 			return
 		}
 		now, werr := s.held.Where()
@@ -126,7 +126,7 @@ func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || error
 // that has the store. Its error is that of a store which refuses writes. An unknown state is no error.
 func (s *Store) checkDirectory() error {
 	if err := s.inspectDirectory(); refusing(err) {
-		return s.log.fail(err)
+		return s.log.Fail(err)
 	}
 	return s.Err()
 }
@@ -142,13 +142,9 @@ func (s *Store) inspectDirectory() error {
 	if !named {
 		return fmt.Errorf("%w: %s", ErrDirectoryGone, manifest.FileName)
 	}
-	s.log.mu.Lock()
-	active := s.log.active
-	s.log.mu.Unlock()
+	active := s.log.Active()
 	if named, err = s.hasName(active); err != nil || !named {
-		s.log.mu.Lock()
-		replaced := active != s.log.active // then a merge may have taken it
-		s.log.mu.Unlock()
+		replaced := active != s.log.Active() // then a merge may have taken it
 		switch {
 		case replaced:
 		case err != nil:

@@ -37,7 +37,7 @@ func (s *Store) loadLog() error {
 		if err := s.replayLog(new(indexfile.Contents)); err != nil {
 			return err
 		}
-		if !s.reached(ix.End) { // not used, but it must not fit later
+		if !s.reached(ix.End, s.log.Next()) { // not used, but it must not fit later
 			s.refuseIndex(indexfile.ErrUnfit)
 		}
 		return nil

@@ -296,7 +296,7 @@ func (s *Store) noteOpening() error {
 		}
 		id = binary.LittleEndian.Uint64(b[:])
 	}
-	err := s.man.Log(manifest.EditOpening, manifest.Opening{Id: id, First: s.log.nextSeq}.Body())
+	err := s.man.Log(manifest.EditOpening, manifest.Opening{Id: id, First: s.log.Next()}.Body())
 	if failure.IsRetryable(err) {
 		s.opts.Logger.Warn("INDEX and TTL will not be of use: the manifest cannot note who writes them", "file", manifest.FileName, "err", err)
 		return nil
@@ -306,4 +306,11 @@ func (s *Store) noteOpening() error {
 	}
 	s.opening = id
 	return nil
+}
+
+// startLog makes the store ready for commits.
+func (s *Store) startLog() error {
+	sealed, err := s.log.Start(s.tail, s.man.ClosedID, int64(s.man.ClosedLen))
+	s.hintless = append(s.hintless, sealed...)
+	return err
 }

@@ -46,17 +46,12 @@ func (s *Store) Stats() Stats {
 		st.IndexBytes += sp.Dir.Bytes()
 	}
 	st.Reserve, st.ReserveDue = s.reserve.Figures()
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	if st.State = StateOK; s.log.failed != nil {
-		st.State = StateFailed
+	log := s.log.Stats()
+	st.Sequence, st.Syncs, st.Commits, st.Written = log.Sequence, log.Syncs, log.Commits, log.Written
+	if st.State = StateOK; log.Failed != nil {
+		st.State, st.Failed = StateFailed, log.Failed.Error()
 	} else if s.Full() {
 		st.State = StateFull
-	}
-	st.Sequence, st.Syncs = s.log.writeSeq-1, s.log.syncing.count
-	st.Commits, st.Written = s.log.commits, s.log.appended
-	if s.log.failed != nil {
-		st.Failed = s.log.failed.Error()
 	}
 	return st
 }
@@ -76,25 +71,13 @@ func (s *Store) logSize() (n int64) {
 func (s *Store) StoreID() [16]byte { return s.man.Store }
 
 // Sequence is the number of the newest record.
-func (s *Store) Sequence() uint64 {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.writeSeq - 1
-}
+func (s *Store) Sequence() uint64 { return s.log.Stats().Sequence }
 
 // Appended is the length in bytes of all commits since Open.
-func (s *Store) Appended() int64 {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.appended
-}
+func (s *Store) Appended() int64 { return s.log.Stats().Written }
 
 // Err is why the store refuses writes, or nil.
-func (s *Store) Err() error {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.failed
-}
+func (s *Store) Err() error { return s.log.Err() }
 
 // SegmentSize is the length in bytes from which segments are sealed.
 func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }

@@ -113,7 +113,7 @@ func (s *Store) needFeature(f manifest.Features) error {
 	err := s.man.Need(f)
 	s.manifestMu.Unlock()
 	if err != nil {
-		return s.log.fail(err)
+		return s.log.Fail(err)
 	}
 	return nil
 }

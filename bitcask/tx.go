@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
@@ -44,8 +45,8 @@ type Tx struct {
 	lastCollection keydir.Collection
 	lastKey        string
 
-	positions  []int // scratch of frame
-	frameStart int   // where the frame begins in buf
+	frame      commitlog.Frame // scratch of encode
+	frameStart int             // where the frame begins in buf
 }
 
 // txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without
@@ -232,7 +233,9 @@ func (t *Tx) Recycle() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
-	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], positions: t.positions}
+	clear(t.frame.Values)
+	frame := commitlog.Frame{Records: t.frame.Records[:0], Values: t.frame.Values[:0]}
+	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], frame: frame}
 	s.txs.Put(t)
 }
 

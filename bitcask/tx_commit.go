@@ -3,6 +3,7 @@ package bitcask
 import (
 	"errors"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/locate"
@@ -52,6 +53,7 @@ func (t *Tx) forget() {
 	clear(t.touched)
 	clear(t.known)
 	clear(t.recs)
+	clear(t.frame.Values)
 	t.buf, t.outOfLine, t.recs = t.buf[:format.FrameHeaderSize], 0, t.recs[:0]
 	t.undo, t.touched = t.undo[:0], t.touched[:0]
 }
@@ -63,7 +65,7 @@ func (s *Store) WaitDurable(ticket uint64) error {
 	if ticket == 0 || s.opts.Sync != SyncAlways {
 		return nil
 	}
-	return s.log.waitSynced(ticket)
+	return s.log.WaitSynced(ticket)
 }
 
 // addMeta adds the meta record of every collection whose count or bounds have changed, and removes
@@ -140,46 +142,29 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 	return nil
 }
 
-// frame returns the bytes of the commit, complete but for header and checksums and without the
-// out-of-line values, and the position of each record in them.
-func (t *Tx) frame() (frame []byte, positions []int) {
+// encode returns the commit as the log takes it: without the out-of-line values in its bytes, and with
+// the position of each record in them.
+func (t *Tx) encode() *commitlog.Frame {
 	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
 	// frame, its checksum being the last field of the header.
 	start := 0
 	if len(t.recs) == 1 {
 		start = format.FrameHeaderSize - format.FrameSumAt
 	}
-	positions = t.positions[:0]
+	f := &t.frame
+	f.Records, f.Values = f.Records[:0], f.Values[:0]
 	for i := range t.recs {
-		positions = append(positions, t.recs[i].pos-start)
+		f.Records = append(f.Records, t.recs[i].pos-start)
 	}
-	t.positions = positions
-	t.frameStart = start
-	return t.buf[start:], positions
-}
-
-// finish fills in header and checksums of the frame for its place in the log, and splits it into
-// pieces if it has out-of-line values.
-func (t *Tx) finish(frame []byte, h format.FrameHeader, s format.ChecksumSeed, at uint32, positions []int) (whole []byte, pieces [][]byte) {
-	if t.outOfLine == 0 {
-		format.FinishFrame(frame, h, s, at, positions, nil)
-		return frame, nil
-	}
-	format.FinishFrame(frame, h, s, at, positions, func(i int) []byte { return t.recs[i].value })
-	from := 0
-	for i := range t.recs {
-		r := &t.recs[i]
-		if r.value == nil {
-			continue
+	if t.outOfLine > 0 {
+		for i := range t.recs {
+			f.Values = append(f.Values, t.recs[i].value)
 		}
-		end := r.pos - t.frameStart + r.size - len(r.value)
-		pieces = append(pieces, frame[from:end], r.value)
-		from = end
 	}
-	if from < len(frame) {
-		pieces = append(pieces, frame[from:])
-	}
-	return nil, pieces
+	t.frameStart = start
+	f.Bytes = t.buf[start:]
+	f.Size = int64(len(f.Bytes) + t.outOfLine)
+	return f
 }
 
 // markReplacedDead turns what the transaction replaced into dead bytes.
@@ -222,10 +207,10 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 // append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the
 // others wait until that is whole.
 func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err error) {
-	r := &s.reserve
+	r, f := &s.reserve, t.encode()
 	full, short, seen := r.Full(), r.Short(), r.Seen()
 	if !short || t.draws() {
-		if sg, at, seq, err = s.log.append(t); err == nil {
+		if sg, at, seq, err = s.log.Append(f); err == nil {
 			if full && !t.draws() {
 				r.NoteSpace()
 			}
@@ -239,7 +224,7 @@ func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err er
 	case t.draws():
 		for r.Release(seen, max(t.floor, reserve.LeaveHalf), err) {
 			seen = r.Seen()
-			if sg, at, seq, err = s.log.append(t); err == nil || !NoSpace(err) {
+			if sg, at, seq, err = s.log.Append(f); err == nil || !NoSpace(err) {
 				return sg, at, seq, err
 			}
 		}
@@ -249,12 +234,12 @@ func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err er
 	case !r.Refill():
 		err = r.Refuse()
 	default:
-		if sg, at, seq, err = s.log.append(t); err != nil && NoSpace(err) {
+		if sg, at, seq, err = s.log.Append(f); err != nil && NoSpace(err) {
 			r.NoteLack(err)
 		}
 	}
 	if err != nil && s.opts.Sync == SyncAlways { // what it has left in the file must not come back
-		err = errors.Join(err, s.log.sync())
+		err = errors.Join(err, s.log.Sync())
 	}
 	return sg, at, seq, failure.NameNoSpace(err)
 }

@@ -13,12 +13,17 @@ import (
 
 // Errors of what the store is made of.
 var (
-	ErrTooLarge = errors.New("larger than the format allows") // key, element, value or commit over its limit
-	ErrFull     = errors.New("no more numbers left")          // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
-	ErrVersion  = errors.New("format version not supported")  // written by a newer Stave; a hint or INDEX, by an older one, too
-	ErrMissing  = errors.New("segment file missing")          // the manifest names a file that is not there
-	ErrForeign  = errors.New("file belongs to another store") // store id differs
-	ErrNoSpace  = errors.New("no space to write")             // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
+	ErrTooLarge = errors.New("larger than the format allows")                     // key, element, value or commit over its limit
+	ErrFull     = errors.New("no more numbers left")                              // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
+	ErrVersion  = errors.New("format version not supported")                      // written by a newer Stave; a hint or INDEX, by an older one, too
+	ErrMissing  = errors.New("segment file missing")                              // the manifest names a file that is not there
+	ErrForeign  = errors.New("file belongs to another store")                     // store id differs
+	ErrClosed   = errors.New("store is closed")                                   // any call after Close
+	ErrFailed   = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to go on
+	ErrNoSpace  = errors.New("no space to write")                                 // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
+
+	// ErrDirectoryGone comes with ErrFailed as well: what is written would be lost.
+	ErrDirectoryGone = errors.New("the directory, or a file that is in use, has been removed or replaced")
 )
 
 // CorruptError reports stored bytes that differ from the written ones.

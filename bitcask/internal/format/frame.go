@@ -131,8 +131,8 @@ func EachRecord(frame []byte, h *FrameHeader, s ChecksumSeed, offset uint32, fn 
 }
 
 // FinishFrame fills in the checksums of a frame whose records are at the given offsets within it.
-// apart, if not nil, returns for each record the part of its value that follows its bytes in frame.
-func FinishFrame(frame []byte, h FrameHeader, s ChecksumSeed, offset uint32, records []int, apart func(i int) []byte) {
+// values, if not empty, has for each record the part of its value that follows its bytes in frame.
+func FinishFrame(frame []byte, h FrameHeader, s ChecksumSeed, offset uint32, records []int, values [][]byte) {
 	h.Size = uint32(len(frame))
 	sum := s.Start(offset)
 	at := offset
@@ -142,10 +142,9 @@ func FinishFrame(frame []byte, h FrameHeader, s ChecksumSeed, offset uint32, rec
 			end = records[i+1]
 		}
 		crc := s.Sum(at+uint32(pos), frame[pos+RecordCRCSize:end])
-		if apart != nil {
-			value := apart(i)
-			crc = ExtendSum(crc, value)
-			at += uint32(len(value))
+		if len(values) > 0 {
+			crc = ExtendSum(crc, values[i])
+			at += uint32(len(values[i]))
 		}
 		binary.LittleEndian.PutUint32(frame[pos:], crc)
 		sum = ExtendSum(sum, frame[pos:pos+RecordCRCSize])

@@ -188,7 +188,7 @@ func (m *Manifest) Rewrite() error {
 		b = m.AppendEdit(b, 0, EditOpening, o.Body())
 	}
 	if m.ClosedID != 0 || m.MaxSeq > highest {
-		b = m.AppendEdit(b, 0, EditClose, m.CloseBody(m.ClosedID, m.ClosedLen, m.MaxSeq))
+		b = m.AppendEdit(b, 0, EditClose, CloseBody(m.ClosedID, m.ClosedLen, m.MaxSeq))
 	}
 	if m.Booted {
 		b = m.AppendEdit(b, 0, EditBoot, m.Boot[:])
@@ -301,7 +301,8 @@ func (m *Manifest) full() bool {
 	return m.Size > max(rewriteAt, 2*snapshot)
 }
 
-func (m *Manifest) CloseBody(id uint32, length, maxSeq uint64) []byte {
+// CloseBody is the body of an edit that says: the active segment is on disk up to a length, and all sequence numbers up to maxSeq are taken.
+func CloseBody(id uint32, length, maxSeq uint64) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, id)
 	b = binary.LittleEndian.AppendUint64(b, length)
 	return binary.LittleEndian.AppendUint64(b, maxSeq)

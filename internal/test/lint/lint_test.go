@@ -59,6 +59,7 @@ var mayImport = map[string][]string{
 	"bitcask/internal/namespace": {"bitcask/internal/failure", "bitcask/internal/format", "keydir"},
 	"bitcask/internal/segment":   {"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/reserve", "internal/vfs", "keydir"},
 	"bitcask/internal/manifest":  {"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/reserve", "internal/vfs", "keydir"},
+	"bitcask/internal/commitlog": {"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/segment"},
 	"bitcask/internal/indexfile": {
 		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/namespace", "bitcask/internal/segment", "bitcask/internal/system", "keydir",
 	},

@@ -1,9 +1,11 @@
-package bitcask
+package commitlog
 
 import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
 // Making commits durable. One sync serves every commit written before it began. A writer that
@@ -35,12 +37,12 @@ type syncGroup struct {
 	err     error // valid once done is closed
 }
 
-// waitSynced returns once every record before next is on disk.
-func (l *commitLog) waitSynced(next uint64) error { return l.syncThrough(next, false) }
+// WaitSynced returns once every record before next is on disk.
+func (l *Log) WaitSynced(next uint64) error { return l.syncThrough(next, false) }
 
-// syncThrough is waitSynced. With force, what failed writes have left is removed from the disk,
+// syncThrough is WaitSynced. With force, what failed writes have left is removed from the disk,
 // too: a power cut must not bring back a write that failed.
-func (l *commitLog) syncThrough(next uint64, force bool) error {
+func (l *Log) syncThrough(next uint64, force bool) error {
 	l.mu.Lock()
 	ss := &l.syncing
 	if ss.seq >= next && (!force || ss.cuts == l.cuts) {
@@ -72,7 +74,7 @@ func (l *commitLog) syncThrough(next uint64, force bool) error {
 // syncAndUnlock makes one sync, for the caller and for everyone who has come
 // by the time it begins, and passes the turn on. alone is 1 if the caller does
 // not belong to the group that waits, else 0.
-func (l *commitLog) syncAndUnlock(next uint64, alone int) error {
+func (l *Log) syncAndUnlock(next uint64, alone int) error {
 	defer l.mu.Unlock()
 	ss := &l.syncing
 	l.gatherLocked(alone)
@@ -103,7 +105,7 @@ func (l *commitLog) syncAndUnlock(next uint64, alone int) error {
 // gatherLocked gives way to the writers that the last sync has just released,
 // as long as they keep coming: those who write in time share this sync. All of
 // it takes no longer than a sync does, and a writer alone does not wait.
-func (l *commitLog) gatherLocked(alone int) {
+func (l *Log) gatherLocked(alone int) {
 	ss := &l.syncing
 	if ss.expect <= 1 {
 		return
@@ -139,9 +141,9 @@ const (
 // syncLocked makes durable what is written, and releases mu during the sync. A sync that failed is
 // never tried again: the kernel may have dropped the pages, and a second sync would succeed without
 // them.
-func (l *commitLog) syncLocked(next uint64) error {
+func (l *Log) syncLocked(next uint64) error {
 	// I11: nothing in the active segment counts as synced
-	// before all of the one before it is on disk (log_rotate.go).
+	// before all of the one before it is on disk (rotate.go).
 	for sl := l.rotation.sealing; sl != nil && !sl.synced && l.failed == nil; sl = l.rotation.sealing {
 		l.mu.Unlock()
 		<-sl.onDisk
@@ -161,7 +163,7 @@ func (l *commitLog) syncLocked(next uint64) error {
 	begin := time.Now()
 	err := sg.File.Sync()
 	took := time.Since(begin)
-	unlinked := l.store.unlinked(sg)
+	unlinked := l.env.Unlinked(sg)
 	l.mu.Lock()
 	ss.going = false
 	ss.count++
@@ -173,7 +175,7 @@ func (l *commitLog) syncLocked(next uint64) error {
 		return l.failLocked(fmt.Errorf("%s: sync: %w", sg.Name, err))
 	}
 	if unlinked && l.active == sg { // else a merge may have taken it
-		return l.failLocked(fmt.Errorf("%w: %s", ErrDirectoryGone, sg.Name))
+		return l.failLocked(fmt.Errorf("%w: %s", failure.ErrDirectoryGone, sg.Name))
 	}
 	if l.active == sg {
 		l.synced = end
@@ -182,8 +184,8 @@ func (l *commitLog) syncLocked(next uint64) error {
 	return nil
 }
 
-// sync makes everything written so far durable.
-func (l *commitLog) sync() error {
+// Sync makes everything written so far durable.
+func (l *Log) Sync() error {
 	l.mu.Lock()
 	next := l.writeSeq
 	l.mu.Unlock()

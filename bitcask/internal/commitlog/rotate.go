@@ -1,16 +1,12 @@
-package bitcask
+package commitlog
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
-	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
@@ -30,7 +26,7 @@ import (
 //
 //	after the switch:            two segments with frames; if the older does not reach
 //	                             the newer's first sequence number, what the newer holds
-//	                             was never acknowledged as durable, and is dropped (replay_tail.go)
+//	                             was never acknowledged as durable, and is dropped (judgeNext)
 //	after the first sync:        the same, the older one whole
 //	after the footer:            the same, with a footer, perhaps a torn one
 //	after the edit "seal":       the new state
@@ -59,12 +55,12 @@ type sealing struct {
 }
 
 // makeRoomLocked switches segments until a frame of n bytes fits.
-func (l *commitLog) makeRoomLocked(n int64) error {
+func (l *Log) makeRoomLocked(n int64) error {
 	for {
 		if l.failed != nil {
 			return l.failed
 		}
-		if l.offset+n+format.FooterSize <= l.store.opts.SegmentSize || l.offset == format.SegmentHeaderSize {
+		if l.offset+n+format.FooterSize <= l.env.SegmentSize || l.offset == format.SegmentHeaderSize {
 			return nil
 		}
 		if err := l.switchLocked(); err != nil {
@@ -76,10 +72,10 @@ func (l *commitLog) makeRoomLocked(n int64) error {
 // switchLocked makes the next segment the active one, or waits for what blocks that: then nothing
 // has changed yet, and the caller checks again. If there is no room for the next segment, every
 // waiter gets the error, and the next writer triggers another attempt.
-func (l *commitLog) switchLocked() error {
+func (l *Log) switchLocked() error {
 	r := &l.rotation
 	if r.stopped {
-		return ErrClosed
+		return failure.ErrClosed
 	}
 	if l.writing || l.queue != nil || r.sealing != nil || len(r.ready) == 0 {
 		steps := r.steps
@@ -107,57 +103,66 @@ func (r *rotation) refusedSince(steps uint64) error {
 }
 
 // startLocked makes sg the active segment.
-func (l *commitLog) startLocked(sg *segment.Segment, ft format.Footer, size, synced int64) {
+func (l *Log) startLocked(sg *segment.Segment, ft format.Footer, size, synced int64) {
 	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
 	l.closeLen = 0
 }
 
 // waitLocked waits until a write, a sync or a step of the rotation has ended.
-func (l *commitLog) waitLocked() {
+func (l *Log) waitLocked() {
 	l.waiting++
 	l.changed.Wait()
 	l.waiting--
 }
 
 // prepareLocked has the next segment made in time.
-func (l *commitLog) prepareLocked() {
+func (l *Log) prepareLocked() {
 	if l.needsReadyLocked() {
 		l.wakeRotator()
 	}
 }
 
-func (l *commitLog) needsReadyLocked() bool {
+func (l *Log) needsReadyLocked() bool {
 	r := &l.rotation
-	return len(r.ready) == 0 && (r.wanted > 0 || r.cause == nil && l.offset > l.store.opts.SegmentSize/2)
+	return len(r.ready) == 0 && (r.wanted > 0 || r.cause == nil && l.offset > l.env.SegmentSize/2)
 }
 
-func (l *commitLog) wakeRotator() {
+func (l *Log) wakeRotator() {
 	select {
 	case l.rotation.wake <- struct{}{}:
 	default:
 	}
 }
 
-// rotateLoop is the goroutine that seals and makes segments. What is being
+// Run is the goroutine that seals and makes segments, until the store closes. What is being
 // sealed when the store closes is sealed still, unless the disk is full: then the
 // next Open seals it.
-func (l *commitLog) rotateLoop() {
+func (l *Log) Run() {
 	for !l.stopRotator() {
 		select {
 		case <-l.rotation.wake:
-		case <-l.store.stop:
+		case <-l.env.Stop:
 		}
 		for l.rotateStep() {
 		}
 	}
 }
 
+func (l *Log) stopping() bool {
+	select {
+	case <-l.env.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // stopRotator reports whether the goroutine may end; if so nothing is switched
 // any more.
-func (l *commitLog) stopRotator() bool {
+func (l *Log) stopRotator() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rotation.stopped = l.store.stopping() && (l.rotation.sealing == nil || l.rotation.cause != nil)
+	l.rotation.stopped = l.stopping() && (l.rotation.sealing == nil || l.rotation.cause != nil)
 	if l.rotation.stopped {
 		l.changed.Broadcast()
 	}
@@ -166,7 +171,7 @@ func (l *commitLog) stopRotator() bool {
 
 // rotateStep does one piece of work and reports whether there may be more. A
 // failure is kept, and every later write returns it, unless it may pass.
-func (l *commitLog) rotateStep() bool {
+func (l *Log) rotateStep() bool {
 	l.mu.Lock()
 	sl, wanted, failed := l.rotation.sealing, l.needsReadyLocked(), l.failed != nil
 	l.rotation.steps++
@@ -178,11 +183,11 @@ func (l *commitLog) rotateStep() bool {
 		l.abandonSealing()
 		return false
 	case sl != nil:
-		if err = l.store.checkDirectory(); err == nil {
+		if err = l.env.CheckDirectory(); err == nil {
 			err = l.seal(sl)
 		}
-	case wanted && !l.store.stopping():
-		if err = l.store.checkDirectory(); err == nil {
+	case wanted && !l.stopping():
+		if err = l.env.CheckDirectory(); err == nil {
 			err = l.makeReady()
 		}
 	default:
@@ -195,7 +200,7 @@ func (l *commitLog) rotateStep() bool {
 		l.rotation.cause = nil
 	case failure.IsRetryable(err):
 		if l.rotation.cause == nil {
-			l.store.opts.Logger.Warn("cannot go on to the next segment yet", "cause", err)
+			l.env.Logger.Warn("cannot go on to the next segment yet", "cause", err)
 		}
 		l.rotation.refused, l.rotation.cause = step, err
 	default:
@@ -206,7 +211,7 @@ func (l *commitLog) rotateStep() bool {
 }
 
 // abandonSealing releases the waiters for a sealing that will not happen: the store has failed.
-func (l *commitLog) abandonSealing() {
+func (l *Log) abandonSealing() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sl := l.rotation.sealing; sl != nil {
@@ -218,7 +223,7 @@ func (l *commitLog) abandonSealing() {
 }
 
 // seal makes a full segment a sealed one.
-func (l *commitLog) seal(sl *sealing) error {
+func (l *Log) seal(sl *sealing) error {
 	// Not alongside another sync of the file: the kernel reports a failure to only one of the two.
 	l.mu.Lock()
 	for l.syncing.going {
@@ -249,24 +254,20 @@ func (l *commitLog) seal(sl *sealing) error {
 		}
 		sl.footed = true
 	}
-	s := l.store
-	s.manifestMu.Lock()
-	err := s.man.Log(manifest.EditSeal, manifest.SealBody(sl.sg.Info(), active))
-	s.manifestMu.Unlock()
-	if err != nil {
+	if err := l.env.LogEdit(manifest.EditSeal, manifest.SealBody(sl.sg.Info(), active)); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sl.sg.MarkSealed()
 	l.rotation.sealing = nil
-	s.wakeHinter()
+	l.env.Sealed()
 	return nil
 }
 
 // makeReady makes the segment that will be the next active one.
-func (l *commitLog) makeReady() error {
-	sg, err := l.store.addSegment()
+func (l *Log) makeReady() error {
+	sg, err := l.env.AddSegment()
 	if err != nil {
 		return err
 	}
@@ -276,38 +277,8 @@ func (l *commitLog) makeReady() error {
 	return nil
 }
 
-// addSegment makes an empty segment and lists it in the manifest as the last.
-func (s *Store) addSegment() (*segment.Segment, error) {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
-	if err != nil {
-		return nil, fmt.Errorf("new segment: %w", err)
-	}
-	if err := s.man.Log(manifest.EditAdd, binary.LittleEndian.AppendUint32(nil, sg.ID)); err != nil {
-		err = errors.Join(err, sg.Close())
-		if failure.IsRetryable(err) { // else the manifest may list it
-			if left := s.opts.seam.FS.Remove(filepath.Join(s.dir, sg.Name)); left != nil {
-				return nil, errors.New(errors.Join(err, left).Error()) // its name is taken: there is no other try
-			}
-		}
-		return nil, err
-	}
-	s.segments.Store(s.segments.Load().With([]*segment.Segment{sg}, nil))
-	return sg, nil
-}
-
-// Rotate seals the active segment, so that a merge can take it, and returns
-// when that is done. It does nothing if the segment is empty.
-func (s *Store) Rotate() error {
-	if s.opts.ReadOnly {
-		return ErrReadOnly
-	}
-	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.rotate))
-}
-
-func (s *Store) rotate() error {
-	l := &s.log
+// Rotate seals the active segment and returns when that is done. It does nothing if the segment is empty.
+func (l *Log) Rotate() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for sg := l.active; l.failed == nil && l.active == sg && l.offset > format.SegmentHeaderSize; {
@@ -324,71 +295,4 @@ func (s *Store) rotate() error {
 		}
 	}
 	return l.failed
-}
-
-// footOf returns what a footer of the segment says or would say now, whether
-// it is sealed, and whether it counts at all: one that waits to be used does
-// not.
-func (l *commitLog) footOf(sg *segment.Segment) (ft format.Footer, sealed, listed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sl := l.rotation.sealing
-	switch {
-	case sg == l.active:
-		return l.foot, false, true
-	case sl != nil && sg == sl.sg:
-		return sl.foot, false, true
-	}
-	return sg.Footer, sg.Sealed(), sg.Size.Load() > format.SegmentHeaderSize
-}
-
-// oldestLocked is the lowest sequence number in any unsealed segment.
-func (l *commitLog) oldestLocked() uint64 {
-	if sl := l.rotation.sealing; sl != nil {
-		return sl.foot.MinSeq
-	}
-	if l.foot.Records > 0 {
-		return l.foot.MinSeq
-	}
-	return l.nextSeq
-}
-
-// cut is the log at a moment between two commits, and the sequence number after its last record. It delays others only for one pass over
-// the list of segments. The listed segments hold everything written before: a merge lists its output, and removes its inputs, only when
-// all that it relied on is in the log.
-func (l *commitLog) cut() (list []cutSegment, next uint64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed != nil {
-		return nil, 0, l.failed
-	}
-	sl := l.rotation.sealing
-	for _, sg := range l.store.segments.Load().All() {
-		c := cutSegment{sg: sg, frames: sg.Size.Load()}
-		switch {
-		case sg.Sealed():
-			c.foot, c.frames = sg.Footer, 0
-		case sg == l.active:
-			c.foot = l.foot
-			if !l.store.opts.ReadOnly {
-				c.foot.Time = time.Now().UnixMilli()
-			}
-		case sl != nil && sg == sl.sg:
-			c.foot, c.frames = sl.foot, sl.end // its footer may be under way
-		default:
-			c.foot = sg.Footer // ready for use and empty; or not, in a store open for reading
-		}
-		if c.frames > 0 && sg.HasFooter {
-			c.frames -= format.FooterSize
-		}
-		list = append(list, c)
-	}
-	return list, l.writeSeq, nil
-}
-
-// cutSegment is a segment as of the moment of a backup or a snapshot.
-type cutSegment struct {
-	sg     *segment.Segment
-	foot   format.Footer
-	frames int64 // where its frames end; 0 if it is sealed
 }

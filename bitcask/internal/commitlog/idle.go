@@ -1,4 +1,4 @@
-package bitcask
+package commitlog
 
 import (
 	"fmt"
@@ -8,41 +8,33 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
-// idleMark notes in the manifest how far the log reaches when there has been no write for a while: an edit of type close, as
-// Close makes it. From then on no byte before that end can pass for one that a crash cut short, whatever the sync mode. No
-// later frame vouches for the frames at the end of the log.
+// NoteIdle, which one goroutine calls at intervals, notes in the manifest how far the log reaches when there has been no write since
+// the last call: an edit of type close, as Close makes it. From then on no byte before that end can pass for one that a crash cut
+// short, whatever the sync mode. No later frame vouches for the frames at the end of the log. It reports false if the store has failed.
 //
 // A store that is written to all the time pays nothing. One with pauses pays a sync of the manifest, and with SyncNone one of
 // the log, for each pause.
-type idleMark struct {
-	l    *commitLog
-	seen uint64 // what writeSeq was at the last tick
-}
-
-// tick is called at intervals. It reports false if the store has failed.
-func (m *idleMark) tick() bool {
-	l := m.l
+func (l *Log) NoteIdle() (more bool) {
 	l.mu.Lock()
 	seq := l.writeSeq
-	quiet := seq == m.seen && !l.writing && l.queue == nil && l.rotation.sealing == nil
+	quiet := seq == l.idleSeq && !l.writing && l.queue == nil && l.rotation.sealing == nil
 	end := l.active.Size.Load()
 	due := quiet && end != l.closeLen && end != format.SegmentHeaderSize
 	failed := l.failed != nil
+	l.idleSeq = seq
 	l.mu.Unlock()
-	m.seen = seq
 	if failed || !due {
 		return !failed
 	}
-	if err := l.sync(); err != nil {
-		l.store.opts.Logger.Error("sync of an idle store", "err", err)
+	if err := l.Sync(); err != nil {
+		l.env.Logger.Error("sync of an idle store", "err", err)
 		return false
 	}
 	return l.mark()
 }
 
 // mark has the manifest note the end of the active segment, as far as it is synced.
-func (l *commitLog) mark() bool {
-	s := l.store
+func (l *Log) mark() bool {
 	l.mu.Lock()
 	sg, end := l.active, l.synced
 	if end == l.closeLen || end == format.SegmentHeaderSize || end != sg.Size.Load() {
@@ -51,14 +43,12 @@ func (l *commitLog) mark() bool {
 	}
 	body := l.markLocked(end)
 	l.mu.Unlock()
-	s.manifestMu.Lock()
-	err := s.man.Log(manifest.EditClose, body)
-	s.manifestMu.Unlock()
+	err := l.env.LogEdit(manifest.EditClose, body)
 	if failure.IsRetryable(err) {
 		return true // the disk is full: the next tick tries again
 	}
 	if err != nil {
-		return l.fail(fmt.Errorf("noting the end of the log: %w", err)) == nil
+		return l.Fail(fmt.Errorf("noting the end of the log: %w", err)) == nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,6 +60,6 @@ func (l *commitLog) mark() bool {
 
 // markLocked is the body of the edit that says: the active segment is on disk up to end, and all sequence numbers so far are
 // taken.
-func (l *commitLog) markLocked(end int64) []byte {
-	return l.store.man.CloseBody(l.active.ID, uint64(end), l.writeSeq-1)
+func (l *Log) markLocked(end int64) []byte {
+	return manifest.CloseBody(l.active.ID, uint64(end), l.writeSeq-1)
 }

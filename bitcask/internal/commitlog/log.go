@@ -1,8 +1,9 @@
-package bitcask
+package commitlog
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,14 +13,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// commitLog appends commits to the active segment and makes them durable.
-//
-// A lone writer encodes, writes and returns: no hand-off. A writer that finds another one writing
-// spins for the time of a few writes and then writes itself. If that takes longer, it queues its
-// frame and parks, and the last writer writes the whole queue with one write. Writers that wait for
-// a disk sync wait in groups of their own (log_sync.go).
-type commitLog struct {
-	store *Store
+// Log is the log of a store. The zero value is not usable: see Init.
+type Log struct {
+	env   Environment
 	spins int // how often a writer looks whether another is done; 0 on one processor
 	// yields says that a writer lets others run before it writes: a sync has
 	// released many at once, and one write for all of them is cheaper.
@@ -29,17 +25,19 @@ type commitLog struct {
 	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
 	waiting  int        // how many wait for changed
 	active   *segment.Segment
-	offset   int64  // where the next frame goes, after the queued ones
-	commits  uint64 // written since Open
-	appended int64  // bytes of commits since Open
-	synced   int64  // everything in active before this is on disk
-	nextSeq  uint64
+	shown    bool          // the store is open for reading: active only ends the log
+	offset   int64         // where the next frame goes, after the queued ones
+	commits  uint64        // written since Open
+	appended int64         // bytes of commits since Open
+	synced   int64         // everything in active before this is on disk
+	nextSeq  uint64        // of the next record to be queued
 	foot     format.Footer // of active, so far
 	writing  bool          // someone writes, or has been assigned to
 	busy     atomic.Bool   // writing, to look at without mu
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
 	closeLen int64  // length of active that the manifest calls closed
+	idleSeq  uint64 // writeSeq at the last NoteIdle
 	failed   error
 	cuts     uint64 // truncations after failed writes; those above syncing.cuts may not be on disk
 	syncing  syncState
@@ -73,22 +71,36 @@ const (
 	maxCombined = 4
 )
 
-func (l *commitLog) init(s *Store) {
-	l.store, l.nextSeq = s, 1
+// Environment is what the log needs of its store. Its functions are called without the log's lock, but for LogEdit in Close.
+type Environment struct {
+	SegmentSize    int64
+	SyncAlways     bool // every writer waits for a sync
+	Logger         *slog.Logger
+	Segments       *atomic.Pointer[segment.Set] // of the store, sealed ones included
+	Stop           <-chan struct{}              // closed when the store closes
+	LogEdit        func(typ byte, body []byte) error
+	AddSegment     func() (*segment.Segment, error)   // makes an empty segment and lists it in the manifest as the last
+	CheckDirectory func() error                       // why nothing more is to be written to the directory, or nil
+	Unlinked       func(active *segment.Segment) bool // its file has lost its name
+	Sealed         func()                             // called after a segment has been sealed
+}
+
+// Init prepares the log of a store that is being opened: it is empty, and takes no commits before Start.
+func (l *Log) Init(env Environment) {
+	l.env, l.nextSeq, l.writeSeq = env, 1, 1
 	l.changed.L = &l.mu
 	l.rotation.wake = make(chan struct{}, 1)
-	if s.opts.Sync == SyncAlways {
+	if env.SyncAlways {
 		l.yields = true
 	} else if runtime.GOMAXPROCS(0) > 1 {
 		l.spins = spinLimit
 	}
 }
 
-// append writes the commit of t and returns where its frame lies. The
+// Append writes a commit and returns where its frame lies. The
 // sequence numbers of its records begin at seq.
-func (l *commitLog) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err error) {
-	frame, positions := t.frame()
-	n, size := uint64(len(positions)), int64(len(frame)+t.outOfLine)
+func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
+	n, size := uint64(len(f.Records)), f.Size
 	l.spinWait()
 	l.mu.Lock()
 	if err := l.makeRoomLocked(size); err != nil {
@@ -114,7 +126,7 @@ func (l *commitLog) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, er
 			runtime.Gosched()
 		}
 		g := writeGroup{at: at, first: seq}
-		g.add(t.finish(frame, h, sg.Seed, uint32(at), positions))
+		g.add(f.finish(h, sg.Seed, uint32(at)))
 		g.size, g.recs, g.next = size, n, seq+n
 		return sg, at, seq, l.write(sg, &g)
 	}
@@ -123,7 +135,7 @@ func (l *commitLog) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, er
 		g = &writeGroup{at: at, first: seq, turn: make(chan struct{}, 1), done: make(chan struct{})}
 		l.queue = g
 	}
-	g.add(t.finish(frame, h, sg.Seed, uint32(at), positions))
+	g.add(f.finish(h, sg.Seed, uint32(at)))
 	g.size += size
 	g.recs += n
 	g.next = seq + n
@@ -144,18 +156,18 @@ func (l *commitLog) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, er
 }
 
 // spinWait waits a moment for the end of a write that is going on.
-func (l *commitLog) spinWait() {
+func (l *Log) spinWait() {
 	for i := 0; i < l.spins && l.busy.Load(); i++ {
 	}
 }
 
-func (l *commitLog) setWritingLocked(writing bool) {
+func (l *Log) setWritingLocked(writing bool) {
 	l.writing = writing
 	l.busy.Store(writing)
 }
 
 // write writes a group, whose first member is the caller, and then everything queued since.
-func (l *commitLog) write(sg *segment.Segment, g *writeGroup) error {
+func (l *Log) write(sg *segment.Segment, g *writeGroup) error {
 	err := g.writeTo(sg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,7 +249,7 @@ func (g *writeGroup) writeTo(sg *segment.Segment) error {
 }
 
 // wroteLocked notes the outcome of a write and wakes those it was for.
-func (l *commitLog) wroteLocked(sg *segment.Segment, g *writeGroup, err error) {
+func (l *Log) wroteLocked(sg *segment.Segment, g *writeGroup, err error) {
 	if err != nil {
 		g.err = l.writeFailedLocked(sg, g, err)
 	} else {
@@ -265,7 +277,7 @@ func (g *writeGroup) wake() {
 // writeFailedLocked truncates what a failed write may have left. If that works and the disk was
 // merely full, the store stays open for writes; otherwise it refuses them. Frames queued after the
 // failed one carry offsets and sequence numbers that no longer hold, so they fail with it.
-func (l *commitLog) writeFailedLocked(sg *segment.Segment, g *writeGroup, cause error) error {
+func (l *Log) writeFailedLocked(sg *segment.Segment, g *writeGroup, cause error) error {
 	err := fmt.Errorf("%s: writing at %d: %w", sg.Name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
 	l.cuts++
@@ -282,35 +294,37 @@ func (l *commitLog) writeFailedLocked(sg *segment.Segment, g *writeGroup, cause 
 
 // failLocked makes the store refuse writes, unless all is as it was before the
 // failure. The first cause stays.
-func (l *commitLog) failLocked(cause error) error {
+func (l *Log) failLocked(cause error) error {
 	if failure.IsRetryable(cause) {
 		return cause
 	}
 	if l.failed == nil {
-		l.failed = fmt.Errorf("%w: %w", ErrFailed, cause)
-		l.store.opts.Logger.Error("store refuses writes", "cause", cause)
+		l.failed = fmt.Errorf("%w: %w", failure.ErrFailed, cause)
+		l.env.Logger.Error("store refuses writes", "cause", cause)
 	}
 	l.changed.Broadcast()
 	return l.failed
 }
 
-func (l *commitLog) fail(cause error) error {
+// Fail makes the store refuse writes for a reason that lies outside of the log, unless that may pass by itself. It returns the
+// error that writes fail with, or the cause if they do not.
+func (l *Log) Fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failLocked(cause)
 }
 
 // checkSequencesLocked returns ErrFull if there are not as many more.
-func (l *commitLog) checkSequencesLocked(n uint64) error {
+func (l *Log) checkSequencesLocked(n uint64) error {
 	if l.nextSeq > format.MaxSequence || n > format.MaxSequence-l.nextSeq+1 {
-		return fmt.Errorf("sequence number %d: %w", l.nextSeq, ErrFull)
+		return fmt.Errorf("sequence number %d: %w", l.nextSeq, failure.ErrFull)
 	}
 	return nil
 }
 
-// onDisk is the highest sequence number in the unsealed segments that is on
+// OnDisk is the highest sequence number in the unsealed segments that is on
 // disk, once the log has been synced; 0 if they hold none.
-func (l *commitLog) onDisk() uint64 {
+func (l *Log) OnDisk() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.foot.Records == 0 && l.rotation.sealing == nil {
