@@ -3,8 +3,8 @@
 //
 // [Run] is the whole of it: arguments and three streams in, an exit status out,
 // so that tests run the program without a process. Nothing here is of use to a
-// program that embeds Stave; whatever would be lives in package db or below and
-// is only called from here.
+// program that embeds Stave: logic for that is in package db or below, and
+// only called from here.
 //
 // The exit status says what happened:
 //

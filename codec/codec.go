@@ -1,19 +1,3 @@
-// Package codec keeps values of a Go type in a store of package db: as JSON, or in any other form.
-//
-// [String], [Hash] and [List] are db's handles with a type. They embed the handle, so that every method of it is there;
-// those that this package has as well take and return a T in the place of bytes. A handle of a store makes each call
-// atomic, one of a transaction takes part in it, as in db:
-//
-//	users := codec.HashOf[User](store.Hash("users"))
-//	isNew, err := users.Put("ada", User{Name: "Ada"})
-//	ada, err := users.Get("ada")
-//
-// The encoding of [Codec] is what is stored: clients of a server see it, and a program of another language can read it.
-//
-// # Errors
-//
-// Besides the errors of db there are two: an [*EncodeError] for a value that the codec refuses, and then nothing is
-// written; and a [*DecodeError] for stored bytes that it cannot decode.
 package codec
 
 import (

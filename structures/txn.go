@@ -1,24 +1,3 @@
-// Package structures implements Redis's data types over a small transaction
-// interface.
-//
-// A type is a value struct that names one key inside one atomic unit:
-//
-//	n, err := structures.Hash{Txn: t, Key: "user:1"}.Put([]structures.Field{{Name: "name", Value: v}})
-//
-// String, Hash, List, Set and SortedSet are the five types; Bitmap and HyperLogLog are views of a
-// string. Key holds what all types share (existence, deadline, name, copies, sorting). Besides them
-// the package has Redis's number syntax (ParseInt, ParseFloat, AppendFloat) and its glob patterns
-// (Match).
-//
-// The package is pure: it does no I/O but through Txn, starts no goroutine, takes no lock, and reads
-// neither a clock nor a source of randomness; both are arguments. The implementation of Txn makes a
-// method call atomic and isolated.
-//
-// Semantics, including the order in which errors are found, are those of Redis
-// 7.4. Costs are stated at each method; "O(log n)" is in the size of the
-// collection, and a size is always O(1). Nothing is written when a call returns
-// one of the errors of type Error. Any other error comes from Txn, and its
-// atomic unit has to be rolled back.
 package structures
 
 import "github.com/stavedb/stave/keydir"

@@ -6,8 +6,8 @@
 //	}
 //
 // The store is empty, held in memory and the test's own, so tests that use it may run in parallel. At the end of the test it is
-// checked ([db.Store.Check]) and closed, and whatever is wrong fails the test: a transaction or an iterator that is still going on,
-// a write that the store has refused, a promise of the format that is broken.
+// checked ([db.Store.Check]) and closed, and fails the test if it is not sound: after a transaction or an iterator that has not ended,
+// a write that the store has refused, a broken promise of the format.
 package dbtest
 
 import (
