@@ -2,7 +2,7 @@
 // an embedded Go package, a server, a shell and offline tools in one binary.
 //
 // Run without arguments it opens a shell on ./stave-data. Everything else is
-// described by "stave help"; this file only hands over to package cli.
+// described by "stave help"; this file only calls package cli.
 package main
 
 import (

@@ -127,7 +127,7 @@ func (b *backup) run() (err error) {
 		return errors.Join(err, b.removeTemp())
 	}
 	if err = b.fill(); err == nil {
-		// Within the lock: none who finds the directory may take it for a leftover.
+		// Within the lock: no other backup may take the directory for a leftover.
 		err = b.publish()
 	}
 	if err != nil {
@@ -349,7 +349,7 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	}
 	s := b.s
 	s.manifestMu.Lock()
-	// Hashes that came to be shared since the cut do no harm.
+	// Hashes shared since the cut do no harm.
 	m := &manifest.Manifest{FS: b.to, Dir: b.temp, Store: store, Seed: s.man.Seed, Sealed: b.sealed, Collided: maps.Clone(s.man.Collided), MaxSeq: maxSeq}
 	m.Features = s.man.Features
 	m.Origins = slices.Clone(s.man.Origins)

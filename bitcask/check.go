@@ -34,7 +34,7 @@ func (f Finding) String() string {
 	return s + ": " + f.Detail
 }
 
-// CheckResult says how much was looked at.
+// CheckResult says how much was checked.
 type CheckResult struct {
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
@@ -399,7 +399,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 	c.meta(sp, coll, key, string(format.AppendMeta(nil, keydir.Chunks, length, count)), count)
 }
 
-// system checks that each system record lies where it is said to.
+// system checks that each system record is at its location.
 func (c *checker) system() {
 	sp := new(namespace.Space)
 	for name, r := range c.s.system.Dump() {

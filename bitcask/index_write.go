@@ -51,7 +51,7 @@ func (s *Store) noteIndex(c *indexfile.Contents) {
 }
 
 // replayBacklog is how many bytes of segments opening would have to replay after the
-// INDEX, or for want of one.
+// INDEX, or for lack of one.
 func (s *Store) replayBacklog() int64 {
 	var n int64
 	set := s.segments.Load()

@@ -21,7 +21,7 @@ type liveScanBounds struct {
 	span  int   // how far apart their ids are
 	worth int   // slots looked through for each entry that need not be looked up
 	free  int   // slots looked through anyway: that takes half a millisecond
-	hold  int   // slots looked at while a stripe is locked
+	hold  int   // slots visited while a stripe is locked
 }
 
 var usualLiveScan = liveScanBounds{bytes: 1 << 30, span: 1 << 16, worth: 16, free: 32 << 10, hold: 1024}

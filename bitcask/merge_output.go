@@ -10,7 +10,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// The outputs of a rewrite: how one begins, and how it comes to nothing.
+// The outputs of a rewrite: how one begins, and how it is abandoned.
 
 // startOutput makes the next output segment, for entries from sequence seq on. Inputs without live
 // entries are removed first, which needs no output: on a full disk that is where its space comes
@@ -40,7 +40,7 @@ func (rw *rewriter) startOutput(seq uint64) error {
 }
 
 // takeID reserves the id of the next output in the manifest, so that an unlisted file of that id is
-// known to be a leftover. The id of an output that came to nothing is used again.
+// known to be a leftover. The id of an abandoned output is used again.
 func (rw *rewriter) takeID() error {
 	s := rw.s
 	if s.spareID != 0 {

@@ -160,7 +160,7 @@ func (sel *selector) read(sw *mergeinput.Batch) error {
 // loc is where the keydir has an entry if it is live.
 func (sel *selector) loc(x *mergeinput.BatchEntry) keydir.Loc { return sel.in.All[x.From].Loc(x) }
 
-// visited counts entries of which no more than the hint was looked at.
+// visited charges the throttle for entries of which only the hint was read.
 func (sel *selector) visited(n int) error { return sel.pace.spend(n * lookupCost) }
 
 // lookupCost is what looking an entry up counts as, in bytes read.

@@ -24,7 +24,7 @@ import (
 // brings the batches in order of sequence: it passes on runs of entries that no
 // other segment comes between. Appliers take every run and apply the entries of
 // their own stripes: all records of a key are in one stripe, so the order within
-// stripes is all that matters. Records about namespaces wait for everybody.
+// stripes is all that matters. Records about namespaces wait for all appliers.
 
 const (
 	batchEntries = 4096
@@ -230,7 +230,7 @@ func (rp *replayer) merge(waiting []*reader) error {
 	return nil // the applier knows why
 }
 
-// limit is the lowest sequence that anybody but the first may have.
+// limit is the lowest sequence that any reader but the first may have.
 func (rp *replayer) limit(h readers, waiting []*reader) uint64 {
 	limit := uint64(math.MaxUint64)
 	for i := 1; i < min(len(h), 3); i++ {

@@ -16,7 +16,7 @@ type applier struct {
 	s        *Store
 	after    *indexfile.Contents
 	base     uint32
-	live     []int64 // by segment id - base: bytes that came to life, less those that died
+	live     []int64 // by segment id - base: bytes that became live, less those that died
 	replayed uint64
 	err      error
 }

@@ -85,7 +85,7 @@ type Recovery struct {
 	Unknown      []string       // files that are not ours; untouched
 	Indexed      bool           // the file INDEX spared replaying the log from its beginning
 	Replayed     uint64         // records replayed
-	Scanned      int            // sealed segments read in full for want of a good hint
+	Scanned      int            // sealed segments read in full for lack of a good hint
 	Damage       []CorruptError // tolerated: Options.ReadDamaged
 	Took         time.Duration
 }
@@ -362,7 +362,7 @@ func (s *Store) mapped() bool {
 	return false
 }
 
-// expireResidency lets looks at chunks expire.
+// expireResidency expires the answers about chunks.
 func (s *Store) expireResidency() (more bool) {
 	for _, sg := range s.segments.Load().All() {
 		sg.Residency.Round.Add(1)

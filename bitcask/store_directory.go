@@ -23,7 +23,7 @@ import (
 //  - by every sync of the log, before it is acknowledged: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before Close writes anything: also LOCK and
 //     MANIFEST have theirs;
-//   - by the goroutine below, twice a second, and, once it has looked, at once if the operating system reports it.
+//   - by the goroutine below, twice a second, and, after its first check, at once if the operating system reports it.
 //
 // Then the store refuses writes, but still serves reads.
 
@@ -131,7 +131,7 @@ func (s *Store) checkDirectory() error {
 	return s.Err()
 }
 
-// inspectDirectory looks whether the files that the store writes to, and LOCK, have their names.
+// inspectDirectory checks whether the files that the store writes to, and LOCK, have their names.
 func (s *Store) inspectDirectory() error {
 	s.manifestMu.Lock()
 	named, err := vfs.HasName(s.man.File, filepath.Join(s.dir, manifest.FileName))

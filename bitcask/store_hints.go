@@ -51,7 +51,7 @@ func (s *Store) wakeHinter() {
 }
 
 // removeHint removes a hint that is no good, so that the next Open does not
-// read it again in vain. It only saves time: a failure is no reason to stop.
+// read it again without a result. It only saves time: a failure is no reason to stop.
 func (s *Store) removeHint(sg *segment.Segment) {
 	if s.opts.ReadOnly {
 		return

@@ -117,7 +117,7 @@ func (s *Store) reportDeadlines(seq uint64) error {
 				return true
 			})
 		}
-		slices.Sort(locs) // in the order in which they lie on disk
+		slices.Sort(locs) // in their order on disk
 		for _, loc := range locs {
 			if err := s.reportDeadline(sp, loc, seq); err != nil {
 				return err

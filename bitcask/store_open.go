@@ -84,7 +84,7 @@ func (s *Store) openManifest() (err error) {
 }
 
 // openSegments opens the files the manifest names, after making sure that
-// they are all there, and looks for what an interrupted rotation or merge left.
+// they are all there, and finds the leftovers of an interrupted rotation or merge.
 func (s *Store) openSegments() error {
 	names, err := s.opts.seam.FS.List(s.dir)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 )
 
-// Stats is a look at the store.
+// Stats are the figures of the store at one moment.
 type Stats struct {
 	Segments   int    `json:"segments"`
 	Bytes      int64  `json:"bytes"`       // of all segment files

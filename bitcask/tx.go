@@ -30,7 +30,7 @@ type Tx struct {
 	recs      []txRecord
 	outOfLine int       // bytes of values that are not in buf
 	borrow    bool      // see Borrow
-	system    bool      // it holds the lock of who writes system records
+	system    bool      // it holds the lock for writers of system records
 	floor     int64     // what it leaves of the reserve if it may draw on that although it adds something; else 0
 	single    singlePut // the one record, not yet in the keydir
 	undo      []undoOp

@@ -247,7 +247,7 @@ func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err er
 // draws reports whether the transaction may draw on the reserve.
 func (t *Tx) draws() bool { return t.floor > 0 || t.deletes() }
 
-// deletes reports whether the transaction only takes away: it may need a few bytes now, and frees more sooner or later.
+// deletes reports whether the transaction only removes: it may need a few bytes now, and frees more sooner or later.
 func (t *Tx) deletes() bool {
 	for i := range t.recs {
 		switch t.recs[i].kind {

@@ -141,7 +141,7 @@ func (t *Tx) copyFieldDeadlines(fromNS int, from string, toNS int, to string) er
 
 // EachFieldDeadline calls fn for every hash of every namespace that has fields
 // with deadlines, with the earliest of these. Only hashes with such fields are
-// looked at, if there are any; Open does it once.
+// examined, if there are any; Open does it once.
 func (s *Store) EachFieldDeadline(fn func(space uint32, key string, ms int64)) {
 	for _, sp := range s.spaces.Now.Load().ByID {
 		for stripe := 0; stripe < keydir.Stripes && sp.Dir.LenFieldDeadlines() > 0; stripe++ {

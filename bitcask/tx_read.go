@@ -117,7 +117,7 @@ func (t *Tx) deadlineSlot(sp *namespace.Space, h uint64, key string) (keydir.Slo
 }
 
 // prove reports whether the string record at loc is that of key, and
-// remembers where its value lies.
+// remembers the place of its value.
 func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error) {
 	q := segment.Query{Namespace: sp.ID, Kind: KindString, Type: keydir.String, Key: key}
 	value, _, match, err := t.get(nil, loc, &q, true)

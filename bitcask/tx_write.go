@@ -18,7 +18,7 @@ import (
 // the transaction.
 const bigValue = 1 << 20
 
-// Borrow lets the transaction use the bytes of a long value where they lie when
+// Borrow lets the transaction use the bytes of a long value in place when
 // it commits. The caller of PutString and PutChunks leaves them alone until
 // then.
 func (t *Tx) Borrow() { t.borrow = true }
@@ -123,7 +123,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 // of them alongside the list.
 const manyTouched = 8
 
-// touch remembers how a collection was when the transaction came to it.
+// touch remembers how a collection was before the transaction's first change.
 func (t *Tx) touch(sp *namespace.Space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
 	if len(t.touched) <= manyTouched || t.mayKnow(h) {
 		for i := len(t.touched) - 1; i >= 0; i-- {

@@ -120,7 +120,7 @@ func (r *remote) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) 
 }
 
 // receive reads the replies to one command. Pushes that arrive in between are
-// handed over and do not count, except as the answers of subscribing commands.
+// passed on and do not count, except as the answers of subscribing commands.
 func (r *remote) receive(args [][]byte, reply func(resp.Reply)) error {
 	name := strings.ToLower(string(args[0]))
 	left, pushes := 1, false

@@ -209,7 +209,7 @@ func (b *bench) measure(ctx context.Context, w workload, h *histogram.Histogram)
 
 // operate runs the operations from to to-1 and counts how long each took.
 func (b *bench) operate(ctx context.Context, w workload, from, to int, h *histogram.Histogram, done *atomic.Int64) error {
-	const between = 256 // operations between two looks at the context
+	const between = 256 // operations between two checks of the context
 	op := w.operation(b)
 	for i := from; i < to; i++ {
 		if (i-from)%between == 0 {

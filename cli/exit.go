@@ -3,7 +3,7 @@ package cli
 import "fmt"
 
 // Errors carry the exit status on their way up, so that it is decided where it
-// is known what went wrong, and Run only looks at it.
+// is known what went wrong, and Run only reads it.
 
 // The exit statuses, as documented above.
 const (

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// What the program knows of its three streams. They are looked at once, when it
+// What the program knows of its three streams. They are examined once, when it
 // starts: whether a reply is printed with types must not depend on what happens
 // to the terminal later.
 
@@ -25,7 +25,7 @@ type terminal struct {
 	errTTY   bool
 }
 
-// newTerminal looks at the streams once.
+// newTerminal examines the streams once.
 func newTerminal(in io.Reader, out, err io.Writer) *terminal {
 	return &terminal{in: in, out: out, err: err, inTTY: isTTY(in), outTTY: isTTY(out), errTTY: isTTY(err)}
 }

@@ -47,7 +47,7 @@ type Waiter struct {
 // uses other keys that the transaction has not locked.
 type deferral struct {
 	nsKey
-	others []string // that the first who waits for it touches, if that was seen
+	others []string // that its first waiter touches, if known
 }
 
 // errUnserved ends waiters that were to be served by a transaction that was rolled back.

@@ -24,7 +24,7 @@ import (
 // clock gives Unix milliseconds that never go backwards: a clock that is set
 // back does not bring back a key that was seen to be gone.
 type clock struct {
-	still  bool // it stands at latest: the clock of a snapshot; set before anybody has the store
+	still  bool // it stands at latest: the clock of a snapshot; set before the store is returned
 	latest atomic.Int64
 	kept   atomic.Int64 // the system record: all keys due then stay gone
 	mu     sync.Mutex   // guards changes of kept
@@ -109,7 +109,7 @@ func (c *core) putClock(value []byte) (uint64, error) {
 }
 
 // openClock makes sure that nothing is back that was shown to be gone, before
-// anybody has the store.
+// the store is returned.
 func (s *Store) openClock() error {
 	value := s.log.System(clockName)
 	if value == nil {

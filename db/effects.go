@@ -26,11 +26,11 @@ type effects struct {
 	serving     *deferral   // what this transaction is for, and
 	queue       *[]deferral // what comes after it
 
-	events  []Event // for listeners, who get them after the commit
+	events  []Event // for listeners, which get them after the commit
 	dropped []nsKey // a key that the current call has dropped: its replacement is not new
 }
 
-// trackingTxn is the transaction as structures sees it while anybody wants its effects: it records them. Expiry is not recorded
+// trackingTxn is the transaction as structures sees it while its effects are wanted: it records them. Expiry is not recorded
 // as a write; it shows in that the key is gone.
 type trackingTxn struct{ *txn }
 
@@ -74,7 +74,7 @@ func (t *txn) touchReady(key string, typ Type, err error) error {
 	return nil
 }
 
-// touchMade is touchReady for a write that may have made the key. One that was there had been offered to all who wait.
+// touchMade is touchReady for a write that may have made the key. An older key has been offered to all waiters.
 func (t *txn) touchMade(key string, typ Type, isNew bool, err error) error {
 	if !isNew {
 		return t.touchAfter(key, err)

@@ -248,7 +248,7 @@ func (o *listeners) all() []*listener {
 	return nil
 }
 
-// want says whether anybody wants events of a class.
+// want reports whether there is a listener for events of a class.
 func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
 
 // notifyListeners passes events on to their listeners. The keys of the events are locked.

@@ -108,7 +108,7 @@ var frames = learnFrames()
 
 type framePCs struct{ enclose, zero, one uintptr }
 
-// learnFrames looks at the frames of a number that has both digits.
+// learnFrames reads the frames of a number that has both digits.
 func learnFrames() (f framePCs) {
 	err := enclose(0b10, func(*Tx) error {
 		var pcs [16]uintptr

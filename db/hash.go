@@ -20,7 +20,7 @@ func (t *Tx) Hash(key string) Hash { return Hash{t.handle(key)} }
 // Field is a field of a hash: its name and its value.
 type Field = structures.Field
 
-// ScanOptions narrow a scan: a glob pattern, and how many elements one call looks at.
+// ScanOptions narrow a scan: a glob pattern, and how many elements one call visits.
 type ScanOptions = structures.ScanOptions
 
 // Get returns a copy of a field's value. It returns ErrNotFound if the key or the field does not exist. O(log n).

@@ -7,7 +7,7 @@ import (
 )
 
 // Deadlines of fields. The log has those of each hash, in order; core.fields has, for every such hash, a moment before which
-// none of its fields expires, for the cycle to find it. That moment may be too early: it moves on only when the cycle comes to
+// none of its fields expires, for the cycle to find it. That moment may be too early: it advances only when the cycle reaches
 // it, and goes with the last deadline.
 
 func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error) {

@@ -15,9 +15,9 @@ type FieldResult = structures.FieldResult
 // What became of a field.
 const (
 	FieldMissing    = structures.FieldMissing    // there is no such field
-	FieldWithoutTTL = structures.FieldWithoutTTL // it has no deadline that could be taken away
+	FieldWithoutTTL = structures.FieldWithoutTTL // it has no deadline to remove
 	FieldUnchanged  = structures.FieldUnchanged  // a condition does not hold
-	FieldChanged    = structures.FieldChanged    // the deadline has been set, or taken away
+	FieldChanged    = structures.FieldChanged    // the deadline has been set, or removed
 	FieldDeleted    = structures.FieldDeleted    // the deadline had passed: the field has been deleted
 )
 

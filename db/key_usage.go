@@ -6,7 +6,7 @@ import "github.com/stavedb/stave/bitcask"
 type Usage = bitcask.Usage
 
 // Usage estimates what the key takes: its records in the log, without what merges have yet to clear away, and its part of the
-// index in memory. Of a collection, or a long string, it looks at so many records and takes the rest for as long as these on
+// index in memory. Of a collection, or a long string, it reads so many records and assumes that the rest are as long as these on
 // average; 0 means all. It returns ErrNotFound if the key does not exist. O(samples).
 func (k Key) Usage(samples int) (Usage, error) {
 	var ok bool

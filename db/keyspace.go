@@ -33,7 +33,7 @@ type KeyInfo struct {
 type KeyScanOptions struct {
 	// Match is a glob pattern that keys must match. Default: all keys.
 	Match string
-	// Count is how many keys one call looks at, about. Default: 10.
+	// Count is about how many keys one call visits. Default: 10.
 	Count int
 	// Type is what keys must hold. Default: anything.
 	Type Type

@@ -147,7 +147,7 @@ func (l List) insert(before bool, pivot, value []byte) (int, error) {
 }
 
 // Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is positive,
-// the last -count if it is negative, all if it is 0. O(n): it looks at every element that it has to, and then moves as few
+// the last -count if it is negative, all if it is 0. O(n): it reads every element that it has to, and then moves as few
 // as closing the gaps allows.
 func (l List) Remove(count int64, value []byte) (int, error) {
 	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Remove(count, value) })

@@ -17,7 +17,7 @@ type SyncMode = bitcask.SyncMode
 // The sync modes. In each an acknowledged write survives a killed process.
 const (
 	SyncInterval = bitcask.SyncInterval // a power cut takes at most the last Options.SyncEvery
-	SyncAlways   = bitcask.SyncAlways   // acknowledged means on disk; one sync serves all who wait
+	SyncAlways   = bitcask.SyncAlways   // acknowledged means on disk; one sync serves all waiters
 	SyncNone     = bitcask.SyncNone     // left to the operating system, to Sync and to Close
 )
 

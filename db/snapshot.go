@@ -53,7 +53,7 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 		c.deadlines = ttl.NewDeadlines() // the log may begin again
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
-	// Not before the cut: what anybody who wrote something that it holds has seen to be gone is gone.
+	// Not before the cut: everything that was seen as gone by the writer of a commit in the snapshot is gone in it.
 	cut := func() { c.clock.latest.Store(s.clock.now()) }
 	if c.log, err = s.log.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading}); err != nil {
 		return nil, errors.Join(err, held.Close())

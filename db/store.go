@@ -351,15 +351,15 @@ func (s *Store) BackupTo(ctx context.Context, w io.Writer) (bitcask.BackupResult
 	return s.log.BackupTo(ctx, w)
 }
 
-// Merger is the background merge, to look at and to steer. Its Run, other than
+// Merger is the background merge, to watch and to steer. Its Run, other than
 // Store.Merge, does not notice that it is called within a transaction.
 func (s *Store) Merger() *merge.Merger { return s.merger }
 
-// Log is the log under the store, for tools that look at segments. It does not
+// Log is the log under the store, for tools that read segments. It does not
 // notice that it is used within a transaction of the store.
 func (s *Store) Log() *bitcask.Store { return s.log }
 
-// Stats is a look at the store.
+// Stats are the figures of the store at one moment.
 type Stats struct {
 	bitcask.Stats
 	Expired       uint64           `json:"expired"`        // keys reaped since Open
@@ -370,7 +370,7 @@ type Stats struct {
 	StoreID       string           `json:"store_id"`
 }
 
-// NamespaceStats is a look at one namespace.
+// NamespaceStats are the figures of one namespace at one moment.
 type NamespaceStats struct {
 	Namespace    int   `json:"namespace"`
 	Keys         int   `json:"keys"`

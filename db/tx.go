@@ -43,7 +43,7 @@ type txState struct {
 	expired   int   // keys dropped because their time had come
 	reaped    int   // and fields deleted because theirs had
 
-	effects *effects // nil while there is nothing that anybody wants to know
+	effects *effects // nil while no effects are wanted
 }
 
 // firstTx is a unit and the first view of it, in one allocation.
@@ -318,7 +318,7 @@ func (t *Tx) fail(err error) {
 	}
 }
 
-// now is the moment of the transaction. A call on a handle looks at the clock when it
+// now is the moment of the transaction. A call on a handle reads the clock when it
 // first needs it, which most do not; a closure has the moment of its begin.
 func (t *txState) now() int64 {
 	if t.clock == 0 {

@@ -149,7 +149,7 @@ func (e *exporter) page(ctx context.Context, names []string) error {
 // key exports one key.
 func (e *exporter) key(tx *db.Tx, key string) error {
 	kind, err := tx.Key(key).Type()
-	if err != nil || kind == db.TypeNone { // expired meanwhile
+	if err != nil || kind == db.TypeNone { // it has expired since
 		return err
 	}
 	deadline, err := tx.Key(key).Deadline()

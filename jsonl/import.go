@@ -19,7 +19,7 @@ const (
 	largeBytes = 16 << 20
 )
 
-// ImportOptions say how an import goes on. The zero value works.
+// ImportOptions configure an import. The zero value works.
 type ImportOptions struct {
 	// Namespace is that of lines that name none. Default: 0.
 	Namespace int

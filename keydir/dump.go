@@ -139,7 +139,7 @@ func appendElements(b []byte, cur cursor, limit int) (_ []byte, n int, last []by
 	return b, n, last
 }
 
-// appendBig appends elements of the first pending collection. One that was dropped meanwhile,
+// appendBig appends elements of the first pending collection. One that was dropped since,
 // or has another type now, stays incomplete: the replay of changes drops it.
 func (d *Dump) appendBig(b []byte, limit int) []byte {
 	p := &d.pending[0]
@@ -199,7 +199,7 @@ func (p *pendingBig) appendIndexes(b []byte, c Collection) (_ []byte, n int, mor
 		return b, 0, false
 	}
 	g := c.set.big(c.id)
-	if g == nil { // it has shrunk meanwhile
+	if g == nil { // it has shrunk since
 		s := c.set.small(c.id)
 		skip := int(from - s.head())
 		b = binary.LittleEndian.AppendUint64(b, uint64(from))

@@ -19,7 +19,7 @@ type Loader struct {
 
 	slots       []uint64           // two words each, of the stripe
 	collections []dumpedCollection // of the current hash
-	counts      [Chunks + 1]int64  // of the slots; added to the directory, which other loaders fill meanwhile, at the end
+	counts      [Chunks + 1]int64  // of the slots; added to the directory, which other loaders fill at the same time, at the end
 	page        pageBuilder
 	ranked      []rankedName
 }

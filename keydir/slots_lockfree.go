@@ -103,7 +103,7 @@ func (d *Directory) TryGet(h uint64, removed *atomic.Uint64) (Loc, Lookup) {
 	return 0, LookupRetry
 }
 
-// tryGet is TryGet in one table, whose words may change meanwhile: the caller checks the version.
+// tryGet is TryGet in one table, whose words may change during the call: the caller checks the version.
 func (a *slotArray) tryGet(h uint64) (Loc, Lookup) {
 	pos := a.seek(h)
 	word, loc := a.at(pos)

@@ -13,7 +13,7 @@
 //
 // # Guarantees
 //
-// Readers and writers go on throughout, see bitcask.Store.Rewrite. At most one merge of a store
+// Readers and writers continue throughout, see bitcask.Store.Rewrite. At most one merge of a store
 // runs at a time. A cancelled or failed merge keeps what it has merged. Unless all segments
 // are asked for, it needs spare space for one segment.
 //

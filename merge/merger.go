@@ -104,7 +104,7 @@ func (m *Merger) run(ctx context.Context, o RunOptions, background bool) (Result
 	}
 	defer m.running.Unlock()
 	if o.All {
-		// On a full disk the merge goes on without the active segment.
+		// On a full disk the merge proceeds without the active segment.
 		if err := m.store.Rotate(); err != nil && !bitcask.NoSpace(err) {
 			return Result{}, err
 		}

@@ -29,7 +29,7 @@ type Policy struct {
 	// Default: 8.
 	SmallCount int
 	// BytesPerSecond limits how many bytes a merge reads and writes in a second. Four
-	// times the growth of the log meanwhile is added, so that a merge keeps up with any
+	// times the growth of the log during the merge is added, so that a merge keeps up with any
 	// writer. Default: 64 MiB. Negative: no limit.
 	BytesPerSecond int64
 }

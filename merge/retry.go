@@ -9,7 +9,7 @@ import (
 	"github.com/stavedb/stave/internal/backoff"
 )
 
-// How long Tick waits after failures. A failing merge costs reads and writes; garbage grows meanwhile.
+// How long Tick waits after failures. A failing merge costs reads and writes; a long wait lets garbage grow.
 const (
 	retryFirst = time.Second
 	retryLast  = time.Hour

@@ -184,7 +184,7 @@ func (c *client) endWaitOf(how waitEnd) bool {
 	if b == nil || !b.giveUp(how) {
 		return false
 	}
-	b.ended <- struct{}{} // never full: only who gives it up comes here
+	b.ended <- struct{}{} // never full: only the one that gives it up comes here
 	if c.wake != nil {
 		c.wake()
 	}

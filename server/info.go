@@ -143,7 +143,7 @@ func (v *Server) infoMemory(w *infoWriter) {
 	w.field("lazyfree_pending_objects", 0)
 }
 
-// infoPersistence says what tools look for: that data is durable, that nothing is being loaded or
+// infoPersistence has the fields that tools check: that data is durable, that nothing is being loaded or
 // rewritten.
 func (v *Server) infoPersistence(w *infoWriter) {
 	w.field("loading", 0)

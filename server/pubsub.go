@@ -28,7 +28,7 @@ const (
 // mutex held and without waiting; each session moves its mail into its output between two commands,
 // and waits for the commits that it reports as for its own.
 type hub struct {
-	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one look at it
+	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one load of it
 	monitors      atomic.Int64 // of toCommands
 
 	mu   sync.Mutex // guards subs

@@ -71,8 +71,8 @@ func (s *Session) flushStats() {
 }
 
 // countRead counts a read as a hit or a miss by its reply: a null, a zero or an empty aggregate is
-// a miss. Redis counts keys that do not exist, which costs a second look at the key; for caches it
-// comes to the same.
+// a miss. Redis counts keys that do not exist, which costs a second search of the key; for caches it
+// makes no difference.
 func (t *sessionStats) countRead(reply []byte) {
 	if len(reply) < 3 {
 		return

@@ -271,7 +271,7 @@ func CombineBits(t Txn, op BitOp, dest string, keys []string) (int, error) {
 	return length, err
 }
 
-// combineBytes applies the operation to result, as if source went on with zeros.
+// combineBytes applies the operation to result, as if source continued with zeros.
 func combineBytes(op BitOp, result, source []byte) {
 	n := 0
 	for ; n+8 <= len(source); n += 8 {

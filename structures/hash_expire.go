@@ -25,7 +25,7 @@ const (
 	FieldMissing    FieldResult = -2 // there is no such field
 	FieldWithoutTTL FieldResult = -1 // it has no deadline
 	FieldUnchanged  FieldResult = 0  // the condition does not hold
-	FieldChanged    FieldResult = 1  // the deadline has been set, or taken away
+	FieldChanged    FieldResult = 1  // the deadline has been set, or removed
 	FieldDeleted    FieldResult = 2  // the deadline had passed: the field has been deleted
 )
 

@@ -36,7 +36,7 @@ func (h Hash) create() (hashView, error) {
 	return v, err
 }
 
-// refresh looks at the deadlines, again after each change of them: the collection
+// refresh reads the deadlines, again after each change of them: the collection
 // comes with the first and goes with the last.
 func (v *hashView) refresh() (err error) {
 	var now int64

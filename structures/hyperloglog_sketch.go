@@ -239,7 +239,7 @@ func (s sketch) promote(index, value int) (sketch, bool, error) {
 }
 
 // join makes one run of neighbours with the same value, where one can hold both.
-// It looks at five runs from p on, which are all that a change can have touched.
+// It examines five runs from p on, which are all that a change can have touched.
 func (s sketch) join(p int) sketch {
 	for scan := 5; p < len(s) && scan > 0; scan-- {
 		r := s.runAt(p)

@@ -17,7 +17,7 @@ const SmallScan = 128
 type ScanOptions struct {
 	// Match is a glob pattern that elements must match. Default: all elements.
 	Match string
-	// Count is how many elements one call looks at. Default: 10.
+	// Count is how many elements one call visits. Default: 10.
 	Count int
 	// NoValues leaves the values of a hash's fields unread.
 	NoValues bool
@@ -57,6 +57,6 @@ func scan(f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []b
 	return next, nil
 }
 
-// text lets an element that a collection handed out be looked up in another without
+// text lets an element of a collection be looked up in another without
 // a copy. The string must not outlive the element.
 func text(elem []byte) string { return unsafe.String(unsafe.SliceData(elem), len(elem)) }

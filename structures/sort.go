@@ -197,7 +197,7 @@ func (k Key) fetch(items []sortItem, o SortOptions) ([][]byte, error) {
 }
 
 // lookUp returns what a pattern and an element name, not nil if it is there. Like
-// C, Redis looks for the marks of a pattern up to its first NUL.
+// C, Redis searches for the marks of a pattern up to its first NUL.
 func (k Key) lookUp(pattern string, element []byte) (value []byte, ok bool, err error) {
 	if pattern == "#" {
 		return element, true, nil

@@ -68,7 +68,7 @@ func (r ScoreRange) bounds(f keydir.Collection) (low, high int, err error) {
 	if math.IsNaN(r.Min) || math.IsNaN(r.Max) {
 		return 0, 0, ErrScoreRange
 	}
-	// No score lies between a form and the next, and none is beyond the forms
+	// There is no score between a form and the next, and none is beyond the forms
 	// of the infinities, so "from the next form on" excludes an end.
 	from, to := ordered.Float(r.Min), ordered.Float(r.Max)
 	if r.MinOpen {

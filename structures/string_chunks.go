@@ -16,7 +16,7 @@ import (
 //
 // SET of more than eight chunks writes a tombstone if the key held anything, and
 // then the chunks, all in one commit. The keydir has the chunks as it has a list:
-// a location for each, found by its number. STRLEN looks at the last chunk: its
+// a location for each, found by its number. STRLEN reads the last chunk: its
 // number and its own length say how long the string is. An edit reads the chunks
 // that it touches, but for those that it overwrites whole; after a gap nothing is
 // written for the zeros. A string that is one record, however long (of a store with

@@ -14,7 +14,7 @@ type CycleResult struct {
 type Queue struct {
 	Deadlines *Deadlines
 
-	// Expire decides: it looks up the deadline again under the key's lock, because it may have changed meanwhile, and
+	// Expire decides: it looks up the deadline again under the key's lock, because it may have changed since, and
 	// deletes an expired key with its entry. The next run offers entries that it leaves again. It must be quick.
 	Expire func(ns uint32, key string, deadline int64) (deleted bool, err error)
 }

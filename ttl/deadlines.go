@@ -69,7 +69,7 @@ func (d *Deadlines) makeSpace(ns uint32) *space {
 	defer d.mu.Unlock()
 	old := *d.spaces.Load()
 	if sp := old[ns]; sp != nil {
-		return sp // Someone else was first.
+		return sp // Another goroutine was first.
 	}
 	sp := &space{}
 	for i := range sp.shards {

@@ -30,7 +30,7 @@ const never = math.MaxInt64
 // item is a block in the order of deadlines. The deadline is split in two words so that an item takes 12 bytes, not 16.
 //
 // Equal deadlines are ordered by address, not by key: with millions of keys of one deadline, every comparison would
-// otherwise read two keys, and a cursor could not continue after an item that was removed meanwhile.
+// otherwise read two keys, and a cursor could not continue after an item that has been removed.
 type item struct {
 	hi, lo uint32 // The deadline's order-preserving form.
 	ref    ref

@@ -20,7 +20,7 @@ const FileName = "TTL"
 const tempName = FileName + ".new"
 
 // Write makes the file TTL in dir a checkpoint of d, replacing the previous one. The caller guarantees that d holds the
-// result of all records up to the mark, that these are durable, and that d does not change meanwhile.
+// result of all records up to the mark, that these are durable, and that d does not change during the call.
 //
 // What a crash or a power cut leaves:
 //

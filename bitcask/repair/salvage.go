@@ -112,7 +112,7 @@ type salvager struct {
 	opts    bitcask.Options
 	seam    *seam.Options      // of opts; FS holds dir
 	base    vfs.FS             // as it was given
-	store   [16]byte           // without a manifest, of the segments looked at last
+	store   [16]byte           // without a manifest, of the segments read last
 	man     *manifest.Manifest // nil: none that can be read
 	names   []string           // in dir
 	sources map[*segment.Segment]*segmentSource

@@ -121,7 +121,7 @@ func (t *tour) verify() error {
 }
 
 // checkSummary checks that the summary is there until its deadline and gone from then on. The clock is read before and after,
-// for the deadline may pass meanwhile.
+// for the deadline may pass in between.
 func (t *tour) checkSummary() error {
 	before := time.Now()
 	value, err := t.store.String(summaryKey).Get()

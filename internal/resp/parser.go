@@ -66,7 +66,7 @@ const (
 // span is one argument inside the buffer. Offsets, not slices: the buffer moves when it grows.
 type span struct{ from, to int }
 
-// Parser turns a stream of bytes, split in any way, into commands. Every byte is looked at a bounded number of times, so
+// Parser turns a stream of bytes, split in any way, into commands. Every byte is read a bounded number of times, so
 // a client that sends one byte at a time costs no more than its bytes.
 //
 // Feed it, then call Next until it returns no command.

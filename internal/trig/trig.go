@@ -1,5 +1,5 @@
 // Package trig computes sine, cosine and arc sine correctly rounded: the result is the float64 nearest to the exact value,
-// but for one argument in some 10^13 whose exact value lies too near to the middle between two. Results are the same on every
+// but for one argument in some 10^13 whose exact value is too near to the middle between two. Results are the same on every
 // platform, which those of package math are not.
 //
 // Distances between places are made of them, and a Redis has those of its C library. Of a million arguments, those of glibc 2.36

@@ -10,7 +10,7 @@ type Booter interface {
 	BootID(dir string) BootID
 }
 
-// BootOf returns the [BootID] of an existing directory; zero if the file system, or the operating system, cannot tell.
+// BootOf returns the [BootID] of an existing directory; zero if the file system, or the operating system, has none.
 func BootOf(fsys FS, dir string) BootID {
 	if b, ok := fsys.(Booter); ok {
 		return b.BootID(dir)

@@ -39,13 +39,13 @@ type holder interface {
 	hold(dir string) (heldView, error)
 }
 
-// users counts who has one handle of a directory.
+// users counts the users of one handle of a directory.
 type users struct {
 	mu sync.Mutex
 	n  int
 }
 
-// add reports whether anyone has the handle, and if so counts one more who has.
+// add reports whether the handle is in use, and if so counts one more user.
 func (u *users) add(one bool) (open bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

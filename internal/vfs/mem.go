@@ -364,7 +364,7 @@ func (v memFS) Lock(name string) (io.Closer, error) {
 	return lock, nil
 }
 
-// memLock is a lock that someone holds; its fields are guarded by the file system's mu.
+// memLock is a held lock; its fields are guarded by the file system's mu.
 type memLock struct {
 	fs     memFS
 	inode  *memInode

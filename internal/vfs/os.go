@@ -175,8 +175,8 @@ func (l *osLock) HasName(name string) (bool, error) { return l.fs.hasName(l.File
 // HasAnyName implements [Namer].
 func (l *osLock) HasAnyName() bool { return hasAnyName(l.File) }
 
-// writeHolder says in the lock file who holds it. A failure is no failure of the lock (a full disk must not keep a store
-// from opening), it costs the next one who tries the holder's name in a message.
+// writeHolder writes the holder's name to the lock file. A failure is no failure of the lock (a full disk must not keep a store
+// from opening): it only costs the next process the holder's name in a message.
 func writeHolder(f *os.File) {
 	text := holderText(os.Getpid(), os.Args)
 	if _, err := f.WriteAt([]byte(text), 0); err == nil {

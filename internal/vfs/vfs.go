@@ -40,7 +40,7 @@ type File interface {
 	io.WriterAt
 	// Truncate makes the file size bytes long, cutting it or adding zeros.
 	Truncate(size int64) error
-	// Sync makes the bytes and the size durable. After an error no one knows what is durable, and another Sync that
+	// Sync makes the bytes and the size durable. After an error it is unknown what is durable, and another Sync that
 	// succeeds says nothing about bytes written before the failed one: the kernel may have dropped them.
 	Sync() error
 	// Size returns the length in bytes.
@@ -117,7 +117,7 @@ func CannotLink(err error) bool {
 // ErrNotRegular is the cause when a name stands for a symbolic link, directory, pipe, socket or device.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrLocked is what [FS.Lock] fails with while someone else holds the lock; the error is a [*LockedError].
+// ErrLocked is what [FS.Lock] fails with while another process or store holds the lock; the error is a [*LockedError].
 var ErrLocked = errors.New("locked")
 
 // LockedError names the holder of a lock. errors.Is(err, [ErrLocked]) holds for it.

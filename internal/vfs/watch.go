@@ -88,7 +88,7 @@ func (w *watcher) run(system *fsnotify.Watcher) {
 	}
 }
 
-// report calls who watches the file, or all if path is empty.
+// report calls the watchers of the file, or all if path is empty.
 func (w *watcher) report(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (o osHeld) watch(name string, notify func()) (stop func()) {
 	if err != nil || at.dir == nil || ownTime() {
 		return func() {}
 	}
-	// By its path, for want of another way: if that leads elsewhere by now, its reports are of no use, and do no harm.
+	// By its path, for lack of another way: if that leads elsewhere by now, its reports are of no use, and do no harm.
 	return theWatcher.add(filepath.Join(at.dir.path, at.rel), notify)
 }
 

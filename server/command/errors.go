@@ -10,7 +10,7 @@ import (
 )
 
 // An error of a handler is one of two things. A refusal (Error, structures.Error, db.ErrNotFound)
-// is an answer to the client: the command has failed and others go on. Anything else is a failure
+// is an answer to the client: the command has failed and others continue. Anything else is a failure
 // of the store: it ends the transaction, and what follows in it is not executed.
 
 // Error is an error that goes to the client as it stands, code first.

@@ -251,7 +251,7 @@ type hsetexOptions struct {
 	deadline  bool // EX, KEEPTTL or one of their like
 }
 
-// hsetexCommand is HSETEX. The words come in any order, after the fields too, and are looked at
+// hsetexCommand is HSETEX. The words come in any order, after the fields too, and are checked
 // before what the key holds.
 func hsetexCommand(c *Call) error {
 	var w hsetexOptions

@@ -72,7 +72,7 @@ func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 	return condition, nil
 }
 
-// expire is EXPIRE and its relatives. The conditions are looked at before the number, the number
+// expire is EXPIRE and its relatives. The conditions are checked before the number, the number
 // before the key.
 func expire(c *Call, unit int64, relative bool) error {
 	condition, err := c.expireConditions(3)

@@ -132,7 +132,7 @@ func lrangeCommand(c *Call) error {
 	})
 }
 
-// lindexCommand looks at the key before it looks at the position, as Redis does.
+// lindexCommand checks the key before the position, as Redis does.
 func lindexCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	n, err := list.Len()
@@ -150,7 +150,7 @@ func lindexCommand(c *Call) error {
 	return c.bulk(list.At(position))
 }
 
-// lsetCommand is LSET: the key is looked at before the index, and both have errors of their own.
+// lsetCommand is LSET: the key is checked before the index, and both have errors of their own.
 func lsetCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	n, err := list.Len()

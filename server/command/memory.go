@@ -35,7 +35,7 @@ var memoryCommands = []*Command{{
 // memorySamples is how many elements MEMORY USAGE samples by default.
 const memorySamples = 5
 
-// memoryUsage is MEMORY USAGE: what the key takes on disk and in the index. SAMPLES 0 looks at all
+// memoryUsage is MEMORY USAGE: the size of the key on disk and in the index. SAMPLES 0 reads all
 // elements, as in Redis.
 func memoryUsage(c *Call) error {
 	samples := int64(memorySamples)

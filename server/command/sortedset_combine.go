@@ -72,7 +72,7 @@ var sortedSetCombineCommands = []*Command{
 }
 
 // combination reads a combination of sorted sets from the number of keys, argument i, on. The keys
-// are looked at before the words after them, as Redis does.
+// are checked before the words after them, as Redis does.
 func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, withScores bool, err error) {
 	q.Op = op
 	if q.Keys, i, err = c.sortedKeys(i); err != nil {

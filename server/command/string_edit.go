@@ -40,7 +40,7 @@ var stringEditCommands = []*Command{
 	},
 }
 
-// getexCommand is GETEX. As in Redis the deadline is looked at only if the key exists.
+// getexCommand is GETEX. As in Redis the deadline is parsed only if the key exists.
 func getexCommand(c *Call) error {
 	deadline, persist := 0, false
 	for i := 2; i < len(c.Args); i++ {

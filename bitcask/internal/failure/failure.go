@@ -65,7 +65,7 @@ func IsRetryable(err error) bool {
 // there are no more descriptors.
 func IsTransient(err error) bool { return NoSpace(err) || noDescriptors(err) }
 
-// NoSpace reports whether something failed for want of disk space, or because a
+// NoSpace reports whether something failed for lack of disk space, or because a
 // quota or the longest that a file may be is reached. Of errors of the store
 // that are about its own directory errors.Is(err, ErrNoSpace) says the same.
 func NoSpace(err error) bool {
@@ -83,7 +83,7 @@ func NameNoSpace(err error) error {
 	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 
-// noDescriptors also tells that a directory was not even opened to be synced.
+// noDescriptors also says that a directory was not even opened to be synced.
 func noDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -66,7 +66,7 @@ func TruncateTo(f vfs.File, size int64, cause error) error {
 
 // SyncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be lost with
 // them. The process that made them may have been killed before it synced them. A directory that may not be read was made by
-// someone else.
+// another user.
 func SyncNames(fsys vfs.FS, dir string) error {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		parent := filepath.Dir(dir)

@@ -75,7 +75,7 @@ func (k Kind) Follows() bool { return k == KindBound || k == KindOrder }
 // Plain reports whether the index has a slot for each live record of this kind.
 func (k Kind) Plain() bool { return k == KindString || k == KindDeadline }
 
-// Tombstone reports whether records of this kind only take away.
+// Tombstone reports whether records of this kind only remove something.
 func (k Kind) Tombstone() bool {
 	return k == KindTombstone || k == KindElementTombstone || k == KindDeadlineTombstone || k == KindFieldDeadlineTombstone
 }
@@ -194,7 +194,7 @@ func splitName(name []byte, k Kind, t keydir.Type, keyLen int) (key, elem []byte
 const SpareHashBits = 3
 
 // UnknownRecord is the error for a record that verifies and whose kind this
-// build does not know. It is for the caller who knows the file to name it.
+// build does not know. The caller, which knows the file, adds its name.
 type UnknownRecord struct {
 	Kind Kind
 	At   uint32 // offset in the segment; 0 in a hint

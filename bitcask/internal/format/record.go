@@ -133,7 +133,7 @@ func ParseHeader(b []byte) (h RecordHeader, err error) {
 }
 
 // unknownName finds the length of the name of a record whose kind is of a newer
-// version. It looks at the first part of the name.
+// version. It checks the first part of the name.
 func (h *RecordHeader) unknownName(b []byte) error {
 	name := b[h.Size:min(h.Size+maxPrefix, len(b))]
 	colon := bytes.IndexByte(name, ':')

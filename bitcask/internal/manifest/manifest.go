@@ -106,7 +106,7 @@ type Manifest struct {
 // closed reports whether the last writer has closed the store: everything that it wrote is on disk.
 func (m *Manifest) closed() bool { return m.Booted && m.Boot == vfs.BootID{} }
 
-// sameBoot reports whether no power cut can lie between the last writer and now: all that was ever written to the store's
+// sameBoot reports whether there can be no power cut between the last writer and now: all that was ever written to the store's
 // files is still there, short of a failed sync.
 func (m *Manifest) sameBoot() bool { return m.Booted && m.Boot == m.Here && m.Here != vfs.BootID{} }
 

@@ -100,7 +100,7 @@ const (
 	stripeBatchRecords = 8 << 20
 	// longRecord is the size from which a record is not read ahead.
 	longRecord = 64 << 10
-	// StripeHold is how many entries are looked at while a stripe is locked:
+	// StripeHold is how many entries are visited while a stripe is locked:
 	// some 10 us' worth.
 	StripeHold = 64
 )

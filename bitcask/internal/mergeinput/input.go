@@ -25,7 +25,7 @@ type Environment struct {
 }
 
 // Input is a segment that a merge reads: its entries from its hint, so that
-// dead records cost a look at some ten bytes and no more, or none at all where all are
+// dead records cost a read of some ten bytes and no more, or none at all where all are
 // dead, and the records worth copying from the data. Without a good hint the
 // entries come from the data too.
 type Input struct {
@@ -175,7 +175,7 @@ func (in *Input) closeHint() error {
 	return hint.Close()
 }
 
-// Inputs gives out the entries of many segments in order of sequence, with as
+// Inputs yields the entries of many segments in order of sequence, with as
 // few of them open at a time as the order allows.
 type Inputs struct {
 	ScanLive func([]*Input) error // finds, before an input is opened, what is live in it and in those after it
@@ -183,7 +183,7 @@ type Inputs struct {
 	waiting  []*Input             // the end of all: not yet open
 	stay     []*Input             // the end of all: not yet spent
 	open     inputHeap
-	consumed bool     // the entry at hand of open[0] has been given out
+	consumed bool     // the present entry of open[0] has been returned
 	Dead     []*Input // skipped since the caller's last check
 }
 

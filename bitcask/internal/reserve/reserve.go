@@ -112,7 +112,7 @@ func (r *Reserve) Start(env Environment) {
 
 func (r *Reserve) path() string { return filepath.Join(r.env.Dir, FileName) }
 
-// Open looks at what there is of a reserve, with the lock of the directory held. A file that is not whole was drawn on by the
+// Open examines the reserve, with the lock of the directory held. A file that is not whole was drawn on by the
 // process before: the disk may be full still.
 func (r *Reserve) Open() {
 	r.mu.Lock()
@@ -143,14 +143,14 @@ func (r *Reserve) Open() {
 	}
 }
 
-// Begin makes the reserve of a store that has none, or tries to make one whole, before anybody writes. A long one grows in the background.
+// Begin makes the reserve of a store that has none, or tries to make one whole, before the first write. A long one grows in the background.
 func (r *Reserve) Begin() {
 	if r.due() <= piece || r.Full() {
 		r.Adjust()
 	}
 }
 
-// Full reports whether the disk was full when it was looked at last.
+// Full reports whether the disk was full at the last check.
 func (r *Reserve) Full() bool { return r != nil && r.state.Load() != 0 }
 
 // setLocked notes that the disk is full, once.

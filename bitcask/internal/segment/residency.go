@@ -19,12 +19,12 @@ const (
 	chunkShift = 20
 	chunkSize  = 1 << chunkShift
 
-	// ResidencyEvery is how long a look at a chunk holds. Each costs some microseconds, so a
+	// ResidencyEvery is how long the answer for a chunk holds. Each costs some microseconds, so a
 	// thousand chunks in use take about a thousandth of one processor.
 	ResidencyEvery = 5 * time.Second
 )
 
-// residency remembers looks at the chunks of one mapping.
+// residency caches the answers for the chunks of one mapping.
 type residency struct {
 	Round  atomic.Uint32   // looks of earlier rounds do not hold
 	chunks []atomic.Uint32 // round of the last look, times two; plus one if all of the chunk was in memory
@@ -50,7 +50,7 @@ func (sg *Segment) resident(at, end int) bool {
 	return true
 }
 
-// look looks at a chunk, and if not all of it is in memory at the bytes from at to end.
+// look asks about a chunk, and if not all of it is in memory about the bytes from at to end.
 func (sg *Segment) look(c int, round uint32, at, end int) bool {
 	m := sg.File.(vfs.Mapper)
 	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.Size.Load()), len(sg.Data))

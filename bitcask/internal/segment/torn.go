@@ -10,7 +10,7 @@ import (
 )
 
 // NotTorn says why the bytes at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; "" if
-// they can. kept means that no written byte can be missing: the process was killed, but the machine went on. Then the write
+// they can. kept means that no written byte can be missing: the process was killed, but the machine kept running. Then the write
 // is there up to some byte: the header of its last frame is truncated, or says how much is missing.
 func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	end := fr.Pos

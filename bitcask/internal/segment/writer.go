@@ -25,7 +25,7 @@ type Writer struct {
 	room    func(length int64) error // waits until there may be so many bytes of data
 	spare   *reserve.Reserve         // for a full disk; nil: none
 	pos     int64                    // where frame will stand
-	begun   int64                    // the kernel has been asked to write what lies before this offset
+	begun   int64                    // the kernel has been asked to write the bytes before this offset
 	frame   []byte                   // header and records
 	sums    []byte                   // the checksums of the records in frame
 	base    uint64                   // sequence of its first record

@@ -39,7 +39,7 @@ const (
 // Budget is the time of one long test.
 type Budget struct {
 	limit   time.Duration // 0: none
-	elapsed atomic.Int64  // nanoseconds. A test in a bubble of synctest cannot look at the clock.
+	elapsed atomic.Int64  // nanoseconds. A test in a bubble of synctest cannot read the clock.
 	parts   int
 
 	mu             sync.Mutex // guards what follows, and the parts
