@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -69,7 +68,7 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer closeInto(&err, store.Close)
 	sentences := t.out
 	var result bitcask.BackupResult
 	if out == "-" {
@@ -96,6 +95,6 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 
 // backupSentence is what a backup ends with.
 func backupSentence(r backupReport) string {
-	return fmt.Sprintf("backed up %d segments in %s: linked %d of %s, copied %d of %s", r.Segments, durationText(r.Took.Round(time.Microsecond)),
+	return fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", plural(r.Segments, "segment"), durationText(r.Took.Round(time.Microsecond)),
 		r.Linked, sizeText(r.BytesLinked), r.Copied, sizeText(r.BytesCopied))
 }

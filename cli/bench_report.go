@@ -38,8 +38,8 @@ func newBenchReport(b *bench) *benchReport {
 
 // writeHead prints the conditions, before the first workload has run.
 func (r *benchReport) writeHead(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s operations each, values of %d B, %d thread(s), sync %s; %s, %d CPUs\n",
-		countText(int64(r.Entries)), r.Size, r.Threads, r.Sync, r.System, r.CPUs)
+	_, err := fmt.Fprintf(w, "%s each, values of %s, %s, sync %s; %s, %s\n",
+		plural(r.Entries, "operation"), sizeText(int64(r.Size)), plural(r.Threads, "thread"), r.Sync, r.System, plural(r.CPUs, "CPU"))
 	return err
 }
 
@@ -82,7 +82,8 @@ func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benc
 // write prints the figures in two lines and the histogram below them.
 func (r *benchResult) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s: %s operations in %.2f s, %s a second\n", r.Name, countText(int64(r.Count)), r.Seconds, countText(int64(r.PerSecond)))
+	fmt.Fprintf(&b, "\n%s: %s in %s, %s a second\n", r.Name, plural(r.Count, "operation"),
+		durationText(time.Duration(r.Seconds*float64(time.Second))), countText(int64(r.PerSecond)))
 	fmt.Fprintf(&b, "p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n", latencyText(r.P50), latencyText(r.P90), latencyText(r.P99), latencyText(r.P999), latencyText(r.Max))
 	const width = 40
 	for _, o := range r.Octaves {

@@ -63,9 +63,9 @@ func TestBenchText(t *testing.T) {
 	if status := cli.Run(args, strings.NewReader(""), &stdout, &stderr); status != 0 || stderr.Len() > 0 {
 		t.Fatalf("status %d, %s", status, stderr.String())
 	}
-	want := regexp.MustCompile(`^100 operations each, values of 128 B, 1 thread\(s\), sync interval; \S+, \d+ CPUs
+	want := regexp.MustCompile(`^100 operations each, values of 128 B, 1 thread, sync interval; \S+, \d+ CPUs?
 
-zset: 100 operations in \d+\.\d\d s, [\d,]+ a second
+zset: 100 operations in [\d.]+ (us|ms|s), [\d,]+ a second
 p50 [\d.]+ [num]?s, p90 [\d.]+ [num]?s, p99 [\d.]+ [num]?s, p99.9 [\d.]+ [num]?s, max [\d.]+ [num]?s
 ( *[\d.]+ [num]?s(  [#.]+ +[\d.]+ %)?
 )+$`)

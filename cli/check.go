@@ -45,13 +45,9 @@ be read.`,
 			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},
 			quietFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			dir, err := dirArgument(c)
-			if err != nil {
-				return err
-			}
+		Action: onDir(func(c *cli.Context, dir string) error {
 			return runCheck(t, dir, c.Bool("json"), c.Bool("quiet"))
-		},
+		}),
 	}
 }
 
@@ -85,11 +81,7 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	if err != nil {
 		return damage(t, err, asJSON)
 	}
-	defer func() {
-		if closeErr := store.Close(); closeErr != nil {
-			err = errors.Join(err, closeErr)
-		}
-	}()
+	defer closeInto(&err, store.Close)
 	recovery := store.Log().Recovery()
 	report := checkReport{Findings: []bitcask.Finding{}, Torn: recovery.TornBytes, Remains: recovery.Remains, Refused: refused}
 	result, err := store.Check(ctx, func(f bitcask.Finding) {
@@ -155,14 +147,14 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	}
 	verdict := "sound"
 	if n := r.Result.Findings; n > 0 {
-		verdict = fmt.Sprintf("DAMAGED: %s findings", countText(int64(n)))
+		verdict = "DAMAGED: " + plural(n, "finding")
 	}
 	index := ""
 	if r.Result.Index {
 		index = "index, "
 	}
-	text := fmt.Sprintf("%s: %d segments, %d hints, %s%s, %s records, %s keys checked in %s", verdict, r.Result.Segments, r.Result.Hints, index,
-		sizeText(r.Result.Bytes), countText(int64(r.Result.Records)), countText(int64(r.Result.Keys)),
+	text := fmt.Sprintf("%s: %s, %s, %s%s, %s, %s checked in %s", verdict, plural(r.Result.Segments, "segment"), plural(r.Result.Hints, "hint"), index,
+		sizeText(r.Result.Bytes), plural(r.Result.Records, "record"), plural(r.Result.Keys, "key"),
 		durationText(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Torn > 0 {
 		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open truncates", sizeText(r.Torn))

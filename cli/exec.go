@@ -67,11 +67,7 @@ func runExec(t *terminal, c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := s.backend.close(); closeErr != nil && err == nil {
-			err = failed(exitCommand, fmt.Errorf("close: %w", closeErr))
-		}
-	}()
+	defer closeInto(&err, s.backend.close)
 	if len(args) == 0 {
 		return s.runScript(ctx, t.in, c.Bool("keep-going"))
 	}

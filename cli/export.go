@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/jsonl"
 	"github.com/urfave/cli/v2"
@@ -52,7 +50,7 @@ func runExport(t *terminal, c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer closeInto(&err, store.Close)
 	o := jsonl.ExportOptions{Match: c.String("match"), Sort: c.Bool("sort")}
 	if n := c.Int("db"); n >= 0 {
 		if _, err := store.Use(n); err != nil {

@@ -154,13 +154,12 @@ func quietFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but results and errors"}
 }
 
-// dirArgument is the store that an offline tool is to work on.
-func dirArgument(c *cli.Context) (string, error) {
-	switch c.NArg() {
-	case 0:
-		return orDefault(os.Getenv("STAVE_DIR"), defaultDir), nil
-	case 1:
-		return c.Args().First(), nil
+// onDir makes the action of an offline tool, which works on the directory that it is given, or on the default one.
+func onDir(run func(c *cli.Context, dir string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.NArg() > 1 {
+			return usagef("%s takes one directory", c.Command.Name)
+		}
+		return run(c, orDefault(c.Args().First(), orDefault(os.Getenv("STAVE_DIR"), defaultDir)))
 	}
-	return "", usagef("%s takes one directory", c.Command.Name)
 }

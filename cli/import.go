@@ -138,10 +138,7 @@ func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	started := time.Now()
 	err = im.run(ctx)
 	im.bar.clear()
-	if closeErr := store.Close(); closeErr != nil && err == nil {
-		err = failed(exitCommand, fmt.Errorf("close: %w", closeErr))
-	}
-	if err != nil {
+	if closeInto(&err, store.Close); err != nil {
 		return err
 	}
 	result := im.result(time.Since(started))
@@ -300,16 +297,16 @@ func (im *importer) report(r importResult, asJSON, quiet bool) error {
 	if quiet {
 		return nil
 	}
-	text := fmt.Sprintf("imported %s keys", countText(r.Keys))
+	text := "imported " + plural(r.Keys, "key")
 	if r.Commands > 0 {
-		text += fmt.Sprintf(" and ran %s commands", countText(r.Commands))
+		text += " and ran " + plural(r.Commands, "command")
 	}
 	text += fmt.Sprintf(" from %s (%s) in %s", im.name, sizeText(r.Bytes), durationText(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Expired > 0 {
 		text += fmt.Sprintf("; %s had expired", countText(r.Expired))
 	}
 	if r.Skipped > 0 {
-		text += fmt.Sprintf("; skipped %s bad lines", countText(r.Skipped))
+		text += "; skipped " + plural(r.Skipped, "bad line")
 	}
 	_, err := fmt.Fprintln(im.out, text)
 	return err

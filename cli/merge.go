@@ -39,16 +39,12 @@ running server too.`,
 			&cli.BoolFlag{Name: "json", Usage: "print the plan (--dry-run) or the result as JSON"},
 			quietFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			dir, err := dirArgument(c)
-			if err != nil {
-				return err
-			}
+		Action: onDir(func(c *cli.Context, dir string) error {
 			if c.Bool("dry-run") {
 				return runMergePlan(t, dir, c.Bool("all"), c.Bool("json"))
 			}
 			return runMerge(t, dir, c.Bool("all"), c.Bool("json"), c.Bool("quiet"))
-		},
+		}),
 	}
 }
 
@@ -99,7 +95,7 @@ func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer closeInto(&err, store.Close)
 	plan := newMergePlan(store.Merger().Plan(all), all)
 	if asJSON {
 		return failed(exitCommand, json.NewEncoder(t.out).Encode(plan))
@@ -116,7 +112,7 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 		if s.Taken {
 			taken = "yes"
 		}
-		table.row(fmt.Sprintf("%09d", s.Segment), sizeText(s.Bytes), sizeText(s.LiveBytes), percentText(s.Bytes-s.LiveBytes, s.Bytes),
+		table.row(fmt.Sprintf("%09d", s.Segment), sizeText(s.Bytes), sizeText(s.LiveBytes), deadText(s.LiveBytes, s.Bytes, s.Records),
 			countText(int64(s.Records)), taken, s.Reason)
 	}
 	if err := table.write(w); err != nil {
@@ -124,7 +120,7 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 	}
 	text := "nothing to merge" + allHint(plan)
 	if plan.Taken > 0 {
-		text = fmt.Sprintf("would read %s in %d of %d segments, write %s and reclaim %s", sizeText(plan.Reads), plan.Taken, len(plan.Segments),
+		text = fmt.Sprintf("would read %s in %d of %s, write %s and reclaim %s", sizeText(plan.Reads), plan.Taken, plural(len(plan.Segments), "segment"),
 			sizeText(plan.Writes), sizeText(plan.Reclaims))
 	}
 	_, err := fmt.Fprintln(w, text)
@@ -154,11 +150,7 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := store.Close(); closeErr != nil {
-			err = errors.Join(err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))
-		}
-	}()
+	defer closeInto(&err, store.Close)
 	before := newMergePlan(store.Merger().Plan(all), all)
 	bar := newProgress(t.bars(quiet || asJSON), "merge", before.Reads)
 	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.update(read, read, -1) }})
@@ -184,6 +176,6 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 
 // mergeSentence is what a merge ends with.
 func mergeSentence(r merge.Result, before int) string {
-	return fmt.Sprintf("reclaimed %s of %s read in %s (%d segments -> %d)", sizeText(max(r.Reclaimed(), 0)), sizeText(r.BytesRead),
-		durationText(r.Took.Round(time.Microsecond)), before, r.SegmentsNow)
+	return fmt.Sprintf("reclaimed %s of %s read in %s (%s -> %d)", sizeText(max(r.Reclaimed(), 0)), sizeText(r.BytesRead),
+		durationText(r.Took.Round(time.Microsecond)), plural(before, "segment"), r.SegmentsNow)
 }

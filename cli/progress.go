@@ -66,7 +66,7 @@ func (p *progress) line(done, bytes, keys int64, elapsed time.Duration) string {
 	}
 	fmt.Fprintf(&b, " %s", sizeText(bytes))
 	if keys >= 0 {
-		fmt.Fprintf(&b, " %s keys", countText(keys))
+		b.WriteString(" " + plural(keys, "key"))
 	}
 	fmt.Fprintf(&b, " %s/s", sizeText(int64(float64(bytes)/seconds)))
 	if left := p.total - done; left > 0 && done > 0 {

@@ -63,7 +63,7 @@ func TestTruncatedIsTold(t *testing.T) {
 			t.Errorf("check: status %d\n%s%s", status, stdout, stderr)
 		}
 		stdout, stderr, status = run("", "repair", dir, "--out", dir+".new")
-		if status != 0 || !strings.Contains(stdout, "from 1 files of what openings had truncated") {
+		if status != 0 || !strings.Contains(stdout, "from 1 file of what openings had truncated") {
 			t.Errorf("repair: status %d\n%s%s", status, stdout, stderr)
 		}
 	}

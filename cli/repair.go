@@ -45,13 +45,9 @@ nothing to read.`,
 			&cli.BoolFlag{Name: "json", Usage: "print one object with everything that was lost"},
 			quietFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			dir, err := dirArgument(c)
-			if err != nil {
-				return err
-			}
+		Action: onDir(func(c *cli.Context, dir string) error {
 			return runRepair(t, dir, c.String("out"), c.Bool("json"), c.Bool("quiet"))
-		},
+		}),
 	}
 }
 
@@ -104,16 +100,16 @@ func printRepair(t *terminal, r repair.Result, asJSON, quiet bool, took time.Dur
 	if quiet {
 		return nil
 	}
-	text := fmt.Sprintf("copied %s records of %d segments in %s, lost %s", countText(int64(r.Records)), r.Segments, durationText(took),
+	text := fmt.Sprintf("copied %s of %s in %s, lost %s", plural(r.Records, "record"), plural(r.Segments, "segment"), durationText(took),
 		countText(int64(len(r.Lost))))
 	if r.Replaced > 0 {
-		text += fmt.Sprintf("; %s damaged ones had been replaced since", countText(int64(r.Replaced)))
+		text += fmt.Sprintf("; replaced since, and no loss: %s", plural(r.Replaced, "damaged record"))
 	}
 	if r.Mended > 0 {
-		text += fmt.Sprintf("; made %s collections right", countText(int64(r.Mended)))
+		text += fmt.Sprintf("; made %s right", plural(r.Mended, "collection"))
 	}
 	if r.Remains > 0 {
-		text += fmt.Sprintf("; %s of them from %d files of what openings had truncated", countText(int64(r.Returned)), r.Remains)
+		text += fmt.Sprintf("; %s of them from %s of what openings had truncated", countText(int64(r.Returned)), plural(r.Remains, "file"))
 	}
 	if r.Torn > 0 {
 		text += fmt.Sprintf("; %s of an unfinished write left out", sizeText(r.Torn))

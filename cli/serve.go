@@ -65,19 +65,15 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 	if err != nil {
 		return openError(dir, err)
 	}
-	defer func() {
-		if closeErr := store.Close(); closeErr != nil {
-			err = errors.Join(err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))
-		}
-	}()
+	defer closeInto(&err, store.Close)
 	listener, err := listen(ctx, c.String("addr"))
 	if err != nil {
 		return failed(exitOpen, err)
 	}
 	defer listener.Close()
 	if !c.Bool("quiet") {
-		if _, err := fmt.Fprintf(t.out, "stave %s ready on %s: %s, %s keys, sync %s, opened in %s\n", versionText(), listener.Addr(), dir,
-			countText(int64(store.Stats().Keys)), mode, durationText(time.Since(started))); err != nil {
+		if _, err := fmt.Fprintf(t.out, "stave %s ready on %s: %s, %s, sync %s, opened in %s\n", versionText(), listener.Addr(), dir,
+			plural(store.Stats().Keys, "key"), mode, durationText(time.Since(started))); err != nil {
 			return failed(exitCommand, err)
 		}
 	}

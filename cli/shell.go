@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 )
 
@@ -53,11 +51,7 @@ func runShell(t *terminal, o shellOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := s.backend.close(); closeErr != nil && err == nil {
-			err = failed(exitCommand, fmt.Errorf("close: %w", closeErr))
-		}
-	}()
+	defer closeInto(&err, s.backend.close)
 	if !t.inTTY || !t.outTTY {
 		return s.runScript(ctx, t.in, o.keepGoing)
 	}

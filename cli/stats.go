@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -26,13 +25,9 @@ func statsCommand(t *terminal) *cli.Command {
 		Description: `Opens the store for reading only, so it can run alongside a server; it then shows the
 store as it was at that moment.`,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object"}},
-		Action: func(c *cli.Context) error {
-			dir, err := dirArgument(c)
-			if err != nil {
-				return err
-			}
+		Action: onDir(func(c *cli.Context, dir string) error {
 			return runStats(t, dir, c.Bool("json"))
-		},
+		}),
 	}
 }
 
@@ -42,7 +37,7 @@ func runStats(t *terminal, dir string, asJSON bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer closeInto(&err, store.Close)
 	if asJSON {
 		return failed(exitCommand, json.NewEncoder(t.out).Encode(store.Stats()))
 	}
@@ -53,8 +48,10 @@ func runStats(t *terminal, dir string, asJSON bool) (err error) {
 func printStats(w io.Writer, store *db.Store) error {
 	st := store.Stats()
 	segments := newTable("segment", "size", "live", "dead", "records", "")
+	records := uint64(0)
 	for _, s := range store.Log().Segments() {
-		segments.row(fmt.Sprintf("%09d", s.ID), sizeText(s.Bytes), percentBar(s.LiveBytes, s.Bytes), percentText(s.Bytes-s.LiveBytes, s.Bytes),
+		records += s.Records
+		segments.row(fmt.Sprintf("%09d", s.ID), sizeText(s.Bytes), percentBar(s.LiveBytes, s.Bytes), deadText(s.LiveBytes, s.Bytes, s.Records),
 			countText(int64(s.Records)), segmentNote(s))
 	}
 	if err := segments.write(w); err != nil {
@@ -71,13 +68,30 @@ func printStats(w io.Writer, store *db.Store) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	if err := keys.write(w); err != nil {
-		return err
+	live := ""
+	if len(st.Namespaces) > 0 {
+		if err := keys.write(w); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s on disk, %s of it live; %s keys; index %s in memory%s; newest record %s; opened in %s\n",
-		sizeText(st.Bytes), percentText(st.LiveBytes, st.Bytes), countText(int64(st.Keys)), sizeText(st.IndexBytes), perKey(st.IndexBytes, st.Keys),
-		countText(int64(st.Sequence)), durationText(store.Log().Recovery().Took))
+	if records > 0 {
+		live = fmt.Sprintf(", %s of it live", percentText(st.LiveBytes, st.Bytes))
+	}
+	_, err := fmt.Fprintf(w, "%s on disk%s; %s; index %s in memory%s; newest record %s; opened in %s\n", sizeText(st.Bytes), live,
+		plural(st.Keys, "key"), sizeText(st.IndexBytes), perKey(st.IndexBytes, st.Keys), countText(int64(st.Sequence)),
+		durationText(store.Log().Recovery().Took))
 	return err
+}
+
+// deadText is the share of a segment that is garbage. One without records has none, whatever its header takes.
+func deadText(live, bytes int64, records uint64) string {
+	if records == 0 {
+		return "-"
+	}
+	return percentText(bytes-live, bytes)
 }
 
 // perKey is the memory that a key takes on average: what a machine is chosen by.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
@@ -70,6 +71,14 @@ func openTelling(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 	return store, nil
 }
 
+// closeInto closes what a command has opened, and adds the error to that of the command: what was written to a store that
+// does not close may not be on disk.
+func closeInto(err *error, closing func() error) {
+	if closeErr := closing(); closeErr != nil {
+		*err = errors.Join(*err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))
+	}
+}
+
 // syncMode reads the value of --sync.
 func syncMode(name string) (db.SyncMode, error) {
 	for _, mode := range []db.SyncMode{db.SyncInterval, db.SyncAlways, db.SyncNone} {
@@ -103,7 +112,5 @@ func openError(dir string, err error) error {
 
 // isOpening reports whether an error already says which store could not be opened.
 func isOpening(err error, dir string) bool {
-	prefix := "open " + dir + ":"
-	text := err.Error()
-	return len(text) > len(prefix) && text[:len(prefix)] == prefix
+	return strings.HasPrefix(err.Error(), "open "+dir+":")
 }

@@ -20,8 +20,8 @@ func newTable(headings ...string) *table { return &table{rows: [][]string{headin
 // row adds a row, with as many cells as there are headings.
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table. A column is numeric if its first cell below the
-// heading starts with a digit.
+// write prints the table. A column is numeric if its cells below the heading
+// start with a digit.
 func (t *table) write(w io.Writer) error {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
@@ -49,11 +49,12 @@ func (t *table) write(w io.Writer) error {
 	return nil
 }
 
-// numeric decides by the first row: all rows of a column are of one kind.
+// numeric decides by the first cell that says something: all cells of a column are of one kind, and a dash stands for none.
 func (t *table) numeric(column int) bool {
-	if len(t.rows) < 2 {
-		return false
+	for _, row := range t.rows[1:] {
+		if cell := row[column]; cell != "" && cell != "-" {
+			return cell[0] >= '0' && cell[0] <= '9'
+		}
 	}
-	cell := t.rows[1][column]
-	return cell != "" && cell[0] >= '0' && cell[0] <= '9'
+	return false
 }

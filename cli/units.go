@@ -35,6 +35,14 @@ func countText(n int64) string {
 	return s
 }
 
+// plural counts things by their name: 0 keys, 1 key, 1,234 keys. The name is one whose plural is made with an s.
+func plural[N int | int64 | uint64](n N, name string) string {
+	if n != 1 {
+		name += "s"
+	}
+	return countText(int64(n)) + " " + name
+}
+
 // durationText writes a duration in the unit that suits it: 3.1 s, 12 ms.
 func durationText(d time.Duration) string {
 	switch {
@@ -77,7 +85,7 @@ func latencyText(d time.Duration) string {
 	return fmt.Sprintf("%.2f %s", v, unit)
 }
 
-// percentText writes part of whole in per cent.
+// percentText writes part of whole in per cent, or a dash: a share of nothing is no number.
 func percentText(part, whole int64) string {
 	if whole <= 0 {
 		return "-"

@@ -16,6 +16,11 @@ func TestTexts(t *testing.T) {
 			t.Errorf("countText(%d) = %s, want %s", n, got, want)
 		}
 	}
+	for n, want := range map[int]string{0: "0 keys", 1: "1 key", 2: "2 keys", 1_000_001: "1,000,001 keys"} {
+		if got := plural(n, "key"); got != want {
+			t.Errorf("plural(%d) = %s, want %s", n, got, want)
+		}
+	}
 	for d, want := range map[time.Duration]string{3100 * time.Millisecond: "3.1 s", 12 * time.Millisecond: "12 ms", 90 * time.Second: "1m30s", 5 * time.Microsecond: "5 us"} {
 		if got := durationText(d); got != want {
 			t.Errorf("durationText(%v) = %s, want %s", d, got, want)

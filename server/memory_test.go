@@ -74,7 +74,12 @@ func TestMemoryUsage(t *testing.T) {
 	if got := ask(s, "MEMORY STATS\r\n"); !strings.Contains(got, "keys.count\r\n:1\r\n") || !strings.Contains(got, "dataset.bytes") {
 		t.Errorf("MEMORY STATS: %q", got)
 	}
-	if got := ask(s, "MEMORY DOCTOR\r\n"); !strings.Contains(got, "The index of 1 keys") {
-		t.Errorf("MEMORY DOCTOR: %q", got)
+	for _, step := range []struct{ command, want string }{
+		{"PING", "The index of 1 key takes"}, {"SET other v", "The index of 2 keys takes"}, {"FLUSHDB", "The store holds no keys."},
+	} {
+		ask(s, step.command+"\r\n")
+		if got := ask(s, "MEMORY DOCTOR\r\n"); !strings.Contains(got, step.want) {
+			t.Errorf("MEMORY DOCTOR after %s: %q, want %s", step.command, got, step.want)
+		}
 	}
 }

@@ -75,7 +75,15 @@ func memoryStats(c *Call) error {
 // memoryDoctor is MEMORY DOCTOR.
 func memoryDoctor(c *Call) error {
 	s := c.Host.Store.Stats()
-	c.Out.Verbatim("txt", fmt.Sprintf("The index of %d keys takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",
-		s.Keys, s.IndexBytes, s.IndexBytes/int64(max(s.Keys, 1)), s.LiveBytes, max(s.Bytes-s.LiveBytes, 0)))
+	if s.Keys == 0 {
+		c.Out.Verbatim("txt", "The store holds no keys.\n")
+		return nil
+	}
+	keys := "1 key"
+	if s.Keys > 1 {
+		keys = fmt.Sprintf("%d keys", s.Keys)
+	}
+	c.Out.Verbatim("txt", fmt.Sprintf("The index of %s takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",
+		keys, s.IndexBytes, s.IndexBytes/int64(s.Keys), s.LiveBytes, max(s.Bytes-s.LiveBytes, 0)))
 	return nil
 }
