@@ -274,11 +274,7 @@ func commandList(c *command.Call) error {
 			}
 		}
 	}
-	c.Out.Array(len(names))
-	for _, name := range names {
-		c.Out.BulkString(name)
-	}
-	return nil
+	return c.Names(names)
 }
 
 // commandGetKeys is COMMAND GETKEYS: the keys that the session would lock for a request, but of a
@@ -310,9 +306,5 @@ func commandGetKeys(c *command.Call) error {
 			keys = keys[:min(len(keys), before+1)]
 		}
 	}
-	c.Out.Array(len(keys))
-	for _, key := range keys {
-		c.Out.BulkString(key)
-	}
-	return nil
+	return c.Names(keys)
 }

@@ -8,51 +8,38 @@ import (
 )
 
 // connectionCommands concern the connection they come from.
-var connectionCommands = []*command.Command{
+var connectionCommands = command.InGroup(command.GroupConnection, []*command.Command{
+	{Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replies PONG, or the message.", Syntax: "[message]", Run: onSession(pingCommand)},
+	{Name: "echo", Arity: 2, Flags: anyStateFlags | command.Fast, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replies the message.", Syntax: "message", Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil }},
+	{Name: "select", Arity: 2, Flags: anyStateFlags | command.Fast, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Changes the database of this connection.", Syntax: "index", Run: onSession(selectCommand)},
 	{
-		Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Replies PONG, or the message.", Syntax: "[message]", Run: onSession(pingCommand),
-	},
-	{
-		Name: "echo", Arity: 2, Flags: anyStateFlags | command.Fast, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Replies the message.", Syntax: "message",
-		Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil },
-	},
-	{
-		Name: "select", Arity: 2, Flags: anyStateFlags | command.Fast, Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Changes the database of this connection.", Syntax: "index", Run: onSession(selectCommand),
-	},
-	{
-		Name: "quit", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed, Group: command.GroupConnection,
+		Name: "quit", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
 		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
 		// Who reads the reply finds the session gone: a message that others publish then does not
 		// count it any more.
 		Run: onSession(func(s *Session, c *command.Call) error { s.Close(); return c.OK() }),
 	},
+	{Name: "reset", Arity: 1,
+		Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
+		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.",
+		Run: onSession(resetCommand)},
+	{Name: "hello", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy, Since: "6.0.0",
+		Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
+		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Run: onSession(helloCommand)},
 	{
-		Name: "reset", Arity: 1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed, Group: command.GroupConnection,
-		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.", Run: onSession(resetCommand),
-	},
-	{
-		Name: "hello", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy, Group: command.GroupConnection,
-		Since: "6.0.0", Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
-		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Run: onSession(helloCommand),
-	},
-	{
-		Name: "client", Arity: -2, Group: command.GroupConnection, Since: "2.4.0", Complexity: "Depends on the subcommand",
+		Name: "client", Arity: -2, Since: "2.4.0", Complexity: "Depends on the subcommand",
 		Summary: "A container for commands about connections.", Subcommands: append(clientCommands, clientControlCommands...),
 	},
 	// A browser that is tricked into talking to this port starts with one of these lines: the
 	// connection ends before it can smuggle a command in after them.
-	{
-		Name: "post", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Group: command.GroupConnection, Since: "3.2.7",
-		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol),
-	},
-	{
-		Name: "host:", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Group: command.GroupConnection, Since: "3.2.7",
-		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol),
-	},
-}
+	{Name: "post", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Since: "3.2.7",
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
+	{Name: "host:", Arity: -1, Flags: anyStateFlags | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Since: "3.2.7",
+		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
+})
 
 // pingCommand is PING. To a subscriber in RESP2 it replies in the form of a message, for only those
 // may arrive there.
@@ -79,10 +66,7 @@ func selectCommand(s *Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setNamespace(n); err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(s.setNamespace(n))
 }
 
 // resetCommand is RESET: everything that a connection can set is as it was at its start.

@@ -13,85 +13,61 @@ const subscribing = command.PubSub | sessionFlags
 
 // pubSubCommands subscribe and publish. Subscribing replies with pushes in RESP3, one for each
 // channel, not with a reply.
-var pubSubCommands = []*command.Command{
-	{
-		Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
-		Complexity: "O(1) a channel", Summary: "Listens to channels.", Syntax: "channel [channel ...]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toChannel) }),
-	},
-	{
-		Name: "psubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
-		Complexity: "O(1) a pattern", Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toPattern) }),
-	},
-	{
-		Name: "ssubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.ManyKeys("not_key"),
-		Complexity: "O(1) a channel", Summary: "Listens to shard channels.", Syntax: "shardchannel [shardchannel ...]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toShard) }),
-	},
-	{
-		Name: "unsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
-		Complexity: "O(1) a channel", Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toChannel) }),
-	},
-	{
-		Name: "punsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "2.0.0",
-		Complexity: "O(1) a pattern", Summary: "Stops listening to the channels that match patterns, or any.",
-		Syntax: "[pattern [pattern ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toPattern) }),
-	},
-	{
-		Name: "sunsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.ManyKeys("not_key"),
-		Complexity: "O(1) a channel", Summary: "Stops listening to shard channels, or to all.",
-		Syntax: "[shardchannel [shardchannel ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toShard) }),
-	},
-	{
-		Name: "publish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Group: command.GroupPubSub, Since: "2.0.0",
+var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
+	{Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a channel",
+		Summary: "Listens to channels.", Syntax: "channel [channel ...]",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toChannel) })},
+	{Name: "psubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a pattern",
+		Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toPattern) })},
+	{Name: "ssubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Since: "7.0.0",
+		Channels: command.ManyKeys("not_key"), Complexity: "O(1) a channel", Summary: "Listens to shard channels.",
+		Syntax: "shardchannel [shardchannel ...]",
+		Run:    onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toShard) })},
+	{Name: "unsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a channel",
+		Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toChannel) })},
+	{Name: "punsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a pattern",
+		Summary: "Stops listening to the channels that match patterns, or any.", Syntax: "[pattern [pattern ...]]",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toPattern) })},
+	{Name: "sunsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Since: "7.0.0",
+		Channels: command.ManyKeys("not_key"), Complexity: "O(1) a channel",
+		Summary: "Stops listening to shard channels, or to all.", Syntax: "[shardchannel [shardchannel ...]]",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toShard) })},
+	{Name: "publish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Since: "2.0.0",
 		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
 		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toChannel) }),
-	},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toChannel) })},
+	{Name: "spublish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Since: "7.0.0",
+		Channels: command.OneKey("not_key"), Complexity: "O(n), n being the number of subscribers of the channel",
+		Summary: "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toShard) })},
 	{
-		Name: "spublish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Group: command.GroupPubSub, Since: "7.0.0", Channels: command.OneKey("not_key"),
-		Complexity: "O(n), n being the number of subscribers of the channel",
-		Summary:    "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toShard) }),
-	},
-	{
-		Name: "pubsub", Arity: -2, Group: command.GroupPubSub, Since: "2.8.0", Complexity: "Depends on the subcommand",
+		Name: "pubsub", Arity: -2, Since: "2.8.0", Complexity: "Depends on the subcommand",
 		Summary: "A container for commands about who listens to what.", Subcommands: pubSubSubcommands,
 	},
-}
+})
 
 var pubSubSubcommands = []*command.Command{
-	{
-		Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(n), n being the number of channels",
-		Summary: "Returns the channels that somebody listens to.", Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toChannel) }),
-	},
-	{
-		Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1) a channel",
-		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]", Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toChannel) }),
-	},
-	{
-		Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1)",
+	{Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0",
+		Complexity: "O(n), n being the number of channels", Summary: "Returns the channels that somebody listens to.",
+		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toChannel) })},
+	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1) a channel",
+		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toChannel) })},
+	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
 		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Int(len(s.server.hub.names(toPattern)), nil)
-		}),
-	},
-	{
-		Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0",
+		})},
+	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
-		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toShard) }),
-	},
-	{
-		Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0", Complexity: "O(1) a channel",
+		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toShard) })},
+	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toShard) }),
-	},
-	{
-		Name: "pubsub|help", Arity: 2, Flags: anyStateFlags, Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Lists the subcommands.", Run: command.Help,
-	},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toShard) })},
+	{Name: "pubsub|help", Arity: 2, Flags: anyStateFlags, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
+		Run: command.Help},
 }
 
 // subscribeVerbs name the replies of subscribing to and leaving each audience.
@@ -164,11 +140,7 @@ func (s *Session) channels(c *command.Call, to audience) error {
 		pattern := c.Key(2)
 		names = slices.DeleteFunc(names, func(name string) bool { return !structures.Match(pattern, []byte(name)) })
 	}
-	c.Out.Array(len(names))
-	for _, name := range names {
-		c.Out.BulkString(name)
-	}
-	return nil
+	return c.Names(names)
 }
 
 // errUnknownOrArity is what Redis says of a subcommand with too many arguments for it.

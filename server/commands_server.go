@@ -88,14 +88,11 @@ var latencyCommand = &command.Command{
 // serverCommands describe the server as a whole.
 var serverCommands = []*command.Command{
 	configCommand,
-	{
-		Name: "info", Arity: -1, Flags: anyStateFlags | command.Dangerous, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]", Run: onSession(infoCommand),
-	},
-	{
-		Name: "time", Arity: 1, Flags: anyStateFlags | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand,
-	},
+	{Name: "info", Arity: -1, Flags: anyStateFlags | command.Dangerous, Group: command.GroupServer, Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]",
+		Run: onSession(infoCommand)},
+	{Name: "time", Arity: 1, Flags: anyStateFlags | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand},
 }
 
 // timeCommand is TIME.

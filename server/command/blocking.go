@@ -11,50 +11,37 @@ import (
 // db.Wait: it is tried at once, and otherwise done by the writer that fills a key, within that
 // writer's commit.
 var blockingCommands = []*Command{
-	{
-		Name: "blpop", Arity: -3, Flags: Write | NoScript | Blocking, Group: GroupList, Keys: beforeTimeout(), Since: "2.0.0",
-		Complexity: "O(n), n being the number of keys", Summary: "Removes and returns the first element of a list, and waits for one.",
-		Syntax: "key [key ...] timeout", Run: func(c *Call) error { return blockingPop(c, db.Front) },
-	},
-	{
-		Name: "brpop", Arity: -3, Flags: Write | NoScript | Blocking, Group: GroupList, Keys: beforeTimeout(), Since: "2.0.0",
-		Complexity: "O(n), n being the number of keys", Summary: "Removes and returns the last element of a list, and waits for one.",
-		Syntax: "key [key ...] timeout", Run: func(c *Call) error { return blockingPop(c, db.Back) },
-	},
-	{
-		Name: "blmove", Arity: 6, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Moves an element from one list to another, and waits for one.",
-		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Run: blmoveCommand,
-	},
-	{
-		Name: "brpoplpush", Arity: 4, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(), Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Moves the last element of a list to the front of another, and waits for one.", Syntax: "source destination timeout",
-		Run: func(c *Call) error { return blockingMove(c, db.Back, db.Front, 3) },
-	},
-	{
-		Name: "blmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Group: GroupList, Since: "7.0.0",
+	{Name: "blpop", Arity: -3, Flags: Write | NoScript | Blocking, Group: GroupList, Keys: beforeTimeout(), Since: "2.0.0",
+		Complexity: "O(n), n being the number of keys",
+		Summary:    "Removes and returns the first element of a list, and waits for one.", Syntax: "key [key ...] timeout",
+		Run: func(c *Call) error { return blockingPop(c, db.Front) }},
+	{Name: "brpop", Arity: -3, Flags: Write | NoScript | Blocking, Group: GroupList, Keys: beforeTimeout(), Since: "2.0.0",
+		Complexity: "O(n), n being the number of keys",
+		Summary:    "Removes and returns the last element of a list, and waits for one.", Syntax: "key [key ...] timeout",
+		Run: func(c *Call) error { return blockingPop(c, db.Back) }},
+	{Name: "blmove", Arity: 6, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(),
+		Since: "6.2.0", Complexity: "O(1)", Summary: "Moves an element from one list to another, and waits for one.",
+		Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Run: blmoveCommand},
+	{Name: "brpoplpush", Arity: 4, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(),
+		Since: "2.2.0", Complexity: "O(1)", Summary: "Moves the last element of a list to the front of another, and waits for one.",
+		Syntax: "source destination timeout", Run: func(c *Call) error { return blockingMove(c, db.Back, db.Front, 3) }},
+	{Name: "blmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Group: GroupList, Since: "7.0.0",
 		Keys:       []Keys{{Use: "RW access delete", First: 2, Counted: true}},
 		Complexity: "O(n+m), n being the number of keys and m that of the elements returned",
 		Summary:    "Removes and returns elements of the first list that exists, and waits for one.",
-		Syntax:     "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Run: blmpopCommand,
-	},
-	{
-		Name: "bzpopmin", Arity: -3, Flags: Write | NoScript | Fast | Blocking, Group: GroupSortedSet, Keys: beforeTimeout(), Since: "5.0.0",
-		Complexity: "O(log n)", Summary: "Removes and returns the member with the lowest score, and waits for one.",
-		Syntax: "key [key ...] timeout", Run: func(c *Call) error { return blockingPopScored(c, false) },
-	},
-	{
-		Name: "bzpopmax", Arity: -3, Flags: Write | NoScript | Fast | Blocking, Group: GroupSortedSet, Keys: beforeTimeout(), Since: "5.0.0",
-		Complexity: "O(log n)", Summary: "Removes and returns the member with the highest score, and waits for one.",
-		Syntax: "key [key ...] timeout", Run: func(c *Call) error { return blockingPopScored(c, true) },
-	},
-	{
-		Name: "bzmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Group: GroupSortedSet, Since: "7.0.0",
+		Syntax:     "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Run: blmpopCommand},
+	{Name: "bzpopmin", Arity: -3, Flags: Write | NoScript | Fast | Blocking, Group: GroupSortedSet, Keys: beforeTimeout(),
+		Since: "5.0.0", Complexity: "O(log n)", Summary: "Removes and returns the member with the lowest score, and waits for one.",
+		Syntax: "key [key ...] timeout", Run: func(c *Call) error { return blockingPopScored(c, false) }},
+	{Name: "bzpopmax", Arity: -3, Flags: Write | NoScript | Fast | Blocking, Group: GroupSortedSet, Keys: beforeTimeout(),
+		Since: "5.0.0", Complexity: "O(log n)",
+		Summary: "Removes and returns the member with the highest score, and waits for one.", Syntax: "key [key ...] timeout",
+		Run: func(c *Call) error { return blockingPopScored(c, true) }},
+	{Name: "bzmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Group: GroupSortedSet, Since: "7.0.0",
 		Keys:       []Keys{{Use: "RW access delete", First: 2, Counted: true}},
 		Complexity: "O(k)+O(m*log n), k being the number of keys and m that of the members returned",
 		Summary:    "Removes and returns members of the first sorted set that exists, and waits for one.",
-		Syntax:     "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Run: bzmpopCommand,
-	},
+		Syntax:     "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Run: bzmpopCommand},
 }
 
 // Await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing

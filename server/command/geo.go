@@ -20,58 +20,40 @@ const (
 // geoCommands work on sorted sets whose scores are positions: 26 bits of longitude and 26 of
 // latitude, interleaved. So ZRANGE, ZREM and the like work on them too, and positions come back
 // rounded to a cell of 0.6 m or less.
-var geoCommands = []*Command{
-	{
-		Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Group: GroupGeo, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
+var geoCommands = InGroup(GroupGeo, []*Command{
+	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
 		Summary: "Adds members with their places, or gives them other places.",
-		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Run: geoaddCommand,
-	},
-	{
-		Name: "geopos", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", Run: geoposCommand,
-	},
-	{
-		Name: "geohash", Arity: -2, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", Run: geohashCommand,
-	},
-	{
-		Name: "geodist", Arity: -4, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", Run: geodistCommand,
-	},
-	{
-		Name: "geosearch", Arity: -7, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
+		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Run: geoaddCommand},
+	{Name: "geopos", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", Run: geoposCommand},
+	{Name: "geohash", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", Run: geohashCommand},
+	{Name: "geodist", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", Run: geodistCommand},
+	{Name: "geosearch", Arity: -7, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
 		Summary: "Returns the members within a circle or a box.", Syntax: "key " + geoShape + " " + geoWords,
-		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) },
-	},
-	{
-		Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Group: GroupGeo, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}), Since: "6.2.0",
-		Complexity: geoSearchCost, Summary: "Stores the members within a circle or a box and returns how many they are.",
-		Syntax: "destination source " + geoShape + " [COUNT count [ANY]] [ASC | DESC] [STOREDIST]",
-		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) },
-	},
-	{
-		Name: "georadius", Arity: -6, Flags: Write | DenyOOM | MovableKeys, Group: GroupGeo, Keys: radiusKeys(6), Since: "3.2.0",
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) }},
+	{Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}),
+		Since: "6.2.0", Complexity: geoSearchCost,
+		Summary: "Stores the members within a circle or a box and returns how many they are.",
+		Syntax:  "destination source " + geoShape + " [COUNT count [ANY]] [ASC | DESC] [STOREDIST]",
+		Run:     func(c *Call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) }},
+	{Name: "georadius", Arity: -6, Flags: Write | DenyOOM | MovableKeys, Keys: radiusKeys(6), Since: "3.2.0",
 		Complexity: geoSearchCost, Summary: "Returns or stores the members within a circle.",
 		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords + geoStore,
-		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) },
-	},
-	{
-		Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.10",
-		Complexity: geoSearchCost, Summary: "Returns the members within a circle.", Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords,
-		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6}) },
-	},
-	{
-		Name: "georadiusbymember", Arity: -5, Flags: Write | DenyOOM | MovableKeys, Group: GroupGeo, Keys: radiusKeys(5), Since: "3.2.0",
+		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) }},
+	{Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.10", Complexity: geoSearchCost,
+		Summary: "Returns the members within a circle.", Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords,
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6}) }},
+	{Name: "georadiusbymember", Arity: -5, Flags: Write | DenyOOM | MovableKeys, Keys: radiusKeys(5), Since: "3.2.0",
 		Complexity: geoSearchCost, Summary: "Returns or stores the members within a circle around a member.",
 		Syntax: "key member radius " + geoUnits + " " + geoWords + geoStore,
-		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) },
-	},
-	{
-		Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Group: GroupGeo, Keys: OneKey("RO access"), Since: "3.2.10",
-		Complexity: geoSearchCost, Summary: "Returns the members within a circle around a member.", Syntax: "key member radius " + geoUnits + " " + geoWords,
-		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) },
-	},
-}
+		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) }},
+	{Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.10",
+		Complexity: geoSearchCost, Summary: "Returns the members within a circle around a member.",
+		Syntax: "key member radius " + geoUnits + " " + geoWords,
+		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) }},
+})
 
 // radiusKeys are the keys of GEORADIUS and its like, whose options start at argument i.
 func radiusKeys(i int) []Keys {
@@ -113,22 +95,7 @@ func (c *Call) parseUnit(i int) (float64, error) {
 
 // geoaddCommand is GEOADD. All positions are checked before the first is written.
 func geoaddCommand(c *Call) error {
-	var o db.AddOptions
-	changed := false
-	i := 2
-words:
-	for ; i < len(c.Args); i++ {
-		switch {
-		case c.Is(i, "nx"):
-			o.IfAbsent = true
-		case c.Is(i, "xx"):
-			o.IfPresent = true
-		case c.Is(i, "ch"):
-			changed = true
-		default:
-			break words
-		}
-	}
+	o, i := c.addWords(false)
 	if n := len(c.Args) - i; n == 0 || n%3 != 0 || o.IfAbsent && o.IfPresent {
 		return ErrSyntax
 	}
@@ -140,11 +107,8 @@ words:
 		}
 		members = append(members, db.GeoMember{Member: c.Key(i + 2), Point: p})
 	}
-	result, err := c.Tx.Geo(c.Key(1)).AddWith(o, members...)
-	if changed {
-		return c.Int(result.Added+result.Changed, err)
-	}
-	return c.Int(result.Added, err)
+	result, err := c.Tx.Geo(c.Key(1)).AddWith(o.AddOptions, members...)
+	return o.replyAdded(c, result, err)
 }
 
 // eachPlace replies with an array of what reply makes of the place of each member; absent stands
@@ -209,12 +173,8 @@ func geodistCommand(c *Call) error {
 		return ErrSyntax
 	}
 	d, err := c.Tx.Geo(c.Key(1)).Distance(c.Key(2), c.Key(3))
-	switch {
-	case errors.Is(err, db.ErrNotFound):
-		c.Out.Null()
-		return nil
-	case err != nil:
-		return err
+	if err != nil {
+		return orElse(err, c.Out.Null)
 	}
 	c.distance(d, unit)
 	return nil

@@ -4,81 +4,55 @@ import "github.com/stavedb/stave/db"
 
 // hashCommands work on the fields of a hash. A hash without fields does not exist. Fields whose
 // time has come are not seen.
-var hashCommands = []*Command{
-	{
-		Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "2.0.0",
+var hashCommands = InGroup(GroupHash, []*Command{
+	{Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash and returns how many are new.",
-		Syntax: "key field value [field value ...]", Run: hsetCommand,
-	},
-	{
-		Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "2.0.0",
+		Syntax: "key field value [field value ...]", Run: hsetCommand},
+	{Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "HSET with another reply.",
-		Syntax: "key field value [field value ...]", Run: hmsetCommand,
-	},
-	{
-		Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW insert"), Since: "2.0.0",
-		Complexity: "O(1)", Summary: "Sets a field of a hash unless it exists.", Syntax: "key field value",
-		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).PutIfAbsent(c.Key(2), c.Arg(3))) },
-	},
-	{
-		Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Returns the value of a field of a hash.", Syntax: "key field", Run: hgetCommand,
-	},
-	{
-		Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Syntax: "key field value [field value ...]", Run: hmsetCommand},
+	{Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Sets a field of a hash unless it exists.", Syntax: "key field value",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).PutIfAbsent(c.Key(2), c.Arg(3))) }},
+	{Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Returns the value of a field of a hash.", Syntax: "key field", Run: hgetCommand},
+	{Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash.",
-		Syntax: "key field [field ...]", Run: hmgetCommand,
-	},
-	{
-		Name: "hgetall", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Syntax: "key field [field ...]", Run: hmgetCommand},
+	{Name: "hgetall", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns all fields of a hash with their values.", Syntax: "key",
-		Run: hgetallCommand,
-	},
-	{
-		Name: "hkeys", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		Run: hgetallCommand},
+	{Name: "hkeys", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the names of all fields of a hash.", Syntax: "key",
 		Run: func(c *Call) error {
 			return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, func(name []byte) bool {
 				c.Out.Bulk(name)
 				return !c.Out.Exceeded()
 			})
-		},
-	},
-	{
-		Name: "hvals", Arity: 2, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.0.0",
+		}},
+	{Name: "hvals", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the values of all fields of a hash.", Syntax: "key",
 		Run: func(c *Call) error {
 			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool {
 				c.Out.Bulk(value)
 				return !c.Out.Exceeded()
 			})
-		},
-	},
-	{
-		Name: "hdel", Arity: -3, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW delete"), Since: "2.0.0",
+		}},
+	{Name: "hdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Deletes fields of a hash and returns how many existed.",
-		Syntax: "key field [field ...]", Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Strings(2)...)) },
-	},
-	{
-		Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
+		Syntax: "key field [field ...]", Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Strings(2)...)) }},
+	{Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Returns the number of fields of a hash.", Syntax: "key",
-		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Len()) },
-	},
-	{
-		Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
+		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Len()) }},
+	{Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Says whether a field of a hash exists.", Syntax: "key field",
-		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).Has(c.Key(2))) },
-	},
-	{
-		Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW access update"), Since: "2.0.0",
-		Complexity: "O(1)", Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: hincrbyCommand,
-	},
-	{
-		Name: "hscan", Arity: -3, Flags: ReadOnly, Group: GroupHash, Keys: OneKey("RO access"), Since: "2.8.0",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).Has(c.Key(2))) }},
+	{Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: hincrbyCommand},
+	{Name: "hscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and where to go on.",
-		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand,
-	},
-}
+		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand},
+})
 
 // fields reads field value field value ...
 func (c *Call) fields() ([]db.Field, error) {

@@ -10,7 +10,7 @@ import (
 
 // hashExpireCommands give fields deadlines of their own. They are Redis 7.4's, and HGETDEL, HGETEX
 // and HSETEX 8.0's. Their replies have one number for each field, whose meaning FieldResult has.
-var hashExpireCommands = []*Command{
+var hashExpireCommands = InGroup(GroupHash, []*Command{
 	hexpireRow("hexpire", "seconds", "Lets fields of a hash expire after some seconds.", time.Second, true),
 	hexpireRow("hpexpire", "milliseconds", "Lets fields of a hash expire after some milliseconds.", time.Millisecond, true),
 	hexpireRow("hexpireat", "unix-time-seconds", "Lets fields of a hash expire at a moment given in seconds.", time.Second, false),
@@ -19,25 +19,20 @@ var hashExpireCommands = []*Command{
 	httlRow("hpttl", "Returns how many milliseconds fields of a hash have left to live.", time.Millisecond, true),
 	httlRow("hexpiretime", "Returns when fields of a hash expire, in seconds.", time.Second, false),
 	httlRow("hpexpiretime", "Returns when fields of a hash expire, in milliseconds.", time.Millisecond, false),
-	{
-		Name: "hpersist", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "7.4.0",
+	{Name: "hpersist", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW update"), Since: "7.4.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Takes the deadlines of fields of a hash away.",
-		Syntax: "key FIELDS numfields field [field ...]", Run: hpersistCommand,
-	},
-	{
-		Name: "hgetex", Arity: -5, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW access update"), Since: "8.0.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash and changes their deadlines.",
-		Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
-		Run:    hgetexCommand,
-	},
-	{
-		Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "8.0.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash with their deadlines, if all or none of them exist.",
+		Syntax: "key FIELDS numfields field [field ...]", Run: hpersistCommand},
+	{Name: "hgetex", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW access update"), Since: "8.0.0",
+		Complexity: "O(n), n being the number of fields given",
+		Summary:    "Returns the values of several fields of a hash and changes their deadlines.",
+		Syntax:     "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
+		Run:        hgetexCommand},
+	{Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "8.0.0",
+		Complexity: "O(n), n being the number of fields given",
+		Summary:    "Sets fields of a hash with their deadlines, if all or none of them exist.", Run: hsetexCommand,
 		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
-			"FIELDS numfields field value [field value ...]",
-		Run: hsetexCommand,
-	},
-}
+			"FIELDS numfields field value [field value ...]"},
+})
 
 // hexpireRow is the row of HEXPIRE and its relatives, which differ in the unit and in what the
 // number counts from.
@@ -95,6 +90,14 @@ func (c *Call) hashOf() (db.Hash, error) {
 	return h, err
 }
 
+// hashFields is what commands begin with that know no other words: the hash, then FIELDS.
+func (c *Call) hashFields() (h db.Hash, fields []string, err error) {
+	if h, err = c.hashOf(); err == nil {
+		fields, err = c.fieldList(2, errFieldsCount)
+	}
+	return h, fields, err
+}
+
 // fieldDeadline reads a number of units from now or, absolute, from 1970 on. The result is in
 // milliseconds.
 func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
@@ -148,11 +151,7 @@ func hexpire(c *Call, unit int64, relative bool) error {
 
 // hpersistCommand is HPERSIST: -1 for a field without a deadline, -2 for one that does not exist.
 func hpersistCommand(c *Call) error {
-	h, err := c.hashOf()
-	if err != nil {
-		return err
-	}
-	fields, err := c.fieldList(2, errFieldsCount)
+	h, fields, err := c.hashFields()
 	if err != nil {
 		return err
 	}
@@ -174,11 +173,7 @@ func (c *Call) fieldResults(results []db.FieldResult, err error) error {
 // httl replies -2 for a field that does not exist and -1 for one without a deadline. Unlike TTL it
 // rounds up.
 func httl(c *Call, unit int64, relative bool) error {
-	h, err := c.hashOf()
-	if err != nil {
-		return err
-	}
-	fields, err := c.fieldList(2, errFieldsCount)
+	h, fields, err := c.hashFields()
 	if err != nil {
 		return err
 	}

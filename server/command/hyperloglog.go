@@ -3,24 +3,18 @@ package command
 // hyperLogLogCommands estimate how many distinct elements there were, with 0.81 % standard error,
 // in a string of 12 KiB at most. Its bytes are Redis's, so GET, SET, DUMP and RESTORE carry it in
 // both directions.
-var hyperLogLogCommands = []*Command{
-	{
-		Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Group: GroupHyperLogLog, Keys: OneKey("RW insert"), Since: "2.8.9",
+var hyperLogLogCommands = InGroup(GroupHyperLogLog, []*Command{
+	{Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.8.9",
 		Complexity: "O(1) an element; up to 12 KiB are written", Summary: "Adds elements to a HyperLogLog.",
-		Syntax: "key [element [element ...]]", Run: pfaddCommand,
-	},
-	{
-		Name: "pfcount", Arity: -2, Flags: ReadOnly, Group: GroupHyperLogLog, Keys: ManyKeys("RW access"), Since: "2.8.9",
+		Syntax: "key [element [element ...]]", Run: pfaddCommand},
+	{Name: "pfcount", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RW access"), Since: "2.8.9",
 		Complexity: "O(n), n being the number of keys, with a large constant",
-		Summary:    "Estimates how many different elements HyperLogLogs have together.", Syntax: "key [key ...]", Run: pfcountCommand,
-	},
-	{
-		Name: "pfmerge", Arity: -2, Flags: Write | DenyOOM, Group: GroupHyperLogLog,
-		Keys:  []Keys{{Use: "RW access insert", First: 1, Step: 1}, {Use: "RO access", First: 2, Last: -1, Step: 1}},
-		Since: "2.8.9", Complexity: "O(n), n being the number of keys, with a large constant",
-		Summary: "Adds HyperLogLogs to another one.", Syntax: "destkey [sourcekey [sourcekey ...]]", Run: pfmergeCommand,
-	},
-}
+		Summary:    "Estimates how many different elements HyperLogLogs have together.", Syntax: "key [key ...]", Run: pfcountCommand},
+	{Name: "pfmerge", Arity: -2, Flags: Write | DenyOOM,
+		Keys: []Keys{{Use: "RW access insert", First: 1, Step: 1}, {Use: "RO access", First: 2, Last: -1, Step: 1}}, Since: "2.8.9",
+		Complexity: "O(n), n being the number of keys, with a large constant", Summary: "Adds HyperLogLogs to another one.",
+		Syntax: "destkey [sourcekey [sourcekey ...]]", Run: pfmergeCommand},
+})
 
 // pfaddCommand is PFADD: 1 if the estimate may have changed.
 func pfaddCommand(c *Call) error {
@@ -35,8 +29,5 @@ func pfcountCommand(c *Call) error {
 
 // pfmergeCommand is PFMERGE. The destination is one of the sources, if it exists.
 func pfmergeCommand(c *Call) error {
-	if err := c.Tx.HyperLogLog(c.Key(1)).Merge(c.Strings(2)...); err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(c.Tx.HyperLogLog(c.Key(1)).Merge(c.Strings(2)...))
 }

@@ -1,38 +1,24 @@
 package command
 
 // keyCommands work on keys whatever they hold.
-var keyCommands = []*Command{
-	{
-		Name: "del", Arity: -2, Flags: Write, Group: GroupGeneric, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
-		Summary: "Deletes keys and returns how many existed.", Syntax: "key [key ...]", Run: deleteCommand,
-	},
-	{
-		Name: "unlink", Arity: -2, Flags: Write | Fast, Group: GroupGeneric, Keys: ManyKeys("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
-		Summary: "Deletes keys and returns how many existed; the same as DEL here.", Syntax: "key [key ...]", Run: deleteCommand,
-	},
-	{
-		Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: ManyKeys("RO"), Since: "1.0.0", Complexity: "O(1) a key",
-		Summary: "Returns how many of the keys exist.", Syntax: "key [key ...]", Run: existsCommand,
-	},
-	{
-		Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: ManyKeys("RO"), Since: "3.2.1", Complexity: "O(1) a key",
-		Summary: "Returns how many of the keys exist; access times are not kept.", Syntax: "key [key ...]", Run: existsCommand,
-	},
-	{
-		Name: "type", Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Says what a key holds.", Syntax: "key", Run: typeCommand,
-	},
-	{
-		Name: "rename", Arity: 3, Flags: Write, Group: GroupGeneric, Keys: renameKeys("OW update"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Gives a key another name, replacing what has it.",
-		Syntax: "key newkey", Run: renameCommand,
-	},
-	{
-		Name: "renamenx", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: renameKeys("OW insert"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Gives a key another name unless that exists.",
-		Syntax: "key newkey", Run: renamenxCommand,
-	},
-}
+var keyCommands = InGroup(GroupGeneric, []*Command{
+	{Name: "del", Arity: -2, Flags: Write, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
+		Summary: "Deletes keys and returns how many existed.", Syntax: "key [key ...]", Run: deleteCommand},
+	{Name: "unlink", Arity: -2, Flags: Write | Fast, Keys: ManyKeys("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
+		Summary: "Deletes keys and returns how many existed; the same as DEL here.", Syntax: "key [key ...]", Run: deleteCommand},
+	{Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Since: "1.0.0", Complexity: "O(1) a key",
+		Summary: "Returns how many of the keys exist.", Syntax: "key [key ...]", Run: existsCommand},
+	{Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Since: "3.2.1", Complexity: "O(1) a key",
+		Summary: "Returns how many of the keys exist; access times are not kept.", Syntax: "key [key ...]", Run: existsCommand},
+	{Name: "type", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Says what a key holds.", Syntax: "key", Run: typeCommand},
+	{Name: "rename", Arity: 3, Flags: Write, Keys: renameKeys("OW update"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the value, which is written again",
+		Summary:    "Gives a key another name, replacing what has it.", Syntax: "key newkey", Run: renameCommand},
+	{Name: "renamenx", Arity: 3, Flags: Write | Fast, Keys: renameKeys("OW insert"), Since: "1.0.0",
+		Complexity: "O(n), n being the size of the value, which is written again",
+		Summary:    "Gives a key another name unless that exists.", Syntax: "key newkey", Run: renamenxCommand},
+})
 
 // renameKeys are the keys of RENAME and RENAMENX: one goes, one comes.
 func renameKeys(use string) []Keys {
@@ -57,10 +43,7 @@ func typeCommand(c *Call) error {
 
 // renameCommand is RENAME. A key may be given its own name, if it exists.
 func renameCommand(c *Call) error {
-	if err := c.Tx.Key(c.Key(1)).Rename(c.Key(2)); err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(c.Tx.Key(c.Key(1)).Rename(c.Key(2)))
 }
 
 // renamenxCommand is RENAMENX: 0 if the new name is taken, also by the key itself.

@@ -9,17 +9,13 @@ import (
 // keyCopyCommands write the value of a key again under another name, with its deadline and those of
 // its fields.
 var keyCopyCommands = []*Command{
-	{
-		Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
-		Keys:  []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}},
-		Since: "6.2.0", Complexity: "O(n), n being the size of the value", Summary: "Copies a key, with its deadline, to another name or database.",
-		Syntax: "source destination [DB destination-db] [REPLACE]", Run: copyCommand,
-	},
-	{
-		Name: "move", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW access update"), Since: "1.0.0",
+	{Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
+		Keys: []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}}, Since: "6.2.0",
+		Complexity: "O(n), n being the size of the value", Summary: "Copies a key, with its deadline, to another name or database.",
+		Syntax: "source destination [DB destination-db] [REPLACE]", Run: copyCommand},
+	{Name: "move", Arity: 3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW access update"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Moves a key to another database.",
-		Syntax: "key db", Run: moveCommand,
-	},
+		Syntax: "key db", Run: moveCommand},
 }
 
 const (

@@ -20,11 +20,9 @@ var keyExpireCommands = []*Command{
 	ttlRow("pttl", "2.6.0", "Returns how many milliseconds a key has left to live.", time.Millisecond, true),
 	ttlRow("expiretime", "7.0.0", "Returns when a key expires, in seconds.", time.Second, false),
 	ttlRow("pexpiretime", "7.0.0", "Returns when a key expires, in milliseconds.", time.Millisecond, false),
-	{
-		Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Takes the deadline of a key away.", Syntax: "key",
-		Run: func(c *Call) error { return c.Flag(c.Tx.Key(c.Key(1)).Persist()) },
-	},
+	{Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: "2.2.0",
+		Complexity: "O(1)", Summary: "Takes the deadline of a key away.", Syntax: "key",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Key(c.Key(1)).Persist()) }},
 }
 
 // expireRow is the row of EXPIRE and its relatives, which differ in the unit and in what the number

@@ -11,35 +11,23 @@ import (
 // no transaction: they work on the store, which locks a little at a time, and see no single moment
 // of it. Within EXEC they see the transaction's.
 var keyspaceCommands = []*Command{
-	{
-		Name: "keys", Arity: 2, Flags: ReadOnly | WholeKeyspace | Dangerous, Group: GroupGeneric, Since: "1.0.0",
-		Complexity: "O(n), n being the number of keys", Summary: "Returns all keys that match a pattern.", Syntax: "pattern", Run: keysCommand,
-	},
-	{
-		Name: "scan", Arity: -2, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "2.8.0",
+	{Name: "keys", Arity: 2, Flags: ReadOnly | WholeKeyspace | Dangerous, Group: GroupGeneric, Since: "1.0.0",
+		Complexity: "O(n), n being the number of keys", Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
+		Run: keysCommand},
+	{Name: "scan", Arity: -2, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for all keys", Summary: "Returns some keys and where to go on.",
-		Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Run: scanCommand,
-	},
-	{
-		Name: "dbsize", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns the number of keys.", Run: dbsizeCommand,
-	},
-	{
-		Name: "flushdb", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Deletes all keys of the database.", Syntax: "[ASYNC | SYNC]", Run: flushdbCommand,
-	},
-	{
-		Name: "flushall", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0",
-		Complexity: "O(n), n being the number of databases", Summary: "Deletes all keys of all databases.", Syntax: "[ASYNC | SYNC]", Run: flushallCommand,
-	},
-	{
-		Name: "swapdb", Arity: 3, Flags: Write | Fast | WholeKeyspace | Dangerous, Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
-		Summary: "Exchanges what two databases hold.", Syntax: "index1 index2", Run: swapdbCommand,
-	},
-	{
-		Name: "randomkey", Arity: 1, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns a key chosen at random.", Run: randomkeyCommand,
-	},
+		Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Run: scanCommand},
+	{Name: "dbsize", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of keys.", Run: dbsizeCommand},
+	{Name: "flushdb", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Deletes all keys of the database.", Syntax: "[ASYNC | SYNC]", Run: flushdbCommand},
+	{Name: "flushall", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0",
+		Complexity: "O(n), n being the number of databases", Summary: "Deletes all keys of all databases.",
+		Syntax: "[ASYNC | SYNC]", Run: flushallCommand},
+	{Name: "swapdb", Arity: 3, Flags: Write | Fast | WholeKeyspace | Dangerous, Group: GroupServer, Since: "4.0.0",
+		Complexity: "O(1)", Summary: "Exchanges what two databases hold.", Syntax: "index1 index2", Run: swapdbCommand},
+	{Name: "randomkey", Arity: 1, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns a key chosen at random.", Run: randomkeyCommand},
 }
 
 // keyspace is the handle on all keys: within EXEC the transaction's, otherwise the store's, which
@@ -57,11 +45,7 @@ func keysCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Array(len(keys))
-	for _, key := range keys {
-		c.Out.BulkString(key)
-	}
-	return nil
+	return c.Names(keys)
 }
 
 // unknownType is a type that no key holds: SCAN with a type that does not exist finds nothing, as
@@ -145,10 +129,7 @@ func flushdbCommand(c *Call) error {
 	} else {
 		err = c.Host.Store.Flush()
 	}
-	if err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(err)
 }
 
 // flushallCommand is FLUSHALL: it empties all databases of the store, also those that SELECT does
@@ -158,10 +139,7 @@ func flushallCommand(c *Call) error {
 		return err
 	}
 	if c.Tx == nil {
-		if err := c.Host.Store.FlushAll(); err != nil {
-			return err
-		}
-		return c.OK()
+		return c.Done(c.Host.Store.FlushAll())
 	}
 	for n := range c.Host.Store.Namespaces() {
 		tx, err := c.Tx.Use(n)
@@ -195,10 +173,7 @@ func swapdbCommand(c *Call) error {
 	} else {
 		err = c.Host.Store.Swap(index[0], index[1])
 	}
-	if err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(err)
 }
 
 // randomkeyCommand is RANDOMKEY: null if there are no keys.

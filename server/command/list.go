@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"math"
 
 	"github.com/stavedb/stave/db"
@@ -9,90 +8,60 @@ import (
 
 // listCommands work on lists. A list without elements does not exist. Negative positions count from
 // the end.
-var listCommands = []*Command{
-	{
-		Name: "lpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "1.0.0",
-		Complexity: "O(1) an element", Summary: "Puts elements in front of a list and returns its length.", Syntax: "key element [element ...]",
-		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFront(c.Args[2:]...)) },
-	},
-	{
-		Name: "rpush", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "1.0.0",
-		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list and returns its length.", Syntax: "key element [element ...]",
-		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBack(c.Args[2:]...)) },
-	},
-	{
-		Name: "lpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "2.2.0",
-		Complexity: "O(1) an element", Summary: "Puts elements in front of a list, if it exists.", Syntax: "key element [element ...]",
-		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFrontIfPresent(c.Args[2:]...)) },
-	},
-	{
-		Name: "rpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupList, Keys: OneKey("RW insert"), Since: "2.2.0",
-		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list, if it exists.", Syntax: "key element [element ...]",
-		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBackIfPresent(c.Args[2:]...)) },
-	},
-	{
-		Name: "lpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: OneKey("RW access delete"), Since: "1.0.0",
-		Complexity: "O(1) an element", Summary: "Removes and returns elements from the front of a list.", Syntax: "key [count]",
-		Run: func(c *Call) error { return pop(c, db.List.PopFront, db.List.PopFrontN) },
-	},
-	{
-		Name: "rpop", Arity: -2, Flags: Write | Fast, Group: GroupList, Keys: OneKey("RW access delete"), Since: "1.0.0",
-		Complexity: "O(1) an element", Summary: "Removes and returns elements from the end of a list.", Syntax: "key [count]",
-		Run: func(c *Call) error { return pop(c, db.List.PopBack, db.List.PopBackN) },
-	},
-	{
-		Name: "llen", Arity: 2, Flags: ReadOnly | Fast, Group: GroupList, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns the length of a list.", Syntax: "key", Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).Len()) },
-	},
-	{
-		Name: "lrange", Arity: 4, Flags: ReadOnly, Group: GroupList, Keys: OneKey("RO access"), Since: "1.0.0",
+var listCommands = InGroup(GroupList, []*Command{
+	{Name: "lpush", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "1.0.0",
+		Complexity: "O(1) an element", Summary: "Puts elements in front of a list and returns its length.",
+		Syntax: "key element [element ...]",
+		Run:    func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFront(c.Args[2:]...)) }},
+	{Name: "rpush", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "1.0.0",
+		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list and returns its length.",
+		Syntax: "key element [element ...]", Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBack(c.Args[2:]...)) }},
+	{Name: "lpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.2.0",
+		Complexity: "O(1) an element", Summary: "Puts elements in front of a list, if it exists.",
+		Syntax: "key element [element ...]",
+		Run:    func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFrontIfPresent(c.Args[2:]...)) }},
+	{Name: "rpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.2.0",
+		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list, if it exists.",
+		Syntax: "key element [element ...]",
+		Run:    func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBackIfPresent(c.Args[2:]...)) }},
+	{Name: "lpop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
+		Summary: "Removes and returns elements from the front of a list.", Syntax: "key [count]",
+		Run: func(c *Call) error { return pop(c, db.List.PopFront, db.List.PopFrontN) }},
+	{Name: "rpop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
+		Summary: "Removes and returns elements from the end of a list.", Syntax: "key [count]",
+		Run: func(c *Call) error { return pop(c, db.List.PopBack, db.List.PopBackN) }},
+	{Name: "llen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the length of a list.", Syntax: "key",
+		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).Len()) }},
+	{Name: "lrange", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the number of elements returned", Summary: "Returns a range of the elements of a list.",
-		Syntax: "key start stop", Run: lrangeCommand,
-	},
-	{
-		Name: "lindex", Arity: 3, Flags: ReadOnly, Group: GroupList, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns the element at a position of a list.", Syntax: "key index", Run: lindexCommand,
-	},
-	{
-		Name: "lset", Arity: 4, Flags: Write | DenyOOM, Group: GroupList, Keys: OneKey("RW update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Replaces the element at a position of a list.", Syntax: "key index element", Run: lsetCommand,
-	},
-	{
-		Name: "ltrim", Arity: 4, Flags: Write, Group: GroupList, Keys: OneKey("RW delete"), Since: "1.0.0",
-		Complexity: "O(1) a removed element", Summary: "Removes all elements of a list but a range.", Syntax: "key start stop", Run: ltrimCommand,
-	},
-	{
-		Name: "linsert", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: OneKey("RW insert"), Since: "2.2.0",
+		Syntax: "key start stop", Run: lrangeCommand},
+	{Name: "lindex", Arity: 3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the element at a position of a list.", Syntax: "key index", Run: lindexCommand},
+	{Name: "lset", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Replaces the element at a position of a list.", Syntax: "key index element", Run: lsetCommand},
+	{Name: "ltrim", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "1.0.0", Complexity: "O(1) a removed element",
+		Summary: "Removes all elements of a list but a range.", Syntax: "key start stop", Run: ltrimCommand},
+	{Name: "linsert", Arity: 5, Flags: Write | DenyOOM, Keys: OneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(n), n being the length of the list", Summary: "Puts an element before or after another one.",
-		Syntax: "key <BEFORE | AFTER> pivot element", Run: linsertCommand,
-	},
-	{
-		Name: "lrem", Arity: 4, Flags: Write, Group: GroupList, Keys: OneKey("RW delete"), Since: "1.0.0",
+		Syntax: "key <BEFORE | AFTER> pivot element", Run: linsertCommand},
+	{Name: "lrem", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "1.0.0",
 		Complexity: "O(n), n being the length of the list", Summary: "Removes elements that equal a value and returns how many.",
-		Syntax: "key count element", Run: lremCommand,
-	},
-	{
-		Name: "lpos", Arity: -3, Flags: ReadOnly, Group: GroupList, Keys: OneKey("RO access"), Since: "6.0.6",
+		Syntax: "key count element", Run: lremCommand},
+	{Name: "lpos", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.0.6",
 		Complexity: "O(n), n being the length of the list", Summary: "Returns the positions of elements that equal a value.",
-		Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Run: lposCommand,
-	},
-	{
-		Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Group: GroupList, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
+		Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Run: lposCommand},
+	{Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
 		Summary: "Moves an element from an end of one list to an end of another, and returns it.",
-		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Run: lmoveCommand,
-	},
-	{
-		Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Group: GroupList, Keys: sourceAndDestination(), Since: "1.2.0", Complexity: "O(1)",
+		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Run: lmoveCommand},
+	{Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Keys: sourceAndDestination(), Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Moves the last element of a list to the front of another, and returns it.", Syntax: "source destination",
-		Run: func(c *Call) error { return c.move(db.Back, db.Front) },
-	},
-	{
-		Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Group: GroupList, Keys: countedKeys("RW access delete"), Since: "7.0.0",
+		Run: func(c *Call) error { return c.move(db.Back, db.Front) }},
+	{Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Keys: countedKeys("RW access delete"), Since: "7.0.0",
 		Complexity: "O(n+m), n being the number of keys and m that of the elements returned",
 		Summary:    "Removes and returns elements of the first list that exists.",
-		Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Run: lmpopCommand,
-	},
-}
+		Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Run: lmpopCommand},
+})
 
 // pop is LPOP and RPOP: one element, or with a count an array of them.
 func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, int) ([][]byte, error)) error {
@@ -109,12 +78,8 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 		return err
 	}
 	values, err := several(list, count)
-	if errors.Is(err, db.ErrNotFound) {
-		c.Out.NullArray()
-		return nil
-	}
 	if err != nil {
-		return err
+		return orElse(err, c.Out.NullArray)
 	}
 	c.bulks(values)
 	return nil
@@ -164,10 +129,7 @@ func lsetCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := list.Set(position, c.Arg(3)); err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(list.Set(position, c.Arg(3)))
 }
 
 // ltrimCommand is LTRIM: an empty range deletes the list.
@@ -176,10 +138,7 @@ func ltrimCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Tx.List(c.Key(1)).Trim(start, stop); err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(c.Tx.List(c.Key(1)).Trim(start, stop))
 }
 
 // linsertCommand is LINSERT: -1 if the pivot is not there, 0 if the list is not.
@@ -307,12 +266,8 @@ func lmpopCommand(c *Call) error {
 		return err
 	}
 	key, values, err := c.Tx.Keyspace().PopFirst(p.end(), p.count, p.keys...)
-	if errors.Is(err, db.ErrNotFound) {
-		c.Out.NullArray()
-		return nil
-	}
 	if err != nil {
-		return err
+		return orElse(err, c.Out.NullArray)
 	}
 	c.poppedElements(key, values)
 	return nil

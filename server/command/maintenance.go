@@ -9,21 +9,17 @@ import (
 
 // maintenanceCommands are Stave's own, for what Redis does not have: a log that is merged and can
 // be verified.
-var maintenanceCommands = []*Command{
-	{
-		Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
-		Complexity: "O(n), n being the size of the segments that are merged", Summary: "Rewrites segments without their garbage, or says how that goes.",
-		Syntax: "[START | ALL | STATUS | STOP | PAUSE | RESUME]", Run: mergeCommand,
-	},
-	{
-		Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Group: GroupServer, Since: "0.1.0",
-		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists what is wrong.", Run: checkCommand,
-	},
-	{
-		Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Group: GroupServer, Since: "0.1.0", Complexity: "O(n), n being the number of segments",
-		Summary: "Returns figures about the store.", Run: statsCommand,
-	},
-}
+var maintenanceCommands = InGroup(GroupServer, []*Command{
+	{Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Since: "0.1.0",
+		Complexity: "O(n), n being the size of the segments that are merged",
+		Summary:    "Rewrites segments without their garbage, or says how that goes.",
+		Syntax:     "[START | ALL | STATUS | STOP | PAUSE | RESUME]", Run: mergeCommand},
+	{Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Since: "0.1.0",
+		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists what is wrong.",
+		Run: checkCommand},
+	{Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Since: "0.1.0", Complexity: "O(n), n being the number of segments",
+		Summary: "Returns figures about the store.", Run: statsCommand},
+})
 
 // mergeCommand runs a merge to its end: the connection waits for the result, other clients do not.
 // STOP, from another connection, ends it early, and so does the end of the server; what has been
@@ -113,11 +109,7 @@ func checkCommand(c *Call) error {
 		{"findings", result.Findings},
 	})
 	c.Out.BulkString("found")
-	c.Out.Array(len(findings))
-	for _, text := range findings {
-		c.Out.BulkString(text)
-	}
-	return nil
+	return c.Names(findings)
 }
 
 // statsCommand replies with the figures of the store that INFO storage shows too, under the names

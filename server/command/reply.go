@@ -17,6 +17,14 @@ func (c *Call) OK() error {
 	return nil
 }
 
+// Done replies OK, unless err says that the command has failed.
+func (c *Call) Done(err error) error {
+	if err != nil {
+		return err
+	}
+	return c.OK()
+}
+
 // Int replies with an integer, unless err says that there is none.
 func (c *Call) Int(n int, err error) error {
 	if err == nil {
@@ -46,16 +54,22 @@ func (c *Call) Flag(b bool, err error) error {
 	return nil
 }
 
-// bulk replies with a value, or a null if there is none.
-func (c *Call) bulk(value []byte, err error) error {
-	switch {
-	case errors.Is(err, db.ErrNotFound):
-		c.Out.Null()
+// orElse replies with absent if err says that there is nothing, and passes any other error on.
+func orElse(err error, absent func()) error {
+	if errors.Is(err, db.ErrNotFound) {
+		absent()
 		return nil
-	case err == nil:
-		c.Out.Bulk(value)
 	}
 	return err
+}
+
+// bulk replies with a value, or a null if there is none.
+func (c *Call) bulk(value []byte, err error) error {
+	if err != nil {
+		return orElse(err, c.Out.Null)
+	}
+	c.Out.Bulk(value)
+	return nil
 }
 
 // appendedBulk is bulk for a value that has been appended to what BeginBulk gave.
@@ -84,6 +98,15 @@ func (c *Call) first(list []string, err error) error {
 		c.Out.Null()
 	default:
 		c.Out.BulkString(list[0])
+	}
+	return nil
+}
+
+// Names replies with an array of strings.
+func (c *Call) Names(list []string) error {
+	c.Out.Array(len(list))
+	for _, name := range list {
+		c.Out.BulkString(name)
 	}
 	return nil
 }

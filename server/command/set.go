@@ -7,59 +7,40 @@ import (
 )
 
 // setCommands work on single sets. A set without members does not exist.
-var setCommands = []*Command{
-	{
-		Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Group: GroupSet, Keys: OneKey("RW insert"), Since: "1.0.0",
-		Complexity: "O(1) a member", Summary: "Adds members to a set and returns how many are new.", Syntax: "key member [member ...]",
-		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Add(c.Strings(2)...)) },
-	},
-	{
-		Name: "srem", Arity: -3, Flags: Write | Fast, Group: GroupSet, Keys: OneKey("RW delete"), Since: "1.0.0",
-		Complexity: "O(1) a member", Summary: "Removes members from a set and returns how many were there.", Syntax: "key member [member ...]",
-		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Remove(c.Strings(2)...)) },
-	},
-	{
-		Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSet, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns the number of members of a set.", Syntax: "key", Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Len()) },
-	},
-	{
-		Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+var setCommands = InGroup(GroupSet, []*Command{
+	{Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "1.0.0", Complexity: "O(1) a member",
+		Summary: "Adds members to a set and returns how many are new.", Syntax: "key member [member ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Add(c.Strings(2)...)) }},
+	{Name: "srem", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Since: "1.0.0", Complexity: "O(1) a member",
+		Summary: "Removes members from a set and returns how many were there.", Syntax: "key member [member ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Remove(c.Strings(2)...)) }},
+	{Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of members of a set.", Syntax: "key",
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Len()) }},
+	{Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Says whether a member is in a set.", Syntax: "key member",
-		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Has(c.Key(2))) },
-	},
-	{
-		Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSet, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
-		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", Run: smismemberCommand,
-	},
-	{
-		Name: "smembers", Arity: 2, Flags: ReadOnly, Group: GroupSet, Keys: OneKey("RO access"), Since: "1.0.0",
+		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Has(c.Key(2))) }},
+	{Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", Run: smismemberCommand},
+	{Name: "smembers", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the set", Summary: "Returns all members of a set.", Syntax: "key",
 		Run: func(c *Call) error {
 			return c.Tx.Set(c.Key(1)).Visit(c.Out.Set, func(member []byte) bool {
 				c.Out.Bulk(member)
 				return !c.Out.Exceeded()
 			})
-		},
-	},
-	{
-		Name: "spop", Arity: -2, Flags: Write | Fast, Group: GroupSet, Keys: OneKey("RW access delete"), Since: "1.0.0",
-		Complexity: "O(1) a member", Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", Run: spopCommand,
-	},
-	{
-		Name: "srandmember", Arity: -2, Flags: ReadOnly, Group: GroupSet, Keys: OneKey("RO access"), Since: "1.0.0",
-		Complexity: "O(1) a member", Summary: "Returns members chosen at random.", Syntax: "key [count]", Run: srandmemberCommand,
-	},
-	{
-		Name: "sscan", Arity: -3, Flags: ReadOnly, Group: GroupSet, Keys: OneKey("RO access"), Since: "2.8.0",
+		}},
+	{Name: "spop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) a member",
+		Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", Run: spopCommand},
+	{Name: "srandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1) a member",
+		Summary: "Returns members chosen at random.", Syntax: "key [count]", Run: srandmemberCommand},
+	{Name: "sscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and where to go on.",
-		Syntax: "key cursor [MATCH pattern] [COUNT count]", Run: sscanCommand,
-	},
-	{
-		Name: "smove", Arity: 4, Flags: Write | Fast, Group: GroupSet, Keys: sourceAndDestination(), Since: "1.0.0", Complexity: "O(1)",
+		Syntax: "key cursor [MATCH pattern] [COUNT count]", Run: sscanCommand},
+	{Name: "smove", Arity: 4, Flags: Write | Fast, Keys: sourceAndDestination(), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Moves a member from one set to another and says whether it was there.", Syntax: "source destination member",
-		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Move(c.Key(2), c.Key(3))) },
-	},
-}
+		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Move(c.Key(2), c.Key(3))) }},
+})
 
 // smismemberCommand is SMISMEMBER.
 func smismemberCommand(c *Call) error {

@@ -15,17 +15,14 @@ const (
 // sortCommands order the elements of a list, a set or a sorted set, by themselves or by other keys
 // that a pattern names. With BY or GET any key may be read, so that the whole store is locked.
 var sortCommands = []*Command{
-	{
-		Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric, Since: "1.0.0",
-		Keys: append(sortKeys(), Keys{Use: "OW update", Unknown: true, find: sortDestination}), Complexity: sortCost,
-		Summary: "Sorts the elements of a list, a set or a sorted set, and returns or stores them.",
-		Syntax:  sortSyntax + " [STORE destination]", Run: func(c *Call) error { return sortElements(c, true) },
-	},
-	{
-		Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric, Since: "7.0.0",
-		Keys: sortKeys(), Complexity: sortCost, Summary: "Sorts the elements of a list, a set or a sorted set, and returns them.",
-		Syntax: sortSyntax, Run: func(c *Call) error { return sortElements(c, false) },
-	},
+	{Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric,
+		Since: "1.0.0", Keys: append(sortKeys(), Keys{Use: "OW update", Unknown: true, find: sortDestination}),
+		Complexity: sortCost, Summary: "Sorts the elements of a list, a set or a sorted set, and returns or stores them.",
+		Syntax: sortSyntax + " [STORE destination]", Run: func(c *Call) error { return sortElements(c, true) }},
+	{Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric,
+		Since: "7.0.0", Keys: sortKeys(), Complexity: sortCost,
+		Summary: "Sorts the elements of a list, a set or a sorted set, and returns them.", Syntax: sortSyntax,
+		Run: func(c *Call) error { return sortElements(c, false) }},
 }
 
 // sortKeys are the keys of SORT_RO: the one that is sorted, and those that the patterns of BY and

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
@@ -11,86 +10,45 @@ import (
 
 // sortedSetCommands work on single members. Members are ordered by score, and by name where scores
 // are equal.
-var sortedSetCommands = []*Command{
-	{
-		Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: OneKey("RW update"), Since: "1.2.0",
+var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
+	{Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "1.2.0",
 		Complexity: "O(log n) a member", Summary: "Adds members to a sorted set, or gives them other scores.",
-		Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Run: zaddCommand,
-	},
-	{
-		Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Group: GroupSortedSet, Keys: OneKey("RW access update"), Since: "1.2.0",
-		Complexity: "O(log n)", Summary: "Adds to the score of a member of a sorted set.", Syntax: "key increment member", Run: zincrbyCommand,
-	},
-	{
-		Name: "zrem", Arity: -3, Flags: Write | Fast, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "1.2.0",
-		Complexity: "O(log n) a member", Summary: "Removes members from a sorted set and returns how many were there.",
-		Syntax: "key member [member ...]", Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Remove(c.Strings(2)...)) },
-	},
-	{
-		Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO"), Since: "1.2.0", Complexity: "O(1)",
+		Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Run: zaddCommand},
+	{Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.2.0",
+		Complexity: "O(log n)", Summary: "Adds to the score of a member of a sorted set.", Syntax: "key increment member",
+		Run: zincrbyCommand},
+	{Name: "zrem", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Since: "1.2.0", Complexity: "O(log n) a member",
+		Summary: "Removes members from a sorted set and returns how many were there.", Syntax: "key member [member ...]",
+		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Remove(c.Strings(2)...)) }},
+	{Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Returns the number of members of a sorted set.", Syntax: "key",
-		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Len()) },
-	},
-	{
-		Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Returns the score of a member of a sorted set.", Syntax: "key member", Run: zscoreCommand,
-	},
-	{
-		Name: "zmscore", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the scores of several members of a sorted set.", Syntax: "key member [member ...]", Run: zmscoreCommand,
-	},
-	{
-		Name: "zrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Len()) }},
+	{Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Returns the score of a member of a sorted set.", Syntax: "key member", Run: zscoreCommand},
+	{Name: "zmscore", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
+		Summary: "Returns the scores of several members of a sorted set.", Syntax: "key member [member ...]", Run: zmscoreCommand},
+	{Name: "zrank", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
 		Summary: "Returns the position of a member, lowest score first.", Syntax: "key member [WITHSCORE]",
-		Run: func(c *Call) error { return rank(c, false) },
-	},
-	{
-		Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Run: func(c *Call) error { return rank(c, false) }},
+	{Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
 		Summary: "Returns the position of a member, highest score first.", Syntax: "key member [WITHSCORE]",
-		Run: func(c *Call) error { return rank(c, true) },
-	},
-	{
-		Name: "zpopmin", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: OneKey("RW access delete"), Since: "5.0.0",
+		Run: func(c *Call) error { return rank(c, true) }},
+	{Name: "zpopmin", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "5.0.0",
 		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the lowest scores.", Syntax: "key [count]",
-		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMin) },
-	},
-	{
-		Name: "zpopmax", Arity: -2, Flags: Write | Fast, Group: GroupSortedSet, Keys: OneKey("RW access delete"), Since: "5.0.0",
+		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMin) }},
+	{Name: "zpopmax", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "5.0.0",
 		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the highest scores.", Syntax: "key [count]",
-		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMax) },
-	},
-	{
-		Name: "zscan", Arity: -3, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.0",
-		Complexity: "O(1) a call, O(n) for the whole sorted set", Summary: "Returns some members of a sorted set and where to go on.",
-		Syntax: "key cursor [MATCH pattern] [COUNT count]", Run: zscanCommand,
-	},
-}
+		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMax) }},
+	{Name: "zscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
+		Complexity: "O(1) a call, O(n) for the whole sorted set",
+		Summary:    "Returns some members of a sorted set and where to go on.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+		Run: zscanCommand},
+})
 
 // zaddCommand is ZADD. The order of the checks is Redis's: the words, the number of arguments,
 // contradictions, the scores, then what the key holds.
 func zaddCommand(c *Call) error {
-	var o db.AddOptions
-	changed, increment := false, false
-	i := 2
-words:
-	for ; i < len(c.Args); i++ {
-		switch {
-		case c.Is(i, "nx"):
-			o.IfAbsent = true
-		case c.Is(i, "xx"):
-			o.IfPresent = true
-		case c.Is(i, "gt"):
-			o.IfGreater = true
-		case c.Is(i, "lt"):
-			o.IfLess = true
-		case c.Is(i, "ch"):
-			changed = true
-		case c.Is(i, "incr"):
-			increment = true
-		default:
-			break words
-		}
-	}
+	o, i := c.addWords(true)
 	rest := c.Args[i:]
 	switch {
 	case len(rest) == 0 || len(rest)%2 != 0:
@@ -99,7 +57,7 @@ words:
 		return structures.ErrAddNXXX
 	case o.IfGreater && o.IfAbsent || o.IfLess && o.IfAbsent || o.IfGreater && o.IfLess:
 		return structures.ErrAddNXGTLT
-	case increment && len(rest) > 2:
+	case o.increment && len(rest) > 2:
 		return Error("ERR INCR option supports a single increment-element pair")
 	}
 	members := make([]db.Scored, 0, len(rest)/2)
@@ -111,12 +69,47 @@ words:
 		members = append(members, db.Scored{Member: c.Key(i + 1), Score: score})
 	}
 	set := c.Tx.SortedSet(c.Key(1))
-	if increment {
-		return c.increment(set, o, members[0])
+	if o.increment {
+		return c.increment(set, o.AddOptions, members[0])
 	}
-	result, err := set.AddWith(o, members...)
-	if changed {
-		return c.Int(result.Added+result.Changed, err)
+	result, err := set.AddWith(o.AddOptions, members...)
+	return o.replyAdded(c, result, err)
+}
+
+// addWords are the words between the key and the members of ZADD and GEOADD.
+type addWords struct {
+	db.AddOptions
+	changed   bool // CH: the reply counts the members whose score changed, too
+	increment bool // INCR
+}
+
+// addWords reads them, of which GEOADD knows three, and returns where the members begin.
+func (c *Call) addWords(all bool) (w addWords, next int) {
+	for i := 2; i < len(c.Args); i++ {
+		switch {
+		case c.Is(i, "nx"):
+			w.IfAbsent = true
+		case c.Is(i, "xx"):
+			w.IfPresent = true
+		case c.Is(i, "ch"):
+			w.changed = true
+		case all && c.Is(i, "gt"):
+			w.IfGreater = true
+		case all && c.Is(i, "lt"):
+			w.IfLess = true
+		case all && c.Is(i, "incr"):
+			w.increment = true
+		default:
+			return w, i
+		}
+	}
+	return w, len(c.Args)
+}
+
+// replyAdded replies with how many members were added, or changed if CH asked for that.
+func (w *addWords) replyAdded(c *Call, result db.AddResult, err error) error {
+	if w.changed {
+		result.Added += result.Changed
 	}
 	return c.Int(result.Added, err)
 }
@@ -148,14 +141,11 @@ func zincrbyCommand(c *Call) error {
 // score replies with the score of a member, or a null.
 func (c *Call) score(set db.SortedSet, member string) error {
 	score, err := set.Score(member)
-	switch {
-	case errors.Is(err, db.ErrNotFound):
-		c.Out.Null()
-		return nil
-	case err == nil:
-		c.Out.Double(score)
+	if err != nil {
+		return orElse(err, c.Out.Null)
 	}
-	return err
+	c.Out.Double(score)
+	return nil
 }
 
 // zscoreCommand is ZSCORE.
@@ -187,15 +177,11 @@ func rank(c *Call, reverse bool) error {
 		withScore = true
 	}
 	position, score, err := c.Tx.SortedSet(c.Key(1)).RankScore(c.Key(2), reverse)
-	switch {
-	case errors.Is(err, db.ErrNotFound) && withScore:
-		c.Out.NullArray()
-		return nil
-	case errors.Is(err, db.ErrNotFound):
-		c.Out.Null()
-		return nil
-	case err != nil:
-		return err
+	if err != nil {
+		if withScore {
+			return orElse(err, c.Out.NullArray)
+		}
+		return orElse(err, c.Out.Null)
 	}
 	if withScore {
 		c.Out.Array(2)

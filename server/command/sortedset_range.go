@@ -7,63 +7,49 @@ import (
 
 // sortedSetRangeCommands read, count and remove ranges by rank, score or name. ZRANGE has all
 // orders in one command; the others, which Redis had before it, name order and direction.
-var sortedSetRangeCommands = []*Command{
-	{
-		Name: "zrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0",
-		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, scores or names.",
-		Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
-		Run:    func(c *Call) error { return zrange(c, rangeQuery{}) },
-	},
-	{
-		Name: "zrevrange", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.2.0",
-		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of positions, highest score first.",
-		Syntax: "key start stop [WITHSCORES]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, reverse: true}) },
-	},
-	{
-		Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "1.0.5",
+var sortedSetRangeCommands = InGroup(GroupSortedSet, []*Command{
+	{Name: "zrange", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.2.0",
+		Complexity: "O(log n + m), m being the number of members returned",
+		Summary:    "Returns the members in a range of positions, scores or names.",
+		Syntax:     "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+		Run:        func(c *Call) error { return zrange(c, rangeQuery{}) }},
+	{Name: "zrevrange", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.2.0",
+		Complexity: "O(log n + m), m being the number of members returned",
+		Summary:    "Returns the members in a range of positions, highest score first.", Syntax: "key start stop [WITHSCORES]",
+		Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, reverse: true}) }},
+	{Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.5",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores.",
-		Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore}) },
-	},
-	{
-		Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.2.0",
-		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores, highest first.",
-		Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
-		Run:    func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore, reverse: true}) },
-	},
-	{
-		Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.9",
+		Syntax: "key min max [WITHSCORES] [LIMIT offset count]",
+		Run:    func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore}) }},
+	{Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.2.0",
+		Complexity: "O(log n + m), m being the number of members returned",
+		Summary:    "Returns the members in a range of scores, highest first.",
+		Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
+		Run:        func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore, reverse: true}) }},
+	{Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names.",
-		Syntax: "key min max [LIMIT offset count]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex}) },
-	},
-	{
-		Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.9",
-		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names, last one first.",
-		Syntax: "key max min [LIMIT offset count]", Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex, reverse: true}) },
-	},
-	{
-		Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
-		Summary: "Counts the members in a range of scores.", Syntax: "key min max", Run: func(c *Call) error { return zcount(c, byScore) },
-	},
-	{
-		Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Group: GroupSortedSet, Keys: OneKey("RO access"), Since: "2.8.9", Complexity: "O(log n)",
-		Summary: "Counts the members in a range of names.", Syntax: "key min max", Run: func(c *Call) error { return zcount(c, byLex) },
-	},
-	{
-		Name: "zremrangebyrank", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "2.0.0",
+		Syntax: "key min max [LIMIT offset count]",
+		Run:    func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex}) }},
+	{Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.9",
+		Complexity: "O(log n + m), m being the number of members returned",
+		Summary:    "Returns the members in a range of names, last one first.", Syntax: "key max min [LIMIT offset count]",
+		Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex, reverse: true}) }},
+	{Name: "zcount", Arity: 4, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
+		Summary: "Counts the members in a range of scores.", Syntax: "key min max",
+		Run: func(c *Call) error { return zcount(c, byScore) }},
+	{Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.8.9", Complexity: "O(log n)",
+		Summary: "Counts the members in a range of names.", Syntax: "key min max",
+		Run: func(c *Call) error { return zcount(c, byLex) }},
+	{Name: "zremrangebyrank", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of positions.", Syntax: "key start stop",
-		Run: func(c *Call) error { return zremrange(c, byRank) },
-	},
-	{
-		Name: "zremrangebyscore", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "1.2.0",
+		Run: func(c *Call) error { return zremrange(c, byRank) }},
+	{Name: "zremrangebyscore", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "1.2.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of scores.", Syntax: "key min max",
-		Run: func(c *Call) error { return zremrange(c, byScore) },
-	},
-	{
-		Name: "zremrangebylex", Arity: 4, Flags: Write, Group: GroupSortedSet, Keys: OneKey("RW delete"), Since: "2.8.9",
+		Run: func(c *Call) error { return zremrange(c, byScore) }},
+	{Name: "zremrangebylex", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "2.8.9",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of names.", Syntax: "key min max",
-		Run: func(c *Call) error { return zremrange(c, byLex) },
-	},
-}
+		Run: func(c *Call) error { return zremrange(c, byLex) }},
+})
 
 // order is what a range goes by.
 type order int

@@ -40,6 +40,14 @@ type Command struct {
 // IsOwn reports whether the command is Stave's and not Redis's.
 func (c *Command) IsOwn() bool { return c.Flags&own != 0 }
 
+// InGroup puts rows into a group of Redis's and returns them.
+func InGroup(group Group, rows []*Command) []*Command {
+	for _, c := range rows {
+		c.Group = group
+	}
+	return rows
+}
+
 // Data returns the commands on keys: all whose handlers work on a transaction of the store, or on
 // the store, and need no more of the session than Host lends them.
 func Data() []*Command {
