@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"go/ast"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -89,7 +91,44 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// TestInvariantsAreNamed: code outside tests that keeps an invariant of ARCHITECTURE.md says which.
+// TestLinksResolve: a link from one page to another leads to a file that is there, and to a heading in it.
+func TestLinksResolve(t *testing.T) {
+	all := pages(t)
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	n := 0
+	for page, text := range all {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			n++
+			name, heading, _ := strings.Cut(m[1], "#")
+			target := page
+			if name != "" {
+				target = path.Join(path.Dir(page), name)
+			}
+			if _, err := os.Stat(filepath.Join(moduleRoot(t), filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			} else if heading != "" && !slices.Contains(headings(all[target]), heading) {
+				t.Errorf("%s links to %s: no such heading", page, m[1])
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d links: is the pattern right?", n)
+	}
+}
+
+// headings are the names under which links reach the headings of a page.
+func headings(text string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		name := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+// TestInvariantsAreNamed: code outside tests that keeps an invariant of ARCHITECTURE.md says which. Check only verifies them.
 func TestInvariantsAreNamed(t *testing.T) {
 	invariants := regexp.MustCompile(`(?m)^- \*\*(I\d+)\*\*`).FindAllStringSubmatch(pages(t)["ARCHITECTURE.md"], -1)
 	if len(invariants) < 11 {
@@ -97,7 +136,7 @@ func TestInvariantsAreNamed(t *testing.T) {
 	}
 	comments := map[string]int{}
 	for _, s := range sources(t) {
-		if s.test() || s.nested {
+		if s.test() || s.nested || strings.HasPrefix(path.Base(s.name), "check") {
 			continue
 		}
 		for _, group := range s.file.Comments {
