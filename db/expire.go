@@ -121,8 +121,9 @@ func (s *Store) closeCheckpoint() error {
 
 // Bounds of one run of the expiry cycle.
 const (
-	expiryBudget = 5 * time.Millisecond
-	expiryMax    = 1000 // keys
+	expiryBudget = 2 * time.Millisecond
+	expiryMax    = 10_000 // keys
+	expiryBatch  = 32     // keys, whose stripes are locked together for some tens of microseconds
 )
 
 // expireLoop deletes expired keys and releases the memory of dropped collections until the store
@@ -132,7 +133,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 	if every < 0 {
 		every = 100 * time.Millisecond
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTimer(every)
 	defer tick.Stop()
 	var retry backoff.Backoff
 	for {
@@ -141,18 +142,22 @@ func (s *Store) expireLoop(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		rest := every
 		if s.opts.ExpireEvery > 0 && retry.Due() {
-			s.expireCycle(every, &retry)
+			rest = s.expireCycle(every, &retry)
 		}
 		s.log.DrainDropped()
+		tick.Reset(rest)
 	}
 }
 
-// expireCycle is one run of the expiry cycle. After a run that fails and deletes nothing, perhaps because the store takes no writes,
-// the waits grow: what has expired is hidden from readers all the same.
-func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) {
+// expireCycle is one run of the expiry cycle, and returns how long to rest after it. After a run that fails and deletes nothing,
+// perhaps because the store takes no writes, the waits grow: what has expired is hidden from readers all the same.
+func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest time.Duration) {
 	const longest = 10 * time.Second
+	began := time.Now()
 	n, err := s.Expire(expiryBudget, expiryMax)
+	took := time.Since(began)
 	switch {
 	case err == nil:
 		if retry.Worked() {
@@ -162,6 +167,16 @@ func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) {
 	case retry.Failed(every, max(longest, every), err):
 		s.opts.Logger.Error("expiry cycle", "err", err)
 	}
+	return expiryRest(every, took, n > 0 && (n >= expiryMax || took >= expiryBudget))
+}
+
+// expiryRest returns the usual rest, or, after a run that reached its bounds, three times as long as the run took: a cycle that
+// does not keep up uses a quarter of a core, as that of Redis.
+func expiryRest(every, took time.Duration, behind bool) time.Duration {
+	if behind {
+		return min(every, 3*took)
+	}
+	return every
 }
 
 // mergeLoop asks the merge policy until the store closes.
@@ -201,51 +216,76 @@ const mergeEvery = time.Second
 // Expire reaps due keys and fields, earliest first, until the budget or the
 // number of keys is used up, and returns how many. Of one hash it reaps a
 // thousand fields at a time. The background cycle calls it every
-// Options.ExpireEvery.
+// Options.ExpireEvery, and more often while it leaves due keys.
 func (s *Store) Expire(budget time.Duration, most int) (int, error) {
 	n := 0
-	keys := ttl.Queue{Deadlines: s.deadlines, Expire: func(space uint32, key string, deadline int64) (bool, error) {
-		deleted, err := s.reap(space, key, deadline)
-		if deleted {
-			n++
-		}
+	keys := ttl.Queue{Deadlines: s.deadlines, Batch: expiryBatch, Expire: func(space uint32, due []ttl.Entry) (int, error) {
+		deleted, err := s.reap(space, due)
+		n += deleted
 		return deleted, err
 	}}
-	fields := ttl.Queue{Deadlines: s.fields, Expire: func(space uint32, key string, _ int64) (bool, error) {
-		reaped, err := s.reapFields(space, key)
+	fields := ttl.Queue{Deadlines: s.fields, Expire: func(space uint32, due []ttl.Entry) (int, error) {
+		reaped, err := s.reapFields(space, due[0].Key)
 		n += reaped
-		return reaped > 0, err
+		return min(reaped, 1), err
 	}}
 	_, err := ttl.Cycle(s.clock.now(), budget, most, keys, fields)
 	return n, err
 }
 
-// reap deletes one key if its deadline is still the one that was seen.
-func (s *Store) reap(space uint32, key string, deadline int64) (bool, error) {
+// reap deletes keys of a space, and returns how many. If that fails, it deletes them one by one: a damaged key must not keep the
+// others from expiring.
+func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
 	ns, ok := s.log.NamespaceOf(space)
 	if !ok {
-		return false, nil
+		return 0, nil
 	}
 	view := &Store{core: s.core, ns: ns}
-	first, err := view.beginKey(writing, key)
+	if deleted, err = view.reapTogether(space, due); err == nil || len(due) == 1 {
+		return deleted, err
+	}
+	err = nil
+	for i := range due {
+		n, kerr := view.reapTogether(space, due[i:i+1])
+		deleted += n
+		if err == nil {
+			err = kerr
+		}
+	}
+	return deleted, err
+}
+
+// reapTogether deletes, in one transaction, the keys whose deadline is still the one that was seen.
+func (s *Store) reapTogether(space uint32, due []ttl.Entry) (deleted int, err error) {
+	names := make([]string, len(due))
+	for i := range due {
+		names[i] = due[i].Key
+	}
+	first, err := s.beginKeys(writing, names)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer first.recycle()
-	t := &first.Tx
-	now, had := s.deadlines.Get(space, key)
-	if s.log.Space(ns) != space { // swapped before the key was locked: it names another one now
-		return false, t.end(nil)
+	t := (*txn)(&first.Tx)
+	if s.log.Space(s.ns) != space { // swapped before the keys were locked: it names another one now
+		return 0, first.Tx.end(nil)
 	}
-	if !had || now != deadline || now > t.now() {
-		return false, t.end(nil)
+	for _, e := range due {
+		if now, had := s.deadlines.Get(space, e.Key); !had || now != e.Deadline || now > first.Tx.now() {
+			continue
+		}
+		existed, derr := t.expire(e.Key)
+		if derr != nil {
+			return 0, first.Tx.end(derr)
+		}
+		if existed {
+			deleted++
+		} else {
+			t.noteDeadline(e.Key, 0) // a deadline of nothing
+		}
 	}
-	existed, err := (*txn)(t).expire(key)
-	if err == nil && !existed {
-		(*txn)(t).noteDeadline(key, 0) // a deadline of nothing
+	if err = first.Tx.end(nil); err != nil {
+		return 0, err // nothing has happened
 	}
-	if err = t.end(err); err != nil {
-		return false, err // nothing has happened
-	}
-	return existed, nil
+	return deleted, nil
 }

@@ -20,8 +20,55 @@ func hundred() *ttl.Deadlines {
 	return x
 }
 
+// queue returns a queue whose function takes one entry at a time.
 func queue(x *ttl.Deadlines, expire func(ns uint32, key string, deadline int64) (bool, error)) ttl.Queue {
-	return ttl.Queue{Deadlines: x, Expire: expire}
+	return ttl.Queue{Deadlines: x, Expire: func(ns uint32, due []ttl.Entry) (int, error) {
+		if len(due) != 1 || due[0].Namespace != ns {
+			return 0, fmt.Errorf("the function got %v of namespace %d", due, ns)
+		}
+		deleted, err := expire(ns, due[0].Key, due[0].Deadline)
+		if deleted {
+			return 1, err
+		}
+		return 0, err
+	}}
+}
+
+// TestCycleBatches: a batch is of one queue and one namespace, in order of time, and no larger than asked for.
+func TestCycleBatches(t *testing.T) {
+	x, y := hundred(), ttl.NewDeadlines()
+	for i := range 20 {
+		y.Set(0, fmt.Sprint("y", i), 150+int64(i))
+	}
+	for i := range 20 {
+		x.Set(0, fmt.Sprint("late", i), 200+int64(i))
+	}
+	refused := errors.New("refused")
+	var got []string
+	of := func(name string, x *ttl.Deadlines, batch int) ttl.Queue {
+		return ttl.Queue{Deadlines: x, Batch: batch, Expire: func(ns uint32, due []ttl.Entry) (n int, err error) {
+			got = append(got, fmt.Sprint(name, ns, " ", due[0].Deadline, " ", len(due)))
+			for i, e := range due {
+				if e.Namespace != ns || i > 0 && e.Deadline < due[i-1].Deadline {
+					t.Errorf("a batch of namespace %d is %v", ns, due)
+				}
+				if e.Deadline == 213 {
+					return n, refused
+				}
+				x.Clear(ns, e.Key)
+				n++
+			}
+			return n, nil
+		}}
+	}
+	r, err := ttl.Cycle(1000, time.Hour, 100+20+18, of("x", x, 8), of("y", y, 16))
+	if want := (ttl.CycleResult{Examined: 138, Deleted: 135, Failed: 3, More: true}); r != want || err != refused {
+		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
+	}
+	// The namespaces of the first hundred take turns; then 20 of y, and 18 of x in batches of 8, the last one cut by the number.
+	if want := []string{"y0 150 16", "y0 166 4", "x0 200 8", "x0 208 8", "x0 216 2"}; len(got) != 105 || !slices.Equal(got[100:], want) {
+		t.Errorf("the batches are %q", got)
+	}
 }
 
 // TestCycleTakesQueuesInTurns hands out the entries of two queues in order of time, whichever they are in.

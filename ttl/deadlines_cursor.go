@@ -111,6 +111,20 @@ func (c *dueCursor) next() (e Entry, q *Queue, ok bool) {
 	return e, q, true
 }
 
+// nextBatch appends the next entries of one queue and one namespace, at most most and at most the queue's batch, and returns their queue.
+func (c *dueCursor) nextBatch(dst []Entry, most int) ([]Entry, *Queue) {
+	e, q, ok := c.next()
+	if !ok {
+		return dst, nil
+	}
+	dst = append(dst, e)
+	for len(dst) < min(most, q.Batch) && !c.empty() && c.sources[0].queue == q && c.sources[0].ns == e.Namespace {
+		e, _, _ = c.next()
+		dst = append(dst, e)
+	}
+	return dst, q
+}
+
 // each calls fn with every entry, by namespace, and stops at its first error.
 func (d *Deadlines) each(fn func(Entry) error) error {
 	spaces := *d.spaces.Load()
