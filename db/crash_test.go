@@ -40,7 +40,7 @@ func TestPowerCut(t *testing.T) {
 	t.Logf("-crash.seed %d -crash.random %d", seed, *crashRandom)
 	var total crashCount
 	profiles, syncs := []crash.Profile{crash.Weak, crash.Ordered}, []db.SyncMode{db.SyncAlways, db.SyncNone}
-	share := longTests.Start(t, len(crashWorkloads)*len(syncs)*len(profiles), "crash.seed", "crash.random")
+	share := longTests.Start(t, len(crashWorkloads)*len(syncs)*len(profiles), "crash.seed")
 	t.Run("all", func(t *testing.T) {
 		for _, w := range crashWorkloads {
 			for _, sync := range syncs {

@@ -233,41 +233,25 @@ func (s *Store) Expire(budget time.Duration, most int) (int, error) {
 	return n, err
 }
 
-// reap deletes keys of a space, and returns how many. If that fails, it deletes them one by one: a damaged key must not keep the
-// others from expiring.
+// reap deletes, in one transaction, the keys of a space whose deadline is still the one that was seen, and returns how many. A
+// damaged key goes as well.
 func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
 	ns, ok := s.log.NamespaceOf(space)
 	if !ok {
 		return 0, nil
 	}
-	view := &Store{core: s.core, ns: ns}
-	if deleted, err = view.reapTogether(space, due); err == nil || len(due) == 1 {
-		return deleted, err
-	}
-	err = nil
-	for i := range due {
-		n, kerr := view.reapTogether(space, due[i:i+1])
-		deleted += n
-		if err == nil {
-			err = kerr
-		}
-	}
-	return deleted, err
-}
-
-// reapTogether deletes, in one transaction, the keys whose deadline is still the one that was seen.
-func (s *Store) reapTogether(space uint32, due []ttl.Entry) (deleted int, err error) {
 	names := make([]string, len(due))
 	for i := range due {
 		names[i] = due[i].Key
 	}
-	first, err := s.beginKeys(writing, names)
+	view := &Store{core: s.core, ns: ns}
+	first, err := view.beginKeys(writing, names)
 	if err != nil {
 		return 0, err
 	}
 	defer first.recycle()
 	t := (*txn)(&first.Tx)
-	if s.log.Space(s.ns) != space { // swapped before the keys were locked: it names another one now
+	if s.log.Space(ns) != space { // swapped before the keys were locked: it names another one now
 		return 0, first.Tx.end(nil)
 	}
 	for _, e := range due {

@@ -178,7 +178,7 @@ func TestKill(t *testing.T) {
 	}
 	seed := chance.Draw(*killSeed)
 	t.Logf("replay with -kill.seed %d -kill.runs %d", seed, runs)
-	kills := longTests.Start(t, 1, "kill.runs", "kill.seed").Part(5)
+	kills := longTests.Start(t, 1, "kill.seed").Part(5)
 	defer kills.End()
 	dir := t.TempDir()
 	// The same operations on a store in memory say what there should be.
