@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"sync"
-	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -33,54 +33,6 @@ import (
 // inputs overlap (and that of the segments held by backups: pins.go). A half-copied input says the
 // same as before; records that stand in two segments have the same sequence in both, and loading
 // accepts either.
-
-// SegmentInfo describes a segment, for planning a merge and for statistics.
-type SegmentInfo struct {
-	ID             uint32
-	File           string // its name
-	Bytes          int64  // length of the file
-	LiveBytes      int64  // estimate of what a merge would keep
-	Records        uint64
-	MinSeq, MaxSeq uint64
-	Sealed         bool
-	Merged         bool // written by a merge
-	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the machine's
-	// clock was then; zero if that is unknown.
-	Time time.Time
-}
-
-// Segments lists the segments by id.
-func (s *Store) Segments() []SegmentInfo {
-	s.DrainDropped()
-	var list []SegmentInfo
-	var of []*segment.Segment
-	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
-	for _, sg := range s.segments.Load().All() {
-		foot, sealed, listed := s.log.FootOf(sg)
-		if !listed {
-			continue
-		}
-		info := SegmentInfo{ID: sg.ID, File: sg.Name, Bytes: sg.Size.Load(), Merged: sg.Merged, Sealed: sealed}
-		info.Records, info.MinSeq, info.MaxSeq = foot.Records, foot.MinSeq, foot.MaxSeq
-		if sealed && foot.Time != 0 {
-			info.Time = time.UnixMilli(foot.Time)
-		}
-		list, of = append(list, info), append(of, sg)
-		if lowest := info.MinSeq; foot.Records > 0 && lowest < first {
-			first, second = lowest, first
-		} else if foot.Records > 0 {
-			second = min(second, lowest)
-		}
-	}
-	for i := range list {
-		others := first
-		if list[i].MinSeq == first {
-			others = second
-		}
-		list[i].LiveBytes = of[i].Kept(others, list[i].Sealed)
-	}
-	return list
-}
 
 // RewriteOptions steer a rewrite.
 type RewriteOptions struct {
@@ -452,6 +404,58 @@ func (rw *rewriter) removed(bytes int64) error {
 			rw.freed = nil
 			return rw.removeErr
 		}
+	}
+	return nil
+}
+
+// end ends both goroutines, when they look.
+func (rw *rewriter) end(err error) {
+	rw.checkMu.Lock()
+	defer rw.checkMu.Unlock()
+	if rw.ended == nil {
+		rw.ended = mergeinput.NewStopped(err)
+	}
+}
+
+// errCallback is why a rewrite ends of which a callback has panicked, or has ended
+// its goroutine.
+var errCallback = errors.New("a callback of the merge has panicked, or has ended its goroutine")
+
+// consult asks the caller's functions and the store whether the rewrite is to continue. A user's
+// function may panic, or end its goroutine, and this goroutine may be in the middle of moving
+// locations: so the function gets a goroutine of its own, and Rewrite ends in the same way after
+// its clean-up.
+func (rw *rewriter) consult(spent int, passed int64) error {
+	err := errCallback
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		defer func() {
+			switch p := recover(); {
+			case p != nil:
+				rw.failed = func() { panic(p) }
+			case err == errCallback:
+				rw.failed = runtime.Goexit
+			}
+		}()
+		err = rw.ask(spent, passed)
+	}()
+	<-asked
+	return err
+}
+
+func (rw *rewriter) ask(spent int, passed int64) error {
+	if rw.s.stopping() {
+		return ErrClosed
+	}
+	if err := rw.ctx.Err(); err != nil {
+		return err
+	}
+	if rw.o.Progress != nil && passed > 0 {
+		rw.o.Progress(passed)
+	}
+	if rw.o.Throttle != nil {
+		return rw.o.Throttle(spent)
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package bitcask
 
 import (
-	"errors"
 	"io"
-	"runtime"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/locate"
@@ -195,56 +193,4 @@ func (p *pacer) checkIn() error {
 		}
 	}
 	return rw.ended
-}
-
-// end ends both goroutines, when they look.
-func (rw *rewriter) end(err error) {
-	rw.checkMu.Lock()
-	defer rw.checkMu.Unlock()
-	if rw.ended == nil {
-		rw.ended = mergeinput.NewStopped(err)
-	}
-}
-
-// errCallback is why a rewrite ends of which a callback has panicked, or has ended
-// its goroutine.
-var errCallback = errors.New("a callback of the merge has panicked, or has ended its goroutine")
-
-// consult asks the caller's functions and the store whether the rewrite is to continue. A user's
-// function may panic, or end its goroutine, and this goroutine may be in the middle of moving
-// locations: so the function gets a goroutine of its own, and Rewrite ends in the same way after
-// its clean-up.
-func (rw *rewriter) consult(spent int, passed int64) error {
-	err := errCallback
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		defer func() {
-			switch p := recover(); {
-			case p != nil:
-				rw.failed = func() { panic(p) }
-			case err == errCallback:
-				rw.failed = runtime.Goexit
-			}
-		}()
-		err = rw.ask(spent, passed)
-	}()
-	<-asked
-	return err
-}
-
-func (rw *rewriter) ask(spent int, passed int64) error {
-	if rw.s.stopping() {
-		return ErrClosed
-	}
-	if err := rw.ctx.Err(); err != nil {
-		return err
-	}
-	if rw.o.Progress != nil && passed > 0 {
-		rw.o.Progress(passed)
-	}
-	if rw.o.Throttle != nil {
-		return rw.o.Throttle(spent)
-	}
-	return nil
 }

@@ -102,10 +102,10 @@ func (s *Store) syncedIn(sg *segment.Segment) (int64, error) {
 	return segment.NewFrames(sg).LastSynced()
 }
 
-// cutTail truncates torn tails, durably, before anything can be appended after them or read from
+// truncateTail truncates torn tails, durably, before anything can be appended after them or read from
 // them. The newest goes first: what is dropped from it must be gone before an older segment grows
 // to where it began.
-func (s *Store) cutTail() error {
+func (s *Store) truncateTail() error {
 	for _, sg := range slices.Backward(s.tail) {
 		size, end := sg.Size.Load(), sg.FramesEnd
 		s.recovery.TornBytes += size - end

@@ -10,7 +10,9 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -21,7 +23,121 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// The steps of Open around loading: manifest, files, the active segment.
+// Recovery says what Open found and did.
+type Recovery struct {
+	TornBytes    int64          // truncated, or to be truncated, at the end of the log: no part of a commit known to have been on disk
+	TornManifest bool           // the manifest ended in an edit nothing relied on
+	Truncated    []Remains      // those of the two that were not all zeros; a store open for reading has truncated nothing
+	Remains      []string       // files in which an opening before this one has kept such
+	Removed      []string       // files that an interrupted rotation or merge left
+	Stale        []string       // INDEX or hints that did not fit the log; removed
+	Unknown      []string       // files that are not ours; untouched
+	Indexed      bool           // the file INDEX spared replaying the log from its beginning
+	Replayed     uint64         // records replayed
+	Scanned      int            // sealed segments read in full for lack of a good hint
+	Damage       []CorruptError // tolerated: Options.ReadDamaged
+	Took         time.Duration
+}
+
+// Recovery says what Open found and did.
+func (s *Store) Recovery() Recovery { return s.recovery }
+
+// Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked,
+// ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
+// the file), or the file system's.
+func Open(dir string, o *Options) (*Store, error) {
+	const tries = 1000 // a live writer would have to be faster than us so many times
+	for i := 1; ; i++ {
+		s, err := open(dir, o)
+		if !errors.Is(err, errOutdated) || i == tries {
+			return s, err
+		}
+	}
+}
+
+// errOutdated is why opening for reading failed if a live writer has since changed the store.
+var errOutdated = errors.New("the store has changed while it was opened")
+
+// newStore is a store without files.
+func newStore(dir string, o Options) *Store {
+	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s.txs.New = func() any { return new(Tx) }
+	s.segments.Store(new(segment.Set))
+	s.log.Init(commitlog.Environment{
+		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, Logger: o.Logger, Segments: &s.segments, Stop: s.stop, LogEdit: s.logEdit,
+		AddSegment: s.addSegment, CheckDirectory: s.checkDirectory, Unlinked: s.unlinked, Sealed: s.wakeHinter,
+	})
+	return s
+}
+
+func open(dir string, o *Options) (opened *Store, err error) {
+	begin := time.Now()
+	options, err := o.WithDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	s := newStore(dir, options)
+	defer func() {
+		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
+			err = s.release()
+			return
+		}
+		if err != nil {
+			gone := errors.Is(err, ErrMissing) || failure.IsNotExist(err) || len(s.recovery.Damage) > 0
+			if s.opts.ReadOnly && gone && s.outdated() {
+				err = errors.Join(errOutdated, err)
+			}
+			err = errors.Join(fmt.Errorf("open %s: %w", dir, err), s.release())
+		}
+	}()
+	if err := s.openManifest(); err != nil {
+		return nil, err
+	}
+	if !s.opts.ReadOnly {
+		s.man.Spare = &s.reserve
+	}
+	s.spaces.Init(s.man.Seed)
+	s.system.Init()
+	if err := s.openSegments(); err != nil {
+		return nil, err
+	}
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	if len(s.recovery.Damage) > 0 && s.outdated() {
+		return nil, errOutdated // what is missing may have been merged
+	}
+	if _, err := s.readEpoch(); err != nil {
+		return nil, err
+	}
+	s.log.Reach(s.man.MaxSeq + 1)
+	if err := s.makeGood(); err != nil {
+		return nil, err
+	}
+	s.present = nil
+	if s.opts.ReadOnly {
+		s.log.Show(s.tail)
+	} else if err := s.noteOpening(); err != nil {
+		return nil, err
+	} else if err := s.reserve.With(reserve.LeaveOpen, s.startLog); err != nil {
+		return nil, err
+	} else {
+		s.reserve.Begin()
+		s.startWork()
+	}
+	s.tail = nil
+	if !s.opts.ReadOnly {
+		if err := s.openHistory(); err != nil {
+			s.stopWork()
+			return nil, err
+		}
+	}
+	if s.mapped() {
+		s.work.Go(func() { s.every(segment.ResidencyEvery, s.expireResidency) })
+	}
+	s.recovery.Took = time.Since(begin)
+	return s, nil
+}
 
 // startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
 func (s *Store) startReserve() {
@@ -198,7 +314,7 @@ func (s *Store) makeGood() error {
 	if err := s.removeStale(); err != nil {
 		return err
 	}
-	if err := s.reserve.With(reserve.LeaveEighth, s.cutTail); err != nil {
+	if err := s.reserve.With(reserve.LeaveEighth, s.truncateTail); err != nil {
 		return err
 	}
 	if err := s.reserve.With(reserve.LeaveEighth, func() error { return s.man.Need(manifest.FeatureBoot | manifest.FeatureOpenings) }); err != nil {
@@ -313,4 +429,11 @@ func (s *Store) startLog() error {
 	sealed, err := s.log.Start(s.tail, s.man.ClosedID, int64(s.man.ClosedLen))
 	s.hintless = append(s.hintless, sealed...)
 	return err
+}
+
+func (s *Store) mode() vfs.Mode {
+	if s.opts.ReadOnly {
+		return vfs.ReadOnly
+	}
+	return vfs.ReadWrite
 }

@@ -1,7 +1,11 @@
 package bitcask
 
 import (
+	"math"
+	"time"
+
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
 // Stats are the figures of the store at one moment.
@@ -110,6 +114,54 @@ func (s *Store) Inherited() []Inheritance {
 	var list []Inheritance
 	for _, in := range s.man.Origins {
 		list = append(list, Inheritance{in.Store, in.Through})
+	}
+	return list
+}
+
+// SegmentInfo describes a segment, for planning a merge and for statistics.
+type SegmentInfo struct {
+	ID             uint32
+	File           string // its name
+	Bytes          int64  // length of the file
+	LiveBytes      int64  // estimate of what a merge would keep
+	Records        uint64
+	MinSeq, MaxSeq uint64
+	Sealed         bool
+	Merged         bool // written by a merge
+	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the machine's
+	// clock was then; zero if that is unknown.
+	Time time.Time
+}
+
+// Segments lists the segments by id.
+func (s *Store) Segments() []SegmentInfo {
+	s.DrainDropped()
+	var list []SegmentInfo
+	var of []*segment.Segment
+	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
+	for _, sg := range s.segments.Load().All() {
+		foot, sealed, listed := s.log.FootOf(sg)
+		if !listed {
+			continue
+		}
+		info := SegmentInfo{ID: sg.ID, File: sg.Name, Bytes: sg.Size.Load(), Merged: sg.Merged, Sealed: sealed}
+		info.Records, info.MinSeq, info.MaxSeq = foot.Records, foot.MinSeq, foot.MaxSeq
+		if sealed && foot.Time != 0 {
+			info.Time = time.UnixMilli(foot.Time)
+		}
+		list, of = append(list, info), append(of, sg)
+		if lowest := info.MinSeq; foot.Records > 0 && lowest < first {
+			first, second = lowest, first
+		} else if foot.Records > 0 {
+			second = min(second, lowest)
+		}
+	}
+	for i := range list {
+		others := first
+		if list[i].MinSeq == first {
+			others = second
+		}
+		list[i].LiveBytes = of[i].Kept(others, list[i].Sealed)
 	}
 	return list
 }

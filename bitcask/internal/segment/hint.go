@@ -133,12 +133,12 @@ func (c *HintContext) Next(b []byte) (e format.Entry, n int, err error) {
 	return e, r.At + key - shared + elem + inline, nil
 }
 
-// hintHeader binds a hint to the bytes of its segment. Copies of a store give
+// HintHeader binds a hint to the bytes of its segment. Copies of a store give
 // ids, lengths and sequence numbers to other commits than the store does.
 // The nonces differ where a copy was made before the segment was begun, or
 // sealed; the end where its last commits are others. Hints of segments without
 // nonces have no more than time and end.
-type hintHeader struct {
+type HintHeader struct {
 	flags uint16
 	store [16]byte
 	nonce uint32 // of the segment's header
@@ -148,8 +148,8 @@ type hintHeader struct {
 }
 
 // HintHeader is that of the segment's hint, but for the end.
-func (sg *Segment) HintHeader(flags uint16) hintHeader {
-	return hintHeader{flags: flags, store: sg.StoreID, nonce: sg.Nonce, info: sg.Info(), stamp: sg.Footer.Stamp()}
+func (sg *Segment) HintHeader(flags uint16) HintHeader {
+	return HintHeader{flags: flags, store: sg.StoreID, nonce: sg.Nonce, info: sg.Info(), stamp: sg.Footer.Stamp()}
 }
 
 // framesSum is the checksum of the last bytes of the frames of a sealed segment.
@@ -158,7 +158,7 @@ func (sg *Segment) framesSum() (uint32, error) { return sg.EndSum(sg.Size.Load()
 // fits returns nil if the hint is that of the segment, else ErrHint or why the segment cannot be
 // read. Where the end of the segment is damaged, its header and footer must suffice: the hint names
 // the keys of the damaged records.
-func (h hintHeader) fits(sg *Segment) error {
+func (h HintHeader) fits(sg *Segment) error {
 	of := sg.HintHeader(h.flags)
 	of.end = h.end
 	if sg.Damaged { // the manifest is all that is known of it
@@ -210,7 +210,7 @@ func OpenHint(fsys vfs.FS, dir string, sg *Segment) (*HintReader, error) {
 			err = nil // an older one, and empty
 		}
 	}
-	var h hintHeader
+	var h HintHeader
 	if err == nil {
 		h, err = parseHintHeader(head)
 	}

@@ -18,10 +18,10 @@ import (
 // HintTemp is the name of a hint in the making; there is one at a time.
 const HintTemp = "HINT.new"
 
-// hintWriter writes a hint file entry by entry: under a temporary name, synced,
+// HintWriter writes a hint file entry by entry: under a temporary name, synced,
 // renamed, its directory synced, so that a hint never stands there half done.
 // A crash before the rename leaves a HINT.new that the next Open removes.
-type hintWriter struct {
+type HintWriter struct {
 	fs      vfs.FS
 	dir     string
 	sg      *Segment
@@ -34,17 +34,17 @@ type hintWriter struct {
 }
 
 // NewHintWriter begins the hint of a segment, which need not be sealed yet.
-func NewHintWriter(fsys vfs.FS, dir string, sg *Segment) (*hintWriter, error) {
+func NewHintWriter(fsys vfs.FS, dir string, sg *Segment) (*HintWriter, error) {
 	temp := filepath.Join(dir, HintTemp)
 	f, err := files.Temporary(fsys, temp)
 	if err != nil {
 		return nil, err
 	}
-	return &hintWriter{fs: fsys, dir: dir, sg: sg, file: f, pos: hintHeaderSize}, nil
+	return &HintWriter{fs: fsys, dir: dir, sg: sg, file: f, pos: hintHeaderSize}, nil
 }
 
 // Add appends an entry. Entries come in the order of the segment.
-func (w *hintWriter) Add(e *format.Entry) error {
+func (w *HintWriter) Add(e *format.Entry) error {
 	if len(w.Block) >= hintBlockSize || w.count == hintBlockCount {
 		if err := w.flush(false); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (w *hintWriter) Add(e *format.Entry) error {
 	return nil
 }
 
-func (w *hintWriter) flush(last bool) error {
+func (w *HintWriter) flush(last bool) error {
 	if len(w.Block) == 0 {
 		w.Block = append(w.Block, make([]byte, 8)...)
 	}
@@ -80,7 +80,7 @@ func (w *hintWriter) flush(last bool) error {
 }
 
 // Finish publishes the hint. The segment is sealed.
-func (w *hintWriter) Finish() error {
+func (w *HintWriter) Finish() error {
 	err := w.flush(true)
 	h := w.sg.HintHeader(HintPlain)
 	if w.Mixed {
@@ -100,7 +100,7 @@ func (w *hintWriter) Finish() error {
 }
 
 // Abandon removes the unfinished file.
-func (w *hintWriter) Abandon() error {
+func (w *HintWriter) Abandon() error {
 	return errors.Join(w.file.Close(), w.fs.Remove(filepath.Join(w.dir, HintTemp)))
 }
 
@@ -117,7 +117,7 @@ func WriteHint(fsys vfs.FS, dir string, sg *Segment, cancelled func() bool) erro
 }
 
 // AddAll adds the entries of all frames.
-func (w *hintWriter) AddAll(fr *Frames, cancelled func() bool) error {
+func (w *HintWriter) AddAll(fr *Frames, cancelled func() bool) error {
 	for {
 		entries, err := fr.Next()
 		if err == io.EOF {
@@ -137,7 +137,7 @@ func (w *hintWriter) AddAll(fr *Frames, cancelled func() bool) error {
 	}
 }
 
-func (h hintHeader) Encode() []byte {
+func (h HintHeader) Encode() []byte {
 	b := make([]byte, 0, hintHeaderSize)
 	b = append(b, hintMagic...)
 	b = binary.LittleEndian.AppendUint16(b, hintVersion)
@@ -155,16 +155,16 @@ func (h hintHeader) Encode() []byte {
 }
 
 // parseHintHeader is the inverse of Encode.
-func parseHintHeader(b []byte) (hintHeader, error) {
+func parseHintHeader(b []byte) (HintHeader, error) {
 	if format.OtherVersion(b, hintMagic, hintVersion) || format.OtherVersion(b[:hintHeaderOld], hintMagic, hintVersion) || format.OtherFlags(b, hintMagic, HintPlain) {
-		return hintHeader{}, failure.ErrVersion
+		return HintHeader{}, failure.ErrVersion
 	}
 	end := hintHeaderSize - 4
 	if string(b[:8]) != hintMagic || binary.LittleEndian.Uint16(b[8:]) != hintVersion ||
 		binary.LittleEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) {
-		return hintHeader{}, ErrHint
+		return HintHeader{}, ErrHint
 	}
-	h := hintHeader{flags: binary.LittleEndian.Uint16(b[10:]), store: [16]byte(b[16:32])}
+	h := HintHeader{flags: binary.LittleEndian.Uint16(b[10:]), store: [16]byte(b[16:32])}
 	h.info.ID = binary.LittleEndian.Uint32(b[12:])
 	f := format.Fields{B: b[32:end]}
 	h.nonce = f.U32()

@@ -20,7 +20,7 @@ type Writer struct {
 	fs      vfs.FS
 	dir     string
 	Segment *Segment
-	hint    *hintWriter // nil: without
+	hint    *HintWriter // nil: without
 	limit   int64
 	room    func(length int64) error // waits until there may be so many bytes of data
 	spare   *reserve.Reserve         // for a full disk; nil: none
