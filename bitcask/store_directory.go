@@ -111,9 +111,9 @@ func (s *Store) wait(d time.Duration) bool {
 func (s *Store) logMove(now vfs.Where) {
 	switch now {
 	case vfs.Nowhere:
-		s.opts.Logger.Warn("the directory was moved; the store goes on in it", "dir", s.dir)
+		s.opts.Logger.Warn("the directory was moved; the store stays in it", "dir", s.dir)
 	case vfs.Elsewhere:
-		s.opts.Logger.Warn("another directory is in the place of the store's; the store goes on in its own, wherever that was moved", "dir", s.dir)
+		s.opts.Logger.Warn("another directory is in the place of the store's; the store stays in its own, wherever that was moved", "dir", s.dir)
 	case vfs.Here:
 		s.opts.Logger.Info("the directory is back in its place", "dir", s.dir)
 	}

@@ -161,7 +161,7 @@ func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest t
 	switch {
 	case err == nil:
 		if retry.Worked() {
-			s.opts.Logger.Info("expiry cycle goes on")
+			s.opts.Logger.Info("expiry cycle works again")
 		}
 	case n > 0:
 	case retry.Failed(every, max(longest, every), err):

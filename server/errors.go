@@ -39,7 +39,7 @@ func errorText(err error) string {
 	case errors.Is(err, db.ErrNoSpace):
 		return noSpaceText(err)
 	case errors.Is(err, db.ErrFailed):
-		return "MISCONF Stave refuses writes since a write or a sync has failed. Its log says which. Reads go on; writes do when it is started again."
+		return "MISCONF Stave refuses writes since a write or a sync has failed. Its log says which. Reads work; writes need a restart."
 	default:
 		return "ERR " + err.Error()
 	}
@@ -55,5 +55,5 @@ func noSpaceText(err error) string {
 	case errors.Is(err, syscall.EFBIG):
 		lack = "a file has reached the size limit of the process or the file system"
 	}
-	return "MISCONF Stave cannot write: " + lack + ". Delete keys, MERGE, or free space; writes go on by themselves."
+	return "MISCONF Stave cannot write: " + lack + ". Delete keys, MERGE, or free space; writes resume by themselves."
 }

@@ -50,7 +50,7 @@ var hashCommands = InGroup(GroupHash, []*Command{
 	{Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: hincrbyCommand},
 	{Name: "hscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
-		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and where to go on.",
+		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and the next cursor.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand},
 })
 

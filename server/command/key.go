@@ -14,7 +14,7 @@ var keyCommands = InGroup(GroupGeneric, []*Command{
 		Summary: "Says what a key holds.", Syntax: "key", Run: typeCommand},
 	{Name: "rename", Arity: 3, Flags: Write, Keys: renameKeys("OW update"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again",
-		Summary:    "Gives a key another name, replacing what has it.", Syntax: "key newkey", Run: renameCommand},
+		Summary:    "Renames a key, replacing a key of the new name.", Syntax: "key newkey", Run: renameCommand},
 	{Name: "renamenx", Arity: 3, Flags: Write | Fast, Keys: renameKeys("OW insert"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again",
 		Summary:    "Gives a key another name unless that exists.", Syntax: "key newkey", Run: renamenxCommand},

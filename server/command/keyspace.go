@@ -15,7 +15,7 @@ var keyspaceCommands = []*Command{
 		Complexity: "O(n), n being the number of keys", Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
 		Run: keysCommand},
 	{Name: "scan", Arity: -2, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "2.8.0",
-		Complexity: "O(1) a call, O(n) for all keys", Summary: "Returns some keys and where to go on.",
+		Complexity: "O(1) a call, O(n) for all keys", Summary: "Returns some keys and the next cursor.",
 		Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Run: scanCommand},
 	{Name: "dbsize", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the number of keys.", Run: dbsizeCommand},

@@ -15,7 +15,7 @@ var maintenanceCommands = InGroup(GroupServer, []*Command{
 		Summary:    "Rewrites segments without their garbage, or says how that goes.",
 		Syntax:     "[START | ALL | STATUS | STOP | PAUSE | RESUME]", Run: mergeCommand},
 	{Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Since: "0.1.0",
-		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists what is wrong.",
+		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists the damage.",
 		Run: checkCommand},
 	{Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Since: "0.1.0", Complexity: "O(n), n being the number of segments",
 		Summary: "Returns figures about the store.", Run: statsCommand},

@@ -35,7 +35,7 @@ var setCommands = InGroup(GroupSet, []*Command{
 	{Name: "srandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1) a member",
 		Summary: "Returns members chosen at random.", Syntax: "key [count]", Run: srandmemberCommand},
 	{Name: "sscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
-		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and where to go on.",
+		Complexity: "O(1) a call, O(n) for the whole set", Summary: "Returns some members of a set and the next cursor.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count]", Run: sscanCommand},
 	{Name: "smove", Arity: 4, Flags: Write | Fast, Keys: sourceAndDestination(), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Moves a member from one set to another and says whether it was there.", Syntax: "source destination member",

@@ -41,7 +41,7 @@ var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
 		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMax) }},
 	{Name: "zscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole sorted set",
-		Summary:    "Returns some members of a sorted set and where to go on.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+		Summary:    "Returns some members of a sorted set and the next cursor.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
 		Run: zscanCommand},
 })
 

@@ -171,7 +171,7 @@ func (r *Reserve) clearLocked(bit uint32) {
 	was := r.state.Load()
 	r.state.Store(was &^ bit)
 	if was != 0 && was&^bit == 0 {
-		r.env.Logger.Info("space again: writes go on")
+		r.env.Logger.Info("space again: writes resume")
 		r.env.SpaceAgain()
 	}
 }
