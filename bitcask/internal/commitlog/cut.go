@@ -34,7 +34,7 @@ func (l *Log) Cut() (list []CutSegment, next uint64, err error) {
 	return list, l.writeSeq, nil
 }
 
-// Segments is Cut for who wants neither a time nor to know whether the store has failed.
+// Segments is Cut for callers that need neither a time nor the state of the store.
 func (l *Log) Segments() (list []CutSegment, next uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,13 +16,13 @@ import (
 // Log is the log of a store. The zero value is not usable: see Init.
 type Log struct {
 	env   Environment
-	spins int // how often a writer looks whether another is done; 0 on one processor
+	spins int // how often a writer checks whether another is done; 0 on one processor
 	// yields says that a writer lets others run before it writes: a sync has
 	// released many at once, and one write for all of them is cheaper.
 	yields bool
 
 	mu       sync.Mutex // guards all below; never held during a write or a commit's sync
-	changed  sync.Cond  // a write or sync has ended, and someone waits for that to rotate
+	changed  sync.Cond  // a write or sync has ended, and a rotation waits for that
 	waiting  int        // how many wait for changed
 	active   *segment.Segment
 	shown    bool          // the store is open for reading: active only ends the log
@@ -32,8 +32,8 @@ type Log struct {
 	synced   int64         // everything in active before this is on disk
 	nextSeq  uint64        // of the next record to be queued
 	foot     format.Footer // of active, so far
-	writing  bool          // someone writes, or has been assigned to
-	busy     atomic.Bool   // writing, to look at without mu
+	writing  bool          // a writer writes, or has been assigned to
+	busy     atomic.Bool   // writing, to be read without mu
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
 	closeLen int64  // length of active that the manifest calls closed
@@ -44,9 +44,9 @@ type Log struct {
 	rotation rotation
 }
 
-// writeGroup is frames that one write will carry. The first of its writers
-// waits for turn, which is closed when the group has been written, or gets a
-// value: then that writer is to write it. The others wait for done.
+// writeGroup is frames that one write will carry. The first of its writers waits for turn, which is
+// closed when the group has been written, or gets a value: then that writer is to write it. The
+// others wait for done.
 type writeGroup struct {
 	pieces  [][]byte // of commits with long values, and what goes before them
 	buf     []byte   // what follows them
@@ -62,9 +62,8 @@ type writeGroup struct {
 }
 
 const (
-	// spinLimit is how often a writer looks at a flag before it sleeps: for five to
-	// ten microseconds, a few times that of a write(2) in a virtual machine. To sleep
-	// and to be woken costs more.
+	// spinLimit is how often a writer checks a flag before it parks: for five to ten microseconds,
+	// a few times that of a write(2) in a virtual machine. Parking and waking cost more.
 	spinLimit = 10_000
 	// maxCombined is how many groups a writer writes for others before one of
 	// them has to.
@@ -97,8 +96,8 @@ func (l *Log) Init(env Environment) {
 	}
 }
 
-// Append writes a commit and returns where its frame lies. The
-// sequence numbers of its records begin at seq.
+// Append writes a commit and returns the place of its frame. The sequence numbers of its records
+// begin at seq. I3: they ascend without a gap, in the order of the frames.
 func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
 	n, size := uint64(len(f.Records)), f.Size
 	l.spinWait()
@@ -155,7 +154,7 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 	return sg, at, seq, g.err
 }
 
-// spinWait waits a moment for the end of a write that is going on.
+// spinWait waits a moment for the end of a write in progress.
 func (l *Log) spinWait() {
 	for i := 0; i < l.spins && l.busy.Load(); i++ {
 	}
@@ -210,8 +209,8 @@ func (g *writeGroup) add(frame []byte, pieces [][]byte) {
 	}
 }
 
-// gatherBytes is how many bytes of short pieces are gathered for one write;
-// longer pieces are written where they lie.
+// gatherBytes is how many bytes of short pieces are gathered for one write; longer pieces are
+// written in place.
 const gatherBytes = 128 << 10
 
 // writeTo writes the frames of a group, with one write unless there are long
@@ -306,8 +305,8 @@ func (l *Log) failLocked(cause error) error {
 	return l.failed
 }
 
-// Fail makes the store refuse writes for a reason that lies outside of the log, unless that may pass by itself. It returns the
-// error that writes fail with, or the cause if they do not.
+// Fail makes the store refuse writes for a reason outside of the log, unless that may pass by itself. It returns the error
+// that writes fail with, or the cause if they do not.
 func (l *Log) Fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -134,9 +134,9 @@ func (l *Log) wakeRotator() {
 	}
 }
 
-// Run is the goroutine that seals and makes segments, until the store closes. What is being
-// sealed when the store closes is sealed still, unless the disk is full: then the
-// next Open seals it.
+// Run is the goroutine that seals and makes segments, until the store closes. A segment whose
+// sealing has begun when the store closes is sealed still, unless the disk is full: then the next
+// Open seals it.
 func (l *Log) Run() {
 	for !l.stopRotator() {
 		select {

@@ -2,7 +2,7 @@ package commitlog
 
 import "github.com/stavedb/stave/bitcask/internal/segment"
 
-// Stats is a look at the log.
+// Stats are the figures of the log at one moment.
 type Stats struct {
 	Sequence uint64 // of the newest record
 	Commits  uint64 // since Open

@@ -17,12 +17,12 @@ import (
 
 // syncState is the part of the log about syncs. log.mu guards it.
 type syncState struct {
-	owned  bool       // someone makes a sync, or has been assigned to
+	owned  bool       // a writer makes a sync, or has been assigned to
 	going  bool       // right now
-	next   *syncGroup // those that the sync now going on may not serve
+	next   *syncGroup // the writers that the sync in progress may not serve
 	seq    uint64     // all records below are on disk
 	count  uint64     // syncs made, for Stats
-	expect int        // how many may want the next one: those of the last, and who came meanwhile
+	expect int        // how many may want the next one: those of the last, and those that came since
 	took   time.Duration
 	cuts   uint64 // so many of the log's truncations are on disk
 }
@@ -71,9 +71,9 @@ func (l *Log) syncThrough(next uint64, force bool) error {
 	return g.err
 }
 
-// syncAndUnlock makes one sync, for the caller and for everyone who has come
-// by the time it begins, and passes the turn on. alone is 1 if the caller does
-// not belong to the group that waits, else 0.
+// syncAndUnlock makes one sync, for the caller and for every writer that has come by the time it
+// begins, and passes the turn on. alone is 1 if the caller does not belong to the waiting group,
+// else 0.
 func (l *Log) syncAndUnlock(next uint64, alone int) error {
 	defer l.mu.Unlock()
 	ss := &l.syncing
@@ -102,9 +102,9 @@ func (l *Log) syncAndUnlock(next uint64, alone int) error {
 	return err
 }
 
-// gatherLocked gives way to the writers that the last sync has just released,
-// as long as they keep coming: those who write in time share this sync. All of
-// it takes no longer than a sync does, and a writer alone does not wait.
+// gatherLocked yields to the writers that the last sync has just released, as long as they keep
+// coming: writers that are in time share this sync. All of it takes no longer than a sync does, and
+// a lone writer does not wait.
 func (l *Log) gatherLocked(alone int) {
 	ss := &l.syncing
 	if ss.expect <= 1 {
