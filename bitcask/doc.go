@@ -29,6 +29,6 @@
 //
 // # Reading the source
 //
-// The first word of a file is its noun: store_*, tx_*, log_*, replay_*, index_*, merge_*, check_*. Bytes are in internal/format, files in
-// internal/segment and internal/manifest.
+// The first word of a file is its noun: store_*, tx_*, replay_*, index_*, merge_*, check_*, snapshot, backup. The log is
+// internal/commitlog, bytes are in internal/format, files in internal/segment and internal/manifest.
 package bitcask

@@ -17,7 +17,7 @@ import (
 
 // liveScanBounds are the limits of a scan.
 type liveScanBounds struct {
-	bytes int64 // of its inputs: 64 cost one. A larger bound makes entries likelier to die before they are copied, in vain
+	bytes int64 // of its inputs: 64 cost one; and an entry that is met late is likelier to have died since the scan
 	span  int   // how far apart their ids are
 	worth int   // slots looked through for each entry that need not be looked up
 	free  int   // slots looked through anyway: that takes half a millisecond

@@ -37,7 +37,7 @@ type Rule struct {
 	Applied bool
 
 	// Do is called before the operation, in its goroutine and without locks of the Fault: to wait, to look, to change files
-	// without the caller. Default: none.
+	// without the caller's knowledge. Default: none.
 	Do func(Event)
 }
 
