@@ -29,11 +29,14 @@ const (
 // addToBatch puts a request into the batch, if it may be in one with those before it.
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := &s.batch
+	if !cmd.CanBatch() || len(b.requests) == maxBatch {
+		return false
+	}
 	size := 0
 	for _, arg := range args {
 		size += len(arg)
 	}
-	if !cmd.CanBatch() || len(b.requests) == maxBatch || b.bytes+size > maxBatchBytes {
+	if b.bytes+size > maxBatchBytes {
 		return false
 	}
 	from, firstKey := len(b.args), len(b.keys)

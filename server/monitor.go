@@ -17,7 +17,7 @@ func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
 	}
 	now := time.Now()
 	line := fmt.Appendf(nil, "%d.%06d [%d %s]", now.Unix(), now.Nanosecond()/1000, s.namespace, s.client.remote)
-	for _, arg := range args {
+	for _, arg := range redacted(cmd, args) {
 		line = append(line, ' ')
 		line = resp.AppendQuoted(line, arg)
 	}

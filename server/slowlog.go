@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +55,26 @@ func slowLogArgs(args [][]byte, more int) []string {
 	return kept
 }
 
+// redacted is what MONITOR and SLOWLOG show of the arguments. Like Redis they hide the name and the
+// password of HELLO's AUTH, also of a HELLO that fails: a client may send a password to a server
+// that asks for none.
+func redacted(cmd *command.Command, args [][]byte) [][]byte {
+	if cmd.Name != "hello" {
+		return args
+	}
+	shown := slices.Clone(args)
+	for i := 2; i+2 < len(shown); i++ {
+		switch {
+		case bytes.EqualFold(args[i], []byte("auth")):
+			shown[i+1], shown[i+2] = []byte("(redacted)"), []byte("(redacted)")
+			i += 2
+		case bytes.EqualFold(args[i], []byte("setname")):
+			i++ // a name may be any word
+		}
+	}
+	return shown
+}
+
 // startTimer is the moment from which an execution counts, the zero time if executions are not
 // timed.
 func (v *Server) startTimer() (start time.Time) {
@@ -77,7 +99,7 @@ func (s *Session) noteSlow(start time.Time, cmd *command.Command, args [][]byte,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = append(l.entries, slowEntry{
-		id: l.next, at: time.Now(), took: took, args: slowLogArgs(args, more), from: s.client.remote, fromName: *s.client.name.Load(),
+		id: l.next, at: time.Now(), took: took, args: slowLogArgs(redacted(cmd, args), more), from: s.client.remote, fromName: *s.client.name.Load(),
 	})
 	l.next++
 	l.trim(int(v.tunables.slowMaxLen.Load()))

@@ -33,6 +33,8 @@ var operatorScripts = map[string]string{
 		a: <
 		a: <
 		a: <
+		b: HELLO 2 AUTH default secret SETNAME auth NOPE
+		a: <
 		a: RESET
 		b: PING`,
 	"slow commands": `
@@ -188,5 +190,16 @@ func TestSlowlog(t *testing.T) {
 	s.Flushed(len(s.Output()))
 	if args := texts(do("SLOWLOG", "GET", "1").Items[0].Items[3]); fmt.Sprint(args) != "[GET a ... (2 more commands of a pipeline)]" {
 		t.Errorf("behind a pipeline: %q", args)
+	}
+}
+
+// TestSlowLogHidesPasswords: MONITOR's half of this is among the operatorScripts.
+func TestSlowLogHidesPasswords(t *testing.T) {
+	s := newSession(t, openStore(t), nil)
+	ask(s, "CONFIG SET slowlog-log-slower-than 0\r\n")
+	ask(s, "HELLO 2 SETNAME auth AUTH default secret\r\n")
+	got := ask(s, "SLOWLOG GET 1\r\n")
+	if strings.Contains(got, "secret") || !strings.Contains(got, "AUTH\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n") {
+		t.Errorf("SLOWLOG GET: %q", got)
 	}
 }

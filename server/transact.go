@@ -79,7 +79,9 @@ func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 		return false, err
 	}
 	if write {
-		c.Tx.RollbackTo(mark)
+		if err := c.Tx.RollbackTo(mark); err != nil {
+			return false, err // what the command wrote must not be committed with the unit
+		}
 	}
 	s.out.Truncate(from)
 	s.replyError(errorText(err))
