@@ -16,7 +16,8 @@ import (
 // texts and not others. The error of each kind is part of the protocol. A method named parse...
 // returns it.
 
-// Is reports whether argument i is the keyword, given in lower case.
+// Is reports whether argument i is the keyword, given in lower case. It compares bytes, without an
+// allocation: a keyword is tried on every argument of every SET.
 func (c *Call) Is(i int, keyword string) bool { return equalFold(c.Args[i], keyword) }
 
 // Strings returns the arguments from i on as strings.
@@ -65,7 +66,8 @@ const (
 	errLimitNegative Error = "ERR LIMIT can't be negative"
 )
 
-// ParseFloat returns argument i as a double that is not NaN.
+// ParseFloat returns argument i as a double that is not NaN. Infinities are numbers, in Redis's
+// spellings of them.
 func (c *Call) ParseFloat(i int) (float64, error) {
 	f, ok := number.ParseFloat(c.Args[i])
 	if !ok {
@@ -144,7 +146,8 @@ func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) 
 }
 
 // parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold,
-// 292 years, is no end either.
+// 292 years, is no end either. It is rounded up to a millisecond: 0.0001 waits, and does not wait
+// for ever.
 func (c *Call) parseTimeout(i int) (time.Duration, error) {
 	seconds, err := c.ParseFloat(i)
 	if err != nil {
@@ -162,7 +165,8 @@ func (c *Call) parseTimeout(i int) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// ParseDatabase returns argument i as the index of a database.
+// ParseDatabase returns argument i as the index of a database. A number that is none has another
+// error than one out of range.
 func (c *Call) ParseDatabase(i int) (int, error) {
 	n, err := c.ParseInt(i)
 	switch {
@@ -219,7 +223,8 @@ func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 	return o, nil
 }
 
-// dropUnmatched drops what only seemed to match.
+// dropUnmatched drops what only seemed to match. It is for MATCH "" only, which no key but the
+// empty name matches.
 func dropUnmatched[T any](o scanOptions, list []T, name func(T) string) []T {
 	if !o.emptyPattern {
 		return list

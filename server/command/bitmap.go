@@ -8,6 +8,11 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// A bitmap is a string, so GET, SET and STRLEN work on it, and all these commands keep the key's
+// deadline, except BITOP, which replaces its destination. Positions count bits from the highest of
+// the first byte. They go up to 2^32-1, the last bit of 512 MiB: SETBIT of that bit writes one
+// chunk, not 512 MiB, and reads of the gap give zeros.
+
 const (
 	bitmapRead   = "O(n), n being the length of the range"
 	bitCost      = "O(1), or O(n), n being the length of a string up to 64 KiB"
@@ -41,7 +46,8 @@ var bitmapCommands = InGroup(GroupBitmap, []*Command{
 })
 
 // parseBitOffset reads argument i as a position of a bit. With a width, "#n" is the position of the
-// n-th integer.
+// n-th integer. A "#n" whose product overflows wraps around before it is checked, in Redis too: the
+// reply to it is the same.
 func (c *Call) parseBitOffset(i int, width int64) (int64, error) {
 	digits, counted := bytes.CutPrefix(c.Args[i], []byte("#"))
 	if counted && width == 0 {
@@ -67,7 +73,8 @@ func getbitCommand(c *Call) error {
 }
 
 // setbitCommand is SETBIT. The string grows with zeros to hold the bit, even if that is set to 0.
-// The reply is the old bit.
+// The reply is the old bit. Nothing is written if the bit has that value already and the string is
+// long enough.
 func setbitCommand(c *Call) error {
 	offset, err := c.parseBitOffset(2, 0)
 	if err != nil {
@@ -80,7 +87,8 @@ func setbitCommand(c *Call) error {
 	return c.Flag(c.Tx.Bitmap(c.Key(1)).Set(offset, bit == 1))
 }
 
-// bitUnit reads BYTE or BIT.
+// bitUnit reads BYTE or BIT. Without the word, positions of BITCOUNT and BITPOS are bytes, and what
+// BITPOS returns is a bit all the same.
 func (c *Call) bitUnit(i int) (bits bool, err error) {
 	switch {
 	case c.Is(i, "bit"):
@@ -92,7 +100,8 @@ func (c *Call) bitUnit(i int) (bits bool, err error) {
 }
 
 // bitcountCommand is BITCOUNT. A range needs both ends, which Redis calls a syntax error otherwise;
-// negative ones count from the end of the string.
+// negative ones count from the end of the string. The numbers are checked before the key, and BYTE
+// or BIT after them.
 func bitcountCommand(c *Call) error {
 	r := db.AllBits
 	switch len(c.Args) {
@@ -117,7 +126,9 @@ func bitcountCommand(c *Call) error {
 }
 
 // bitposCommand is BITPOS. A search for a 0 without an end continues into the zeros that are
-// thought to follow the string, so there it always finds one; with an end it may find none.
+// thought to follow the string, so there it always finds one; with an end it may find none. The
+// words are read in Redis's order, which is not theirs: start, the unit, end. So the error for
+// "BITPOS k 1 0 x NOPE" is about NOPE.
 func bitposCommand(c *Call) error {
 	bit, err := c.ParseInt(2)
 	if err != nil {
@@ -150,6 +161,9 @@ func bitposCommand(c *Call) error {
 }
 
 // bitopCommand is BITOP. Shorter strings are filled up with zeros, and NOT takes one source only.
+// The result is as long as the longest source; a source that does not exist is zeros. An empty
+// result deletes the destination. All sources and the destination are locked together, and the
+// destination may be one of them.
 func bitopCommand(c *Call) error {
 	var op db.BitOp
 	switch {
@@ -167,7 +181,8 @@ func bitopCommand(c *Call) error {
 	return c.Int(c.Tx.Keyspace().CombineBits(op, c.Key(2), c.Strings(3)...))
 }
 
-// bitfieldOps reads the steps of BITFIELD.
+// bitfieldOps reads the steps of BITFIELD. OVERFLOW holds for what follows it, up to the next
+// OVERFLOW, and writes nothing by itself.
 func (c *Call) bitfieldOps() (ops []db.BitfieldOp, writes bool, err error) {
 	overflow := db.OverflowWrap
 	for i := 2; i < len(c.Args); {
@@ -215,7 +230,8 @@ func (c *Call) bitfieldOps() (ops []db.BitfieldOp, writes bool, err error) {
 	return ops, writes, nil
 }
 
-// parseBitfieldType reads "i16" and its like. As in Redis a NUL ends it.
+// parseBitfieldType reads "i16" and its like. As in Redis a NUL ends it. Unsigned integers have 63
+// bits at most, because a reply is a signed 64-bit integer.
 func parseBitfieldType(text []byte) (signed bool, width int, err error) {
 	text, _, _ = bytes.Cut(text, []byte{0})
 	if len(text) == 0 || text[0] != 'i' && text[0] != 'u' {
@@ -231,7 +247,8 @@ func parseBitfieldType(text []byte) (signed bool, width int, err error) {
 
 // bitfield is BITFIELD and BITFIELD_RO. All operations are parsed before the first is done, so that
 // a syntax error changes nothing. An increment that overflows under FAIL replies null and leaves
-// its field.
+// its field. Operations see the results of those before them. One that only reads leaves the string
+// as long as it is; a write grows it before the first operation.
 func bitfield(c *Call, readOnly bool) error {
 	ops, writes, err := c.bitfieldOps()
 	if err != nil {

@@ -7,6 +7,19 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// A command that finds something to take is an ordinary command. Otherwise db.Wait has its work:
+// the keys, the type that one of them must come to hold, and what to do then. The work runs with
+// the keys of the writer locked, inside the writer's transaction, so a push and the pop that it
+// allows are one commit and no third client sees the element in between.
+//
+// The closures below therefore only take and remember; the reply is written later, by the session
+// that waited, in its own goroutine. Values that they remember must not point into the call:
+// Call.Args is the parser's memory and is used again by then.
+//
+// Clients that wait for one key are served in the order in which they came. One of several keys
+// that has another type is an error at once; a key that gets another type while a client waits is
+// skipped.
+
 // blockingCommands wait when there is nothing to take. A handler describes what it takes as a
 // db.Wait: it is tried at once, and otherwise done by the writer that fills a key, within that
 // writer's commit.
@@ -45,7 +58,8 @@ var blockingCommands = []*Command{
 }
 
 // Await does what w says at once and replies, or lets the session wait for it. Within EXEC nothing
-// waits: nothing replies that there was nothing.
+// waits: nothing replies that there was nothing. The first attempt is made in the command's own
+// transaction, and the client is queued in it too: no push can fall in between.
 func (c *Call) Await(w db.Wait, timeout time.Duration, reply, nothing func(*Call)) error {
 	err := c.Tx.Try(w)
 	switch {
@@ -61,7 +75,8 @@ func (c *Call) Await(w db.Wait, timeout time.Duration, reply, nothing func(*Call
 	return c.Host.Wait(c, w, timeout, reply)
 }
 
-// keysBeforeTimeout reads the arguments of BLPOP and its like.
+// keysBeforeTimeout reads the arguments of BLPOP and its like. The timeout is checked before the
+// keys are read, as in Redis.
 func (c *Call) keysBeforeTimeout() (keys []string, timeout time.Duration, err error) {
 	last := len(c.Args) - 1
 	timeout, err = c.parseTimeout(last)
@@ -94,7 +109,8 @@ func blmpopCommand(c *Call) error {
 	return c.popLists(p.keys, p.end(), p.count, timeout, (*Call).poppedElements)
 }
 
-// popLists takes elements off the first of some lists that exists.
+// popLists takes elements off the first of some lists that exists. Keys are tried in the order of
+// the arguments, so a key that stands first has precedence when two of them hold something.
 func (c *Call) popLists(keys []string, end db.End, count int, timeout time.Duration, reply func(*Call, string, [][]byte)) error {
 	var key string
 	var values [][]byte
@@ -114,7 +130,9 @@ func blmoveCommand(c *Call) error {
 	return blockingMove(c, from, into, 5)
 }
 
-// blockingMove is BLMOVE and BRPOPLPUSH, whose timeout is argument i.
+// blockingMove is BLMOVE and BRPOPLPUSH, whose timeout is argument i. The destination is among the
+// locked keys at the first attempt, and in Others while it waits: the writer may not have it
+// locked.
 func blockingMove(c *Call, from, into db.End, i int) error {
 	timeout, err := c.parseTimeout(i)
 	if err != nil {
@@ -130,7 +148,8 @@ func blockingMove(c *Call, from, into db.End, i int) error {
 	return c.Await(w, timeout, func(c *Call) { c.Out.Bulk(value) }, noString)
 }
 
-// blockingPopScored is BZPOPMIN and BZPOPMAX.
+// blockingPopScored is BZPOPMIN and BZPOPMAX. Its reply is flat, the score after the member, in
+// RESP3 too.
 func blockingPopScored(c *Call, highest bool) error {
 	keys, timeout, err := c.keysBeforeTimeout()
 	if err != nil {
@@ -144,7 +163,7 @@ func blockingPopScored(c *Call, highest bool) error {
 	})
 }
 
-// bzmpopCommand is BZMPOP.
+// bzmpopCommand is BZMPOP. Like BLMPOP it checks the timeout last.
 func bzmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(2, "min", "max")
 	if err != nil {

@@ -7,6 +7,11 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// The payload is an RDB value with a version and a checksum at its end, as Redis 7.4 writes it.
+// RESTORE takes those of every version up to 7.4, the old encodings included (package
+// internal/rdb). A value is decoded completely before the key is touched: a payload that breaks
+// off, or claims more elements than it has, changes nothing.
+
 // dumpCommands carry a value in Redis's own serialization (package internal/rdb), in both
 // directions.
 var dumpCommands = []*Command{
@@ -26,7 +31,8 @@ const (
 )
 
 // restoreOptions reads the words after the payload of RESTORE. Idle times and frequencies are
-// checked, and not kept.
+// checked, and not kept. IDLETIME and FREQ exclude each other, as two policies of eviction do; the
+// first one read makes the other a syntax error.
 func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 	idle, frequency := false, false
 	for i := 4; i < len(c.Args); i++ {
@@ -61,7 +67,9 @@ func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 }
 
 // restoreCommand is RESTORE. The order of the checks is Redis's: the words, the key, the time to
-// live, the payload.
+// live, the payload. A time to live of 0 is none. One that has passed (ABSTTL) leaves no key, and
+// deletes the old one with REPLACE. The checksum is checked before the value: the first has the
+// error of version or checksum, the second that of the format.
 func restoreCommand(c *Call) error {
 	replace, absolute, err := c.restoreOptions()
 	if err != nil {

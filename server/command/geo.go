@@ -9,6 +9,12 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Latitudes end at 85.05112878 degrees, where the square map of the geohash ends; a longitude or
+// latitude beyond is refused with the numbers in the error. Distances are on a sphere of
+// 6,372,797.560856 m, as in Redis, and so are its errors: up to 0.5 % in the worst case. Units are
+// metres within the code; the argument's unit is a factor that is applied when a number is read and
+// when one is written.
+
 const (
 	geoSearchCost = "O(log n + m), n being the size of the sorted set and m the number of members near the shape"
 	geoUnits      = "<M | KM | FT | MI>"
@@ -64,7 +70,7 @@ func radiusKeys(i int) []Keys {
 	}
 }
 
-// parsePoint reads a longitude and a latitude.
+// parsePoint reads a longitude and a latitude. Longitude comes first, as x before y.
 func (c *Call) parsePoint(i int) (p db.GeoPoint, err error) {
 	if p.Longitude, err = c.ParseFloat(i); err != nil {
 		return p, err
@@ -78,7 +84,8 @@ func (c *Call) parsePoint(i int) (p db.GeoPoint, err error) {
 	return p, nil
 }
 
-// parseUnit reads a unit of length, in metres.
+// parseUnit reads a unit of length, in metres. A mile is 1609.34 m and a foot 0.3048 m, as Redis
+// has them.
 func (c *Call) parseUnit(i int) (float64, error) {
 	switch {
 	case c.Is(i, "m"):
@@ -93,7 +100,8 @@ func (c *Call) parseUnit(i int) (float64, error) {
 	return 0, Error("ERR unsupported unit provided. please use M, KM, FT, MI")
 }
 
-// geoaddCommand is GEOADD. All positions are checked before the first is written.
+// geoaddCommand is GEOADD. All positions are checked before the first is written. Without CH the
+// reply counts new members only, so it is 0 for one that was moved.
 func geoaddCommand(c *Call) error {
 	o, i := c.addWords(false)
 	if n := len(c.Args) - i; n == 0 || n%3 != 0 || o.IfAbsent && o.IfPresent {
@@ -112,7 +120,8 @@ func geoaddCommand(c *Call) error {
 }
 
 // eachPlace replies with an array of what reply makes of the place of each member; absent stands
-// for one that does not exist.
+// for one that does not exist. The type is checked before the header of the reply, because an array
+// cannot become an error afterwards without being truncated.
 func (c *Call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
 	places := c.Tx.Geo(c.Key(1))
 	if t, err := c.Tx.Key(c.Key(1)).Type(); err != nil {
@@ -144,7 +153,8 @@ func geohashCommand(c *Call) error {
 	return c.eachPlace(c.Out.Null, func(p db.GeoPoint) { c.Out.BulkString(p.Geohash()) })
 }
 
-// point replies with longitude and latitude, with all digits that Redis prints.
+// point replies with longitude and latitude, with all digits that Redis prints. Those are 17 after
+// the point, without zeros at the end.
 func (c *Call) point(p db.GeoPoint) {
 	c.Out.Array(2)
 	for _, degrees := range []float64{p.Longitude, p.Latitude} {
@@ -160,7 +170,8 @@ func (c *Call) distance(distance, unit float64) {
 	c.Out.Bulk(strconv.AppendFloat(digits[:0], distance/unit, 'f', 4, 64))
 }
 
-// geodistCommand is GEODIST: null if one of the members does not exist.
+// geodistCommand is GEODIST: null if one of the members does not exist. The unit is checked before
+// the key. The distance is that of the cells' centres, not of what GEOADD was given.
 func geodistCommand(c *Call) error {
 	unit := 1.0
 	var err error

@@ -9,6 +9,16 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// GEOSEARCH and GEORADIUS, with and without STORE. All six fill in a geoQuery and share what comes
+// after: the shape is covered by nine cells of the geohash, each of them a range of scores, and
+// what lies in them is measured. So a search reads a few ranges of the sorted set and not all of
+// it.
+//
+// The combinations that are refused, and the order in which that is found out, are Redis's: the
+// type of the key, the words from left to right, then what does not go together. A member that
+// serves as the centre is looked up when its word is read, so its error comes before that of a
+// later word.
+
 // geoQuery is a parsed search.
 type geoQuery struct {
 	from, at int  // arguments: the key to search in, and the first of the options
@@ -25,7 +35,8 @@ type geoQuery struct {
 	centred, shaped              bool
 }
 
-// geoSearch is all six search commands. The order of the checks is Redis's.
+// geoSearch is all six search commands. The order of the checks is Redis's. The source is empty for
+// a key that does not exist: the words are checked all the same, and a destination is deleted.
 func geoSearch(c *Call, q geoQuery) error {
 	t, err := c.Tx.Key(c.Key(q.from)).Type()
 	if err != nil {
@@ -87,7 +98,7 @@ func (q *geoQuery) parse(c *Call) (err error) {
 }
 
 // option reads the option at argument i and returns how many arguments it takes, 0 if there is no
-// such option.
+// such option. A word may be repeated, unless it names the centre or the shape in two ways.
 func (q *geoQuery) option(c *Call, i int) (taken int, err error) {
 	more := len(c.Args) - i - 1
 	switch {
@@ -156,7 +167,8 @@ func (q *geoQuery) member(c *Call, i int) error {
 	return err
 }
 
-// circle reads a radius and a unit.
+// circle reads a radius and a unit. The radius is kept in metres, and the unit for the distances in
+// the reply.
 func (q *geoQuery) circle(c *Call, i int) (err error) {
 	q.shaped = true
 	radius, ok := c.parseLength(i)
@@ -173,7 +185,8 @@ func (q *geoQuery) circle(c *Call, i int) (err error) {
 	return nil
 }
 
-// box reads width, height and a unit.
+// box reads width, height and a unit. Width and height are those of the whole box: its centre is
+// half of each away from the edges.
 func (q *geoQuery) box(c *Call, i int) (err error) {
 	q.shaped = true
 	width, ok := c.parseLength(i)
@@ -200,7 +213,8 @@ func (c *Call) parseLength(i int) (float64, bool) {
 	return length, err == nil
 }
 
-// check finds what does not go together.
+// check finds what does not go together. It runs after all words have been read, and before the
+// search.
 func (q *geoQuery) check(c *Call) error {
 	switch {
 	case q.store > 0 && (q.coordinates || q.distances || q.hash):
@@ -219,7 +233,8 @@ func (q *geoQuery) check(c *Call) error {
 	return nil
 }
 
-// reply writes the results: members, or arrays of a member and the requested attributes.
+// reply writes the results: members, or arrays of a member and the requested attributes. The order
+// of the parts is fixed, whatever the order of the words: distance, hash, place.
 func (q *geoQuery) reply(c *Call, results []db.GeoResult) {
 	fields := 1
 	for _, asked := range []bool{q.distances, q.hash, q.coordinates} {

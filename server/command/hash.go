@@ -2,6 +2,13 @@ package command
 
 import "github.com/stavedb/stave/db"
 
+// HSET, HGET and the others that know nothing of deadlines; hash_expire.go has those that do. All
+// see the hash as of the transaction's moment: a field whose time has come is not counted, listed
+// or scanned, and HSET of it makes a new field. HSET removes a field's deadline, HINCRBY keeps it.
+//
+// Fields' names are in memory and their values on disk. So HKEYS, HLEN and HEXISTS read nothing
+// from disk, and HGETALL reads a record for each field: its row says O(n), and the n are reads.
+
 // hashCommands work on the fields of a hash. A hash without fields does not exist. Fields whose
 // time has come are not seen.
 var hashCommands = InGroup(GroupHash, []*Command{
@@ -54,7 +61,8 @@ var hashCommands = InGroup(GroupHash, []*Command{
 		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand},
 })
 
-// fields reads field value field value ...
+// fields reads field value field value ... The number of arguments is checked here, because the
+// table knows only a least number.
 func (c *Call) fields() ([]db.Field, error) {
 	if len(c.Args)%2 != 0 {
 		return nil, ArityError(c.Command.Name)
@@ -66,7 +74,9 @@ func (c *Call) fields() ([]db.Field, error) {
 	return fields, nil
 }
 
-// hsetCommand is HSET: the reply counts the fields that are new.
+// hsetCommand is HSET: the reply counts the fields that are new. Fields that exist get the new
+// value and are not counted. All fields are one commit. Of a field that is named twice the last
+// value stays.
 func hsetCommand(c *Call) error {
 	fields, err := c.fields()
 	if err != nil {
@@ -87,18 +97,21 @@ func hmsetCommand(c *Call) error {
 	return c.OK()
 }
 
-// hgetCommand is HGET.
+// hgetCommand is HGET. The value is read into the output, as in getCommand.
 func hgetCommand(c *Call) error {
 	return c.appendedBulk(c.Tx.Hash(c.Key(1)).AppendTo(c.Out.BeginBulk(), c.Key(2)))
 }
 
-// hmgetCommand is HMGET: a null for each field that does not exist.
+// hmgetCommand is HMGET: a null for each field that does not exist. It fails with WRONGTYPE, unlike
+// MGET: there is one key, and it must be a hash or absent.
 func hmgetCommand(c *Call) error {
 	values, err := c.Tx.Hash(c.Key(1)).GetMany(c.Strings(2)...)
 	return c.bulksOrNulls(values, err)
 }
 
-// hgetallCommand is HGETALL: a map in RESP3, names and values in turn in RESP2.
+// hgetallCommand is HGETALL: a map in RESP3, names and values in turn in RESP2. The order is that
+// of the names' hashes. The number of fields comes before the first of them, so no field may vanish
+// on the way: the key is locked until the last one is in the output.
 func hgetallCommand(c *Call) error {
 	return c.Tx.Hash(c.Key(1)).Visit(c.Out.Map, func(name, value []byte) bool {
 		c.Out.Bulk(name)
@@ -107,7 +120,9 @@ func hgetallCommand(c *Call) error {
 	})
 }
 
-// hincrbyCommand is HINCRBY: a field that does not exist counts from 0.
+// hincrbyCommand is HINCRBY: a field that does not exist counts from 0. An overflow is refused and
+// leaves the field. A value that is no integer has an error text of its own in Redis, which package
+// structures returns.
 func hincrbyCommand(c *Call) error {
 	delta, err := c.ParseInt(3)
 	if err != nil {
@@ -116,7 +131,8 @@ func hincrbyCommand(c *Call) error {
 	return c.Int64(c.Tx.Hash(c.Key(1)).Incr(c.Key(2), delta))
 }
 
-// hscanCommand is HSCAN. NOVALUES replies names only.
+// hscanCommand is HSCAN. NOVALUES replies names only. A page has about COUNT fields, whatever
+// matches: MATCH is applied to the page, so a page may be empty and the scan not at its end.
 func hscanCommand(c *Call) error {
 	noValues := false
 	cursor, o, done, err := c.scanCursor(db.TypeHash, func(i int) (int, error) {

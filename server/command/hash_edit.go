@@ -4,6 +4,9 @@ import (
 	"math"
 )
 
+// HRANDFIELD chooses with the source of randomness of package db; handlers have none of their own.
+// HGETDEL is Redis 8.0's, with the argument FIELDS that the commands of hash_expire.go have.
+
 // hashEditCommands are those that choose fields at random or take them out.
 var hashEditCommands = InGroup(GroupHash, []*Command{
 	{Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.6.0",
@@ -22,7 +25,10 @@ var hashEditCommands = InGroup(GroupHash, []*Command{
 })
 
 // hrandfieldCommand is HRANDFIELD. A positive count gives distinct fields, a negative one as many
-// as it says, with repetitions; without a count the reply is one field or null.
+// as it says, with repetitions; without a count the reply is one field or null. The order of the
+// checks is Redis's, and the key comes last: a count out of range is refused for a key that does
+// not exist. WITHVALUES halves the range of counts, because in RESP2 the reply has two elements for
+// each field.
 func hrandfieldCommand(c *Call) error {
 	h := c.Tx.Hash(c.Key(1))
 	if len(c.Args) == 2 {
@@ -70,7 +76,8 @@ func hrandfieldCommand(c *Call) error {
 	})
 }
 
-// hgetdelCommand is HGETDEL.
+// hgetdelCommand is HGETDEL. The values are read before the fields are deleted, in one transaction;
+// with the last field the key goes. A null stands for a field that does not exist.
 func hgetdelCommand(c *Call) error {
 	h, fields, err := c.hashFields()
 	if err != nil {

@@ -8,6 +8,18 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Eleven commands share FIELDS, and some of them NX, XX, GT and LT; their error texts differ, and
+// the constants below keep Redis's. What a deadline of a field is
+// on disk and in memory, structures/hash_expire.go says.
+//
+// The number of fields must agree with the arguments that follow it, and FIELDS must stand where
+// the syntax has it, except in HSETEX. A field that is named twice is treated twice. Each reply but
+// HSETEX's is an array with an element for each field, in the order of the arguments, also if the
+// key does not exist: then each is -2, or null.
+//
+// Writes take effect together: either all fields that the condition admits have their new deadline,
+// in one commit, or the command failed.
+
 // hashExpireCommands give fields deadlines of their own. They are Redis 7.4's, and HGETDEL, HGETEX
 // and HSETEX 8.0's. Their replies have one number for each field, whose meaning FieldResult has.
 var hashExpireCommands = InGroup(GroupHash, []*Command{
@@ -64,7 +76,8 @@ const (
 )
 
 // fieldList reads FIELDS numfields field [field ...], to the end of the arguments. count is how a
-// number that is none is refused.
+// number that is none is refused. Redis checks in this order: the word, the number, then whether
+// both agree.
 func (c *Call) fieldList(i int, count Error) ([]string, error) {
 	if !c.Is(i, "fields") {
 		return nil, errFieldsWord
@@ -83,7 +96,8 @@ func (c *Call) fieldList(i int, count Error) ([]string, error) {
 }
 
 // hashOf is the hash that the first key names. Most commands on fields check the key's type before
-// they parse their options.
+// they parse their options. A key that does not exist is an empty hash here; only another type is
+// an error.
 func (c *Call) hashOf() (db.Hash, error) {
 	h := c.Tx.Hash(c.Key(1))
 	_, err := h.Len()
@@ -99,7 +113,8 @@ func (c *Call) hashFields() (h db.Hash, fields []string, err error) {
 }
 
 // fieldDeadline reads a number of units from now or, absolute, from 1970 on. The result is in
-// milliseconds.
+// milliseconds. The last moment is Redis's, 2^46-1 ms. Zero is allowed: it is in the past and
+// deletes the field.
 func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
 	n, err := c.ParseInt(i)
 	if err != nil {
@@ -119,6 +134,9 @@ func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error
 }
 
 // hexpire is HEXPIRE and its relatives. A moment in the past deletes the field, which replies 2.
+// The other results are 1 for a deadline that was set, 0 for a condition that does not hold, -2 for
+// a field that does not exist. For GT a field without a deadline counts as one that never expires,
+// so GT never changes it and LT always does.
 func hexpire(c *Call, unit int64, relative bool) error {
 	h, err := c.hashOf()
 	if err != nil {
@@ -158,7 +176,8 @@ func hpersistCommand(c *Call) error {
 	return c.fieldResults(h.PersistFields(fields...))
 }
 
-// fieldResults replies with one number for each field.
+// fieldResults replies with one number for each field. The numbers are those of
+// structures.FieldResult, which are Redis's.
 func (c *Call) fieldResults(results []db.FieldResult, err error) error {
 	if err != nil {
 		return err
@@ -171,7 +190,8 @@ func (c *Call) fieldResults(results []db.FieldResult, err error) error {
 }
 
 // httl replies -2 for a field that does not exist and -1 for one without a deadline. Unlike TTL it
-// rounds up.
+// rounds up. A field with half a second left replies 1, where a key replies 1 from half a second on
+// and 0 below.
 func httl(c *Call, unit int64, relative bool) error {
 	h, fields, err := c.hashFields()
 	if err != nil {
@@ -199,7 +219,8 @@ func httl(c *Call, unit int64, relative bool) error {
 	return nil
 }
 
-// hgetexCommand is HGETEX.
+// hgetexCommand is HGETEX. Only the first word after the key may change deadlines. Without one it
+// reads, and writes nothing.
 func hgetexCommand(c *Call) error {
 	h, err := c.hashOf()
 	if err != nil {
@@ -229,7 +250,7 @@ func hgetexCommand(c *Call) error {
 	return c.bulksOrNulls(h.GetMany(fields...))
 }
 
-// fieldDeadlineOption reads "EX 10" and its relatives.
+// fieldDeadlineOption reads "EX 10" and its relatives. Two letters count from now, four from 1970.
 func (c *Call) fieldDeadlineOption(i int) (time.Time, error) {
 	unit := int64(1)
 	if word := c.Args[i]; equalFold(word, "ex") || equalFold(word, "exat") {
@@ -247,7 +268,8 @@ type hsetexOptions struct {
 }
 
 // hsetexCommand is HSETEX. The words come in any order, after the fields too, and are checked
-// before what the key holds.
+// before what the key holds. A condition that does not hold is 0 and changes no field: FNX and FXX
+// speak of all fields together.
 func hsetexCommand(c *Call) error {
 	var w hsetexOptions
 	for i := 2; i < len(c.Args); {
@@ -304,7 +326,7 @@ func (w *hsetexOptions) option(c *Call, i int) (int, error) {
 }
 
 // fieldsOption reads FIELDS numfields field value [field value ...]. The number must agree with
-// what follows.
+// what follows. It is checked against the rest of the line only: more words may follow the fields.
 func (w *hsetexOptions) fieldsOption(c *Call, i int) (int, error) {
 	if i >= len(c.Args)-3 {
 		return 0, ArityError(c.Command.Name)

@@ -16,18 +16,22 @@ var hyperLogLogCommands = InGroup(GroupHyperLogLog, []*Command{
 		Syntax: "destkey [sourcekey [sourcekey ...]]", Run: pfmergeCommand},
 })
 
-// pfaddCommand is PFADD: 1 if the estimate may have changed.
+// pfaddCommand is PFADD: 1 if the estimate may have changed. Without elements it makes an empty
+// sketch, and 1 says that the key is new. The key's deadline stays.
 func pfaddCommand(c *Call) error {
 	return c.Flag(c.Tx.HyperLogLog(c.Key(1)).Add(c.Args[2:]...))
 }
 
-// pfcountCommand is PFCOUNT: of several keys it counts the union, without writing it.
+// pfcountCommand is PFCOUNT: of several keys it counts the union, without writing it. Redis caches
+// the estimate in the string, which makes a read a write; here one that is cached is used, and none
+// is written.
 func pfcountCommand(c *Call) error {
 	n, err := c.Tx.Keyspace().CountHyperLogLogs(c.Strings(1)...)
 	return c.Int64(int64(n), err)
 }
 
-// pfmergeCommand is PFMERGE. The destination is one of the sources, if it exists.
+// pfmergeCommand is PFMERGE. The destination is one of the sources, if it exists. A dense source
+// makes the destination dense. A source that does not exist adds nothing.
 func pfmergeCommand(c *Call) error {
 	return c.Done(c.Tx.HyperLogLog(c.Key(1)).Merge(c.Strings(2)...))
 }

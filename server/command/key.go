@@ -26,13 +26,14 @@ func renameKeys(use string) []Keys {
 }
 
 // deleteCommand is DEL and UNLINK. Both are O(1) a key: memory of large values is freed in the
-// background.
+// background. All keys are deleted in one commit. A key that is named twice counts once.
 func deleteCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Delete(c.Strings(1)...)) }
 
 // existsCommand is EXISTS and TOUCH. A key that is named twice counts twice, as in Redis.
 func existsCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Exists(c.Strings(1)...)) }
 
-// typeCommand is TYPE: a simple string, "none" for a key that does not exist.
+// typeCommand is TYPE: a simple string, "none" for a key that does not exist. A bitmap and a
+// HyperLogLog are strings, places are a sorted set: those are views and not types.
 func typeCommand(c *Call) error {
 	t, err := c.Tx.Key(c.Key(1)).Type()
 	if err == nil {
@@ -41,12 +42,15 @@ func typeCommand(c *Call) error {
 	return err
 }
 
-// renameCommand is RENAME. A key may be given its own name, if it exists.
+// renameCommand is RENAME. A key may be given its own name, if it exists. The deadline goes along,
+// and what the new name held is gone, in the same commit. The elements are written again under the
+// new name, because a record's name has its key in it: O(n), where Redis moves a pointer.
 func renameCommand(c *Call) error {
 	return c.Done(c.Tx.Key(c.Key(1)).Rename(c.Key(2)))
 }
 
-// renamenxCommand is RENAMENX: 0 if the new name is taken, also by the key itself.
+// renamenxCommand is RENAMENX: 0 if the new name is taken, also by the key itself. A source that
+// does not exist is an error before the new name is checked.
 func renamenxCommand(c *Call) error {
 	return c.Flag(c.Tx.Key(c.Key(1)).RenameIfAbsent(c.Key(2)))
 }

@@ -6,6 +6,10 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// COPY and MOVE reach another database. The row names the keys of the session's database only; the
+// key of the same name in the other one has to be locked too, which package db does: a stripe is
+// chosen by the key alone, without its namespace.
+
 // keyCopyCommands write the value of a key again under another name, with its deadline and those of
 // its fields.
 var keyCopyCommands = []*Command{
@@ -22,7 +26,8 @@ const (
 	errSameKey Error = "ERR source and destination objects are the same"
 )
 
-// copied turns the outcome of a transfer into a reply.
+// copied turns the outcome of a transfer into a reply. The two errors have texts of their own in
+// Redis; anything else is passed on.
 func (c *Call) copied(done bool, err error) error {
 	switch {
 	case errors.Is(err, db.ErrSameKey):
@@ -33,7 +38,9 @@ func (c *Call) copied(done bool, err error) error {
 	return c.Flag(done, err)
 }
 
-// copyCommand is COPY: 0 if the destination exists and REPLACE is not there.
+// copyCommand is COPY: 0 if the destination exists and REPLACE is not there. With DB and the same
+// name it copies between databases; the same name in the same database is an error. REPLACE deletes
+// the destination in the same commit.
 func copyCommand(c *Call) error {
 	namespace, replace := c.Tx.Namespace(), false
 	for i := 3; i < len(c.Args); i++ {
@@ -53,7 +60,8 @@ func copyCommand(c *Call) error {
 	return c.copied(c.Tx.Key(c.Key(1)).CopyTo(namespace, c.Key(2), replace))
 }
 
-// moveCommand is MOVE: 0 if the key does not exist, or exists in the other database too.
+// moveCommand is MOVE: 0 if the key does not exist, or exists in the other database too. Moving to
+// the database that the session is in is an error, not 0.
 func moveCommand(c *Call) error {
 	namespace, err := c.ParseDatabase(2)
 	if err != nil {

@@ -9,6 +9,11 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// A deadline belongs to the key and not to its value. It is kept by commands that change a value,
+// removed by those that replace it, and carried along by RENAME and COPY. A key whose deadline has
+// passed does not exist for any command, whether or not the cycle in the background has deleted it
+// already.
+
 // keyExpireCommands set, read and remove the deadlines of keys. On disk and in the log a deadline
 // is always absolute.
 var keyExpireCommands = []*Command{
@@ -44,7 +49,8 @@ func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Com
 	}
 }
 
-// expireConditions reads the words after EXPIRE's number.
+// expireConditions reads the words after EXPIRE's number. NX with any other word, and GT with LT,
+// contradict each other; XX goes with GT and LT. The same word may stand twice.
 func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 	var condition db.ExpireCondition
 	for ; i < len(c.Args); i++ {
@@ -71,7 +77,9 @@ func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 }
 
 // expire is EXPIRE and its relatives. The conditions are checked before the number, the number
-// before the key.
+// before the key. The reply is 0 if the key does not exist or the condition does not hold, also if
+// the moment is in the past; then nothing is deleted. A key without a deadline counts as one that
+// never expires: GT leaves it, LT gives it one.
 func expire(c *Call, unit int64, relative bool) error {
 	condition, err := c.expireConditions(3)
 	if err != nil {
@@ -92,7 +100,8 @@ func expire(c *Call, unit int64, relative bool) error {
 	return c.Flag(c.Tx.Key(c.Key(1)).ExpireAt(time.UnixMilli(n*unit+base), condition))
 }
 
-// ttl replies -2 for a key that does not exist and -1 for one without a deadline.
+// ttl replies -2 for a key that does not exist and -1 for one without a deadline. Seconds are
+// rounded to the nearest, so a key with 400 ms left replies 0 and is not gone yet.
 func ttl(c *Call, unit int64, relative bool) error {
 	deadline, err := c.Tx.Key(c.Key(1)).Deadline()
 	switch {

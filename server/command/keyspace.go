@@ -7,6 +7,11 @@ import (
 	"github.com/stavedb/stave/internal/number"
 )
 
+// KEYS and SCAN skip keys whose deadline has passed, DBSIZE counts them until the cycle has deleted
+// them. KEYS collects all names before it replies: on a large database SCAN is the one to use.
+// FLUSHDB, FLUSHALL and SWAPDB alone are O(1) and write one small record; within EXEC, where they
+// must be rolled back with the rest, they go key by key.
+
 // keyspaceCommands run on all keys of a database. They name no keys, so outside of EXEC they have
 // no transaction: they work on the store, which locks a little at a time, and see no single moment
 // of it. Within EXEC they see the transaction's.
@@ -39,7 +44,8 @@ func (c *Call) keyspace() db.Keyspace {
 	return c.Host.Store.Keyspace()
 }
 
-// keysCommand is KEYS.
+// keysCommand is KEYS. The pattern is Redis's glob, on bytes and not on characters. A pattern
+// without special characters still reads every key.
 func keysCommand(c *Call) error {
 	keys, err := c.keyspace().Keys(c.Key(1))
 	if err != nil {
@@ -94,7 +100,8 @@ func scanCommand(c *Call) error {
 	return nil
 }
 
-// dbsizeCommand is DBSIZE. Keys count until they are reaped, as in Redis.
+// dbsizeCommand is DBSIZE. Keys count until they are reaped, as in Redis. The count is kept, not
+// made.
 func dbsizeCommand(c *Call) error {
 	n := 0
 	if c.Tx != nil {
@@ -176,7 +183,8 @@ func swapdbCommand(c *Call) error {
 	return c.Done(err)
 }
 
-// randomkeyCommand is RANDOMKEY: null if there are no keys.
+// randomkeyCommand is RANDOMKEY: null if there are no keys. It is almost uniform, and O(1): see
+// db.Keyspace.RandomKey.
 func randomkeyCommand(c *Call) error {
 	key, err := c.keyspace().RandomKey()
 	return c.bulk([]byte(key), err)

@@ -6,6 +6,14 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// LPUSH to LMPOP; blocking.go has the commands that wait. An element has an index that only grows
+// or shrinks at the ends, so pushes, pops and LINDEX are O(1), where Redis walks its list; LINSERT
+// and LREM move the elements on the shorter side, each as a record.
+//
+// A pop that empties the list deletes the key, and a push into a key that does not exist makes it.
+// What is pushed is offered to blocked clients before the transaction ends, first come, first
+// served: LPUSH replies with the length that the list had before they were served, as Redis does.
+
 // listCommands work on lists. A list without elements does not exist. Negative positions count from
 // the end.
 var listCommands = InGroup(GroupList, []*Command{
@@ -63,7 +71,10 @@ var listCommands = InGroup(GroupList, []*Command{
 		Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Run: lmpopCommand},
 })
 
-// pop is LPOP and RPOP: one element, or with a count an array of them.
+// pop is LPOP and RPOP: one element, or with a count an array of them. With a count the reply is an
+// array, also of one; a key that does not exist is a null array then, and a null without. The count
+// is read before the key: LPOP k -1 is an error whatever k holds. A count of 0 takes nothing, and
+// an empty array says that the list exists.
 func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, int) ([][]byte, error)) error {
 	list := c.Tx.List(c.Key(1))
 	switch len(c.Args) {
@@ -85,7 +96,9 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 	return nil
 }
 
-// lrangeCommand is LRANGE. Ends beyond the list are no error; the reply is what there is.
+// lrangeCommand is LRANGE. Ends beyond the list are no error; the reply is what there is. Positions
+// are clipped to the list, so 0 -1 is all of it. The number of elements comes before the first; the
+// elements are read from disk in order, one at a time, into the reply.
 func lrangeCommand(c *Call) error {
 	start, stop, err := c.parseRange(2)
 	if err != nil {
@@ -115,7 +128,8 @@ func lindexCommand(c *Call) error {
 	return c.bulk(list.At(position))
 }
 
-// lsetCommand is LSET: the key is checked before the index, and both have errors of their own.
+// lsetCommand is LSET: the key is checked before the index, and both have errors of their own. A
+// position beyond the list is not clipped here but refused.
 func lsetCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	n, err := list.Len()
@@ -132,7 +146,8 @@ func lsetCommand(c *Call) error {
 	return c.Done(list.Set(position, c.Arg(3)))
 }
 
-// ltrimCommand is LTRIM: an empty range deletes the list.
+// ltrimCommand is LTRIM: an empty range deletes the list. Elements outside the range are deleted,
+// the others are not touched: O(1) for each deleted one.
 func ltrimCommand(c *Call) error {
 	start, stop, err := c.parseRange(2)
 	if err != nil {
@@ -141,7 +156,9 @@ func ltrimCommand(c *Call) error {
 	return c.Done(c.Tx.List(c.Key(1)).Trim(start, stop))
 }
 
-// linsertCommand is LINSERT: -1 if the pivot is not there, 0 if the list is not.
+// linsertCommand is LINSERT: -1 if the pivot is not there, 0 if the list is not. The first element
+// that equals the pivot counts, from the front. A word other than BEFORE and AFTER is a syntax
+// error before the key is read.
 func linsertCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	switch {
@@ -153,7 +170,8 @@ func linsertCommand(c *Call) error {
 	return ErrSyntax
 }
 
-// lremCommand is LREM: a negative count removes from the back, 0 removes all.
+// lremCommand is LREM: a negative count removes from the back, 0 removes all. The lowest integer is
+// refused, for it has no opposite. With the last element the key goes.
 func lremCommand(c *Call) error {
 	count, err := c.ParseInt(2)
 	if err != nil {
@@ -166,7 +184,8 @@ func lremCommand(c *Call) error {
 }
 
 // lposCommand is LPOS. Without COUNT it replies with one position or a null, with COUNT with an
-// array.
+// array. COUNT 0 is all matches, MAXLEN 0 all elements. A negative RANK searches from the back and
+// replies with positions from the front. The words may stand in any order and more than once.
 func lposCommand(c *Call) error {
 	o := db.PositionOptions{Rank: 1}
 	single := true
@@ -245,7 +264,8 @@ func (c *Call) parseEnds(i int) (from, into db.End, err error) {
 	return from, into, err
 }
 
-// lmoveCommand is LMOVE.
+// lmoveCommand is LMOVE. Source and destination may be the same key: that rotates the list. Both
+// are locked, and the move is one commit.
 func lmoveCommand(c *Call) error {
 	from, into, err := c.parseEnds(3)
 	if err != nil {
@@ -254,12 +274,14 @@ func lmoveCommand(c *Call) error {
 	return c.move(from, into)
 }
 
-// move is LMOVE and RPOPLPUSH: null if there is nothing to move.
+// move is LMOVE and RPOPLPUSH: null if there is nothing to move. A destination of another type is
+// refused before the element leaves its list.
 func (c *Call) move(from, into db.End) error {
 	return c.bulk(c.Tx.List(c.Key(1)).Move(c.Key(2), from, into))
 }
 
-// lmpopCommand is LMPOP: a null array if none of the lists exists.
+// lmpopCommand is LMPOP: a null array if none of the lists exists. The keys after the first list
+// that exists are not read, also not their types.
 func lmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(1, "left", "right")
 	if err != nil {

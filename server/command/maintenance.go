@@ -23,7 +23,9 @@ var maintenanceCommands = InGroup(GroupServer, []*Command{
 
 // mergeCommand runs a merge to its end: the connection waits for the result, other clients do not.
 // STOP, from another connection, ends it early, and so does the end of the server; what has been
-// merged by then stays merged.
+// merged by then stays merged. START merges what the policy picks, ALL every segment, both at the
+// pace of merges in the background. PAUSE ends a merge that the background has started, and keeps
+// it from starting others until RESUME.
 func mergeCommand(c *Call) error {
 	if len(c.Args) > 2 {
 		return ErrSyntax
@@ -49,7 +51,8 @@ func mergeCommand(c *Call) error {
 	return c.OK()
 }
 
-// merge runs one merge and replies with its result.
+// merge runs one merge and replies with its result. The result is a map of figures. One merge runs
+// at a time: a second one is refused and does not wait.
 func (c *Call) merge(o db.MergeOptions) error {
 	result, err := c.Host.Store.Merge(c.Host.Context, o)
 	switch {
@@ -92,7 +95,7 @@ func (c *Call) mergeStatus(s db.MergeStatus) error {
 const maxFindings = 100
 
 // checkCommand verifies the whole store. It reads every byte, and holds no lock for long; findings
-// are counted in full and listed up to a bound.
+// are counted in full and listed up to a bound. It is the check of "stave check", of a store in use.
 func checkCommand(c *Call) error {
 	var findings []string
 	result, err := c.Host.Store.Check(c.Host.Context, func(f db.Finding) {

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Redis answers these from its allocator. Here MEMORY USAGE is an estimate of package db, and the
+// rest are figures of the Go runtime and of the store, under Redis's names where those fit.
+
 // memoryCommands estimate. Values are on disk, so that the memory of a key is what the index holds
 // of it.
 var memoryCommands = []*Command{{
@@ -36,7 +39,7 @@ var memoryCommands = []*Command{{
 const memorySamples = 5
 
 // memoryUsage is MEMORY USAGE: the size of the key on disk and in the index. SAMPLES 0 reads all
-// elements, as in Redis.
+// elements, as in Redis. A large collection is sampled: the sizes of some elements stand for all.
 func memoryUsage(c *Call) error {
 	samples := int64(memorySamples)
 	for i := 3; i < len(c.Args); i += 2 {
@@ -60,7 +63,8 @@ func memoryUsage(c *Call) error {
 	})
 }
 
-// memoryStats is MEMORY STATS: those of Redis's fields that mean something here.
+// memoryStats is MEMORY STATS: those of Redis's fields that mean something here. ReadMemStats stops
+// the program for a moment: this is not a command to poll every millisecond.
 func memoryStats(c *Call) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

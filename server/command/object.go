@@ -101,6 +101,8 @@ func objectEncoding(c *Call) error {
 }
 
 // hashEncoding is listpackex if a field has a deadline, which Redis keeps alongside the fields.
+// Only a hash that fits into a listpack is searched for deadlines; in a large one they do not
+// change the name.
 func hashEncoding(h db.Hash) (string, error) {
 	encoding, err := packedEncoding(mostFields, "hashtable", h.Visit)
 	if err != nil || encoding != "listpack" {
@@ -139,7 +141,8 @@ func stringEncoding(s db.String) (string, error) {
 	return "embstr", nil
 }
 
-// packedEncoding is listpack for a collection with few small elements, otherwise large.
+// packedEncoding is listpack for a collection with few small elements, otherwise large. It stops at
+// the first element that is too long, so a large collection costs little.
 func packedEncoding(most int, large string, visit func(start func(int), visit func(name, value []byte) bool) error) (string, error) {
 	n, encoding := 0, "listpack"
 	err := visit(func(size int) { n = size }, func(name, value []byte) bool {
@@ -151,7 +154,8 @@ func packedEncoding(most int, large string, visit func(start func(int), visit fu
 	return encoding, err
 }
 
-// setEncoding is intset for few integers, listpack for few short members, otherwise hashtable.
+// setEncoding is intset for few integers, listpack for few short members, otherwise hashtable. It
+// reads no more members than it needs: a set beyond both limits ends at its first member.
 func setEncoding(s db.Set) (string, error) {
 	n, integers, packed := 0, true, true
 	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
@@ -176,7 +180,8 @@ func sortedSetEncoding(z db.SortedSet) (string, error) {
 	})
 }
 
-// listEncoding is listpack for a list that fits into one node of 8 KiB, otherwise quicklist.
+// listEncoding is listpack for a list that fits into one node of 8 KiB, otherwise quicklist. Each
+// element counts its bytes and two more, which is right for short ones.
 func listEncoding(l db.List) (string, error) {
 	size, encoding := 6+1, "listpack" // the header and the end
 	err := l.Visit(0, -1, nil, func(value []byte) bool {

@@ -72,7 +72,8 @@ func (c *Call) bulk(value []byte, err error) error {
 	return nil
 }
 
-// appendedBulk is bulk for a value that has been appended to what BeginBulk gave.
+// appendedBulk is bulk for a value that has been appended to what BeginBulk gave. What was appended
+// before an error is dropped: EndBulk is what makes it part of the output.
 func (c *Call) appendedBulk(b []byte, err error) error {
 	if err != nil {
 		return c.bulk(nil, err)
@@ -89,7 +90,8 @@ func (c *Call) text(s string, err error) error {
 	return err
 }
 
-// first replies with the first of some strings, or a null if there is none.
+// first replies with the first of some strings, or a null if there is none. The list has one at
+// most; several would be an array.
 func (c *Call) first(list []string, err error) error {
 	switch {
 	case err != nil:
@@ -148,7 +150,8 @@ func (c *Call) facts(list []fact) error {
 	return nil
 }
 
-// pairsOf writes names and values: the inside of a map.
+// pairsOf writes names and values: the inside of a map. A type that is not listed is a bug of the
+// caller's, not of a user's, so it panics.
 func (c *Call) pairsOf(list []fact) {
 	for _, f := range list {
 		c.Out.BulkString(f.name)
@@ -199,7 +202,8 @@ func (c *Call) scoredReply(scores bool) scoredReply {
 	return scoredReply{out: c.Out, scores: scores, pairs: scores && c.Out.Version() == 3}
 }
 
-// scanHeader starts the reply of a scan whose page has n replies.
+// scanHeader starts the reply of a scan whose page has n replies. The cursor is text, not an
+// integer: it is unsigned, and a client is to pass it back as it is.
 func (c *Call) scanHeader(next uint64, n int) {
 	var digits [20]byte
 	c.Out.Array(2)

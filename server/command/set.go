@@ -6,6 +6,10 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// Members are in memory, so no command here reads the disk: an answer takes what its complexity
+// says, without a wait for a page. They are kept in the order of a keyed hash of their name:
+// SMEMBERS and SSCAN reply in that order, and a random member is one at a random position of it.
+
 // setCommands work on single sets. A set without members does not exist.
 var setCommands = InGroup(GroupSet, []*Command{
 	{Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "1.0.0", Complexity: "O(1) a member",
@@ -42,7 +46,7 @@ var setCommands = InGroup(GroupSet, []*Command{
 		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Move(c.Key(2), c.Key(3))) }},
 })
 
-// smismemberCommand is SMISMEMBER.
+// smismemberCommand is SMISMEMBER. A key that does not exist gives zeros.
 func smismemberCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	c.Out.Array(len(c.Args) - 2)
@@ -56,7 +60,9 @@ func smismemberCommand(c *Call) error {
 }
 
 // spopCommand is SPOP: with a count the reply is an array, also of one; without, one member or
-// null.
+// null. The members are chosen and removed in one transaction, so two clients never pop the same
+// one. The log has the members that were removed and not the choice: a replay cannot choose others.
+// With the last member the key goes.
 func spopCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	switch len(c.Args) {
@@ -82,7 +88,8 @@ func spopCommand(c *Call) error {
 }
 
 // srandmemberCommand is SRANDMEMBER. A positive count gives distinct members, a negative one as
-// many as it says, with repetitions.
+// many as it says, with repetitions. A positive count beyond the set gives the whole set. A key
+// that does not exist gives an empty array, or null without a count.
 func srandmemberCommand(c *Call) error {
 	set := c.Tx.Set(c.Key(1))
 	switch len(c.Args) {
@@ -106,7 +113,9 @@ func srandmemberCommand(c *Call) error {
 	})
 }
 
-// sscanCommand is SSCAN.
+// sscanCommand is SSCAN. A cursor is a place in the order of hashes, so it needs no state and
+// survives a restart. A member that is there from the first call to the last is returned exactly
+// once.
 func sscanCommand(c *Call) error {
 	cursor, o, done, err := c.scanCursor(db.TypeSet, nil)
 	if err != nil || done {

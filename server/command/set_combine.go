@@ -6,6 +6,11 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// The sources and the destination are locked together, so a result is of one moment. What is
+// combined is not built in memory unless it is stored: union, intersection and difference look each
+// member up in the other sets and stream what is left into the reply. A source of another type is
+// WRONGTYPE, also where the result is settled before it is read (SINTER with an empty set).
+
 // setCombineCommands make a set of several: union, intersection, difference. A key that does not
 // exist is an empty set.
 var setCombineCommands = InGroup(GroupSet, []*Command{
@@ -40,7 +45,9 @@ var setCombineCommands = InGroup(GroupSet, []*Command{
 		Run: sintercardCommand},
 })
 
-// combine is SUNION, SINTER and SDIFF. The result is streamed into the reply.
+// combine is SUNION, SINTER and SDIFF. The result is streamed into the reply. The number of members
+// is known at the end only: EndSet fills it in where Begin left room, and Out.Exceeded ends a
+// result that is too large to be sent.
 func combine(c *Call, op db.SetOp) error {
 	mark, n := c.Out.Begin(), 0
 	err := c.Tx.Set(c.Key(1)).VisitCombined(op, c.Strings(2), func(member []byte) bool {
@@ -53,12 +60,14 @@ func combine(c *Call, op db.SetOp) error {
 }
 
 // combineStore is SUNIONSTORE and its relatives. The destination may be one of the sources; an
-// empty result deletes it.
+// empty result deletes it. The destination is replaced whatever it held, without a check of its
+// type, and loses its deadline. The reply is the number of members in it.
 func combineStore(c *Call, op db.SetOp) error {
 	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Strings(2)...))
 }
 
-// sintercardCommand is SINTERCARD: it counts no further than LIMIT.
+// sintercardCommand is SINTERCARD: it counts no further than LIMIT. It has an error text of its own
+// for too few keys, and LIMIT 0 is no limit.
 func sintercardCommand(c *Call) error {
 	n, err := c.parseLeast(1, 1, errNumkeys)
 	if err != nil {
@@ -75,6 +84,7 @@ func sintercardCommand(c *Call) error {
 }
 
 // parseLimit reads the LIMIT of SINTERCARD and ZINTERCARD from argument i on, 0 if there is none.
+// LIMIT may stand more than once; the last one counts.
 func (c *Call) parseLimit(i int) (limit int, err error) {
 	for ; i < len(c.Args); i += 2 {
 		if !c.Is(i, "limit") || i+1 == len(c.Args) {

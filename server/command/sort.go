@@ -7,6 +7,13 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// BY and GET build names of keys from elements, so which keys SORT reads is known only while it
+// runs: such a request locks the whole store (Command.ReadsUnknownKeys). Without them it locks its
+// key and the destination, like any command.
+//
+// Elements are compared as doubles, or as bytes with ALPHA: that is the order of the locale "C",
+// where Redis uses its own locale's. Equal numbers are ordered by their bytes.
+
 const (
 	sortCost   = "O(n log n), n being the size of the collection; a lookup for each pattern and element"
 	sortSyntax = "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]"
@@ -31,7 +38,8 @@ func sortKeys() []Keys {
 	return []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "RO access", Unknown: true}}
 }
 
-// sortDestination finds the key of SORT's STORE; of several the last one counts.
+// sortDestination finds the key of SORT's STORE; of several the last one counts. It must agree with
+// sortElements about which words take arguments, or a key would be written without a lock.
 func sortDestination(args [][]byte) (keys []string) {
 	for i := 2; i+1 < len(args); i++ {
 		switch {
@@ -47,7 +55,9 @@ func sortDestination(args [][]byte) (keys []string) {
 	return keys
 }
 
-// sortElements is SORT and SORT_RO. The words are checked before the key, as in Redis.
+// sortElements is SORT and SORT_RO. The words are checked before the key, as in Redis. A BY without
+// a star means "do not sort": the order is then that of the list, or of the scores. With STORE the
+// reply is the length of the list that was stored, and an empty result deletes the destination.
 func sortElements(c *Call, stores bool) error {
 	var o db.SortOptions
 	destination := -1

@@ -8,6 +8,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// ZADD, ZSCORE, ZRANK and the pops; sortedset_range.go has the ranges, sortedset_combine.go what
+// takes several sorted sets. All members are in memory, in two orders with counts, so nothing here
+// reads the disk, and a rank is O(log n).
+//
+// A score is a double: infinities are scores, NaN is refused, and -0 is kept as 0. In RESP2 a score
+// is text with as few digits as give the same double again, in RESP3 a double.
+
 // sortedSetCommands work on single members. Members are ordered by score, and by name where scores
 // are equal.
 var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
@@ -46,7 +53,9 @@ var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
 })
 
 // zaddCommand is ZADD. The order of the checks is Redis's: the words, the number of arguments,
-// contradictions, the scores, then what the key holds.
+// contradictions, the scores, then what the key holds. All scores are parsed before the first
+// member is added. Of a member that is named twice the conditions see the first score when they
+// judge the second.
 func zaddCommand(c *Call) error {
 	o, i := c.addWords(true)
 	rest := c.Args[i:]
@@ -114,7 +123,8 @@ func (w *addWords) replyAdded(c *Call, result db.AddResult, err error) error {
 	return c.Int(result.Added, err)
 }
 
-// increment replies with the new score, or a null if the conditions did not hold.
+// increment replies with the new score, or a null if the conditions did not hold. A sum that is
+// NaN, of two infinities, is an error and changes nothing.
 func (c *Call) increment(set db.SortedSet, o db.AddOptions, m db.Scored) error {
 	score, done, err := set.IncrWith(o, m.Member, m.Score)
 	switch {
@@ -138,7 +148,8 @@ func zincrbyCommand(c *Call) error {
 	return c.increment(c.Tx.SortedSet(c.Key(1)), db.AddOptions{}, db.Scored{Member: c.Key(3), Score: delta})
 }
 
-// score replies with the score of a member, or a null.
+// score replies with the score of a member, or a null. The key's type is checked for each member of
+// ZMSCORE; the first one ends the command.
 func (c *Call) score(set db.SortedSet, member string) error {
 	score, err := set.Score(member)
 	if err != nil {
@@ -164,7 +175,8 @@ func zmscoreCommand(c *Call) error {
 }
 
 // rank is ZRANK and ZREVRANK: null, or with WITHSCORE a null array, for a member that does not
-// exist.
+// exist. The word is checked before the key. Of members with equal scores the one whose name is
+// smaller, byte by byte, has the lower rank.
 func rank(c *Call, reverse bool) error {
 	withScore := false
 	switch {

@@ -7,6 +7,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// ZUNION, ZINTER and ZDIFF with their STORE forms, ZRANGESTORE, ZMPOP and ZRANDMEMBER. Unlike the
+// combinations of sets the result is built in memory, for it must be put in order before its first
+// member is known.
+//
+// A sum of infinities of opposite signs counts as 0, and so does the weight 0 of an infinite score,
+// as in Redis: a stored result has no NaN.
+
 // combineCost is what combinations of sorted sets cost.
 const combineCost = "O(n*k)+O(m*log m), n being the size of the sorted sets, k their number and m the size of the result"
 
@@ -93,7 +100,8 @@ func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, w
 }
 
 // sortedKeys reads a number of keys and the keys, which must hold sets or sorted sets, and returns
-// where the next argument is.
+// where the next argument is. The types are checked here, before the words after the keys, because
+// that is Redis's order. The keys are locked already: they are those that Command.Keys has found.
 func (c *Call) sortedKeys(i int) ([]string, int, error) {
 	n, err := c.ParseInt(i)
 	switch {
@@ -118,7 +126,8 @@ func (c *Call) sortedKeys(i int) ([]string, int, error) {
 	return keys, next, nil
 }
 
-// zcombine is ZUNION, ZINTER and ZDIFF.
+// zcombine is ZUNION, ZINTER and ZDIFF. Without WITHSCORES the scores are computed all the same,
+// since they are the order.
 func zcombine(c *Call, op db.SetOp) error {
 	q, withScores, err := c.combination(1, op, true)
 	if err != nil {
@@ -137,7 +146,7 @@ func zcombine(c *Call, op db.SetOp) error {
 }
 
 // zcombineStore is ZUNIONSTORE and its relatives. The destination may be one of the sources; an
-// empty result deletes it.
+// empty result deletes it. The destination loses what it held, of any type, and its deadline.
 func zcombineStore(c *Call, op db.SetOp) error {
 	q, _, err := c.combination(2, op, false)
 	if err != nil {
@@ -159,7 +168,8 @@ func zintercardCommand(c *Call) error {
 	return c.Int(c.Tx.Keyspace().InterLen(limit, keys...))
 }
 
-// zrangestoreCommand is ZRANGESTORE: ZRANGE into a key. An empty range deletes it.
+// zrangestoreCommand is ZRANGESTORE: ZRANGE into a key. An empty range deletes it. The source is
+// read and the destination replaced in one transaction; they may be the same key.
 func zrangestoreCommand(c *Call) error {
 	q := rangeQuery{store: true}
 	if err := q.options(c, 5); err != nil {
@@ -172,7 +182,8 @@ func zrangestoreCommand(c *Call) error {
 	return c.Int(c.Tx.SortedSet(c.Key(1)).PutRange(c.Key(2), r))
 }
 
-// zmpopCommand is ZMPOP: a null array if none of the sorted sets exists.
+// zmpopCommand is ZMPOP: a null array if none of the sorted sets exists. The keys after the first
+// one that exists are not read. MIN and MAX say from which end.
 func zmpopCommand(c *Call) error {
 	p, err := c.parseMultiPop(1, "min", "max")
 	if err != nil {

@@ -5,6 +5,14 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Eight commands that read and three that remove are one parser and three handlers: a row says in a
+// rangeQuery what its name implies, and the arguments say the rest. The bounds become a db.Range,
+// which finds its first member in O(log n); LIMIT's offset is skipped by rank and not by a walk, so
+// a page far down costs what the first page costs.
+//
+// Ranges by name are meaningful only where all scores are equal, as in Redis. A range whose ends
+// are in the wrong order is empty, and so is one that lies beyond the members: no error.
+
 // sortedSetRangeCommands read, count and remove ranges by rank, score or name. ZRANGE has all
 // orders in one command; the others, which Redis had before it, name order and direction.
 var sortedSetRangeCommands = InGroup(GroupSortedSet, []*Command{
@@ -82,7 +90,9 @@ func (q *rangeQuery) limit() int64 {
 	return q.count
 }
 
-// options reads the words from argument i on.
+// options reads the words from argument i on. The commands with a direction in their name know
+// neither REV nor BYSCORE and BYLEX. What contradicts each other is found after all words, so a
+// misspelt word is reported first.
 func (q *rangeQuery) options(c *Call, i int) (err error) {
 	free := !q.named // the words that a name does not imply, each of them once
 	for ; i < len(c.Args); i++ {
@@ -118,7 +128,9 @@ func (q *rangeQuery) options(c *Call, i int) (err error) {
 	return nil
 }
 
-// bounds reads the two ends of the range, arguments i and i+1.
+// bounds reads the two ends of the range, arguments i and i+1. A reversed range by score or name is
+// written with its higher end first; one by rank is not, since its positions count from the other
+// end.
 func (q *rangeQuery) bounds(c *Call, i int) (db.Range, error) {
 	lower, upper := c.Args[i], c.Args[i+1]
 	if q.reverse && q.by != byRank {
@@ -149,7 +161,8 @@ func (q *rangeQuery) bounds(c *Call, i int) (db.Range, error) {
 	}
 }
 
-// parseLexBound reads one end of a range of names: [name, (name, - or +.
+// parseLexBound reads one end of a range of names: [name, (name, - or +. A name without a bracket
+// is an error, and "(" alone is the empty name, excluded.
 func parseLexBound(b []byte) (db.LexBound, bool) {
 	switch {
 	case len(b) == 0:
@@ -166,6 +179,8 @@ func parseLexBound(b []byte) (db.LexBound, bool) {
 }
 
 // zrange is ZRANGE and the commands that it replaces. q says what the command's name implies.
+// Members are written to the reply as they are visited; the sorted set is locked until the last
+// one.
 func zrange(c *Call, q rangeQuery) error {
 	if err := q.options(c, 4); err != nil {
 		return err
@@ -178,7 +193,8 @@ func zrange(c *Call, q rangeQuery) error {
 	return c.Tx.SortedSet(c.Key(1)).Visit(r, reply.start, reply.add)
 }
 
-// zcount is ZCOUNT and ZLEXCOUNT.
+// zcount is ZCOUNT and ZLEXCOUNT. It costs two searches, not a walk: O(log n) however many members
+// there are.
 func zcount(c *Call, by order) error {
 	q := rangeQuery{by: by}
 	r, err := q.bounds(c, 2)
@@ -188,7 +204,8 @@ func zcount(c *Call, by order) error {
 	return c.Int(c.Tx.SortedSet(c.Key(1)).Count(r))
 }
 
-// zremrange is ZREMRANGEBYRANK and its relatives.
+// zremrange is ZREMRANGEBYRANK and its relatives. The members are removed in one commit. With the
+// last one the key goes.
 func zremrange(c *Call, by order) error {
 	q := rangeQuery{by: by}
 	r, err := q.bounds(c, 2)

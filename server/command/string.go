@@ -7,6 +7,17 @@ import (
 	"github.com/stavedb/stave/internal/number"
 )
 
+// The handlers of SET, GET and the counters. How a string is stored is not seen here: one record up
+// to 64 KiB, chunks of 8 KiB above that (structures/string_chunks.go). A row's complexity says what
+// follows from it: an edit of a short string writes all of it, an edit of a long one only the
+// chunks that it touches.
+//
+// Whatever replaces a value (SET, GETSET, MSET) removes its deadline, unless KEEPTTL says
+// otherwise; what computes the new value from the old one (INCR, APPEND, SETRANGE) keeps it. A
+// deadline arrives in seconds or milliseconds, from now or from 1970 on; parseDeadline makes
+// absolute milliseconds of all four, since only those may go into the log: a replay has another
+// "now".
+
 // stringCommands are those that most clients use. SET, GETSET, GETDEL and the like replace a value
 // whole; string_edit.go has the others.
 var stringCommands = InGroup(GroupString, []*Command{
@@ -63,13 +74,15 @@ var stringCommands = InGroup(GroupString, []*Command{
 		Syntax: "key start end", Run: getrangeCommand},
 })
 
-// getCommand is GET. The value is read into the output, without a copy in between.
+// getCommand is GET. The value is read into the output, without a copy in between. A key that does
+// not exist is a null.
 func getCommand(c *Call) error {
 	return c.appendedBulk(c.Tx.String(c.Key(1)).AppendTo(c.Out.BeginBulk()))
 }
 
 // getrangeCommand is GETRANGE and SUBSTR. Ends beyond the string are no error; of a long string
-// only the range is read.
+// only the range is read. Both numbers are read before the key: a bad one is an error also for a
+// key that does not exist.
 func getrangeCommand(c *Call) error {
 	start, err := c.ParseInt(2)
 	if err != nil {
@@ -83,7 +96,10 @@ func getrangeCommand(c *Call) error {
 }
 
 // setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key
-// holds.
+// holds. The same word may stand twice; two words that contradict each other are a syntax error,
+// whatever their order. GET replies with the old value, also if NX or XX prevents the write, and
+// fails with WRONGTYPE if the key holds no string: only a SET without GET replaces a value of any
+// type.
 func setCommand(c *Call) error {
 	var o db.SetOptions
 	deadline := 0 // index of the word that introduces the deadline
@@ -145,7 +161,9 @@ func sameKeyword(a, b []byte) bool {
 	return true
 }
 
-// parseDeadline turns "EX 10" and its relatives into absolute Unix milliseconds.
+// parseDeadline turns "EX 10" and its relatives into absolute Unix milliseconds. The four words
+// differ in two letters: E in front means seconds, AT at the end means since 1970. now is the
+// moment of the transaction, so that all commands of an EXEC count from the same one.
 func (c *Call) parseDeadline(word int, digits []byte, cmd string) (ms int64, err error) {
 	n, ok := number.ParseInt(digits)
 	if !ok {
@@ -164,7 +182,8 @@ func (c *Call) parseDeadline(word int, digits []byte, cmd string) (ms int64, err
 }
 
 // deadlineOf is base + n units, in milliseconds. It refuses results that are not positive or
-// overflow.
+// overflow. The product and the sum are checked before they are computed: Redis refuses what does
+// not fit into an int64, and zero. cmd is the name that the error repeats.
 func deadlineOf(n, unit, base int64, cmd string) (ms int64, err error) {
 	if n <= 0 || n > math.MaxInt64/unit || n*unit > math.MaxInt64-base {
 		return 0, Errorf("ERR invalid expire time in '%s' command", cmd)
@@ -188,14 +207,17 @@ func setWithTTL(c *Call, unit int64) error {
 	return c.OK()
 }
 
-// setnxCommand is SETNX.
+// setnxCommand is SETNX. It is SET NX with a number for a reply: 1 if the value was written, and 0
+// for a key of any type that exists.
 func setnxCommand(c *Call) error {
 	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{IfAbsent: true})
 	return c.Flag(result.Done, err)
 }
 
 // mgetCommand is MGET: a null for a key that holds no string, also for one that holds something
-// else.
+// else. MGET never fails with WRONGTYPE. All keys are locked together, so the values are of one
+// moment; they are written to the reply one after the other, and nothing of them is copied in
+// between.
 func mgetCommand(c *Call) error {
 	keys := c.Strings(1)
 	c.Out.Array(len(keys))
@@ -209,7 +231,8 @@ func mgetCommand(c *Call) error {
 	})
 }
 
-// pairs reads key value key value ...
+// pairs reads key value key value ... An odd number of arguments after the name is an error of
+// arity, which the table cannot express.
 func (c *Call) pairs() ([]db.Pair, error) {
 	if len(c.Args)%2 == 0 {
 		return nil, ArityError(c.Command.Name)
@@ -221,7 +244,8 @@ func (c *Call) pairs() ([]db.Pair, error) {
 	return pairs, nil
 }
 
-// msetCommand is MSET. Of a key that is named twice the last value counts.
+// msetCommand is MSET. Of a key that is named twice the last value counts. It never fails because
+// of what a key holds, and all values are one commit.
 func msetCommand(c *Call) error {
 	pairs, err := c.pairs()
 	if err != nil {
@@ -230,7 +254,7 @@ func msetCommand(c *Call) error {
 	return c.Done(c.Tx.Keyspace().Put(pairs...))
 }
 
-// msetnxCommand is MSETNX: all or none.
+// msetnxCommand is MSETNX: all or none. It reads all keys before it writes the first.
 func msetnxCommand(c *Call) error {
 	pairs, err := c.pairs()
 	if err != nil {
@@ -240,14 +264,15 @@ func msetnxCommand(c *Call) error {
 	return c.Flag(done, err)
 }
 
-// incr is INCR and its relatives. An overflow is refused; the value keeps its deadline.
+// incr is INCR and its relatives. An overflow is refused; the value keeps its deadline. The sum is
+// written as decimal text: a string that holds a number is not stored in another way.
 func incr(c *Call, delta int64) error {
 	n, err := c.Tx.String(c.Key(1)).Incr(delta)
 	return c.Int64(n, err)
 }
 
 // decrbyCommand is DECRBY. The lowest integer has no opposite, and is refused before the key is
-// looked at.
+// read.
 func decrbyCommand(c *Call) error {
 	n, err := c.ParseInt(2)
 	if err != nil {

@@ -7,6 +7,11 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// SETRANGE and INCRBYFLOAT change a part of a value and keep the key's deadline. GETEX, GETDEL and
+// GETSET read a value and do something to its key in the same transaction, so no other client sees
+// the state in between. LCS, the odd one out, only reads: it takes time in the product of two
+// lengths, so it is the one command on strings that is never batched (see Command.CanBatch).
+
 // stringEditCommands change parts of a string, or read one and do something to it besides.
 var stringEditCommands = InGroup(GroupString, []*Command{
 	{Name: "getdel", Arity: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "6.2.0", Complexity: "O(1)",
@@ -30,7 +35,10 @@ var stringEditCommands = InGroup(GroupString, []*Command{
 		Syntax:     "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]", Run: lcsCommand},
 })
 
-// getexCommand is GETEX. As in Redis the deadline is parsed only if the key exists.
+// getexCommand is GETEX. As in Redis the deadline is parsed only if the key exists. Without
+// words it is GET, and writes nothing. A deadline in the past deletes the key, after the value was
+// read. The type is checked before existence, since a list at the key must be WRONGTYPE and not
+// null.
 func getexCommand(c *Call) error {
 	deadline, persist := 0, false
 	for i := 2; i < len(c.Args); i++ {
@@ -65,7 +73,8 @@ func getexCommand(c *Call) error {
 	return c.bulk(s.GetAndExpireAt(time.UnixMilli(ms)))
 }
 
-// orNotFound is err, or else that there is nothing.
+// orNotFound is err, or else that there is nothing. It is for handlers that find out by reading
+// the key, and pass the outcome to bulk.
 func orNotFound(err error) error {
 	if err != nil {
 		return err
@@ -83,7 +92,8 @@ func getsetCommand(c *Call) error {
 }
 
 // setrangeCommand is SETRANGE. The string grows with zeros; an empty value at any offset changes
-// nothing.
+// nothing. The limit of 512 MiB is checked by package structures, with Redis's text for it. The
+// reply is the length in bytes, also if nothing was written.
 func setrangeCommand(c *Call) error {
 	offset, err := c.ParseInt(2)
 	if err != nil {
@@ -93,7 +103,8 @@ func setrangeCommand(c *Call) error {
 }
 
 // lcsCommand is LCS. The order of the checks is Redis's: what the keys hold, the words, their
-// lengths.
+// lengths. So the subsequence is computed before the words are checked. The error of a length
+// comes last: LCS of two long strings with a misspelt word is a syntax error, as it is in Redis.
 func lcsCommand(c *Call) error {
 	lcs, failed := c.Tx.Keyspace().LongestCommonSubsequence(c.Key(1), c.Key(2))
 	if failed == structures.ErrLCSType {

@@ -120,7 +120,9 @@ func (t *Table) Find(name []byte) *Command {
 }
 
 // Resolve finds the command (or subcommand) of a request and checks the number of arguments. On an
-// error the command is the one the request was for, if it is known.
+// error the command is the one the request was for, if it is known. The order is Redis's: an
+// unknown command, an unknown subcommand, then the number of arguments. A container without a
+// subcommand has the arity error of its own row.
 func (t *Table) Resolve(args [][]byte) (*Command, error) {
 	cmd := t.Find(args[0])
 	if cmd == nil {
@@ -174,7 +176,8 @@ func (c *Command) ArityFits(n int) bool {
 // IsWrite says whether the command needs a writing transaction.
 func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
 
-// CanBatch says whether a command may run in a batch with others.
+// CanBatch says whether a command may run in a batch with others. Nothing in a batch may take long,
+// wait, or be about the session: the locks of all its keys are held until the last one has run.
 func (c *Command) CanBatch() bool {
 	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|RunsInsideMulti) == 0
 }

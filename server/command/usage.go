@@ -100,8 +100,9 @@ func (c *Command) Remaining(typed []string) []Argument {
 	return rest
 }
 
-// takeApart splits arguments so that a typed word is one of them: a keyword from its value, and
-// a repeated argument into the first time and the others, which are optional.
+// takeApart splits arguments so that a typed word is one of them: a keyword from its value, and a
+// repeated argument into the first time and the others, which are optional. The parts are copies:
+// the arguments of the command stay as they are.
 func takeApart(list []Argument) (parts []Argument) {
 	for _, a := range list {
 		again := a
