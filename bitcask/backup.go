@@ -5,40 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/backup"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
-	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
-	"github.com/stavedb/stave/bitcask/internal/segment"
-	"github.com/stavedb/stave/internal/vfs"
 )
-
-// A backup is a copy of the store at one moment between two commits, and a store of its own. Reads, writes, rotations and merges
-// continue while it is made; none of them waits for a file.
-//
-// Sealed segments and their hints get a second name in the copy. That is safe because a sealed segment is never written again, by
-// this store or by the copy: a merge removes a name, a hint is replaced by its name, and the copy has no unsealed segment. What a
-// merge removes from the store in the meantime stays until the backup is done (pins). Of the unsealed segments, of which at most two
-// hold frames, the frames present at that moment are copied and sealed.
-//
-// From then on the store and the copy diverge. So the copy has a store id of its own, and its manifest says which segments it has
-// inherited: whatever either of them writes later is foreign to the other.
-//
-// INDEX and TTL file are left out: both are bound to the store id, and the log holds all that they say.
-//
-// What a crash leaves:
-//
-//	before the manifest is there:  NAME.partial, without a manifest, which no Open takes for a store
-//	before the rename:             NAME.partial, whole
-//	after it:                      NAME or NAME.partial; either is whole, for all in it is on disk
-//	after the sync of the parent:  NAME
-//
-// The next backup of that name removes a NAME.partial.
 
 // BackupResult says what a backup is made of.
 type BackupResult struct {
@@ -49,12 +23,6 @@ type BackupResult struct {
 	BytesLinked int64  `json:"bytes_linked"`
 	BytesCopied int64  `json:"bytes_copied"`
 }
-
-// copyPiece is how many bytes are copied at a time.
-const copyPiece = 1 << 20
-
-// partialSuffix is what the name of a backup ends with until it is whole.
-const partialSuffix = ".partial"
 
 // Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is durable
 // when Backup returns, and holds every write that was acknowledged before Backup was called (of a store open for reading: what that
@@ -75,336 +43,78 @@ func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 	if s.closed.Load() {
 		return BackupResult{}, ErrClosed
 	}
-	dir = filepath.Clean(dir)
-	b := &backup{s: s, ctx: ctx, dir: dir, temp: dir + partialSuffix}
-	if err := b.run(); err != nil {
-		return BackupResult{}, fmt.Errorf("backup %s: %w", dir, err)
-	}
-	return b.result, nil
-}
-
-// backup is one in the making.
-type backup struct {
-	s         *Store
-	ctx       context.Context
-	fs        *vfs.Held // of the parent of dir
-	to        *vfs.Held // of temp
-	dir, temp string
-	sealed    map[uint32]format.SealedInfo // the segments of the copy
-	buf       []byte
-	result    BackupResult
-}
-
-func (b *backup) run() (err error) {
-	if len(b.s.recovery.Damage) > 0 {
-		return &b.s.recovery.Damage[0]
-	}
-	parent := filepath.Dir(b.dir)
-	if b.fs, err = vfs.Hold(vfs.Outside(b.s.held.Base()), parent); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.fs.Close()) }()
-	if names, err := b.fs.List(b.dir); err == nil && len(names) > 0 {
-		return ErrNotEmpty
-	} else if err != nil && !failure.IsNotExist(err) {
-		return err
-	}
-	if _, err := leftovers(b.fs, b.temp); err != nil {
-		return err
-	}
-	if err := b.fs.MkdirAll(b.temp); err != nil {
-		return err
-	}
-	if b.to, err = vfs.Hold(b.fs, b.temp); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.to.Close()) }()
-	lock, err := b.to.Lock(filepath.Join(b.temp, format.LockName))
-	if errors.Is(err, vfs.ErrLocked) {
-		return fmt.Errorf("%w: %w", ErrLocked, err)
-	}
-	if err != nil {
-		return errors.Join(err, b.removeTemp())
-	}
-	if err = b.fill(); err == nil {
-		// Within the lock: no other backup may take the directory for a leftover.
-		err = b.publish()
-	}
-	if err != nil {
-		return errors.Join(err, b.removeTemp(), lock.Close())
-	}
-	return errors.Join(b.fs.SyncDir(parent), lock.Close())
-}
-
-// publish gives the copy its name, if it still has the one under which it was made.
-func (b *backup) publish() error {
-	where, err := b.to.Where()
-	if err == nil && where != vfs.Here {
-		err = fmt.Errorf("%w: %s, while the backup was made", ErrDirectoryGone, b.temp)
-	}
-	if err != nil {
-		return err
-	}
-	return b.fs.RenameDir(b.temp, b.dir)
-}
-
-// fill makes the copy in the temporary directory, durably but for its name.
-func (b *backup) fill() error {
-	if err := b.clear(); err != nil {
-		return err
-	}
-	pin := b.s.pinFiles("backup")
-	defer b.s.unpinFiles(pin)
-	return b.copyLog()
-}
-
-// copyLog makes the segments and the manifest of the copy.
-func (b *backup) copyLog() error {
-	list, next, err := b.s.log.Cut()
-	if err != nil {
-		return err
-	}
-	list = withFrames(list)
-	b.sealed = make(map[uint32]format.SealedInfo, len(list))
-	for _, c := range list {
-		if err := b.cancelled(); err != nil {
-			return err
-		}
-		if c.Frames > 0 {
-			err = b.copyUnsealed(c)
-		} else {
-			b.sealed[c.ID] = c.Info()
-			err = b.linkSegment(c.Segment)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	b.result.Sequence, b.result.Segments = next-1, len(list)
-	return b.writeManifest(next - 1)
-}
-
-func (b *backup) cancelled() error {
-	if b.s.stopping() {
-		return ErrClosed
-	}
-	return b.ctx.Err()
-}
-
-// linkSegment gives a sealed segment and its hint a name in the copy.
-func (b *backup) linkSegment(sg *segment.Segment) error {
-	size := sg.Size.Load()
-	err := b.link(sg.Name)
-	// Alongside a live writer the name may be gone; the open file is not.
-	if vfs.CannotLink(err) || b.s.opts.ReadOnly && failure.IsNotExist(err) {
-		err = b.copyFile(sg.File, sg.Name, size)
-		b.result.copied(size)
-	} else {
-		b.result.Linked++
-		b.result.BytesLinked += size
-	}
-	if err != nil || b.s.opts.seam.NoHints {
-		return err
-	}
-	return b.linkHint(format.HintName(sg.ID))
-}
-
-// linkHint is linkSegment for the hint, if there is one.
-func (b *backup) linkHint(name string) error {
-	err := b.link(name)
-	if failure.IsNotExist(err) {
-		return nil
-	}
-	if !vfs.CannotLink(err) {
-		return err
-	}
-	f, err := b.s.held.Open(filepath.Join(b.s.dir, name), vfs.ReadOnly)
-	if failure.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	size, err := f.Size()
+	src, err := s.backupSource(ctx)
 	if err == nil {
-		err = b.copyFile(f, name, size)
-	}
-	return errors.Join(err, f.Close())
-}
-
-func (b *backup) link(name string) error {
-	return b.s.held.LinkTo(filepath.Join(b.s.dir, name), b.to, filepath.Join(b.temp, name))
-}
-
-func (r *BackupResult) copied(bytes int64) {
-	r.Copied++
-	r.BytesCopied += bytes
-}
-
-// copyFile makes a file with the first bytes of another one, on disk but for its name.
-func (b *backup) copyFile(from vfs.File, name string, size int64) error {
-	f, err := b.copyBytes(from, name, size)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// copyBytes is copyFile without the sync.
-func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, err error) {
-	f, err := b.to.Open(filepath.Join(b.temp, name), vfs.Create)
-	if err != nil {
-		return nil, err
-	}
-	if piece := min(size, copyPiece); int64(len(b.buf)) < piece {
-		b.buf = make([]byte, piece)
-	}
-	for at := int64(0); at < size && err == nil; {
-		piece := b.buf[:min(int64(len(b.buf)), size-at)]
-		if err = b.cancelled(); err != nil {
-			break
+		var r backup.Result
+		if r, err = backup.Directory(src, dir); err == nil {
+			return BackupResult(r), nil
 		}
-		var n int
-		if n, err = from.ReadAt(piece, at); err == io.EOF {
-			err = &CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
-		}
-		if err == nil {
-			_, err = f.WriteAt(piece, at)
-		}
-		if wb, ok := f.(vfs.WriteBacker); ok && err == nil {
-			wb.WriteBack(at, int64(len(piece)))
-		}
-		at += int64(len(piece))
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return BackupResult{}, fmt.Errorf("backup %s: %w", filepath.Clean(dir), err)
 }
 
-// copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy that does
-// not verify must not be sealed.
-func (b *backup) copyUnsealed(c commitlog.CutSegment) error {
-	f, err := b.copyBytes(c.File, c.Name, c.Frames)
-	if err != nil {
-		return err
+// BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a store of its
+// own, with the content that Backup would give it. Reads, writes, rotations and merges continue, and nothing waits for w: segments
+// that a merge replaces keep their files until BackupTo returns. It takes the time to write all segments to w, and a few MB of
+// memory whatever the size of the store. Several may run at a time.
+//
+//	$ mkdir copy && tar -x -C copy -f backup.tar && sync
+//
+// tar does not sync what it extracts. Only unsealed segments are verified: Check of the extracted copy verifies the rest.
+//
+// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, the
+// bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call, ErrFailed in a store that
+// refuses writes, a *CorruptError for bytes that do not verify or in a store opened with damage, the context's, w's, or the file
+// system's.
+func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
+	src, err := s.backupSource(ctx)
+	if err == nil {
+		var r backup.Result
+		if r, err = backup.Archive(src, w); err == nil {
+			return BackupResult(r), nil
+		}
 	}
-	sg := segment.New(c.StoreID, c.ID, f)
-	sg.Nonce = c.Nonce
-	sg.Size.Store(c.Frames)
-	if err = sg.AppendFooter(c.Foot); err == nil {
-		sg.MarkSealed()
-		b.sealed[sg.ID] = sg.Info()
-		b.result.copied(sg.Size.Load())
-		err = b.verify(sg)
+	if s.closed.Load() && !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
 	}
-	return errors.Join(err, f.Close())
+	return BackupResult{}, fmt.Errorf("backup: %w", err)
 }
 
-// verify reads a sealed copy, and writes its hint unless the store has none.
-func (b *backup) verify(sg *segment.Segment) error {
-	fr, err := segment.NewFrames(sg), error(nil)
-	if b.s.opts.seam.NoHints {
-		for err == nil {
-			_, err = fr.Next()
+// backupSource is the store as a backup knows it.
+func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	if len(s.recovery.Damage) > 0 {
+		return nil, &s.recovery.Damage[0]
+	}
+	ended := func() error {
+		if s.stopping() {
+			return ErrClosed
 		}
-		if err == io.EOF {
-			err = nil
-		}
-	} else {
-		err = b.writeHint(sg, fr)
+		return ctx.Err()
 	}
-	if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
-		return &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
-	}
-	if read := (format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq}); err == nil && !read.Same(sg.Footer) {
-		return &CorruptError{File: sg.Name, Offset: sg.Size.Load(), Reason: "its records are not those that were written"}
-	}
-	return err
+	return &backup.Source{
+		FS: s.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.inheritance, Ended: ended,
+	}, nil
 }
 
-func (b *backup) writeHint(sg *segment.Segment, fr *segment.Frames) error {
-	w, err := segment.NewHintWriter(b.to, b.temp, sg)
-	if err != nil {
-		return err
+// backupCut returns the segments of a backup. Merges keep their files until release.
+func (s *Store) backupCut() (list []commitlog.CutSegment, next uint64, release func(), err error) {
+	pin := s.pinFiles("backup")
+	if list, next, err = s.log.Cut(); err != nil {
+		s.unpinFiles(pin)
+		return nil, 0, nil, err
 	}
-	if err := w.AddAll(fr, func() bool { return b.cancelled() != nil }); err != nil {
-		if errors.Is(err, failure.ErrCancelled) {
-			err = b.cancelled()
-		}
-		return errors.Join(err, w.Abandon())
-	}
-	return w.Finish()
+	s.pinBelow(pin, boundOf(list))
+	list = slices.DeleteFunc(list, func(c commitlog.CutSegment) bool { return c.Frames > 0 && c.Foot.Records == 0 })
+	return list, next, func() { s.unpinFiles(pin) }, nil
 }
 
-// writeManifest makes the copy a store: one with an id of its own, of which all segments are sealed.
-func (b *backup) writeManifest(maxSeq uint64) error {
-	store, _, err := manifest.NewIdentity()
-	if err != nil {
-		return err
-	}
-	below := uint32(1)
-	for id := range b.sealed {
-		below = max(below, id+1)
-	}
-	s := b.s
+// inheritance is what a copy of the store inherits of its manifest.
+func (s *Store) inheritance() *manifest.Manifest {
 	s.manifestMu.Lock()
-	// Hashes shared since the cut do no harm.
-	m := &manifest.Manifest{FS: b.to, Dir: b.temp, Store: store, Seed: s.man.Seed, Sealed: b.sealed, Collided: maps.Clone(s.man.Collided), MaxSeq: maxSeq}
-	m.Features = s.man.Features
-	m.Origins = slices.Clone(s.man.Origins)
-	s.manifestMu.Unlock()
-	m.Inherit(s.man.Store, below, maxSeq)
-	if err := m.Rewrite(); err != nil {
-		return err
-	}
-	return m.Close()
-}
-
-// leftovers is what a backup that was interrupted has left in the temporary directory, but for the lock. It is an error if there is
-// anything else: then the directory is not ours to clear.
-func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
-	names, err := fsys.List(temp)
-	if err != nil && !failure.IsNotExist(err) {
-		return nil, err
-	}
-	for _, name := range names {
-		_, _, ours := format.ParseName(name)
-		switch {
-		case name == format.LockName:
-		case ours, name == segment.HintTemp, name == manifest.FileName, name == manifest.TempName:
-			list = append(list, name)
-		default:
-			return nil, fmt.Errorf("%s in %s is of no backup: %w", name, temp, ErrNotEmpty)
-		}
-	}
-	return list, nil
-}
-
-func (b *backup) clear() error {
-	names, err := leftovers(b.to, b.temp)
-	for _, name := range names {
-		err = errors.Join(err, b.to.Remove(filepath.Join(b.temp, name)))
-	}
-	return err
-}
-
-// removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name does.
-func (b *backup) removeTemp() error {
-	// Once renamed, by us or by another process, it is not ours to remove: a rename that fails may have
-	// been made.
-	where, err := b.to.Where()
-	if err != nil || where != vfs.Here {
-		return err
-	}
-	if err = b.clear(); err == nil {
-		err = b.to.Remove(filepath.Join(b.temp, format.LockName))
-	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = b.fs.RemoveDir(b.temp)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	defer s.manifestMu.Unlock()
+	m := s.man
+	return &manifest.Manifest{Store: m.Store, Seed: m.Seed, Features: m.Features, Collided: maps.Clone(m.Collided), Origins: slices.Clone(m.Origins)}
 }

@@ -14,7 +14,7 @@ var (
 	ErrIndexFull = errors.New("index is full")                  // one collection, or a 256th of all, takes 16 GiB of RAM
 	ErrTooLarge  = failure.ErrTooLarge                          // key, element, value or commit over its limit
 	ErrOption    = errors.New("bitcask: invalid option")        // Open, OpenMemory, repair.Salvage, merge.New, db.Open; names the field
-	ErrLocked    = errors.New("store is in use")                // Open: another process (or this one) has it
+	ErrLocked    = failure.ErrLocked                            // Open: another process (or this one) has it
 	ErrManifest  = errors.New("manifest missing")               // segments without a manifest: repair, never an empty store
 	ErrMergeBusy = errors.New("a merge is running")             // one merge at a time
 	ErrFailed    = failure.ErrFailed                            // wrapped with the cause; reopen to go on
@@ -39,7 +39,7 @@ type CorruptError = failure.CorruptError
 func NoSpace(err error) bool { return failure.NoSpace(err) }
 
 // ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.
-var ErrNotEmpty = errors.New("directory is not empty")
+var ErrNotEmpty = failure.ErrNotEmpty
 
 // SegmentError says that a merge could not read a segment, named by File, and why (Err). What the segment
 // holds is as it was.

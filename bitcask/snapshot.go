@@ -193,3 +193,11 @@ func (s *Store) interrupted() error {
 	}
 	return s.loadingUntil.Err()
 }
+
+// boundOf is the lowest id above all segments of a cut.
+func boundOf(list []commitlog.CutSegment) (below uint32) {
+	for _, c := range list {
+		below = max(below, c.ID+1)
+	}
+	return below
+}

@@ -19,6 +19,8 @@ var (
 	ErrMissing  = errors.New("segment file missing")                              // the manifest names a file that is not there
 	ErrForeign  = errors.New("file belongs to another store")                     // store id differs
 	ErrClosed   = errors.New("store is closed")                                   // any call after Close
+	ErrLocked   = errors.New("store is in use")                                   // Open: another process (or this one) has it
+	ErrNotEmpty = errors.New("directory is not empty")                            // of a new store
 	ErrFailed   = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to go on
 	ErrNoSpace  = errors.New("no space to write")                                 // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 

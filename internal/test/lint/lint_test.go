@@ -60,6 +60,9 @@ var mayImport = map[string][]string{
 	"bitcask/internal/segment":   {"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/reserve", "internal/vfs", "keydir"},
 	"bitcask/internal/manifest":  {"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/reserve", "internal/vfs", "keydir"},
 	"bitcask/internal/commitlog": {"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/segment"},
+	"bitcask/internal/backup": {
+		"bitcask/internal/commitlog", "bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/segment", "internal/vfs",
+	},
 	"bitcask/internal/indexfile": {
 		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/namespace", "bitcask/internal/segment", "bitcask/internal/system", "keydir",
 	},

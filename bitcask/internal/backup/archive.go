@@ -1,10 +1,8 @@
-package bitcask
+package backup
 
 import (
 	"archive/tar"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -24,29 +22,11 @@ import (
 // Unsealed segments are read twice: they must verify before they are sealed in the archive. They have no hints there; the first
 // opening of the copy makes them.
 
-// BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a store of its
-// own, with the content that Backup would give it. Reads, writes, rotations and merges continue, and nothing waits for w: segments
-// that a merge replaces keep their files until BackupTo returns. It takes the time to write all segments to w, and a few MB of
-// memory whatever the size of the store. Several may run at a time.
-//
-//	$ mkdir copy && tar -x -C copy -f backup.tar && sync
-//
-// tar does not sync what it extracts. Only unsealed segments are verified: Check of the extracted copy verifies the rest.
-//
-// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, the
-// bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call, ErrFailed in a store that
-// refuses writes, a *CorruptError for bytes that do not verify or in a store opened with damage, the context's, w's, or the file
-// system's.
-func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
-	a := &archive{backup: backup{s: s, ctx: ctx, temp: "backup"}, tar: tar.NewWriter(w), made: time.Now().Truncate(time.Second)}
+// Archive writes the copy to w.
+func Archive(src *Source, w io.Writer) (Result, error) {
+	a := &archive{backup: backup{Source: src, temp: "backup"}, tar: tar.NewWriter(w), made: time.Now().Truncate(time.Second)}
 	err := a.run()
-	if err != nil && s.closed.Load() && !errors.Is(err, ErrClosed) {
-		err = fmt.Errorf("%w: %w", ErrClosed, err)
-	}
-	if err != nil {
-		return BackupResult{}, fmt.Errorf("backup: %w", err)
-	}
-	return a.result, nil
+	return a.result, err
 }
 
 // archive is a backup that goes to a stream.
@@ -57,21 +37,11 @@ type archive struct {
 }
 
 func (a *archive) run() error {
-	s := a.s
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	if len(s.recovery.Damage) > 0 {
-		return &s.recovery.Damage[0]
-	}
-	pin := s.pinFiles("backup")
-	defer s.unpinFiles(pin)
-	list, next, err := s.log.Cut()
+	list, next, release, err := a.Cut()
 	if err != nil {
 		return err
 	}
-	list = withFrames(list)
-	s.pinBelow(pin, boundOf(list))
+	defer release()
 	a.sealed = make(map[uint32]format.SealedInfo, len(list))
 	for _, c := range list {
 		if c.Frames > 0 {
@@ -90,19 +60,6 @@ func (a *archive) run() error {
 	return a.tar.Close()
 }
 
-// withFrames is the list without the segments that hold nothing yet.
-func withFrames(list []commitlog.CutSegment) []commitlog.CutSegment {
-	return slices.DeleteFunc(list, func(c commitlog.CutSegment) bool { return c.Frames > 0 && c.Foot.Records == 0 })
-}
-
-// boundOf is the lowest id above all segments of a cut.
-func boundOf(list []commitlog.CutSegment) (below uint32) {
-	for _, c := range list {
-		below = max(below, c.ID+1)
-	}
-	return below
-}
-
 // addSealed adds a sealed segment, and its hint if there is one.
 func (a *archive) addSealed(sg *segment.Segment) (err error) {
 	size := sg.Size.Load()
@@ -111,11 +68,11 @@ func (a *archive) addSealed(sg *segment.Segment) (err error) {
 	}
 	a.sealed[sg.ID] = sg.Info()
 	a.result.copied(size)
-	if a.s.opts.seam.NoHints {
+	if a.NoHints {
 		return nil
 	}
 	name := format.HintName(sg.ID)
-	hint, err := a.s.held.Open(filepath.Join(a.s.dir, name), vfs.ReadOnly)
+	hint, err := a.FS.Open(filepath.Join(a.Dir, name), vfs.ReadOnly)
 	if failure.IsNotExist(err) {
 		return nil
 	}
@@ -156,18 +113,18 @@ func (a *archive) addUnsealed(c commitlog.CutSegment) error {
 func (a *archive) verifyFrames(sg *segment.Segment, foot format.Footer) error {
 	fr, err := segment.NewFrames(sg), error(nil)
 	for err == nil {
-		if err = a.cancelled(); err == nil {
+		if err = a.Ended(); err == nil {
 			_, err = fr.Next()
 		}
 	}
 	if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
-		return &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
+		return &failure.CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
 	}
 	if err != io.EOF {
 		return err
 	}
 	if read := (format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq}); !read.Same(foot) {
-		return &CorruptError{File: sg.Name, Offset: fr.Pos, Reason: "its records are not those that were written"}
+		return &failure.CorruptError{File: sg.Name, Offset: fr.Pos, Reason: "its records are not those that were written"}
 	}
 	return nil
 }
@@ -201,12 +158,12 @@ func (a *archive) add(name string, from vfs.File, size int64, rest []byte) error
 	a.buf = slices.Grow(a.buf[:0], int(min(size, copyPiece)))
 	for at := int64(0); at < size && err == nil; {
 		piece := a.buf[:min(size-at, copyPiece)]
-		if err = a.cancelled(); err != nil {
+		if err = a.Ended(); err != nil {
 			break
 		}
 		var n int
 		if n, err = from.ReadAt(piece, at); err == io.EOF && n < len(piece) {
-			return &CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
+			return &failure.CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
 		}
 		if err == nil || err == io.EOF {
 			_, err = a.tar.Write(piece)
