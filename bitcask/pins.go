@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -19,8 +20,9 @@ type pins struct {
 
 // pin is one reader of the past.
 type pin struct {
-	owner string // for messages
-	below uint32 // it needs no segment with this id or a higher one
+	owner  string // for messages
+	logger *slog.Logger
+	below  uint32 // it needs no segment with this id or a higher one
 }
 
 // holdsLocked reports whether a pin needs the files of a segment.
@@ -36,7 +38,7 @@ func (ps *pins) holdsLocked(sg *segment.Segment) bool {
 // pinFiles keeps the files of all segments that are listed from now on, until release. It is called before the moment is chosen; then
 // pinBelow says which segments that takes.
 func (s *Store) pinFiles(owner string) *pin {
-	p := &pin{owner: owner, below: math.MaxUint32}
+	p := &pin{owner: owner, logger: s.opts.Logger, below: math.MaxUint32}
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	if s.pins.all == nil {
@@ -51,7 +53,7 @@ func (s *Store) pinBelow(p *pin, below uint32) {
 	s.pins.mu.Lock()
 	p.below = below
 	s.pins.mu.Unlock()
-	s.removeUnpinned(p.owner)
+	s.removeUnpinned(p)
 }
 
 // unpinFiles ends pinFiles. A second call does nothing.
@@ -59,11 +61,12 @@ func (s *Store) unpinFiles(p *pin) {
 	s.pins.mu.Lock()
 	delete(s.pins.all, p)
 	s.pins.mu.Unlock()
-	s.removeUnpinned(p.owner)
+	s.removeUnpinned(p)
 }
 
-// removeUnpinned removes what no pin holds any more. A file that cannot be removed is not the reader's failure.
-func (s *Store) removeUnpinned(owner string) {
+// removeUnpinned removes what no pin holds any more, now that the last one needs less. A file that cannot be removed is not the reader's
+// failure.
+func (s *Store) removeUnpinned(last *pin) {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	var free []*segment.Segment
@@ -78,7 +81,7 @@ func (s *Store) removeUnpinned(owner string) {
 		return
 	}
 	if err := s.removeSegments(free, func(int64) {}); err != nil {
-		s.opts.Logger.Warn("merged segments not removed", "after", owner, "err", err)
+		last.logger.Warn("merged segments not removed", "after", last.owner, "err", err)
 	}
 }
 
@@ -88,7 +91,7 @@ func (s *Store) closePins() {
 	s.pins.mu.Lock()
 	clear(s.pins.all)
 	s.pins.mu.Unlock()
-	s.removeUnpinned("close")
+	s.removeUnpinned(&pin{owner: "close", logger: s.opts.Logger})
 }
 
 // discard closes and removes segments that are no longer listed, now or when the last pin is released. freed gets the length of

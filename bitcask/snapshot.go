@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/safelog"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -40,6 +42,8 @@ type SnapshotOptions struct {
 	Cut func()
 	// Loading is like Options.Loading. Default: none.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
+	// Logger hears of what Options.Logger does, for the snapshot. Default: that of the store.
+	Logger *slog.Logger
 }
 
 // Snapshot returns a read-only store that holds what this one held at one moment between two commits: every write that was acknowledged
@@ -96,6 +100,10 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 	s.pinBelow(pin, boundOf(list))
 	opts := s.opts
 	opts.ReadOnly, opts.Loading = true, o.Loading
+	if o.Logger != nil {
+		opts.Logger = safelog.New(o.Logger)
+		pin.logger = opts.Logger // Close of the snapshot removes files of this store
+	}
 	c := newStore(s.dir, opts)
 	c.cutAt, c.loadingUntil = next, ctx
 	defer func() {

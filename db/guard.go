@@ -43,18 +43,25 @@ func (g *guard) run(fn func()) {
 	}, nil)
 }
 
-// logger is a user's logger whose handler cannot use the store: a record may be
-// logged with keys locked.
-func (g *guard) logger(l *slog.Logger) *slog.Logger {
-	if l == nil {
-		return safelog.New(nil)
+// logTo sends the store's records to a user's handler, which cannot use the store: a record may be
+// logged with keys locked. nil discards them. A snapshot gets the handler of its store, so that it can use neither.
+func (c *core) logTo(handler slog.Handler) {
+	if handler == nil {
+		c.opts.Logger = safelog.New(nil)
+		return
 	}
-	return safelog.New(slog.New(guardedHandler{l.Handler(), g}))
+	c.handler = guardedHandler{handler, &c.guard}
+	c.opts.Logger = safelog.New(slog.New(c.handler))
 }
 
 type guardedHandler struct {
 	slog.Handler
 	guard *guard
+}
+
+func (h guardedHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	h.guard.run(func() { enabled = h.Handler.Enabled(ctx, level) })
+	return enabled
 }
 
 func (h guardedHandler) Handle(ctx context.Context, r slog.Record) (err error) {

@@ -58,8 +58,8 @@ type Options struct {
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
 	Reserve int64
-	// Logger receives recoveries and background failures. Its handler cannot use the store: that
-	// fails with ErrNested. A handler that panics loses only its record. Default: silent.
+	// Logger receives recoveries and background failures. Its handler cannot use the store, or a snapshot of it:
+	// that fails with ErrNested. A handler that panics loses only its record. Default: silent.
 	Logger *slog.Logger
 	// Observe is called after each call on the store that locks a key, with its name, duration and error: for metrics and for logs of slow
 	// calls. It is called on the goroutine of that call, on many at a time, with nothing locked, and cannot use the store: that fails with

@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -457,48 +458,93 @@ func userCodePanics(t *testing.T, s *db.Store, name string, goexit bool, row fun
 }
 
 // failing is a log handler that fails.
-type failing struct{ fail func() }
+type failing struct {
+	fail    func()
+	enabled func() // nil: it is
+}
 
-func (f failing) Enabled(context.Context, slog.Level) bool  { return true }
 func (f failing) Handle(context.Context, slog.Record) error { f.fail(); return nil }
-func (f failing) WithAttrs([]slog.Attr) slog.Handler        { return f }
-func (f failing) WithGroup(string) slog.Handler             { return f }
+func (f failing) Enabled(context.Context, slog.Level) bool {
+	if f.enabled != nil {
+		f.enabled()
+	}
+	return true
+}
+func (f failing) WithAttrs([]slog.Attr) slog.Handler { return f }
+func (f failing) WithGroup(string) slog.Handler      { return f }
 
 // TestLogHandlerFails: records are logged with locks held. A handler that panics, ends its goroutine, or uses the store, does no harm.
 func TestLogHandlerFails(t *testing.T) {
 	var s *db.Store
 	var failed error
 	called := 0
-	for name, fail := range map[string]func(){
+	fails := map[string]func(){
 		"panics":             func() { panic("mine") },
 		"ends its goroutine": runtime.Goexit,
 		"uses the store":     func() { failed = s.String("logged").Put(nil) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			called, failed = 0, db.ErrNested
-			disk := vfs.NewFault(vfs.NewMem())
-			logger := slog.New(failing{func() { called++; fail() }})
-			s = ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone, Logger: logger}, seam.Options{FS: disk})))
-			must(t, s.String("k").Put([]byte("v")))
-			disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "000000001.data", Err: errors.New("broken")})
-			within(t, "a write after which the store refuses others", func() {
-				if err := s.String("k").Put([]byte("w")); err == nil || errors.Is(err, db.ErrNested) {
-					t.Error(err)
-				}
-				if err := s.Update(func(tx *db.Tx) error { return tx.String("k").Put([]byte("w")) }); err == nil {
-					t.Error("the store goes on")
-				}
-				equal(t, "k", string(ok[[]byte](t)(s.String("k").Get())), "v")
-				if err := s.Close(); err == nil {
-					t.Error("Close of a broken store says nothing")
-				}
-			})
-			if called == 0 {
-				t.Error("nothing was logged")
+	}
+	handlers := map[string]func(fail func()) failing{
+		"Handle":  func(fail func()) failing { return failing{fail: fail} },
+		"Enabled": func(fail func()) failing { return failing{fail: func() {}, enabled: fail} },
+	}
+	try := func(t *testing.T, handler failing) {
+		called, failed = 0, db.ErrNested
+		disk := vfs.NewFault(vfs.NewMem())
+		s = ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone, Logger: slog.New(handler)}, seam.Options{FS: disk})))
+		must(t, s.String("k").Put([]byte("v")))
+		disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "000000001.data", Err: errors.New("broken")})
+		within(t, "a write after which the store refuses others", func() {
+			if err := s.String("k").Put([]byte("w")); err == nil || errors.Is(err, db.ErrNested) {
+				t.Error(err)
 			}
-			if !errors.Is(failed, db.ErrNested) {
-				t.Error(failed)
+			if err := s.Update(func(tx *db.Tx) error { return tx.String("k").Put([]byte("w")) }); err == nil {
+				t.Error("the store goes on")
+			}
+			equal(t, "k", string(ok[[]byte](t)(s.String("k").Get())), "v")
+			if err := s.Close(); err == nil {
+				t.Error("Close of a broken store says nothing")
 			}
 		})
+		if called == 0 {
+			t.Error("nothing was logged")
+		}
+		if !errors.Is(failed, db.ErrNested) {
+			t.Error(failed)
+		}
 	}
+	for name, fail := range fails {
+		for which, handler := range handlers {
+			t.Run(which+" "+name, func(t *testing.T) { try(t, handler(func() { called++; fail() })) })
+		}
+	}
+}
+
+// TestLogHandlerUsesASnapshot: the handler of a store's records can use none of its snapshots either: what is logged may be of a snapshot that
+// is being closed, or is busy.
+func TestLogHandlerUsesASnapshot(t *testing.T) {
+	disk := vfs.NewFault(vfs.NewMem())
+	var s, snap *db.Store
+	var refused []error
+	logger := slog.New(failing{fail: func() {
+		if snap != nil {
+			refused = append(refused, s.String("k").Put(nil), first(snap.String("k").Get()), first(snap.Check(t.Context(), func(db.Finding) {})), snap.Close())
+		}
+	}})
+	s = ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1, Logger: logger}, seam.Options{FS: disk})))
+	must(t, s.String("k").Put([]byte("v")))
+	must(t, s.Log().Rotate())
+	snap = ok[*db.Store](t)(s.Snapshot(t.Context()))
+	must(t, s.String("k").Put([]byte("w")))
+	ok[merge.Result](t)(s.Merge(t.Context(), merge.RunOptions{All: true}))
+	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "000000001.data", Err: errors.New("broken")})
+	within(t, "Close of a snapshot, which cannot remove a file", func() { must(t, snap.Close()) })
+	if len(refused) != 4 {
+		t.Errorf("%d uses within the handler, want 4", len(refused))
+	}
+	for i, err := range refused {
+		if !errors.Is(err, db.ErrNested) {
+			t.Errorf("use %d: %v", i, err)
+		}
+	}
+	must(t, s.Close())
 }

@@ -42,6 +42,7 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	c := &core{opts: s.opts}
 	c.opts.ReadOnly, c.opts.OrderedKeys = true, false
 	c.guard.init()
+	c.logTo(s.handler)
 	held, err := vfs.Hold(s.held, s.log.Dir())
 	if err != nil {
 		_, closed := s.log.Has("") // ErrClosed: then s has no handle any more, and the directory may be gone
@@ -55,7 +56,7 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	}
 	// Not before the cut: everything that was seen as gone by the writer of a commit in the snapshot is gone in it.
 	cut := func() { c.clock.latest.Store(s.clock.now()) }
-	if c.log, err = s.log.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading}); err != nil {
+	if c.log, err = s.log.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
 	c.clock.still = true

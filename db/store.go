@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -42,7 +43,8 @@ type core struct {
 	fields    *ttl.Deadlines // of hashes that have fields with deadlines: none of these is earlier (hash_deadlines.go)
 	clock     clock
 	guard     guard
-	names     methodNames // for Options.Observe
+	handler   slog.Handler // of opts.Logger, but for safelog; nil: none
+	names     methodNames  // for Options.Observe
 	counters  counters
 	watchers  watchers
 	listeners listeners
@@ -71,7 +73,11 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	c := &core{opts: options}
 	c.guard.init()
-	c.opts.Logger = c.guard.logger(c.opts.Logger)
+	if l := c.opts.Logger; l != nil {
+		c.logTo(l.Handler())
+	} else {
+		c.logTo(nil)
+	}
 	if err := c.hold(dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
