@@ -8,11 +8,14 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// Mark returns the mark of all that has been written. A store that is open for
-// reading has none to give.
+// Mark returns the mark of all that has been written, for a file that describes it. A store that is open for
+// reading has none to give, nor has one that finds its directory, or LOCK, gone: another process may write such a file by now.
 func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
+	}
+	if err := s.checkDirectory(); err != nil {
+		return Mark{}, err
 	}
 	m, err := s.log.Mark()
 	m.Opening = s.opening

@@ -166,7 +166,7 @@ func (s *Store) Close() error {
 	if was {
 		return nil
 	}
-	if !s.opts.ReadOnly && s.Err() == nil {
+	if !s.opts.ReadOnly && s.checkDirectory() == nil { // else closeLog says why not
 		if err := s.closeHistory(); err != nil { // the next Open begins a new one
 			s.opts.Logger.Warn("history not closed", "err", err)
 		}

@@ -21,8 +21,8 @@ import (
 // excludes no process. Both are noticed
 //
 //  - by every sync of the log, before it is acknowledged: the active segment has a name;
-//   - before a segment is sealed or made, before a merge publishes and before it unlinks, before Close writes anything: also LOCK and
-//     MANIFEST have theirs;
+//   - before a segment is sealed or made, before a merge publishes and before it unlinks, before INDEX or TTL get their names, before Close
+//     writes anything: also LOCK and MANIFEST have theirs;
 //   - by the goroutine below, twice a second, and, after its first check, at once if the operating system reports it.
 //
 // Then the store refuses writes, but still serves reads.

@@ -311,6 +311,28 @@ func TestSecondStoreAfterLockIsRemoved(t *testing.T) {
 	wantNumbered(t, dir, "k", 310)
 }
 
+// Close writes nothing into a directory whose LOCK is lost, whether or not anyone has looked: another process may have it by now.
+func TestCloseAfterLockIsLost(t *testing.T) {
+	for name, before := range map[string]func(s *db.Store){
+		"with a deadline": func(s *db.Store) { ok[bool](t)(s.Key("k7").Expire(time.Hour)) },
+		"with a history":  func(s *db.Store) { ok[bitcask.History](t)(s.Log().BeginHistory()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := onDisk(t)
+			s := openHere(t, dir, db.Options{NoMerge: true, SegmentSize: 1 << 20})
+			putNumbered(t, s, "k", 0, 20)
+			before(s)
+			must(t, s.Sync())
+			must(t, os.Remove(filepath.Join(dir, "LOCK")))
+			now := filesOf(t, dir)
+			if err := s.Close(); !errors.Is(err, bitcask.ErrLockLost) {
+				t.Errorf("Close gives %v", err)
+			}
+			sameFiles(t, dir, now)
+		})
+	}
+}
+
 // A merge that is at work when LOCK is lost neither publishes nor unlinks, whether or not anyone has looked.
 func TestMergeAfterLockIsLost(t *testing.T) {
 	dir := onDisk(t)
