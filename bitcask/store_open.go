@@ -107,7 +107,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	if len(s.recovery.Damage) > 0 && s.outdated() {
 		return nil, errOutdated // what is missing may have been merged
 	}
-	if _, err := s.readEpoch(); err != nil {
+	if err := s.checkSystem(); err != nil {
 		return nil, err
 	}
 	s.log.Reach(s.man.MaxSeq + 1)

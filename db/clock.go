@@ -2,7 +2,6 @@ package db
 
 import (
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,29 +109,26 @@ func (c *core) putClock(value []byte) (uint64, error) {
 
 // openClock makes sure that nothing is back that was shown to be gone, before
 // the store is returned.
-func (s *Store) openClock() error {
-	value := s.log.System(clockName)
+func (s *Store) openClock() {
+	value := s.log.System(clockName) // of eight bytes, or Open has refused it
 	if value == nil {
-		return nil
-	}
-	if len(value) != 8 {
-		return fmt.Errorf("system record %q: %w", clockName, bitcask.ErrVersion)
+		return
 	}
 	moment := int64(binary.LittleEndian.Uint64(value))
 	s.clock.kept.Store(moment)
 	if time.Now().UnixMilli() >= moment {
-		return nil
+		return
 	}
 	s.opts.Logger.Warn("the clock has been put back", "behind", time.UnixMilli(moment))
 	s.clock.latest.Store(moment)
 	if s.opts.ReadOnly || s.opts.ReadDamaged {
-		return nil // it stands still until the store is closed
+		return // it stands still until the store is closed
 	}
 	for {
 		n, err := s.Expire(time.Minute, 1<<20)
 		if err != nil { // as above
 			s.opts.Logger.Warn("not all that has expired could be deleted; the clock stands still", "err", err)
-			return nil
+			return
 		}
 		if n == 0 {
 			break
@@ -140,9 +136,8 @@ func (s *Store) openClock() error {
 	}
 	if _, err := s.putClock(nil); err != nil {
 		s.opts.Logger.Warn("the clock stands still", "err", err)
-		return nil
+		return
 	}
 	s.clock.kept.Store(0)
 	s.clock.latest.Store(0)
-	return nil
 }

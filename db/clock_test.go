@@ -271,3 +271,22 @@ func TestClockCostsNothingUnlessNeeded(t *testing.T) {
 	}
 	must(t, s.Close())
 }
+
+// TestClockOfANewerVersion: a record of the clock that this version cannot read refuses the store, of which nothing has changed by then.
+func TestClockOfANewerVersion(t *testing.T) {
+	dir := onDisk(t)
+	s := openHere(t, dir, db.Options{NoMerge: true})
+	putNumbered(t, s, "k", 0, 20)
+	tx := ok[*bitcask.Tx](t)(s.Log().Begin(true, "k"))
+	must(t, tx.PutSystem("clock", []byte("12345678, and more")))
+	ok[uint64](t)(tx.Commit())
+	tx.End()
+	must(t, s.Close())
+	now := filesOf(t, dir)
+	for _, o := range []db.Options{{}, {ReadOnly: true}, {ReadDamaged: true}} {
+		if _, err := db.Open(dir, &o); !errors.Is(err, bitcask.ErrVersion) {
+			t.Errorf("%+v: %v", o, err)
+		}
+		sameFiles(t, dir, now)
+	}
+}

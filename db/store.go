@@ -98,9 +98,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.Join(err, log.Close(), c.held.Close())
 	}
 	s := &Store{core: c}
-	if err := s.openClock(); err != nil {
-		return nil, errors.Join(err, log.Close(), c.held.Close())
-	}
+	s.openClock()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	if !c.opts.ReadOnly {

@@ -7,6 +7,12 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
+// ClockName is the name of the record of the latest deadline that has been shown to have passed, Unix ms in ClockSize bytes.
+const (
+	ClockName = "clock"
+	ClockSize = 8
+)
+
 // Record is the newest record of a name.
 type Record struct {
 	Value []byte // empty: deleted, and the record hides older ones
