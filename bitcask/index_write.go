@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
@@ -154,12 +153,12 @@ func (s *Store) closeIndex() {
 // is on disk before its name is.
 func (s *Store) writeIndex(cancelled func() bool) error {
 	temp, name := filepath.Join(s.dir, indexfile.TempName), filepath.Join(s.dir, IndexFile)
-	f, err := files.Temporary(s.opts.seam.FS, temp)
+	f, err := vfs.Temporary(s.opts.seam.FS, temp)
 	if err != nil {
 		return err
 	}
 	w := &indexWriter{s: s, file: f, pos: indexfile.HeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
-	if err := files.Publish(s.opts.seam.FS, f, temp, name, w.write()); err != nil {
+	if err := vfs.Publish(s.opts.seam.FS, f, temp, name, w.write()); err != nil {
 		return fmt.Errorf("%s: %w", IndexFile, err)
 	}
 	s.noteIndex(&w.contents)

@@ -56,7 +56,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 	name = format.RemainsName(h.ID, h.Offset, n)
 	temp := filepath.Join(s.dir, format.RemainsTemp)
 	s.leftover = slices.DeleteFunc(s.leftover, func(name string) bool { return name == format.RemainsTemp })
-	out, err := files.Temporary(s.opts.seam.FS, temp)
+	out, err := vfs.Temporary(s.opts.seam.FS, temp)
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +67,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 			return err
 		})
 	}
-	if err := files.Publish(s.opts.seam.FS, out, temp, filepath.Join(s.dir, name), err); err != nil {
+	if err := vfs.Publish(s.opts.seam.FS, out, temp, filepath.Join(s.dir, name), err); err != nil {
 		return "", err
 	}
 	return name, nil

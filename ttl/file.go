@@ -34,30 +34,14 @@ const tempName = FileName + ".new"
 // After an error the old checkpoint is in place or, if the sync of the directory failed, either of the two.
 func Write(fsys vfs.FS, dir string, storeID [16]byte, upTo Mark, d *Deadlines) error {
 	name, temp := filepath.Join(dir, FileName), filepath.Join(dir, tempName)
-	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove what an interrupted write of the TTL file left: %w", err)
-	}
-	f, err := fsys.Open(temp, vfs.Create)
-	if err != nil {
-		return fmt.Errorf("write the TTL file: %w", err)
-	}
-	err = writeTo(f, storeID, upTo, d)
+	f, err := vfs.Temporary(fsys, temp)
 	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
+		err = vfs.Publish(fsys, f, temp, name, writeTo(f, storeID, upTo, d))
 	}
 	if err == nil {
-		err = fsys.Rename(temp, name)
+		err = fsys.SyncDir(dir)
 	}
 	if err != nil {
-		if rerr := fsys.Remove(temp); rerr != nil {
-			err = errors.Join(err, rerr)
-		}
-		return fmt.Errorf("write the TTL file: %w", err)
-	}
-	if err := fsys.SyncDir(dir); err != nil {
 		return fmt.Errorf("write the TTL file: %w", err)
 	}
 	return nil

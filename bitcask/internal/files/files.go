@@ -92,27 +92,3 @@ func LostSector(is, was []byte, offset int64) bool {
 	from := (offset+int64(i))/diskSector*diskSector - offset
 	return i < len(is) && onlyZeros(is[max(from, 0):min(from+diskSector, int64(len(is)))])
 }
-
-// Temporary makes a file under a temporary name, in place of one that a crash has left.
-func Temporary(fsys vfs.FS, temp string) (vfs.File, error) {
-	if err := failure.IgnoreNotExist(fsys.Remove(temp)); err != nil {
-		return nil, err
-	}
-	return fsys.Open(temp, vfs.Create)
-}
-
-// Publish syncs and closes a file that was written under a temporary name, and gives it its own, so that nothing ever stands there
-// half done; err is how writing it went. After a failure the temporary file is removed. A crash before the rename leaves the
-// temporary file. The caller syncs the directory before anything relies on the name.
-func Publish(fsys vfs.FS, f vfs.File, temp, name string, err error) error {
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = fsys.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(err, failure.IgnoreNotExist(fsys.Remove(temp)))
-	}
-	return nil
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -194,10 +193,7 @@ func (m *Manifest) Rewrite() error {
 		b = m.AppendEdit(b, 0, EditBoot, m.Boot[:])
 	}
 	temp, name := filepath.Join(m.Dir, TempName), filepath.Join(m.Dir, FileName)
-	if err := m.FS.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := m.FS.Open(temp, vfs.Create)
+	f, err := vfs.Temporary(m.FS, temp)
 	if err != nil && failure.IsTransient(err) {
 		return failure.NewRetryable(err)
 	}
@@ -205,18 +201,12 @@ func (m *Manifest) Rewrite() error {
 		return err
 	}
 	if _, err = f.WriteAt(b, 0); err != nil && failure.IsTransient(err) {
-		return errors.Join(failure.NewRetryable(fmt.Errorf("writing manifest: %w", err)), f.Close(), m.FS.Remove(temp))
+		err = failure.NewRetryable(err)
 	}
-	if err == nil {
-		err = f.Sync()
+	if err = vfs.PublishOpen(m.FS, f, temp, name, err); err != nil {
+		return fmt.Errorf("writing manifest: %w", err)
 	}
-	if err == nil {
-		err = m.FS.Rename(temp, name)
-	}
-	if err == nil {
-		err = m.FS.SyncDir(m.Dir)
-	}
-	if err != nil {
+	if err := m.FS.SyncDir(m.Dir); err != nil {
 		return errors.Join(fmt.Errorf("writing manifest: %w", err), f.Close())
 	}
 	if m.File != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/klauspost/crc32"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -36,7 +35,7 @@ type HintWriter struct {
 // NewHintWriter begins the hint of a segment, which need not be sealed yet.
 func NewHintWriter(fsys vfs.FS, dir string, sg *Segment) (*HintWriter, error) {
 	temp := filepath.Join(dir, HintTemp)
-	f, err := files.Temporary(fsys, temp)
+	f, err := vfs.Temporary(fsys, temp)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +92,7 @@ func (w *HintWriter) Finish() error {
 		_, err = w.file.WriteAt(h.Encode(), 0)
 	}
 	name := format.HintName(w.sg.ID)
-	if err := files.Publish(w.fs, w.file, filepath.Join(w.dir, HintTemp), filepath.Join(w.dir, name), err); err != nil {
+	if err := vfs.Publish(w.fs, w.file, filepath.Join(w.dir, HintTemp), filepath.Join(w.dir, name), err); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return w.fs.SyncDir(w.dir)
