@@ -2,7 +2,6 @@ package repair
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -121,8 +120,7 @@ func sameIdentity(a, b *format.Identity) bool {
 // offset of the segment.
 func (src *segmentSource) recordAt(b []byte, at uint32) (format.Record, bool) {
 	rec, err := format.ParseRecord(b)
-	ok := err == nil && binary.LittleEndian.Uint32(b) == src.sg.Seed.Sum(at, b[format.RecordCRCSize:rec.Size])
-	return rec, ok
+	return rec, err == nil && src.sg.Seed.Verifies(b[:rec.Size], at)
 }
 
 // walk returns the entries of the next frame of which any can be had.

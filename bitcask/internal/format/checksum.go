@@ -27,6 +27,11 @@ func (s ChecksumSeed) Sum(offset uint32, data []byte) uint32 {
 	return crc32.Update(s.Start(offset), crc32.IEEETable, data)
 }
 
+// Verifies reports whether a whole record, which begins with its checksum and stands at offset, is what was written.
+func (s ChecksumSeed) Verifies(record []byte, offset uint32) bool {
+	return binary.LittleEndian.Uint32(record) == s.Sum(offset, record[RecordCRCSize:])
+}
+
 // Start is the checksum of nothing at offset, to be carried on with extend.
 func (s ChecksumSeed) Start(offset uint32) uint32 { return uint32(s) + offset*0x9E3779B1 }
 

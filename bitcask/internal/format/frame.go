@@ -99,11 +99,10 @@ func EachRecord(frame []byte, h *FrameHeader, s ChecksumSeed, offset uint32, fn 
 		if perr != nil || (!h.Many && rec.Size != len(frame)-pos) {
 			return at, false, nil
 		}
-		crc := frame[pos : pos+RecordCRCSize]
-		if binary.LittleEndian.Uint32(crc) != s.Sum(at, frame[pos+RecordCRCSize:pos+rec.Size]) {
+		if !s.Verifies(frame[pos:pos+rec.Size], at) {
 			return at, false, nil
 		}
-		sum = ExtendSum(sum, crc)
+		sum = ExtendSum(sum, frame[pos:pos+RecordCRCSize])
 		seq := h.Seq + i
 		if rec.HasSeq {
 			seq = h.Seq + rec.SeqDelta

@@ -1,7 +1,6 @@
 package mergeinput
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +70,7 @@ func (r *RecordReader) Verified(sw *Batch, x *BatchEntry) ([]byte, []format.Reco
 	r.list = r.list[:0]
 	for rest, at := raw, x.At; len(rest) > 0; {
 		rec, err := format.ParseRecord(rest)
-		if err != nil || binary.LittleEndian.Uint32(rest) != r.Sg.Seed.Sum(at, rest[format.RecordCRCSize:rec.Size]) {
+		if err != nil || !r.Sg.Seed.Verifies(rest[:rec.Size], at) {
 			return nil, nil, &failure.CorruptError{File: r.Sg.Name, Offset: int64(at), Reason: "record checksum"}
 		}
 		if len(r.list) > 0 != rec.Kind.Follows() {

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -82,7 +81,7 @@ func (fr *Frames) correctRecord(raw []byte, h *format.FrameHeader) bool {
 	}
 	return format.AnyBit(rest[:n], func() bool {
 		rec, err := format.ParseRecord(rest)
-		if err != nil || binary.LittleEndian.Uint32(rest) != fr.Segment.Seed.Sum(bad, rest[format.RecordCRCSize:rec.Size]) {
+		if err != nil || !fr.Segment.Seed.Verifies(rest[:rec.Size], bad) {
 			return false
 		}
 		_, ok := verify()

@@ -39,7 +39,7 @@ func (sg *Segment) TryGet(dst []byte, loc keydir.Loc, ns uint32, key string, kee
 // valueAt is tryGet on the bytes of the segment from at on. They may be in dst, after its length.
 func (sg *Segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, keep bool) ([]byte, bool) {
 	value, size, ok := stringOf(b, ns, key)
-	if !ok || binary.LittleEndian.Uint32(b) != sg.Seed.Sum(uint32(at), b[format.RecordCRCSize:size]) {
+	if !ok || !sg.Seed.Verifies(b[:size], uint32(at)) {
 		return dst, false
 	}
 	if keep {

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -100,7 +99,7 @@ func (sg *Segment) verified(loc keydir.Loc) (format.Record, error) {
 		return format.Record{}, err
 	}
 	rec, err := format.ParseRecord(b)
-	if err != nil || binary.LittleEndian.Uint32(b) != sg.Seed.Sum(loc.Offset(), b[format.RecordCRCSize:rec.Size]) {
+	if err != nil || !sg.Seed.Verifies(b[:rec.Size], loc.Offset()) {
 		return format.Record{}, &failure.CorruptError{File: sg.Name, Offset: at, Reason: "record checksum"}
 	}
 	return rec, nil
