@@ -35,7 +35,9 @@ func (l *keyLine) appendHead(dst []byte) []byte {
 // appendStringValue appends the value member of a string.
 func appendStringValue(dst, value []byte) []byte {
 	if utf8.Valid(value) {
-		return appendText(append(dst, `,"value":`...), string(value))
+		if s := string(value); shorterAsText(s) {
+			return appendText(append(dst, `,"value":`...), s)
+		}
 	}
 	dst = append(dst, `,"valueB64":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, value)
@@ -49,9 +51,42 @@ func AppendBytes[T string | []byte](dst []byte, data T) []byte {
 	if s := string(data); utf8.ValidString(s) {
 		return appendText(dst, s)
 	}
+	return appendBase64(dst, []byte(data))
+}
+
+// appendElement is AppendBytes for an export.
+func appendElement[T string | []byte](dst []byte, data T) []byte {
+	if s := string(data); utf8.ValidString(s) && shorterAsText(s) {
+		return appendText(dst, s)
+	}
+	return appendBase64(dst, []byte(data))
+}
+
+func appendBase64(dst, data []byte) []byte {
 	dst = append(dst, `{"b64":"`...)
-	dst = base64.StdEncoding.AppendEncode(dst, []byte(data))
+	dst = base64.StdEncoding.AppendEncode(dst, data)
 	return append(dst, `"}`...)
+}
+
+// longText is the length in bytes from which an export writes a text as base64 if that is shorter. A bitmap of zeros is valid UTF-8, and as
+// text six times as long, which can be more than the line that an import takes.
+const longText = 64 << 10
+
+func shorterAsText(s string) bool { return len(s) < longText || escapes(s) <= len(s)/3 }
+
+// escapes is how many bytes longer a text is as a JSON string.
+func escapes(s string) (n int) {
+	for i := range len(s) {
+		switch b := s[i]; {
+		case b == '"', b == '\\', b == '\n', b == '\r', b == '\t':
+			n++
+		case b < 0x20, b == 0x7f:
+			n += len(`\u0000`) - 1
+		case b == 0xc2 && s[i+1] < 0xa0: // U+0080 to U+009F
+			n += len(`\u0000`) - 2
+		}
+	}
+	return n
 }
 
 // appendText appends s as a JSON string. Only what JSON demands is escaped,

@@ -14,7 +14,7 @@
 //
 //   - "key", or "keyB64" if the key is not UTF-8.
 //   - "type": string, hash, list, set or zset.
-//   - "value", or "valueB64" for a string that is not UTF-8. Within a collection
+//   - "value", or "valueB64" for a string that is not UTF-8, or long and shorter so. Within a collection
 //     such a string is {"b64":"..."}. A number may stand for a string: its digits
 //     are stored as written.
 //   - "db": the namespace. Default: 0, or the one of the import's options.

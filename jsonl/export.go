@@ -219,8 +219,8 @@ func (e *exporter) hash(h db.Hash) error {
 		if e.value, err = h.AppendTo(e.value[:0], field); err != nil {
 			return err
 		}
-		e.buf = append(AppendBytes(e.buf, field), between...)
-		e.buf = AppendBytes(e.buf, e.value)
+		e.buf = append(appendElement(e.buf, field), between...)
+		e.buf = appendElement(e.buf, e.value)
 		if err := e.spill(spillBytes); err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (e *exporter) fieldDeadlines(h db.Hash, fields []string, object bool) error
 		if d.At.IsZero() {
 			continue
 		}
-		e.buf = append(AppendBytes(append(e.buf, before...), fields[i]), between...)
+		e.buf = append(appendElement(append(e.buf, before...), fields[i]), between...)
 		e.buf = append(strconv.AppendInt(e.buf, d.At.UnixMilli(), 10), after...)
 		if err := e.spill(spillBytes); err != nil {
 			return err
@@ -265,7 +265,7 @@ func (e *exporter) list(l db.List) (err error) {
 	e.buf = append(e.buf, `,"value":[`...)
 	first := true
 	visitErr := l.Visit(0, -1, func(int) {}, func(value []byte) bool {
-		err = e.element(&first, func(dst []byte) []byte { return AppendBytes(dst, value) })
+		err = e.element(&first, func(dst []byte) []byte { return appendElement(dst, value) })
 		return err == nil
 	})
 	e.buf = append(e.buf, ']')
@@ -281,7 +281,7 @@ func (e *exporter) set(s db.Set) error {
 	e.buf = append(e.buf, `,"value":[`...)
 	first := true
 	for _, member := range members {
-		if err := e.element(&first, func(dst []byte) []byte { return AppendBytes(dst, member) }); err != nil {
+		if err := e.element(&first, func(dst []byte) []byte { return appendElement(dst, member) }); err != nil {
 			return err
 		}
 	}
@@ -294,7 +294,7 @@ func (e *exporter) sortedSet(z db.SortedSet) (err error) {
 	first := true
 	visitErr := z.Visit(db.RankRange{Stop: -1}, func(int) {}, func(member []byte, score float64) bool {
 		err = e.element(&first, func(dst []byte) []byte {
-			dst = append(AppendBytes(append(dst, '['), member), ',')
+			dst = append(appendElement(append(dst, '['), member), ',')
 			return append(appendScore(dst, score), ']')
 		})
 		return err == nil

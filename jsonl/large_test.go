@@ -55,3 +55,31 @@ func TestLargeLineIsRefused(t *testing.T) {
 		t.Errorf("%.300s", got)
 	}
 }
+
+// A long text of control characters, such as a bitmap of zeros, is written as base64: as JSON text it would be six times as long, and the
+// line of one of 512 MiB longer than what an import takes.
+func TestLongTextOfControlCharacters(t *testing.T) {
+	const size = 1 << 20
+	zeros, quotes, text := make([]byte, size), bytes.Repeat([]byte(`"\`), size/2), bytes.Repeat([]byte("naïve\n"), size/7)
+	from, to := open(t), open(t)
+	for i, value := range [][]byte{zeros, quotes, text, bytes.Repeat([]byte("\u0085"), size/2)} {
+		name := string(rune('a' + i))
+		if err := from.String(name).Put(value); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := from.Hash("hash").Put(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := exported(t, from)
+	if most := 2 * 4 * size * 3 / 2; len(got) > most {
+		t.Errorf("%d bytes, want %d at most", len(got), most)
+	}
+	if strings.Count(got, `na`) != 2*(size/7) {
+		t.Error("text that is shorter as such is base64")
+	}
+	lines(t, to, got)
+	if again := exported(t, to); again != got {
+		t.Error("what was imported is something else")
+	}
+}
