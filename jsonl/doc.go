@@ -44,5 +44,7 @@
 // several commits; an import killed in between leaves a part of it, without its
 // deadline, until the line is imported again.
 //
+// A line is at most 1 GiB long: an import refuses a longer one, which a collection of a GiB may make.
+//
 // This package is separate from db so that a program that only embeds a store does not link a JSON library.
 package jsonl
