@@ -115,30 +115,6 @@ func (t *Tx) dropFieldDeadline(sp *namespace.Space, h uint64, key, field string)
 	return true
 }
 
-// copyFieldDeadlines gives the fields of a copy of a hash the deadlines of the
-// original's.
-func (t *Tx) copyFieldDeadlines(fromNS int, from string, toNS int, to string) error {
-	coll, err := t.FieldDeadlines(fromNS, from)
-	if err != nil || !coll.Valid() {
-		return err
-	}
-	type deadline struct {
-		field string
-		ms    int64
-	}
-	list := make([]deadline, 0, coll.Len()) // the source moves when the target grows
-	coll.AscendRank(0, func(field []byte, score uint64) bool {
-		list = append(list, deadline{string(field), ordered.ToInt(score)})
-		return true
-	})
-	for _, d := range list {
-		if err := t.SetFieldDeadline(toNS, to, d.field, d.ms); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // EachFieldDeadline calls fn for every hash of every namespace that has fields
 // with deadlines, with the earliest of these. Only hashes with such fields are
 // examined, if there are any; Open does it once.

@@ -163,15 +163,38 @@ func fieldOperation(t *testing.T, tx *bitcask.Tx, r *rand.Rand, model fieldModel
 		model[key] = map[string]fieldState{wholeString: {value, 0}}
 	case op < 98:
 		to := fmt.Sprint("other", r.IntN(5))
-		var moved bool
-		if moved, err = tx.Rename(0, key, 0, to); moved {
-			model[to] = model[key]
+		if held, ok := model[key]; ok {
+			err = putFields(tx, to, held)
+			model[to] = held
 			delete(model, key)
+			if err == nil {
+				_, err = tx.Drop(0, key)
+			}
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// putFields makes a key hold what the model says of another one, whatever it held.
+func putFields(tx *bitcask.Tx, key string, fields map[string]fieldState) error {
+	if _, err := tx.Drop(0, key); err != nil {
+		return err
+	}
+	if whole, ok := fields[wholeString]; ok {
+		return tx.PutString(0, key, []byte(whole.value))
+	}
+	f, err := tx.Collection(0, key, keydir.Hash)
+	for name, field := range fields {
+		if err == nil {
+			err = tx.PutElem(0, key, f, name, []byte(field.value))
+		}
+		if err == nil && field.deadline != 0 {
+			err = tx.SetFieldDeadline(0, key, name, field.deadline)
+		}
+	}
+	return err
 }
 
 // fieldsEqual compares a store with the model, and checks it.

@@ -205,15 +205,6 @@ func (o trackingTxn) Drop(key string) (bool, error) {
 	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) Rename(from, to string) error {
-	if err := o.touchMoved(to, o.txn.Rename(from, to)); err != nil {
-		return err
-	}
-	o.touch(from)
-	o.note(structures.EventNew, to)
-	return nil
-}
-
 func (o trackingTxn) SetDeadline(key string, ms int64) error {
 	return o.touchAfter(key, o.txn.SetDeadline(key, ms))
 }

@@ -80,11 +80,14 @@ func (t *Tx) unusedNamespace(but ...int) (*Tx, error) {
 	return nil, errors.New("db: every namespace holds keys: none is free to swap others through")
 }
 
-// moveAll moves keys to another namespace, with their deadlines.
+// moveAll moves keys to another namespace, with their deadlines, for those who watch or wait as well; listeners to events hear of
+// the swap only.
 func (t *Tx) moveAll(keys []string, to *Tx) error {
 	from, target := (*txn)(t), (*txn)(to)
 	for _, key := range keys {
-		if err := from.moveTo(target, key); err != nil {
+		_, err := structures.Key{Txn: from, Key: key}.Move(target, key)
+		from.touch(key)
+		if err := target.touchMoved(key, err); err != nil {
 			return err
 		}
 	}

@@ -146,33 +146,6 @@ func (t *txn) drop(key string) (bool, error) {
 	return existed, err
 }
 
-func (t *txn) Rename(from, to string) error { return t.rename(from, t, to) }
-
-// rename moves a key, perhaps to another namespace.
-func (t *txn) rename(from string, in *txn, to string) error {
-	ms, ok := t.Deadline(from)
-	if moved, err := t.log.Rename(t.ns, from, in.ns, to); err != nil || !moved {
-		return err
-	}
-	t.noteDeadline(from, 0)
-	in.noteDeadline(to, 0)
-	t.noteFields(from, 0)
-	if err := in.noteFirstField(to); err != nil {
-		return err
-	}
-	if ok {
-		return in.SetDeadline(to, ms)
-	}
-	return nil
-}
-
-// moveTo moves a key to another namespace, for watches and waiters as well.
-func (t *txn) moveTo(in *txn, key string) error {
-	err := t.rename(key, in, key)
-	t.touch(key)
-	return in.touchMoved(key, err)
-}
-
 func (t *txn) Deadline(key string) (int64, bool) { return t.store.deadlines.Get(t.space(), key) }
 
 func (t *txn) SetDeadline(key string, ms int64) error {

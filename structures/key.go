@@ -118,7 +118,7 @@ func (k Key) Rename(to string) (ok bool, err error) {
 }
 
 func (k Key) rename(to string) error {
-	err := k.Txn.Rename(k.Key, to)
+	_, err := k.move(k.Txn, to, true)
 	if err == nil {
 		k.Txn.Notify(EventRenameFrom, k.Key)
 		k.Txn.Notify(EventRenameTo, to)

@@ -2,6 +2,9 @@ package structures
 
 import "github.com/stavedb/stave/keydir"
 
+// A copy of a key, which COPY, RENAME, MOVE and SWAPDB within MULTI make. Names are part of every record, so all records are written
+// again.
+
 // Copy makes another key, of dst, hold what the key holds, with its deadline. It
 // says false, and does nothing, if the key does not exist, or if the other does
 // and replace is not set. dst is a view on another namespace of the same atomic
@@ -15,7 +18,7 @@ func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
 }
 
 func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
-	slot, _, err := k.Txn.Find(k.Key)
+	slot, source, err := k.Txn.Find(k.Key)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
 	}
@@ -32,7 +35,7 @@ func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
 	if slot.Type == keydir.String {
 		err = k.copyString(dst, to)
 	} else {
-		err = k.copyCollection(dst, to, slot.Type)
+		err = k.copyCollection(dst, to, source)
 	}
 	if err != nil {
 		return false, err
@@ -43,17 +46,24 @@ func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
 	return true, nil
 }
 
-// Move is Copy of a key that is deleted then.
+// Move makes a key of another namespace hold what the key holds, with its deadline, and deletes the key. It says false, and
+// does nothing, if the key does not exist or the other does. See Copy. O(n).
 func (k Key) Move(dst Txn, to string) (bool, error) {
-	copied, err := k.copy(dst, to, false)
+	moved, err := k.move(dst, to, false)
+	if moved && err == nil {
+		k.Txn.Notify(EventMoveFrom, k.Key)
+		dst.Notify(EventMoveTo, to)
+	}
+	return moved, err
+}
+
+// move is copy of a key that is deleted then.
+func (k Key) move(dst Txn, to string, replace bool) (bool, error) {
+	copied, err := k.copy(dst, to, replace)
 	if err != nil || !copied {
 		return false, err
 	}
 	_, err = k.Txn.Drop(k.Key)
-	if err == nil {
-		k.Txn.Notify(EventMoveFrom, k.Key)
-		dst.Notify(EventMoveTo, to)
-	}
 	return true, err
 }
 
@@ -65,35 +75,47 @@ func (k Key) copyString(dst Txn, to string) error {
 	return String{Txn: dst, Key: to}.put(value)
 }
 
-// copyCollection copies a collection. Putting into one collection while another is
-// walked may move memory that both share, so names are listed first, and the
-// source is looked up once the target is there.
-func (k Key) copyCollection(dst Txn, to string, typ keydir.Type) error {
-	target, err := dst.Collection(to, typ)
-	if err != nil {
+// copyCollection copies a collection.
+func (k Key) copyCollection(dst Txn, to string, source keydir.Collection) error {
+	target, err := dst.Collection(to, source.Type())
+	switch {
+	case err != nil:
 		return err
-	}
-	source, err := open(k.Txn, k.Key, typ)
-	if err != nil {
-		return err
-	}
-	switch typ {
-	case keydir.List, keydir.Chunks:
+	case source.Type().Indexed():
 		return k.copyIndexed(dst, source, target)
-	case keydir.Hash:
-		return k.copyHash(dst, target)
 	}
-	elements := make([]string, 0, source.Len())
-	source.Each(func(elem []byte, _ keydir.Loc) bool {
-		elements = append(elements, string(elem))
+	return k.copyElements(dst, source, target)
+}
+
+// copyElements copies members, or fields with their deadlines; fields whose time has come are left out. Putting into one
+// collection while another one is walked may move memory that both share, so there is a list of the elements.
+func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
+	v := hashView{hash: Hash(k), all: source}
+	if source.Type() == keydir.Hash {
+		if err := v.refresh(); err != nil {
+			return err
+		}
+	}
+	type element struct {
+		name string
+		loc  keydir.Loc
+	}
+	list := make([]element, 0, v.len())
+	v.each(func(name []byte, loc keydir.Loc) bool {
+		list = append(list, element{string(name), loc})
 		return true
 	})
-	for _, name := range elements {
-		if typ == keydir.ZSet {
-			score, _, _ := source.Score(name)
-			err = dst.PutScored(target, name, score)
-		} else {
-			err = dst.PutElem(target, name, nil)
+	var value []byte
+	for _, e := range list {
+		var err error
+		switch source.Type() {
+		case keydir.ZSet:
+			score, _, _ := source.Score(e.name)
+			err = dst.PutScored(target, e.name, score)
+		case keydir.Set:
+			err = dst.PutElem(target, e.name, nil)
+		default:
+			value, err = v.copyField(dst, target, e.name, e.loc, value[:0])
 		}
 		if err != nil {
 			return err
@@ -102,36 +124,16 @@ func (k Key) copyCollection(dst Txn, to string, typ keydir.Type) error {
 	return nil
 }
 
-// copyHash copies the fields with their deadlines.
-func (k Key) copyHash(dst Txn, target keydir.Collection) error {
-	source, err := Hash(k).open()
-	if err != nil {
-		return err
+// copyField copies a field with its deadline; the value is read into buf, which it returns.
+func (v *hashView) copyField(dst Txn, target keydir.Collection, field string, loc keydir.Loc, buf []byte) ([]byte, error) {
+	value, err := v.value(buf, field, loc)
+	if err == nil {
+		err = dst.PutElem(target, field, value)
 	}
-	type field struct {
-		name string
-		loc  keydir.Loc
+	if ms, ok := v.deadline(field); ok && err == nil {
+		err = dst.SetFieldDeadline(target, field, ms)
 	}
-	list := make([]field, 0, source.len())
-	source.each(func(name []byte, loc keydir.Loc) bool {
-		list = append(list, field{string(name), loc})
-		return true
-	})
-	var value []byte
-	for _, f := range list {
-		if value, err = source.value(value[:0], f.name, f.loc); err != nil {
-			return err
-		}
-		if err := dst.PutElem(target, f.name, value); err != nil {
-			return err
-		}
-		if ms, ok := source.deadline(f.name); ok {
-			if err := dst.SetFieldDeadline(target, f.name, ms); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return value, err
 }
 
 // copyIndexed copies a list or the chunks of a string, of which some may be missing.
@@ -148,7 +150,7 @@ func (k Key) copyIndexed(dst Txn, source, target keydir.Collection) error {
 		}
 		name = AppendIndex(name[:0], i)
 		var err error
-		if value, err = k.Txn.Value(value[:0], k.Key, string(name), source.Type(), loc); err != nil {
+		if value, err = k.Txn.Value(value[:0], k.Key, text(name), source.Type(), loc); err != nil {
 			return err
 		}
 		if err := dst.PutIndex(target, i, value); err != nil {

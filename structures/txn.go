@@ -41,8 +41,6 @@ type Txn interface {
 
 	// Drop deletes key whole, with its deadline, and says whether it was there.
 	Drop(key string) (bool, error)
-	// Rename moves a key that exists, with its deadline, replacing to.
-	Rename(from, to string) error
 
 	// Deadline is the Unix millisecond from which key is gone.
 	Deadline(key string) (ms int64, ok bool)

@@ -239,40 +239,6 @@ func (m *memory) Drop(key string) (bool, error) {
 	return m.unlink(key), nil
 }
 
-func (m *memory) Rename(from, to string) error {
-	m.unlink(to)
-	slot, f := m.find(from)
-	h := m.seed.Hash(to)
-	if slot.Type == keydir.String {
-		m.dir.Insert(h, keydir.Slot{Type: keydir.String, Loc: m.add(to, "", keydir.String, m.records[slot.Loc.Offset()-1].value)})
-	} else {
-		g := m.dir.NewCollection(h, slot.Type, to)
-		for i := range f.Len() {
-			if slot.Type.Indexed() {
-				head, _ := f.Bounds()
-				loc, _ := f.LocAt(head + int64(i))
-				r := m.records[loc.Offset()-1]
-				g.PutAt(int64(i), m.add(to, string(structures.AppendIndex(nil, int64(i))), slot.Type, r.value))
-				continue
-			}
-			elem, loc := f.At(i)
-			if slot.Type == keydir.ZSet {
-				score, _, _ := f.Score(string(elem))
-				g.PutScored(string(elem), score, m.add(to, string(elem), slot.Type, nil))
-			} else {
-				g.Put(string(elem), m.add(to, string(elem), slot.Type, m.records[loc.Offset()-1].value))
-			}
-		}
-	}
-	delete(m.deadlines, to)
-	if ms, ok := m.deadlines[from]; ok {
-		m.deadlines[to] = ms
-	}
-	delete(m.deadlines, from)
-	m.unlink(from)
-	return nil
-}
-
 func (m *memory) Deadline(key string) (int64, bool) {
 	ms, ok := m.deadlines[key]
 	return ms, ok
