@@ -91,10 +91,11 @@ func TestHashOfEveryCodec(t *testing.T) {
 		equal(t, "Put", isNew, err, true)
 		n, err := h.PutAll(map[string]point{"a": {X: 2}, "": {Y: 3}})
 		equal(t, "PutAll", n, err, 1)
-		isNew, err = h.PutIfAbsent("a", point{})
-		equal(t, "PutIfAbsent", isNew, err, false)
-		isNew, err = h.PutIfAbsent("c", point{X: 4})
-		equal(t, "PutIfAbsent of another", isNew, err, true)
+		if _, err := h.Put("a", point{}, db.IfAbsent); !errors.Is(err, db.ErrExists) {
+			t.Errorf("Put with IfAbsent: %v", err)
+		}
+		isNew, err = h.Put("c", point{X: 4}, db.IfAbsent)
+		equal(t, "Put with IfAbsent of another", isNew, err, true)
 		v, err := h.Get("a")
 		equal(t, "Get", v, err, point{X: 2})
 		if _, err := h.Get("none"); !errors.Is(err, db.ErrNotFound) {
@@ -159,8 +160,8 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 	refused("String.Put", codec.StringOf[point](s.String("s")).Put(bad))
 	_, err := hash.Put("f", bad)
 	refused("Hash.Put", err)
-	_, err = hash.PutIfAbsent("f", bad)
-	refused("Hash.PutIfAbsent", err)
+	_, err = hash.Put("f", bad, db.IfAbsent)
+	refused("Hash.Put with IfAbsent", err)
 	_, err = hash.PutAll(map[string]point{"good": {}, "bad": bad})
 	refused("Hash.PutAll", err)
 	_, err = list.PushBack(point{}, bad)

@@ -46,14 +46,14 @@ func (h Hash[T]) GetMany(fields ...string) (map[string]T, error) {
 	return values, nil
 }
 
-// Put sets one field and says whether it is new. It has no deadline afterwards. It fails with an *EncodeError. O(log n
+// Put sets one field and says whether it is new. Without options it has no deadline afterwards. It fails with an *EncodeError. O(log n
 // + length).
-func (h Hash[T]) Put(field string, v T) (bool, error) {
+func (h Hash[T]) Put(field string, v T, options ...db.WriteOption) (bool, error) {
 	data, err := encode(h.Codec, v)
 	if err != nil {
 		return false, err
 	}
-	return h.Hash.Put(field, data)
+	return h.Hash.Put(field, data, options...)
 }
 
 // PutAll sets fields, all or none, and returns how many of them are new. They have no deadline afterwards. It fails
@@ -68,15 +68,6 @@ func (h Hash[T]) PutAll(values map[string]T) (int, error) {
 		fields = append(fields, db.Field{Name: name, Value: data})
 	}
 	return h.Hash.PutAll(fields...)
-}
-
-// PutIfAbsent sets a field unless it exists, and says whether it did. It fails with an *EncodeError. O(log n + length).
-func (h Hash[T]) PutIfAbsent(field string, v T) (bool, error) {
-	data, err := encode(h.Codec, v)
-	if err != nil {
-		return false, err
-	}
-	return h.Hash.PutIfAbsent(field, data)
 }
 
 // Field is a field of a hash: its name and its value.

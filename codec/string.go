@@ -19,7 +19,7 @@ func (s String[T]) Get() (T, error) {
 }
 
 // Put makes the key hold v; the options and errors are those of db.String.Put, and an *EncodeError. O(length).
-func (s String[T]) Put(v T, options ...db.PutOption) error {
+func (s String[T]) Put(v T, options ...db.WriteOption) error {
 	data, err := encode(s.Codec, v)
 	if err != nil {
 		return err

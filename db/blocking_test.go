@@ -124,7 +124,7 @@ func TestWaitersTakeWhatCameFirst(t *testing.T) {
 		must(t, s.Update(func(tx *db.Tx) error {
 			ok[int](t)(tx.SortedSet("k").Add(db.Scored{Member: "a", Score: 1}))
 			ok[int](t)(tx.List("m").PushBack([]byte("first")))
-			ok[bool](t)(tx.Key("m").CopyTo(0, "k", true))
+			must(t, tx.Key("m").CopyTo(0, "k"))
 			return nil
 		}))
 		if key := <-got; key != "m" {

@@ -21,6 +21,12 @@
 // reused after a call returns, output belongs to the caller. A key that has reached its deadline is never seen again, whether or not the
 // background cycle has deleted it yet.
 //
+// # Conditions
+//
+// Conditions and deadlines are the last arguments of a call that writes, values of [WriteOption] such as [IfAbsent] and [TTL]:
+//
+//	err := store.String("lock").Put(owner, db.IfAbsent, db.TTL(time.Minute)) // ErrExists: somebody has it
+//
 // # Callbacks
 //
 // A program's callbacks may panic, or end their goroutine (runtime.Goexit, t.FailNow): no key stays locked, and the panic continues in the

@@ -79,7 +79,7 @@ func TestEventNames(t *testing.T) {
 		{func(s *db.Store) { s.Key("str").Expire(time.Hour); s.Key("str").Persist() }, "expire str, persist str"},
 		{func(s *db.Store) { s.Key("str").Rename("other") }, "new other, rename_from str, rename_to other"},
 		{func(s *db.Store) { s.Key("str").Rename("list") }, "new list, rename_from str, rename_to list"},
-		{func(s *db.Store) { s.Key("str").CopyTo(0, "list", true) }, "new list, copy_to list"},
+		{func(s *db.Store) { s.Key("str").CopyTo(0, "list") }, "new list, copy_to list"},
 		{func(s *db.Store) { s.Key("str").MoveTo(1) }, "new str, move_from str, move_to str"},
 		{func(s *db.Store) { restore(s, "set", "copy") }, "new copy, restore copy"},
 		{func(s *db.Store) { restore(s, "set", "list") }, "new list, restore list"},
@@ -132,7 +132,7 @@ func TestEventNames(t *testing.T) {
 
 func restore(s *db.Store, from, to string) {
 	payload, _ := s.Key(from).Dump()
-	_ = s.Key(to).Restore(payload, db.RestoreOptions{Replace: true})
+	_ = s.Key(to).Restore(payload)
 }
 
 func TestEventsOfWhatWasTakenBack(t *testing.T) {

@@ -37,13 +37,17 @@ const (
 // Add adds members, or gives those that exist another place, and returns how many are new. It fails with a structures.Error
 // if a point is out of bounds (see GeoPoint.Valid). A place is kept to about half a metre. O(log n) a member.
 func (g Geo) Add(members ...GeoMember) (int, error) {
-	res, err := g.AddWith(AddOptions{}, members...)
+	res, err := g.AddWith(members)
 	return res.Added, err
 }
 
-// AddWith is Add under conditions. O(log n) a member.
-func (g Geo) AddWith(o AddOptions, members ...GeoMember) (AddResult, error) {
-	return call(g.handle, writing, func(t *Tx) (AddResult, error) { return g.on(t).Add(o, members) })
+// AddWith is Add under the conditions of SortedSet.AddWith. O(log n) a member.
+func (g Geo) AddWith(members []GeoMember, options ...WriteOption) (AddResult, error) {
+	condition, err := conditionOf(options)
+	if err != nil {
+		return AddResult{}, err
+	}
+	return call(g.handle, writing, func(t *Tx) (AddResult, error) { return g.on(t).Add(members, condition) })
 }
 
 // Position returns the place of a member, or ErrNotFound. O(log n).

@@ -95,7 +95,7 @@ func ExampleHash_ExpireFields() {
 	check(login.PutWith([]db.Field{{Name: "code", Value: []byte("1815")}}, db.TTL(5*time.Minute)))
 	_, err := login.Put("user", []byte("Ada"))
 	check(err)
-	results, err := login.ExpireFields(time.Hour, []string{"code", "none"}, db.ExpireIfSooner)
+	results, err := login.ExpireFields(time.Hour, []string{"code", "none"}, db.IfLess)
 	check(err)
 	fmt.Println(results[0] == db.FieldUnchanged, results[1] == db.FieldMissing)
 

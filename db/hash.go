@@ -58,19 +58,18 @@ func (h Hash) Len() (int, error) {
 	return call(h.handle, reading, func(t *Tx) (int, error) { return h.on(t).Len() })
 }
 
-// Put sets one field and says whether it is new. It has no deadline afterwards. O(log n).
-func (h Hash) Put(field string, value []byte) (bool, error) {
+// Put sets one field and says whether it is new. Without options it has no deadline afterwards; those of PutWith can be given. O(log n).
+func (h Hash) Put(field string, value []byte, options ...WriteOption) (bool, error) {
+	if len(options) > 0 {
+		n, err := h.putWith([]Field{{Name: field, Value: value}}, options)
+		return n > 0, err
+	}
 	return call(h.handle, writing, func(t *Tx) (bool, error) { return h.on(t).Put(field, value) })
 }
 
 // PutAll sets fields in their order and returns how many of them are new. They have no deadline afterwards. O(log n) a field.
 func (h Hash) PutAll(fields ...Field) (int, error) {
 	return call(h.handle, writing, func(t *Tx) (int, error) { return h.on(t).PutAll(fields) })
-}
-
-// PutIfAbsent sets a field unless it exists, and says whether it did. O(log n).
-func (h Hash) PutIfAbsent(field string, value []byte) (bool, error) {
-	return call(h.handle, writing, func(t *Tx) (bool, error) { return h.on(t).PutIfAbsent(field, value) })
 }
 
 // Delete deletes fields and returns how many of them existed. O(log n) a field.

@@ -27,28 +27,28 @@ const NoField time.Duration = -2
 // LastFieldDeadline is the last deadline that a field may have, in the year 4199, as in Redis.
 var LastFieldDeadline = time.UnixMilli(structures.LastFieldDeadline)
 
-// ExpireFields lets fields expire after d, counted in whole milliseconds, each that exists and for which all conditions hold,
-// and returns what became of each of them, in their order: FieldMissing, FieldUnchanged, FieldChanged or FieldDeleted. Fields
+// ExpireFields lets fields expire after d, counted in whole milliseconds, each that exists and for which all conditions, of those of
+// Key.Expire, hold, and returns what became of each of them, in their order: FieldMissing, FieldUnchanged, FieldChanged or FieldDeleted. Fields
 // are deleted at once if d is not positive. A field without a deadline counts as one that expires after any moment. It fails
 // with structures.ErrExpireTime for a moment after LastFieldDeadline, and with structures.ErrExpireNX or
 // structures.ErrExpireGTLT if the conditions contradict each other. O(log n) a field.
-func (h Hash) ExpireFields(d time.Duration, fields []string, conditions ...ExpireCondition) ([]FieldResult, error) {
+func (h Hash) ExpireFields(d time.Duration, fields []string, conditions ...WriteOption) ([]FieldResult, error) {
 	return h.expireFields(func(now int64) int64 { return now + d.Milliseconds() }, fields, conditions)
 }
 
 // ExpireFieldsAt is ExpireFields with a moment, with a precision of one millisecond. Fields are deleted at once if the moment
 // has passed.
-func (h Hash) ExpireFieldsAt(at time.Time, fields []string, conditions ...ExpireCondition) ([]FieldResult, error) {
+func (h Hash) ExpireFieldsAt(at time.Time, fields []string, conditions ...WriteOption) ([]FieldResult, error) {
 	return h.expireFields(func(int64) int64 { return at.UnixMilli() }, fields, conditions)
 }
 
-func (h Hash) expireFields(when func(now int64) (ms int64), fields []string, conditions []ExpireCondition) ([]FieldResult, error) {
-	var condition ExpireCondition
-	for _, c := range conditions {
-		condition |= c
+func (h Hash) expireFields(when func(now int64) (ms int64), fields []string, conditions []WriteOption) ([]FieldResult, error) {
+	condition, err := conditionOf(conditions)
+	if err != nil {
+		return nil, err
 	}
 	results := make([]FieldResult, len(fields))
-	err := h.do(writing, func(t *Tx) error {
+	err = h.do(writing, func(t *Tx) error {
 		return h.on(t).Expire(when(t.now()), t.now(), condition, fields, func(i int, r FieldResult) { results[i] = r })
 	})
 	if err != nil {
@@ -161,58 +161,21 @@ func (h Hash) getAnd(change func(now int64) (structures.FieldDeadline, error), f
 // PutWith sets fields in their order. Without options it is PutAll: the fields have no deadline afterwards. TTL and ExpireAt
 // give them one, deleting them at once if it has passed, and KeepTTL leaves what they have. With IfAbsent nothing is written,
 // and ErrExists returned, if any of the fields exists; with IfPresent, and ErrNotFound, if any does not. A TTL that is not
-// positive, or a moment after LastFieldDeadline, gives structures.ErrExpireTime, and contradicting options
-// structures.ErrSyntax. O(log n) a field.
-func (h Hash) PutWith(fields []Field, options ...PutOption) error {
-	var condition structures.FieldsIf
-	ok, err := call(h.handle, writing, func(t *Tx) (_ bool, err error) {
-		var deadline structures.FieldDeadline
-		if deadline, condition, err = fieldOptions(options, t.now()); err != nil {
-			return false, err
-		}
-		return h.on(t).PutWith(deadline, t.now(), condition, fields)
-	})
-	if err != nil || ok || len(fields) == 0 {
-		return err
-	}
-	if condition == structures.FieldsIfAbsent {
-		return ErrExists
-	}
-	return ErrNotFound
+// positive, or a moment after LastFieldDeadline, gives structures.ErrExpireTime. O(log n) a field.
+func (h Hash) PutWith(fields []Field, options ...WriteOption) error {
+	_, err := h.putWith(fields, options)
+	return err
 }
 
-// fieldOptions is putOptions for fields: a moment that has passed is as good as any.
-func fieldOptions(options []PutOption, now int64) (d structures.FieldDeadline, c structures.FieldsIf, err error) {
-	changed := false
-	change := func(to structures.FieldDeadline) {
-		if changed {
-			err = structures.ErrSyntax
+// putWith returns how many of the fields are new.
+func (h Hash) putWith(fields []Field, options []WriteOption) (n int, err error) {
+	ok, err := call(h.handle, writing, func(t *Tx) (ok bool, err error) {
+		deadline, condition, err := t.fieldOptions(options)
+		if err != nil {
+			return false, err
 		}
-		d, changed = to, true
-	}
-	onlyIf := func(condition structures.FieldsIf) {
-		if c != structures.FieldsAlways && c != condition {
-			err = structures.ErrSyntax
-		}
-		c = condition
-	}
-	d.Change = structures.ClearDeadlines
-	for _, option := range options {
-		switch option.apply {
-		case putTTL:
-			if option.d < time.Millisecond {
-				err = structures.ErrExpireTime
-			}
-			change(structures.FieldDeadline{Change: structures.SetDeadlines, MS: now + option.d.Milliseconds()})
-		case putExpireAt:
-			change(structures.FieldDeadline{Change: structures.SetDeadlines, MS: option.ms})
-		case putKeepTTL:
-			change(structures.FieldDeadline{Change: structures.KeepDeadlines})
-		case putIfAbsent:
-			onlyIf(structures.FieldsIfAbsent)
-		case putIfPresent:
-			onlyIf(structures.FieldsIfPresent)
-		}
-	}
-	return d, c, err
+		n, ok, err = h.on(t).PutWith(fields, deadline, t.now(), condition)
+		return ok, err
+	})
+	return n, held(ok, options, err)
 }

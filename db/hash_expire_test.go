@@ -41,7 +41,7 @@ func TestHashDeadlineMethods(t *testing.T) {
 			got, want any
 		}{
 			{"set", ok[[]db.FieldResult](t)(h.ExpireFieldsAt(at, []string{"a", "x"})), []db.FieldResult{db.FieldChanged, db.FieldMissing}},
-			{"again", ok[[]db.FieldResult](t)(h.ExpireFields(time.Minute, []string{"a", "b"}, db.ExpireIfAny, db.ExpireIfLater)),
+			{"again", ok[[]db.FieldResult](t)(h.ExpireFields(time.Minute, []string{"a", "b"}, db.IfPresent, db.IfGreater)),
 				[]db.FieldResult{db.FieldUnchanged, db.FieldUnchanged}},
 			{"deadlines", ok[[]db.FieldDeadline](t)(h.FieldDeadlines("a", "b", "x")), []db.FieldDeadline{{Exists: true, At: at}, {Exists: true}, {}}},
 			{"persist", ok[[]db.FieldResult](t)(h.PersistFields("a", "a", "x")), []db.FieldResult{db.FieldChanged, db.FieldWithoutTTL, db.FieldMissing}},
@@ -56,7 +56,7 @@ func TestHashDeadlineMethods(t *testing.T) {
 			}
 		}
 		field := []db.Field{{Name: "c"}}
-		_, conditions := h.ExpireFields(1, nil, db.ExpireIfNone, db.ExpireIfAny)
+		_, conditions := h.ExpireFields(1, nil, db.IfAbsent, db.IfPresent)
 		_, late := h.ExpireFieldsAt(db.LastFieldDeadline.Add(time.Millisecond), nil)
 		_, never := h.GetAndExpire(0, "c")
 		for _, c := range []struct {
@@ -84,21 +84,21 @@ func TestHashDeadlinesTravel(t *testing.T) {
 	travel := map[string]func(s *db.Store) (db.Hash, error){
 		"rename": func(s *db.Store) (db.Hash, error) { return s.Hash("to"), s.Key("h").Rename("to") },
 		"copy": func(s *db.Store) (db.Hash, error) {
-			_, err := s.Key("h").CopyTo(0, "to", false)
+			err := s.Key("h").CopyTo(0, "to", db.IfAbsent)
 			return s.Hash("to"), err
 		},
 		"move": func(s *db.Store) (db.Hash, error) {
-			_, err := s.Key("h").MoveTo(1)
+			err := s.Key("h").MoveTo(1)
 			other, uerr := s.Use(1)
 			return other.Hash("h"), errors.Join(err, uerr)
 		},
 		"restore": func(s *db.Store) (db.Hash, error) {
 			payload, err := s.Key("h").Dump()
-			return s.Hash("to"), errors.Join(err, s.Key("to").Restore(payload, db.RestoreOptions{}))
+			return s.Hash("to"), errors.Join(err, s.Key("to").Restore(payload, db.IfAbsent))
 		},
 		"restore over itself": func(s *db.Store) (db.Hash, error) {
 			payload, err := s.Key("h").Dump()
-			return s.Hash("h"), errors.Join(err, s.Key("h").Restore(payload, db.RestoreOptions{Replace: true}))
+			return s.Hash("h"), errors.Join(err, s.Key("h").Restore(payload))
 		},
 	}
 	for name, do := range travel {

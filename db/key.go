@@ -32,18 +32,6 @@ const (
 // NoTTL is the time that a key without a deadline has to live.
 const NoTTL time.Duration = -1
 
-// ExpireCondition restricts when a deadline is set. The values can be combined with |, except that ExpireIfNone goes with
-// no other and ExpireIfLater does not go with ExpireIfSooner.
-type ExpireCondition = structures.ExpireCondition
-
-// Conditions for Key.Expire. A key without a deadline counts as one that expires after any moment.
-const (
-	ExpireIfNone   = structures.ExpireIfNone   // the key has no deadline
-	ExpireIfAny    = structures.ExpireIfAny    // the key has a deadline
-	ExpireIfLater  = structures.ExpireIfLater  // the new deadline is later than the current one
-	ExpireIfSooner = structures.ExpireIfSooner // the new deadline is sooner than the current one
-)
-
 // Delete deletes the key and says whether it existed. O(1): what a collection holds is freed in the background.
 func (k Key) Delete() (bool, error) {
 	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Delete() })
@@ -72,22 +60,23 @@ func (k Key) Type() (Type, error) {
 }
 
 // Expire lets the key expire after d, counted in whole milliseconds, if it exists and all conditions hold, and says whether
-// it did so. The key is deleted at once if d is not positive. It fails with structures.ErrExpireNX or
+// it did so. Conditions are about deadlines: IfAbsent and IfPresent ask whether the key has one, IfGreater and IfLess whether the new
+// one is later or sooner. The key is deleted at once if d is not positive. It fails with structures.ErrExpireNX or
 // structures.ErrExpireGTLT if the conditions contradict each other. O(log n) in the number of deadlines.
-func (k Key) Expire(d time.Duration, conditions ...ExpireCondition) (bool, error) {
+func (k Key) Expire(d time.Duration, conditions ...WriteOption) (bool, error) {
 	return k.expire(func(now int64) int64 { return now + d.Milliseconds() }, conditions)
 }
 
 // ExpireAt is Expire with a moment, with a precision of one millisecond. The key is deleted at once if the moment has
 // passed. O(log n) in the number of deadlines.
-func (k Key) ExpireAt(at time.Time, conditions ...ExpireCondition) (bool, error) {
+func (k Key) ExpireAt(at time.Time, conditions ...WriteOption) (bool, error) {
 	return k.expire(func(int64) int64 { return at.UnixMilli() }, conditions)
 }
 
-func (k Key) expire(when func(now int64) (ms int64), conditions []ExpireCondition) (bool, error) {
-	var condition ExpireCondition
-	for _, c := range conditions {
-		condition |= c
+func (k Key) expire(when func(now int64) (ms int64), conditions []WriteOption) (bool, error) {
+	condition, err := conditionOf(conditions)
+	if err != nil {
+		return false, err
 	}
 	return call(k.handle, writing, func(t *Tx) (bool, error) {
 		return k.on(t).Expire(when(t.now()), t.now(), condition)
@@ -132,22 +121,14 @@ func (k Key) Persist() (bool, error) {
 	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Persist() })
 }
 
-// Rename moves the content of the key, with its deadline, to another name, replacing that key. It returns ErrNotFound if
-// the key does not exist. O(n): every record carries the name and is written again.
-func (k Key) Rename(to string) error {
-	ok, err := callKeys(k.handle, writing, []string{k.key, to}, func(t *Tx) (bool, error) { return k.on(t).Rename(to) })
-	return found(ok, err)
-}
-
-// RenameIfAbsent is Rename unless the other name exists; it says whether it moved the key. It returns ErrNotFound if the
-// key does not exist. O(n).
-func (k Key) RenameIfAbsent(to string) (bool, error) {
-	var ok bool
-	moved, err := callKeys(k.handle, writing, []string{k.key, to}, func(t *Tx) (moved bool, err error) {
-		moved, ok, err = k.on(t).RenameIfAbsent(to)
-		return moved, err
-	})
-	return moved, found(ok, err)
+// Rename moves what the key holds, with its deadline, to another name, replacing what is there. It returns ErrNotFound if
+// the key does not exist, and with IfAbsent ErrExists if the other one does. O(n): every record carries the name and is written again.
+func (k Key) Rename(to string, options ...WriteOption) error {
+	condition, err := conditionOf(options)
+	if err != nil {
+		return err
+	}
+	return k.transfer(k.ns, to, options, func(t, _ *Tx) (moved, ok bool, err error) { return k.on(t).Rename(to, condition) })
 }
 
 func (k Key) on(t *Tx) structures.Key { return structures.Key{Txn: t.txn(), Key: k.key} }

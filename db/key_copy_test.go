@@ -60,31 +60,33 @@ func TestCopyTo(t *testing.T) {
 		for _, key := range oneOfEach(t, k) {
 			want := content(t, k, key)
 			ok[bool](t)(k.Key(key).Expire(time.Hour))
-			equal(t, "copied", ok[bool](t)(k.Key(key).CopyTo(0, "copy", true)), true)
+			must(t, k.Key(key).CopyTo(0, "copy"))
 			equal(t, "the copy of a "+key, content(t, k, "copy"), want)
 			ttl, err := k.Key("copy").TTL()
 			must(t, err)
 			equal(t, "the deadline is copied", ttl > 59*time.Minute, true)
 			ok[bool](t)(k.Key(key).Persist())
 			equal(t, "the source of a "+key, content(t, k, key), want)
-			equal(t, "copied over a key", ok[bool](t)(k.Key(key).CopyTo(0, "copy", false)), false)
-			equal(t, "moved", ok[bool](t)(k.Key(key).MoveTo(3)), true)
+			equal(t, "copied over a key", k.Key(key).CopyTo(0, "copy", db.IfAbsent), db.ErrExists)
+			must(t, k.Key(key).MoveTo(3))
 			equal(t, "left behind", content(t, k, key), "nothing")
-			equal(t, "moved again", ok[bool](t)(k.Key(key).MoveTo(3)), false)
+			equal(t, "moved again", k.Key(key).MoveTo(3), db.ErrNotFound)
+			must(t, k.Key("copy").CopyTo(0, key))
+			equal(t, "moved to where it exists", k.Key(key).MoveTo(3), db.ErrExists)
 		}
-		if _, err := k.Key("copy").CopyTo(0, "copy", true); err != db.ErrSameKey {
+		if err := k.Key("copy").CopyTo(0, "copy"); err != db.ErrSameKey {
 			t.Errorf("a copy over itself: %v", err)
 		}
-		if _, err := k.Key("copy").MoveTo(0); err != db.ErrSameKey {
+		if err := k.Key("copy").MoveTo(0); err != db.ErrSameKey {
 			t.Errorf("a move to where it is: %v", err)
 		}
-		if _, err := k.Key("copy").MoveTo(99); err != db.ErrNamespace {
+		if err := k.Key("copy").MoveTo(99); err != db.ErrNamespace {
 			t.Errorf("a move out of the store: %v", err)
 		}
 	})
 	s := open(t)
 	want := content(t, s, oneOfEach(t, s)[2])
-	ok[bool](t)(s.Key("list").MoveTo(3))
+	must(t, s.Key("list").MoveTo(3))
 	other := ok[*db.Store](t)(s.Use(3))
 	equal(t, "in the other namespace", content(t, other, "list"), want)
 }
@@ -93,22 +95,22 @@ func TestDumpAndRestore(t *testing.T) {
 	both(t, func(t *testing.T, k keys) {
 		for _, key := range oneOfEach(t, k) {
 			payload := ok[[]byte](t)(k.Key(key).Dump())
-			must(t, k.Key("copy").Restore(payload, db.RestoreOptions{Replace: true, Deadline: time.Now().Add(time.Hour)}))
+			must(t, k.Key("copy").Restore(payload, db.TTL(time.Hour)))
 			equal(t, "the copy of a "+key, content(t, k, "copy"), content(t, k, key))
 			ttl, err := k.Key("copy").TTL()
 			must(t, err)
 			equal(t, "has the deadline", ttl > 59*time.Minute, true)
-			if err := k.Key("copy").Restore(payload, db.RestoreOptions{}); !errors.Is(err, db.ErrExists) {
+			if err := k.Key("copy").Restore(payload, db.IfAbsent); !errors.Is(err, db.ErrExists) {
 				t.Errorf("over a key: %v", err)
 			}
 			payload[len(payload)-1]++
-			if err := k.Key("copy").Restore(payload, db.RestoreOptions{Replace: true}); !errors.Is(err, db.ErrPayload) {
+			if err := k.Key("copy").Restore(payload); !errors.Is(err, db.ErrPayload) {
 				t.Errorf("damaged: %v", err)
 			}
 			equal(t, "after a refusal", content(t, k, "copy"), content(t, k, key))
 		}
 		payload := ok[[]byte](t)(k.Key("set").Dump())
-		must(t, k.Key("copy").Restore(payload, db.RestoreOptions{Replace: true, Deadline: time.UnixMilli(1)}))
+		must(t, k.Key("copy").Restore(payload, db.ExpireAt(time.UnixMilli(1))))
 		equal(t, "with a deadline that has passed", content(t, k, "copy"), "nothing")
 		if _, err := k.Key("none").Dump(); !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("a dump of nothing: %v", err)
@@ -122,7 +124,7 @@ func TestRestoreTakesBack(t *testing.T) {
 	must(t, s.String("k").Put([]byte("old")))
 	must(t, s.Update(func(tx *db.Tx) error {
 		payload := rdbHash("short", string(make([]byte, 1<<16)))
-		if err := tx.Key("k").Restore(payload, db.RestoreOptions{Replace: true}); err != structures.ErrNameTooLong {
+		if err := tx.Key("k").Restore(payload); err != structures.ErrNameTooLong {
 			t.Errorf("a name of 64 KiB: %v", err)
 		}
 		return nil
@@ -166,7 +168,7 @@ func ExampleKey_Dump() {
 	check(err)
 	payload, err := store.Key("tags").Dump()
 	check(err)
-	check(store.Key("copy").Restore(payload, db.RestoreOptions{Deadline: time.Now().Add(time.Hour)}))
+	check(store.Key("copy").Restore(payload, db.TTL(time.Hour)))
 	n, err := store.Set("copy").Len()
 	check(err)
 	fmt.Println(n)

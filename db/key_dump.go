@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"time"
 
 	"github.com/stavedb/stave/internal/rdb"
 	"github.com/stavedb/stave/structures"
@@ -86,46 +85,39 @@ func (k Key) dumpHash(txn structures.Txn, w *rdb.Writer, part func([]byte) bool)
 	})
 }
 
-// RestoreOptions are the conditions and the deadline of Key.Restore.
-type RestoreOptions struct {
-	// Replace takes the place of what the key holds. Default: Restore fails with ErrExists.
-	Replace bool
-	// Deadline is the moment from which the key is gone; one that has passed leaves no key. Default: none.
-	Deadline time.Time
-}
-
-// Restore makes the key hold what a payload of Dump, or of DUMP of any Redis up to 7.4, holds. It fails with ErrExists if
-// the key exists and may not be replaced, with ErrPayload or ErrBadPayload if the payload is not good, and with an error of
-// package structures if a name or a value in it is too long. Nothing has changed then. O(n).
-func (k Key) Restore(payload []byte, o RestoreOptions) error {
+// Restore makes the key hold what a payload of Dump, or of DUMP of any Redis up to 7.4, holds, replacing what is there. TTL and ExpireAt
+// give it a deadline; one that has passed leaves no key. With IfAbsent it fails with ErrExists if the key exists. It fails with ErrPayload
+// or ErrBadPayload if the payload is not good, and with an error of package structures if a name or a value in it is too long. Nothing
+// has changed then. O(n).
+func (k Key) Restore(payload []byte, options ...WriteOption) error {
 	return k.do(writing, func(t *Tx) error {
+		o, err := t.fold(options)
+		switch {
+		case err != nil:
+			return err
+		case o.condition > structures.IfPresent || o.deadline == keepDeadline || o.old:
+			return structures.ErrSyntax
+		}
 		mark := t.Savepoint()
-		err := k.restore(t, payload, o)
-		if err != nil {
+		if err := k.restore(t, payload, o, options); err != nil {
 			return t.rollbackAfter(mark, err)
 		}
 		return nil
 	})
 }
 
-func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
+func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption) error {
 	typ, err := k.on(t).Type()
-	if err != nil {
+	if err = held(o.condition.Holds(typ != TypeNone), options, err); err != nil {
 		return err
-	}
-	if typ != TypeNone && !o.Replace {
-		return ErrExists
 	}
 	value, err := rdb.Decode(payload)
 	if err != nil {
 		return err
 	}
-	ms := int64(0)
-	if !o.Deadline.IsZero() {
-		if ms = o.Deadline.UnixMilli(); ms <= t.now() {
-			_, err := k.on(t).Delete()
-			return err
-		}
+	if o.deadline != clearDeadline && o.n <= t.now() {
+		_, err := k.on(t).Delete()
+		return err
 	}
 	quiet := structures.Key{Txn: structures.Quiet{Txn: t.txn()}, Key: k.key}
 	if _, err := quiet.Delete(); err != nil {
@@ -134,8 +126,8 @@ func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
 	if err := k.put(quiet.Txn, t.now(), value); err != nil {
 		return err
 	}
-	if ms != 0 {
-		if _, err := quiet.Expire(ms, t.now(), 0); err != nil {
+	if o.deadline != clearDeadline {
+		if _, err := quiet.Expire(o.n, t.now(), 0); err != nil {
 			return err
 		}
 	}
@@ -150,9 +142,9 @@ func (k Key) restore(t *Tx, payload []byte, o RestoreOptions) error {
 func (k Key) put(txn structures.Txn, now int64, v rdb.Value) (err error) {
 	switch v.Kind {
 	case rdb.String:
-		_, err = structures.String{Txn: txn, Key: k.key}.Set(v.Elements[0], SetOptions{})
+		_, err = structures.String{Txn: txn, Key: k.key}.Set(v.Elements[0], structures.SetOptions{})
 	case rdb.List:
-		_, err = structures.List{Txn: txn, Key: k.key}.Push(structures.Back, v.Elements)
+		_, err = structures.List{Txn: txn, Key: k.key}.Push(structures.Back, v.Elements, 0)
 	case rdb.Set:
 		members := make([]string, len(v.Elements))
 		for i, member := range v.Elements {
@@ -166,7 +158,7 @@ func (k Key) put(txn structures.Txn, now int64, v rdb.Value) (err error) {
 		for i, member := range v.Elements {
 			members[i] = Scored{Member: string(member), Score: v.Scores[i]}
 		}
-		_, err = structures.SortedSet{Txn: txn, Key: k.key}.Add(structures.AddOptions{}, members)
+		_, err = structures.SortedSet{Txn: txn, Key: k.key}.Add(members, 0)
 	default:
 		err = errors.New("BUG: db: a decoded value of no kind")
 	}

@@ -97,24 +97,19 @@ func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) err
 
 // Put sets several strings, whatever the keys held before, in one commit. The keys have no deadline afterwards. O(length)
 // a key.
-func (k Keyspace) Put(pairs ...Pair) error {
-	keys := pairKeys(pairs)
-	return k.doKeys(writing, keys, func(t *Tx) error { return putPairs(t, keys, pairs) })
-}
+func (k Keyspace) Put(pairs ...Pair) error { return k.PutWith(pairs) }
 
-// PutIfNoneExist is Put unless one of the keys exists; it says whether it set them. O(length) a key.
-func (k Keyspace) PutIfNoneExist(pairs ...Pair) (bool, error) {
+// PutWith is Put with the options of String.Put. A condition is about all of the keys. O(length) a key.
+func (k Keyspace) PutWith(pairs []Pair, options ...WriteOption) error {
 	keys := pairKeys(pairs)
-	done, err := callKeys(k.handle, writing, keys, func(t *Tx) (bool, error) {
-		for i := range pairs {
-			typ, err := (structures.Key{Txn: t.txn(), Key: pairs[i].Key}).Type()
-			if err != nil || typ != TypeNone {
-				return false, err
-			}
+	ok, err := callKeys(k.handle, writing, keys, func(t *Tx) (bool, error) {
+		o, err := t.setOptions(options)
+		if err != nil {
+			return false, err
 		}
-		return true, putPairs(t, keys, pairs)
+		return putPairs(t, keys, pairs, o)
 	})
-	return done && err == nil, err
+	return held(ok, options, err)
 }
 
 func pairKeys(pairs []Pair) []string {
@@ -125,17 +120,28 @@ func pairKeys(pairs []Pair) []string {
 	return keys
 }
 
-func putPairs(t *Tx, keys []string, pairs []Pair) error {
+// putPairs says whether the condition holds for all keys.
+func putPairs(t *Tx, keys []string, pairs []Pair, o structures.SetOptions) (bool, error) {
+	if o.If > structures.IfPresent || o.Get {
+		return false, structures.ErrSyntax
+	}
+	for i := 0; o.If != 0 && i < len(keys); i++ {
+		typ, err := (structures.Key{Txn: t.txn(), Key: keys[i]}).Type()
+		if err != nil || !o.If.Holds(typ != TypeNone) {
+			return false, err
+		}
+	}
+	o.If = 0
 	for i := range pairs {
 		if i%bitcask.PrefetchDepth == 0 {
 			t.log.Prefetch(t.ns, keys[i:])
 		}
 		s := structures.String{Txn: t.txn(), Key: pairs[i].Key}
-		if _, err := s.Set(pairs[i].Value, SetOptions{}); err != nil {
-			return err
+		if _, err := s.Set(pairs[i].Value, o); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // Scan returns some keys and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A key

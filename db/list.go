@@ -31,21 +31,17 @@ func (l List) PushFront(values ...[]byte) (int, error) { return l.push(structure
 func (l List) PushBack(values ...[]byte) (int, error) { return l.push(structures.Back, values) }
 
 func (l List) push(end structures.End, values [][]byte) (int, error) {
-	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Push(end, values) })
+	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Push(end, values, 0) })
 }
 
-// PushFrontIfPresent is PushFront on a list that exists; otherwise it does nothing and returns 0. O(1) a value.
-func (l List) PushFrontIfPresent(values ...[]byte) (int, error) {
-	return l.pushPresent(structures.Front, values)
-}
-
-// PushBackIfPresent is PushBack on a list that exists; otherwise it does nothing and returns 0. O(1) a value.
-func (l List) PushBackIfPresent(values ...[]byte) (int, error) {
-	return l.pushPresent(structures.Back, values)
-}
-
-func (l List) pushPresent(end structures.End, values [][]byte) (int, error) {
-	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).PushIfPresent(end, values) })
+// PushWith is PushFront or PushBack of several values, with conditions about the list: IfAbsent or IfPresent. O(1) a value.
+func (l List) PushWith(end End, values [][]byte, options ...WriteOption) (int, error) {
+	condition, err := conditionOf(options)
+	if err != nil {
+		return 0, err
+	}
+	n, err := call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Push(end, values, condition) })
+	return n, held(n > 0 || condition == 0, options, err)
 }
 
 // PopFront removes and returns the first element. It returns ErrNotFound if the key does not exist. O(1).

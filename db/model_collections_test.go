@@ -81,17 +81,16 @@ func opPush(x *modelOp) {
 }
 
 func opPushIfPresent(x *modelOp) {
-	key, front, values := x.key(), x.rng.IntN(2) == 0, []string{x.elemValue()}
-	x.begin("PUSHX %q front %v %q", key, front, values)
+	key, end, values := x.key(), db.End(x.rng.IntN(2)), []string{x.elemValue()}
+	x.begin("PUSHX %q end %v %q", key, end, values)
 	v, want := x.get(key, db.TypeList)
 	if want == nil && v != nil {
-		v.push(front, values)
+		v.push(end == db.Front, values)
 	}
-	push := x.keys.List(key).PushBackIfPresent
-	if front {
-		push = x.keys.List(key).PushFrontIfPresent
+	if want == nil {
+		want = some(v != nil)
 	}
-	got, err := push(byteSlices(values)...)
+	got, err := x.keys.List(key).PushWith(end, byteSlices(values), db.IfPresent)
 	x.result(got, err, len(v.elems()), want)
 }
 
@@ -409,29 +408,23 @@ var modelScores = []float64{
 
 func (x *modelOp) score() float64 { return modelScores[x.rng.IntN(len(modelScores))] }
 
-func (x *modelOp) addOptions() (o db.AddOptions) {
-	switch x.rng.IntN(8) {
-	case 0:
-		o.IfAbsent = true
-	case 1:
-		o.IfPresent = true
-	case 2:
-		o.IfGreater = true
-	case 3:
-		o.IfLess = true
+// addCondition draws a condition, or none.
+func (x *modelOp) addCondition() (o db.WriteOption) {
+	if n := x.rng.IntN(8); n < 4 {
+		o = []db.WriteOption{db.IfAbsent, db.IfPresent, db.IfGreater, db.IfLess}[n]
 	}
 	return o
 }
 
-func allowed(o db.AddOptions, exists bool, old, score float64) bool {
+func allowed(o db.WriteOption, exists bool, old, score float64) bool {
 	if !exists {
-		return !o.IfPresent
+		return o != db.IfPresent
 	}
-	return !o.IfAbsent && (!o.IfGreater || score > old) && (!o.IfLess || score < old)
+	return o != db.IfAbsent && (o != db.IfGreater || score > old) && (o != db.IfLess || score < old)
 }
 
 func opZAdd(x *modelOp) {
-	key, o := x.key(), x.addOptions()
+	key, o := x.key(), x.addCondition()
 	members := make([]db.Scored, x.many())
 	for i := range members {
 		members[i] = db.Scored{Member: x.elem(len(members)), Score: x.score()}
@@ -457,13 +450,13 @@ func opZAdd(x *modelOp) {
 			}
 		}
 	}
-	got, err := x.keys.SortedSet(key).AddWith(o, members...)
+	got, err := x.keys.SortedSet(key).AddWith(members, o)
 	x.result(got, err, res, want)
 	x.settle(key)
 }
 
 func opZIncr(x *modelOp) {
-	key, o, member, delta := x.key(), x.addOptions(), x.name(), x.score()
+	key, o, member, delta := x.key(), x.addCondition(), x.name(), x.score()
 	x.begin("ZADD INCR %q %+v %q %v", key, o, member, delta)
 	v, want := x.get(key, db.TypeSortedSet)
 	old, exists, score, done := 0.0, false, 0.0, false
@@ -472,7 +465,7 @@ func opZIncr(x *modelOp) {
 			old, exists = v.zset[member]
 		}
 		score = old + delta
-		blocked := exists && o.IfAbsent || !exists && o.IfPresent
+		blocked := exists && o == db.IfAbsent || !exists && o == db.IfPresent
 		if !blocked && math.IsNaN(score) {
 			want = structures.ErrScoreNaN
 		}
@@ -482,7 +475,7 @@ func opZIncr(x *modelOp) {
 			v.zset[member] = score + 0
 		}
 	}
-	got, gotDone, err := x.keys.SortedSet(key).IncrWith(o, member, delta)
+	got, gotDone, err := x.keys.SortedSet(key).IncrWith(member, delta, o)
 	x.result(gotDone, err, done, want)
 	if done && got != score {
 		x.failf("%s = %v, want %v", x.what, got, score)

@@ -49,7 +49,7 @@ func (x *modelOp) fields() []string {
 }
 
 // expireField is ExpireFields of one field in the model.
-func (x *modelOp) expireField(v *modelValue, field string, ms int64, c db.ExpireCondition) db.FieldResult {
+func (x *modelOp) expireField(v *modelValue, field string, ms int64, c db.WriteOption) db.FieldResult {
 	if v == nil {
 		return db.FieldMissing
 	}
@@ -59,13 +59,13 @@ func (x *modelOp) expireField(v *modelValue, field string, ms int64, c db.Expire
 	current, set := v.until[field]
 	allowed := true
 	switch c {
-	case db.ExpireIfNone:
+	case db.IfAbsent:
 		allowed = !set
-	case db.ExpireIfAny:
+	case db.IfPresent:
 		allowed = set
-	case db.ExpireIfLater:
+	case db.IfGreater:
 		allowed = set && ms > current
-	case db.ExpireIfSooner:
+	case db.IfLess:
 		allowed = !set || ms < current
 	}
 	switch {
@@ -82,13 +82,8 @@ func (x *modelOp) expireField(v *modelValue, field string, ms int64, c db.Expire
 
 func opExpireFields(x *modelOp) {
 	key, fields, ms := x.key(), x.fields(), x.deadline()
-	var conditions []db.ExpireCondition
-	c := db.ExpireCondition(0)
-	if x.rng.IntN(2) == 0 {
-		c = 1 << x.rng.IntN(4)
-		conditions = append(conditions, c)
-	}
-	x.begin("HPEXPIREAT %q %d %d %q", key, ms, c, fields)
+	c := x.addCondition()
+	x.begin("HPEXPIREAT %q %d %v %q", key, ms, c, fields)
 	v, want := x.get(key, db.TypeHash)
 	results := make([]db.FieldResult, len(fields))
 	for i, field := range fields {
@@ -96,7 +91,7 @@ func opExpireFields(x *modelOp) {
 			results[i] = x.expireField(v, field, ms, c)
 		}
 	}
-	got, err := x.keys.Hash(key).ExpireFieldsAt(time.UnixMilli(ms), fields, conditions...)
+	got, err := x.keys.Hash(key).ExpireFieldsAt(time.UnixMilli(ms), fields, c)
 	x.result(got, err, results, want)
 	x.settle(key)
 }
@@ -162,7 +157,7 @@ func opGetAndExpire(x *modelOp) {
 		if persist {
 			delete(v.until, field)
 		} else {
-			x.expireField(v, field, ms, 0)
+			x.expireField(v, field, ms, db.WriteOption{})
 		}
 	}
 	h := x.keys.Hash(key)
@@ -179,7 +174,7 @@ func opGetAndExpire(x *modelOp) {
 
 func opPutWith(x *modelOp) {
 	key, names, ms := x.key(), x.fields(), x.deadline()
-	var options []db.PutOption
+	var options []db.WriteOption
 	change, condition := x.rng.IntN(3), x.rng.IntN(4)
 	switch change {
 	case 1:
@@ -226,7 +221,7 @@ func opPutWith(x *modelOp) {
 			v.until[f.Name] = at
 		}
 		if change == 2 {
-			x.expireField(v, f.Name, ms, 0)
+			x.expireField(v, f.Name, ms, db.WriteOption{})
 		}
 	}
 	x.result(nil, x.keys.Hash(key).PutWith(fields, options...), nil, want)

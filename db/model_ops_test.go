@@ -152,7 +152,7 @@ func opStringRange(x *modelOp) {
 func opPut(x *modelOp) {
 	key, value := x.key(), x.value()
 	v := &modelValue{typ: db.TypeString, str: value}
-	var options []db.PutOption
+	var options []db.WriteOption
 	switch x.rng.IntN(4) {
 	case 0:
 		ms := 1 + x.rng.Int64N(4000)
@@ -169,32 +169,37 @@ func opPut(x *modelOp) {
 
 func opSet(x *modelOp) {
 	key, value := x.key(), x.value()
-	o := db.SetOptions{Get: x.rng.IntN(3) == 0}
-	switch x.rng.IntN(4) {
-	case 0:
-		o.IfAbsent = true
-	case 1:
-		o.IfPresent = true
+	var options []db.WriteOption
+	get, condition, ttl, deadline := x.rng.IntN(3) == 0, x.rng.IntN(4), x.rng.IntN(3), int64(0)
+	if get {
+		options = append(options, db.ReturnOld)
 	}
-	switch x.rng.IntN(3) {
+	switch condition {
 	case 0:
-		o.KeepTTL = true
+		options = append(options, db.IfAbsent)
 	case 1:
-		o.Deadline = x.deadline()
+		options = append(options, db.IfPresent)
 	}
-	x.begin("SET %q %q %+v", key, value, o)
+	switch ttl {
+	case 0:
+		options = append(options, db.KeepTTL)
+	case 1:
+		deadline = x.deadline()
+		options = append(options, db.ExpireAt(time.UnixMilli(deadline)))
+	}
+	x.begin("SET %q %q %+v", key, value, options)
 	old := x.space[key]
 	var res db.SetResult
 	var want error
-	if o.Get && old != nil {
+	if get && old != nil {
 		if old.typ == db.TypeString {
 			res.Existed, res.Old = true, []byte(old.str)
 		} else {
 			want = db.ErrWrongType
 		}
 	}
-	res.Done = !(o.IfAbsent && old != nil || o.IfPresent && old == nil)
-	got, err := x.keys.String(key).Set([]byte(value), o)
+	res.Done = !(condition == 0 && old != nil || condition == 1 && old == nil)
+	got, err := x.keys.String(key).Set([]byte(value), options...)
 	if len(got.Old) == 0 && res.Existed {
 		got.Old = []byte{}
 	}
@@ -202,8 +207,8 @@ func opSet(x *modelOp) {
 	if want != nil || !res.Done {
 		return
 	}
-	v := &modelValue{typ: db.TypeString, str: value, deadline: o.Deadline}
-	if o.KeepTTL && old != nil {
+	v := &modelValue{typ: db.TypeString, str: value, deadline: deadline}
+	if ttl == 0 && old != nil {
 		v.deadline = old.deadline
 	}
 	x.space[key] = v
@@ -279,10 +284,12 @@ func opPutMany(x *modelOp) {
 func opPutIfNone(x *modelOp) {
 	pairs := x.pairs()
 	x.begin("MSETNX %q", pairs)
-	want := !slices.ContainsFunc(pairs, func(p db.Pair) bool { return x.space[p.Key] != nil })
-	got, err := x.keys.Keyspace().PutIfNoneExist(pairs...)
-	x.result(got, err, want, nil)
-	if want {
+	var want error
+	if slices.ContainsFunc(pairs, func(p db.Pair) bool { return x.space[p.Key] != nil }) {
+		want = db.ErrExists
+	}
+	x.result(nil, x.keys.Keyspace().PutWith(pairs, db.IfAbsent), nil, want)
+	if want == nil {
 		x.putPairs(pairs)
 	}
 }
@@ -476,7 +483,10 @@ func opHashIfAbsent(x *modelOp) {
 		}
 		done = !had && x.putField(key, field, value)
 	}
-	got, err := x.keys.Hash(key).PutIfAbsent(field, []byte(value))
+	if want == nil && !done {
+		want = db.ErrExists
+	}
+	got, err := x.keys.Hash(key).Put(field, []byte(value), db.IfAbsent)
 	x.result(got, err, done, want)
 }
 
@@ -587,22 +597,19 @@ func opDeadline(x *modelOp) {
 
 func opExpire(x *modelOp) {
 	key, at := x.key(), x.deadline()
-	condition := db.ExpireCondition(0)
-	if x.rng.IntN(2) == 0 {
-		condition = 1 << x.rng.IntN(4)
-	}
-	x.begin("PEXPIREAT %q %d %d", key, at, condition)
+	condition := x.addCondition()
+	x.begin("PEXPIREAT %q %d %v", key, at, condition)
 	v, done := x.space[key], false
 	if v != nil {
 		set := v.deadline != 0
 		switch condition {
-		case db.ExpireIfNone:
+		case db.IfAbsent:
 			done = !set
-		case db.ExpireIfAny:
+		case db.IfPresent:
 			done = set
-		case db.ExpireIfLater:
+		case db.IfGreater:
 			done = set && at > v.deadline
-		case db.ExpireIfSooner:
+		case db.IfLess:
 			done = !set || at < v.deadline
 		default:
 			done = true
@@ -641,10 +648,12 @@ func opRenameIfAbsent(x *modelOp) {
 	from, to := x.key(), x.key()
 	x.begin("RENAMENX %q %q", from, to)
 	v := x.space[from]
-	moved := v != nil && x.space[to] == nil
-	got, err := x.keys.Key(from).RenameIfAbsent(to)
-	x.result(got, err, moved, some(v != nil))
-	if moved {
+	want := some(v != nil)
+	if want == nil && x.space[to] != nil {
+		want = db.ErrExists
+	}
+	x.result(nil, x.keys.Key(from).Rename(to, db.IfAbsent), nil, want)
+	if want == nil {
 		delete(x.space, from)
 		x.space[to] = v
 	}

@@ -85,7 +85,7 @@ func (t *Tx) unusedNamespace(but ...int) (*Tx, error) {
 func (t *Tx) moveAll(keys []string, to *Tx) error {
 	from, target := (*txn)(t), (*txn)(to)
 	for _, key := range keys {
-		_, err := structures.Key{Txn: from, Key: key}.Move(target, key)
+		_, _, err := structures.Key{Txn: from, Key: key}.Move(target, key)
 		from.touch(key)
 		if err := target.touchMoved(key, err); err != nil {
 			return err

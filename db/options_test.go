@@ -326,15 +326,9 @@ func renamed(r *scriptRun, s *db.Store, key, free string) {
 }
 
 func copied(r *scriptRun, s *db.Store, key, free string) {
-	done, err := s.Key(key).CopyTo(s.Namespace(), free, false)
-	if err != nil || !done {
-		r.failf("copy of %q: %v, %v", key, done, err)
-	}
-	done, err = s.Key(free).CopyTo(s.Namespace(), key, true)
-	if err != nil || !done {
-		r.failf("copy back of %q: %v, %v", key, done, err)
-	}
-	_, err = s.Key(free).Delete()
+	r.must("copy", s.Key(key).CopyTo(s.Namespace(), free, db.IfAbsent))
+	r.must("copy back", s.Key(free).CopyTo(s.Namespace(), key))
+	_, err := s.Key(free).Delete()
 	r.must("delete", err)
 }
 
@@ -343,7 +337,11 @@ func restored(r *scriptRun, s *db.Store, key, _ string) {
 	r.must("dump", err)
 	at, err := s.Key(key).Deadline()
 	r.must("deadline", err)
-	r.must("restore", s.Key(key).Restore(payload, db.RestoreOptions{Replace: true, Deadline: at}))
+	var options []db.WriteOption
+	if !at.IsZero() {
+		options = append(options, db.ExpireAt(at))
+	}
+	r.must("restore", s.Key(key).Restore(payload, options...))
 }
 
 func swapStep(r *scriptRun) {

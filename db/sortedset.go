@@ -21,9 +21,6 @@ func (t *Tx) SortedSet(key string) SortedSet { return SortedSet{t.handle(key)} }
 // Scored is a member of a sorted set with its score. A score may be infinite, but not NaN; -0 is kept as 0.
 type Scored = structures.Scored
 
-// AddOptions are the conditions of SortedSet.AddWith.
-type AddOptions = structures.AddOptions
-
 // AddResult counts what SortedSet.AddWith did.
 type AddResult = structures.AddResult
 
@@ -74,27 +71,36 @@ func Top(n int) RankRange {
 // Add adds members, or gives those that exist a new score, and returns how many are new. It fails with structures.ErrNotFloat
 // if a score is NaN. O(log n) a member.
 func (z SortedSet) Add(members ...Scored) (int, error) {
-	res, err := z.AddWith(AddOptions{}, members...)
+	res, err := z.AddWith(members)
 	return res.Added, err
 }
 
-// AddWith is Add under conditions. It fails with structures.ErrAddNXXX or structures.ErrAddNXGTLT if these contradict each
-// other. O(log n) a member.
-func (z SortedSet) AddWith(o AddOptions, members ...Scored) (AddResult, error) {
-	return call(z.handle, writing, func(t *Tx) (AddResult, error) { return z.on(t).Add(o, members) })
+// AddWith is Add under conditions, which are about each member: IfAbsent, IfPresent, IfGreater and IfLess leave out those for which they
+// do not hold; the last two are about the scores of members that exist, and add new ones. It fails with structures.ErrAddNXXX or
+// structures.ErrAddNXGTLT if they contradict each other. O(log n) a member.
+func (z SortedSet) AddWith(members []Scored, options ...WriteOption) (AddResult, error) {
+	condition, err := conditionOf(options)
+	if err != nil {
+		return AddResult{}, err
+	}
+	return call(z.handle, writing, func(t *Tx) (AddResult, error) { return z.on(t).Add(members, condition) })
 }
 
 // Incr adds delta to a member's score, 0 if it is not there, and returns the sum. It fails with structures.ErrScoreNaN if
 // the sum is not a number. O(log n).
 func (z SortedSet) Incr(member string, delta float64) (float64, error) {
-	score, _, err := z.IncrWith(AddOptions{}, member, delta)
+	score, _, err := z.IncrWith(member, delta)
 	return score, err
 }
 
-// IncrWith is Incr under conditions: done says whether they held. O(log n).
-func (z SortedSet) IncrWith(o AddOptions, member string, delta float64) (score float64, done bool, err error) {
+// IncrWith is Incr under the conditions of AddWith: done says whether they held. O(log n).
+func (z SortedSet) IncrWith(member string, delta float64, options ...WriteOption) (score float64, done bool, err error) {
+	condition, err := conditionOf(options)
+	if err != nil {
+		return 0, false, err
+	}
 	score, err = call(z.handle, writing, func(t *Tx) (score float64, err error) {
-		score, done, err = z.on(t).Incr(o, member, delta)
+		score, done, err = z.on(t).Incr(member, delta, condition)
 		return score, err
 	})
 	return score, done, err

@@ -1,15 +1,9 @@
 package db
 
 import (
-	"errors"
-	"time"
-
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
-
-// ErrExists is returned by writes that were asked to make a key only if it is absent, and found it.
-var ErrExists = errors.New("db: key already exists")
 
 // String is a handle on a key that holds a byte string. Its methods return ErrWrongType if the key holds anything else,
 // except for the unconditional forms of Put and Set, which replace a value of any type.
@@ -22,41 +16,6 @@ func (s *Store) String(key string) String { return String{s.handle(key)} }
 
 // String returns a handle on the string at key, inside the transaction. It reads nothing.
 func (t *Tx) String(key string) String { return String{t.handle(key)} }
-
-// PutOption is a condition or a deadline for String.Put and Hash.PutWith: TTL, ExpireAt, KeepTTL, IfAbsent or IfPresent.
-type PutOption struct {
-	apply int
-	ms    int64
-	d     time.Duration
-}
-
-const (
-	putTTL = 1 + iota
-	putExpireAt
-	putKeepTTL
-	putIfAbsent
-	putIfPresent
-)
-
-// Options of String.Put and Hash.PutWith without a parameter.
-var (
-	// KeepTTL leaves the key's deadline as it is; without it a write clears the deadline.
-	KeepTTL = PutOption{apply: putKeepTTL}
-	// IfAbsent writes only if the key does not exist; the write fails with ErrExists otherwise.
-	IfAbsent = PutOption{apply: putIfAbsent}
-	// IfPresent writes only if the key exists; the write fails with ErrNotFound otherwise.
-	IfPresent = PutOption{apply: putIfPresent}
-)
-
-// TTL lets the key expire after d, which is counted in whole milliseconds and must be at least one.
-func TTL(d time.Duration) PutOption { return PutOption{apply: putTTL, d: d} }
-
-// ExpireAt lets the key expire at a moment, with a precision of one millisecond.
-func ExpireAt(at time.Time) PutOption { return PutOption{apply: putExpireAt, ms: at.UnixMilli()} }
-
-// SetOptions are the conditions and the deadline of String.Set. The zero value writes unconditionally and clears the
-// deadline.
-type SetOptions = structures.SetOptions
 
 // SetResult is what String.Set did and found.
 type SetResult = structures.SetResult
@@ -107,70 +66,24 @@ func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 	return dst, err
 }
 
-// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. With IfAbsent
-// or IfPresent it may fail with ErrExists or ErrNotFound; a deadline that is not positive gives ErrExpireTime, contradicting
-// options structures.ErrSyntax, and a value above 512 MB structures.ErrTooLong. O(length).
-func (s String) Put(value []byte, options ...PutOption) error {
-	var o SetOptions
-	res, err := call(s.handle, writing, func(t *Tx) (_ SetResult, err error) {
-		if len(options) > 0 {
-			if o, err = putOptions(options, t.now()); err != nil {
-				return SetResult{}, err
-			}
+// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. Conditions are about the
+// key: IfAbsent or IfPresent. A deadline that is not positive gives structures.ErrExpireTime, and a value above 512 MB
+// structures.ErrTooLong. O(length).
+func (s String) Put(value []byte, options ...WriteOption) error {
+	res, err := s.Set(value, options...)
+	return held(res.Done, options, err)
+}
+
+// Set is Put that returns whether it has written, and with ReturnOld the value that was there. A condition that does not hold is no
+// error. O(length).
+func (s String) Set(value []byte, options ...WriteOption) (SetResult, error) {
+	return call(s.handle, writing, func(t *Tx) (SetResult, error) {
+		o, err := t.setOptions(options)
+		if err != nil {
+			return SetResult{}, err
 		}
 		return s.on(t).Set(value, o)
 	})
-	if err != nil || res.Done {
-		return err
-	}
-	if o.IfAbsent {
-		return ErrExists
-	}
-	return ErrNotFound
-}
-
-// putOptions folds the options of a Put into one value. They may come in any order; two deadlines contradict each other.
-func putOptions(options []PutOption, now int64) (SetOptions, error) {
-	var o SetOptions
-	deadline := func(ms int64) error {
-		if o.Deadline != 0 {
-			return structures.ErrSyntax
-		}
-		if ms <= 0 {
-			return structures.ErrExpireTime
-		}
-		o.Deadline = ms
-		return nil
-	}
-	for _, option := range options {
-		var err error
-		switch option.apply {
-		case putTTL:
-			ms := option.d.Milliseconds()
-			if ms <= 0 {
-				return o, structures.ErrExpireTime
-			}
-			err = deadline(now + ms)
-		case putExpireAt:
-			err = deadline(option.ms)
-		case putKeepTTL:
-			o.KeepTTL = true
-		case putIfAbsent:
-			o.IfAbsent = true
-		case putIfPresent:
-			o.IfPresent = true
-		}
-		if err != nil {
-			return o, err
-		}
-	}
-	return o, nil
-}
-
-// Set is Put with everything that SET can say: it returns whether the write was done, and with o.Get the value that was
-// there. A condition that does not hold is no error. O(length).
-func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
-	return call(s.handle, writing, func(t *Tx) (SetResult, error) { return s.on(t).Set(value, o) })
 }
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It

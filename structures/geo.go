@@ -60,8 +60,9 @@ const ErrGeoMember Error = "ERR could not decode requested zset member"
 
 func (g Geo) set() SortedSet { return SortedSet(g) }
 
-// Add gives members their places if the conditions allow. O(log n) a member.
-func (g Geo) Add(o AddOptions, members []GeoMember) (AddResult, error) {
+// Add gives members their places if c, as in SortedSet.Add, allows. O(log n) a
+// member.
+func (g Geo) Add(members []GeoMember, c Condition) (AddResult, error) {
 	scored := make([]Scored, len(members))
 	for i, m := range members {
 		if !m.Point.Valid() {
@@ -69,7 +70,7 @@ func (g Geo) Add(o AddOptions, members []GeoMember) (AddResult, error) {
 		}
 		scored[i] = Scored{Member: m.Member, Score: m.Point.Score()}
 	}
-	return g.set().Add(o, scored)
+	return g.set().Add(scored, c)
 }
 
 // ErrGeoPoint is the refusal of a point that is out of bounds.

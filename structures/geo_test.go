@@ -17,12 +17,12 @@ func (m *memory) geo(key string) structures.Geo { return structures.Geo{Txn: m, 
 func sicily(t *testing.T) *memory {
 	t.Helper()
 	m := newMemory()
-	res, err := m.geo("g").Add(structures.AddOptions{}, []structures.GeoMember{
+	res, err := m.geo("g").Add([]structures.GeoMember{
 		{Member: "Palermo", Point: structures.GeoPoint{Longitude: 13.361389, Latitude: 38.115556}},
 		{Member: "Catania", Point: structures.GeoPoint{Longitude: 15.087269, Latitude: 37.502669}},
 		{Member: "edge1", Point: structures.GeoPoint{Longitude: 12.758489, Latitude: 38.788135}},
 		{Member: "edge2", Point: structures.GeoPoint{Longitude: 17.241510, Latitude: 38.788135}},
-	})
+	}, 0)
 	must(t, err)
 	equal(t, "added", res.Added, 4)
 	return m
@@ -64,7 +64,7 @@ func TestGeoDistancesToTheLastBit(t *testing.T) {
 		{structures.GeoPoint{Longitude: 7.4474, Latitude: 46.948}, structures.GeoPoint{Longitude: 8.5417, Latitude: 47.3769}, 95.520794756503207},
 	} {
 		m := newMemory()
-		_, err := m.geo("g").Add(structures.AddOptions{}, []structures.GeoMember{{Member: "p", Point: tt.p}, {Member: "q", Point: tt.q}})
+		_, err := m.geo("g").Add([]structures.GeoMember{{Member: "p", Point: tt.p}, {Member: "q", Point: tt.q}}, 0)
 		must(t, err)
 		d, _, err := m.geo("g").Distance("p", "q")
 		must(t, err)
@@ -119,7 +119,7 @@ func TestGeoRefusals(t *testing.T) {
 	for _, p := range []structures.GeoPoint{
 		{Longitude: 180.1}, {Latitude: 85.06}, {Longitude: math.NaN()}, {Latitude: math.Inf(-1)}, {Longitude: math.Inf(1)},
 	} {
-		_, err := m.geo("g").Add(structures.AddOptions{}, []structures.GeoMember{{Member: "x", Point: p}})
+		_, err := m.geo("g").Add([]structures.GeoMember{{Member: "x", Point: p}}, 0)
 		if err == nil || !strings.HasPrefix(err.Error(), "ERR invalid longitude,latitude pair ") {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -143,7 +143,7 @@ func TestGeoSearchFindsAll(t *testing.T) {
 		p := structures.GeoPoint{Longitude: r.Float64()*340 - 170, Latitude: r.Float64()*150 - 75}
 		all = append(all, structures.GeoMember{Member: fmt.Sprint(i), Point: p})
 	}
-	_, err := m.geo("g").Add(structures.AddOptions{}, all)
+	_, err := m.geo("g").Add(all, 0)
 	must(t, err)
 	for range 200 {
 		centre := structures.GeoPoint{Longitude: r.Float64()*240 - 120, Latitude: r.Float64()*100 - 50}

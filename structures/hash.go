@@ -116,15 +116,6 @@ func (h Hash) PutAll(fields []Field) (int, error) {
 	return n, nil
 }
 
-// PutIfAbsent sets a field unless it exists, and says whether it did. O(log n).
-func (h Hash) PutIfAbsent(field string, value []byte) (bool, error) {
-	exists, err := h.Has(field)
-	if err != nil || exists {
-		return false, err
-	}
-	return h.Put(field, value)
-}
-
 // Delete deletes fields and returns how many of them existed. O(log n) a field.
 func (h Hash) Delete(fields []string) (int, error) {
 	v, err := h.open()

@@ -2,6 +2,7 @@ package structures
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stavedb/stave/internal/ordered"
 )
@@ -44,8 +45,8 @@ func checkFieldDeadline(ms int64) error {
 // Expire gives fields a deadline in Unix milliseconds, each that exists and for
 // which c holds, and calls visit with what became of each of them, in their
 // order. A deadline that is not after now deletes the field. O(log n) a field.
-func (h Hash) Expire(ms, now int64, c ExpireCondition, fields []string, visit func(i int, r FieldResult)) error {
-	if err := c.check(); err != nil {
+func (h Hash) Expire(ms, now int64, c Condition, fields []string, visit func(i int, r FieldResult)) error {
+	if err := c.checkExpire(); err != nil {
 		return err
 	}
 	if err := checkFieldDeadline(ms); err != nil {
@@ -68,12 +69,12 @@ func (h Hash) Expire(ms, now int64, c ExpireCondition, fields []string, visit fu
 }
 
 // expireIf is Expire of one field.
-func (v *hashView) expireIf(field string, ms, now int64, c ExpireCondition) (FieldResult, error) {
+func (v *hashView) expireIf(field string, ms, now int64, c Condition) (FieldResult, error) {
 	if _, ok := v.get(field); !ok {
 		return FieldMissing, nil
 	}
 	current, set := v.deadline(field)
-	if !c.allows(ms, current, set) {
+	if !c.allowsDeadline(ms, current, set) {
 		return FieldUnchanged, nil
 	}
 	if ms <= now {
@@ -248,58 +249,53 @@ func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit fu
 	return v.notifyExpiry(done)
 }
 
-// FieldsIf restricts when fields are written.
-type FieldsIf uint8
-
-// Conditions for PutWith.
-const (
-	FieldsAlways    FieldsIf = iota
-	FieldsIfAbsent           // FNX: none of the fields exists
-	FieldsIfPresent          // FXX: all of them do
-)
-
-// PutWith sets fields in their order, with their deadlines, if the condition
-// holds, and says whether it did. O(log n) a field.
-func (h Hash) PutWith(o FieldDeadline, now int64, c FieldsIf, list []Field) (bool, error) {
+// PutWith sets fields in their order, with their deadlines, if c holds for all of
+// them. It returns how many of them are new; ok says whether c held. O(log n) a
+// field.
+func (h Hash) PutWith(list []Field, o FieldDeadline, now int64, c Condition) (n int, ok bool, err error) {
+	if err := c.checkExistence(); err != nil {
+		return 0, false, err
+	}
 	if err := checkFieldDeadline(o.MS); err != nil {
-		return false, err
+		return 0, false, err
 	}
 	for i := range list {
 		if err := checkElem(list[i].Name, list[i].Value); err != nil {
-			return false, err
+			return 0, false, err
 		}
 	}
 	v, err := h.open()
 	if err != nil || len(list) == 0 || !v.allow(c, list) {
-		return false, err
+		return 0, len(list) == 0, err
 	}
 	if v, err = h.create(); err != nil {
-		return false, err
+		return 0, false, err
 	}
 	var done expiryCount
 	for i := range list {
-		if _, err := v.put(list[i].Name, list[i].Value, o.Change != ClearDeadlines); err != nil {
-			return false, err
+		isNew, err := v.put(list[i].Name, list[i].Value, o.Change != ClearDeadlines)
+		if err != nil {
+			return 0, false, err
+		}
+		if isNew {
+			n++
 		}
 		if o.Change == SetDeadlines {
 			r, err := v.expireIf(list[i].Name, o.MS, now, 0)
 			if err != nil {
-				return false, err
+				return 0, false, err
 			}
 			done.count(r)
 		}
 	}
 	h.Txn.Notify(EventHSet, h.Key)
-	return true, v.notifyExpiry(done)
+	return n, true, v.notifyExpiry(done)
 }
 
-// allow says whether a condition holds.
-func (v *hashView) allow(c FieldsIf, list []Field) bool {
-	for i := range list {
-		_, ok := v.get(list[i].Name)
-		if c == FieldsIfAbsent && ok || c == FieldsIfPresent && !ok {
-			return false
-		}
-	}
-	return true
+// allow says whether a condition holds for all fields.
+func (v *hashView) allow(c Condition, list []Field) bool {
+	return c == 0 || !slices.ContainsFunc(list, func(f Field) bool {
+		_, exists := v.get(f.Name)
+		return !c.Holds(exists)
+	})
 }

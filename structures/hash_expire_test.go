@@ -30,19 +30,19 @@ func (h *timed) pass(now int64) {
 	maps.DeleteFunc(h.fields, func(_ string, f timedField) bool { return f.ms != 0 && f.ms <= now })
 }
 
-func (h *timed) expire(field string, ms int64, c structures.ExpireCondition) structures.FieldResult {
+func (h *timed) expire(field string, ms int64, c structures.Condition) structures.FieldResult {
 	f, ok := h.fields[field]
 	if !ok {
 		return structures.FieldMissing
 	}
 	switch c {
-	case structures.ExpireIfNone:
+	case structures.IfAbsent:
 		ok = f.ms == 0
-	case structures.ExpireIfAny:
+	case structures.IfPresent:
 		ok = f.ms != 0
-	case structures.ExpireIfLater:
+	case structures.IfGreater:
 		ok = f.ms != 0 && ms > f.ms
-	case structures.ExpireIfSooner:
+	case structures.IfLess:
 		ok = f.ms == 0 || ms < f.ms
 	}
 	if !ok {
@@ -142,7 +142,7 @@ func timedCall(t *testing.T, m *memory, model *timed, r *rand.Rand) {
 		}
 		add(&want, len(model.fields)-before)
 	case 1, 2, 3:
-		c := structures.ExpireCondition(0)
+		c := structures.Condition(0)
 		if r.IntN(2) == 0 {
 			c = 1 << r.IntN(4)
 		}
@@ -162,13 +162,13 @@ func timedCall(t *testing.T, m *memory, model *timed, r *rand.Rand) {
 			model.change(deadline, name)
 		}
 	case 6, 7:
-		c := structures.FieldsIf(r.IntN(3))
-		ok, err := h.PutWith(deadline, m.now, c, pairs)
+		c := structures.Condition(r.IntN(3))
+		_, ok, err := h.PutWith(pairs, deadline, m.now, c)
 		must(t, err)
 		allowed := true
 		for _, name := range list {
 			_, exists := model.fields[name]
-			allowed = allowed && (c == structures.FieldsAlways || exists == (c == structures.FieldsIfPresent))
+			allowed = allowed && (c == 0 || exists == (c == structures.IfPresent))
 		}
 		for _, p := range pairs {
 			if allowed {
@@ -270,7 +270,7 @@ func TestCopyHashWithDeadlines(t *testing.T) {
 	must(t, h.Expire(10, 1, 0, []string{"gone"}, none))
 	must(t, h.Expire(90, 1, 0, []string{"timed"}, none))
 	m.now = 10
-	_, err = m.key("h").Copy(m, "copy", false)
+	_, _, err = m.key("h").Copy(m, "copy", structures.IfAbsent)
 	must(t, err)
 	m.now = 1 // a field that has not been copied does not come back
 	equal(t, "fields", len(fields(t, m, "copy")), 2)
@@ -300,11 +300,11 @@ func TestHashDeadlineEvents(t *testing.T) {
 		{"read and set", "hexpire", func(h structures.Hash) error { return h.GetAndExpire(set(9), 1, []string{"a"}, value) }},
 		{"read and delete", "hdel", func(h structures.Hash) error { return h.GetAndExpire(set(1), 1, []string{"a"}, value) }},
 		{"write and set", "hset hexpire", func(h structures.Hash) error {
-			_, err := h.PutWith(set(9), 1, 0, []structures.Field{{Name: "a"}})
+			_, _, err := h.PutWith([]structures.Field{{Name: "a"}}, set(9), 1, 0)
 			return err
 		}},
 		{"write into the past", "hset hdel", func(h structures.Hash) error {
-			_, err := h.PutWith(set(1), 1, 0, []structures.Field{{Name: "a"}})
+			_, _, err := h.PutWith([]structures.Field{{Name: "a"}}, set(1), 1, 0)
 			return err
 		}},
 	} {
@@ -334,5 +334,5 @@ func TestHashDeadlineRefusals(t *testing.T) {
 	equal(t, "wrong type", h.Persist([]string{"a"}, nil), error(structures.ErrWrongType))
 	equal(t, "wrong type", h.Deadlines([]string{"a"}, nil), error(structures.ErrWrongType))
 	equal(t, "too late", m.hash("h").Expire(structures.LastFieldDeadline+1, 1, 0, nil, nil), error(structures.ErrExpireTime))
-	equal(t, "conditions", m.hash("h").Expire(5, 1, structures.ExpireIfNone|structures.ExpireIfAny, nil, nil), error(structures.ErrExpireNX))
+	equal(t, "conditions", m.hash("h").Expire(5, 1, structures.IfAbsent|structures.IfPresent, nil, nil), error(structures.ErrExpireNX))
 }

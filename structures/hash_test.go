@@ -48,12 +48,12 @@ func TestHash(t *testing.T) {
 	isNew, err := h.Put("a", []byte("3"))
 	must(t, err)
 	equal(t, "HSET of an old field", isNew, false)
-	isNew, err = h.PutIfAbsent("a", []byte("4"))
+	n, ok, err := h.PutWith([]structures.Field{{Name: "a", Value: []byte("4")}}, structures.FieldDeadline{}, 0, structures.IfAbsent)
 	must(t, err)
-	equal(t, "HSETNX of an old field", isNew, false)
-	isNew, err = h.PutIfAbsent("b", []byte("5"))
+	equal(t, "HSETNX of an old field", ok || n > 0, false)
+	n, ok, err = h.PutWith([]structures.Field{{Name: "b", Value: []byte("5")}}, structures.FieldDeadline{}, 0, structures.IfAbsent)
 	must(t, err)
-	equal(t, "HSETNX of a new field", isNew, true)
+	equal(t, "HSETNX of a new field", ok && n == 1, true)
 	if got, want := fields(t, m, "h"), map[string]string{"a": "3", "": "", "b": "5"}; !maps.Equal(got, want) {
 		t.Errorf("hash = %v, want %v", got, want)
 	}

@@ -25,52 +25,35 @@ func (k Key) Delete() (bool, error) {
 	return existed, notifyReplaced(k.Txn, EventNone, k.Key, existed, 0, err)
 }
 
-// ExpireCondition restricts when a deadline is set; the values combine with |.
-type ExpireCondition uint8
-
-// Conditions for Key.Expire. A key without a deadline counts as one that
-// expires after any moment.
-const (
-	ExpireIfNone   ExpireCondition = 1 << iota // NX: the key has no deadline
-	ExpireIfAny                                // XX: the key has one
-	ExpireIfLater                              // GT: the new deadline is later
-	ExpireIfSooner                             // LT: the new deadline is sooner
-)
-
-func (c ExpireCondition) check() error {
+// checkExpire refuses conditions on a deadline that contradict each other.
+func (c Condition) checkExpire() error {
 	switch {
-	case c&ExpireIfNone != 0 && c != ExpireIfNone:
+	case c&IfAbsent != 0 && c != IfAbsent:
 		return ErrExpireNX
-	case c&ExpireIfLater != 0 && c&ExpireIfSooner != 0:
+	case c&IfGreater != 0 && c&IfLess != 0:
 		return ErrExpireGTLT
 	}
 	return nil
 }
 
-// allows says whether a deadline may replace the current one, if set.
-func (c ExpireCondition) allows(ms, current int64, set bool) bool {
-	switch {
-	case c&ExpireIfNone != 0 && set,
-		c&ExpireIfAny != 0 && !set,
-		c&ExpireIfLater != 0 && (!set || ms <= current),
-		c&ExpireIfSooner != 0 && set && ms >= current:
-		return false
-	}
-	return true
+// allowsDeadline says whether a deadline may replace the current one, if set.
+// None is later than any other.
+func (c Condition) allowsDeadline(ms, current int64, set bool) bool {
+	return c.Holds(set) && !(c&IfGreater != 0 && (!set || ms <= current)) && !(c&IfLess != 0 && set && ms >= current)
 }
 
-// Expire gives the key a deadline in Unix milliseconds if it exists and c
-// allows, and says whether it did. A deadline that is not after now deletes the
+// Expire gives the key a deadline in Unix milliseconds if it exists and c, which is
+// about deadlines, allows, and says whether it did. A deadline that is not after now deletes the
 // key. O(log n) in the number of deadlines.
-func (k Key) Expire(ms, now int64, c ExpireCondition) (bool, error) {
-	if err := c.check(); err != nil {
+func (k Key) Expire(ms, now int64, c Condition) (bool, error) {
+	if err := c.checkExpire(); err != nil {
 		return false, err
 	}
 	if exists, err := k.exists(); err != nil || !exists {
 		return false, err
 	}
 	current, set := k.Txn.Deadline(k.Key)
-	if !c.allows(ms, current, set) {
+	if !c.allowsDeadline(ms, current, set) {
 		return false, nil
 	}
 	if ms <= now {
@@ -107,35 +90,17 @@ func persist(t Txn, key string) (bool, error) {
 	return had, err
 }
 
-// Rename moves the key to another name, replacing that key. It returns false if the key does not
-// exist. O(n).
-func (k Key) Rename(to string) (ok bool, err error) {
-	exists, err := k.exists()
-	if err != nil || !exists || k.Key == to {
-		return exists, err
+// Rename moves the key to another name, replacing what is there, if c holds for
+// that name. ok says whether the key exists. O(n).
+func (k Key) Rename(to string, c Condition) (moved, ok bool, err error) {
+	if k.Key == to {
+		ok, err = k.exists()
+		return ok && c.Holds(true), ok, err
 	}
-	return true, k.rename(to)
-}
-
-func (k Key) rename(to string) error {
-	_, err := k.move(k.Txn, to, true)
-	if err == nil {
+	moved, ok, err = k.move(k.Txn, to, c)
+	if moved && err == nil {
 		k.Txn.Notify(EventRenameFrom, k.Key)
 		k.Txn.Notify(EventRenameTo, to)
 	}
-	return err
-}
-
-// RenameIfAbsent is Rename unless the other name exists; moved says whether it
-// was free, ok whether the key exists. O(n).
-func (k Key) RenameIfAbsent(to string) (moved, ok bool, err error) {
-	exists, err := k.exists()
-	if err != nil || !exists {
-		return false, false, err
-	}
-	taken, err := Key{Txn: k.Txn, Key: to}.exists()
-	if err != nil || taken {
-		return false, true, err
-	}
-	return true, true, k.rename(to)
+	return moved, ok, err
 }

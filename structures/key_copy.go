@@ -5,30 +5,33 @@ import "github.com/stavedb/stave/keydir"
 // A copy of a key, which COPY, RENAME, MOVE and SWAPDB within MULTI make. Names are part of every record, so all records are written
 // again.
 
-// Copy makes another key, of dst, hold what the key holds, with its deadline. It
-// says false, and does nothing, if the key does not exist, or if the other does
-// and replace is not set. dst is a view on another namespace of the same atomic
-// unit, or k.Txn; the two are not the same key. O(n).
-func (k Key) Copy(dst Txn, to string, replace bool) (bool, error) {
-	done, err := k.copy(dst, to, replace)
-	if done && err == nil {
+// Copy makes another key, of dst, hold what the key holds, with its deadline, if c
+// holds for that other key. ok says whether the key exists. dst is a view on
+// another namespace of the same atomic unit, or k.Txn; the two are not the same
+// key. O(n).
+func (k Key) Copy(dst Txn, to string, c Condition) (copied, ok bool, err error) {
+	copied, ok, err = k.copy(dst, to, c)
+	if copied && err == nil {
 		dst.Notify(EventCopyTo, to)
 	}
-	return done, err
+	return copied, ok, err
 }
 
-func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
+func (k Key) copy(dst Txn, to string, c Condition) (copied, ok bool, err error) {
+	if err := c.checkExistence(); err != nil {
+		return false, false, err
+	}
 	slot, source, err := k.Txn.Find(k.Key)
 	if err != nil || slot.Type == keydir.None {
-		return false, err
+		return false, false, err
 	}
 	taken, err := Key{Txn: dst, Key: to}.exists()
-	if err != nil || taken && !replace {
-		return false, err
+	if err != nil || !c.Holds(taken) {
+		return false, true, err
 	}
 	if taken {
 		if _, err := dst.Drop(to); err != nil {
-			return false, err
+			return false, true, err
 		}
 		dst.Notify(EventNew, to)
 	}
@@ -37,34 +40,29 @@ func (k Key) copy(dst Txn, to string, replace bool) (bool, error) {
 	} else {
 		err = k.copyCollection(dst, to, source)
 	}
-	if err != nil {
-		return false, err
+	if ms, set := k.Txn.Deadline(k.Key); set && err == nil {
+		err = dst.SetDeadline(to, ms)
 	}
-	if ms, set := k.Txn.Deadline(k.Key); set {
-		return true, dst.SetDeadline(to, ms)
-	}
-	return true, nil
+	return err == nil, true, err
 }
 
-// Move makes a key of another namespace hold what the key holds, with its deadline, and deletes the key. It says false, and
-// does nothing, if the key does not exist or the other does. See Copy. O(n).
-func (k Key) Move(dst Txn, to string) (bool, error) {
-	moved, err := k.move(dst, to, false)
+// Move is Copy, unless the other key exists, of a key that is deleted then. O(n).
+func (k Key) Move(dst Txn, to string) (moved, ok bool, err error) {
+	moved, ok, err = k.move(dst, to, IfAbsent)
 	if moved && err == nil {
 		k.Txn.Notify(EventMoveFrom, k.Key)
 		dst.Notify(EventMoveTo, to)
 	}
-	return moved, err
+	return moved, ok, err
 }
 
 // move is copy of a key that is deleted then.
-func (k Key) move(dst Txn, to string, replace bool) (bool, error) {
-	copied, err := k.copy(dst, to, replace)
-	if err != nil || !copied {
-		return false, err
+func (k Key) move(dst Txn, to string, c Condition) (moved, ok bool, err error) {
+	moved, ok, err = k.copy(dst, to, c)
+	if moved && err == nil {
+		_, err = k.Txn.Drop(k.Key)
 	}
-	_, err = k.Txn.Drop(k.Key)
-	return true, err
+	return moved, ok, err
 }
 
 func (k Key) copyString(dst Txn, to string) error {

@@ -16,7 +16,7 @@ func TestKeyOfEveryType(t *testing.T) {
 		must(t, err)
 		equal(t, "TYPE", typ.String(), name)
 		must(t, m.SetDeadline(name, 50))
-		must(t, func() error { _, err := m.key(name).Rename("string"); return err }())
+		must(t, func() error { _, _, err := m.key(name).Rename("string", 0); return err }())
 		typ, err = m.key("string").Type()
 		must(t, err)
 		equal(t, "TYPE of the new name", typ.String(), name)
@@ -36,27 +36,27 @@ func TestKeyOfEveryType(t *testing.T) {
 
 func TestRename(t *testing.T) {
 	m := oneOfEach(t)
-	ok, err := m.key("none").Rename("string")
+	_, ok, err := m.key("none").Rename("string", 0)
 	must(t, err)
 	equal(t, "RENAME of nothing", ok, false)
-	ok, err = m.key("none").Rename("none")
+	_, ok, err = m.key("none").Rename("none", 0)
 	must(t, err)
 	equal(t, "RENAME of nothing to itself", ok, false)
 	writes := m.writes
-	ok, err = m.key("set").Rename("set")
+	_, ok, err = m.key("set").Rename("set", 0)
 	must(t, err)
 	equal(t, "RENAME to itself", ok, true)
 	for _, c := range []struct {
 		from, to  string
 		moved, ok bool
 	}{{"none", "new", false, false}, {"set", "hash", false, true}, {"set", "set", false, true}} {
-		moved, ok, err := m.key(c.from).RenameIfAbsent(c.to)
+		moved, ok, err := m.key(c.from).Rename(c.to, structures.IfAbsent)
 		must(t, err)
 		equal(t, "moved", moved, c.moved)
 		equal(t, "ok", ok, c.ok)
 	}
 	equal(t, "writes", m.writes, writes)
-	moved, ok, err := m.key("set").RenameIfAbsent("new")
+	moved, ok, err := m.key("set").Rename("new", structures.IfAbsent)
 	must(t, err)
 	equal(t, "moved", moved && ok, true)
 	equal(t, "members", members(t, m, "new"), "m")
@@ -64,15 +64,15 @@ func TestRename(t *testing.T) {
 
 func TestExpire(t *testing.T) {
 	const (
-		nx = structures.ExpireIfNone
-		xx = structures.ExpireIfAny
-		gt = structures.ExpireIfLater
-		lt = structures.ExpireIfSooner
+		nx = structures.IfAbsent
+		xx = structures.IfPresent
+		gt = structures.IfGreater
+		lt = structures.IfLess
 	)
 	for _, c := range []struct {
 		current int64 // 0: none
 		ms      int64
-		when    structures.ExpireCondition
+		when    structures.Condition
 		done    bool
 	}{
 		{0, 500, 0, true}, {300, 500, 0, true}, {0, 500, nx, true}, {300, 500, nx, false}, {0, 500, xx, false}, {300, 500, xx, true},
@@ -105,7 +105,7 @@ func TestExpire(t *testing.T) {
 	done, err := m.key("none").Expire(500, 100, 0)
 	must(t, err)
 	equal(t, "EXPIRE of nothing", done, false)
-	for _, when := range []structures.ExpireCondition{nx | xx, nx | gt, nx | lt, nx | xx | gt | lt} {
+	for _, when := range []structures.Condition{nx | xx, nx | gt, nx | lt, nx | xx | gt | lt} {
 		_, err = m.key("none").Expire(500, 100, when)
 		equal[error](t, "EXPIRE NX with others", err, structures.ErrExpireNX)
 	}

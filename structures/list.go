@@ -47,11 +47,20 @@ func (l List) Len() (int, error) {
 	return f.Len(), nil
 }
 
-// Push puts values at one end, one after the other, and returns the new length.
-// O(1) a value.
-func (l List) Push(end End, values [][]byte) (int, error) {
-	if len(values) == 0 {
-		return l.Len()
+// Push puts values at one end, one after the other, if c holds for the list, and
+// returns the new length, 0 if it does not hold. O(1) a value.
+func (l List) Push(end End, values [][]byte, c Condition) (int, error) {
+	if err := c.checkExistence(); err != nil {
+		return 0, err
+	}
+	if c != 0 || len(values) == 0 {
+		n, err := l.Len()
+		switch {
+		case err != nil || !c.Holds(n > 0):
+			return 0, err
+		case len(values) == 0:
+			return n, nil
+		}
 	}
 	if slices.ContainsFunc(values, func(v []byte) bool { return len(v) > MaxString }) {
 		return 0, ErrTooLong
@@ -75,15 +84,6 @@ func (l List) Push(end End, values [][]byte) (int, error) {
 	}
 	l.Txn.Notify(end.event(EventLPush, EventRPush), l.Key)
 	return f.Len(), nil
-}
-
-// PushIfPresent is Push on a list that exists; otherwise it does nothing and
-// returns 0. O(1) a value.
-func (l List) PushIfPresent(end End, values [][]byte) (int, error) {
-	if n, err := l.Len(); err != nil || n == 0 {
-		return 0, err
-	}
-	return l.Push(end, values)
 }
 
 // Pop removes up to n elements from one end and returns them, the outermost

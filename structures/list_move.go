@@ -34,7 +34,7 @@ func (l List) Move(to string, from, into End) ([]byte, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	_, err = target.Push(into, values)
+	_, err = target.Push(into, values, 0)
 	return values[0], true, l.moved(to, from, into, last, err)
 }
 

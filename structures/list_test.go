@@ -46,9 +46,9 @@ func fill(t *testing.T, m *memory, key, text string) {
 	half := len(all) / 2
 	front := slices.Clone(all[:half])
 	slices.Reverse(front)
-	_, err = m.list(key).Push(structures.Front, front)
+	_, err = m.list(key).Push(structures.Front, front, 0)
 	must(t, err)
-	_, err = m.list(key).Push(structures.Back, all[half:])
+	_, err = m.list(key).Push(structures.Back, all[half:], 0)
 	must(t, err)
 	m.writes, m.deletes, m.drops, m.reads = 0, 0, 0, 0
 }
@@ -56,19 +56,19 @@ func fill(t *testing.T, m *memory, key, text string) {
 func TestPushAndPop(t *testing.T) {
 	m := newMemory()
 	l := m.list("l")
-	n, err := l.PushIfPresent(structures.Front, values("x"))
+	n, err := l.Push(structures.Front, values("x"), structures.IfPresent)
 	must(t, err)
 	equal(t, "LPUSHX on nothing", n, 0)
-	n, err = l.Push(structures.Back, nil)
+	n, err = l.Push(structures.Back, nil, 0)
 	must(t, err)
 	equal(t, "RPUSH of nothing", n, 0)
-	n, err = l.Push(structures.Front, values("a b c"))
+	n, err = l.Push(structures.Front, values("a b c"), 0)
 	must(t, err)
 	equal(t, "LPUSH", n, 3)
-	n, err = l.Push(structures.Back, values("d e"))
+	n, err = l.Push(structures.Back, values("d e"), 0)
 	must(t, err)
 	equal(t, "RPUSH", n, 5)
-	n, err = l.PushIfPresent(structures.Back, values("f"))
+	n, err = l.Push(structures.Back, values("f"), structures.IfPresent)
 	must(t, err)
 	equal(t, "RPUSHX", n, 6)
 	equal(t, "list", elements(t, m, "l"), "c b a d e f")
@@ -93,7 +93,7 @@ func TestPushAndPop(t *testing.T) {
 	if _, _, err := l.Pop(structures.Front, -1); err != structures.ErrNegative {
 		t.Errorf("LPOP -1: %v", err)
 	}
-	_, err = l.Push(structures.Back, [][]byte{{}})
+	_, err = l.Push(structures.Back, [][]byte{{}}, 0)
 	must(t, err)
 	got, _, err := l.Pop(structures.Back, 1)
 	must(t, err)
@@ -210,7 +210,7 @@ func TestRemove(t *testing.T) {
 func TestListLimit(t *testing.T) {
 	m := newMemory()
 	huge := make([]byte, structures.MaxString+1)
-	if _, err := m.list("l").Push(structures.Back, [][]byte{nil, huge}); err != structures.ErrTooLong {
+	if _, err := m.list("l").Push(structures.Back, [][]byte{nil, huge}, 0); err != structures.ErrTooLong {
 		t.Errorf("RPUSH: %v", err)
 	}
 	if _, err := m.list("l").Set(0, huge); err != structures.ErrTooLong {
@@ -246,13 +246,13 @@ func stepList(t *testing.T, rng *rand.Rand, l structures.List, model []string) (
 	value := []byte(word)
 	switch op := rng.IntN(12); op {
 	case 0, 1, 2:
-		n, err := l.Push(structures.Back, [][]byte{value, value})
+		n, err := l.Push(structures.Back, [][]byte{value, value}, 0)
 		must(t, err)
 		model = append(model, word, word)
 		equal(t, "RPUSH", n, len(model))
 		return "RPUSH", model
 	case 3, 4, 5:
-		n, err := l.Push(structures.Front, [][]byte{value, {'z'}})
+		n, err := l.Push(structures.Front, [][]byte{value, {'z'}}, 0)
 		must(t, err)
 		model = append([]string{"z", word}, model...)
 		equal(t, "LPUSH", n, len(model))

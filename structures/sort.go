@@ -82,7 +82,7 @@ func (k Key) SortInto(dest string, o SortOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := List{Txn: Quiet{k.Txn}, Key: dest}.Push(Back, values)
+	n, err := List{Txn: Quiet{k.Txn}, Key: dest}.Push(Back, values, 0)
 	return n, notifyReplaced(k.Txn, EventSortStore, dest, existed, n, err)
 }
 

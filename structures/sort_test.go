@@ -28,7 +28,7 @@ func TestSort(t *testing.T) {
 	m := newMemory()
 	push := func(key string, values ...string) {
 		for _, value := range values {
-			_, err := m.list(key).Push(structures.Back, [][]byte{[]byte(value)})
+			_, err := m.list(key).Push(structures.Back, [][]byte{[]byte(value)}, 0)
 			must(t, err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestSort(t *testing.T) {
 	must(t, err)
 	_, err = m.set("set").Add([]string{"3", "1", "2"})
 	must(t, err)
-	_, err = m.zset("zset").Add(structures.AddOptions{}, []structures.Scored{{Member: "5", Score: 1}, {Member: "4", Score: 2}, {Member: "6", Score: 3}})
+	_, err = m.zset("zset").Add([]structures.Scored{{Member: "5", Score: 1}, {Member: "4", Score: 2}, {Member: "6", Score: 3}}, 0)
 	must(t, err)
 	_, err = m.hash("hash").Put("f", nil)
 	must(t, err)

@@ -25,37 +25,21 @@ type Scored struct {
 
 func (z SortedSet) open() (keydir.Collection, error) { return open(z.Txn, z.Key, keydir.ZSet) }
 
-// AddOptions are the conditions of SortedSet.Add and Incr. They are about
-// members: those that do not fit are left out.
-type AddOptions struct {
-	// IfAbsent adds new members only. It contradicts the others.
-	IfAbsent bool
-	// IfPresent updates members that exist only.
-	IfPresent bool
-	// IfGreater updates a member only if its score grows; new members are
-	// added. It contradicts IfLess.
-	IfGreater bool
-	// IfLess updates a member only if its score shrinks; new members are added.
-	IfLess bool
-}
-
-func (o AddOptions) check() error {
+// checkAdd refuses conditions on members that contradict each other.
+func (c Condition) checkAdd() error {
 	switch {
-	case o.IfAbsent && o.IfPresent:
+	case c&IfAbsent != 0 && c&IfPresent != 0:
 		return ErrAddNXXX
-	case o.IfAbsent && (o.IfGreater || o.IfLess), o.IfGreater && o.IfLess:
+	case c&IfAbsent != 0 && c != IfAbsent, c&IfGreater != 0 && c&IfLess != 0:
 		return ErrAddNXGTLT
 	}
 	return nil
 }
 
-// allows says whether a member may go from its current score, if it exists, to
-// another one.
-func (o AddOptions) allows(exists bool, current, score float64) bool {
-	if !exists {
-		return !o.IfPresent
-	}
-	return !o.IfAbsent && !(o.IfGreater && score <= current) && !(o.IfLess && score >= current)
+// allowsScore says whether a member may go from its current score, if it exists,
+// to another one.
+func (c Condition) allowsScore(exists bool, current, score float64) bool {
+	return c.Holds(exists) && (!exists || !(c&IfGreater != 0 && score <= current) && !(c&IfLess != 0 && score >= current))
 }
 
 // AddResult counts what SortedSet.Add did.
@@ -64,10 +48,11 @@ type AddResult struct {
 	Changed int // members that existed and have another score now
 }
 
-// Add gives members their scores if the conditions allow. O(log n) a member.
-func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
+// Add gives members their scores. c is about each member: those that do not fit
+// are left out. IfGreater and IfLess add new members. O(log n) a member.
+func (z SortedSet) Add(members []Scored, c Condition) (AddResult, error) {
 	var res AddResult
-	if err := o.check(); err != nil {
+	if err := c.checkAdd(); err != nil {
 		return res, err
 	}
 	for i := range members {
@@ -79,7 +64,7 @@ func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
 		}
 	}
 	f, err := z.open()
-	if err != nil || len(members) == 0 || !f.Valid() && o.IfPresent {
+	if err != nil || len(members) == 0 || !f.Valid() && c&IfPresent != 0 {
 		return res, err
 	}
 	if !f.Valid() {
@@ -91,7 +76,7 @@ func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
 		m := &members[i]
 		form := ordered.Float(m.Score)
 		current, _, exists := f.Score(m.Member)
-		if exists && form == current || !o.allows(exists, ordered.ToFloat(current), m.Score) {
+		if exists && form == current || !c.allowsScore(exists, ordered.ToFloat(current), m.Score) {
 			continue
 		}
 		if err := z.Txn.PutScored(f, m.Member, form); err != nil {
@@ -110,9 +95,9 @@ func (z SortedSet) Add(o AddOptions, members []Scored) (AddResult, error) {
 }
 
 // Incr adds delta to a member's score, 0 if it does not exist, and returns the
-// sum; done says whether the conditions allowed it. O(log n).
-func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float64, done bool, err error) {
-	if err := o.check(); err != nil {
+// sum; done says whether c, as in Add, allowed it. O(log n).
+func (z SortedSet) Incr(member string, delta float64, c Condition) (score float64, done bool, err error) {
+	if err := c.checkAdd(); err != nil {
 		return 0, false, err
 	}
 	if math.IsNaN(delta) {
@@ -134,14 +119,14 @@ func (z SortedSet) Incr(o AddOptions, member string, delta float64) (score float
 	if exists {
 		current = ordered.ToFloat(form)
 	}
-	if exists && o.IfAbsent || !exists && o.IfPresent {
+	if !c.Holds(exists) {
 		return 0, false, nil
 	}
 	score = current + delta
 	if math.IsNaN(score) {
 		return 0, false, ErrScoreNaN
 	}
-	if !o.allows(exists, current, score) {
+	if !c.allowsScore(exists, current, score) {
 		return 0, false, nil
 	}
 	if exists && score == current {

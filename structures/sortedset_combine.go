@@ -217,7 +217,7 @@ func (z SortedSet) replace(members []Scored, e EventKind) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := SortedSet{Txn: Quiet{z.Txn}, Key: z.Key}.Add(AddOptions{}, members)
+	res, err := SortedSet{Txn: Quiet{z.Txn}, Key: z.Key}.Add(members, 0)
 	return res.Added, notifyReplaced(z.Txn, e, z.Key, existed, res.Added, err)
 }
 

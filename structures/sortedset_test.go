@@ -57,31 +57,36 @@ func addAll(t *testing.T, m *memory, key, text string) {
 		member, score, _ := strings.Cut(word, "=")
 		f, err := strconv.ParseFloat(score, 64)
 		must(t, err)
-		_, err = m.zset(key).Add(structures.AddOptions{}, []scored{{Member: member, Score: f}})
+		_, err = m.zset(key).Add([]scored{{Member: member, Score: f}}, 0)
 		must(t, err)
 	}
 	m.writes, m.deletes, m.drops = 0, 0, 0
 }
 
 func TestAddConditions(t *testing.T) {
-	type o = structures.AddOptions
+	const (
+		nx = structures.IfAbsent
+		xx = structures.IfPresent
+		gt = structures.IfGreater
+		lt = structures.IfLess
+	)
 	for _, c := range []struct {
 		name           string
-		o              o
+		c              structures.Condition
 		want           string
 		added, changed int
 	}{
-		{"plain", o{}, "low=1 same=5 new=7 high=9", 1, 2},
-		{"NX", o{IfAbsent: true}, "high=4 same=5 low=6 new=7", 1, 0},
-		{"XX", o{IfPresent: true}, "low=1 same=5 high=9", 0, 2},
-		{"GT", o{IfGreater: true}, "same=5 low=6 new=7 high=9", 1, 1},
-		{"LT", o{IfLess: true}, "low=1 high=4 same=5 new=7", 1, 1},
-		{"XX GT", o{IfPresent: true, IfGreater: true}, "same=5 low=6 high=9", 0, 1},
-		{"XX LT", o{IfPresent: true, IfLess: true}, "low=1 high=4 same=5", 0, 1},
+		{"plain", 0, "low=1 same=5 new=7 high=9", 1, 2},
+		{"NX", nx, "high=4 same=5 low=6 new=7", 1, 0},
+		{"XX", xx, "low=1 same=5 high=9", 0, 2},
+		{"GT", gt, "same=5 low=6 new=7 high=9", 1, 1},
+		{"LT", lt, "low=1 high=4 same=5 new=7", 1, 1},
+		{"XX GT", xx | gt, "same=5 low=6 high=9", 0, 1},
+		{"XX LT", xx | lt, "low=1 high=4 same=5", 0, 1},
 	} {
 		m := newMemory()
 		addAll(t, m, "z", "low=6 same=5 high=4")
-		res, err := m.zset("z").Add(c.o, []scored{{"low", 1}, {"same", 5}, {"high", 9}, {"new", 7}})
+		res, err := m.zset("z").Add([]scored{{"low", 1}, {"same", 5}, {"high", 9}, {"new", 7}}, c.c)
 		must(t, err)
 		equal(t, c.name, whole(t, m, "z"), c.want)
 		equal(t, c.name+" added", res.Added, c.added)
@@ -89,64 +94,69 @@ func TestAddConditions(t *testing.T) {
 		equal(t, c.name+" writes", m.writes, c.added+c.changed)
 	}
 	m := newMemory()
-	for want, list := range map[error][]o{
-		structures.ErrAddNXXX:   {{IfAbsent: true, IfPresent: true}},
-		structures.ErrAddNXGTLT: {{IfAbsent: true, IfGreater: true}, {IfAbsent: true, IfLess: true}, {IfGreater: true, IfLess: true}},
+	for want, list := range map[error][]structures.Condition{
+		structures.ErrAddNXXX:   {nx | xx},
+		structures.ErrAddNXGTLT: {nx | gt, nx | lt, gt | lt},
 	} {
 		for _, o := range list {
-			_, err := m.zset("z").Add(o, []scored{{"a", 1}})
+			_, err := m.zset("z").Add([]scored{{"a", 1}}, o)
 			equal(t, "ZADD", err, want)
-			_, _, err = m.zset("z").Incr(o, "a", 1)
+			_, _, err = m.zset("z").Incr("a", 1, o)
 			equal(t, "ZADD INCR", err, want)
 		}
 	}
-	_, err := m.zset("z").Add(o{}, []scored{{"a", 1}, {"b", math.NaN()}})
+	_, err := m.zset("z").Add([]scored{{"a", 1}, {"b", math.NaN()}}, 0)
 	equal[error](t, "ZADD nan", err, structures.ErrNotFloat)
-	_, err = m.zset("z").Add(o{}, []scored{{"a", 1}, {strings.Repeat("m", 1<<16), 1}})
+	_, err = m.zset("z").Add([]scored{{"a", 1}, {strings.Repeat("m", 1<<16), 1}}, 0)
 	equal[error](t, "ZADD of a long member", err, structures.ErrNameTooLong)
-	res, err := m.zset("z").Add(o{IfPresent: true}, []scored{{"a", 1}})
+	res, err := m.zset("z").Add([]scored{{"a", 1}}, xx)
 	must(t, err)
 	equal(t, "ZADD XX on nothing", res, structures.AddResult{})
-	res, err = m.zset("z").Add(o{}, nil)
+	res, err = m.zset("z").Add(nil, 0)
 	must(t, err)
 	equal(t, "ZADD of nothing", res, structures.AddResult{})
 	equal(t, "writes", m.writes, 0)
-	res, err = m.zset("z").Add(o{}, []scored{{"a", 1}, {"a", 2}, {"a", 2}})
+	res, err = m.zset("z").Add([]scored{{"a", 1}, {"a", 2}, {"a", 2}}, 0)
 	must(t, err)
 	equal(t, "ZADD of one member several times", res, structures.AddResult{Added: 1, Changed: 1})
 }
 
 func TestIncrScore(t *testing.T) {
-	type o = structures.AddOptions
+	const (
+		nx = structures.IfAbsent
+		xx = structures.IfPresent
+		gt = structures.IfGreater
+		lt = structures.IfLess
+	)
 	inf := math.Inf(1)
 	for _, c := range []struct {
 		old   string
-		o     o
+		c     structures.Condition
 		delta float64
 		want  float64
 		done  bool
 		err   error
 	}{
-		{"", o{}, 2.5, 2.5, true, nil}, {"a=1", o{}, 2.5, 3.5, true, nil}, {"a=1", o{}, 0, 1, true, nil},
-		{"a=1", o{IfAbsent: true}, 1, 0, false, nil}, {"", o{IfAbsent: true}, 1, 1, true, nil},
-		{"a=1", o{IfPresent: true}, 1, 2, true, nil}, {"", o{IfPresent: true}, 1, 0, false, nil},
-		{"a=1", o{IfGreater: true}, -1, 0, false, nil}, {"a=1", o{IfGreater: true}, 0, 0, false, nil}, {"a=1", o{IfGreater: true}, 1, 2, true, nil},
-		{"a=1", o{IfLess: true}, 1, 0, false, nil}, {"a=1", o{IfLess: true}, -1, 0, true, nil}, {"", o{IfLess: true}, 1, 1, true, nil},
-		{"a=+Inf", o{}, -inf, 0, false, structures.ErrScoreNaN}, {"a=+Inf", o{}, 1, inf, true, nil}, {"", o{}, -inf, -inf, true, nil},
-		{"a=1", o{}, math.NaN(), 0, false, structures.ErrNotFloat},
+		{"", 0, 2.5, 2.5, true, nil}, {"a=1", 0, 2.5, 3.5, true, nil}, {"a=1", 0, 0, 1, true, nil},
+		{"a=1", nx, 1, 0, false, nil}, {"", nx, 1, 1, true, nil},
+		{"a=1", xx, 1, 2, true, nil}, {"", xx, 1, 0, false, nil},
+		{"a=1", gt, -1, 0, false, nil}, {"a=1", gt, 0, 0, false, nil}, {"a=1", gt, 1, 2, true, nil},
+		{"a=1", lt, 1, 0, false, nil}, {"a=1", lt, -1, 0, true, nil}, {"", lt, 1, 1, true, nil},
+		{"a=+Inf", 0, -inf, 0, false, structures.ErrScoreNaN}, {"a=+Inf", 0, 1, inf, true, nil}, {"", 0, -inf, -inf, true, nil},
+		{"a=1", 0, math.NaN(), 0, false, structures.ErrNotFloat},
 	} {
 		m := newMemory()
 		addAll(t, m, "z", c.old)
-		score, done, err := m.zset("z").Incr(c.o, "a", c.delta)
+		score, done, err := m.zset("z").Incr("a", c.delta, c.c)
 		if score != c.want || done != c.done || err != c.err {
-			t.Errorf("%q %+v %v: %v %v %v; want %v %v %v", c.old, c.o, c.delta, score, done, err, c.want, c.done, c.err)
+			t.Errorf("%q %+v %v: %v %v %v; want %v %v %v", c.old, c.c, c.delta, score, done, err, c.want, c.done, c.err)
 		}
 		if got, ok, err := m.zset("z").Score("a"); err != nil || c.done && (!ok || got != c.want) {
-			t.Errorf("%q %+v %v: the score is %v, %v, %v", c.old, c.o, c.delta, got, ok, err)
+			t.Errorf("%q %+v %v: the score is %v, %v, %v", c.old, c.c, c.delta, got, ok, err)
 		}
 	}
 	m := newMemory()
-	_, err := m.zset("z").Add(structures.AddOptions{}, []scored{{"a", math.Copysign(0, -1)}})
+	_, err := m.zset("z").Add([]scored{{"a", math.Copysign(0, -1)}}, 0)
 	must(t, err)
 	score, _, err := m.zset("z").Score("a")
 	must(t, err)
@@ -319,7 +329,7 @@ func TestRemoveRange(t *testing.T) {
 	for i := range 3000 {
 		many = append(many, scored{Member: strconv.Itoa(i), Score: float64(i)})
 	}
-	_, err := m.zset("many").Add(structures.AddOptions{}, many)
+	_, err := m.zset("many").Add(many, 0)
 	must(t, err)
 	n, err := m.zset("many").RemoveRange(structures.RankRange{Start: 1, Stop: -2})
 	must(t, err)
@@ -343,7 +353,7 @@ func TestPagesWhileChanging(t *testing.T) {
 				seen = append(seen, s.Member)
 				_, err := m.zset("z").Remove([]string{s.Member})
 				must(t, err)
-				_, err = m.zset("z").Add(structures.AddOptions{}, []scored{{"a" + s.Member, 0}})
+				_, err = m.zset("z").Add([]scored{{"a" + s.Member, 0}}, 0)
 				must(t, err)
 			}
 		}
@@ -361,7 +371,7 @@ func TestSortedSetScan(t *testing.T) {
 	for i := range 300 {
 		many = append(many, scored{Member: strconv.Itoa(i), Score: float64(i)})
 	}
-	_, err := m.zset("z").Add(structures.AddOptions{}, many)
+	_, err := m.zset("z").Add(many, 0)
 	must(t, err)
 	seen := map[string]bool{}
 	for cursor := uint64(0); ; {
@@ -428,10 +438,17 @@ func stepSorted(t *testing.T, rng *rand.Rand, z structures.SortedSet, model map[
 	current, had := model[member]
 	switch op := rng.IntN(50); {
 	case op < 25:
-		o := structures.AddOptions{IfPresent: rng.IntN(4) == 0, IfGreater: rng.IntN(4) == 0}
-		res, err := z.Add(o, []scored{{member, score}})
+		present, greater := rng.IntN(4) == 0, rng.IntN(4) == 0
+		c := structures.Condition(0)
+		if present {
+			c |= structures.IfPresent
+		}
+		if greater {
+			c |= structures.IfGreater
+		}
+		res, err := z.Add([]scored{{member, score}}, c)
 		must(t, err)
-		if had && (!o.IfGreater || score > current) || !had && !o.IfPresent {
+		if had && (!greater || score > current) || !had && !present {
 			equal(t, "added", res.Added == 1, !had)
 			equal(t, "changed", res.Changed == 1, had && score != current)
 			model[member] = score
@@ -439,7 +456,7 @@ func stepSorted(t *testing.T, rng *rand.Rand, z structures.SortedSet, model map[
 			equal(t, "done", res, structures.AddResult{})
 		}
 	case op < 30:
-		got, _, err := z.Incr(structures.AddOptions{}, member, score-10)
+		got, _, err := z.Incr(member, score-10, 0)
 		must(t, err)
 		model[member] += score - 10
 		equal(t, "ZINCRBY", got, model[member])

@@ -48,10 +48,8 @@ func (s String) Len() (int, error) {
 // SetOptions are the conditions and the deadline of String.Set. The zero value
 // writes unconditionally and clears the deadline.
 type SetOptions struct {
-	// IfAbsent writes only if the key does not exist. It contradicts IfPresent.
-	IfAbsent bool
-	// IfPresent writes only if the key exists, whatever it holds.
-	IfPresent bool
+	// If is about the key, whatever it holds: IfAbsent or IfPresent.
+	If Condition
 	// KeepTTL leaves the deadline as it is. It contradicts Deadline.
 	KeepTTL bool
 	// Get asks for the value that was there, written or not. A key that holds
@@ -77,14 +75,14 @@ type SetResult struct {
 func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 	var res SetResult
 	switch {
-	case o.IfAbsent && o.IfPresent, o.KeepTTL && o.Deadline != 0:
+	case o.If > IfPresent, o.KeepTTL && o.Deadline != 0:
 		return res, ErrSyntax
 	case o.Deadline < 0:
 		return res, ErrExpireTime
 	case len(value) > MaxString:
 		return res, ErrTooLong
 	}
-	if o.Get || o.IfAbsent || o.IfPresent {
+	if o.Get || o.If != 0 {
 		slot, _, err := s.Txn.Find(s.Key)
 		if err != nil {
 			return res, err
@@ -94,8 +92,7 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 				return res, err
 			}
 		}
-		exists := slot.Type != keydir.None
-		if o.IfAbsent && exists || o.IfPresent && !exists {
+		if !o.If.Holds(slot.Type != keydir.None) {
 			return res, nil
 		}
 	}

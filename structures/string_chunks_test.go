@@ -232,7 +232,7 @@ func TestChunkedStringIsAString(t *testing.T) {
 	_, err = m.string("sparse").SetRange(1000, []byte("def"))
 	must(t, err)
 	m.writes = 0
-	copied, err := m.key("sparse").Copy(m, "copy", false)
+	copied, _, err := m.key("sparse").Copy(m, "copy", structures.IfAbsent)
 	must(t, err)
 	equal(t, "copied", copied, true)
 	equal(t, "chunks that the copy wrote", m.writes, 2)

@@ -39,13 +39,13 @@ func TestSetConditions(t *testing.T) {
 		{"KEEPTTL", true, structures.SetOptions{KeepTTL: true}, true, 500},
 		{"KEEPTTL on nothing", false, structures.SetOptions{KeepTTL: true}, true, 0},
 		{"deadline", true, structures.SetOptions{Deadline: 900}, true, 900},
-		{"NX on nothing", false, structures.SetOptions{IfAbsent: true}, true, 0},
-		{"NX on a key", true, structures.SetOptions{IfAbsent: true, Deadline: 900}, false, 500},
-		{"XX on nothing", false, structures.SetOptions{IfPresent: true}, false, 0},
-		{"XX on a key", true, structures.SetOptions{IfPresent: true}, true, 0},
-		{"NX GET on a key", true, structures.SetOptions{IfAbsent: true, Get: true}, false, 500},
-		{"NX GET on nothing", false, structures.SetOptions{IfAbsent: true, Get: true}, true, 0},
-		{"XX GET KEEPTTL", true, structures.SetOptions{IfPresent: true, Get: true, KeepTTL: true}, true, 500},
+		{"NX on nothing", false, structures.SetOptions{If: structures.IfAbsent}, true, 0},
+		{"NX on a key", true, structures.SetOptions{If: structures.IfAbsent, Deadline: 900}, false, 500},
+		{"XX on nothing", false, structures.SetOptions{If: structures.IfPresent}, false, 0},
+		{"XX on a key", true, structures.SetOptions{If: structures.IfPresent}, true, 0},
+		{"NX GET on a key", true, structures.SetOptions{If: structures.IfAbsent, Get: true}, false, 500},
+		{"NX GET on nothing", false, structures.SetOptions{If: structures.IfAbsent, Get: true}, true, 0},
+		{"XX GET KEEPTTL", true, structures.SetOptions{If: structures.IfPresent, Get: true, KeepTTL: true}, true, 500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMemory()
@@ -74,7 +74,7 @@ func TestSetConditions(t *testing.T) {
 func TestSetRefusals(t *testing.T) {
 	m := newMemory()
 	for want, o := range map[error][]structures.SetOptions{
-		structures.ErrSyntax: {{IfAbsent: true, IfPresent: true}, {KeepTTL: true, Deadline: 1}}, structures.ErrExpireTime: {{Deadline: -1}},
+		structures.ErrSyntax: {{If: structures.IfAbsent | structures.IfPresent}, {If: structures.IfGreater}, {KeepTTL: true, Deadline: 1}}, structures.ErrExpireTime: {{Deadline: -1}},
 	} {
 		for _, o := range o {
 			if _, err := m.string("k").Set(nil, o); err != want {
@@ -92,10 +92,10 @@ func TestSetOverOtherTypes(t *testing.T) {
 	for _, key := range []string{"string", "hash", "list", "set", "zset"} {
 		m := oneOfEach(t)
 		must(t, m.SetDeadline(key, 5))
-		res, err := m.string(key).Set([]byte("x"), structures.SetOptions{IfAbsent: true})
+		res, err := m.string(key).Set([]byte("x"), structures.SetOptions{If: structures.IfAbsent})
 		must(t, err)
 		equal(t, "done with NX over "+key, res.Done, false)
-		res, err = m.string(key).Set([]byte("x"), structures.SetOptions{IfPresent: true})
+		res, err = m.string(key).Set([]byte("x"), structures.SetOptions{If: structures.IfPresent})
 		must(t, err)
 		equal(t, "done with XX over "+key, res.Done, true)
 		equal(t, "value", get(t, m, key), "x")

@@ -284,9 +284,9 @@ func oneOfEach(t *testing.T) *memory {
 	m := newMemory()
 	_, err1 := m.string("string").Set([]byte("v"), structures.SetOptions{})
 	_, err2 := m.hash("hash").Put("f", []byte("v"))
-	_, err3 := m.list("list").Push(structures.Back, [][]byte{[]byte("v")})
+	_, err3 := m.list("list").Push(structures.Back, [][]byte{[]byte("v")}, 0)
 	_, err4 := m.set("set").Add([]string{"m"})
-	_, err5 := m.zset("zset").Add(structures.AddOptions{}, []structures.Scored{{Member: "m", Score: 1}})
+	_, err5 := m.zset("zset").Add([]structures.Scored{{Member: "m", Score: 1}}, 0)
 	must(t, errors.Join(err1, err2, err3, err4, err5))
 	return m
 }

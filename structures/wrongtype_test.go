@@ -50,7 +50,10 @@ func (m *memory) hashCalls() []call {
 		func(k string) error { _, err := m.hash(k).Len(); return err },
 		func(k string) error { _, err := m.hash(k).Put("f", nil); return err },
 		func(k string) error { _, err := m.hash(k).PutAll([]structures.Field{{Name: "f"}}); return err },
-		func(k string) error { _, err := m.hash(k).PutIfAbsent("f", nil); return err },
+		func(k string) error {
+			_, _, err := m.hash(k).PutWith([]structures.Field{{Name: "f"}}, structures.FieldDeadline{}, 0, structures.IfAbsent)
+			return err
+		},
 		func(k string) error { _, err := m.hash(k).Delete([]string{"f"}); return err },
 		func(k string) error { _, err := m.hash(k).Incr("f", 1); return err },
 		func(k string) error { _, err := m.hash(k).IncrFloat("f", []byte("1")); return err },
@@ -66,8 +69,11 @@ func (m *memory) hashCalls() []call {
 func (m *memory) listCalls() []call {
 	return []call{
 		func(k string) error { _, err := m.list(k).Len(); return err },
-		func(k string) error { _, err := m.list(k).Push(structures.Front, [][]byte{nil}); return err },
-		func(k string) error { _, err := m.list(k).PushIfPresent(structures.Back, [][]byte{nil}); return err },
+		func(k string) error { _, err := m.list(k).Push(structures.Front, [][]byte{nil}, 0); return err },
+		func(k string) error {
+			_, err := m.list(k).Push(structures.Back, [][]byte{nil}, structures.IfPresent)
+			return err
+		},
 		func(k string) error { _, _, err := m.list(k).Pop(structures.Back, 1); return err },
 		func(k string) error { _, _, err := m.list(k).At(nil, 0); return err },
 		func(k string) error { _, err := m.list(k).Set(0, nil); return err },
@@ -119,10 +125,10 @@ func (m *memory) setCalls() []call {
 func (m *memory) zsetCalls() []call {
 	return []call{
 		func(k string) error {
-			_, err := m.zset(k).Add(structures.AddOptions{IfPresent: true}, []structures.Scored{{}})
+			_, err := m.zset(k).Add([]structures.Scored{{}}, structures.IfPresent)
 			return err
 		},
-		func(k string) error { _, _, err := m.zset(k).Incr(structures.AddOptions{}, "m", 1); return err },
+		func(k string) error { _, _, err := m.zset(k).Incr("m", 1, 0); return err },
 		func(k string) error { _, err := m.zset(k).Remove([]string{"m"}); return err },
 		func(k string) error { _, err := m.zset(k).Len(); return err },
 		func(k string) error { _, _, err := m.zset(k).Score("m"); return err },

@@ -90,14 +90,14 @@ func restoreCommand(c *Call) error {
 	if ttl < 0 {
 		return Error("ERR Invalid TTL value, must be >= 0")
 	}
-	o := db.RestoreOptions{Replace: replace}
+	var options []db.WriteOption
 	if ttl > 0 {
 		if !absolute {
 			ttl += c.now()
 		}
-		o.Deadline = time.UnixMilli(ttl)
+		options = append(options, db.ExpireAt(time.UnixMilli(ttl)))
 	}
-	switch err = key.Restore(c.Arg(3), o); {
+	switch err = key.Restore(c.Arg(3), options...); {
 	case errors.Is(err, db.ErrPayload):
 		return errPayload
 	case errors.Is(err, db.ErrBadPayload):

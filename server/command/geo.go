@@ -104,7 +104,7 @@ func (c *Call) parseUnit(i int) (float64, error) {
 // reply counts new members only, so it is 0 for one that was moved.
 func geoaddCommand(c *Call) error {
 	o, i := c.addWords(false)
-	if n := len(c.Args) - i; n == 0 || n%3 != 0 || o.IfAbsent && o.IfPresent {
+	if n := len(c.Args) - i; n == 0 || n%3 != 0 || o.nx && o.xx {
 		return ErrSyntax
 	}
 	members := make([]db.GeoMember, 0, (len(c.Args)-i)/3)
@@ -115,7 +115,7 @@ func geoaddCommand(c *Call) error {
 		}
 		members = append(members, db.GeoMember{Member: c.Key(i + 2), Point: p})
 	}
-	result, err := c.Tx.Geo(c.Key(1)).AddWith(o.AddOptions, members...)
+	result, err := c.Tx.Geo(c.Key(1)).AddWith(members, o.conditions...)
 	return o.replyAdded(c, result, err)
 }
 

@@ -20,7 +20,10 @@ var hashCommands = InGroup(GroupHash, []*Command{
 		Syntax: "key field value [field value ...]", Run: hmsetCommand},
 	{Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Sets a field of a hash unless it exists.", Syntax: "key field value",
-		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).PutIfAbsent(c.Key(2), c.Arg(3))) }},
+		Run: func(c *Call) error {
+			_, err := c.Tx.Hash(c.Key(1)).Put(c.Key(2), c.Arg(3), db.IfAbsent)
+			return c.written(err)
+		}},
 	{Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Returns the value of a field of a hash.", Syntax: "key field", Run: hgetCommand},
 	{Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0",

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -146,17 +145,17 @@ func hexpire(c *Call, unit int64, relative bool) error {
 	if err != nil {
 		return err
 	}
-	var condition db.ExpireCondition
+	var condition db.WriteOption
 	word := 4
 	switch {
 	case c.Is(3, "nx"):
-		condition = db.ExpireIfNone
+		condition = db.IfAbsent
 	case c.Is(3, "xx"):
-		condition = db.ExpireIfAny
+		condition = db.IfPresent
 	case c.Is(3, "gt"):
-		condition = db.ExpireIfLater
+		condition = db.IfGreater
 	case c.Is(3, "lt"):
-		condition = db.ExpireIfSooner
+		condition = db.IfLess
 	default:
 		word = 3
 	}
@@ -262,7 +261,7 @@ func (c *Call) fieldDeadlineOption(i int) (time.Time, error) {
 // hsetexOptions are the arguments of HSETEX after the key.
 type hsetexOptions struct {
 	fields    []db.Field
-	options   []db.PutOption
+	options   []db.WriteOption
 	condition bool // FNX or FXX has been met
 	deadline  bool // EX, KEEPTTL or one of their like
 }
@@ -282,12 +281,7 @@ func hsetexCommand(c *Call) error {
 	if w.fields == nil {
 		return ArityError(c.Command.Name)
 	}
-	err := c.Tx.Hash(c.Key(1)).PutWith(w.fields, w.options...)
-	refused := errors.Is(err, db.ErrExists) || errors.Is(err, db.ErrNotFound)
-	if refused {
-		err = nil
-	}
-	return c.Flag(!refused, err)
+	return c.written(c.Tx.Hash(c.Key(1)).PutWith(w.fields, w.options...))
 }
 
 // option reads one word, with what belongs to it, and returns how many arguments that were.

@@ -1,5 +1,11 @@
 package command
 
+import (
+	"errors"
+
+	"github.com/stavedb/stave/db"
+)
+
 // keyCommands work on keys whatever they hold.
 var keyCommands = InGroup(GroupGeneric, []*Command{
 	{Name: "del", Arity: -2, Flags: Write, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
@@ -52,5 +58,9 @@ func renameCommand(c *Call) error {
 // renamenxCommand is RENAMENX: 0 if the new name is taken, also by the key itself. A source that
 // does not exist is an error before the new name is checked.
 func renamenxCommand(c *Call) error {
-	return c.Flag(c.Tx.Key(c.Key(1)).RenameIfAbsent(c.Key(2)))
+	err := c.Tx.Key(c.Key(1)).Rename(c.Key(2), db.IfAbsent)
+	if errors.Is(err, db.ErrNotFound) {
+		return err
+	}
+	return c.written(err)
 }

@@ -28,25 +28,25 @@ const (
 
 // copied turns the outcome of a transfer into a reply. The two errors have texts of their own in
 // Redis; anything else is passed on.
-func (c *Call) copied(done bool, err error) error {
+func (c *Call) copied(err error) error {
 	switch {
 	case errors.Is(err, db.ErrSameKey):
 		return errSameKey
 	case errors.Is(err, db.ErrNamespace):
 		return ErrDBIndex
 	}
-	return c.Flag(done, err)
+	return c.written(err)
 }
 
 // copyCommand is COPY: 0 if the destination exists and REPLACE is not there. With DB and the same
 // name it copies between databases; the same name in the same database is an error. REPLACE deletes
 // the destination in the same commit.
 func copyCommand(c *Call) error {
-	namespace, replace := c.Tx.Namespace(), false
+	namespace, options := c.Tx.Namespace(), []db.WriteOption{db.IfAbsent}
 	for i := 3; i < len(c.Args); i++ {
 		switch {
 		case c.Is(i, "replace"):
-			replace = true
+			options = nil
 		case c.Is(i, "db") && i+1 < len(c.Args):
 			var err error
 			if namespace, err = c.ParseDatabase(i + 1); err != nil {
@@ -57,7 +57,7 @@ func copyCommand(c *Call) error {
 			return ErrSyntax
 		}
 	}
-	return c.copied(c.Tx.Key(c.Key(1)).CopyTo(namespace, c.Key(2), replace))
+	return c.copied(c.Tx.Key(c.Key(1)).CopyTo(namespace, c.Key(2), options...))
 }
 
 // moveCommand is MOVE: 0 if the key does not exist, or exists in the other database too. Moving to

@@ -51,29 +51,30 @@ func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Com
 
 // expireConditions reads the words after EXPIRE's number. NX with any other word, and GT with LT,
 // contradict each other; XX goes with GT and LT. The same word may stand twice.
-func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
-	var condition db.ExpireCondition
+func (c *Call) expireConditions(i int) ([]db.WriteOption, error) {
+	var options []db.WriteOption
+	var nx, xx, gt, lt bool
 	for ; i < len(c.Args); i++ {
 		switch {
 		case c.Is(i, "nx"):
-			condition |= db.ExpireIfNone
+			nx, options = true, append(options, db.IfAbsent)
 		case c.Is(i, "xx"):
-			condition |= db.ExpireIfAny
+			xx, options = true, append(options, db.IfPresent)
 		case c.Is(i, "gt"):
-			condition |= db.ExpireIfLater
+			gt, options = true, append(options, db.IfGreater)
 		case c.Is(i, "lt"):
-			condition |= db.ExpireIfSooner
+			lt, options = true, append(options, db.IfLess)
 		default:
-			return 0, Errorf("ERR Unsupported option %s", Clip(c.Arg(i), len(c.Arg(i))))
+			return nil, Errorf("ERR Unsupported option %s", Clip(c.Arg(i), len(c.Arg(i))))
 		}
 	}
 	switch {
-	case condition&db.ExpireIfNone != 0 && condition != db.ExpireIfNone:
-		return 0, structures.ErrExpireNX
-	case condition&db.ExpireIfLater != 0 && condition&db.ExpireIfSooner != 0:
-		return 0, structures.ErrExpireGTLT
+	case nx && (xx || gt || lt):
+		return nil, structures.ErrExpireNX
+	case gt && lt:
+		return nil, structures.ErrExpireGTLT
 	}
-	return condition, nil
+	return options, nil
 }
 
 // expire is EXPIRE and its relatives. The conditions are checked before the number, the number
@@ -81,7 +82,7 @@ func (c *Call) expireConditions(i int) (db.ExpireCondition, error) {
 // the moment is in the past; then nothing is deleted. A key without a deadline counts as one that
 // never expires: GT leaves it, LT gives it one.
 func expire(c *Call, unit int64, relative bool) error {
-	condition, err := c.expireConditions(3)
+	conditions, err := c.expireConditions(3)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func expire(c *Call, unit int64, relative bool) error {
 	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-base {
 		return Errorf("ERR invalid expire time in '%s' command", c.Command.Name)
 	}
-	return c.Flag(c.Tx.Key(c.Key(1)).ExpireAt(time.UnixMilli(n*unit+base), condition))
+	return c.Flag(c.Tx.Key(c.Key(1)).ExpireAt(time.UnixMilli(n*unit+base), conditions...))
 }
 
 // ttl replies -2 for a key that does not exist and -1 for one without a deadline. Seconds are

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"math"
 
 	"github.com/stavedb/stave/db"
@@ -27,11 +28,11 @@ var listCommands = InGroup(GroupList, []*Command{
 	{Name: "lpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(1) an element", Summary: "Puts elements in front of a list, if it exists.",
 		Syntax: "key element [element ...]",
-		Run:    func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushFrontIfPresent(c.Args[2:]...)) }},
+		Run:    func(c *Call) error { return c.pushx(db.Front) }},
 	{Name: "rpushx", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list, if it exists.",
 		Syntax: "key element [element ...]",
-		Run:    func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).PushBackIfPresent(c.Args[2:]...)) }},
+		Run:    func(c *Call) error { return c.pushx(db.Back) }},
 	{Name: "lpop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
 		Summary: "Removes and returns elements from the front of a list.", Syntax: "key [count]",
 		Run: func(c *Call) error { return pop(c, db.List.PopFront, db.List.PopFrontN) }},
@@ -300,4 +301,13 @@ func (c *Call) poppedElements(key string, values [][]byte) {
 	c.Out.Array(2)
 	c.Out.BulkString(key)
 	c.bulks(values)
+}
+
+// pushx is LPUSHX and RPUSHX: 0 if there is no list.
+func (c *Call) pushx(end db.End) error {
+	n, err := c.Tx.List(c.Key(1)).PushWith(end, c.Args[2:], db.IfPresent)
+	if errors.Is(err, db.ErrNotFound) {
+		err = nil
+	}
+	return c.Int(n, err)
 }

@@ -54,6 +54,15 @@ func (c *Call) Flag(b bool, err error) error {
 	return nil
 }
 
+// written replies 1, or 0 if there is nothing to write, or a condition of the write does not hold.
+func (c *Call) written(err error) error {
+	refused := errors.Is(err, db.ErrExists) || errors.Is(err, db.ErrNotFound)
+	if refused {
+		err = nil
+	}
+	return c.Flag(!refused, err)
+}
+
 // orElse replies with absent if err says that there is nothing, and passes any other error on.
 func orElse(err error, absent func()) error {
 	if errors.Is(err, db.ErrNotFound) {

@@ -62,9 +62,9 @@ func zaddCommand(c *Call) error {
 	switch {
 	case len(rest) == 0 || len(rest)%2 != 0:
 		return ErrSyntax
-	case o.IfAbsent && o.IfPresent:
+	case o.nx && o.xx:
 		return structures.ErrAddNXXX
-	case o.IfGreater && o.IfAbsent || o.IfLess && o.IfAbsent || o.IfGreater && o.IfLess:
+	case o.nx && (o.gt || o.lt) || o.gt && o.lt:
 		return structures.ErrAddNXGTLT
 	case o.increment && len(rest) > 2:
 		return Error("ERR INCR option supports a single increment-element pair")
@@ -79,17 +79,18 @@ func zaddCommand(c *Call) error {
 	}
 	set := c.Tx.SortedSet(c.Key(1))
 	if o.increment {
-		return c.increment(set, o.AddOptions, members[0])
+		return c.increment(set, members[0], o.conditions...)
 	}
-	result, err := set.AddWith(o.AddOptions, members...)
+	result, err := set.AddWith(members, o.conditions...)
 	return o.replyAdded(c, result, err)
 }
 
 // addWords are the words between the key and the members of ZADD and GEOADD.
 type addWords struct {
-	db.AddOptions
-	changed   bool // CH: the reply counts the members whose score changed, too
-	increment bool // INCR
+	conditions     []db.WriteOption
+	nx, xx, gt, lt bool // which these are
+	changed        bool // CH: the reply counts the members whose score changed, too
+	increment      bool // INCR
 }
 
 // addWords reads them, of which GEOADD knows three, and returns where the members begin.
@@ -97,15 +98,15 @@ func (c *Call) addWords(all bool) (w addWords, next int) {
 	for i := 2; i < len(c.Args); i++ {
 		switch {
 		case c.Is(i, "nx"):
-			w.IfAbsent = true
+			w.nx, w.conditions = true, append(w.conditions, db.IfAbsent)
 		case c.Is(i, "xx"):
-			w.IfPresent = true
+			w.xx, w.conditions = true, append(w.conditions, db.IfPresent)
 		case c.Is(i, "ch"):
 			w.changed = true
 		case all && c.Is(i, "gt"):
-			w.IfGreater = true
+			w.gt, w.conditions = true, append(w.conditions, db.IfGreater)
 		case all && c.Is(i, "lt"):
-			w.IfLess = true
+			w.lt, w.conditions = true, append(w.conditions, db.IfLess)
 		case all && c.Is(i, "incr"):
 			w.increment = true
 		default:
@@ -125,8 +126,8 @@ func (w *addWords) replyAdded(c *Call, result db.AddResult, err error) error {
 
 // increment replies with the new score, or a null if the conditions did not hold. A sum that is
 // NaN, of two infinities, is an error and changes nothing.
-func (c *Call) increment(set db.SortedSet, o db.AddOptions, m db.Scored) error {
-	score, done, err := set.IncrWith(o, m.Member, m.Score)
+func (c *Call) increment(set db.SortedSet, m db.Scored, conditions ...db.WriteOption) error {
+	score, done, err := set.IncrWith(m.Member, m.Score, conditions...)
 	switch {
 	case err != nil:
 		return err
@@ -145,7 +146,7 @@ func zincrbyCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return c.increment(c.Tx.SortedSet(c.Key(1)), db.AddOptions{}, db.Scored{Member: c.Key(3), Score: delta})
+	return c.increment(c.Tx.SortedSet(c.Key(1)), db.Scored{Member: c.Key(3), Score: delta})
 }
 
 // score replies with the score of a member, or a null. The key's type is checked for each member of

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
@@ -101,21 +102,23 @@ func getrangeCommand(c *Call) error {
 // fails with WRONGTYPE if the key holds no string: only a SET without GET replaces a value of any
 // type.
 func setCommand(c *Call) error {
-	var o db.SetOptions
+	var room [4]db.WriteOption
+	options := room[:0]
+	var absent, present, keep, get bool
 	deadline := 0 // index of the word that introduces the deadline
 	for i := 3; i < len(c.Args); i++ {
 		more := i+1 < len(c.Args)
 		word := c.Args[i]
 		switch {
-		case equalFold(word, "nx") && !o.IfPresent:
-			o.IfAbsent = true
-		case equalFold(word, "xx") && !o.IfAbsent:
-			o.IfPresent = true
+		case equalFold(word, "nx") && !present:
+			absent, options = true, append(options, db.IfAbsent)
+		case equalFold(word, "xx") && !absent:
+			present, options = true, append(options, db.IfPresent)
 		case equalFold(word, "get"):
-			o.Get = true
+			get, options = true, append(options, db.ReturnOld)
 		case equalFold(word, "keepttl") && deadline == 0:
-			o.KeepTTL = true
-		case isDeadline(word) && more && !o.KeepTTL && (deadline == 0 || sameKeyword(word, c.Args[deadline])):
+			keep, options = true, append(options, db.KeepTTL)
+		case isDeadline(word) && more && !keep && (deadline == 0 || sameKeyword(word, c.Args[deadline])):
 			deadline = i
 			i++
 		default:
@@ -123,18 +126,19 @@ func setCommand(c *Call) error {
 		}
 	}
 	if deadline > 0 {
-		var err error
-		if o.Deadline, err = c.parseDeadline(deadline, c.Arg(deadline+1), "set"); err != nil {
+		ms, err := c.parseDeadline(deadline, c.Arg(deadline+1), "set")
+		if err != nil {
 			return err
 		}
+		options = append(options, db.ExpireAt(time.UnixMilli(ms)))
 	}
-	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), o)
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), options...)
 	switch {
 	case err != nil:
 		return err
-	case o.Get && result.Existed:
+	case get && result.Existed:
 		c.Out.Bulk(result.Old)
-	case o.Get || !result.Done:
+	case get || !result.Done:
 		c.Out.Null()
 	default:
 		return c.OK()
@@ -201,7 +205,7 @@ func setWithTTL(c *Call, unit int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Tx.String(c.Key(1)).Set(c.Arg(3), db.SetOptions{Deadline: deadline}); err != nil {
+	if err := c.Tx.String(c.Key(1)).Put(c.Arg(3), db.ExpireAt(time.UnixMilli(deadline))); err != nil {
 		return err
 	}
 	return c.OK()
@@ -210,7 +214,7 @@ func setWithTTL(c *Call, unit int64) error {
 // setnxCommand is SETNX. It is SET NX with a number for a reply: 1 if the value was written, and 0
 // for a key of any type that exists.
 func setnxCommand(c *Call) error {
-	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{IfAbsent: true})
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.IfAbsent)
 	return c.Flag(result.Done, err)
 }
 
@@ -260,8 +264,7 @@ func msetnxCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.Tx.Keyspace().PutIfNoneExist(pairs...)
-	return c.Flag(done, err)
+	return c.written(c.Tx.Keyspace().PutWith(pairs, db.IfAbsent))
 }
 
 // incr is INCR and its relatives. An overflow is refused; the value keeps its deadline. The sum is

@@ -84,7 +84,7 @@ func orNotFound(err error) error {
 
 // getsetCommand is GETSET: the old value, or null. The deadline goes.
 func getsetCommand(c *Call) error {
-	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.SetOptions{Get: true})
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.ReturnOld)
 	if err == nil && !result.Existed {
 		err = db.ErrNotFound
 	}
