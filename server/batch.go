@@ -5,6 +5,14 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// A client that pipelines a hundred SETs sends them in one packet. One by one they would take a
+// hundred sets of locks and a hundred writes to the log; as a batch they take one of each. Only
+// what has arrived is batched: nothing waits for more to come, so a lone command is as fast as
+// without batches.
+//
+// A batch is one commit. A crash keeps all of its writes or none, which a client cannot tell from a
+// crash a moment earlier or later, since none of its commands had been answered.
+
 // batch is a run of pipelined commands that have arrived together and are executed as one unit of
 // the store: one set of locks and one write to the log for all of them, which is what a write costs
 // most. No reply leaves before all are committed, so a client cannot tell, except by the speed;
@@ -26,7 +34,9 @@ const (
 	maxBatchBytes = 64 << 10 // of arguments
 )
 
-// addToBatch puts a request into the batch, if it may be in one with those before it.
+// addToBatch puts a request into the batch, if it may be in one with those before it. It copies the
+// slice headers of the arguments, not their bytes: those stay in the parser's buffer until the
+// batch has run.
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := &s.batch
 	if !cmd.CanBatch() || len(b.requests) == maxBatch {
@@ -54,7 +64,8 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 
 // runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for
 // the client before that, or others must be served, the parser goes back to the first command that
-// was not executed.
+// was not executed. A single request runs as a command of its own, without a savepoint. The slices
+// are cleared, so that a batch keeps no argument alive after it, and used again.
 func (s *Session) runBatch() bool {
 	b := &s.batch
 	b.done = 0
@@ -94,7 +105,8 @@ func (s *Session) transactBatch() error {
 }
 
 // runBatchInTx executes the requests in a transaction, until enough replies wait for the client or
-// others must be served.
+// others must be served. A request that is refused is rolled back to its own savepoint, and the
+// batch continues.
 func (s *Session) runBatchInTx(tx *db.Tx) error {
 	for i := range s.batch.requests {
 		r := &s.batch.requests[i]

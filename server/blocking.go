@@ -42,7 +42,10 @@ const (
 	unblockedError
 )
 
-// poll ends the wait if there is something, or its time is over, and says how it has ended.
+// poll ends the wait if there is something, or its time is over, and says how it has ended. Cancel
+// decides a race with a writer: if it comes too late, the writer is serving this client, and Done
+// follows within the writer's transaction. So the wait for it is short, and no lock is held but mu,
+// which no writer takes.
 func (b *blocked) poll() waitEnd {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +69,8 @@ func (b *blocked) poll() waitEnd {
 	return b.end
 }
 
-// giveUp ends the wait unless there is something, and says whether it did.
+// giveUp ends the wait unless there is something, and says whether it did. Of several that try, one
+// succeeds.
 func (b *blocked) giveUp(how waitEnd) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +84,9 @@ func (b *blocked) giveUp(how waitEnd) bool {
 // errBlocked ends a handler whose command waits. It has neither replied nor changed anything.
 var errBlocked = errors.New("the command waits")
 
-// startWait lets the session wait for a command: it is Host.Wait.
+// startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
+// start of the commands that arrived together, not from now. The waiter is queued in the
+// transaction of the first attempt, with the keys locked.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
 	b := &blocked{command: c.Command, reply: reply, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
@@ -98,7 +104,8 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 func (s *Session) Blocked() bool { return s.blocked != nil }
 
 // Resume ends the wait of a blocked session if there is something, its time is over, or another
-// client has ended it, and executes what waited for it.
+// client has ended it, and executes what waited for it. It may be called at any time, also if
+// nothing has happened: a wake-up is a hint and not a message.
 func (s *Session) Resume() {
 	b := s.blocked
 	if b == nil {
@@ -122,7 +129,9 @@ func (s *Session) unblock() {
 	s.server.counters.blocked.Add(-1)
 }
 
-// finishBlocked replies to a command that has waited.
+// finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
+// whose reply is a string otherwise, as in Redis. What a waiter was given is part of the writer's
+// commit: the reply is held until that is durable.
 func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: b.command, Out: &s.out}
@@ -146,7 +155,7 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 }
 
 // Wait waits until a blocked session can continue, or ctx ends. It is for drivers that have nothing
-// else to do.
+// else to do. An embedded shell uses it: nothing arrives while it waits.
 func (s *Session) Wait(ctx context.Context) {
 	for s.blocked != nil {
 		b := s.blocked
@@ -178,7 +187,9 @@ func (s *Session) Close() {
 	s.server.hub.unsubscribeAll(s)
 }
 
-// endWaitOf ends the wait of another session for CLIENT UNBLOCK, and says whether it waited.
+// endWaitOf ends the wait of another session for CLIENT UNBLOCK, and says whether it waited. It is
+// called from the goroutine of another session, and touches nothing of this one but what is atomic
+// or has a lock.
 func (c *client) endWaitOf(how waitEnd) bool {
 	b := c.blocked.Load()
 	if b == nil || !b.giveUp(how) {

@@ -40,7 +40,8 @@ func (c *client) init() {
 	c.queued.Store(-1)
 }
 
-// noteCommand notes what the session is about to do.
+// noteCommand notes what the session is about to do. It is called once for a run of equal commands,
+// with the counts.
 func (c *client) noteCommand(s *Session, cmd *command.Command) {
 	c.lastCommand.Store(cmd)
 	c.lastSeen.Store(s.statsSince.UnixNano())
@@ -53,7 +54,8 @@ func (c *client) noteCommand(s *Session, cmd *command.Command) {
 	c.queued.Store(queued)
 }
 
-// listLine is the session's line of CLIENT LIST.
+// listLine is the session's line of CLIENT LIST. The fields and their order are Redis's;
+// what has no counterpart here is a constant, because parsers expect the field.
 func (s *Session) listLine(now time.Time) string {
 	c := &s.client
 	cmd := "NULL"
@@ -73,7 +75,8 @@ func (s *Session) listLine(now time.Time) string {
 		c.bufferBytes.Load(), cmd, protocol, *c.library.Load(), *c.version.Load())
 }
 
-// flags are Redis's letters for what the session is at.
+// flags are Redis's letters for what the session is at. A client may have several; N is for one
+// that has none.
 func (c *client) flags() string {
 	flags := ""
 	if c.kind() == "pubsub" {

@@ -28,7 +28,8 @@ const (
 )
 
 // onSession makes a handler of a function that works on the session itself. Handlers of package
-// command know no session, so that they cannot come to depend on one.
+// command know no session, so that they cannot come to depend on one. The assertion cannot fail:
+// the host of every call is made by NewSession.
 func onSession(run func(*Session, *command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error { return run(c.Host.Session.(*Session), c) }
 }

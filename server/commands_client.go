@@ -8,6 +8,10 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// A session describes itself in its client (client.go), with atomics, and these commands read the
+// clients of all sessions; none of them waits for another session. Addresses and ids are those of
+// connections, so an embedded session is in no list.
+
 // clientCommands read and change what CLIENT LIST shows. Other sessions may be at work at the same
 // time: see type client.
 var clientCommands = []*command.Command{
@@ -131,7 +135,8 @@ type clientFilter struct {
 	byAddress        bool // CLIENT KILL address: an error if there is none
 }
 
-// parse reads the words of CLIENT KILL.
+// parse reads the words of CLIENT KILL. The old form has one argument, an address, and does kill
+// the caller; in the new form SKIPME is yes unless it is set.
 func (f *clientFilter) parse(c *command.Call) error {
 	if len(c.Args) == 3 {
 		*f = clientFilter{remote: c.Key(2), byAddress: true}
@@ -198,7 +203,7 @@ func isClientType(kind string) bool {
 	return false
 }
 
-// matches says whether the filter means a session.
+// matches says whether the filter means a session. All that is given must hold.
 func (f *clientFilter) matches(s, me *Session) bool {
 	switch {
 	case f.remote != "" && f.remote != s.client.remote,
@@ -212,7 +217,8 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	return true
 }
 
-// clientKill is CLIENT KILL. Who kills himself gets the reply first.
+// clientKill is CLIENT KILL. Who kills himself gets the reply first. Connections are closed from
+// here without waiting: a killed session finds out when it next reads or writes.
 func clientKill(s *Session, c *command.Call) error {
 	var f clientFilter
 	if err := f.parse(c); err != nil {

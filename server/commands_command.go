@@ -8,6 +8,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// COMMAND is how a client learns the protocol: drivers read the positions of keys from it, shells
+// their help. All of it is derived from the rows, so that it cannot disagree with them; the forms
+// are Redis's, with tips always empty and one key specification for each run of keys.
+
 // introspectionCommands describe the table, for clients that find keys in requests by it, and for
 // shells.
 var introspectionCommands = []*command.Command{
@@ -70,7 +74,7 @@ func commandInfo(c *command.Call) error {
 	return nil
 }
 
-// describe writes one command as COMMAND INFO does.
+// describe writes one command as COMMAND INFO does. Ten fields, as since Redis 7.0.
 func describe(c *command.Call, cmd *command.Command) {
 	first, last, step := cmd.KeySpan()
 	c.Out.Array(10)
@@ -101,7 +105,8 @@ func simpleSet(c *command.Call, names []string) {
 	}
 }
 
-// describeKeys writes one key specification.
+// describeKeys writes one key specification. A keyword's key is found by searching, all others by
+// an index; after that comes a range, or a count.
 func describeKeys(c *command.Call, k command.Keys) {
 	out := c.Out
 	out.Map(3)
@@ -182,7 +187,8 @@ func documentAll(c *command.Call, list []*command.Command) {
 	}
 }
 
-// document writes one command as COMMAND DOCS does: a map of those facts that it has.
+// document writes one command as COMMAND DOCS does: a map of those facts that it has. The number of
+// facts comes first, so it is counted before.
 func document(c *command.Call, cmd *command.Command) {
 	arguments := cmd.Arguments()
 	n := 4
@@ -279,6 +285,7 @@ func commandList(c *command.Call) error {
 
 // commandGetKeys is COMMAND GETKEYS: the keys that the session would lock for a request, but of a
 // keyword that stands more than once only the first, as in Redis. GEORADIUS itself obeys the last.
+// Nothing is executed and no key is read.
 func commandGetKeys(c *command.Call) error {
 	inner := c.Args[2:]
 	cmd := table.Find(inner[0])

@@ -8,6 +8,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// CONFIG GET shows what a tool built for Redis expects to find, CONFIG SET changes the few settings
+// that can change while the server runs (settingParsers in config.go). There is no file of
+// settings: what is set here lasts until the process ends.
+
 var configCommand = &command.Command{
 	Name: "config", Arity: -2, Group: command.GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about settings.",
@@ -58,7 +62,8 @@ func configGet(s *Session, c *command.Call) error {
 	return nil
 }
 
-// configSet changes all of the settings or none.
+// configSet changes all of the settings or none. All names are checked before the first value is
+// parsed, and all values are parsed before the first is applied.
 func configSet(s *Session, c *command.Call) error {
 	if len(c.Args)%2 != 0 {
 		return command.ErrSyntax

@@ -7,6 +7,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// These commands work on the session alone and touch no key. Several of them change how later bytes
+// of the same connection are understood or answered, so none of them is ever part of a batch.
+
 // connectionCommands concern the connection they come from.
 var connectionCommands = command.InGroup(command.GroupConnection, []*command.Command{
 	{Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Since: "1.0.0", Complexity: "O(1)",
@@ -103,7 +106,8 @@ func (s *Session) setName(name []byte) error {
 	return nil
 }
 
-// helloCommand is HELLO. Everything is checked before anything is changed.
+// helloCommand is HELLO. Everything is checked before anything is changed. The reply is already in
+// the version that it chooses.
 func helloCommand(s *Session, c *command.Call) error {
 	version := int64(s.out.Version())
 	next := 1

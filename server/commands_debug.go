@@ -8,6 +8,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// DEBUG is for tests of clients: a command that takes as long as one says, and a description of how
+// a value is stored. It is off by default, for SLEEP keeps a connection and its goroutine busy.
+
 var debugCommand = &command.Command{
 	Name: "debug", Arity: -2, Flags: operatorFlags, Group: command.GroupServer, Since: "1.0.0",
 	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if Options.Debug allows it: SLEEP seconds, OBJECT key.",
@@ -45,7 +48,8 @@ func debugRun(s *Session, c *command.Call) error {
 	return command.Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try DEBUG HELP.", command.Quoted(c.Arg(1)))
 }
 
-// debugObject describes how a key is stored.
+// debugObject describes how a key is stored. Only the type and the length of the DUMP are given:
+// the other fields of Redis are about its memory.
 func debugObject(c *command.Call, key string) error {
 	return c.Host.Store.ViewKeys([]string{key}, func(tx *db.Tx) error {
 		typ, err := tx.Key(key).Type()

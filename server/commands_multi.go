@@ -5,6 +5,11 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// Within MULTI the session answers QUEUED and does nothing else; multi.go has the queue. WATCH is
+// optimistic locking: EXEC does nothing and replies null if a watched key has changed, and the
+// client tries again. Between WATCH and EXEC nothing is locked, so a client that never comes back
+// holds up no one.
+
 // transactionCommands begin and end transactions. Their flag RunsInsideMulti keeps them out of the
 // queue.
 var transactionCommands = command.InGroup(command.GroupTransactions, []*command.Command{
@@ -50,7 +55,10 @@ func discardCommand(s *Session, c *command.Call) error {
 }
 
 // execCommand runs the queue as one unit of the store: one commit, isolated from all others. As in
-// Redis, a command that fails does not stop or undo the others; its own writes are rolled back.
+// Redis, a command that fails does not stop or undo the others; its own writes are rolled back. The
+// transaction locks the watched keys with the others, so that none can change between the check and
+// the commit. The limit of the reply is for all commands together. The queue is taken off the
+// session first: whatever happens, MULTI is over.
 func execCommand(s *Session, c *command.Call) error {
 	q := s.queue
 	if q == nil {
@@ -100,7 +108,7 @@ func execCommand(s *Session, c *command.Call) error {
 }
 
 // watchCommand is WATCH. It runs in a transaction over the keys, so that no change of them can be
-// missed.
+// missed. A key that is watched twice keeps its first moment.
 func watchCommand(s *Session, c *command.Call) error {
 	if s.queue != nil {
 		return command.Error("ERR WATCH inside MULTI is not allowed")

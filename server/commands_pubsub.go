@@ -9,6 +9,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// The handlers of SUBSCRIBE and PUBLISH; pubsub.go has the hub, pubsub_mailbox.go the way of a
+// message. In RESP2 a session that has subscribed may send only these commands, because replies and
+// messages look alike; in RESP3 messages are pushes, and everything is allowed.
+
 const subscribing = command.PubSub | sessionFlags
 
 // pubSubCommands subscribe and publish. Subscribing replies with pushes in RESP3, one for each
@@ -149,7 +153,7 @@ func errUnknownOrArity(c *command.Call) command.Error {
 		command.Quoted(c.Arg(1)), strings.ToUpper(c.Command.Container.Name))
 }
 
-// countListeners is PUBSUB NUMSUB and SHARDNUMSUB.
+// countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
 func (s *Session) countListeners(c *command.Call, to audience) error {
 	names := c.Strings(2)
 	c.Out.Array(2 * len(names))

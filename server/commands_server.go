@@ -105,6 +105,7 @@ func timeCommand(c *command.Call) error {
 }
 
 // infoCommand is INFO. The counts of this session are flushed before, so that they are in it.
+// Several sections may be named, in any order; each is shown once.
 func infoCommand(s *Session, c *command.Call) error {
 	s.flushStats()
 	c.Out.Verbatim("txt", s.server.Info(c.Strings(1)...))
@@ -116,7 +117,8 @@ var monitorCommand = &command.Command{
 	Summary: "Shows each command that the server executes, until the connection ends or is reset.", Run: onSession(monitorRun),
 }
 
-// monitorRun is MONITOR. From now on the session gets a line for each command of any session.
+// monitorRun is MONITOR. From now on the session gets a line for each command of any session. The
+// lines arrive like messages, between the replies to what the session itself sends.
 func monitorRun(s *Session, c *command.Call) error {
 	if c.Queued {
 		return command.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")

@@ -40,7 +40,9 @@ var slowlogCommand = &command.Command{
 	},
 }
 
-// slowlogGet is SLOWLOG GET: the newest ten, or as many as the count says, -1 being all.
+// slowlogGet is SLOWLOG GET: the newest ten, or as many as the count says, -1 being all. The count
+// may exceed the log. The mutex is held while the reply is written into memory, not while it is
+// sent.
 func slowlogGet(s *Session, c *command.Call) error {
 	count := int64(10)
 	if len(c.Args) > 3 {

@@ -13,7 +13,8 @@ import (
 )
 
 // settings are what CONFIG GET shows: by Redis's names, so that tools find them. Mechanisms that
-// Stave does not have are shown as off.
+// Stave does not have are shown as off. A value that can change is read when it is asked for.
+// Options.Settings comes last, so that a program can correct any of them.
 func (v *Server) settings() map[string]string {
 	o := &v.options
 	host, port := v.listenAddress()
@@ -137,7 +138,8 @@ func parseSetting(text string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// parseMemory reads a number of bytes with Redis's units: 1k is 1000, 1kb is 1024.
+// parseMemory reads a number of bytes with Redis's units: 1k is 1000, 1kb is 1024. The units are
+// those of redis.conf, in any case.
 func parseMemory(text string) (int64, error) {
 	lower := strings.ToLower(text)
 	digits := strings.TrimRight(lower, "bkmg")

@@ -9,6 +9,11 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// An error text is an interface: clients match its first word, and some the whole of it. So texts
+// are constants, those of Redis are kept to the letter, oddities of grammar included, and a test
+// compares them with a real server. A store that cannot write says so with the code MISCONF, as
+// Redis does when it cannot save.
+
 // The refusals that concern the session. The texts are Redis's where Redis has the case: clients
 // compare them. Those of commands on keys are in package command.
 const (
@@ -24,8 +29,9 @@ const (
 	errProtoNotInteger command.Error = "ERR Protocol version is not an integer or out of range"
 )
 
-// errorText is the text of an error in a reply. Refusals carry their own text; anything else
-// is a failure of the store, which the client must see as one.
+// errorText is the text of an error in a reply. Refusals carry their own text; anything else is a
+// failure of the store, which the client must see as one. Only the last case shows an internal
+// text; it may name a file of the store, which a client on this machine may know.
 func errorText(err error) string {
 	var reply command.Error
 	var refusal structures.Error
@@ -46,7 +52,8 @@ func errorText(err error) string {
 }
 
 // noSpaceText says what a write lacks, in words of Redis's for a disk that cannot be written. It
-// names no file.
+// names no file. A quota and a limit of file sizes are told apart from a full disk, because
+// different people can help.
 func noSpaceText(err error) string {
 	lack := "the disk is full"
 	switch {

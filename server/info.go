@@ -12,6 +12,12 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// The text of INFO is read by people and by exporters of metrics. The latter look for Redis's field
+// names, so a fact has Redis's name where Redis has it, and fields that a monitor divides
+// by or alerts on are there as constants: no replicas, no evictions, no fork. Sizes are bytes and
+// times seconds, unless the name says otherwise. Nothing is computed ahead: a call reads the
+// counters one by one, so the fields are of slightly different moments.
+
 // infoSection is one section of INFO. Field names are Redis's wherever the fact is the same, for
 // tools understand those.
 type infoSection struct {
@@ -42,7 +48,8 @@ type infoWriter struct{ strings.Builder }
 // field writes a line. Lines end as in Redis, with CR and LF.
 func (w *infoWriter) field(name string, value any) { fmt.Fprintf(w, "%s:%v\r\n", name, value) }
 
-// human is a number of bytes as Redis prints it for people.
+// human is a number of bytes as Redis prints it for people. The unit is a power of 1024, as Redis
+// has it, where the command line of Stave uses powers of ten.
 func human(n uint64) string {
 	units := []string{"B", "K", "M", "G", "T", "P"}
 	f, i := float64(n), 0
@@ -56,6 +63,7 @@ func human(n uint64) string {
 }
 
 // Info returns the text of INFO: the named sections, or those that INFO shows without a name.
+// Unknown names are skipped, as in Redis. The sections have Redis's order.
 func (v *Server) Info(sections ...string) string {
 	wanted := func(s infoSection) bool { return !s.extra }
 	if len(sections) > 0 {
@@ -243,7 +251,8 @@ func (v *Server) infoErrors(w *infoWriter) {
 	}
 }
 
-// infoKeyspace has a line for each database that has keys.
+// infoKeyspace has a line for each database that has keys. Keys that have expired are counted until
+// they are deleted.
 func (v *Server) infoKeyspace(w *infoWriter) {
 	for _, ns := range v.store.Stats().Namespaces {
 		if ns.Keys > 0 {

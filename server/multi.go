@@ -33,7 +33,10 @@ type request struct {
 // requestOverhead is the memory of one argument besides its bytes.
 const requestOverhead = 32
 
-// enqueue keeps a command for EXEC.
+// enqueue keeps a command for EXEC. The arguments are copied, because the parser uses its buffer
+// again, and counted with an overhead for each, because a client could fill the memory with empty
+// arguments otherwise. The keys are found here, once, and EXEC locks all of them in one step: locks
+// that were added one after the other could deadlock.
 func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	q := s.queue
 	size := 0
@@ -59,7 +62,9 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 }
 
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the
-// store is returned: it ends the transaction, and nothing of it is kept.
+// store is returned: it ends the transaction, and nothing of it is kept. SELECT among the commands
+// changes the namespace of those after it, so each command gets the transaction as seen through the
+// current one.
 func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {

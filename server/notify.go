@@ -11,6 +11,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// The store calls for the classes of events that the setting asks for, and for no others: with the
+// setting empty, which is the default, a write pays nothing. keymiss is not an event of the store,
+// which has no commands; sessions publish it themselves after a read.
+
 // Redis's keyspace notifications: db.Store.OnEvents calls publishEvent with the key locked. The
 // message carries the ticket of the commit, so that no subscriber sees it before the write is as
 // durable as its writer is promised.
@@ -83,7 +87,8 @@ func (f notifyFlags) String() string {
 	return text.String()
 }
 
-// setNotifyFlags changes the setting.
+// setNotifyFlags changes the setting. Events that are under way when the setting changes are
+// published by the old one or the new one.
 func (v *Server) setNotifyFlags(f notifyFlags) {
 	n := &v.notifier
 	n.mu.Lock()
@@ -132,7 +137,8 @@ func (v *Server) stopListeningLocked() {
 	}
 }
 
-// publishEvent publishes an event on its two channels. It is called with the key locked.
+// publishEvent publishes an event on its two channels. It is called with the key locked. The
+// namespace in the name of the channel is that of the key, not that of the subscriber.
 func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket) {
 	if v.hub.subscriptions.Load() == 0 {
 		return
@@ -148,7 +154,9 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 }
 
 // notifyMisses reports the keys that a command was to read and that do not exist, if there is a
-// listener. As in Redis looking at how a key is stored is not reading it.
+// listener. As in Redis looking at how a key is stored is not reading it. It runs inside the
+// transaction, so the answer is that of the moment of the read; it costs a second search of each
+// key.
 func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
 	if !v.notifier.keymiss.Load() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {

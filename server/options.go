@@ -102,6 +102,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
+// A zero that a user means is therefore the default: every option whose zero has a meaning of its
+// own has that as its default.
 func orDefault[T comparable](value, otherwise T) T {
 	var zero T
 	if value == zero {

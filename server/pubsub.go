@@ -10,6 +10,12 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Channels live in memory only: a message reaches those who are subscribed at that moment, and no
+// one later. Shard channels are a second set of names, kept apart as in a cluster of one node.
+//
+// The lock order is: stripes of keys, then hub.mu, then the mutex of one mailbox. A notification
+// publishes with keys locked, so nothing here may wait for a client, for the disk or for a key.
+
 // audience is what a session can subscribe to.
 type audience int
 
@@ -36,7 +42,8 @@ type hub struct {
 }
 
 // subscribe subscribes a session to a channel, or of those that match a pattern, and says whether
-// it did not before.
+// it did not before. The session's own map is written without the mutex: only its goroutine uses
+// it. The hub's is what publishers read.
 func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	if _, already := s.subscribed[to][name]; already {
 		return false
@@ -62,7 +69,7 @@ func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	return true
 }
 
-// unsubscribe is its inverse.
+// unsubscribe is its inverse. A name without subscribers is removed, so that names do not pile up.
 func (h *hub) unsubscribe(s *Session, to audience, name string) {
 	if _, is := s.subscribed[to][name]; !is {
 		return
@@ -90,7 +97,8 @@ func (h *hub) unsubscribeAll(s *Session) {
 }
 
 // publish posts a message to its receivers, and returns their number; one that gets it as a
-// channel's and as a pattern's counts twice. It never waits for a client.
+// channel's and as a pattern's counts twice. It never waits for a client. Patterns are matched one
+// by one under the mutex: O(patterns) for each message, as in Redis.
 func (h *hub) publish(m message) (receivers int) {
 	if h.subscriptions.Load() == 0 {
 		return 0
@@ -118,7 +126,8 @@ func (h *hub) publish(m message) (receivers int) {
 	return receivers
 }
 
-// names returns the channels, shard channels or patterns with subscribers, sorted.
+// names returns the channels, shard channels or patterns with subscribers, sorted. Counts of zero
+// are not kept, so every name has a listener.
 func (h *hub) names(to audience) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,6 +8,15 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// A mailbox stands between a publisher, who must not wait, and a session, which may be in the
+// middle of a command or blocked by a slow client. Messages wait in it without bound in number, and
+// with one in bytes: a subscriber that does not keep up is disconnected rather than served with
+// gaps.
+//
+// waiting is read without the mutex, before every command: it is set after a message is in the box,
+// and cleared by the one who empties the box, under the mutex, so no message is left behind
+// unnoticed.
+
 // Bounds of what may wait for one subscriber, with Redis's defaults: a subscriber that exceeds the
 // first, or the second for so long, is disconnected, for no publisher can wait for it.
 const (
@@ -43,6 +52,7 @@ type mailbox struct {
 }
 
 // post puts a message into the box of a session, or breaks the session off that does not empty it.
+// Keys may be locked here, so abort and wake must not wait for anything.
 func (b *mailbox) post(s *Session, m message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +83,8 @@ func (b *mailbox) post(s *Session, m message) {
 // mailBatch is how many messages are taken out of a mailbox at a time.
 const mailBatch = 64
 
-// take moves some messages to dst.
+// take moves some messages to dst. dst is empty. The messages are cleared in the box, so that it
+// does not keep their texts alive.
 func (b *mailbox) take(dst []message) (taken []message, overflow bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +112,8 @@ func (b *mailbox) held() int {
 }
 
 // deliverMessages moves messages into the output, as far as there is room. It is called between
-// commands only.
+// commands only. The messages of one batch are held for the newest commit among them: none
+// overtakes the write that it reports, and a sync serves all.
 func (s *Session) deliverMessages() {
 	for s.mail.waiting.Load() && !s.closed && !s.Paused() {
 		from := s.out.Len()

@@ -84,7 +84,8 @@ func (v *Server) session(id int64) *Session {
 	return v.clients[id]
 }
 
-// sessions returns the connected sessions by ascending id.
+// sessions returns the connected sessions by ascending id. It is a copy: the sessions run on, and
+// some may end before the caller has read the list.
 func (v *Server) sessions() []*Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,7 +97,8 @@ func (v *Server) sessions() []*Session {
 	return list
 }
 
-// listenAddress returns host and port of the listener, or "" and "0" without one on TCP.
+// listenAddress returns host and port of the listener, or "" and "0" without one on TCP. Tools
+// print it; a Unix socket has neither.
 func (v *Server) listenAddress() (host, port string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -106,7 +108,8 @@ func (v *Server) listenAddress() (host, port string) {
 	return "", "0"
 }
 
-// databases is how many namespaces SELECT reaches.
+// databases is how many namespaces SELECT reaches. A number beyond the store's is reduced to it, so
+// SELECT cannot choose a namespace that the store lacks.
 func (v *Server) databases() int {
 	if n := v.options.Databases; n > 0 {
 		return min(n, v.store.Namespaces())

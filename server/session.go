@@ -120,6 +120,8 @@ func (s *Session) Feed(in []byte) (closed bool) {
 }
 
 // executeBuffered executes the bytes that were fed, until they are used up or enough replies wait.
+// The deferred calls run last to first: messages are delivered, counts are added, and only then is
+// the disk awaited, so that replies and messages of this round wait together and once.
 func (s *Session) executeBuffered() {
 	s.statsSince = time.Now()
 	defer s.awaitDurable()
@@ -161,7 +163,8 @@ func (s *Session) Paused() bool { return s.out.Len() >= s.server.pauseAt }
 // Partial reports whether the client has begun a command and not finished it.
 func (s *Session) Partial() bool { return s.parser.Partial() }
 
-// Held returns the memory of the session's buffers in bytes.
+// Held returns the memory of the session's buffers in bytes. The sum over all sessions is what
+// Options.ClientMemory bounds.
 func (s *Session) Held() int {
 	n := s.parser.Held() + s.out.Held() + s.mail.held()
 	if s.queue != nil {
@@ -269,7 +272,8 @@ func (s *Session) run(cmd *command.Command, args [][]byte) {
 }
 
 // catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection,
-// not the server. The store has rolled the transaction back and released its locks by then.
+// not the server. The store has rolled the transaction back and released its locks by then. The
+// stack goes to the log and not to the client.
 func (s *Session) catchPanic(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -287,7 +291,7 @@ func (s *Session) catchPanic(run func() error) (err error) {
 var errNoReply = errors.New("no reply")
 
 // finish replaces the reply that starts at from by an error if there was one, and counts the
-// command.
+// command. A command that waits is neither counted nor answered yet.
 func (s *Session) finish(cmd *command.Command, from int, err error) {
 	s.out.SetLimit(0)
 	t := s.statsFor(cmd)

@@ -7,6 +7,11 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// INFO is read rarely and commands are run all the time, so counting is arranged for the latter: a
+// session counts for itself, without atomics, and adds its counts to the shared ones when the
+// command changes or the input is used up. INFO and CLIENT LIST are therefore behind by what the
+// sessions have not added yet, which is never more than one run of equal commands.
+
 // counters are the sums that INFO shows.
 type counters struct {
 	connections atomic.Int64 // accepted since the start
@@ -38,7 +43,8 @@ type sessionStats struct {
 	calls, failed, hits, misses int64
 }
 
-// statsFor prepares the counts for another execution of a command.
+// statsFor prepares the counts for another execution of a command. A change of the command flushes
+// the counts of the one before.
 func (s *Session) statsFor(cmd *command.Command) *sessionStats {
 	if s.stats.command != cmd {
 		s.flushStats()
@@ -48,7 +54,7 @@ func (s *Session) statsFor(cmd *command.Command) *sessionStats {
 }
 
 // flushStats adds the counts to the server's counters, and updates the session's place in CLIENT
-// LIST.
+// LIST. It reads the clock once for a run of equal commands, not twice for each command.
 func (s *Session) flushStats() {
 	t := &s.stats
 	if t.command == nil {
@@ -96,7 +102,8 @@ func (v *Server) executed() (n int64) {
 // repeats its arguments, which none does at the start of an error, but a bound costs nothing.
 const maxErrorCodes = 128
 
-// countError counts an error reply by its code, the first word of its text.
+// countError counts an error reply by its code, the first word of its text. A text without a blank
+// is its own code.
 func (v *Server) countError(text string) {
 	v.counters.errors.Add(1)
 	code := text
@@ -114,7 +121,8 @@ func (v *Server) countError(text string) {
 }
 
 // rate returns the commands executed a second, over the last interval of at least a second that
-// ended with a call.
+// ended with a call. The first call after a quiet time therefore shows the average of that time.
+// Redis samples ten times a second; here nothing runs while no one asks.
 func (v *Server) rate() int64 {
 	v.rateMu.Lock()
 	defer v.rateMu.Unlock()
@@ -126,7 +134,9 @@ func (v *Server) rate() int64 {
 	return v.rateLast
 }
 
-// resetStats sets the counters of INFO to zero, except those that describe the present.
+// resetStats sets the counters of INFO to zero, except those that describe the present. The
+// counters are set one after the other: a command that runs at the same time may be counted in one
+// and not in another.
 func (v *Server) resetStats() {
 	c := &v.counters
 	for _, n := range []*atomic.Int64{

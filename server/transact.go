@@ -7,6 +7,12 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
+// Here a command meets the store. Three things happen in this order and must not be mixed up: the
+// commit, which makes writes visible to others; the release of the locks; and the wait for the
+// disk, which is the session's and not the command's. Between the first and the last another client
+// may read what a power cut could still take away. It gets its reply only after a wait of its own,
+// for the same sync or a later one.
+
 // runCall runs the command of s.call: if it names keys, as one atomic unit of the store over them.
 // Their locks are held, and no others, until the commit. Inside the unit the handler finds the
 // transaction in call.Tx.
@@ -30,7 +36,9 @@ var errPanicked = errors.New("server: command panicked")
 
 // transact runs fn in a transaction over keys, or over the whole store if there are none. It
 // commits and does not wait for the disk: awaitDurable does, once for all commands whose replies
-// leave together.
+// leave together. tx.End commits if err is nil and rolls back otherwise. It is deferred, with err
+// set to errPanicked, so that a panic in fn rolls back and releases the locks before it travels on
+// to catchPanic.
 func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
 	before := s.out.Len()
 	tx, err := s.host.Store.Begin(write, keys...)
@@ -49,7 +57,8 @@ func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (er
 	return err
 }
 
-// holdReplies notes a commit that the reply which starts at from must not leave before.
+// holdReplies notes a commit that the reply which starts at from must not leave before. Replies
+// that came before it in the output may leave: they depend on nothing that is not durable.
 func (s *Session) holdReplies(ticket db.Ticket, from int) {
 	if s.undurable == 0 {
 		s.heldFrom = from
@@ -59,7 +68,9 @@ func (s *Session) holdReplies(ticket db.Ticket, from int) {
 
 // runInTx runs one of several commands of a unit. A refusal becomes the command's reply, and
 // failed: the command's writes are rolled back, and the unit continues. An error is a failure of
-// the store, which ends the unit. limit is how long the output may become.
+// the store, which ends the unit. limit is how long the output may become. A reply that is too
+// large is a refusal too. The savepoint is taken for writes only: a read has nothing to roll back.
+// The hooks of keymiss run before the decision, since they may fail.
 func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	from := s.out.Len()
 	s.out.SetLimit(limit)
@@ -90,7 +101,8 @@ func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 
 // awaitDurable waits until the commits of the commands are as durable as the store's sync mode
 // promises: until then no reply may leave. If that fails the replies are withdrawn, and the
-// connection ends, for its client could not tell which of its commands the error is about.
+// connection ends, for its client could not tell which of its commands the error is about. With
+// SyncInterval and SyncNone there is nothing to wait for.
 func (s *Session) awaitDurable() {
 	if s.undurable == 0 {
 		return
