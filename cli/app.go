@@ -22,8 +22,10 @@ import (
 // defaultDir is the store that commands use when none is named.
 const defaultDir = "stave-data"
 
-// Run runs the program with args (args[0] is its name) and returns its exit
-// status. Only the interactive shell needs the streams to be files.
+// Run runs the program with args (args[0] is its name) and returns its exit status. Only the
+// interactive shell needs the streams to be files. An error is printed once, here, unless it is an
+// exitError without a text. Of several errors that are joined the first with a status decides it,
+// and all are printed, in one line.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := newTerminal(stdin, stdout, stderr)
 	app := newApp(t)
@@ -44,7 +46,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exit.status
 }
 
-// newApp lists the commands.
+// newApp lists the commands. DisableDefaultText keeps "(default: false)" out of every option.
 func newApp(t *terminal) *cli.App {
 	usage := func(_ *cli.Context, err error, _ bool) error {
 		return usagef("%v (see stave help)", err)
@@ -94,7 +96,8 @@ interrupted. Errors go to the standard error, one line each.`,
 	return app
 }
 
-// suggestion says what a misspelt command may have meant.
+// suggestion says what a misspelt command may have meant. A name of the store's own command table
+// has precedence: "stave get" is a common slip.
 func suggestion(app *cli.App, name string) string {
 	if _, ok := lookupCommand(name); ok {
 		return ": to run it on a store, stave exec " + name + " ..."

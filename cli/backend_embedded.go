@@ -24,7 +24,9 @@ type embedded struct {
 	session *server.Session
 }
 
-// openEmbedded opens the store for a shell.
+// openEmbedded opens the store for a shell. HELLO and SELECT run before the first command, so an
+// option that the store refuses is an error of opening. The store is closed then: its lock must not
+// outlive the failure.
 func openEmbedded(ctx context.Context, t *terminal, o storeOptions) (*embedded, error) {
 	store, err := openStore(t, o.dir, orDefault(o.sync, "interval"))
 	if err != nil {
@@ -57,9 +59,9 @@ func sessionOptions(dir string) *server.Options {
 	return &server.Options{Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}}
 }
 
-// do runs one command in the session. Its replies come as the bytes that a
-// client would get, and are decoded again: that is the price of one path for
-// both backends, and nothing besides what the store does.
+// do runs one command in the session. Its replies come as the bytes that a client would get, and
+// are decoded again: that is the price of one path for both backends, and nothing besides what the
+// store does. An interrupt does not take back what a command has done; it only ends a wait.
 func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err

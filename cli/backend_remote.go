@@ -34,7 +34,8 @@ type remote struct {
 	dec  *resp.Decoder
 }
 
-// connect dials, authenticates and selects the database.
+// connect dials, authenticates and selects the database. A connection that cannot be greeted is
+// closed at once, so that the next command tries from the start.
 func (r *remote) connect(ctx context.Context) error {
 	network := "tcp"
 	if strings.HasPrefix(r.addr, "/") {
@@ -59,7 +60,9 @@ func (r *remote) connect(ctx context.Context) error {
 	return nil
 }
 
-// greeting lists what a fresh connection has to say.
+// greeting lists what a fresh connection has to say. HELLO authenticates and chooses the protocol
+// in one round trip. Without RESP3 it is not sent at all, because servers before Redis 6 do not
+// know it.
 func (r *remote) greeting() (commands [][]string) {
 	switch {
 	case r.resp3 && r.password != "":
@@ -86,7 +89,8 @@ func (r *remote) ask(ctx context.Context, args ...string) (resp.Reply, error) {
 	return r.dec.Read()
 }
 
-// guard makes the end of the context wake whatever waits for the connection.
+// guard makes the end of the context wake whatever waits for the connection. A deadline in the past
+// makes reads and writes return at once.
 func (r *remote) guard(ctx context.Context) (release func()) {
 	conn := r.conn
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
@@ -119,8 +123,10 @@ func (r *remote) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) 
 	return &lostError{err}
 }
 
-// receive reads the replies to one command. Pushes that arrive in between are
-// passed on and do not count, except as the answers of subscribing commands.
+// receive reads the replies to one command. Pushes that arrive in between are passed on and do not
+// count, except as the answers of subscribing commands. A command that subscribes is answered by
+// pushes in RESP3 and by arrays in RESP2; one that ends subscriptions has one answer for each name,
+// and one if there is none. QUIT and SHUTDOWN may be answered by the end of the connection.
 func (r *remote) receive(args [][]byte, reply func(resp.Reply)) error {
 	name := strings.ToLower(string(args[0]))
 	left, pushes := 1, false

@@ -10,6 +10,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// A backup is made by linking the files that never change again and copying the end of the one that
+// does: it takes as long as that copy, however large the store, if both places are in one file
+// system. The store is opened for reading only, so a server can keep it open and write to it. "-"
+// writes an archive to the standard output instead, for another machine; then the sentences go to
+// the standard error.
+
 // A backup opens the store for reading only, which is possible alongside a server:
 // the files that it links never change again, and the one that is still written
 // to is copied as far as the last commit that is whole.
@@ -58,8 +64,9 @@ type backupReport struct {
 	Took time.Duration `json:"took_ns"`
 }
 
-// runBackup copies the store. Interrupted, it leaves nothing at the new place:
-// package bitcask gives the copy its name when all of it is on disk.
+// runBackup copies the store. Interrupted, it leaves nothing at the new place: package bitcask
+// gives the copy its name when all of it is on disk. The copy has the state of the moment at which
+// the store was opened here.
 func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -93,7 +100,8 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 	return failed(exitCommand, err)
 }
 
-// backupSentence is what a backup ends with.
+// backupSentence is what a backup ends with. Linked segments take no space of their own until one
+// of the two stores merges them.
 func backupSentence(r backupReport) string {
 	return fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", plural(r.Segments, "segment"), durationText(r.Took.Round(time.Microsecond)),
 		r.Linked, sizeText(r.BytesLinked), r.Copied, sizeText(r.BytesCopied))

@@ -76,7 +76,8 @@ const (
 	maxBenchThreads = 1024
 )
 
-// prepare checks the request.
+// prepare checks the request. It makes the value too, of bytes that do not compress. All is checked
+// before the directory is made.
 func (b *bench) prepare(only string, size int) error {
 	var err error
 	if b.mode, err = syncMode(b.sync); err != nil {
@@ -108,7 +109,8 @@ func (b *bench) prepare(only string, size int) error {
 	return nil
 }
 
-// runBench makes the store, runs the workloads, and leaves nothing.
+// runBench makes the store, runs the workloads, and leaves nothing. Results appear as they come,
+// unless they are asked for as JSON: that is one object, at the end.
 func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -172,7 +174,8 @@ func (b *bench) run(ctx context.Context, w workload, dir string) (r benchResult,
 	return newBenchResult(w, &h, time.Since(began)), err
 }
 
-// measure runs the operations of a workload on all threads.
+// measure runs the operations of a workload on all threads. The numbers of the operations are
+// shared out in advance, so the threads share nothing but the store.
 func (b *bench) measure(ctx context.Context, w workload, h *histogram.Histogram) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -207,7 +210,9 @@ func (b *bench) measure(ctx context.Context, w workload, h *histogram.Histogram)
 	return errors.Join(errs...)
 }
 
-// operate runs the operations from to to-1 and counts how long each took.
+// operate runs the operations from to to-1 and counts how long each took. The clock is read twice
+// for each operation, and the figures of the fastest operations contain that. The context is
+// checked rarely, for the same reason.
 func (b *bench) operate(ctx context.Context, w workload, from, to int, h *histogram.Histogram, done *atomic.Int64) error {
 	const between = 256 // operations between two checks of the context
 	op := w.operation(b)
@@ -227,7 +232,8 @@ func (b *bench) operate(ctx context.Context, w workload, from, to int, h *histog
 	return nil
 }
 
-// watch draws the bar until the workload is finished.
+// watch draws the bar until the workload is finished. It runs in the goroutine of the command and
+// returns when all threads have ended.
 func (b *bench) watch(name string, total int, done *atomic.Int64, finished <-chan struct{}) {
 	bar := newProgress(b.bars, name, int64(total))
 	defer bar.clear()

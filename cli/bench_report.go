@@ -79,7 +79,8 @@ func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benc
 	return r
 }
 
-// write prints the figures in two lines and the histogram below them.
+// write prints the figures in two lines and the histogram below them. An octave with few operations
+// has a point for a bar, so that a rare slow one is seen.
 func (r *benchResult) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: %s in %s, %s a second\n", r.Name, plural(r.Count, "operation"),

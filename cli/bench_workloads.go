@@ -161,10 +161,12 @@ func benchScored(i int) db.Scored {
 // random is the number of some entry that is there.
 func (b *bench) random(i int) int { return int(scatter(uint64(i)+1<<40) % uint64(b.entries)) }
 
+// Every put is a new key: the index grows with each.
 func opPut(b *bench) func(i int) error {
 	return func(i int) error { return b.store.String(benchKey(i)).Put(b.value) }
 }
 
+// Every put makes the record before it garbage. Merges are off, so their cost is not in it.
 func opOverwrite(b *bench) func(i int) error {
 	return func(i int) error { return b.store.String(benchKey(b.random(i))).Put(b.value) }
 }
@@ -193,6 +195,7 @@ func opMiss(b *bench) func(i int) error {
 	}
 }
 
+// Half of the operations write, so it shows what reads cost while the log grows.
 func opMixed(b *bench) func(i int) error {
 	put, get := opOverwrite(b), opGet(b)
 	return func(i int) error {
@@ -217,6 +220,7 @@ func opBatch(b *bench) func(i int) error {
 	}
 }
 
+// Ten fields in a row belong to one hash, so a tenth of the operations makes a key.
 func opHash(b *bench) func(i int) error {
 	return func(i int) error {
 		_, err := b.store.Hash(benchKey(i/10)).Put(benchName(i%10), b.value)
@@ -224,6 +228,7 @@ func opHash(b *bench) func(i int) error {
 	}
 }
 
+// One set takes all members: its size grows to N, and the cost of adding must not.
 func opSet(b *bench) func(i int) error {
 	return func(i int) error {
 		_, err := b.store.Set("set").Add(benchName(i))
@@ -231,6 +236,7 @@ func opSet(b *bench) func(i int) error {
 	}
 }
 
+// As opSet, with a second order to keep.
 func opSortedSet(b *bench) func(i int) error {
 	return func(i int) error {
 		_, err := b.store.SortedSet("zset").Add(benchScored(i))

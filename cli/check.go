@@ -62,8 +62,9 @@ type checkReport struct {
 	Seconds  float64             `json:"seconds"`
 }
 
-// runCheck opens the store, whole or damaged, and reports what Check finds in
-// it.
+// runCheck opens the store, whole or damaged, and reports what Check finds in it. A check that
+// finds damage ends with a status and without an error text: the findings are the text. Opening is
+// part of the check: some damage is found there.
 func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -105,7 +106,8 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
-// isDamage reports whether a store was not opened because its files are damaged.
+// isDamage reports whether a store was not opened because its files are damaged. A store that is
+// locked, missing or of a newer version is none of these.
 func isDamage(err error) bool {
 	_, corrupt := errors.AsType[*bitcask.CorruptError](err)
 	return corrupt || errors.Is(err, bitcask.ErrMissing) || errors.Is(err, bitcask.ErrManifest) || errors.Is(err, bitcask.ErrForeign)
@@ -132,7 +134,8 @@ func damage(t *terminal, err error, asJSON bool) error {
 }
 
 // printCheck prints the findings, then one sentence about what was checked. Quiet leaves the
-// sentence out: no output at all is a sound store.
+// sentence out: no output at all is a sound store. Findings may quote names of keys, which must not
+// reach the terminal as escape sequences.
 func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)

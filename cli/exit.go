@@ -32,7 +32,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed gives err an exit status; nil stays nil.
+// failed gives err an exit status; nil stays nil. Of two statuses in one error the outer one counts.
 func failed(status int, err error) error {
 	if err == nil {
 		return nil

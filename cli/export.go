@@ -6,6 +6,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// One line of JSON for each key, in a form that import reads back and other programs can produce:
+// package jsonl has both directions. The store is opened for reading only, so an export can run
+// next to a server; it has the keys as of the moment of opening.
+
 // An export is package jsonl's; here are its options. The store is opened for reading only, which
 // pins it to one moment, also while a server writes to it.
 
@@ -41,8 +45,8 @@ the export has each key as it was when the export began.`,
 	}
 }
 
-// runExport writes the lines to the standard output, which a reader may close
-// early: that error is the export's.
+// runExport writes the lines to the standard output, which a reader may close early: that error is
+// the export's. The bar counts keys, whose number is known; bytes are only shown.
 func runExport(t *terminal, c *cli.Context) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()

@@ -11,10 +11,10 @@ import (
 // The options that several commands share, each made in one place, so that --dir
 // means the same and is described in the same words everywhere.
 
-// flagsFirst lets options stand after arguments (stave merge D --dry-run),
-// which the standard parser does not: it moves them to the front. The arguments
-// of exec are the exception, because they are the store's, not ours:
-// "stave exec ZADD board -1 ada".
+// flagsFirst lets options stand after arguments (stave merge D --dry-run), which the standard
+// parser does not: it moves them to the front. The arguments of exec are the exception, because
+// they are the store's, not ours: "stave exec ZADD board -1 ada". A "--" ends the options, as
+// everywhere. Whether an option takes a value is read from the command's own list of options.
 func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) < 3 {
 		return args
@@ -48,7 +48,8 @@ func flagsFirst(app *cli.App, args []string) []string {
 	return slices.Concat(args[:2], flags, []string{"--"}, rest)
 }
 
-// takesValue reports whether the option's value is the next argument.
+// takesValue reports whether the option's value is the next argument. "--name=value" is one
+// argument: its name has the value in it, matches nothing, and so takes no second one.
 func takesValue(command *cli.Command, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range command.Flags {
@@ -100,7 +101,7 @@ func dirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, DefaultText: "$STAVE_DIR or " + defaultDir, Usage: "open the store in directory `DIR`"}
 }
 
-// chosenDir is the directory that dirFlag names, or the default.
+// chosenDir is the directory that dirFlag names, or the default. The option wins over the variable.
 func chosenDir(c *cli.Context) string {
 	return orDefault(c.String("dir"), orDefault(os.Getenv("STAVE_DIR"), defaultDir))
 }
@@ -110,7 +111,9 @@ func syncFlag(value string) cli.Flag {
 	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"}
 }
 
-// readStoreOptions checks and collects what storeFlags defines.
+// readStoreOptions checks and collects what storeFlags defines. What contradicts itself is refused
+// and not ordered by precedence: a --dir that is ignored would be a surprise. The password has no
+// option, since a command line is seen by every user of the machine.
 func readStoreOptions(t *terminal, c *cli.Context) (storeOptions, error) {
 	o := storeOptions{
 		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: os.Getenv("STAVE_PASSWORD"),
@@ -154,7 +157,8 @@ func quietFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but results and errors"}
 }
 
-// onDir makes the action of an offline tool, which works on the directory that it is given, or on the default one.
+// onDir makes the action of an offline tool, which works on the directory that it is given, or on
+// the default one.
 func onDir(run func(c *cli.Context, dir string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.NArg() > 1 {

@@ -112,8 +112,9 @@ func newImporter(t *terminal, store *db.Store, in io.Reader) (*importer, error) 
 	return im, nil
 }
 
-// runImport imports one file. The file is opened before the store, so that a
-// misspelt name makes no store.
+// runImport imports one file. The file is opened before the store, so that a misspelt name makes no
+// store. The reader of the file ends when the command does, by the context reading, also if the
+// import ends early.
 func runImport(t *terminal, c *cli.Context, name string) (err error) {
 	in, size, err := openInput(t, name)
 	if err != nil {
@@ -160,8 +161,9 @@ func (im *importer) result(took time.Duration) importResult {
 	}
 }
 
-// run imports all lines. Before it returns, for whatever reason, every good
-// line that came before is committed.
+// run imports all lines. Before it returns, for whatever reason, every good line that came before
+// is committed. An interrupt is noticed at the next line; what has been read by then is stored
+// first, so that the message names a line that is true.
 func (im *importer) run(ctx context.Context) error {
 	if im.db != 0 {
 		if err := im.do([][]byte{[]byte("SELECT"), fmt.Append(nil, im.db)}); err != nil {
@@ -181,7 +183,7 @@ func (im *importer) run(ctx context.Context) error {
 		if err != nil {
 			flushErr := im.flush()
 			if !errors.Is(err, io.EOF) {
-				return failed(exitCommand, fmt.Errorf("%s: %w", im.name, err))
+				return errors.Join(failed(exitCommand, fmt.Errorf("%s: %w", im.name, err)), flushErr)
 			}
 			return errors.Join(flushErr, im.unfinished())
 		}
@@ -236,7 +238,8 @@ func (im *importer) runCommand(line []byte) error {
 	return nil
 }
 
-// do runs one command and returns its error reply, if there is one.
+// do runs one command and returns its error reply, if there is one. An EXEC that contains an error
+// reply counts as one that failed.
 func (im *importer) do(args [][]byte) error {
 	rest := im.session.Do(args)
 	for len(rest) > 0 {
@@ -258,7 +261,8 @@ func (im *importer) do(args [][]byte) error {
 // flush stores the keys that wait for their batch.
 func (im *importer) flush() error { return im.worded(im.keys.Flush()) }
 
-// refuse treats a line with wrong content like one with wrong JSON.
+// refuse treats a line with wrong content like one with wrong JSON. It goes through jsonl's
+// Importer, which stores the lines before it first.
 func (im *importer) refuse(line int, reason error) error {
 	return im.worded(im.keys.Refuse(line, reason))
 }

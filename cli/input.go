@@ -68,7 +68,9 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// openInput opens the file, and returns its size if it has one.
+// openInput opens the file, and returns its size if it has one. Size 0 stands for one that is not
+// known: the progress has no bar then. A directory is refused here, because reading one fails later
+// and with another text on each system.
 func openInput(t *terminal, name string) (io.ReadCloser, int64, error) {
 	if name == "-" {
 		return io.NopCloser(t.in), 0, nil

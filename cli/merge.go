@@ -69,7 +69,8 @@ type plannedSegment struct {
 }
 
 // newMergePlan turns the policy's plan into the printed one. With --all the active segment, which
-// no plan can take, is sealed before the merge begins.
+// no plan can take, is sealed before the merge begins. What a merge will reclaim is an estimate:
+// records may die while it runs.
 func newMergePlan(p merge.Plan, all bool) mergePlan {
 	shown := mergePlan{Segments: []plannedSegment{}}
 	for _, c := range p.Choices {
@@ -141,8 +142,9 @@ func allHint(plan mergePlan) string {
 	return fmt.Sprintf("; --all would reclaim about %s", sizeText(dead))
 }
 
-// runMerge merges, without a limit on its pace. Merges in the background are
-// off, or they would be in each other's way.
+// runMerge merges, without a limit on its pace. Merges in the background are off, or they would be
+// in each other's way. The bar counts bytes read, which the plan knows in advance; a merge may take
+// less if records turn out to be dead.
 func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()

@@ -30,9 +30,9 @@ func newProgress(out io.Writer, verb string, total int64) *progress {
 	return &progress{out: out, verb: verb, total: total, started: now, drawn: now}
 }
 
-// update draws the state, at most every progressInterval: how much of the
-// total is done, how many bytes were moved, and how many keys (-1: does not
-// apply).
+// update draws the state, at most every progressInterval: how much of the total is done, how many
+// bytes were moved, and how many keys (-1: does not apply). The first drawing comes after an
+// interval too: what is done by then never flickers.
 func (p *progress) update(done, bytes, keys int64) {
 	if p.out == nil {
 		return
@@ -53,7 +53,8 @@ func (p *progress) clear() {
 	}
 }
 
-// line is the text of the bar: it fits 80 columns.
+// line is the text of the bar: it fits 80 columns. The time left assumes that the rest goes as fast
+// as what is done.
 func (p *progress) line(done, bytes, keys int64, elapsed time.Duration) string {
 	seconds := max(elapsed.Seconds(), 0.001)
 	done = min(done, p.total)

@@ -52,7 +52,8 @@ nothing to read.`,
 }
 
 // runRepair copies the intact records. The status says whether that is all: 4 also where there was
-// no manifest, since then any number of segments may be missing.
+// no manifest, since then any number of segments may be missing. The directory is checked here only
+// for the words of the error.
 func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -81,7 +82,8 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	return nil
 }
 
-// printRepair lists the losses, then one sentence about the copy.
+// printRepair lists the losses, then one sentence about the copy. Numbers that are zero are left
+// out, except that of the losses.
 func printRepair(t *terminal, r repair.Result, asJSON, quiet bool, took time.Duration) error {
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)

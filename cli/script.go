@@ -14,8 +14,11 @@ import (
 // at the first error, as a shell with "set -e" does: what follows was written
 // for a store in which the line before had succeeded.
 
-// runScript runs the commands that stand on stdin, one a line. It stops at the
-// first error unless keepGoing is set; either way an error means status 1.
+// runScript runs the commands that stand on stdin, one a line. It stops at the first error unless
+// keepGoing is set; either way an error means status 1. Replies are flushed when no further line is
+// waiting, so a program that sends one line and reads one reply through pipes is never stuck, and a
+// file of a million lines is not a million writes. A broken connection ends the script also with
+// keepGoing: nothing would answer the rest.
 func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) error {
 	reading, done := context.WithCancel(ctx)
 	defer done()

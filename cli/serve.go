@@ -48,9 +48,10 @@ yet, so whoever can connect owns the data.`,
 	}
 }
 
-// runServe serves until a signal ends it. The store is closed last, when no
-// session can write to it any more; an error of that is an error of the server,
-// for it means that something may not be on disk.
+// runServe serves until a signal ends it. The store is closed last, when no session can write to it
+// any more; an error of that is an error of the server, for it means that something may not be on
+// disk. The ready line is printed after the socket is open, and before the first client is served.
+// The end by a signal is success, whatever error the closed socket gives.
 func runServe(t *terminal, c *cli.Context) (err error) {
 	mode, err := syncMode(c.String("sync"))
 	if err != nil {
@@ -89,7 +90,8 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 	return failed(exitCommand, err)
 }
 
-// serveLogger writes what an operator should know, a line each.
+// serveLogger writes what an operator should know, a line each. Quiet hides what is only news;
+// warnings and errors stay.
 func serveLogger(w io.Writer, quiet bool) *slog.Logger {
 	level := slog.LevelInfo
 	if quiet {
@@ -99,6 +101,7 @@ func serveLogger(w io.Writer, quiet bool) *slog.Logger {
 }
 
 // listen opens the socket. A socket file without a listener, left by a killed server, is replaced.
+// A file at that path that is no socket is left alone: the error is then that of listening.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	if !strings.HasPrefix(addr, "/") {

@@ -57,8 +57,8 @@ func statusOf(err error) int {
 	return exitCommand
 }
 
-// runCommand runs one command and prints its replies to out. An error reply is
-// returned instead of being printed.
+// runCommand runs one command and prints its replies to out. An error reply is returned instead of
+// being printed. HELP is answered here, so that exec and scripts have it too.
 func (s *session) runCommand(ctx context.Context, out io.Writer, args [][]byte) error {
 	if text, ok, err := s.help(args); ok || err != nil {
 		if err == nil {
@@ -97,8 +97,10 @@ func nestedError(args [][]byte, r resp.Reply) error {
 	return nil
 }
 
-// track follows what commands do to the prompt: the namespace and MULTI.
-// An embedded session is asked; a server has to be followed by its replies.
+// track follows what commands do to the prompt: the namespace and MULTI. An embedded session is
+// asked; a server has to be followed by its replies. A server's replies tell enough: OK to SELECT
+// and MULTI, the result of EXEC, the error that says there was no transaction. What another program
+// does to the same connection cannot be seen, but there is no other.
 func (s *session) track(args [][]byte, r resp.Reply) {
 	name := strings.ToLower(string(args[0]))
 	if e, ok := s.backend.(*embedded); ok {
@@ -140,7 +142,8 @@ func (s *session) selected(db int) {
 	}
 }
 
-// lostState forgets what a new connection does not know about.
+// lostState forgets what a new connection does not know about. The namespace from before MULTI is
+// selected again on the new connection.
 func (s *session) lostState() {
 	if s.inMulti {
 		s.selected(s.multiDB)

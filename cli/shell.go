@@ -43,7 +43,8 @@ ends it with status 1 and the number of the line, unless --keep-going is given.`
 	}
 }
 
-// runShell talks to a person if there is one, and runs a script otherwise.
+// runShell talks to a person if there is one, and runs a script otherwise. Both streams must be
+// terminals to be interactive: with the output redirected a prompt would end up in the file.
 func runShell(t *terminal, o shellOptions) (err error) {
 	ctx, stop := t.interruptible()
 	defer stop()

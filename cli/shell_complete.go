@@ -28,8 +28,9 @@ const (
 	keyScanCount     = 500
 )
 
-// complete lists what the last word of line may become: a command, a
-// subcommand, a keyword of the command, or one of the keys in the store.
+// complete lists what the last word of line may become: a command, a subcommand, a keyword of the
+// command, or one of the keys in the store. The word that is being typed is the last one, "" after
+// a blank. A count before the command is skipped.
 func (s *session) complete(line string) []candidate {
 	words, complete := typedWords(line)
 	if complete {
@@ -64,7 +65,8 @@ func (s *session) complete(line string) []candidate {
 	return found
 }
 
-// completeCommand lists the commands that start with prefix, in the case of like.
+// completeCommand lists the commands that start with prefix, in the case of like. The notes are the
+// summaries of the table.
 func completeCommand(commands []*command.Command, prefix, like string) (found []candidate) {
 	for _, c := range commands {
 		name := c.Name[strings.IndexByte(c.Name, '|')+1:]
@@ -135,7 +137,9 @@ func sameCase(name, prefix, like string) string {
 	return prefix + name[len(prefix):]
 }
 
-// isKeyPosition reports whether the last of words is where c expects a key.
+// isKeyPosition reports whether the last of words is where c expects a key. It is about a line that
+// is not finished, so a run of keys "up to the last argument" reaches to the word at hand, and a
+// count that is not there yet gives none.
 func isKeyPosition(c *command.Command, words []string) bool {
 	i := len(words) - 1
 	for _, k := range c.Keys {
@@ -188,7 +192,8 @@ func (s *session) completeKey(line, prefix string) (found []candidate) {
 	return found
 }
 
-// query runs one command whose reply is not printed.
+// query runs one command whose reply is not printed. It is for completion only; its error is not
+// shown, for a Tab that finds nothing is no failure.
 func (s *session) query(args ...string) (reply resp.Reply, err error) {
 	list := make([][]byte, len(args))
 	for i, arg := range args {

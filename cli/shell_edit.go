@@ -38,8 +38,9 @@ type fullEditor struct {
 	rl *readline.Shell
 }
 
-// newFullEditor must only be called when standard input and output are
-// terminals: readline sends escape sequences to whatever they are.
+// newFullEditor must only be called when standard input and output are terminals: readline sends
+// escape sequences to whatever they are. A line with an open quote continues on the next one. The
+// history is ours (shell_history.go), because the library's would keep passwords.
 func newFullEditor(s *session, h *history) *fullEditor {
 	rl := readline.NewShell()
 	e := &fullEditor{s: s, rl: rl}
@@ -82,7 +83,8 @@ func (e *fullEditor) readLine() (string, error) {
 	return line, nil
 }
 
-// complete answers Tab.
+// complete answers Tab. The order is that of the candidates: commands as in the table, keys as the
+// scan finds them.
 func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	var found []readline.Completion
 	for _, c := range e.s.complete(string(line[:cursor])) {
@@ -106,7 +108,8 @@ func (e *fullEditor) hint(line []rune, cursor int) []rune {
 	return []rune(text)
 }
 
-// highlight shows a known command in bold and an unknown one in red.
+// highlight shows a known command in bold and an unknown one in red. A word is judged when a blank
+// follows it, so that typing does not flash red.
 func highlight(line []rune) string {
 	text := string(line)
 	start := len(text) - len(strings.TrimLeft(text, " "))

@@ -55,7 +55,8 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 	return commandHelp(c, bold), true, nil
 }
 
-// lookupCommand finds a command, or a subcommand by both words.
+// lookupCommand finds a command, or a subcommand by both words. Words are separated by any number
+// of blanks.
 func lookupCommand(name string) (*command.Command, bool) {
 	c := server.Lookup(strings.Join(strings.Fields(name), "|"))
 	return c, c != nil
@@ -82,7 +83,7 @@ func title(c *command.Command) string {
 	return strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
 }
 
-// commandHelp describes one command and names its subcommands.
+// commandHelp describes one command and names its subcommands. Empty facts have no line.
 func commandHelp(c *command.Command, bold bool) string {
 	var b strings.Builder
 	writeUsage(&b, c, bold)

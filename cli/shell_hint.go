@@ -8,9 +8,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// The hint below the line: the arguments that are still to come. It is worked
-// out from the text of a command's syntax, as the help prints it. That costs a
-// small parser, and keeps one description of a command instead of two.
+// The hint below the line: the arguments that are still to come. It is derived from the arguments
+// of the command table, as completion and COMMAND DOCS are, so a new command has its hint without a
+// line here. What has been typed takes arguments off the front; Command.Remaining decides which.
 
 // hint is what may follow on a line: the command's arguments without those that have been typed.
 // complete says whether the last word is finished, that is, followed by a blank.
@@ -59,8 +59,8 @@ func subcommandHint(c *command.Command) string {
 	return title(c) + " <" + strings.Join(names, " | ") + ">"
 }
 
-// typedWords splits an unfinished line. A quote that is still open belongs to
-// a last word that is not complete.
+// typedWords splits an unfinished line. A quote that is still open belongs to a last word that is
+// not complete. Both quotes are tried, so the words before an open one are known.
 func typedWords(line string) (words []string, complete bool) {
 	complete = line == "" || strings.HasSuffix(line, " ")
 	args, err := resp.SplitLine([]byte(line))

@@ -87,8 +87,9 @@ func (h *history) rewrite() {
 	}
 }
 
-// Write adds a line, unless it is blank, repeats the last one, is overlong, or
-// carries a password.
+// Write adds a line, unless it is blank, repeats the last one, is overlong, or carries a password.
+// The line is written at once and not at the end: a shell that is killed keeps its history, and two
+// shells do not overwrite each other's.
 func (h *history) Write(line string) (int, error) {
 	line = strings.TrimSpace(line)
 	if line == "" || len(line) > maxHistoryLine || isSecret(line) {
@@ -130,8 +131,9 @@ func (h *history) Len() int { return len(h.lines) }
 // Dump returns all lines.
 func (h *history) Dump() any { return h.lines }
 
-// isSecret reports whether a line may carry a password. Lines that do not
-// parse are judged by their words: a quote left open must not leak one.
+// isSecret reports whether a line may carry a password. Lines that do not parse are judged by their
+// words: a quote left open must not leak one. It errs on the side of forgetting: after those
+// commands any word that contains one of the parts counts.
 func isSecret(line string) bool {
 	var words []string
 	args, err := resp.SplitLine([]byte(line))

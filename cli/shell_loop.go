@@ -33,7 +33,7 @@ type lineEditor interface {
 // errInterrupted means that the line was dropped by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
-// interact is the conversation.
+// interact is the conversation. A shell without a history file works all the same.
 func (s *session) interact(o shellOptions) error {
 	history := loadHistory(historyPath())
 	var editor lineEditor
@@ -63,7 +63,8 @@ func (s *session) interact(o shellOptions) error {
 	return nil
 }
 
-// runTyped runs a typed line and prints the result.
+// runTyped runs a typed line and prints the result. The repetitions stop at an interrupt, at a lost
+// connection and at QUIT, and not at an error reply.
 func (s *session) runTyped(line []byte) {
 	args, err := splitLine(line)
 	if err != nil {
@@ -96,7 +97,8 @@ func (s *session) runTyped(line []byte) {
 // slow is the time after which the shell says how long a command took.
 const slow = 500 * time.Millisecond
 
-// runOnce runs one command; false means that repeating it is pointless.
+// runOnce runs one command; false means that repeating it is pointless. Replies are printed as they
+// arrive, which for SUBSCRIBE and MONITOR is until Ctrl-C.
 func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 	if listens(args) {
 		fmt.Fprintln(s.out, "Reading messages... (press Ctrl-C to stop)")
@@ -133,7 +135,8 @@ func listens(args [][]byte) bool {
 	return false
 }
 
-// runLocal runs what the shell itself understands.
+// runLocal runs what the shell itself understands. With arguments that do not fit, a local word is
+// a command of the store: EXIT with an argument is unknown there, and its error says so.
 func (s *session) runLocal(args [][]byte) bool {
 	switch strings.ToLower(string(args[0])) {
 	case "exit", "quit":

@@ -44,8 +44,9 @@ func (p printer) append(dst []byte, r resp.Reply) []byte {
 	return p.appendTyped(dst, r, "")
 }
 
-// appendTyped is redis-cli's form for terminals. prefix is the indentation of
-// every line of an aggregate but its first, which follows its number.
+// appendTyped is redis-cli's form for terminals. prefix is the indentation of every line of an
+// aggregate but its first, which follows its number. Bulk strings are quoted and escaped; simple
+// strings are shown bare, as the text of the protocol that they are.
 func (p printer) appendTyped(dst []byte, r resp.Reply, prefix string) []byte {
 	if r.Null {
 		return append(dst, "(nil)\n"...)
@@ -84,7 +85,8 @@ func (p printer) appendError(dst []byte, r resp.Reply) []byte {
 	return append(dst, '\n')
 }
 
-// appendItems prints the elements of an aggregate, numbered from 1.
+// appendItems prints the elements of an aggregate, numbered from 1. Numbers are right-aligned to
+// the widest, so that the elements stand in one column.
 func (p printer) appendItems(dst []byte, r resp.Reply, prefix string) []byte {
 	step, mark, empty := 1, ") ", "(empty array)\n"
 	switch r.Kind {
@@ -146,8 +148,9 @@ func safeText(text []byte) []byte {
 	return out
 }
 
-// appendRaw is the form for pipes: strings as they are, elements of aggregates
-// separated by line breaks, keys and values of maps by a space.
+// appendRaw is the form for pipes: strings as they are, elements of aggregates separated by line
+// breaks, keys and values of maps by a space. Null is an empty line. Nothing is escaped: it is for
+// pipes, where bytes must arrive as they are.
 func appendRaw(dst []byte, r resp.Reply) []byte {
 	switch r.Kind {
 	case resp.Array, resp.Set, resp.Push:
@@ -173,8 +176,9 @@ func appendRaw(dst []byte, r resp.Reply) []byte {
 	return append(dst, r.String()...)
 }
 
-// appendJSON is the form for programs. Bytes that are not UTF-8 come out as
-// {"b64":"..."}, and infinities as strings, because JSON knows neither.
+// appendJSON is the form for programs. Bytes that are not UTF-8 come out as {"b64":"..."}, and
+// infinities as strings, because JSON knows neither. Doubles keep their digits, since they are
+// copied; a set is an array, and so is a push.
 func appendJSON(dst []byte, r resp.Reply) []byte {
 	if r.Null {
 		return append(dst, "null"...)

@@ -44,7 +44,9 @@ func runStats(t *terminal, dir string, asJSON bool) (err error) {
 	return failed(exitCommand, printStats(t.out, store))
 }
 
-// printStats prints segments, namespaces and totals.
+// printStats prints segments, namespaces and totals. Tables of one row are tables too: a script
+// that reads columns need not know how many there are. The sum is the last line. A store without
+// keys has no table of namespaces, and no share of live bytes if it has no record.
 func printStats(w io.Writer, store *db.Store) error {
 	st := store.Stats()
 	segments := newTable("segment", "size", "live", "dead", "records", "")
@@ -86,7 +88,8 @@ func printStats(w io.Writer, store *db.Store) error {
 	return err
 }
 
-// deadText is the share of a segment that is garbage. One without records has none, whatever its header takes.
+// deadText is the share of a segment that is garbage. One without records has none, whatever its
+// header takes.
 func deadText(live, bytes int64, records uint64) string {
 	if records == 0 {
 		return "-"

@@ -37,7 +37,9 @@ func openStore(t *terminal, dir, sync string) (*db.Store, error) {
 	return openTelling(t, dir, &db.Options{Sync: mode})
 }
 
-// openExisting opens a store that must be there.
+// openExisting opens a store that must be there. The manifest is what makes a directory a store.
+// Data files without one are what a damaged store leaves, and repair can read them, so that has an
+// error of its own.
 func openExisting(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,6 +60,7 @@ func openExisting(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 }
 
 // openTelling opens a store. What recovery has truncated on the way is said on the standard error.
+// Files that held nothing but zeros are not kept and not mentioned.
 func openTelling(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 	store, err := db.Open(dir, o)
 	if err != nil {
@@ -71,8 +74,8 @@ func openTelling(t *terminal, dir string, o *db.Options) (*db.Store, error) {
 	return store, nil
 }
 
-// closeInto closes what a command has opened, and adds the error to that of the command: what was written to a store that
-// does not close may not be on disk.
+// closeInto closes what a command has opened, and adds the error to that of the command: what was
+// written to a store that does not close may not be on disk.
 func closeInto(err *error, closing func() error) {
 	if closeErr := closing(); closeErr != nil {
 		*err = errors.Join(*err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))

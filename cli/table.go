@@ -20,8 +20,8 @@ func newTable(headings ...string) *table { return &table{rows: [][]string{headin
 // row adds a row, with as many cells as there are headings.
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table. A column is numeric if its cells below the heading
-// start with a digit.
+// write prints the table. A column is numeric if its cells below the heading start with a digit.
+// Widths count characters, not bytes. Blanks at the end of a line are cut, for diffs and scripts.
 func (t *table) write(w io.Writer) error {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
@@ -49,7 +49,8 @@ func (t *table) write(w io.Writer) error {
 	return nil
 }
 
-// numeric decides by the first cell that says something: all cells of a column are of one kind, and a dash stands for none.
+// numeric decides by the first cell that says something: all cells of a column are of one kind, and
+// a dash stands for none.
 func (t *table) numeric(column int) bool {
 	for _, row := range t.rows[1:] {
 		if cell := row[column]; cell != "" && cell != "-" {

@@ -39,7 +39,8 @@ func isTTY(stream any) bool {
 // dumb reports a terminal that obeys no escape sequences.
 func (t *terminal) dumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// color reports whether the output may carry colours (see no-color.org).
+// color reports whether the output may carry colours (see no-color.org). A colour is never needed
+// to understand an output.
 func (t *terminal) color() bool { return t.outTTY && !t.dumb() && os.Getenv("NO_COLOR") == "" }
 
 // bars returns where progress may be drawn, or nil when it would not be seen.
@@ -50,7 +51,8 @@ func (t *terminal) bars(quiet bool) io.Writer {
 	return t.err
 }
 
-// complain writes one error in the form that all of them have.
+// complain writes one error in the form that all of them have. One line, whatever the error: the
+// standard error of a service is read by line.
 func (t *terminal) complain(err error) {
 	text := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
 	fmt.Fprintf(t.err, "stave: %s\n", safeText([]byte(text)))

@@ -9,7 +9,8 @@ import (
 // Numbers as people write them. Sizes are powers of ten, as disks are sold and
 // as "ls --si" prints them.
 
-// sizeText writes a number of bytes the way people do: 12 B, 4.1 KB, 402 MB.
+// sizeText writes a number of bytes the way people do: 12 B, 4.1 KB, 402 MB. Below ten there is a
+// digit after the point, so a size has at least two digits that matter.
 func sizeText(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
@@ -35,7 +36,8 @@ func countText(n int64) string {
 	return s
 }
 
-// plural counts things by their name: 0 keys, 1 key, 1,234 keys. The name is one whose plural is made with an s.
+// plural counts things by their name: 0 keys, 1 key, 1,234 keys. The name is one whose plural is
+// made with an s.
 func plural[N int | int64 | uint64](n N, name string) string {
 	if n != 1 {
 		name += "s"
@@ -43,7 +45,8 @@ func plural[N int | int64 | uint64](n N, name string) string {
 	return countText(int64(n)) + " " + name
 }
 
-// durationText writes a duration in the unit that suits it: 3.1 s, 12 ms.
+// durationText writes a duration in the unit that suits it: 3.1 s, 12 ms. It is for sentences;
+// latencyText is for figures that are compared.
 func durationText(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -93,7 +96,8 @@ func percentText(part, whole int64) string {
 	return fmt.Sprintf("%.0f %%", float64(part)/float64(whole)*100)
 }
 
-// percentBar draws part of whole, in twenty steps.
+// percentBar draws part of whole, in twenty steps. The nearest step counts, so a share below 2.5 %
+// has an empty bar.
 func percentBar(part, whole int64) string {
 	const width = 20
 	full := 0

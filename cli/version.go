@@ -33,7 +33,8 @@ func versionText() string {
 	return info.Main.Version
 }
 
-// revision is the commit of a build from a work tree.
+// revision is the commit of a build from a work tree. "with changes" warns that the commit does not
+// say all.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
