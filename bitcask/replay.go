@@ -2,10 +2,8 @@ package bitcask
 
 import (
 	"cmp"
-	"container/heap"
 	"errors"
 	"io"
-	"math"
 	"runtime"
 	"slices"
 	"sort"
@@ -15,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/kway"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -85,20 +84,6 @@ func newReader(minSeq uint64, segments ...*segment.Segment) *reader {
 }
 
 func (r *reader) seq() uint64 { return r.b.entries[r.pos].Seq }
-
-// readers is a heap by the sequence of the entry at hand.
-type readers []*reader
-
-func (h readers) Len() int           { return len(h) }
-func (h readers) Less(i, j int) bool { return h[i].seq() < h[j].seq() }
-func (h readers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *readers) Push(x any)        { *h = append(*h, x.(*reader)) }
-func (h *readers) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
 
 // replayLog applies what the log has after ix.
 func (s *Store) replayLog(ix *indexfile.Contents) error {
@@ -195,7 +180,7 @@ func (rp *replayer) release(b *batch) {
 
 // merge passes on the runs in order.
 func (rp *replayer) merge(waiting []*reader) error {
-	var h readers
+	var h kway.Heap[*reader]
 	started := 0
 	for !rp.failed.Load() {
 		// A segment takes part from its lowest sequence on; the next ones are
@@ -203,39 +188,37 @@ func (rp *replayer) merge(waiting []*reader) error {
 		for ; started < len(waiting) && started < len(rp.appliers)+1; started++ {
 			rp.start(waiting[started])
 		}
-		if len(waiting) > 0 && (len(h) == 0 || waiting[0].minSeq <= h[0].seq()) {
+		if h.Len() == 0 && len(waiting) == 0 {
+			rp.busy.Wait()
+			return nil
+		}
+		if len(waiting) > 0 && h.Due(waiting[0].minSeq) {
 			r := waiting[0]
 			waiting, started = waiting[1:], started-1
 			if more, err := rp.next(r); err != nil {
 				return err
 			} else if more {
-				heap.Push(&h, r)
+				h.Push(r, r.seq())
 			}
 			continue
 		}
-		if len(h) == 0 {
-			rp.busy.Wait()
-			return nil
-		}
-		more, err := rp.pass(h[0], rp.limit(h, waiting))
+		r, _ := h.First()
+		more, err := rp.pass(r, rp.limit(&h, waiting))
 		if err != nil {
 			return err
 		}
 		if more {
-			heap.Fix(&h, 0)
+			h.Advance(r.seq())
 		} else {
-			heap.Pop(&h)
+			h.Drop()
 		}
 	}
 	return nil // the applier knows why
 }
 
 // limit is the lowest sequence that any reader but the first may have.
-func (rp *replayer) limit(h readers, waiting []*reader) uint64 {
-	limit := uint64(math.MaxUint64)
-	for i := 1; i < min(len(h), 3); i++ {
-		limit = min(limit, h[i].seq())
-	}
+func (rp *replayer) limit(h *kway.Heap[*reader], waiting []*reader) uint64 {
+	limit := h.Second()
 	if len(waiting) > 0 {
 		limit = min(limit, waiting[0].minSeq)
 	}

@@ -1,10 +1,10 @@
 package repair
 
 import (
-	"container/heap"
 	"io"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/kway"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
@@ -28,46 +28,28 @@ func (src *source) fill() error {
 	return nil
 }
 
-// sources is a heap by the sequence of the entry at hand.
-type sources []*source
-
-func (h sources) Len() int           { return len(h) }
-func (h sources) Less(i, j int) bool { return h[i].entries[0].Seq < h[j].entries[0].Seq }
-func (h sources) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *sources) Push(x any)        { *h = append(*h, x.(*source)) }
-func (h *sources) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
 // mergeBySequence calls fn for every entry of all sources, lowest sequence first.
 func mergeBySequence(list []*source, fn func(sg *segment.Segment, e *format.Entry) error) error {
-	var h sources
+	var h kway.Heap[*source]
 	for _, src := range list {
 		if err := src.fill(); err == nil {
-			h = append(h, src)
+			h.Push(src, src.entries[0].Seq)
 		} else if err != io.EOF {
 			return err
 		}
 	}
-	heap.Init(&h)
-	for len(h) > 0 {
-		src := h[0]
+	for h.Len() > 0 {
+		src, _ := h.First()
 		if err := fn(src.sg, &src.entries[0]); err != nil {
 			return err
 		}
 		src.entries = src.entries[1:]
 		if err := src.fill(); err == io.EOF {
-			heap.Pop(&h)
-			continue
+			h.Drop()
 		} else if err != nil {
 			return err
-		}
-		// Segments mostly follow one another: look before re-sorting.
-		if len(h) > 1 {
-			heap.Fix(&h, 0)
+		} else {
+			h.Advance(src.entries[0].Seq)
 		}
 	}
 	return nil

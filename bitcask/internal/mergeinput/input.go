@@ -1,7 +1,6 @@
 package mergeinput
 
 import (
-	"container/heap"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/kway"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
@@ -182,8 +182,8 @@ type Inputs struct {
 	All      []*Input             // by lowest sequence; an input's number is its place here
 	waiting  []*Input             // the end of all: not yet open
 	stay     []*Input             // the end of all: not yet spent
-	open     inputHeap
-	consumed bool     // the present entry of open[0] has been returned
+	open     kway.Heap[*Input]
+	consumed bool     // the present entry of the first has been returned
 	Dead     []*Input // skipped since the caller's last check
 }
 
@@ -209,17 +209,19 @@ func New(env *Environment, list []*segment.Segment, read func(bytes int) error) 
 func (q *Inputs) Next() (*Input, error) {
 	if q.consumed {
 		q.consumed = false
-		if err := q.open[0].Next(); err == io.EOF {
-			if err := heap.Pop(&q.open).(*Input).missingEntry(); err != nil {
+		in, _ := q.open.First()
+		if err := in.Next(); err == io.EOF {
+			q.open.Drop()
+			if err := in.missingEntry(); err != nil {
 				return nil, err
 			}
 		} else if err != nil {
-			return nil, q.open[0].Blame(err)
-		} else if len(q.open) > 1 {
-			heap.Fix(&q.open, 0)
+			return nil, in.Blame(err)
+		} else {
+			q.open.Advance(in.Entry.Seq)
 		}
 	}
-	for len(q.waiting) > 0 && (len(q.open) == 0 || q.waiting[0].Segment.Footer.MinSeq <= q.open[0].Entry.Seq) {
+	for len(q.waiting) > 0 && q.open.Due(q.waiting[0].Segment.Footer.MinSeq) {
 		in := q.waiting[0]
 		if !in.ScanDecided {
 			if err := q.ScanLive(q.waiting); err != nil {
@@ -229,7 +231,7 @@ func (q *Inputs) Next() (*Input, error) {
 		q.waiting = q.waiting[1:]
 		switch err := in.Next(); {
 		case err == nil:
-			heap.Push(&q.open, in)
+			q.open.Push(in, in.Entry.Seq)
 		case err == errDead:
 			q.Dead = append(q.Dead, in)
 		case err != io.EOF:
@@ -240,11 +242,12 @@ func (q *Inputs) Next() (*Input, error) {
 			}
 		}
 	}
-	if len(q.open) == 0 {
+	if q.open.Len() == 0 {
 		return nil, io.EOF
 	}
 	q.consumed = true
-	return q.open[0], nil
+	in, _ := q.open.First()
+	return in, nil
 }
 
 // Releasable removes and returns the segments that need no more reading once all entries below seq
@@ -272,20 +275,6 @@ func (q *Inputs) Close() error {
 		errs = append(errs, in.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// inputHeap orders inputs by the sequence of the entry at hand.
-type inputHeap []*Input
-
-func (h inputHeap) Len() int           { return len(h) }
-func (h inputHeap) Less(i, j int) bool { return h[i].Entry.Seq < h[j].Entry.Seq }
-func (h inputHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *inputHeap) Push(x any)        { *h = append(*h, x.(*Input)) }
-func (h *inputHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
 }
 
 // Loc is where the keydir has an entry if it is live.

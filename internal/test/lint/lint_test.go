@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 
 	"bitcask/internal/failure":   {},
 	"bitcask/internal/system":    {"keydir"},
+	"bitcask/internal/kway":      {},
 	"bitcask/internal/history":   {"bitcask/internal/failure"},
 	"bitcask/internal/files":     {"bitcask/internal/failure", "internal/vfs"},
 	"bitcask/internal/reserve":   {"bitcask/internal/failure", "internal/vfs"},
