@@ -114,8 +114,10 @@ func (t *txn) note(e EventKind, key string) {
 	}
 }
 
-// Notify ends a call of package structures, or a part of one that has its own event.
+// Notify ends a call of package structures, or a part of one that has its own event. As in Redis what has an event is a change
+// for who watches the key, also if it wrote nothing: LTRIM of a list that is no longer.
 func (o trackingTxn) Notify(e EventKind, key string) {
+	o.touch(key)
 	o.note(e, key)
 	if o.effects != nil && e != structures.EventNew {
 		o.effects.dropped = o.effects.dropped[:0]

@@ -54,6 +54,7 @@ func TestWatch(t *testing.T) {
 		{"a member that is there", addMember, addMember, false},
 		{"another member", addMember, func(s *db.Store) error { _, err := s.Set("k").Add("n"); return err }, true},
 		{"no such member removed", addMember, func(s *db.Store) error { _, err := s.Set("k").Remove("n"); return err }, false},
+		{"a list trimmed to what it is", func(s *db.Store) error { _, err := s.List("k").PushBack(nil); return err }, func(s *db.Store) error { return s.List("k").Trim(0, -1) }, true},
 		{"taken back", put, func(s *db.Store) error {
 			_ = s.Update(func(tx *db.Tx) error { _ = tx.String("k").Put(nil); return fmt.Errorf("no") })
 			return nil

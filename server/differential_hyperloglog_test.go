@@ -3,6 +3,7 @@ package server_test
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stavedb/stave/internal/test/chance"
@@ -12,7 +13,15 @@ import (
 // where any command of strings may change them.
 func init() {
 	maps.Copy(commands, map[string]func(g *generator) []string{
-		"pfadd":   func(g *generator) []string { return join(g.sketchKey(), g.several(0, 6, g.sketchElement)) },
+		"pfadd": func(g *generator) []string {
+			// A string command may have damaged a sketch on an ordinary key. Redis then adds the elements that come before it notices;
+			// Stave adds all or none.
+			key := g.sketchKey()
+			if !strings.HasPrefix(key, "pf") {
+				return join(key, g.several(0, 1, g.sketchElement))
+			}
+			return join(key, g.several(0, 6, g.sketchElement))
+		},
 		"pfcount": func(g *generator) []string { return g.several(1, 3, g.sketchKey) },
 		"pfmerge": func(g *generator) []string { return g.several(1, 4, g.sketchKey) },
 	})

@@ -180,7 +180,7 @@ type pair struct {
 	together     int // how many commands may be sent in one piece
 	queued       [][]string
 	multi        bool     // between MULTI and EXEC, on both, when queued is what both have queued
-	mortal       []string // keys that got a deadline about to pass, if they are not of the pool
+	mortal       []string // keys with a deadline that may pass, also those that are not of the pool
 	compared     int      // commands whose replies were compared
 	outcomes     map[string]*outcome
 }

@@ -23,6 +23,7 @@ const (
 	roundLength    = 500 // commands between two comparisons of all that the servers hold
 	maxTogether    = 64  // commands of one pipeline
 	reopenEvery    = 8   // rounds between two new starts of the store
+	watchEvery     = 7   // rounds between two that watch all the time
 	maxDifferences = 5   // found before the test gives up
 )
 
@@ -47,8 +48,11 @@ func TestDifferential(t *testing.T) {
 		if g.chance(2) {
 			sequence = append(sequence, []string{"hello", "3"})
 		}
-		for range roundLength {
+		for len(sequence) < roundLength {
 			sequence = append(sequence, g.command())
+			if round%watchEvery == 0 {
+				sequence = append(sequence, g.watched()...)
+			}
 		}
 		p.together = 1 + round%2*r.IntN(maxTogether)
 		reopen := round%reopenEvery == 0
@@ -61,6 +65,21 @@ func TestDifferential(t *testing.T) {
 		p.covered()
 	}
 	t.Logf("%d commands, %d differences, seed %d", p.compared, found, seed)
+}
+
+// watched returns a random command and asks whether it counts as a change of its key. It leaves out those that are compared in ways
+// of their own, which write, and BITFIELD with OVERFLOW FAIL, which may make a key or a longer string of zeros, of which Redis does
+// not tell those who watch it.
+func (g *generator) watched() [][]string {
+	c := g.command()
+	for special[strings.ToLower(c[0])] != nil || slices.ContainsFunc(c, func(arg string) bool { return strings.EqualFold(arg, "fail") }) {
+		c = g.command()
+	}
+	key := g.key()
+	if len(c) > 1 && slices.Contains(keyPool, c[1]) {
+		key = c[1]
+	}
+	return [][]string{{"watch", key}, c, {"multi"}, {"exec"}}
 }
 
 // report finds a short sequence with a difference, and fails the test with it.
@@ -235,7 +254,7 @@ func (p *pair) run(args []string) string {
 func (p *pair) compare(args []string, ours, theirs resp.Reply) string {
 	name := strings.ToLower(args[0])
 	soon := expiresSoon(args)
-	if soon {
+	if soon || len(args) > 1 && slices.ContainsFunc(args, isAbsoluteDeadline) {
 		p.mortal = append(p.mortal, args[1])
 	}
 	queued := p.track(name, args, theirs)
@@ -279,6 +298,11 @@ func (p *pair) track(name string, args []string, reply resp.Reply) (queued [][]s
 
 // deadlineWords are the words that come with a time to live.
 var deadlineWords = []string{"px", "pexpire", "psetex", "ex", "expire", "setex"}
+
+// isAbsoluteDeadline says whether a word comes with a moment, which may have passed.
+func isAbsoluteDeadline(word string) bool {
+	return slices.Contains([]string{"exat", "pxat", "expireat", "pexpireat", "absttl"}, strings.ToLower(word))
+}
 
 // timeToLive returns the argument of a command with a relative deadline that is small: what would pass at some moment of the
 // test. It is 0 for all others.

@@ -149,10 +149,11 @@ func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) 
 // 292 years, is no end either. It is rounded up to a millisecond: 0.0001 waits, and does not wait
 // for ever.
 func (c *Call) parseTimeout(i int) (time.Duration, error) {
-	seconds, err := c.ParseFloat(i)
-	if err != nil {
+	long, ok := number.ParseExtended(c.Args[i]) // beyond a double it is out of range or negative, as in Redis
+	if !ok {
 		return 0, Error("ERR timeout is not a float or out of range")
 	}
+	seconds, _ := long.Float64()
 	ms := math.Ceil(seconds * 1000)
 	switch {
 	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
