@@ -19,44 +19,29 @@ var introspectionCommands = []*command.Command{
 		Name: "command", Arity: -1, Flags: anyStateFlags | command.ConnectionCategory, Group: command.GroupServer, Since: "2.8.13",
 		Complexity: "O(n), n being the number of commands", Summary: "Describes all commands.", Run: commandCommand,
 		Subcommands: []*command.Command{
-			{
-				Name: "command|count", Arity: 2, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(1)",
-				Summary: "Returns the number of commands.",
-				Run:     func(c *command.Call) error { c.Out.Int(int64(len(table.Commands))); return nil },
-			},
-			{
-				Name: "command|info", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of commands given",
-				Summary: "Describes some commands, or all.", Syntax: "[command-name [command-name ...]]", Run: commandInfo,
-			},
-			{
-				Name: "command|docs", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands given",
-				Summary: "Documents some commands, or all.", Syntax: "[command-name [command-name ...]]", Run: commandDocs,
-			},
-			{
-				Name: "command|list", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
-				Summary: "Returns the names of the commands.", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Run: commandList,
-			},
-			{
-				Name: "command|getkeys", Arity: -3, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13", Complexity: "O(n), n being the number of arguments",
-				Summary: "Returns the keys that a command names.", Syntax: "command [arg [arg ...]]", Run: commandGetKeys,
-			},
-			{
-				Name: "command|help", Arity: 2, Flags: anyStateFlags | command.ConnectionCategory, Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Lists the subcommands.", Run: command.Help,
-			},
+			{Name: "command|count", Arity: 2, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13",
+				Complexity: "O(1)", Summary: "Returns the number of commands.",
+				Run: func(c *command.Call) error { c.Out.Int(int64(len(table.Commands))); return nil }},
+			{Name: "command|info", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13",
+				Complexity: "O(n), n being the number of commands given", Summary: "Describes some commands, or all.",
+				Syntax: "[command-name [command-name ...]]", Run: commandInfo},
+			{Name: "command|docs", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "7.0.0",
+				Complexity: "O(n), n being the number of commands given", Summary: "Documents some commands, or all.",
+				Syntax: "[command-name [command-name ...]]", Run: commandDocs},
+			{Name: "command|list", Arity: -2, Flags: anyStateFlags | command.ConnectionCategory, Since: "7.0.0",
+				Complexity: "O(n), n being the number of commands", Summary: "Returns the names of the commands.",
+				Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Run: commandList},
+			{Name: "command|getkeys", Arity: -3, Flags: anyStateFlags | command.ConnectionCategory, Since: "2.8.13",
+				Complexity: "O(n), n being the number of arguments", Summary: "Returns the keys that a command names.",
+				Syntax: "command [arg [arg ...]]", Run: commandGetKeys},
+			{Name: "command|help", Arity: 2, Flags: anyStateFlags | command.ConnectionCategory, Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Lists the subcommands.", Run: command.Help},
 		},
 	},
 }
 
 // commandCommand is COMMAND.
-func commandCommand(c *command.Call) error {
-	all := table.Commands
-	c.Out.Array(len(all))
-	for _, cmd := range all {
-		describe(c, cmd)
-	}
-	return nil
-}
+func commandCommand(c *command.Call) error { return c.Reply(described(table.Commands)) }
 
 // commandInfo is COMMAND INFO: a null array for an unknown command.
 func commandInfo(c *command.Call) error {
@@ -66,7 +51,7 @@ func commandInfo(c *command.Call) error {
 	c.Out.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
 		if cmd := Lookup(string(name)); cmd != nil {
-			describe(c, cmd)
+			c.Reply(describe(cmd))
 		} else {
 			c.Out.NullArray()
 		}
@@ -74,96 +59,49 @@ func commandInfo(c *command.Call) error {
 	return nil
 }
 
-// describe writes one command as COMMAND INFO does. Ten fields, as since Redis 7.0.
-func describe(c *command.Call, cmd *command.Command) {
+// described are commands as COMMAND INFO shows them.
+func described(list []*command.Command) []any {
+	all := make([]any, len(list))
+	for i, cmd := range list {
+		all[i] = describe(cmd)
+	}
+	return all
+}
+
+// describe is one command as COMMAND INFO shows it: ten fields, as since Redis 7.0. The eighth are
+// tips for proxies, of which there are none.
+func describe(cmd *command.Command) []any {
 	first, last, step := cmd.KeySpan()
-	c.Out.Array(10)
-	c.Out.BulkString(cmd.Name)
-	c.Out.Int(int64(cmd.Arity))
-	simpleSet(c, cmd.Flags.Names())
-	c.Out.Int(int64(first))
-	c.Out.Int(int64(last))
-	c.Out.Int(int64(step))
-	simpleSet(c, cmd.Categories())
-	c.Out.Array(0) // tips
-	positions := slices.Concat(cmd.Keys, cmd.Channels)
-	c.Out.Array(len(positions))
-	for _, k := range positions {
-		describeKeys(c, k)
+	var positions []any
+	for _, k := range slices.Concat(cmd.Keys, cmd.Channels) {
+		positions = append(positions, keySpecification(k))
 	}
-	c.Out.Array(len(cmd.Subcommands))
-	for _, sub := range cmd.Subcommands {
-		describe(c, sub)
+	return []any{
+		cmd.Name, cmd.Arity, command.SimpleSet(cmd.Flags.Names()), first, last, step, command.SimpleSet(cmd.Categories()), []any{},
+		positions, described(cmd.Subcommands),
 	}
 }
 
-// simpleSet writes names as a set, which is an array in RESP2.
-func simpleSet(c *command.Call, names []string) {
-	c.Out.Set(len(names))
-	for _, name := range names {
-		c.Out.Simple(name)
+// keySpecification says how a client finds a run of keys: where to begin, by an index or by
+// searching for a word, and what to take from there, a range or as many as a number says.
+func keySpecification(k command.Keys) []command.Fact {
+	kind := func(name string, spec ...command.Fact) []command.Fact {
+		return []command.Fact{{Name: "type", Value: name}, {Name: "spec", Value: spec}}
 	}
+	begin := kind("index", command.Fact{Name: "index", Value: k.First})
+	find := kind("range", command.Fact{Name: "lastkey", Value: k.Last}, command.Fact{Name: "keystep", Value: k.Step}, command.Fact{Name: "limit", Value: 0})
+	switch {
+	case k.Unknown:
+		begin, find = kind("unknown"), kind("unknown")
+	case k.Keyword != "":
+		begin = kind("keyword", command.Fact{Name: "keyword", Value: k.Keyword}, command.Fact{Name: "startfrom", Value: k.First})
+	case k.Counted:
+		find = kind("keynum", command.Fact{Name: "keynumidx", Value: 0}, command.Fact{Name: "firstkey", Value: 1}, command.Fact{Name: "keystep", Value: 1})
+	}
+	return []command.Fact{{Name: "flags", Value: command.SimpleSet(strings.Fields(k.Use))}, {Name: "begin_search", Value: begin}, {Name: "find_keys", Value: find}}
 }
 
-// describeKeys writes one key specification. A keyword's key is found by searching, all others by
-// an index; after that comes a range, or a count.
-func describeKeys(c *command.Call, k command.Keys) {
-	out := c.Out
-	out.Map(3)
-	out.BulkString("flags")
-	simpleSet(c, strings.Fields(k.Use))
-	if k.Unknown {
-		for _, part := range []string{"begin_search", "find_keys"} {
-			out.BulkString(part)
-			out.Map(2)
-			out.BulkString("type")
-			out.BulkString("unknown")
-			out.BulkString("spec")
-			out.Map(0)
-		}
-		return
-	}
-	out.BulkString("begin_search")
-	out.Map(2)
-	out.BulkString("type")
-	if k.Keyword != "" {
-		out.BulkString("keyword")
-		out.BulkString("spec")
-		out.Map(2)
-		out.BulkString("keyword")
-		out.BulkString(k.Keyword)
-		out.BulkString("startfrom")
-	} else {
-		out.BulkString("index")
-		out.BulkString("spec")
-		out.Map(1)
-		out.BulkString("index")
-	}
-	out.Int(int64(k.First))
-	out.BulkString("find_keys")
-	out.Map(2)
-	out.BulkString("type")
-	values := []struct {
-		name  string
-		value int
-	}{{"lastkey", k.Last}, {"keystep", k.Step}, {"limit", 0}}
-	if k.Counted {
-		out.BulkString("keynum")
-		values[0].name, values[0].value = "keynumidx", 0
-		values[1].name, values[1].value = "firstkey", 1
-		values[2].name, values[2].value = "keystep", 1
-	} else {
-		out.BulkString("range")
-	}
-	out.BulkString("spec")
-	out.Map(len(values))
-	for _, v := range values {
-		out.BulkString(v.name)
-		out.Int(int64(v.value))
-	}
-}
-
-// commandDocs is COMMAND DOCS. Unknown names are left out.
+// commandDocs is COMMAND DOCS. What is no command is left out.
 func commandDocs(c *command.Call) error {
 	var list []*command.Command
 	if len(c.Args) == 2 {
@@ -174,86 +112,51 @@ func commandDocs(c *command.Call) error {
 			list = append(list, cmd)
 		}
 	}
-	documentAll(c, list)
-	return nil
+	return c.Reply(documented(list))
 }
 
-// documentAll writes commands as a map of their names.
-func documentAll(c *command.Call, list []*command.Command) {
-	c.Out.Map(len(list))
+// documented are commands as a map of their names. A fact that a command does not have is left out.
+func documented(list []*command.Command) []command.Fact {
+	all := []command.Fact{}
 	for _, cmd := range list {
-		c.Out.BulkString(cmd.Name)
-		document(c, cmd)
+		facts := []command.Fact{
+			{Name: "summary", Value: cmd.Summary}, {Name: "since", Value: cmd.Since}, {Name: "group", Value: string(cmd.Group)},
+			{Name: "complexity", Value: cmd.Complexity},
+		}
+		if arguments := cmd.Arguments(); len(arguments) > 0 {
+			facts = append(facts, command.Fact{Name: "arguments", Value: documentedArguments(arguments)})
+		}
+		if len(cmd.Subcommands) > 0 {
+			facts = append(facts, command.Fact{Name: "subcommands", Value: documented(cmd.Subcommands)})
+		}
+		all = append(all, command.Fact{Name: cmd.Name, Value: facts})
 	}
+	return all
 }
 
-// document writes one command as COMMAND DOCS does: a map of those facts that it has. The number of
-// facts comes first, so it is counted before.
-func document(c *command.Call, cmd *command.Command) {
-	arguments := cmd.Arguments()
-	n := 4
-	if len(arguments) > 0 {
-		n++
-	}
-	if len(cmd.Subcommands) > 0 {
-		n++
-	}
-	c.Out.Map(n)
-	for _, pair := range [][2]string{
-		{"summary", cmd.Summary}, {"since", cmd.Since}, {"group", string(cmd.Group)}, {"complexity", cmd.Complexity},
-	} {
-		c.Out.BulkString(pair[0])
-		c.Out.BulkString(pair[1])
-	}
-	if len(arguments) > 0 {
-		c.Out.BulkString("arguments")
-		documentArguments(c, arguments)
-	}
-	if len(cmd.Subcommands) > 0 {
-		c.Out.BulkString("subcommands")
-		documentAll(c, cmd.Subcommands)
-	}
-}
-
-// documentArguments writes the arguments of a command, or the choices of one of them.
-func documentArguments(c *command.Call, list []command.Argument) {
-	c.Out.Array(len(list))
+// documentedArguments are the arguments of a command, or the choices of one of them.
+func documentedArguments(list []command.Argument) (all []any) {
 	for _, a := range list {
-		var flags []string
+		facts := []command.Fact{{Name: "name", Value: a.Name}, {Name: "type", Value: a.Type}}
+		add := func(present bool, name string, value any) {
+			if present {
+				facts = append(facts, command.Fact{Name: name, Value: value})
+			}
+		}
+		var flags command.SimpleSet
 		if a.Optional {
 			flags = append(flags, "optional")
 		}
 		if a.Multiple {
 			flags = append(flags, "multiple")
 		}
-		n := 2
-		for _, present := range []bool{a.Type == "key", a.Token != "", len(flags) > 0, len(a.Choices) > 0} {
-			if present {
-				n++
-			}
-		}
-		c.Out.Map(n)
-		c.Out.BulkString("name")
-		c.Out.BulkString(a.Name)
-		c.Out.BulkString("type")
-		c.Out.BulkString(a.Type)
-		if a.Type == "key" {
-			c.Out.BulkString("key_spec_index")
-			c.Out.Int(0)
-		}
-		if a.Token != "" {
-			c.Out.BulkString("token")
-			c.Out.BulkString(a.Token)
-		}
-		if len(flags) > 0 {
-			c.Out.BulkString("flags")
-			simpleSet(c, flags)
-		}
-		if len(a.Choices) > 0 {
-			c.Out.BulkString("arguments")
-			documentArguments(c, a.Choices)
-		}
+		add(a.Type == "key", "key_spec_index", 0)
+		add(a.Token != "", "token", a.Token)
+		add(len(flags) > 0, "flags", flags)
+		add(len(a.Choices) > 0, "arguments", documentedArguments(a.Choices))
+		all = append(all, facts)
 	}
+	return all
 }
 
 // commandList is COMMAND LIST. There are no modules, so a filter by one finds nothing.

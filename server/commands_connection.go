@@ -148,20 +148,8 @@ func helloCommand(s *Session, c *command.Call) error {
 		}
 	}
 	s.out.SetVersion(int(version))
-	c.Out.Map(7)
-	for _, pair := range [][2]string{{"server", "redis"}, {"version", RedisVersion}} {
-		c.Out.BulkString(pair[0])
-		c.Out.BulkString(pair[1])
-	}
-	c.Out.BulkString("proto")
-	c.Out.Int(version)
-	c.Out.BulkString("id")
-	c.Out.Int(s.id)
-	for _, pair := range [][2]string{{"mode", "standalone"}, {"role", "master"}} {
-		c.Out.BulkString(pair[0])
-		c.Out.BulkString(pair[1])
-	}
-	c.Out.BulkString("modules")
-	c.Out.Array(0)
-	return nil
+	return c.Reply([]command.Fact{
+		{Name: "server", Value: "redis"}, {Name: "version", Value: RedisVersion}, {Name: "proto", Value: version}, {Name: "id", Value: s.id},
+		{Name: "mode", Value: "standalone"}, {Name: "role", Value: "master"}, {Name: "modules", Value: []any{}},
+	})
 }

@@ -14,13 +14,7 @@ var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, roleCo
 var roleCommand = &command.Command{
 	Name: "role", Arity: 1, Flags: sessionFlags | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
 	Summary: "Returns what the server is in a replication: a master without replicas.",
-	Run: func(c *command.Call) error {
-		c.Out.Array(3)
-		c.Out.BulkString("master")
-		c.Out.Int(0)
-		c.Out.Array(0)
-		return nil
-	},
+	Run:     func(c *command.Call) error { return c.Reply([]any{"master", 0, []any{}}) },
 }
 
 var lolwutCommand = &command.Command{
@@ -55,33 +49,25 @@ var latencyCommand = &command.Command{
 	Name: "latency", Arity: -2, Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about spikes of latency.",
 	Subcommands: []*command.Command{
-		{
-			Name: "latency|latest", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns nothing: spikes of latency are not sampled.", Run: func(c *command.Call) error { c.Out.Array(0); return nil },
-		},
-		{
-			Name: "latency|history", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns nothing: spikes of latency are not sampled.", Syntax: "event", Run: func(c *command.Call) error { c.Out.Array(0); return nil },
-		},
-		{
-			Name: "latency|reset", Arity: -2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns 0: there is nothing to forget.", Syntax: "[event [event ...]]", Run: func(c *command.Call) error { return c.Int(0, nil) },
-		},
-		{
-			Name: "latency|graph", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+		{Name: "latency|latest", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns nothing: spikes of latency are not sampled.",
+			Run:     func(c *command.Call) error { c.Out.Array(0); return nil }},
+		{Name: "latency|history", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns nothing: spikes of latency are not sampled.", Syntax: "event",
+			Run: func(c *command.Call) error { c.Out.Array(0); return nil }},
+		{Name: "latency|reset", Arity: -2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns 0: there is nothing to forget.", Syntax: "[event [event ...]]",
+			Run: func(c *command.Call) error { return c.Int(0, nil) }},
+		{Name: "latency|graph", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Is refused: there are no samples.", Syntax: "event",
 			Run: func(c *command.Call) error {
 				return command.Errorf("ERR No samples available for event '%s'", command.Quoted(c.Arg(2)))
-			},
-		},
-		{
-			Name: "latency|doctor", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Says where to look instead.", Run: func(c *command.Call) error { c.Out.Verbatim("txt", latencyNone+"\n"); return nil },
-		},
-		{
-			Name: "latency|help", Arity: 2, Flags: anyStateFlags, Since: "2.8.13", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			Run: command.Help,
-		},
+			}},
+		{Name: "latency|doctor", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Says where to look instead.",
+			Run:     func(c *command.Call) error { c.Out.Verbatim("txt", latencyNone+"\n"); return nil }},
+		{Name: "latency|help", Arity: 2, Flags: anyStateFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", Run: command.Help},
 	},
 }
 

@@ -48,6 +48,13 @@ type infoWriter struct{ strings.Builder }
 // field writes a line. Lines end as in Redis, with CR and LF.
 func (w *infoWriter) field(name string, value any) { fmt.Fprintf(w, "%s:%v\r\n", name, value) }
 
+// fields writes several lines: names and values in turn.
+func (w *infoWriter) fields(namesAndValues ...any) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		w.field(namesAndValues[i].(string), namesAndValues[i+1])
+	}
+}
+
 // human is a number of bytes as Redis prints it for people. The unit is a power of 1024, as Redis
 // has it, where the command line of Stave uses powers of ten.
 func human(n uint64) string {
@@ -99,32 +106,22 @@ func (v *Server) infoServer(w *infoWriter) {
 	_, port := v.listenAddress()
 	uptime := int64(time.Since(v.started).Seconds())
 	executable, _ := os.Executable() // unknown is shown as nothing
-	w.field("redis_version", RedisVersion)
-	w.field("redis_mode", "standalone")
-	w.field("server_name", "stave")
-	w.field("stave_version", v.options.Version)
-	w.field("os", runtime.GOOS+" "+runtime.GOARCH)
-	w.field("arch_bits", 32<<(^uint(0)>>63))
-	w.field("go_version", runtime.Version())
-	w.field("process_id", os.Getpid())
-	w.field("run_id", v.runID)
-	w.field("tcp_port", port)
-	w.field("server_time_usec", time.Now().UnixMicro())
-	w.field("uptime_in_seconds", uptime)
-	w.field("uptime_in_days", uptime/86400)
-	w.field("hz", 10)
-	w.field("executable", executable)
-	w.field("config_file", "")
+	w.fields(
+		"redis_version", RedisVersion, "redis_mode", "standalone", "server_name", "stave",
+		"stave_version", v.options.Version, "os", runtime.GOOS+" "+runtime.GOARCH, "arch_bits", 32<<(^uint(0)>>63),
+		"go_version", runtime.Version(), "process_id", os.Getpid(), "run_id", v.runID, "tcp_port", port,
+		"server_time_usec", time.Now().UnixMicro(), "uptime_in_seconds", uptime, "uptime_in_days", uptime/86400,
+		"hz", 10, "executable", executable, "config_file", "",
+	)
 }
 
 // infoClients counts connections.
 func (v *Server) infoClients(w *infoWriter) {
-	w.field("connected_clients", len(v.sessions()))
-	w.field("cluster_connections", 0)
-	w.field("maxclients", v.tunables.maxClients.Load())
-	w.field("client_memory", v.counters.clientBytes.Load())
-	w.field("blocked_clients", v.counters.blocked.Load())
-	w.field("tracking_clients", 0)
+	w.fields(
+		"connected_clients", len(v.sessions()), "cluster_connections", 0,
+		"maxclients", v.tunables.maxClients.Load(), "client_memory", v.counters.clientBytes.Load(),
+		"blocked_clients", v.counters.blocked.Load(), "tracking_clients", 0,
+	)
 }
 
 // infoMemory has the memory of the process as the Go runtime knows it. There is no maxmemory:
@@ -134,91 +131,65 @@ func (v *Server) infoMemory(w *infoWriter) {
 	runtime.ReadMemStats(&m)
 	used := m.HeapAlloc + m.StackInuse
 	held := m.Sys - m.HeapReleased
-	w.field("used_memory", used)
-	w.field("used_memory_human", human(used))
-	w.field("used_memory_rss", held)
-	w.field("used_memory_rss_human", human(held))
-	w.field("used_memory_peak", m.Sys)
-	w.field("used_memory_peak_human", human(m.Sys))
-	w.field("used_memory_startup", 0)
-	w.field("used_memory_dataset", used)
-	w.field("maxmemory", 0)
-	w.field("maxmemory_human", "0B")
-	w.field("maxmemory_policy", "noeviction")
-	w.field("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(held)/float64(max(used, 1))))
-	w.field("mem_clients_normal", v.counters.clientBytes.Load())
-	w.field("mem_allocator", "go")
-	w.field("lazyfree_pending_objects", 0)
+	w.fields(
+		"used_memory", used, "used_memory_human", human(used), "used_memory_rss", held,
+		"used_memory_rss_human", human(held), "used_memory_peak", m.Sys, "used_memory_peak_human", human(m.Sys),
+		"used_memory_startup", 0, "used_memory_dataset", used, "maxmemory", 0, "maxmemory_human", "0B",
+		"maxmemory_policy", "noeviction",
+		"mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(held)/float64(max(used, 1))),
+		"mem_clients_normal", v.counters.clientBytes.Load(), "mem_allocator", "go", "lazyfree_pending_objects", 0,
+	)
 }
 
 // infoPersistence has the fields that tools check: that data is durable, that nothing is being loaded or
 // rewritten.
 func (v *Server) infoPersistence(w *infoWriter) {
-	w.field("loading", 0)
-	w.field("async_loading", 0)
-	w.field("rdb_changes_since_last_save", 0)
-	w.field("rdb_bgsave_in_progress", 0)
-	w.field("rdb_last_save_time", v.started.Unix())
-	w.field("rdb_last_bgsave_status", "ok")
-	w.field("aof_enabled", 1)
-	w.field("aof_rewrite_in_progress", 0)
-	w.field("aof_rewrite_scheduled", 0)
-	w.field("aof_last_bgrewrite_status", "ok")
+	w.fields(
+		"loading", 0, "async_loading", 0, "rdb_changes_since_last_save", 0, "rdb_bgsave_in_progress", 0,
+		"rdb_last_save_time", v.started.Unix(), "rdb_last_bgsave_status", "ok", "aof_enabled", 1,
+		"aof_rewrite_in_progress", 0, "aof_rewrite_scheduled", 0, "aof_last_bgrewrite_status", "ok",
+	)
 	s := v.store.Stats()
 	status := "ok"
 	if s.State != db.StateOK {
 		status = "err"
 	}
-	w.field("aof_last_write_status", status)
-	w.field("store_state", s.State)
-	w.field("store_reserve_bytes", s.Reserve)
-	w.field("store_reserve_wanted_bytes", s.ReserveDue)
+	w.fields(
+		"aof_last_write_status", status, "store_state", s.State, "store_reserve_bytes", s.Reserve,
+		"store_reserve_wanted_bytes", s.ReserveDue,
+	)
 }
 
 // infoStats has the counters since the start or CONFIG RESETSTAT.
 func (v *Server) infoStats(w *infoWriter) {
 	c := &v.counters
 	store := v.store.Stats()
-	w.field("total_connections_received", c.connections.Load())
-	w.field("total_commands_processed", v.executed())
-	w.field("instantaneous_ops_per_sec", v.rate())
-	w.field("total_net_input_bytes", c.in.Load())
-	w.field("total_net_output_bytes", c.out.Load())
-	w.field("rejected_connections", c.rejected.Load())
-	w.field("sync_full", 0)
-	w.field("sync_partial_ok", 0)
-	w.field("sync_partial_err", 0)
-	w.field("expired_keys", store.Expired)
-	w.field("expired_subkeys", store.ExpiredFields)
-	w.field("evicted_keys", 0)
-	w.field("evicted_clients", c.evicted.Load())
-	w.field("keyspace_hits", c.hits.Load())
-	w.field("keyspace_misses", c.misses.Load())
-	w.field("client_output_buffer_limit_disconnections", c.flooded.Load())
-	w.field("pubsub_channels", len(v.hub.names(toChannel)))
-	w.field("pubsub_patterns", len(v.hub.names(toPattern)))
-	w.field("pubsubshard_channels", len(v.hub.names(toShard)))
-	w.field("latest_fork_usec", 0)
-	w.field("total_forks", 0)
-	w.field("unexpected_error_replies", c.panics.Load())
-	w.field("total_error_replies", c.errors.Load())
-	w.field("total_reads_processed", c.reads.Load())
-	w.field("total_writes_processed", c.writes.Load())
+	w.fields(
+		"total_connections_received", c.connections.Load(), "total_commands_processed", v.executed(),
+		"instantaneous_ops_per_sec", v.rate(), "total_net_input_bytes", c.in.Load(),
+		"total_net_output_bytes", c.out.Load(), "rejected_connections", c.rejected.Load(), "sync_full", 0,
+		"sync_partial_ok", 0, "sync_partial_err", 0, "expired_keys", store.Expired,
+		"expired_subkeys", store.ExpiredFields, "evicted_keys", 0, "evicted_clients", c.evicted.Load(),
+		"keyspace_hits", c.hits.Load(), "keyspace_misses", c.misses.Load(),
+		"client_output_buffer_limit_disconnections", c.flooded.Load(),
+		"pubsub_channels", len(v.hub.names(toChannel)), "pubsub_patterns", len(v.hub.names(toPattern)),
+		"pubsubshard_channels", len(v.hub.names(toShard)), "latest_fork_usec", 0, "total_forks", 0,
+		"unexpected_error_replies", c.panics.Load(), "total_error_replies", c.errors.Load(),
+		"total_reads_processed", c.reads.Load(), "total_writes_processed", c.writes.Load(),
+	)
 }
 
 // infoReplication says that there is none: a master without replicas.
 func (v *Server) infoReplication(w *infoWriter) {
-	w.field("role", "master")
-	w.field("connected_slaves", 0)
-	w.field("master_failover_state", "no-failover")
+	w.fields(
+		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
+	)
 	w.field("master_replid", strings.Repeat("0", 40)) // there is no replication
-	w.field("master_replid2", strings.Repeat("0", 40))
-	w.field("master_repl_offset", 0)
-	w.field("second_repl_offset", -1)
-	w.field("repl_backlog_active", 0)
-	w.field("repl_backlog_size", 0)
-	w.field("repl_backlog_first_byte_offset", 0)
-	w.field("repl_backlog_histlen", 0)
+	w.fields(
+		"master_replid2", strings.Repeat("0", 40), "master_repl_offset", 0, "second_repl_offset", -1,
+		"repl_backlog_active", 0, "repl_backlog_size", 0, "repl_backlog_first_byte_offset", 0,
+		"repl_backlog_histlen", 0,
+	)
 }
 
 // infoCommands has a line for each command that has been called or rejected.
@@ -264,19 +235,11 @@ func (v *Server) infoKeyspace(w *infoWriter) {
 // infoStorage is Stave's own section: the log under the keys.
 func (v *Server) infoStorage(w *infoWriter) {
 	s := v.store.Stats()
-	w.field("storage_dir", s.Dir)
-	w.field("storage_id", s.StoreID)
-	w.field("storage_segments", s.Segments)
-	w.field("storage_bytes", s.Bytes)
-	w.field("storage_live_bytes", s.LiveBytes)
-	w.field("storage_dead_bytes", s.Bytes-s.LiveBytes)
-	w.field("storage_index_bytes", s.IndexBytes)
-	w.field("storage_sequence", s.Sequence)
-	w.field("storage_syncs", s.Syncs)
-	w.field("storage_failed", s.Failed)
-	w.field("merges", s.Merge.Merges)
-	w.field("merge_failures", s.Merge.Failures)
-	w.field("merge_running", s.Merge.Running)
-	w.field("merge_read_bytes", s.Merge.Read)
-	w.field("merge_to_read_bytes", s.Merge.ToRead)
+	w.fields(
+		"storage_dir", s.Dir, "storage_id", s.StoreID, "storage_segments", s.Segments, "storage_bytes", s.Bytes,
+		"storage_live_bytes", s.LiveBytes, "storage_dead_bytes", s.Bytes-s.LiveBytes,
+		"storage_index_bytes", s.IndexBytes, "storage_sequence", s.Sequence, "storage_syncs", s.Syncs,
+		"storage_failed", s.Failed, "merges", s.Merge.Merges, "merge_failures", s.Merge.Failures,
+		"merge_running", s.Merge.Running, "merge_read_bytes", s.Merge.Read, "merge_to_read_bytes", s.Merge.ToRead,
+	)
 }

@@ -63,12 +63,12 @@ func (c *Call) merge(o db.MergeOptions) error {
 	case err != nil:
 		return err
 	}
-	return c.facts(mergeFacts(result))
+	return c.Reply(mergeFacts(result))
 }
 
 // mergeFacts are the figures of a merge that has ended.
-func mergeFacts(r db.MergeResult) []fact {
-	return []fact{
+func mergeFacts(r db.MergeResult) []Fact {
+	return []Fact{
 		{"segments", r.Segments}, {"segments_written", r.Written}, {"segments_now", r.SegmentsNow}, {"bytes_read", r.BytesRead},
 		{"bytes_written", r.BytesOut}, {"bytes_reclaimed", r.Reclaimed()}, {"records_copied", r.Copied}, {"records_dropped", r.Dropped},
 		{"milliseconds", r.Took.Milliseconds()},
@@ -78,17 +78,17 @@ func mergeFacts(r db.MergeResult) []fact {
 // mergeStatus replies with the state of merging, and with the figures of the last merge if there
 // was one.
 func (c *Call) mergeStatus(s db.MergeStatus) error {
-	list := []fact{
+	list := []Fact{
 		{"running", s.Running}, {"paused", s.Paused}, {"bytes_read", s.Read}, {"bytes_to_read", s.ToRead}, {"merges", s.Merges},
 		{"failures", s.Failures}, {"last_error", s.LastErr},
 	}
 	if s.Merges > 0 {
-		list = append(list, fact{"last_at", s.LastAt.Unix()})
+		list = append(list, Fact{"last_at", s.LastAt.Unix()})
 		for _, f := range mergeFacts(s.Last) {
-			list = append(list, fact{"last_" + f.name, f.value})
+			list = append(list, Fact{"last_" + f.Name, f.Value})
 		}
 	}
-	return c.facts(list)
+	return c.Reply(list)
 }
 
 // maxFindings bounds how many findings CHECK lists; it counts all of them.
@@ -106,20 +106,17 @@ func checkCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Map(7)
-	c.pairsOf([]fact{
+	return c.Reply([]Fact{
 		{"segments", result.Segments}, {"bytes", result.Bytes}, {"records", result.Records}, {"hints", result.Hints}, {"keys", result.Keys},
-		{"findings", result.Findings},
+		{"findings", result.Findings}, {"found", findings},
 	})
-	c.Out.BulkString("found")
-	return c.Names(findings)
 }
 
 // statsCommand replies with the figures of the store that INFO storage shows too, under the names
 // of the library.
 func statsCommand(c *Call) error {
 	s := c.Host.Store.Stats()
-	return c.facts([]fact{
+	return c.Reply([]Fact{
 		{"dir", s.Dir}, {"store_id", s.StoreID}, {"keys", s.Keys}, {"deadlines", s.Deadlines}, {"expired", s.Expired},
 		{"segments", s.Segments}, {"bytes", s.Bytes}, {"live_bytes", s.LiveBytes}, {"index_bytes", s.IndexBytes},
 		{"sequence", s.Sequence}, {"syncs", s.Syncs}, {"failed", s.Failed}, {"merges", s.Merge.Merges},

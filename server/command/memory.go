@@ -15,23 +15,15 @@ var memoryCommands = []*Command{{
 	Name: "memory", Arity: -2, Group: GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
 	Summary: "Tells what keys and the server take.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("memory") },
 	Subcommands: []*Command{
-		{
-			Name: "memory|usage", Arity: -3, Flags: ReadOnly, Keys: objectKey, Since: "4.0.0",
+		{Name: "memory|usage", Arity: -3, Flags: ReadOnly, Keys: objectKey, Since: "4.0.0",
 			Complexity: "O(n), n being the number of samples", Syntax: "key [SAMPLES count]", Run: memoryUsage,
-			Summary: "Estimates the bytes of a key, on disk and in the index in memory.",
-		},
-		{
-			Name: "memory|stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryStats,
-			Summary: "Tells what the server takes in memory and on disk.",
-		},
-		{
-			Name: "memory|doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryDoctor,
-			Summary: "Says in words what memory is used for.",
-		},
-		{
-			Name: "memory|help", Arity: 2, Flags: Loading | Stale, Since: "4.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			Run: Help,
-		},
+			Summary: "Estimates the bytes of a key, on disk and in the index in memory."},
+		{Name: "memory|stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryStats,
+			Summary: "Tells what the server takes in memory and on disk."},
+		{Name: "memory|doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryDoctor,
+			Summary: "Says in words what memory is used for."},
+		{Name: "memory|help", Arity: 2, Flags: Loading | Stale, Since: "4.0.0", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", Run: Help},
 	},
 }}
 
@@ -69,7 +61,7 @@ func memoryStats(c *Call) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s := c.Host.Store.Stats()
-	return c.facts([]fact{
+	return c.Reply([]Fact{
 		{"total.allocated", m.HeapAlloc + m.StackInuse}, {"peak.allocated", m.Sys}, {"keys.count", s.Keys},
 		{"keys.bytes-per-key", s.IndexBytes / int64(max(s.Keys, 1))}, {"index.bytes", s.IndexBytes},
 		{"dataset.bytes", s.LiveBytes}, {"log.bytes", s.Bytes},

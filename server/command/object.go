@@ -12,27 +12,19 @@ var objectCommands = []*Command{{
 	Name: "object", Arity: -2, Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on the subcommand",
 	Summary: "Describes how a key is kept.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("object") },
 	Subcommands: []*Command{
-		{
-			Name: "object|encoding", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3",
+		{Name: "object|encoding", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3",
 			Complexity: "O(1): up to 512 elements are looked at", Syntax: "key", Run: objectEncoding,
-			Summary: "Returns the encoding that Redis would have for a value of this kind and size.",
-		},
-		{
-			Name: "object|freq", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "4.0.0", Complexity: "O(1)", Syntax: "key",
-			Summary: "Is refused: how often keys are used is not kept.", Run: objectFreq,
-		},
-		{
-			Name: "object|help", Arity: 2, Flags: Loading | Stale | WholeKeyspace, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			Run: Help,
-		},
-		{
-			Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
-			Summary: "Returns 0: access times are not kept.", Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(0); return nil }) },
-		},
-		{
-			Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)", Syntax: "key",
-			Summary: "Returns 1: values are not shared.", Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(1); return nil }) },
-		},
+			Summary: "Returns the encoding that Redis would have for a value of this kind and size."},
+		{Name: "object|freq", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "4.0.0", Complexity: "O(1)",
+			Syntax: "key", Summary: "Is refused: how often keys are used is not kept.", Run: objectFreq},
+		{Name: "object|help", Arity: 2, Flags: Loading | Stale | WholeKeyspace, Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", Run: Help},
+		{Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)",
+			Syntax: "key", Summary: "Returns 0: access times are not kept.",
+			Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(0); return nil }) }},
+		{Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)",
+			Syntax: "key", Summary: "Returns 1: values are not shared.",
+			Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(1); return nil }) }},
 	},
 }}
 

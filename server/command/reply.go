@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/stavedb/stave/db"
@@ -146,39 +147,53 @@ func (c *Call) bulksOrNulls(values [][]byte, err error) error {
 	return nil
 }
 
-// fact is a name and a value of a map reply: an int64, a bool or a string.
-type fact struct {
-	name  string
-	value any
+// Fact is a name and a value of a map reply.
+type Fact struct {
+	Name  string
+	Value any
 }
 
-// facts replies with a map.
-func (c *Call) facts(list []fact) error {
-	c.Out.Map(len(list))
-	c.pairsOf(list)
-	return nil
-}
+// SimpleSet is a set of simple strings, which is an array in RESP2.
+type SimpleSet []string
 
-// pairsOf writes names and values: the inside of a map. A type that is not listed is a bug of the
-// caller's, not of a user's, so it panics.
-func (c *Call) pairsOf(list []fact) {
-	for _, f := range list {
-		c.Out.BulkString(f.name)
-		switch value := f.value.(type) {
-		case int:
-			c.Out.Int(int64(value))
-		case int64:
-			c.Out.Int(value)
-		case uint64:
-			c.Out.Int(int64(value))
-		case bool:
-			c.Out.Bool(value)
-		case string:
-			c.Out.BulkString(value)
-		default:
-			panic("BUG: server: a fact that is neither a number nor a text")
+// Reply writes a value as what it is: a number, a bool or a string, a map of facts, a set, or an
+// array of such values. It is for replies that describe; those with data are written directly,
+// without boxing each element. A type that is not listed is a bug of the caller's, not of a
+// user's, so it panics.
+func (c *Call) Reply(value any) error {
+	switch value := value.(type) {
+	case int:
+		c.Out.Int(int64(value))
+	case int64:
+		c.Out.Int(value)
+	case uint64:
+		c.Out.Int(int64(value))
+	case bool:
+		c.Out.Bool(value)
+	case string:
+		c.Out.BulkString(value)
+	case []string:
+		return c.Names(value)
+	case SimpleSet:
+		c.Out.Set(len(value))
+		for _, name := range value {
+			c.Out.Simple(name)
 		}
+	case []Fact:
+		c.Out.Map(len(value))
+		for _, f := range value {
+			c.Out.BulkString(f.Name)
+			c.Reply(f.Value)
+		}
+	case []any:
+		c.Out.Array(len(value))
+		for _, v := range value {
+			c.Reply(v)
+		}
+	default:
+		panic(fmt.Sprintf("BUG: command: a reply of type %T", value))
 	}
+	return nil
 }
 
 // scoredReply replies with members, alone or with their scores: those follow the members in
