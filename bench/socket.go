@@ -48,7 +48,7 @@ func redisServer(options ...string) func(ctx context.Context, dir, socket string
 	}
 }
 
-// serveStore serves a store until it is told to end.
+// serveStore serves a store until SIGTERM.
 func serveStore(dir, socket string) error {
 	store, err := db.Open(dir, nil)
 	if err != nil {

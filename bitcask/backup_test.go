@@ -168,7 +168,7 @@ func TestBackupOfAnEmptyStore(t *testing.T) {
 	}
 	b := open(t, "c", backupOptions(mem))
 	if got := b.Sequence(); got != 2 {
-		t.Errorf("the copy goes on behind sequence %d", got)
+		t.Errorf("the copy continues after sequence %d", got)
 	}
 	put(t, b, "k", "w")
 	want(t, b, "k", "w")

@@ -27,8 +27,8 @@ const (
 	// indexEvery is how often it is asked whether an INDEX is due.
 	indexEvery = 100 * time.Millisecond
 
-	// indexMinBehind is the bytes of log from which replaying takes long.
-	indexMinBehind = 64 << 20
+	// indexMinBacklog is the bytes of log from which replaying takes long.
+	indexMinBacklog = 64 << 20
 )
 
 // indexState describes the INDEX on disk. maintenanceMu guards it.
@@ -78,7 +78,7 @@ func (s *Store) indexIfDue() (more bool) {
 		return true
 	}
 	defer s.maintenanceMu.Unlock()
-	if !s.index.failed && s.Err() == nil && !s.Full() && s.replayBacklog() >= max(indexMinBehind, 4*s.indexSize()) {
+	if !s.index.failed && s.Err() == nil && !s.Full() && s.replayBacklog() >= max(indexMinBacklog, 4*s.indexSize()) {
 		_ = s.saveIndex(s.stopping) // logged, and it only saves time
 	}
 	return true

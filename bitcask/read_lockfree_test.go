@@ -353,10 +353,10 @@ func TestFileCutUnderItsReaders(t *testing.T) {
 	}
 	want(t, s, "first", "value")
 	if got, err := s.Get(keyName(9)); err == nil || errors.Is(err, bitcask.ErrNotFound) {
-		t.Errorf("get behind the end of the file: %.20q, %v", got, err)
+		t.Errorf("get after the end of the file: %.20q, %v", got, err)
 	}
 	if ok, err := s.Has(keyName(9)); err == nil {
-		t.Errorf("has behind the end of the file: %v", ok)
+		t.Errorf("has after the end of the file: %v", ok)
 	}
 	if err := os.WriteFile(files[0], whole, 0); err != nil { // truncates, and writes the old bytes
 		t.Fatal(err)

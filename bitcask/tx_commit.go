@@ -46,7 +46,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	return ticket, nil
 }
 
-// forget makes what was done final.
+// forget makes the changes final.
 func (t *Tx) forget() {
 	t.single = singlePut{}
 	clear(t.undo)

@@ -25,15 +25,15 @@ func KeyPrefix(prefix string) KeyRange { return KeyRange{Prefix: prefix} }
 // bounded is the range with its prefix made a part of its bounds.
 func (r KeyRange) bounded() KeyRange {
 	r.Min = max(r.Min, r.Prefix)
-	if end := behindPrefix(r.Prefix); end != "" && (r.Max == "" || end < r.Max) {
+	if end := afterPrefix(r.Prefix); end != "" && (r.Max == "" || end < r.Max) {
 		r.Max = end
 	}
 	r.Prefix = ""
 	return r
 }
 
-// behindPrefix is the first key after those with a prefix, "" if there is none.
-func behindPrefix(prefix string) string {
+// afterPrefix is the first key after those with a prefix, "" if there is none.
+func afterPrefix(prefix string) string {
 	for n := len(prefix); n > 0; n-- {
 		if last := prefix[n-1]; last < 0xff {
 			return prefix[:n-1] + string([]byte{last + 1})
@@ -44,8 +44,8 @@ func behindPrefix(prefix string) string {
 
 func (r KeyRange) contains(key string) bool { return r.Min <= key && (r.Max == "" || key < r.Max) }
 
-// behind returns the part of the range that follows one of its keys.
-func (r KeyRange) behind(key string) KeyRange {
+// after returns the part of the range that follows one of its keys.
+func (r KeyRange) after(key string) KeyRange {
 	if r.Reverse {
 		r.Max = key
 	} else {
@@ -160,7 +160,7 @@ func (k Keyspace) eachPage(r KeyRange, n int, fn func(keys []string) error) erro
 		case r.Reverse && last == "" || k.core().ordered == nil:
 			return nil
 		default:
-			r = r.behind(last)
+			r = r.after(last)
 			keys, err = k.page(r, n)
 		}
 	}

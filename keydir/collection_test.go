@@ -178,7 +178,7 @@ func (m *members) equalScores(t *testing.T, r *rand.Rand) {
 			t.Fatalf("rank of %d %q is %d, want %d", want.score, want.name, got, k)
 		}
 		if got := f.Rank(want.score, want.name+"\x00"); got != k+1 {
-			t.Fatalf("rank behind %d %q is %d, want %d", want.score, want.name, got, k+1)
+			t.Fatalf("rank after %d %q is %d, want %d", want.score, want.name, got, k+1)
 		}
 		if score, loc, ok := f.Score(want.name); !ok || score != want.score || loc != want.loc {
 			t.Fatalf("score of %q is %d, %d, %v", want.name, score, loc, ok)

@@ -3,7 +3,7 @@
 //
 //   - A [Policy] picks segments. [Policy.Pick] is pure: segment counts in, a [Plan] out.
 //   - A [Merger] watches one store: [Merger.Tick] merges when the policy's trigger says so,
-//     [Merger.Run] when told to. It throttles, reports, pauses, and retries after failures.
+//     [Merger.Run] on request. It throttles, reports, pauses, and retries after failures.
 //
 // The policy has the two levels of Basho's Bitcask: a trigger says that some segment has
 // enough garbage to begin at all, an include threshold then selects the segments that are

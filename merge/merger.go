@@ -13,7 +13,7 @@ import (
 	"github.com/stavedb/stave/internal/safelog"
 )
 
-// Merger merges one store, when its policy says so or when told to. Its
+// Merger merges one store, when its policy says so or on request. Its
 // methods may be called from any goroutine, Tick from one.
 type Merger struct {
 	store  *bitcask.Store

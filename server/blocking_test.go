@@ -81,7 +81,7 @@ var scripts = map[string]string{
 		a: BRPOPLPUSH k l 0.01
 		a: BZMPOP 0.01 2 k l MAX
 		a: PING`,
-	"a pipeline behind a waiting command": `
+	"a pipeline after a waiting command": `
 		a: ~BLPOP k 0
 		a: ~PING
 		a: ~LPUSH k z

@@ -165,7 +165,7 @@ func (p *stavePeer) receive(n int) ([]resp.Reply, error) {
 		}
 	}
 	if len(out) > 0 {
-		return nil, fmt.Errorf("%d bytes behind the replies: %.40q", len(out), out)
+		return nil, fmt.Errorf("%d bytes after the replies: %.40q", len(out), out)
 	}
 	return replies, nil
 }

@@ -128,7 +128,7 @@ func TestSessionEnds(t *testing.T) {
 		}
 	}
 	if got := ask(newSession(t, store, nil), "GET a\r\n"); got != "$-1\r\n" {
-		t.Errorf("a command behind a browser's request was executed: %q", got)
+		t.Errorf("a command after a browser's request was executed: %q", got)
 	}
 }
 

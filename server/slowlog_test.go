@@ -184,12 +184,12 @@ func TestSlowlog(t *testing.T) {
 	do("SET", "k", "v")
 	do("EXEC")
 	if args := texts(do("SLOWLOG", "GET", "1").Items[0].Items[3]); fmt.Sprint(args) != "[SET k v]" {
-		t.Errorf("behind EXEC: %q", args)
+		t.Errorf("after EXEC: %q", args)
 	}
 	s.Feed([]byte("GET a\r\nGET b\r\nGET c\r\n"))
 	s.Flushed(len(s.Output()))
 	if args := texts(do("SLOWLOG", "GET", "1").Items[0].Items[3]); fmt.Sprint(args) != "[GET a ... (2 more commands of a pipeline)]" {
-		t.Errorf("behind a pipeline: %q", args)
+		t.Errorf("after a pipeline: %q", args)
 	}
 }
 

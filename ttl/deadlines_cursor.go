@@ -8,7 +8,7 @@ import (
 )
 
 // dueCursor walks the due entries of all shards, the earliest first. It holds no lock between calls of next: it reads
-// entries from a shard in small batches and continues after the last one, so that a long walk blocks nobody.
+// entries from a shard in small batches and continues after the last one, so that a long walk blocks no caller.
 type dueCursor struct {
 	until   int64
 	sources sources

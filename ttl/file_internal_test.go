@@ -72,7 +72,7 @@ func TestWellSealedNonsense(t *testing.T) {
 		"empty block":               {checkpoint(1, one, nil), headerSize + 25},
 		"entry cut within its head": {checkpoint(1, one[:15]), headerSize},
 		"entry cut within its key":  {checkpoint(1, one[:16]), headerSize},
-		"bytes behind the last":     {checkpoint(1, append(slices.Clone(one), 0)), headerSize},
+		"bytes after the last":      {checkpoint(1, append(slices.Clone(one), 0)), headerSize},
 		"key longer than the block": {checkpoint(1, append(append([]byte{}, one[:12]...), 0xff, 0xff, 0xff, 0xff, 'k')), headerSize},
 	} {
 		_, entries, err := load(t, c.data)

@@ -23,8 +23,8 @@ type cut struct {
 	src   *segmentSource
 	h     format.RemainsHeader
 	n     int    // of several at one place
-	moved uint64 // what is added to the sequences of its records
-	after uint64 // what is added to those of the log from here on
+	moved uint64 // added to the sequences of its records
+	after uint64 // added to those of the log from here on
 	takes uint64 // sequence numbers
 }
 

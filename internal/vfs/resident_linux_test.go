@@ -34,7 +34,7 @@ func TestResident(t *testing.T) {
 		t.Error("what has just been written is not in memory")
 	}
 	if m.Resident(b[size+1<<20:]) {
-		t.Error("what is behind the end is in memory")
+		t.Error("what is after the end is in memory")
 	}
 
 	fd, err := unix.Open(name, unix.O_RDONLY, 0)

@@ -12,7 +12,7 @@ import (
 // and LREM move the elements on the shorter side, each as a record.
 //
 // A pop that empties the list deletes the key, and a push into a key that does not exist makes it.
-// What is pushed is offered to blocked clients before the transaction ends, first come, first
+// Pushed elements are offered to blocked clients before the transaction ends, first come, first
 // served: LPUSH replies with the length that the list had before they were served, as Redis does.
 
 // listCommands work on lists. A list without elements does not exist. Negative positions count from

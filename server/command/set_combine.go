@@ -6,9 +6,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// The sources and the destination are locked together, so a result is of one moment. What is
-// combined is not built in memory unless it is stored: union, intersection and difference look each
-// member up in the other sets and stream what is left into the reply. A source of another type is
+// The sources and the destination are locked together, so a result is of one moment. It is
+// not built in memory unless it is stored: union, intersection and difference look each member up
+// in the other sets and stream the selected ones into the reply. A source of another type is
 // WRONGTYPE, also where the result is settled before it is read (SINTER with an empty set).
 
 // setCombineCommands make a set of several: union, intersection, difference. A key that does not

@@ -119,7 +119,7 @@ func TestNoEditAfterAFailedSync(t *testing.T) {
 	again, err := Read(mem, "d", vfs.ReadOnly, nil)
 	must(t, err)
 	if len(again.Rest) > 0 || again.NextID != 1 {
-		t.Errorf("%d bytes behind the edits, next id %d", len(again.Rest), again.NextID)
+		t.Errorf("%d bytes after the edits, next id %d", len(again.Rest), again.NextID)
 	}
 	must(t, again.Close())
 }
