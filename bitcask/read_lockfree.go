@@ -8,14 +8,14 @@ import "github.com/stavedb/stave/keydir"
 //
 // A value is right if all of this holds:
 //
-//  - The keydir had one slot for the hash, of a string, and no removal that may yet
-//    be rolled back (keydir.Directory.TryGet). A put that may yet be rolled back has a
-//    pending location, which leads to no segment.
-//  - The record there verifies and has the name of the key.
-//  - The segment was still listed after the value had been copied. A segment is always
-//    unlisted before it is unmapped, so the copy is of the segment and not of what the
-//    kernel put in its place.
-//  - The namespace still has the space of the search.
+//   - The keydir had one slot for the hash, of a string, and no removal that may yet
+//     be rolled back (keydir.Directory.TryGet). A put that may yet be rolled back has a
+//     pending location, which leads to no segment.
+//   - The record there verifies and has the name of the key.
+//   - The segment was still listed after the value had been copied. A segment is always
+//     unlisted before it is unmapped, so the copy is of the segment and not of what the
+//     kernel put in its place.
+//   - The namespace still has the space of the search.
 //
 // So at some moment of the call the committed value was this one, or there was none.
 

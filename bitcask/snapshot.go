@@ -22,19 +22,19 @@ import (
 //
 // What the directory holds may be of a later moment than the cut, so each kind of file is bound to it:
 //
-//  - Unsealed segments count up to where their frames ended at the cut, whatever is appended to them or sealed later. All of that
-//    verified when it was written: a frame that does not is damage, never a torn tail.
-//  - Sealed segments never change. A merge removes them from the store, but a pin keeps the files until the snapshot is closed.
-//  - What a merge publishes after the cut is not in the cut's list. What it published before is, perhaps alongside its inputs: a record
-//    that stands in two segments has one sequence, and replaying takes either.
-//  - Hints are read of segments that were sealed at the cut. A hint says which footer it belongs to.
-//  - An INDEX is used only if the state that it describes came before the cut, and all its segments are in the cut. One that was written
-//    later, even of the same sequence, may lead to segments that a merge has made since: these are not in the list, so it does not fit.
-//    It may list the segment that is ready to be the next, so the cut has that, too.
-//  - The manifest is not read. What replaying needs of it (which hashes two keys share, the origin of the segments, the
-//    ranges of sequences) is copied from the open store after the cut: it only ever grows.
-//  - System records and the map of namespaces are records of the log, and so of the cut.
-//  - The TTL file is not read: the owner of the deadlines gets them from the log (SnapshotOptions.Loading).
+//   - Unsealed segments count up to where their frames ended at the cut, whatever is appended to them or sealed later. All of that
+//     verified when it was written: a frame that does not is damage, never a torn tail.
+//   - Sealed segments never change. A merge removes them from the store, but a pin keeps the files until the snapshot is closed.
+//   - What a merge publishes after the cut is not in the cut's list. What it published before is, perhaps alongside its inputs: a record
+//     that stands in two segments has one sequence, and replaying takes either.
+//   - Hints are read of segments that were sealed at the cut. A hint says which footer it belongs to.
+//   - An INDEX is used only if the state that it describes came before the cut, and all its segments are in the cut. One that was written
+//     later, even of the same sequence, may lead to segments that a merge has made since: these are not in the list, so it does not fit.
+//     It may list the segment that is ready to be the next, so the cut has that, too.
+//   - The manifest is not read. What replaying needs of it (which hashes two keys share, the origin of the segments, the
+//     ranges of sequences) is copied from the open store after the cut: it only ever grows.
+//   - System records and the map of namespaces are records of the log, and so of the cut.
+//   - The TTL file is not read: the owner of the deadlines gets them from the log (SnapshotOptions.Loading).
 
 // SnapshotOptions are of one Snapshot. The zero value works.
 type SnapshotOptions struct {

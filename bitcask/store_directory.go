@@ -20,7 +20,7 @@ import (
 // A directory that was removed is another matter: bytes written to files without a name are lost at Close. And without its name LOCK
 // excludes no process. Both are noticed
 //
-//  - by every sync of the log, before it is acknowledged: the active segment has a name;
+//   - by every sync of the log, before it is acknowledged: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before INDEX or TTL get their names, before Close
 //     writes anything: also LOCK and MANIFEST have theirs;
 //   - by the goroutine below, twice a second, and, after its first check, at once if the operating system reports it.
