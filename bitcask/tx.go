@@ -118,6 +118,21 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	return t, t.lock()
 }
 
+// TryBegin is Begin that does not wait for other transactions: ok is false if one of
+// them holds a lock that it needs, and nothing has begun then.
+func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
+	t = s.newTx(write)
+	for _, key := range keys {
+		t.hold(keydir.StripeOf(s.man.Seed.Hash(key)))
+	}
+	slices.Sort(t.stripes)
+	if !t.tryLock() {
+		t.Recycle()
+		return nil, false, nil
+	}
+	return t, true, t.begun()
+}
+
 // BeginAll starts a transaction on every key: for writing it runs alone, for
 // reading alongside other readers.
 func (s *Store) BeginAll(write bool) (*Tx, error) {
@@ -163,6 +178,25 @@ func (t *Tx) lock() error {
 	for _, i := range t.stripes {
 		t.lockStripe(int(i))
 	}
+	return t.begun()
+}
+
+// tryLock takes the locks of the stripes, or none of them if somebody is in the way.
+func (t *Tx) tryLock() bool {
+	for n, i := range t.stripes {
+		if t.tryLockStripe(int(i)) {
+			continue
+		}
+		for _, locked := range t.stripes[:n] {
+			t.unlockStripe(int(locked))
+		}
+		return false
+	}
+	return true
+}
+
+// begun opens a transaction that has its locks, unless the store refuses it.
+func (t *Tx) begun() error {
 	t.open = true
 	if t.s.closed.Load() {
 		t.End()
@@ -181,6 +215,13 @@ func (t *Tx) lockStripe(i int) {
 	} else {
 		t.s.stripes[i].RLock()
 	}
+}
+
+func (t *Tx) tryLockStripe(i int) bool {
+	if t.write {
+		return t.s.stripes[i].TryLock()
+	}
+	return t.s.stripes[i].TryRLock()
 }
 
 func (t *Tx) unlockStripe(i int) {

@@ -68,6 +68,11 @@ func (s *Store) WaitDurable(ticket uint64) error {
 	return s.log.WaitSynced(ticket)
 }
 
+// Durable reports whether WaitDurable would return at once.
+func (s *Store) Durable(ticket uint64) bool {
+	return ticket == 0 || s.opts.Sync != SyncAlways || s.log.IsSynced(ticket)
+}
+
 // addMeta adds the meta record of every collection whose count or bounds have changed, and removes
 // collections that became empty. I5: so a meta record is in the same frame as the change that it
 // counts.

@@ -27,7 +27,8 @@ var storeUses = map[string]struct {
 	"UpdateKeys": {func(_ *testing.T, s *db.Store) error {
 		return s.UpdateKeys([]string{"j"}, func(*db.Tx) error { return nil })
 	}, true},
-	"Begin": {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
+	"Begin":    {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
+	"TryBegin": {func(_ *testing.T, s *db.Store) error { _, _, err := s.TryBegin(false, "j"); return err }, true},
 	"Await": {func(t *testing.T, s *db.Store) error {
 		return s.Await(context.Background(), db.Wait{Keys: []string{"list"}, Type: db.TypeList, Do: func(*db.Tx, string) error { return nil }})
 	}, true},
@@ -63,6 +64,7 @@ var storeUses = map[string]struct {
 		return err
 	}, true},
 	"Sync":        {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
+	"Durable":     {func(_ *testing.T, s *db.Store) error { s.Durable(1); return nil }, false},
 	"WaitDurable": {func(_ *testing.T, s *db.Store) error { return s.WaitDurable(1) }, false},
 	"OnEvents": {func(_ *testing.T, s *db.Store) error {
 		s.OnEvents(structures.AllClasses, func(db.Event) {})()

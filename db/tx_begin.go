@@ -30,10 +30,33 @@ func (s *Store) begin(write bool, keys []string) (*Tx, error) {
 		log.Recycle()
 		return nil, err
 	}
+	return s.begunTx(log, write), nil
+}
+
+// begunTx is the transaction over a log's transaction that Begin or TryBegin has begun.
+func (s *Store) begunTx(log *bitcask.Tx, write bool) *Tx {
 	log.Borrow()
 	t := s.newTx(log, write)
 	t.begun = true
-	return t, nil
+	return t
+}
+
+// TryBegin is Begin for callers that must not wait, such as an event loop: ok is
+// false if another transaction holds a lock that it needs. Nothing has begun then,
+// nor after an error. At least one key must be given.
+func (s *Store) TryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error) {
+	if err := s.guard.check(); err != nil {
+		return nil, false, err
+	}
+	log, ok, err := s.log.TryBegin(write, keys...)
+	if err != nil {
+		log.Recycle()
+		return nil, false, err
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	return s.begunTx(log, write), true, nil
 }
 
 // End commits the transaction, or takes everything back if err is not nil, and
@@ -58,6 +81,9 @@ func (t *Tx) End(err error) (Ticket, error) {
 // highest ticket covers the others. It returns at once unless Options.Sync is
 // SyncAlways.
 func (s *Store) WaitDurable(t Ticket) error { return s.log.WaitDurable(uint64(t)) }
+
+// Durable reports whether WaitDurable would return at once.
+func (s *Store) Durable(t Ticket) bool { return s.log.Durable(uint64(t)) }
 
 // Len is the number of keys of the namespace as the transaction sees it, those
 // included that have expired and wait to be reaped. O(collections written in

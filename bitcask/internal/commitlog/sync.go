@@ -40,6 +40,13 @@ type syncGroup struct {
 // WaitSynced returns once every record before next is on disk.
 func (l *Log) WaitSynced(next uint64) error { return l.syncThrough(next, false) }
 
+// IsSynced reports whether every record before next is on disk.
+func (l *Log) IsSynced(next uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.syncing.seq >= next
+}
+
 // syncThrough is WaitSynced. With force, what failed writes have left is removed from the disk,
 // too: a power cut must not bring back a write that failed.
 func (l *Log) syncThrough(next uint64, force bool) error {
