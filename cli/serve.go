@@ -36,6 +36,7 @@ yet, so whoever can connect owns the data.`,
 			dirFlag(),
 			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Value: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
 			syncFlag("interval"),
+			&cli.StringFlag{Name: "transport", Value: string(server.TransportGoroutines), Usage: "serve connections by `MODE`: goroutines, or event-loop (Linux)"},
 			&cli.BoolFlag{Name: "read-damaged", Usage: "serve what is left of a damaged store, for reading only: the keys that are damaged give errors"},
 			quietFlag(),
 		},
@@ -56,6 +57,10 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 	mode, err := syncMode(c.String("sync"))
 	if err != nil {
 		return err
+	}
+	transport := server.Transport(c.String("transport"))
+	if transport.Validate() != nil {
+		return usagef("--transport must be goroutines, or event-loop on Linux, not %q", transport)
 	}
 	ctx, stop := t.interruptible()
 	defer stop()
@@ -79,7 +84,7 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 		}
 	}
 	o := sessionOptions(dir)
-	o.Logger = logger
+	o.Logger, o.Transport = logger, transport
 	err = server.Serve(ctx, listener, store, o)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil

@@ -96,6 +96,7 @@ func TestServeUsage(t *testing.T) {
 	}{
 		{"serve now --dir " + dir, "serve takes no arguments, only options", 2},
 		{"serve --sync sometimes --dir " + dir, "--sync must be always, interval or none", 2},
+		{"serve --transport threads --dir " + dir, "--transport must be goroutines, or event-loop on Linux, not", 2},
 		{"serve --nonsense --dir " + dir, "flag provided but not defined", 2},
 		{"serve --dir", "flag needs an argument", 2},
 		{"serve --read-damaged --dir " + dir, "open " + dir, 3},

@@ -1,6 +1,11 @@
 package server
 
 import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 )
@@ -13,18 +18,32 @@ import (
 // A batch is one commit. A crash keeps all of its writes or none, which a client cannot tell from a
 // crash a moment earlier or later, since none of its commands had been answered.
 
-// batch is a run of pipelined commands that have arrived together and are executed as one unit of
-// the store: one set of locks and one write to the log for all of them, which is what a write costs
-// most. No reply leaves before all are committed, so a client cannot tell, except by the speed;
-// each command still fails alone. Only quick commands on keys are batched, so that no other client
-// waits long for the locks.
+// batch is a run of commands that have arrived together and are executed as one unit of the store:
+// one set of locks and one write to the log for all of them, which is what a write costs most. No
+// reply leaves before all are committed, so a client cannot tell, except by the speed; each command
+// still fails alone. Only quick commands on keys are batched, so that no other client waits long for
+// the locks.
+//
+// A session has a batch of its own for its pipelines. The sessions of an event loop share one, for
+// all commands that are ready together.
 type batch struct {
-	requests []request
-	args     [][]byte // backs the requests' arguments, whose bytes stay in the parser's buffer
-	keys     []string // of all requests
-	bytes    int      // of all arguments
-	writes   bool     // a request may write
-	done     int      // requests that have been executed
+	requests  []request
+	args      [][]byte // backs the requests' arguments, whose bytes stay in the parsers' buffers
+	keys      []string // of all requests
+	bytes     int      // of all arguments
+	writes    bool     // a request may write
+	mixed     bool     // there are requests of several sessions
+	namespace int      // of all requests
+	done      int      // requests that have been executed or postponed
+
+	apart        *batch // for the requests of one session of a mixed batch that has failed
+	transactFunc func() error
+}
+
+func newBatch() *batch {
+	b := new(batch)
+	b.transactFunc = b.transact // kept, because making a method a func value allocates
+	return b
 }
 
 // Bounds of a batch. They bound how long other clients wait for the locks of its keys, and how much
@@ -38,8 +57,8 @@ const (
 // slice headers of the arguments, not their bytes: those stay in the parser's buffer until the
 // batch has run.
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
-	b := &s.batch
-	if !cmd.CanBatch() || len(b.requests) == maxBatch {
+	b := s.batch
+	if !cmd.CanBatch() || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.namespace {
 		return false
 	}
 	size := 0
@@ -49,98 +68,261 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	if b.bytes+size > maxBatchBytes {
 		return false
 	}
-	from, firstKey := len(b.args), len(b.keys)
+	from := len(b.args)
 	b.args = append(b.args, args...)
-	b.keys = cmd.AppendKeys(b.keys, args)
-	r := request{command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()}
-	if cmd.StartsWithKey() && len(b.keys) > firstKey {
-		r.firstKey = b.keys[firstKey]
-	}
-	b.requests = append(b.requests, r)
+	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()})
 	b.bytes += size
-	b.writes = b.writes || cmd.IsWrite()
 	return true
 }
 
-// runBatch executes the batch, and reports whether it did so to its end. If enough replies wait for
-// the client before that, or others must be served, the parser goes back to the first command that
-// was not executed. A single request runs as a command of its own, without a savepoint. The slices
-// are cleared, so that a batch keeps no argument alive after it, and used again.
-func (s *Session) runBatch() bool {
-	b := &s.batch
-	b.done = 0
-	switch len(b.requests) {
-	case 0:
-		return true
-	case 1:
-		s.run(b.requests[0].command, b.requests[0].args)
-		b.done = 1
-	default:
-		from, start := s.out.Len(), s.server.startTimer()
-		if err := s.catchPanic(s.transactBatchFunc); err != nil {
-			s.failBatch(from, err)
-			b.done = len(b.requests)
-		}
-		s.noteSlow(start, b.requests[0].command, b.requests[0].args, b.done-1)
-		for i := range b.done {
-			s.feedMonitors(b.requests[i].command, b.requests[i].args)
-		}
-		s.out.SetLimit(0)
-		s.call = command.Call{}
+// add adds a request and its keys.
+func (b *batch) add(r request) {
+	firstKey := len(b.keys)
+	b.keys = r.command.AppendKeys(b.keys, r.args)
+	if r.command.StartsWithKey() && len(b.keys) > firstKey {
+		r.firstKey = b.keys[firstKey]
 	}
-	complete := b.done == len(b.requests)
-	if !complete {
-		s.parser.Rewind(b.requests[b.done].parserMark)
+	b.requests = append(b.requests, r)
+	b.writes = b.writes || r.command.IsWrite()
+	b.mixed = b.mixed || b.requests[0].session != r.session
+	b.namespace = r.session.namespace
+}
+
+// runBatch executes the batch, and reports whether all of the session's requests were executed. If
+// enough replies wait for the client before that, the parser goes back to the first request that was
+// not executed.
+func (s *Session) runBatch() bool {
+	s.batch.run()
+	complete := !s.rewound
+	s.rewound = false
+	return complete
+}
+
+// run executes the requests, in one transaction unless others must be served in between. A single
+// request runs as a command of its own, without a savepoint. The slices are cleared, so that a batch
+// keeps no argument alive after it, and used again.
+func (b *batch) run() {
+	for b.done = 0; b.done < len(b.requests); {
+		rest := b.requests[b.done:]
+		if len(rest) > 1 {
+			b.runTogether()
+			continue
+		}
+		b.done++
+		if r := &rest[0]; !r.session.postpones(r) {
+			r.session.run(r.command, r.args, r.parserMark)
+		}
+	}
+	if len(b.requests) == 0 {
+		return
 	}
 	clear(b.requests)
 	clear(b.args)
 	clear(b.keys)
-	b.requests, b.args, b.keys, b.bytes, b.writes = b.requests[:0], b.args[:0], b.keys[:0], 0, false
-	return complete
+	b.requests, b.args, b.keys, b.bytes, b.writes, b.mixed = b.requests[:0], b.args[:0], b.keys[:0], 0, false, false
 }
 
-// transactBatch is the transaction of a batch.
-func (s *Session) transactBatch() error {
-	return s.transact(s.batch.writes, s.batch.keys, s.runBatchInTxFunc)
-}
-
-// runBatchInTx executes the requests in a transaction, until enough replies wait for the client or
-// others must be served. A request that is refused is rolled back to its own savepoint, and the
-// batch continues.
-func (s *Session) runBatchInTx(tx *db.Tx) error {
-	for i := range s.batch.requests {
-		r := &s.batch.requests[i]
-		t := s.statsFor(r.command)
-		t.calls++
-		from, handedOver := s.out.Len(), true
-		s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
-		failed, err := s.runInTx(&s.call, from+s.server.options.MaxReply)
+// runTogether executes requests in one transaction.
+func (b *batch) runTogether() {
+	from, lead := b.done, b.requests[b.done].session
+	start := lead.server.startTimer()
+	var err error
+	if b.mixed {
+		err = b.transactMixed()
+	} else {
+		err = lead.catchPanic(b.transactFunc)
+	}
+	for i := range b.requests[from:] {
+		b.requests[from+i].session.inAttempt = false
+	}
+	if err != nil {
+		b.undo(from)
 		switch {
-		case err != nil:
-			return err
-		case failed:
-			t.failed++
-		case r.command.Flags&command.ReadOnly != 0:
-			t.countRead(s.out.Bytes()[from:])
+		case b.mixed:
+			b.runApart(from)
+			return
+		case errors.Is(err, errWouldWait):
+			lead.leave(b.requests[from].parserMark)
+			b.done = len(b.requests)
+			return
 		default:
-			// Who waits comes before the next command, as if each were alone: if need be by ending
-			// the batch here.
-			handedOver = tx.ServeWaiters()
+			lead.failBatch(b.requests[from:], err)
+			b.done = len(b.requests)
 		}
-		s.batch.done++
-		if s.Paused() || !handedOver {
+	}
+	b.noteExecuted(from, start)
+}
+
+// noteExecuted reports the requests of a transaction, and ends their calls.
+func (b *batch) noteExecuted(from int, start time.Time) {
+	executed := 0
+	for i := from; i < b.done; i++ {
+		r := &b.requests[i]
+		if !r.postponed {
+			executed++
+			r.session.feedMonitors(r.command, r.args)
+		}
+		r.session.out.SetLimit(0)
+		r.session.call = command.Call{}
+	}
+	first := &b.requests[from]
+	first.session.noteSlow(start, first.command, first.args, executed-1)
+}
+
+// transactMixed is transact for requests of several sessions. A panic is reported by whoever repeats
+// it when each session's requests are executed apart.
+func (b *batch) transactMixed() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			logger := b.requests[0].session.server.options.Logger
+			logger.Warn("a command panicked; executing those of each client apart", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return b.transact()
+}
+
+// transact is one transaction. After an error nothing of it has happened but what the outputs say.
+func (b *batch) transact() (err error) {
+	from, lead := b.done, b.requests[b.done].session
+	for i := range b.requests[from:] {
+		if s := b.requests[from+i].session; !s.inAttempt {
+			s.inAttempt, s.attemptFrom = true, s.out.Len()
+		}
+	}
+	tx, err := lead.begin(b.writes, b.keys)
+	if err != nil {
+		return err
+	}
+	err = errPanicked
+	defer func() {
+		ticket, failed := tx.End(err)
+		if b.writes && failed == nil {
+			b.holdReplies(from, ticket)
+		}
+		err = failed
+	}()
+	err = b.runInTx(tx)
+	return err
+}
+
+// holdReplies notes the commit for each session that may have written something in it.
+func (b *batch) holdReplies(from int, ticket db.Ticket) {
+	for i := from; i < b.done; i++ {
+		if r := &b.requests[i]; r.command.IsWrite() && !r.postponed {
+			r.session.holdReplies(ticket, r.session.attemptFrom)
+		}
+	}
+}
+
+// runInTx executes the requests in a transaction, until others must be served. A request that is
+// refused is rolled back to its own savepoint, and the batch continues.
+func (b *batch) runInTx(tx *db.Tx) error {
+	for b.done < len(b.requests) {
+		r := &b.requests[b.done]
+		handedOver := true
+		if !r.session.postpones(r) {
+			var err error
+			if handedOver, err = r.run(tx); err != nil {
+				return err
+			}
+		}
+		b.done++
+		if !handedOver {
 			break
 		}
 	}
 	return nil
 }
 
-// failBatch answers every command of a batch that the store could not carry out, or could not
-// commit, with the error.
-func (s *Session) failBatch(from int, err error) {
-	s.out.Truncate(from)
+// run executes one request of a batch. handedOver is false if the transaction must end for those
+// who wait for what the request has written.
+func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
+	s := r.session
+	t := s.statsFor(r.command)
+	t.calls++
+	from := s.out.Len()
+	s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
+	failed, err := s.runInTx(&s.call, from+s.server.options.MaxReply)
+	switch {
+	case err != nil:
+		return false, err
+	case failed:
+		t.failed++
+	case r.command.Flags&command.ReadOnly != 0:
+		t.countRead(s.out.Bytes()[from:])
+	default:
+		// Who waits comes before the next command, as if each were alone: if need be by ending
+		// the transaction here.
+		return tx.ServeWaiters(), nil
+	}
+	return true, nil
+}
+
+// postpones reports whether a request is left to the parser, which returns it again: enough replies
+// wait for the client, or one before it was left. A closed session executes nothing more.
+func (s *Session) postpones(r *request) bool {
+	switch {
+	case s.closed:
+	case s.rewound && r.parserMark >= s.rewoundTo:
+	case s.Paused():
+		s.rewind(r.parserMark)
+	default:
+		return false
+	}
+	r.postponed = true
+	return true
+}
+
+// rewind makes the parser return a request again, and those after it.
+func (s *Session) rewind(mark int) {
+	s.parser.Rewind(mark)
+	s.rewound, s.rewoundTo = true, mark
+}
+
+// undo takes the replies of a transaction back that has failed.
+func (b *batch) undo(from int) {
+	for i := range b.requests[from:] {
+		r := &b.requests[from+i]
+		s := r.session
+		s.out.Truncate(s.attemptFrom)
+		s.out.SetLimit(0)
+		r.postponed = false
+	}
+	b.done = from
+}
+
+// runApart executes the requests of each session in a transaction of its own, after one for all of
+// them could not begin, or has failed: what is wrong with one concerns no other.
+func (b *batch) runApart(from int) {
+	if b.apart == nil {
+		b.apart = newBatch()
+	}
+	requests := b.requests[from:]
+	for i := range requests {
+		s := requests[i].session
+		if s == nil {
+			continue
+		}
+		for j := i; j < len(requests); j++ {
+			if requests[j].session == s {
+				b.apart.add(requests[j])
+				requests[j].session = nil
+			}
+		}
+		b.apart.run()
+	}
+	b.done = len(b.requests)
+}
+
+// failBatch answers commands that the store could not carry out, or could not commit, with the
+// error.
+func (s *Session) failBatch(requests []request, err error) {
 	text := errorText(err)
-	for range s.batch.requests {
+	for i := range requests {
+		if s.rewound && requests[i].parserMark >= s.rewoundTo {
+			return // these are executed again
+		}
 		s.replyError(text)
 		if s.closed {
 			return // after a panic: one error is enough for the log of a client that is disconnected

@@ -107,19 +107,26 @@ func (s *Session) Blocked() bool { return s.blocked != nil }
 // client has ended it, and executes what waited for it. It may be called at any time, also if
 // nothing has happened: a wake-up is a hint and not a message.
 func (s *Session) Resume() {
+	if s.endWait() {
+		s.executeBuffered()
+	}
+}
+
+// endWait ends the wait of a blocked session if it is over, and replies. It reports whether it did.
+func (s *Session) endWait() bool {
 	b := s.blocked
 	if b == nil {
-		return
+		return false
 	}
 	end := b.poll()
 	if end == notEnded {
-		return
+		return false
 	}
 	s.unblock()
 	s.statsSince = time.Now()
 	s.finishBlocked(b, end)
 	s.flushStats()
-	s.executeBuffered()
+	return true
 }
 
 // unblock takes the session out of its wait.

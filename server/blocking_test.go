@@ -365,7 +365,7 @@ func talk(t *testing.T, address, script string) (replies []string) {
 }
 
 // serveUnix serves an empty store on a unix socket.
-func serveUnix(t *testing.T) string {
+func serveUnix(t *testing.T, transport server.Transport) string {
 	t.Helper()
 	address := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", address)
@@ -375,7 +375,7 @@ func serveUnix(t *testing.T) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	store := openStore(t)
-	go func() { done <- server.Serve(ctx, ln, store, nil) }()
+	go func() { done <- server.Serve(ctx, ln, store, &server.Options{Transport: transport}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -394,12 +394,14 @@ func TestScriptsAgreeWithRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			theirs := talk(t, address, script)
-			ours := talk(t, serveUnix(t), script)
-			for i := range ours {
-				if ours[i] != theirs[i] {
-					t.Errorf("stave %s, redis %s", ours[i], theirs[i])
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				ours := talk(t, serveUnix(t, transport), script)
+				for i := range ours {
+					if ours[i] != theirs[i] {
+						t.Errorf("stave %s, redis %s", ours[i], theirs[i])
+					}
 				}
-			}
+			})
 		})
 	}
 }

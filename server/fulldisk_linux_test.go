@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server"
 )
 
 // wire is a client that reads whole replies.
@@ -131,37 +132,39 @@ func TestFullDiskOverTheWire(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8388k", "tmpfs", dir).CombinedOutput(); err != nil {
-				t.Skipf("mount: %s", out)
-			}
-			t.Cleanup(func() {
-				if err := syscall.Unmount(dir, 0); err != nil {
-					t.Error(err)
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				dir := t.TempDir()
+				if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8388k", "tmpfs", dir).CombinedOutput(); err != nil {
+					t.Skipf("mount: %s", out)
 				}
-			})
-			o := &db.Options{SegmentSize: 1 << 20, NoMerge: !strings.Contains(name, "background")}
-			withServer(t, dir, o, func(w *wire) {
-				w.fillUp(1_000_000)
-				if state, last := w.info("store_state"), w.info("aof_last_write_status"); state != "full" || last != "err" {
-					t.Errorf("INFO: %s, %s", state, last)
-				}
-				if got := w.ask("GET", "key1"); len(got) != 1000 {
-					t.Errorf("a read: %q", got)
-				}
-			})
-			withServer(t, dir, o, func(w *wire) { // on the full disk
-				if got := w.ask("GET", "key1"); len(got) != 1000 {
-					t.Errorf("a read: %q", got)
-				}
-				free(w)
-				w.resumes(name)
+				t.Cleanup(func() {
+					if err := syscall.Unmount(dir, 0); err != nil {
+						t.Error(err)
+					}
+				})
+				o := &db.Options{SegmentSize: 1 << 20, NoMerge: !strings.Contains(name, "background")}
+				withServer(t, dir, o, transport, func(w *wire) {
+					w.fillUp(1_000_000)
+					if state, last := w.info("store_state"), w.info("aof_last_write_status"); state != "full" || last != "err" {
+						t.Errorf("INFO: %s, %s", state, last)
+					}
+					if got := w.ask("GET", "key1"); len(got) != 1000 {
+						t.Errorf("a read: %q", got)
+					}
+				})
+				withServer(t, dir, o, transport, func(w *wire) { // on the full disk
+					if got := w.ask("GET", "key1"); len(got) != 1000 {
+						t.Errorf("a read: %q", got)
+					}
+					free(w)
+					w.resumes(name)
+				})
 			})
 		})
 	}
 }
 
-func withServer(t *testing.T, dir string, o *db.Options, do func(w *wire)) {
+func withServer(t *testing.T, dir string, o *db.Options, transport server.Transport, do func(w *wire)) {
 	t.Helper()
 	store, err := db.Open(dir, o)
 	if err != nil {
@@ -173,7 +176,7 @@ func withServer(t *testing.T, dir string, o *db.Options, do func(w *wire)) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- newServer(t, store, nil).Serve(ctx, ln) }()
+	go func() { done <- newServer(t, store, &server.Options{Transport: transport}).Serve(ctx, ln) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil {

@@ -361,9 +361,10 @@ func untilJudged(t *testing.T, seed uint64, history func(seed uint64) porcupine.
 
 // linearProcess is a server in a process of its own.
 type linearProcess struct {
-	t    *testing.T
-	dir  string
-	sync db.SyncMode
+	t         *testing.T
+	dir       string
+	sync      db.SyncMode
+	transport server.Transport
 
 	mu  sync.RWMutex
 	cmd *exec.Cmd
@@ -379,8 +380,9 @@ func TestLinearProcess(t *testing.T) {
 	if text == "" {
 		t.Skip("this is the child of TestLinearizableProcess")
 	}
-	mode, dir, _ := strings.Cut(text, " ")
-	n, err := strconv.Atoi(mode)
+	words := strings.SplitN(text, " ", 3)
+	dir := words[2]
+	n, err := strconv.Atoi(words[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,12 +400,12 @@ func TestLinearProcess(t *testing.T) {
 	}
 	go mergeWhile(s, nil)
 	fmt.Println("serving")
-	t.Fatal(server.Serve(context.Background(), ln, s, nil))
+	t.Fatal(server.Serve(context.Background(), ln, s, &server.Options{Transport: server.Transport(words[1])}))
 }
 
 func (l *linearProcess) start() {
 	l.cmd = exec.Command(os.Args[0], "-test.run=^TestLinearProcess$")
-	l.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", linearEnv, l.sync, l.dir))
+	l.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s", linearEnv, l.sync, l.transport, l.dir))
 	out, err := l.cmd.StdoutPipe()
 	if err != nil {
 		l.t.Fatal(err)
@@ -464,7 +466,7 @@ func (l *linearProcess) client() func([][]string) (string, error) {
 func TestLinearizableProcess(t *testing.T) {
 	n := max(*linearHistories/10, 1)
 	if testing.Short() {
-		n = 1
+		n = 2
 	}
 	seed := chance.Draw(*linearSeed)
 	// A killed process leaves several commands of each client with an unknown outcome: with eight clients there
@@ -478,7 +480,7 @@ func TestLinearizableProcess(t *testing.T) {
 			continue
 		}
 		untilJudged(t, seed+uint64(i), func(seed uint64) porcupine.CheckResult {
-			l := &linearProcess{t: t, dir: t.TempDir(), sync: db.SyncMode(i % 3)}
+			l := &linearProcess{t: t, dir: t.TempDir(), sync: db.SyncMode(i % 3), transport: transports()[i%len(transports())]}
 			l.start()
 			result := linearHistory(t, l, seed, linearKilled, calls, 2)
 			l.end()

@@ -24,10 +24,12 @@ type queue struct {
 
 // request is one command that waits to be executed.
 type request struct {
+	session    *Session // whose it is; nil for one of MULTI
 	command    *command.Command
 	args       [][]byte
 	firstKey   string // see command.Call.FirstKey
 	parserMark int    // where the parser found it
+	postponed  bool   // it was not executed: see Session.postpones
 }
 
 // requestOverhead is the memory of one argument besides its bytes.

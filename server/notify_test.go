@@ -271,47 +271,49 @@ var untold = []string{"spop", "config", "client", "subscribe", "psubscribe", "he
 // TestNotificationsEndWithServe: the store stays open when a server ends, and must not notify it any
 // more.
 func TestNotificationsEndWithServe(t *testing.T) {
-	v := newServer(t, openStore(t), nil)
-	listen := func() (address string, end func()) {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- v.Serve(ctx, ln) }()
-		return ln.Addr().String(), func() {
-			t.Helper()
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v := newServer(t, openStore(t), &server.Options{Transport: transport})
+		listen := func() (address string, end func()) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- v.Serve(ctx, ln) }()
+			return ln.Addr().String(), func() {
+				t.Helper()
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
 			}
 		}
-	}
-	told := func(address string) {
-		t.Helper()
-		listener, writer := dial(t, address), dial(t, address)
-		listener.send("SUBSCRIBE __keyevent@0__:set\r\n")
-		listener.expect("*3\r\n$9\r\nsubscribe\r\n$18\r\n__keyevent@0__:set\r\n:1\r\n")
-		writer.send("SET k v\r\n")
-		writer.expect("+OK\r\n")
-		listener.expect("*3\r\n$7\r\nmessage\r\n$18\r\n__keyevent@0__:set\r\n$1\r\nk\r\n")
-	}
-	first, endFirst := listen()
-	second, endSecond := listen()
-	c := dial(t, first)
-	c.send("CONFIG SET notify-keyspace-events KEA\r\n")
-	c.expect("+OK\r\n")
-	endFirst()
-	told(second)
-	endSecond()
-	if v.ListensToStore() {
-		t.Error("the server has ended and still listens to the store")
-	}
-	third, endThird := listen()
-	told(third)
-	endThird()
-	if v.ListensToStore() {
-		t.Error("the server has ended for the second time and still listens to the store")
-	}
+		told := func(address string) {
+			t.Helper()
+			listener, writer := dial(t, address), dial(t, address)
+			listener.send("SUBSCRIBE __keyevent@0__:set\r\n")
+			listener.expect("*3\r\n$9\r\nsubscribe\r\n$18\r\n__keyevent@0__:set\r\n:1\r\n")
+			writer.send("SET k v\r\n")
+			writer.expect("+OK\r\n")
+			listener.expect("*3\r\n$7\r\nmessage\r\n$18\r\n__keyevent@0__:set\r\n$1\r\nk\r\n")
+		}
+		first, endFirst := listen()
+		second, endSecond := listen()
+		c := dial(t, first)
+		c.send("CONFIG SET notify-keyspace-events KEA\r\n")
+		c.expect("+OK\r\n")
+		endFirst()
+		told(second)
+		endSecond()
+		if v.ListensToStore() {
+			t.Error("the server has ended and still listens to the store")
+		}
+		third, endThird := listen()
+		told(third)
+		endThird()
+		if v.ListensToStore() {
+			t.Error("the server has ended for the second time and still listens to the store")
+		}
+	})
 }

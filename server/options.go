@@ -12,6 +12,8 @@ import (
 // Options are the settings of a server. The zero value works, and so does nil. New copies them and
 // refuses a negative number.
 type Options struct {
+	// Transport is how connections are served. Default: TransportGoroutines.
+	Transport Transport
 	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default:
 	// all of the store's.
 	Databases int
@@ -54,6 +56,30 @@ type Options struct {
 	Version string
 }
 
+// Transport is how connections are served.
+type Transport string
+
+const (
+	// TransportGoroutines serves each connection by a goroutine of its own. It works everywhere.
+	TransportGoroutines Transport = "goroutines"
+	// TransportEventLoop serves all connections by one goroutine: what clients send at the same time
+	// is executed in the order in which it arrived, and written to the log at once. Commands that may
+	// take long run apart. It exists on Linux; connections other than TCP and Unix sockets are served
+	// by goroutines all the same.
+	TransportEventLoop Transport = "event-loop"
+)
+
+// Validate fails for a transport that does not exist, or not on this platform.
+func (t Transport) Validate() error {
+	switch {
+	case t == "" || t == TransportGoroutines || t == TransportEventLoop && eventLoopSupported:
+		return nil
+	case t == TransportEventLoop:
+		return fmt.Errorf("server: Options.Transport is %q, which exists on Linux only", t)
+	}
+	return fmt.Errorf("server: Options.Transport must be %q or %q, and is %q", TransportGoroutines, TransportEventLoop, t)
+}
+
 // The defaults of Options.
 const (
 	defaultMaxClients     = 10_000
@@ -89,6 +115,9 @@ func (o *Options) validate() error {
 			return fmt.Errorf("server: Options.%s must not be negative, and is %d", field.name, field.value)
 		}
 	}
+	if err := o.Transport.Validate(); err != nil {
+		return err
+	}
 	for name := range o.Settings {
 		// CONFIG GET and CONFIG SET compare lower case: another name would never be found.
 		if name != strings.ToLower(name) {
@@ -122,6 +151,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if err := out.validate(); err != nil {
 		return Options{}, err
 	}
+	out.Transport = orDefault(out.Transport, TransportGoroutines)
 	out.MaxClients = orDefault(out.MaxClients, defaultMaxClients)
 	out.MaxArgument = orDefault(out.MaxArgument, resp.DefaultBulk)
 	out.MaxReply = orDefault(out.MaxReply, defaultMaxReply)

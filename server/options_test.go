@@ -14,6 +14,7 @@ import (
 func TestOptionsAreValidated(t *testing.T) {
 	store := openStore(t)
 	for field, o := range map[string]server.Options{
+		"Transport":      {Transport: "threads"},
 		"Databases":      {Databases: -1},
 		"MaxClients":     {MaxClients: -1},
 		"MaxArgument":    {MaxArgument: -1},

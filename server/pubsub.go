@@ -36,6 +36,7 @@ const (
 type hub struct {
 	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one load of it
 	monitors      atomic.Int64 // of toCommands
+	patterns      atomic.Int64 // of toPattern
 
 	mu   sync.Mutex // guards subs
 	subs [audiences]map[string]map[*Session]struct{}
@@ -63,10 +64,18 @@ func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	}
 	h.subs[to][name][s] = struct{}{}
 	h.subscriptions.Add(1)
-	if to == toCommands {
-		h.monitors.Add(1)
-	}
+	h.countKind(to, 1)
 	return true
+}
+
+// countKind counts the subscriptions of the kinds that are counted by themselves.
+func (h *hub) countKind(to audience, delta int64) {
+	switch to {
+	case toCommands:
+		h.monitors.Add(delta)
+	case toPattern:
+		h.patterns.Add(delta)
+	}
 }
 
 // unsubscribe is its inverse. A name without subscribers is removed, so that names do not pile up.
@@ -82,9 +91,7 @@ func (h *hub) unsubscribe(s *Session, to audience, name string) {
 		delete(h.subs[to], name)
 	}
 	h.subscriptions.Add(-1)
-	if to == toCommands {
-		h.monitors.Add(-1)
-	}
+	h.countKind(to, -1)
 }
 
 // unsubscribeAll takes all subscriptions of a session away.

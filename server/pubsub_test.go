@@ -217,136 +217,146 @@ func TestPubSubAgreesWithRedis(t *testing.T) {
 				}
 			}
 			theirs := talk(t, address, script)
-			ours := talk(t, serveUnix(t), script)
-			for i := range ours {
-				if ours[i] != theirs[i] {
-					t.Errorf("stave %s, redis %s", ours[i], theirs[i])
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				ours := talk(t, serveUnix(t, transport), script)
+				for i := range ours {
+					if ours[i] != theirs[i] {
+						t.Errorf("stave %s, redis %s", ours[i], theirs[i])
+					}
 				}
-			}
+			})
 		})
 	}
 }
 
 // TestPublishToOneself: since Redis 7.2 the message comes after the reply.
 func TestPublishToOneself(t *testing.T) {
-	_, address := serve(t, nil)
-	a := dial(t, address)
-	a.send("HELLO 3\r\n")
-	if _, err := resp.NewDecoder(a.in).Read(); err != nil {
-		t.Fatal(err)
-	}
-	a.send("SUBSCRIBE c\r\n")
-	a.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
-	a.send("PUBLISH c x\r\nPUBLISH d y\r\nPING\r\n")
-	a.expect(":1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n:0\r\n+PONG\r\n")
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		a := dial(t, address)
+		a.send("HELLO 3\r\n")
+		if _, err := resp.NewDecoder(a.in).Read(); err != nil {
+			t.Fatal(err)
+		}
+		a.send("SUBSCRIBE c\r\n")
+		a.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+		a.send("PUBLISH c x\r\nPUBLISH d y\r\nPING\r\n")
+		a.expect(":1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n:0\r\n+PONG\r\n")
+	})
 }
 
 // TestSlowSubscriber publishes to a client that reads nothing until it is disconnected. The publisher never waits
 // for it.
 func TestSlowSubscriber(t *testing.T) {
-	v, address := serve(t, &server.Options{WriteTimeout: time.Hour})
-	slow, publisher := dial(t, address), dial(t, address)
-	slow.send("SUBSCRIBE c\r\n")
-	slow.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
-	message := resp.AppendCommandStrings(nil, "PUBLISH", "c", strings.Repeat("x", 1<<20))
-	for i := 0; ; i++ {
-		publisher.send(string(message))
-		heard, err := publisher.in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport, WriteTimeout: time.Hour})
+		slow, publisher := dial(t, address), dial(t, address)
+		slow.send("SUBSCRIBE c\r\n")
+		slow.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+		message := resp.AppendCommandStrings(nil, "PUBLISH", "c", strings.Repeat("x", 1<<20))
+		for i := 0; ; i++ {
+			publisher.send(string(message))
+			heard, err := publisher.in.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if heard == ":0\r\n" {
+				break // the client is gone
+			}
+			if i == 100 {
+				t.Fatal("100 MiB wait for a client that reads nothing")
+			}
 		}
-		if heard == ":0\r\n" {
-			break // the client is gone
+		if info := v.Info("stats"); !strings.Contains(info, "client_output_buffer_limit_disconnections:1\r\n") {
+			t.Error(info)
 		}
-		if i == 100 {
-			t.Fatal("100 MiB wait for a client that reads nothing")
+		if _, err := io.Copy(io.Discard, slow.Conn); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+			t.Error(err)
 		}
-	}
-	if info := v.Info("stats"); !strings.Contains(info, "client_output_buffer_limit_disconnections:1\r\n") {
-		t.Error(info)
-	}
-	if _, err := io.Copy(io.Discard, slow.Conn); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
-		t.Error(err)
-	}
+	})
 }
 
 // TestSubscriberInList looks at what CLIENT LIST and CLIENT KILL make of a subscriber.
 func TestSubscriberInList(t *testing.T) {
-	_, address := serve(t, nil)
-	a, b := dial(t, address), dial(t, address)
-	a.send("*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n$1\r\nd\r\n*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\np\r\n")
-	a.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:3\r\n")
-	decoder := resp.NewDecoder(b.in)
-	for cmd, want := range map[string]int{"CLIENT LIST": 2, "CLIENT LIST TYPE normal": 1, "CLIENT LIST TYPE pubsub": 1, "CLIENT LIST TYPE master": 0} {
-		b.send(cmd + "\r\n")
-		reply, err := decoder.Read()
-		if err != nil {
-			t.Fatal(err)
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		a, b := dial(t, address), dial(t, address)
+		a.send("*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n$1\r\nd\r\n*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\np\r\n")
+		a.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:3\r\n")
+		decoder := resp.NewDecoder(b.in)
+		for cmd, want := range map[string]int{"CLIENT LIST": 2, "CLIENT LIST TYPE normal": 1, "CLIENT LIST TYPE pubsub": 1, "CLIENT LIST TYPE master": 0} {
+			b.send(cmd + "\r\n")
+			reply, err := decoder.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(reply.Text, []byte("\n")); n != want {
+				t.Errorf("%s: %d clients, want %d", cmd, n, want)
+			}
+			if want == 1 && bytes.Contains(reply.Text, []byte(" flags=P ")) != strings.HasSuffix(cmd, "pubsub") {
+				t.Errorf("%s: %s", cmd, reply.Text)
+			}
+			if want == 2 && !bytes.Contains(reply.Text, []byte(" sub=2 psub=1 ssub=0 ")) {
+				t.Errorf("%s: %s", cmd, reply.Text)
+			}
 		}
-		if n := bytes.Count(reply.Text, []byte("\n")); n != want {
-			t.Errorf("%s: %d clients, want %d", cmd, n, want)
+		b.send("CLIENT KILL TYPE pubsub\r\n")
+		if reply, err := decoder.Read(); err != nil || reply.Int != 1 {
+			t.Fatal(reply, err)
 		}
-		if want == 1 && bytes.Contains(reply.Text, []byte(" flags=P ")) != strings.HasSuffix(cmd, "pubsub") {
-			t.Errorf("%s: %s", cmd, reply.Text)
-		}
-		if want == 2 && !bytes.Contains(reply.Text, []byte(" sub=2 psub=1 ssub=0 ")) {
-			t.Errorf("%s: %s", cmd, reply.Text)
-		}
-	}
-	b.send("CLIENT KILL TYPE pubsub\r\n")
-	if reply, err := decoder.Read(); err != nil || reply.Int != 1 {
-		t.Fatal(reply, err)
-	}
-	a.expectEnd()
+		a.expectEnd()
+	})
 }
 
 // TestMessagesInOrder has several publishers and subscribers: all who hear two messages hear them in the same order, and each
 // publisher's in the order in which it sent them.
 func TestMessagesInOrder(t *testing.T) {
-	const publishers, subscribers, each = 3, 3, 200
-	_, address := serve(t, nil)
-	heard := make([]chan string, subscribers)
-	for i := range heard {
-		s := dial(t, address)
-		s.send("SUBSCRIBE c\r\n")
-		s.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
-		heard[i] = make(chan string, 1)
-		go func() {
-			var all strings.Builder
-			decoder := resp.NewDecoder(s.in)
-			for range publishers * each {
-				reply, err := decoder.Read()
-				if err != nil || len(reply.Items) != 3 {
-					break
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		const publishers, subscribers, each = 3, 3, 200
+		_, address := serve(t, &server.Options{Transport: transport})
+		heard := make([]chan string, subscribers)
+		for i := range heard {
+			s := dial(t, address)
+			s.send("SUBSCRIBE c\r\n")
+			s.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+			heard[i] = make(chan string, 1)
+			go func() {
+				var all strings.Builder
+				decoder := resp.NewDecoder(s.in)
+				for range publishers * each {
+					reply, err := decoder.Read()
+					if err != nil || len(reply.Items) != 3 {
+						break
+					}
+					all.Write(reply.Items[2].Text)
+					all.WriteByte(' ')
 				}
-				all.Write(reply.Items[2].Text)
-				all.WriteByte(' ')
-			}
-			heard[i] <- all.String()
-		}()
-	}
-	for p := range publishers {
-		c := dial(t, address)
-		go func() {
+				heard[i] <- all.String()
+			}()
+		}
+		for p := range publishers {
+			c := dial(t, address)
+			go func() {
+				for i := range each {
+					_, _ = fmt.Fprintf(c.Conn, "PUBLISH c %d:%d\r\n", p, i) // missing messages are noticed below
+				}
+			}()
+		}
+		first := <-heard[0]
+		for p := range publishers {
+			at := 0
 			for i := range each {
-				_, _ = fmt.Fprintf(c.Conn, "PUBLISH c %d:%d\r\n", p, i) // missing messages are noticed below
+				next := strings.Index(first[at:], fmt.Sprintf("%d:%d ", p, i))
+				if next < 0 {
+					t.Fatalf("message %d of publisher %d is not where it should be", i, p)
+				}
+				at += next
 			}
-		}()
-	}
-	first := <-heard[0]
-	for p := range publishers {
-		at := 0
-		for i := range each {
-			next := strings.Index(first[at:], fmt.Sprintf("%d:%d ", p, i))
-			if next < 0 {
-				t.Fatalf("message %d of publisher %d is not where it should be", i, p)
+		}
+		for _, other := range heard[1:] {
+			if <-other != first {
+				t.Error("two subscribers heard the messages in different orders")
 			}
-			at += next
 		}
-	}
-	for _, other := range heard[1:] {
-		if <-other != first {
-			t.Error("two subscribers heard the messages in different orders")
-		}
-	}
+	})
 }

@@ -50,13 +50,21 @@ type Session struct {
 	subscribed [audiences]map[string]struct{} // its subscriptions
 	mail       mailbox
 
-	call  command.Call // the command being executed; reused, as are keys
-	keys  []string     // keys of that command
-	batch batch        // pipelined commands that are to run together
+	call command.Call // the command being executed; reused, as are keys
+	keys []string     // keys of that command
+
+	batch       *batch // commands that are to run together
+	inAttempt   bool   // a transaction of the batch is tried that has a request of this session
+	attemptFrom int    // where in the output the replies of the last one start
+	rewound     bool   // the parser went back to rewoundTo, for not all could be executed
+	rewoundTo   int
+
+	inLoop  bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
+	leaving bool // it has met a command that is not for the loop
 
 	// Method values, made once: making one allocates.
-	runInCallTx, runBatchInTxFunc  func(*db.Tx) error
-	runCallFunc, transactBatchFunc func() error
+	runInCallTx func(*db.Tx) error
+	runCallFunc func() error
 
 	statsSince time.Time // when the commands of stats began
 	stats      sessionStats
@@ -94,7 +102,8 @@ func (v *Server) NewSession() *Session {
 	}
 	s.namespace = v.store.Namespace()
 	// Kept, because making a method a func value allocates.
-	s.runCallFunc, s.runBatchInTxFunc, s.transactBatchFunc = s.runCall, s.runBatchInTx, s.transactBatch
+	s.runCallFunc = s.runCall
+	s.batch = newBatch()
 	s.client.init()
 	return s
 }
@@ -128,19 +137,32 @@ func (s *Session) executeBuffered() {
 	defer s.flushStats()
 	defer s.deliverMessages()
 	s.deliverMessages()
-	for !s.closed && !s.Paused() && s.blocked == nil {
+	for s.mayExecute() {
 		args, err := s.parser.Next()
 		switch {
-		case err != nil:
-			if s.runBatch() && !s.closed {
-				s.replyError("ERR " + err.Error())
-				s.closed = true
-			}
-		case args != nil:
-			s.execute(args)
+		case args != nil || err != nil:
+			s.executeNext(args, err)
 		case s.runBatch():
 			return
 		}
+	}
+}
+
+// mayExecute reports whether the session may execute more of what it has been fed.
+func (s *Session) mayExecute() bool {
+	return !s.closed && !s.Paused() && s.blocked == nil && !s.leaving
+}
+
+// executeNext executes what the parser has returned, or ends the session for a violation of the
+// protocol.
+func (s *Session) executeNext(args [][]byte, err error) {
+	if err == nil {
+		s.execute(args)
+		return
+	}
+	if s.runBatch() && !s.closed {
+		s.replyError("ERR " + err.Error())
+		s.closed = true
 	}
 }
 
@@ -211,6 +233,10 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
 		return
 	}
+	if err == nil && s.inLoop && !s.staysInLoop(cmd, args) {
+		s.leave(s.parser.Mark())
+		return
+	}
 	// Everything else runs after the batch. If the output is full, the parser has been rewound to
 	// this request.
 	if !s.runBatch() || s.closed {
@@ -225,7 +251,7 @@ func (s *Session) execute(args [][]byte) {
 		return
 	}
 	if s.queue != nil || !s.addToBatch(cmd, args) {
-		s.run(cmd, args)
+		s.run(cmd, args, s.parser.Mark())
 	}
 }
 
@@ -254,14 +280,21 @@ func (s *Session) replyError(text string) {
 	s.out.Error(text)
 }
 
-// run executes one command outside of EXEC and counts it.
-func (s *Session) run(cmd *command.Command, args [][]byte) {
+// run executes one command outside of EXEC and counts it. mark is where the parser found it.
+func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.statsFor(cmd)
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
 	s.out.SetLimit(from + s.server.options.MaxReply)
 	start := s.server.startTimer()
 	err := s.catchPanic(s.runCallFunc)
+	if err == errWouldWait {
+		s.out.Truncate(from)
+		s.out.SetLimit(0)
+		s.call = command.Call{}
+		s.leave(mark)
+		return
+	}
 	if err == nil && s.out.Exceeded() {
 		err = errReplyTooLarge
 	}

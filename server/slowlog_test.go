@@ -122,12 +122,14 @@ func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			theirs := talk(t, address, script)
-			ours := talk(t, serveUnix(t), script)
-			for i := range ours {
-				if a, b := unlike.ReplaceAllString(ours[i], "$1"), unlike.ReplaceAllString(theirs[i], "$1"); a != b {
-					t.Errorf("stave %s, redis %s", a, b)
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				ours := talk(t, serveUnix(t, transport), script)
+				for i := range ours {
+					if a, b := unlike.ReplaceAllString(ours[i], "$1"), unlike.ReplaceAllString(theirs[i], "$1"); a != b {
+						t.Errorf("stave %s, redis %s", a, b)
+					}
 				}
-			}
+			})
 		})
 	}
 }

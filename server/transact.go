@@ -34,6 +34,26 @@ func (s *Session) runCall() error {
 // errPanicked rolls a transaction back whose command panicked. It reaches no client.
 var errPanicked = errors.New("server: command panicked")
 
+// errWouldWait ends a command of a session that must not wait for a lock that somebody holds. The
+// session leaves the event loop and executes it again.
+var errWouldWait = errors.New("server: command would wait for a lock")
+
+// begin begins a transaction over keys, or over the whole store if there are none. A session in an
+// event loop does not wait for locks: see errWouldWait.
+func (s *Session) begin(write bool, keys []string) (*db.Tx, error) {
+	if !s.inLoop {
+		return s.host.Store.Begin(write, keys...)
+	}
+	if len(keys) == 0 {
+		return nil, errWouldWait
+	}
+	tx, ok, err := s.host.Store.TryBegin(write, keys...)
+	if err == nil && !ok {
+		err = errWouldWait
+	}
+	return tx, err
+}
+
 // transact runs fn in a transaction over keys, or over the whole store if there are none. It
 // commits and does not wait for the disk: awaitDurable does, once for all commands whose replies
 // leave together. tx.End commits if err is nil and rolls back otherwise. It is deferred, with err
@@ -41,7 +61,7 @@ var errPanicked = errors.New("server: command panicked")
 // to catchPanic.
 func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
 	before := s.out.Len()
-	tx, err := s.host.Store.Begin(write, keys...)
+	tx, err := s.begin(write, keys)
 	if err != nil {
 		return err
 	}
@@ -104,10 +124,13 @@ func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 // connection ends, for its client could not tell which of its commands the error is about. With
 // SyncInterval and SyncNone there is nothing to wait for.
 func (s *Session) awaitDurable() {
-	if s.undurable == 0 {
-		return
+	if s.undurable != 0 {
+		s.endDurable(s.host.Store.WaitDurable(s.undurable))
 	}
-	err := s.host.Store.WaitDurable(s.undurable)
+}
+
+// endDurable is what follows the wait.
+func (s *Session) endDurable(err error) {
 	s.undurable = 0
 	if err == nil {
 		return

@@ -55,6 +55,9 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &transport{server: v, context: work, log: v.options.Logger, conns: make(map[*conn]struct{})}
+	if err := t.startLoop(); err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
 	err := t.accept(ctx, ln)
@@ -83,11 +86,13 @@ type transport struct {
 	server      *Server
 	context     context.Context // ends when the transport does: for commands that take long
 	log         *slog.Logger
-	connections sync.WaitGroup // one for each connection
+	connections sync.WaitGroup // one for each goroutine that serves a connection, or all of them
+	loop        *eventLoop     // serves the connections that it can; nil without one
 
-	mu       sync.Mutex // guards conns, and the read deadlines against done
-	conns    map[*conn]struct{}
-	stopping atomic.Bool // shutting down: no new connections, no new commands
+	mu       sync.Mutex         // guards conns and open, and the read deadlines against done
+	conns    map[*conn]struct{} // those with a goroutine of their own
+	open     int                // connections
+	stopping atomic.Bool        // shutting down: no new connections, no new commands
 }
 
 // conn is one connection and its session. Its goroutine reads, feeds the session, and writes the
@@ -129,11 +134,21 @@ func (t *transport) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
+// startLoop makes the event loop, if the options choose it.
+func (t *transport) startLoop() (err error) {
+	if t.server.options.Transport != TransportEventLoop {
+		return nil
+	}
+	if t.loop, err = newEventLoop(t); err == nil {
+		t.connections.Go(t.loop.run)
+	}
+	return err
+}
+
 // start serves a connection, or turns it away.
 func (t *transport) start(nc net.Conn) {
 	v := t.server
-	c := &conn{Conn: nc, transport: t}
-	if reason := t.admit(c); reason != "" {
+	if reason := t.admit(); reason != "" {
 		v.counters.rejected.Add(1)
 		// A courtesy that must not hold up others: one short write, then the end, whatever becomes
 		// of it.
@@ -147,35 +162,51 @@ func (t *transport) start(nc net.Conn) {
 		// Failing to set it costs the detection of dead peers, no more.
 		_ = tcp.SetKeepAlivePeriod(keepAlive)
 	}
-	c.session = v.NewSession()
-	c.session.host.Context = t.context
-	c.session.client.remote, c.session.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	c.session.client.kill = func() {
-		_ = nc.Close()
-		c.session.client.endWaitOf(timedOut)
+	s := v.NewSession()
+	s.host.Context = t.context
+	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
+	if t.loop == nil || !t.loop.adopt(nc, s) {
+		t.serveByGoroutine(nc, s)
 	}
-	c.session.client.wake = c.wake
-	c.session.client.abort = func() { _ = nc.Close() }
-	v.register(c.session)
-	t.connections.Add(1)
-	go func() {
-		defer t.connections.Done()
-		c.serve()
-	}()
+}
+
+// serveByGoroutine starts a goroutine for a connection.
+func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
+	c := &conn{Conn: nc, transport: t, session: s}
+	s.client.kill = func() {
+		_ = nc.Close()
+		s.client.endWaitOf(timedOut)
+	}
+	s.client.wake = c.wake
+	s.client.abort = func() { _ = nc.Close() }
+	t.mu.Lock()
+	t.conns[c] = struct{}{}
+	t.mu.Unlock()
+	t.server.register(s)
+	t.connections.Go(c.serve)
 }
 
 // admit makes room for a connection, or says why there is none.
-func (t *transport) admit(c *conn) (reason string) {
+func (t *transport) admit() (reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.stopping.Load():
 		return "the server is shutting down"
-	case int64(len(t.conns)) >= t.server.tunables.maxClients.Load():
+	case int64(t.open) >= t.server.tunables.maxClients.Load():
 		return "max number of clients reached"
 	}
-	t.conns[c] = struct{}{}
+	t.open++
 	return ""
+}
+
+// forget is the end of what admit and register began, for a connection that is closed.
+func (t *transport) forget(s *Session) {
+	t.server.counters.clientBytes.Add(-s.client.bufferBytes.Swap(0))
+	t.server.unregister(s)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open--
 }
 
 // serve is the life of a connection: read, execute, write, until either side ends it.
@@ -328,12 +359,17 @@ func (c *conn) resizeBuffer(n int) {
 // accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that
 // is too much.
 func (c *conn) accountMemory() {
-	v := c.transport.server
-	held := int64(c.session.Held() + len(c.buf))
-	total := v.counters.clientBytes.Add(held - c.session.client.bufferBytes.Swap(held))
-	if most := v.tunables.clientMemory.Load(); most > 0 && total > most {
+	if v := c.transport.server; v.accountMemory(c.session, c.session.Held()+len(c.buf)) {
 		v.evictLargestClient()
 	}
+}
+
+// accountMemory notes what a client holds in memory, and reports whether that is too much for all
+// clients together.
+func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
+	total := v.counters.clientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
+	most := v.tunables.clientMemory.Load()
+	return most > 0 && total > most
 }
 
 // evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back.
@@ -355,9 +391,7 @@ func (v *Server) evictLargestClient() {
 func (c *conn) end() {
 	_ = c.Close() // nothing is left to be sent
 	c.session.Close()
-	v := c.transport.server
-	v.counters.clientBytes.Add(-c.session.client.bufferBytes.Swap(0))
-	v.unregister(c.session)
+	c.transport.forget(c.session)
 	c.transport.mu.Lock()
 	defer c.transport.mu.Unlock()
 	delete(c.transport.conns, c)
@@ -372,7 +406,13 @@ func (t *transport) shutdown() {
 		_ = c.SetReadDeadline(past) // wakes its read; a closed connection needs no waking
 	}
 	t.mu.Unlock()
+	if t.loop != nil {
+		t.loop.shutdown(false)
+	}
 	force := time.AfterFunc(t.server.options.ShutdownGrace, func() {
+		if t.loop != nil {
+			t.loop.shutdown(true)
+		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for c := range t.conns {

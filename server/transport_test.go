@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,22 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
 )
+
+// eachTransport runs a test on every transport of this platform.
+func eachTransport(t *testing.T, test func(t *testing.T, transport server.Transport)) {
+	t.Helper()
+	for _, transport := range transports() {
+		t.Run(string(transport), func(t *testing.T) { test(t, transport) })
+	}
+}
+
+// transports are those of this platform.
+func transports() []server.Transport {
+	if runtime.GOOS == "linux" {
+		return []server.Transport{server.TransportGoroutines, server.TransportEventLoop}
+	}
+	return []server.Transport{server.TransportGoroutines}
+}
 
 // serve runs a server on a free port until the test ends.
 func serve(t *testing.T, o *server.Options, prepare ...func(*server.Server)) (v *server.Server, address string) {
@@ -84,46 +101,50 @@ func (c *testClient) expectEnd() {
 }
 
 func TestServe(t *testing.T) {
-	v, address := serve(t, nil)
-	a, b := dial(t, address), dial(t, address)
-	a.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
-	a.expect("+OK\r\n$1\r\nv\r\n")
-	b.send("GET k\r\n")
-	b.expect("$1\r\nv\r\n")
-	b.send("CLIENT LIST\r\n")
-	line, err := b.in.ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "$") {
-		t.Fatal(line, err)
-	}
-	for range 2 {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		a, b := dial(t, address), dial(t, address)
+		a.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+		a.expect("+OK\r\n$1\r\nv\r\n")
+		b.send("GET k\r\n")
+		b.expect("$1\r\nv\r\n")
+		b.send("CLIENT LIST\r\n")
 		line, err := b.in.ReadString('\n')
-		if err != nil || !strings.Contains(line, " addr=127.0.0.1:") {
-			t.Fatalf("%q, %v", line, err)
+		if err != nil || !strings.HasPrefix(line, "$") {
+			t.Fatal(line, err)
 		}
-	}
-	b.expect("\r\n")
-	if info := v.Info("clients"); !strings.Contains(info, "connected_clients:2\r\n") {
-		t.Error(info)
-	}
-	a.send("QUIT\r\n")
-	a.expect("+OK\r\n")
-	a.expectEnd()
-	b.send("*1\r\n!4\r\n")
-	b.expect("-ERR Protocol error: expected '$', got '!'\r\n")
-	b.expectEnd()
+		for range 2 {
+			line, err := b.in.ReadString('\n')
+			if err != nil || !strings.Contains(line, " addr=127.0.0.1:") {
+				t.Fatalf("%q, %v", line, err)
+			}
+		}
+		b.expect("\r\n")
+		if info := v.Info("clients"); !strings.Contains(info, "connected_clients:2\r\n") {
+			t.Error(info)
+		}
+		a.send("QUIT\r\n")
+		a.expect("+OK\r\n")
+		a.expectEnd()
+		b.send("*1\r\n!4\r\n")
+		b.expect("-ERR Protocol error: expected '$', got '!'\r\n")
+		b.expectEnd()
+	})
 }
 
 func TestServePipelineOfOneMillion(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	_, address := serve(t, nil)
-	c := dial(t, address)
-	const n = 1_000_000
-	go func() { _, _ = io.WriteString(c.Conn, strings.Repeat("PING\r\n", n)) }() // the replies tell whether it went well
-	for range n / 1000 {
-		c.expect(strings.Repeat("+PONG\r\n", 1000))
-	}
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		if testing.Short() {
+			t.Skip("slow")
+		}
+		_, address := serve(t, &server.Options{Transport: transport})
+		c := dial(t, address)
+		const n = 1_000_000
+		go func() { _, _ = io.WriteString(c.Conn, strings.Repeat("PING\r\n", n)) }() // the replies tell whether it went well
+		for range n / 1000 {
+			c.expect(strings.Repeat("+PONG\r\n", 1000))
+		}
+	})
 }
 
 func TestServeRefusesOtherMachines(t *testing.T) {
@@ -137,166 +158,178 @@ func TestServeRefusesOtherMachines(t *testing.T) {
 }
 
 func TestServeUnixSocket(t *testing.T) {
-	ln, err := net.Listen("unix", t.TempDir()+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, openStore(t), nil) }()
-	conn, err := net.Dial("unix", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &testClient{t, conn, bufio.NewReader(conn)}
-	c.send("PING\r\n")
-	c.expect("+PONG\r\n")
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	c.expectEnd()
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		ln, err := net.Listen("unix", t.TempDir()+"/s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- server.Serve(ctx, ln, openStore(t), &server.Options{Transport: transport}) }()
+		conn, err := net.Dial("unix", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &testClient{t, conn, bufio.NewReader(conn)}
+		c.send("PING\r\n")
+		c.expect("+PONG\r\n")
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		c.expectEnd()
+	})
 }
 
 func TestServeMaxClients(t *testing.T) {
-	_, address := serve(t, &server.Options{MaxClients: 1})
-	a := dial(t, address)
-	a.send("PING\r\n")
-	a.expect("+PONG\r\n")
-	b := dial(t, address)
-	b.expect("-ERR max number of clients reached\r\n")
-	b.expectEnd()
-	a.send("QUIT\r\n")
-	a.expect("+OK\r\n")
-	a.expectEnd()
-	for {
-		c := dial(t, address)
-		c.send("PING\r\n")
-		if line, _ := c.in.ReadString('\n'); line == "+PONG\r\n" {
-			break // the place of the first client is free, sooner or later
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport, MaxClients: 1})
+		a := dial(t, address)
+		a.send("PING\r\n")
+		a.expect("+PONG\r\n")
+		b := dial(t, address)
+		b.expect("-ERR max number of clients reached\r\n")
+		b.expectEnd()
+		a.send("QUIT\r\n")
+		a.expect("+OK\r\n")
+		a.expectEnd()
+		for {
+			c := dial(t, address)
+			c.send("PING\r\n")
+			if line, _ := c.in.ReadString('\n'); line == "+PONG\r\n" {
+				break // the place of the first client is free, sooner or later
+			}
 		}
-	}
+	})
 }
 
 func TestServePanic(t *testing.T) {
-	defer server.AddPanics()()
-	v, address := serve(t, nil)
-	other := dial(t, address)
-	for _, cmd := range []string{"boom", "boomkey k", "strlen x\r\nboomkey k\r\nstrlen x"} {
-		c := dial(t, address)
-		c.send("PING\r\n" + cmd + "\r\nPING\r\n")
-		c.expect("+PONG\r\n-ERR internal error; the connection is closed\r\n")
-		c.expectEnd()
-		other.send("GET k\r\n")
-		other.expect("$-1\r\n") // nothing of the panicked command is there, and its key is not locked
-	}
-	if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:3\r\n") {
-		t.Error(info)
-	}
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		defer server.AddPanics()()
+		v, address := serve(t, &server.Options{Transport: transport})
+		other := dial(t, address)
+		for _, cmd := range []string{"boom", "boomkey k", "strlen x\r\nboomkey k\r\nstrlen x"} {
+			c := dial(t, address)
+			c.send("PING\r\n" + cmd + "\r\nPING\r\n")
+			c.expect("+PONG\r\n-ERR internal error; the connection is closed\r\n")
+			c.expectEnd()
+			other.send("GET k\r\n")
+			other.expect("$-1\r\n") // nothing of the panicked command is there, and its key is not locked
+		}
+		if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:3\r\n") {
+			t.Error(info)
+		}
+	})
 }
 
 // TestServePanicOfAWait: a command that panics when what it waits for has come costs the connection of whoever runs it then; no key
 // stays locked, and others that wait for the same are served.
 func TestServePanicOfAWait(t *testing.T) {
-	defer server.AddPanics()()
-	v, address := serve(t, nil)
-	other := dial(t, address)
-	waits := func(cmd string, blocked int) *testClient { // as so many then do
-		t.Helper()
-		c := dial(t, address)
-		c.send(cmd + "\r\n")
-		for !strings.Contains(v.Info("clients"), fmt.Sprintf("blocked_clients:%d\r\n", blocked)) {
-			time.Sleep(time.Millisecond)
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		defer server.AddPanics()()
+		v, address := serve(t, &server.Options{Transport: transport})
+		other := dial(t, address)
+		waits := func(cmd string, blocked int) *testClient { // as so many then do
+			t.Helper()
+			c := dial(t, address)
+			c.send(cmd + "\r\n")
+			for !strings.Contains(v.Info("clients"), fmt.Sprintf("blocked_clients:%d\r\n", blocked)) {
+				time.Sleep(time.Millisecond)
+			}
+			return c
 		}
-		return c
-	}
-	const broken = "-ERR internal error; the connection is closed\r\n"
+		const broken = "-ERR internal error; the connection is closed\r\n"
 
-	c := dial(t, address)
-	c.send("MULTI\r\nSET k v\r\nboomkey k\r\nEXEC\r\n")
-	c.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + broken)
-	c.expectEnd()
-	other.send("EXISTS k\r\n")
-	other.expect(":0\r\n")
+		c := dial(t, address)
+		c.send("MULTI\r\nSET k v\r\nboomkey k\r\nEXEC\r\n")
+		c.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + broken)
+		c.expectEnd()
+		other.send("EXISTS k\r\n")
+		other.expect(":0\r\n")
 
-	c = waits("boomreply l", 1)
-	other.send("RPUSH l a\r\n")
-	other.expect(":1\r\n")
-	c.expect(broken)
-	c.expectEnd()
+		c = waits("boomreply l", 1)
+		other.send("RPUSH l a\r\n")
+		other.expect(":1\r\n")
+		c.expect(broken)
+		c.expectEnd()
 
-	c = waits("boompop l", 1)
-	second := waits("BLPOP l 0", 2)
-	pusher := dial(t, address)
-	pusher.send("RPUSH l b\r\n")
-	pusher.expect(broken)
-	pusher.expectEnd()
-	c.expect("-ERR db: the transaction that served a waiter was rolled back\r\n")
-	other.send("RPUSH l c\r\n")
-	other.expect(":1\r\n")
-	second.expect("*2\r\n$1\r\nl\r\n$1\r\nc\r\n")
+		c = waits("boompop l", 1)
+		second := waits("BLPOP l 0", 2)
+		pusher := dial(t, address)
+		pusher.send("RPUSH l b\r\n")
+		pusher.expect(broken)
+		pusher.expectEnd()
+		c.expect("-ERR db: the transaction that served a waiter was rolled back\r\n")
+		other.send("RPUSH l c\r\n")
+		other.expect(":1\r\n")
+		second.expect("*2\r\n$1\r\nl\r\n$1\r\nc\r\n")
 
-	other.send("FLUSHALL\r\nPING\r\n") // everything is locked for that
-	other.expect("+OK\r\n+PONG\r\n")
-	if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:3\r\n") {
-		t.Error(info)
-	}
+		other.send("FLUSHALL\r\nPING\r\n") // everything is locked for that
+		other.expect("+OK\r\n+PONG\r\n")
+		if info := v.Info("stats"); !strings.Contains(info, "unexpected_error_replies:3\r\n") {
+			t.Error(info)
+		}
+	})
 }
 
 func TestServeClosesLargestClient(t *testing.T) {
-	v, address := serve(t, &server.Options{ClientMemory: 1 << 20})
-	small, large := dial(t, address), dial(t, address)
-	small.send("PING\r\n")
-	small.expect("+PONG\r\n")
-	go func() { // fails when the server closes the connection
-		_, _ = io.WriteString(large.Conn, "*2\r\n$3\r\nGET\r\n$40000000\r\n"+strings.Repeat("x", 4<<20))
-	}()
-	large.expectEnd()
-	small.send("PING\r\n")
-	small.expect("+PONG\r\n")
-	if info := v.Info("stats"); !strings.Contains(info, "evicted_clients:") || strings.Contains(info, "evicted_clients:0\r\n") {
-		t.Error(info)
-	}
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport, ClientMemory: 1 << 20})
+		small, large := dial(t, address), dial(t, address)
+		small.send("PING\r\n")
+		small.expect("+PONG\r\n")
+		go func() { // fails when the server closes the connection
+			_, _ = io.WriteString(large.Conn, "*2\r\n$3\r\nGET\r\n$40000000\r\n"+strings.Repeat("x", 4<<20))
+		}()
+		large.expectEnd()
+		small.send("PING\r\n")
+		small.expect("+PONG\r\n")
+		if info := v.Info("stats"); !strings.Contains(info, "evicted_clients:") || strings.Contains(info, "evicted_clients:0\r\n") {
+			t.Error(info)
+		}
+	})
 }
 
 // TestServeShutdown ends a server whose clients are busy: replies that are on their way arrive.
 func TestServeShutdown(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := openStore(t)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, store, nil) }()
-	var clients sync.WaitGroup
-	for range 8 {
-		c := dial(t, ln.Addr().String())
-		clients.Go(func() {
-			for n := 1; ; n++ {
-				if _, err := fmt.Fprintf(c.Conn, "INCR %s\r\n", c.LocalAddr()); err != nil {
-					return
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := openStore(t)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- server.Serve(ctx, ln, store, &server.Options{Transport: transport}) }()
+		var clients sync.WaitGroup
+		for range 8 {
+			c := dial(t, ln.Addr().String())
+			clients.Go(func() {
+				for n := 1; ; n++ {
+					if _, err := fmt.Fprintf(c.Conn, "INCR %s\r\n", c.LocalAddr()); err != nil {
+						return
+					}
+					line, err := c.in.ReadString('\n')
+					if err != nil && line == "" {
+						return
+					}
+					if line != fmt.Sprintf(":%d\r\n", n) {
+						t.Errorf("got %q, want :%d", line, n)
+						return
+					}
 				}
-				line, err := c.in.ReadString('\n')
-				if err != nil && line == "" {
-					return
-				}
-				if line != fmt.Sprintf(":%d\r\n", n) {
-					t.Errorf("got %q, want :%d", line, n)
-					return
-				}
-			}
-		})
-	}
-	time.Sleep(50 * time.Millisecond)
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	clients.Wait()
-	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
-		t.Error("still listening")
-	}
+			})
+		}
+		time.Sleep(50 * time.Millisecond)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		clients.Wait()
+		if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+			t.Error("still listening")
+		}
+	})
 }
 
 // pipeListener hands out in-memory connections, for tests with a clock of their own.
@@ -407,54 +440,56 @@ func perpetual(c *testClient) func(yield func(int, error) bool) {
 }
 
 func TestRedisTools(t *testing.T) {
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil {
-		t.Skip("redis-cli is not installed")
-	}
-	_, address := serve(t, nil)
-	_, port, _ := net.SplitHostPort(address)
-	run := func(stdin string, name string, args ...string) string {
-		t.Helper()
-		cmd := exec.Command(name, append([]string{"-p", port}, args...)...)
-		cmd.Stdin = strings.NewReader(stdin)
-		out, err := cmd.CombinedOutput()
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		cli, err := exec.LookPath("redis-cli")
 		if err != nil {
-			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+			t.Skip("redis-cli is not installed")
 		}
-		return string(out)
-	}
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"set", "k", "a b"}, "OK\n"},
-		{[]string{"--no-raw", "get", "k"}, "\"a b\"\n"},
-		{[]string{"-3", "--no-raw", "hgetall", "none"}, "(empty hash)\n"},
-		{[]string{"--no-raw", "zadd", "z", "1.5", "a"}, "(integer) 1\n"},
-		{[]string{"-3", "--no-raw", "zscore", "z", "a"}, "(double) 1.5\n"},
-		{[]string{"--scan", "--pattern", "k*"}, "k\n"},
-		{[]string{"-n", "3", "dbsize"}, "0\n"},
-		{[]string{"nope"}, "ERR unknown command 'nope', with args beginning with: \n\n"},
-	} {
-		if got := run("", cli, tt.args...); got != tt.want {
-			t.Errorf("redis-cli %q: %q, want %q", tt.args, got, tt.want)
+		_, address := serve(t, &server.Options{Transport: transport})
+		_, port, _ := net.SplitHostPort(address)
+		run := func(stdin string, name string, args ...string) string {
+			t.Helper()
+			cmd := exec.Command(name, append([]string{"-p", port}, args...)...)
+			cmd.Stdin = strings.NewReader(stdin)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+			}
+			return string(out)
 		}
-	}
-	if got := run("SET p 1\r\nINCR p\r\nINCR p\r\n", cli, "--pipe"); !strings.Contains(got, "errors: 0, replies: 3") {
-		t.Errorf("redis-cli --pipe: %s", got)
-	}
-	if got := run("help set\n", cli); !strings.Contains(got, "key value [NX|XX]") || !strings.Contains(got, "Makes a key hold a string") {
-		t.Errorf("redis-cli help set: %s", got)
-	}
-	if got := run("", cli, "--bigkeys"); !strings.Contains(got, "Sampled 3 keys") {
-		t.Errorf("redis-cli --bigkeys: %s", got)
-	}
-	if benchmark, err := exec.LookPath("redis-benchmark"); err == nil {
-		for _, pipeline := range []string{"1", "16"} {
-			got := run("", benchmark, "-n", "2000", "-P", pipeline, "-q", "-t", "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset")
-			if n := strings.Count(got, "requests per second"); n < 18 || strings.Contains(got, "WARNING") {
-				t.Errorf("redis-benchmark -P %s: %d of its tests: %s", pipeline, n, got)
+		for _, tt := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"set", "k", "a b"}, "OK\n"},
+			{[]string{"--no-raw", "get", "k"}, "\"a b\"\n"},
+			{[]string{"-3", "--no-raw", "hgetall", "none"}, "(empty hash)\n"},
+			{[]string{"--no-raw", "zadd", "z", "1.5", "a"}, "(integer) 1\n"},
+			{[]string{"-3", "--no-raw", "zscore", "z", "a"}, "(double) 1.5\n"},
+			{[]string{"--scan", "--pattern", "k*"}, "k\n"},
+			{[]string{"-n", "3", "dbsize"}, "0\n"},
+			{[]string{"nope"}, "ERR unknown command 'nope', with args beginning with: \n\n"},
+		} {
+			if got := run("", cli, tt.args...); got != tt.want {
+				t.Errorf("redis-cli %q: %q, want %q", tt.args, got, tt.want)
 			}
 		}
-	}
+		if got := run("SET p 1\r\nINCR p\r\nINCR p\r\n", cli, "--pipe"); !strings.Contains(got, "errors: 0, replies: 3") {
+			t.Errorf("redis-cli --pipe: %s", got)
+		}
+		if got := run("help set\n", cli); !strings.Contains(got, "key value [NX|XX]") || !strings.Contains(got, "Makes a key hold a string") {
+			t.Errorf("redis-cli help set: %s", got)
+		}
+		if got := run("", cli, "--bigkeys"); !strings.Contains(got, "Sampled 3 keys") {
+			t.Errorf("redis-cli --bigkeys: %s", got)
+		}
+		if benchmark, err := exec.LookPath("redis-benchmark"); err == nil {
+			for _, pipeline := range []string{"1", "16"} {
+				got := run("", benchmark, "-n", "2000", "-P", pipeline, "-q", "-t", "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset")
+				if n := strings.Count(got, "requests per second"); n < 18 || strings.Contains(got, "WARNING") {
+					t.Errorf("redis-benchmark -P %s: %d of its tests: %s", pipeline, n, got)
+				}
+			}
+		}
+	})
 }

@@ -86,64 +86,71 @@ func TestSessionWaits(t *testing.T) {
 }
 
 func TestClientKill(t *testing.T) {
-	_, address := serve(t, nil)
-	me, idle, waiting := dial(t, address), dial(t, address), dial(t, address)
-	idle.send("PING\r\n")
-	idle.expect("+PONG\r\n")
-	waiting.send("BLPOP k 0\r\n")
-	for listed := ""; !strings.Contains(listed, "flags=b"); {
-		me.send("CLIENT LIST\r\n")
-		header, err := me.in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		listed = header
-		for range 3 {
-			line, err := me.in.ReadString('\n')
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		me, idle, waiting := dial(t, address), dial(t, address), dial(t, address)
+		idle.send("PING\r\n")
+		idle.expect("+PONG\r\n")
+		waiting.send("PING\r\nBLPOP k 0\r\n")
+		waiting.expect("+PONG\r\n") // all three are in the list
+		for listed := ""; !strings.Contains(listed, "flags=b"); {
+			me.send("CLIENT LIST\r\n")
+			header, err := me.in.ReadString('\n')
 			if err != nil {
 				t.Fatal(err)
 			}
-			listed += line
+			listed = header
+			for range 3 {
+				line, err := me.in.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				listed += line
+			}
+			me.expect("\r\n")
 		}
-		me.expect("\r\n")
-	}
-	me.send("CLIENT KILL ADDR " + idle.LocalAddr().String() + "\r\n")
-	me.expect(":1\r\n")
-	idle.expectEnd()
-	me.send("CLIENT KILL TYPE normal\r\n")
-	me.expect(":1\r\n")
-	waiting.expectEnd()
-	me.send("RPUSH k x\r\nLLEN k\r\n")
-	me.expect(":1\r\n:1\r\n")
-	me.send("CLIENT KILL SKIPME no TYPE normal\r\n")
-	me.expect(":1\r\n")
-	me.expectEnd()
+		me.send("CLIENT KILL ADDR " + idle.LocalAddr().String() + "\r\n")
+		me.expect(":1\r\n")
+		idle.expectEnd()
+		me.send("CLIENT KILL TYPE normal\r\n")
+		me.expect(":1\r\n")
+		waiting.expectEnd()
+		me.send("RPUSH k x\r\nLLEN k\r\n")
+		me.expect(":1\r\n:1\r\n")
+		me.send("CLIENT KILL SKIPME no TYPE normal\r\n")
+		me.expect(":1\r\n")
+		me.expectEnd()
+	})
 }
 
 // A client that sends much while it waits is not read on for ever, and is answered all the same.
 func TestMuchBehindAWaitingCommand(t *testing.T) {
-	_, address := serve(t, nil, func(v *server.Server) { v.PauseAt(4 << 10) })
-	waiting, other := dial(t, address), dial(t, address)
-	const pings = 5000
-	sent := make(chan error, 1)
-	go func() {
-		_, err := waiting.Write([]byte("BLPOP k 0\r\n" + strings.Repeat("PING\r\n", pings)))
-		sent <- err
-	}()
-	time.Sleep(50 * time.Millisecond)
-	other.send("RPUSH k x\r\n")
-	other.expect(":1\r\n")
-	waiting.expect("*2\r\n$1\r\nk\r\n$1\r\nx\r\n" + strings.Repeat("+PONG\r\n", pings))
-	if err := <-sent; err != nil {
-		t.Error(err)
-	}
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport}, func(v *server.Server) { v.PauseAt(4 << 10) })
+		waiting, other := dial(t, address), dial(t, address)
+		const pings = 5000
+		sent := make(chan error, 1)
+		go func() {
+			_, err := waiting.Write([]byte("BLPOP k 0\r\n" + strings.Repeat("PING\r\n", pings)))
+			sent <- err
+		}()
+		time.Sleep(50 * time.Millisecond)
+		other.send("RPUSH k x\r\n")
+		other.expect(":1\r\n")
+		waiting.expect("*2\r\n$1\r\nk\r\n$1\r\nx\r\n" + strings.Repeat("+PONG\r\n", pings))
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A server that shuts down does not wait for those who wait: the cleanup of serve would take an hour.
 func TestShutdownEndsWaiting(t *testing.T) {
-	_, address := serve(t, &server.Options{ShutdownGrace: time.Hour})
-	waiting := dial(t, address)
-	waiting.send("PING\r\nBLPOP k 0\r\n")
-	waiting.expect("+PONG\r\n")
-	time.Sleep(20 * time.Millisecond)
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport, ShutdownGrace: time.Hour})
+		waiting := dial(t, address)
+		waiting.send("PING\r\nBLPOP k 0\r\n")
+		waiting.expect("+PONG\r\n")
+		time.Sleep(20 * time.Millisecond)
+	})
 }

@@ -181,3 +181,17 @@ func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
 func (c *Command) CanBatch() bool {
 	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|RunsInsideMulti) == 0
 }
+
+// IsQuick says whether a command takes little time whatever its keys hold, so that an event loop can
+// execute it itself while others wait.
+func (c *Command) IsQuick() bool {
+	switch {
+	case c.CanBatch(), c.Flags&Fast != 0:
+		return true
+	case c.Flags&Blocking != 0: // the others take as many elements as they are asked for
+		return c.Name != "blmpop" && c.Name != "bzmpop"
+	case c.Flags&PubSub != 0:
+		return c.Container == nil
+	}
+	return c.Name == "del" // collections are freed by and by
+}

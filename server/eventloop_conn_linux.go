@@ -1,0 +1,329 @@
+package server
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopConn is one connection of an event loop. Only the loop touches it, but for marks.
+type loopConn struct {
+	loop    *eventLoop
+	fd      int
+	session *Session
+	marks   mark // what has been posted; guarded by loop.mu
+	taken   mark // what of it the loop has taken and not done yet
+
+	listens  uint32 // the events that the kernel reports
+	known    bool   // it is in loop.conns, or was
+	readable bool   // one of them says so
+	eof      bool   // the client sends nothing more
+	broken   bool
+	ended    bool
+	aside    bool   // the session is with another goroutine, or waits for the disk
+	isAgain  bool   // it goes on, without reading, in the next round
+	round    uint64 // the last one that it took part in
+
+	active       time.Time // when it took part in a round
+	partialSince time.Time // when the command began that has not ended; zero without one
+	unsentSince  time.Time // when the piece of output began that has not been sent; zero without one
+	unsentTaken  int       // bytes that the client has taken since then
+	waiting      *blocked  // the wait that timer is for
+	timer        *time.Timer
+}
+
+// mark is what can be posted for a connection.
+type mark uint8
+
+const (
+	markNew    mark = 1 << iota // it is to be served
+	markWoken                   // the session has a message, or its wait has ended
+	markKilled                  // it is to be closed
+	markBack                    // its session was aside
+)
+
+// takeMarks does what has been posted.
+func (c *loopConn) takeMarks() {
+	if c.taken&markNew != 0 {
+		c.taken &^= markNew
+		c.register()
+	}
+	switch {
+	case !c.known: // somebody else was quicker than who posts that it is new
+	case c.taken&markBack != 0:
+		c.comeBack()
+	case c.ended:
+	case c.aside: // when it comes back
+	case c.taken&markKilled != 0:
+		c.end()
+	case c.taken&markWoken != 0:
+		c.taken = 0
+		c.loop.join(c)
+	}
+}
+
+// register makes the loop serve the connection.
+func (c *loopConn) register() {
+	l := c.loop
+	for c.fd >= len(l.conns) {
+		l.conns = append(l.conns, make([]*loopConn, max(64, len(l.conns)))...)
+	}
+	l.conns[c.fd] = c
+	l.open++
+	c.known = true
+	c.active = l.now
+	if !c.listen(unix.EPOLLIN) {
+		c.end()
+	}
+}
+
+// comeBack lets the session go on in the loop.
+func (c *loopConn) comeBack() {
+	c.aside = false
+	if c.taken&markKilled != 0 || c.broken {
+		c.end()
+		return
+	}
+	c.taken = 0
+	c.loop.join(c)
+}
+
+// listen chooses the events that the kernel reports; for 0 it reports nothing at all. It reports
+// false if that fails.
+func (c *loopConn) listen(events uint32) bool {
+	if events == c.listens {
+		return true
+	}
+	op := unix.EPOLL_CTL_MOD
+	switch {
+	case events == 0:
+		op = unix.EPOLL_CTL_DEL
+	case c.listens == 0:
+		op = unix.EPOLL_CTL_ADD
+	}
+	if err := unix.EpollCtl(c.loop.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
+		c.loop.transport.log.Error("epoll_ctl failed; connection closed", "client", c.session.id, "error", err)
+		return false
+	}
+	c.listens = events
+	return true
+}
+
+// noteEvents notes what the kernel has reported.
+func (c *loopConn) noteEvents(events uint32) {
+	c.readable = events&unix.EPOLLIN != 0
+	if events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && !c.readable {
+		c.broken = true
+	}
+	if c.aside {
+		c.readable = false
+		if !c.listen(0) { // the kernel would report it again and again
+			c.broken = true
+		}
+		return
+	}
+	c.loop.join(c)
+}
+
+// read feeds the session what has arrived. It reports false if the connection has ended.
+func (c *loopConn) read() bool {
+	if c.broken && !c.ended {
+		c.end()
+	}
+	if c.ended {
+		return false
+	}
+	readable := c.readable && !c.isAgain // else the kernel reports it again
+	c.readable = false
+	if !readable {
+		return true
+	}
+	n, err := unix.Read(c.fd, c.loop.buf)
+	switch {
+	case n > 0:
+		v := c.session.server
+		v.counters.in.Add(int64(n))
+		v.counters.reads.Add(1)
+		if !c.session.closed {
+			c.session.parser.Feed(c.loop.buf[:n])
+		}
+	case err == nil:
+		c.eof = true
+	case err != unix.EAGAIN && err != unix.EINTR: // after these the kernel reports it again
+		c.end()
+		return false
+	}
+	return true
+}
+
+// finishRound sends the replies, or lets the session go aside, and says what is to be waited for.
+func (c *loopConn) finishRound() {
+	l, s := c.loop, c.session
+	c.isAgain, c.active = false, l.now
+	held := c.account()
+	switch {
+	case s.leaving:
+		c.goAside()
+		return
+	case !s.server.store.Durable(s.undurable):
+		c.aside = true
+		l.unsynced = append(l.unsynced, c)
+		return
+	}
+	s.undurable = 0
+	paused := s.Paused()
+	if !c.flush() {
+		c.end()
+		return
+	}
+	if held > 2*loopRead {
+		c.account() // what is left of it
+	}
+	if paused && !s.Paused() {
+		l.goOn(c)
+	}
+	idle := !c.unsent() && !c.isAgain
+	if idle && (s.closed || c.eof || l.stopping) {
+		c.end()
+		return
+	}
+	c.watchWait()
+	c.watchPartial(idle)
+	if !c.listen(c.wanted()) {
+		c.end()
+	}
+}
+
+// wanted are the events that the connection waits for. While it does not take its replies, or waits
+// in a command and has sent much meanwhile, nothing is read of it.
+func (c *loopConn) wanted() uint32 {
+	s := c.session
+	switch {
+	case c.unsent():
+		return unix.EPOLLOUT
+	case c.eof, s.blocked != nil && s.parser.Buffered() >= s.server.pauseAt:
+		return 0
+	}
+	return unix.EPOLLIN
+}
+
+// goAside gives the session to a goroutine of its own.
+func (c *loopConn) goAside() {
+	c.aside = true
+	c.loop.aside.Go(func() {
+		c.session.executeAside()
+		c.loop.post(c, markBack)
+	})
+}
+
+// unsent says whether the client has not taken all replies.
+func (c *loopConn) unsent() bool { return c.session.out.Len() > 0 }
+
+// flush sends the output as far as the client takes it. It reports false if the client has gone.
+func (c *loopConn) flush() bool {
+	s := c.session
+	for c.unsent() {
+		out := s.Output()
+		n, err := unix.Write(c.fd, out[:min(len(out), writeSize)])
+		if n > 0 {
+			s.server.counters.out.Add(int64(n))
+			s.server.counters.writes.Add(1)
+			s.out.Discard(n)
+			if c.unsentTaken += n; c.unsentTaken >= writeSize {
+				c.unsentSince, c.unsentTaken = time.Time{}, 0 // the next piece has its own time
+			}
+			continue
+		}
+		if err == unix.EINTR {
+			continue
+		}
+		if err != unix.EAGAIN {
+			return false
+		}
+		if c.unsentSince.IsZero() {
+			c.unsentSince, c.unsentTaken = c.loop.now, 0
+		}
+		c.loop.sweepSoon()
+		return true
+	}
+	c.unsentSince, c.unsentTaken = time.Time{}, 0
+	return true
+}
+
+// watchWait has the loop woken when the time of a command that waits is over.
+func (c *loopConn) watchWait() {
+	b := c.session.blocked
+	if b == c.waiting {
+		return
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
+	}
+	c.waiting = b
+	if b != nil && !b.deadline.IsZero() {
+		c.timer = time.AfterFunc(time.Until(b.deadline), c.session.client.wake)
+	}
+}
+
+// watchPartial notes since when the client owes the rest of a command. idle says that all it has
+// sent has been looked at.
+func (c *loopConn) watchPartial(idle bool) {
+	switch {
+	case !idle || c.session.blocked != nil || !c.session.Partial():
+		c.partialSince = time.Time{}
+	case c.partialSince.IsZero():
+		c.partialSince = c.loop.now
+		c.loop.sweepSoon()
+	}
+}
+
+// timeout is when the connection is to be closed if nothing happens; zero for never. idle is how
+// long it may say nothing, 0 for ever.
+func (c *loopConn) timeout(idle time.Duration) time.Time {
+	s := c.session
+	o := &s.server.options
+	switch {
+	case !c.unsentSince.IsZero():
+		return c.unsentSince.Add(o.WriteTimeout)
+	case !c.partialSince.IsZero():
+		return c.partialSince.Add(o.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
+	case idle > 0 && s.blocked == nil && !s.hasSubscriptions(): // as in Redis a subscriber may listen for ever
+		return c.active.Add(idle)
+	}
+	return time.Time{}
+}
+
+// sweepSoon makes the loop look at time-outs.
+func (l *eventLoop) sweepSoon() {
+	if l.sweep.IsZero() {
+		l.sweep = l.now.Add(sweepEvery)
+	}
+}
+
+// account keeps the sum of what all clients hold in memory, and returns what this one does. One
+// client is evicted in a round at most: it gives its memory back in the next.
+func (c *loopConn) account() (held int) {
+	held = c.session.Held()
+	if c.session.server.accountMemory(c.session, held) && !c.loop.evicts {
+		c.loop.evicts = true
+		c.session.server.evictLargestClient()
+	}
+	return held
+}
+
+// end closes the connection and forgets it.
+func (c *loopConn) end() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	_ = unix.Close(c.fd) // nothing is left to be sent; the kernel forgets the events with it
+	c.loop.conns[c.fd] = nil
+	c.loop.open--
+	c.session.Close()
+	c.loop.transport.forget(c.session)
+}

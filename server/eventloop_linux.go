@@ -1,0 +1,359 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// eventLoopSupported says that this platform has the event loop.
+const eventLoopSupported = true
+
+// eventLoop is the transport that serves all connections of a listener by one goroutine, on epoll.
+// What is ready together is read, executed and answered together (round.go), in the order in which
+// it arrived: the kernel reports ready descriptors in that order.
+//
+// Only the loop's goroutine touches connections and sessions, except for a session that is aside:
+// then a goroutine of its own executes what may take long, or waits for the disk, and gives the
+// session back. Whoever has something for the loop posts it: that is a list and, if the loop sleeps
+// in the kernel, a write to an eventfd. No wake-up is lost, because sleeping is set and read with
+// the list's lock held: who posts before the loop has said that it sleeps is found in the list, and
+// who posts later writes to the eventfd, which ends the sleep whenever it comes.
+type eventLoop struct {
+	transport *transport
+	epoll     int // descriptors
+	wakeup    int
+	aside     sync.WaitGroup // sessions that are aside
+
+	conns  []*loopConn // by descriptor
+	open   int         // connections
+	round  uint64
+	ready  []*loopConn // the round's connections
+	again  []*loopConn // those that go on in the next round without a new event
+	events []unix.EpollEvent
+	buf    []byte // what one read brings
+	batch  *batch
+	now    time.Time // of the round
+	evicts bool      // a client has been evicted in this round
+	sweep  time.Time // when to look at time-outs; zero while there is none to look at
+
+	stopping bool // the server shuts down
+
+	syncing   []*loopConn // sessions that the disk is waited for, by a goroutine
+	unsynced  []*loopConn // those that came meanwhile
+	syncError error       // of the goroutine, for the loop to read when it is posted
+
+	mu       sync.Mutex // guards the rest, and the marks of each connection
+	posted   []*loopConn
+	taken    []*loopConn // scratch of takePosted
+	synced   bool        // the wait for the disk is over
+	stop     bool        // no new commands
+	force    bool        // no connection is waited for
+	news     bool        // something has been posted
+	sleeping bool        // a post must write to the eventfd
+}
+
+// The loop's constants.
+const (
+	loopEvents = 256       // taken from the kernel at a time
+	loopRead   = 256 << 10 // bytes of one read
+	sweepEvery = time.Second
+)
+
+// newEventLoop makes a loop. run is its life.
+func newEventLoop(t *transport) (*eventLoop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("server: making an event loop: epoll_create1: %w", err)
+	}
+	wakeup, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wakeup, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wakeup)})
+		if err != nil {
+			_ = unix.Close(wakeup)
+		}
+	}
+	if err != nil {
+		_ = unix.Close(epoll)
+		return nil, fmt.Errorf("server: making an event loop: eventfd: %w", err)
+	}
+	return &eventLoop{
+		transport: t, epoll: epoll, wakeup: wakeup, batch: newBatch(),
+		events: make([]unix.EpollEvent, loopEvents), buf: make([]byte, loopRead),
+	}, nil
+}
+
+// adopt gives a connection and its session to the loop. It reports false, and leaves the connection
+// alone, if that has no descriptor to wait for, such as one of TLS.
+func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
+	fd := descriptor(nc)
+	if fd < 0 {
+		return false
+	}
+	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
+	c := &loopConn{loop: l, fd: fd, session: s}
+	s.client.wake = func() { l.post(c, markWoken) }
+	s.client.abort = func() { l.post(c, markKilled) }
+	s.client.kill = func() {
+		l.post(c, markKilled)
+		s.client.endWaitOf(timedOut)
+	}
+	s.joinLoop(l.batch)
+	l.transport.server.register(s)
+	l.post(c, markNew)
+	return true
+}
+
+// descriptor returns a copy of the descriptor of a connection of TCP or a Unix socket, -1 for others.
+func descriptor(nc net.Conn) (fd int) {
+	var raw interface {
+		Control(func(uintptr)) error
+	}
+	var err error
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		raw, err = nc.SyscallConn()
+	case *net.UnixConn:
+		raw, err = nc.SyscallConn()
+	default:
+		return -1
+	}
+	if err != nil {
+		return -1
+	}
+	fd = -1
+	if err := raw.Control(func(of uintptr) {
+		if fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			fd = -1
+		}
+	}); err != nil {
+		return -1
+	}
+	return fd
+}
+
+// post marks a connection and makes the loop look at it. Any goroutine may call it, whatever it
+// holds, and too late.
+func (l *eventLoop) post(c *loopConn, m mark) {
+	l.mu.Lock()
+	if c.marks == 0 {
+		l.posted = append(l.posted, c)
+	}
+	c.marks |= m
+	l.wakeAndUnlock()
+}
+
+// wakeAndUnlock ends the loop's sleep, so that it finds what has been posted.
+func (l *eventLoop) wakeAndUnlock() {
+	sleeping := l.sleeping
+	l.news, l.sleeping = true, false
+	l.mu.Unlock()
+	if sleeping {
+		one := [8]byte{7: 1} // any number but 0, in any byte order
+		_, _ = unix.Write(l.wakeup, one[:])
+	}
+}
+
+// run serves until shutdown has been called and all connections have ended.
+func (l *eventLoop) run() {
+	defer func() {
+		_ = unix.Close(l.wakeup)
+		_ = unix.Close(l.epoll)
+	}()
+	defer l.aside.Wait() // for who posts last may still be writing to the eventfd
+	for {
+		n := l.wait()
+		l.round++
+		l.now, l.evicts = time.Now(), false
+		l.addReady(l.events[:n])
+		if !l.takePosted() {
+			return
+		}
+		l.serveRound()
+		l.sweepTimeouts()
+	}
+}
+
+// wait returns how many events there are. It sleeps until there is one, unless there is something
+// else to do.
+func (l *eventLoop) wait() int {
+	l.mu.Lock()
+	l.sleeping = !l.news && len(l.again) == 0
+	timeout := 0
+	if l.sleeping {
+		timeout = -1
+	}
+	l.mu.Unlock()
+	if timeout < 0 && !l.sweep.IsZero() {
+		timeout = int(max(time.Until(l.sweep), 0)/time.Millisecond) + 1
+	}
+	n, err := unix.EpollWait(l.epoll, l.events, timeout)
+	if err != nil { // interrupted by a signal
+		return 0
+	}
+	return n
+}
+
+// addReady puts the connections that have events into the round, behind those that go on.
+func (l *eventLoop) addReady(events []unix.EpollEvent) {
+	for _, c := range l.again {
+		l.join(c)
+	}
+	clear(l.again)
+	l.again = l.again[:0]
+	for i := range events {
+		e := &events[i]
+		if int(e.Fd) == l.wakeup {
+			var drained [8]byte
+			_, _ = unix.Read(l.wakeup, drained[:]) // what was posted is taken after this
+			continue
+		}
+		if c := l.conns[e.Fd]; c != nil {
+			c.noteEvents(e.Events)
+		}
+	}
+}
+
+// join makes a connection take part in the round, once.
+func (l *eventLoop) join(c *loopConn) {
+	if !c.ended && !c.aside && c.round != l.round {
+		c.round = l.round
+		l.ready = append(l.ready, c)
+	}
+}
+
+// serveRound reads, executes and answers.
+func (l *eventLoop) serveRound() {
+	if len(l.ready) == 0 {
+		return
+	}
+	for _, c := range l.ready {
+		if c.read() {
+			c.session.beginRound(l.now)
+		}
+	}
+	l.batch.run()
+	for _, c := range l.ready {
+		if !c.ended {
+			c.session.endRound()
+			c.finishRound()
+		}
+	}
+	clear(l.ready)
+	l.ready = l.ready[:0]
+	l.waitDurable()
+}
+
+// takePosted does what other goroutines have posted. Connections that have something to do take part
+// in the round. It reports false when the loop has ended.
+func (l *eventLoop) takePosted() bool {
+	l.mu.Lock()
+	l.sleeping = false
+	if !l.news {
+		l.mu.Unlock()
+		return true
+	}
+	l.news = false
+	l.posted, l.taken = l.taken[:0], l.posted
+	synced, force := l.synced, l.force
+	l.synced, l.stopping = false, l.stop
+	for _, c := range l.taken {
+		c.taken |= c.marks
+		c.marks = 0
+	}
+	l.mu.Unlock()
+	for _, c := range l.taken {
+		c.takeMarks()
+	}
+	clear(l.taken)
+	if synced {
+		l.endDurable()
+	}
+	if l.stopping {
+		l.endIdle(force)
+	}
+	return !l.stopping || l.open > 0
+}
+
+// endIdle ends the connections that have nothing on its way, when the server shuts down.
+func (l *eventLoop) endIdle(force bool) {
+	for _, c := range l.conns {
+		if c != nil && !c.aside && (force || !c.unsent() && !c.isAgain) {
+			c.end()
+		}
+	}
+}
+
+// waitDurable waits for the disk for the sessions of a round whose replies must not leave before.
+// One goroutine does for all, while the loop serves others; who comes meanwhile waits for the next.
+func (l *eventLoop) waitDurable() {
+	if len(l.syncing) > 0 || len(l.unsynced) == 0 {
+		return
+	}
+	l.syncing, l.unsynced = l.unsynced, l.syncing
+	newest := l.syncing[0].session.undurable
+	for _, c := range l.syncing {
+		newest = max(newest, c.session.undurable)
+	}
+	l.aside.Go(func() {
+		l.syncError = l.transport.server.store.WaitDurable(newest)
+		l.mu.Lock()
+		l.synced = true
+		l.wakeAndUnlock()
+	})
+}
+
+// endDurable answers those for whom the disk was waited.
+func (l *eventLoop) endDurable() {
+	for _, c := range l.syncing {
+		c.session.endDurable(l.syncError)
+		c.comeBack()
+	}
+	clear(l.syncing)
+	l.syncing = l.syncing[:0]
+	l.waitDurable()
+}
+
+// goOn makes a connection take part in the next round.
+func (l *eventLoop) goOn(c *loopConn) {
+	if !c.ended && !c.isAgain {
+		c.isAgain = true
+		l.again = append(l.again, c)
+	}
+}
+
+// sweepTimeouts looks at the time-outs of all connections, once a second while there are any.
+func (l *eventLoop) sweepTimeouts() {
+	idle := time.Duration(l.transport.server.tunables.idleTimeout.Load())
+	if l.sweep.IsZero() {
+		if idle > 0 && l.open > 0 {
+			l.sweep = l.now.Add(sweepEvery)
+		}
+		return
+	}
+	if l.now.Before(l.sweep) {
+		return
+	}
+	l.sweep = time.Time{}
+	for _, c := range l.conns {
+		if c == nil || c.aside {
+			continue
+		}
+		by := c.timeout(idle)
+		if !by.IsZero() && !l.now.Before(by) {
+			c.end()
+		} else if !by.IsZero() {
+			l.sweep = l.now.Add(sweepEvery)
+		}
+	}
+}
+
+// shutdown makes the loop end its connections, and itself: see transport.shutdown.
+func (l *eventLoop) shutdown(force bool) {
+	l.mu.Lock()
+	l.stop, l.force = true, l.force || force
+	l.wakeAndUnlock()
+}
