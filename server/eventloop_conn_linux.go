@@ -16,12 +16,13 @@ type loopConn struct {
 
 	listens  uint32 // the events that the kernel reports
 	known    bool   // it is in loop.conns, or was
-	readable bool   // one of them says so
-	eof      bool   // the client sends nothing more
-	broken   bool
+	readable bool   // there may be something to read: the kernel said so once, and will not again
+	hangup   bool   // the last that can be read is the end
+	eof      bool   // it has been read
 	ended    bool
 	aside    bool   // the session is with another goroutine, or waits for the disk
-	isAgain  bool   // it goes on, without reading, in the next round
+	isAgain  bool   // it goes on in the next round
+	isFull   bool   // it has been fed more than it has executed
 	round    uint64 // the last one that it took part in
 
 	active       time.Time // when it took part in a round
@@ -72,7 +73,7 @@ func (c *loopConn) register() {
 	l.open++
 	c.known = true
 	c.active = l.now
-	if !c.listen(unix.EPOLLIN) {
+	if !c.listen(listening) {
 		c.end()
 	}
 }
@@ -80,7 +81,7 @@ func (c *loopConn) register() {
 // comeBack lets the session go on in the loop.
 func (c *loopConn) comeBack() {
 	c.aside = false
-	if c.taken&markKilled != 0 || c.broken {
+	if c.taken&markKilled != 0 {
 		c.end()
 		return
 	}
@@ -88,17 +89,18 @@ func (c *loopConn) comeBack() {
 	c.loop.join(c)
 }
 
-// listen chooses the events that the kernel reports; for 0 it reports nothing at all. It reports
-// false if that fails.
+// listening are the events of a connection that takes its replies. The kernel reports each once, in
+// the order in which they come (EPOLLET); what is reported again and again would keep its place and
+// so overtake others.
+const listening = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+
+// listen chooses the events that the kernel reports. It reports false if that fails.
 func (c *loopConn) listen(events uint32) bool {
 	if events == c.listens {
 		return true
 	}
 	op := unix.EPOLL_CTL_MOD
-	switch {
-	case events == 0:
-		op = unix.EPOLL_CTL_DEL
-	case c.listens == 0:
+	if c.listens == 0 {
 		op = unix.EPOLL_CTL_ADD
 	}
 	if err := unix.EpollCtl(c.loop.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
@@ -111,49 +113,44 @@ func (c *loopConn) listen(events uint32) bool {
 
 // noteEvents notes what the kernel has reported.
 func (c *loopConn) noteEvents(events uint32) {
-	c.readable = events&unix.EPOLLIN != 0
-	if events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && !c.readable {
-		c.broken = true
-	}
-	if c.aside {
-		c.readable = false
-		if !c.listen(0) { // the kernel would report it again and again
-			c.broken = true
-		}
-		return
-	}
+	c.hangup = c.hangup || events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.readable = c.readable || c.hangup || events&unix.EPOLLIN != 0
 	c.loop.join(c)
 }
 
 // read feeds the session what has arrived. It reports false if the connection has ended.
 func (c *loopConn) read() bool {
-	if c.broken && !c.ended {
-		c.end()
-	}
 	if c.ended {
 		return false
 	}
-	readable := c.readable && !c.isAgain // else the kernel reports it again
-	c.readable = false
-	if !readable {
+	if !c.mayRead() {
 		return true
 	}
-	n, err := unix.Read(c.fd, c.loop.buf)
+	l := c.loop
+	n, err := unix.Read(c.fd, l.buf)
 	switch {
 	case n > 0:
 		v := c.session.server
 		v.counters.in.Add(int64(n))
 		v.counters.reads.Add(1)
-		if !c.session.closed {
-			c.session.parser.Feed(c.loop.buf[:n])
-		}
+		c.session.parser.Feed(l.buf[:n])
+		c.readable = n == len(l.buf) || c.hangup
 	case err == nil:
-		c.eof = true
-	case err != unix.EAGAIN && err != unix.EINTR: // after these the kernel reports it again
+		c.eof, c.readable = true, false
+	case err == unix.EAGAIN:
+		c.readable = false
+	case err != unix.EINTR:
 		c.end()
 		return false
 	}
 	return true
+}
+
+// mayRead says whether there is something to read, and whether to read it. Nothing is read of a
+// client that does not take its replies, or waits in a command and has sent much meanwhile.
+func (c *loopConn) mayRead() bool {
+	s := c.session
+	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Buffered() < s.server.pauseAt)
 }
 
 // finishRound sends the replies, or lets the session go aside, and says what is to be waited for.
@@ -179,32 +176,24 @@ func (c *loopConn) finishRound() {
 	if held > 2*loopRead {
 		c.account() // what is left of it
 	}
-	if paused && !s.Paused() {
-		l.goOn(c)
-	}
-	idle := !c.unsent() && !c.isAgain
+	c.isFull = paused && !s.closed
+	idle := !c.unsent() && !c.isFull
 	if idle && (s.closed || c.eof || l.stopping) {
 		c.end()
 		return
 	}
+	if c.isFull && !s.Paused() || c.mayRead() {
+		l.goOn(c)
+	}
 	c.watchWait()
 	c.watchPartial(idle)
-	if !c.listen(c.wanted()) {
+	events := uint32(listening)
+	if c.unsent() {
+		events |= unix.EPOLLOUT
+	}
+	if !c.listen(events) {
 		c.end()
 	}
-}
-
-// wanted are the events that the connection waits for. While it does not take its replies, or waits
-// in a command and has sent much meanwhile, nothing is read of it.
-func (c *loopConn) wanted() uint32 {
-	s := c.session
-	switch {
-	case c.unsent():
-		return unix.EPOLLOUT
-	case c.eof, s.blocked != nil && s.parser.Buffered() >= s.server.pauseAt:
-		return 0
-	}
-	return unix.EPOLLIN
 }
 
 // goAside gives the session to a goroutine of its own.

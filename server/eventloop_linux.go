@@ -281,7 +281,7 @@ func (l *eventLoop) takePosted() bool {
 // endIdle ends the connections that have nothing on its way, when the server shuts down.
 func (l *eventLoop) endIdle(force bool) {
 	for _, c := range l.conns {
-		if c != nil && !c.aside && (force || !c.unsent() && !c.isAgain) {
+		if c != nil && !c.aside && (force || !c.unsent() && !c.isFull) {
 			c.end()
 		}
 	}
