@@ -7,8 +7,9 @@
 // unit of the store, and appends the reply. It does no network I/O and starts no goroutine, so that
 // a shell can embed it and a test can drive it.
 //
-// [Serve] is the transport around it: one goroutine a connection, pipelines answered with one
-// write, limits, time-outs and a graceful end. [Server] is what the sessions of one process share:
+// [Serve] is the transport around it: one goroutine a connection (transport.go), or on Linux, if
+// [Options] say so, one for all of them (eventloop_linux.go); pipelines answered with one write,
+// limits, time-outs and a graceful end. [Server] is what the sessions of one process share:
 // counters, the list of clients, the settings.
 //
 // Package [github.com/stavedb/stave/server/command] has the table's rows and the handlers of all
@@ -39,6 +40,11 @@
 // and mailboxes have limits ([Options]).
 //
 // # Locks and goroutines
+//
+// The event loop executes what is ready together as one batch (round.go). Nothing in it waits: a
+// session that meets a command that may take long, or a lock that somebody holds, or must wait for
+// the disk, leaves the loop meanwhile. eventLoop.mu guards what other goroutines post for it; it is
+// held for a few instructions only, and with it no other lock is taken.
 //
 // A session is not safe for concurrent use, and needs no lock. What others see of it is in its
 // client and its mailbox, which are. Server.mu guards the list of clients, hub.mu the
