@@ -35,10 +35,7 @@ func openBbolt(dir string, o openOptions) (kv, error) {
 	}
 	// As many as there are writers that wait; or else each batch would be a timeout long.
 	db.MaxBatchSize, db.MaxBatchDelay = 64, time.Millisecond
-	err = db.Update(func(tx *bolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(bboltBucket)
-		return err
-	})
+	err = db.Update(func(tx *bolt.Tx) error { return errOf(tx.CreateBucketIfNotExists(bboltBucket)) })
 	return &bboltKV{db, !options.NoSync}, err
 }
 

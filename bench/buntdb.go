@@ -57,10 +57,7 @@ func (b buntdbKV) batch(keys []string, value func(i int) []byte) error {
 }
 
 func (b buntdbKV) remove(key string) error {
-	return b.db.Update(func(tx *buntdb.Tx) error {
-		_, err := tx.Delete(key)
-		return err
-	})
+	return b.db.Update(func(tx *buntdb.Tx) error { return errOf(tx.Delete(key)) })
 }
 
 func (b buntdbKV) merge() error { return b.db.Shrink() }

@@ -105,47 +105,22 @@ func openNutsCollections(dir string) (*collections, error) {
 func staveCalls(s *db.Store) map[string]func(i, n int) error {
 	list, set, zset := s.List("list"), s.Set("set"), s.SortedSet("zset")
 	return map[string]func(i, n int) error{
-		"list: push back": func(i, _ int) error {
-			_, err := list.PushBack([]byte(element(i)))
-			return err
-		},
-		"list: pop back": func(_, _ int) error {
-			_, err := list.PopBack()
-			return err
-		},
+		"list: push back": func(i, _ int) error { return errOf(list.PushBack([]byte(element(i)))) },
+		"list: pop back":  func(_, _ int) error { return errOf(list.PopBack()) },
 		"list: 10 by index": func(i, n int) error {
 			from := int64(i % (n - some))
 			got, err := list.Range(from, from+some-1)
 			return errors.Join(err, wrongCount(len(got), some))
 		},
-		"set: add": func(i, n int) error {
-			_, err := set.Add(element(n + i))
-			return err
-		},
-		"set: remove": func(i, n int) error {
-			_, err := set.Remove(element(n + i))
-			return err
-		},
-		"set: is member": func(i, n int) error {
-			_, err := set.Has(element(i % n))
-			return err
-		},
+		"set: add":       func(i, n int) error { return errOf(set.Add(element(n + i))) },
+		"set: remove":    func(i, n int) error { return errOf(set.Remove(element(n + i))) },
+		"set: is member": func(i, n int) error { return errOf(set.Has(element(i % n))) },
 		"zset: add": func(i, n int) error {
-			_, err := zset.Add(db.Scored{Member: element(n + i), Score: float64(scramble(n + i))})
-			return err
+			return errOf(zset.Add(db.Scored{Member: element(n + i), Score: float64(scramble(n + i))}))
 		},
-		"zset: remove": func(i, n int) error {
-			_, err := zset.Remove(element(n + i))
-			return err
-		},
-		"zset: score": func(i, n int) error {
-			_, err := zset.Score(element(i % n))
-			return err
-		},
-		"zset: rank": func(i, n int) error {
-			_, err := zset.Rank(element(i % n))
-			return err
-		},
+		"zset: remove": func(i, n int) error { return errOf(zset.Remove(element(n + i))) },
+		"zset: score":  func(i, n int) error { return errOf(zset.Score(element(i % n))) },
+		"zset: rank":   func(i, n int) error { return errOf(zset.Rank(element(i % n))) },
 		"zset: 10 by rank": func(i, n int) error {
 			from := int64(i % (n - some))
 			got, err := zset.Range(db.RankRange{Start: from, Stop: from + some - 1})
@@ -169,10 +144,7 @@ func nutsWrites(write func(fn func(tx *nutsdb.Tx) error) error) map[string]func(
 			return write(func(tx *nutsdb.Tx) error { return tx.RPush(nutsdbBucket, nutsKey, []byte(element(i))) })
 		},
 		"list: pop back": func(_, _ int) error {
-			return write(func(tx *nutsdb.Tx) error {
-				_, err := tx.RPop(nutsdbBucket, nutsKey)
-				return err
-			})
+			return write(func(tx *nutsdb.Tx) error { return errOf(tx.RPop(nutsdbBucket, nutsKey)) })
 		},
 		"set: add": func(i, n int) error {
 			return write(func(tx *nutsdb.Tx) error { return tx.SAdd(nutsdbBucket, nutsKey, []byte(element(n+i))) })
@@ -201,22 +173,13 @@ func nutsReads(s *nutsdb.DB) map[string]func(i, n int) error {
 			})
 		},
 		"set: is member": func(i, n int) error {
-			return s.View(func(tx *nutsdb.Tx) error {
-				_, err := tx.SIsMember(nutsdbBucket, nutsKey, []byte(element(i%n)))
-				return err
-			})
+			return s.View(func(tx *nutsdb.Tx) error { return errOf(tx.SIsMember(nutsdbBucket, nutsKey, []byte(element(i%n)))) })
 		},
 		"zset: score": func(i, n int) error {
-			return s.View(func(tx *nutsdb.Tx) error {
-				_, err := tx.ZScore(nutsdbBucket, nutsKey, []byte(element(i%n)))
-				return err
-			})
+			return s.View(func(tx *nutsdb.Tx) error { return errOf(tx.ZScore(nutsdbBucket, nutsKey, []byte(element(i%n)))) })
 		},
 		"zset: rank": func(i, n int) error {
-			return s.View(func(tx *nutsdb.Tx) error {
-				_, err := tx.ZRank(nutsdbBucket, nutsKey, []byte(element(i%n)))
-				return err
-			})
+			return s.View(func(tx *nutsdb.Tx) error { return errOf(tx.ZRank(nutsdbBucket, nutsKey, []byte(element(i%n)))) })
 		},
 		"zset: 10 by rank": func(i, n int) error {
 			from := 1 + i%(n-some) // ranks begin with 1

@@ -120,10 +120,7 @@ func (b bitcaskKV) batch(keys []string, value func(i int) []byte) error {
 	return batch.Commit()
 }
 
-func (b bitcaskKV) remove(key string) error {
-	_, err := b.s.Delete(key)
-	return err
-}
+func (b bitcaskKV) remove(key string) error { return errOf(b.s.Delete(key)) }
 
 func (b bitcaskKV) merge() error { return b.mergeWith(merge.RunOptions{All: true, Unlimited: true}) }
 
@@ -168,14 +165,10 @@ func (d dbKV) batch(keys []string, value func(i int) []byte) error {
 	return d.s.Keyspace().Put(pairs...)
 }
 
-func (d dbKV) remove(key string) error {
-	_, err := d.s.Key(key).Delete()
-	return err
-}
+func (d dbKV) remove(key string) error { return errOf(d.s.Key(key).Delete()) }
 
 func (d dbKV) merge() error {
-	_, err := d.s.Merge(context.Background(), merge.RunOptions{All: true, Unlimited: true})
-	return err
+	return errOf(d.s.Merge(context.Background(), merge.RunOptions{All: true, Unlimited: true}))
 }
 
 func (d dbKV) close() error { return d.s.Close() }

@@ -41,9 +41,6 @@ func (p pogrebKV) batch(keys []string, value func(i int) []byte) error {
 func (p pogrebKV) remove(key string) error { return p.db.Delete(octetsOf(key)) }
 
 // merge takes the segments of at least 32 MB half of which is garbage.
-func (p pogrebKV) merge() error {
-	_, err := p.db.Compact()
-	return err
-}
+func (p pogrebKV) merge() error { return errOf(p.db.Compact()) }
 
 func (p pogrebKV) close() error { return p.db.Close() }

@@ -78,18 +78,14 @@ func sortedSetCalls(s *db.Store, n int, r *rand.Rand) []ranked {
 	var removed []db.Scored
 	place := func() int64 { return r.Int64N(int64(n - some)) }
 	return []ranked{
-		{name: "rank", op: func() error {
-			_, err := zset.Rank(element(r.IntN(n)))
-			return err
-		}},
+		{name: "rank", op: func() error { return errOf(zset.Rank(element(r.IntN(n)))) }},
 		{name: "range", op: func() error {
 			from := place()
 			got, err := zset.Range(db.RankRange{Start: from, Stop: from + some - 1})
 			return errors.Join(err, wrongCount(len(got), some))
 		}},
 		{name: "count", op: func() error {
-			_, err := zset.Count(db.ScoreRange{Min: float64(r.Uint32() / 2), Max: float64(1<<31 + r.Uint32()/2)})
-			return err
+			return errOf(zset.Count(db.ScoreRange{Min: float64(r.Uint32() / 2), Max: float64(1<<31 + r.Uint32()/2)}))
 		}},
 		{name: "remove", op: func() error {
 			from := int64(n / 2)
@@ -104,10 +100,7 @@ func sortedSetCalls(s *db.Store, n int, r *rand.Rand) []ranked {
 			_, err := zset.Add(removed...)
 			return err
 		}},
-		{name: "random", op: func() error {
-			_, err := zset.Random(1)
-			return err
-		}},
+		{name: "random", op: func() error { return errOf(zset.Random(1)) }},
 		{name: "len", op: func() error {
 			got, err := zset.Len()
 			return errors.Join(err, wrongCount(got, n))
@@ -118,10 +111,7 @@ func sortedSetCalls(s *db.Store, n int, r *rand.Rand) []ranked {
 func listCalls(s *db.Store, n int, r *rand.Rand) []ranked {
 	list := s.List("list")
 	return []ranked{
-		{name: "at", op: func() error {
-			_, err := list.At(r.Int64N(int64(n)))
-			return err
-		}},
+		{name: "at", op: func() error { return errOf(list.At(r.Int64N(int64(n)))) }},
 		{name: "range", op: func() error {
 			from := r.Int64N(int64(n - some))
 			got, err := list.Range(from, from+some-1)
@@ -134,10 +124,7 @@ func setCalls(s *db.Store, n int, _ *rand.Rand) []ranked {
 	set := s.Set("set")
 	var popped []string
 	return []ranked{
-		{name: "random", op: func() error {
-			_, err := set.Random(1)
-			return err
-		}},
+		{name: "random", op: func() error { return errOf(set.Random(1)) }},
 		{name: "pop", op: func() (err error) {
 			popped, err = set.Pop(1)
 			return errors.Join(err, wrongCount(len(popped), 1))
@@ -175,10 +162,7 @@ func hashCalls(s *db.Store, n int, _ *rand.Rand) []ranked {
 }
 
 func keyCalls(s *db.Store, _ int, _ *rand.Rand) []ranked {
-	return []ranked{{name: "random", op: func() error {
-		_, err := s.Keyspace().RandomKey()
-		return err
-	}}}
+	return []ranked{{name: "random", op: func() error { return errOf(s.Keyspace().RandomKey()) }}}
 }
 
 func wrongCount(got, want int) error {
