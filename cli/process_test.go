@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/cli"
 )
@@ -117,4 +118,43 @@ func TestInterruptedImport(t *testing.T) {
 	}
 	w.Close()
 	want(t, "1\n", "", 0, "", "exec", "--dir", dir, "GET", "a")
+}
+
+// TestScriptOutput: replies are shown before the script waits for more input, whatever its last line is, and an output that cannot
+// be written is an error.
+func TestScriptOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, script := range []string{"PING\n", "PING\n# end\n", "PING\n\n", "PING"} {
+		var stderr bytes.Buffer
+		args := []string{"stave", "exec", "--dir", t.TempDir()}
+		if status := cli.Run(args, strings.NewReader(script), full, &stderr); status != 1 || !strings.Contains(stderr.String(), "no space") {
+			t.Errorf("%q: status %d, %s", script, status, stderr.String())
+		}
+	}
+	in, input := io.Pipe()
+	output, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { ended <- cli.Run([]string{"stave", "exec", "--dir", t.TempDir()}, in, out, io.Discard) }()
+	io.WriteString(input, "PING\n# a comment\n")
+	shown := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(output).ReadString('\n')
+		shown <- line
+	}()
+	select {
+	case line := <-shown:
+		if line != "PONG\n" {
+			t.Errorf("shown: %q", line)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the reply before a comment is not shown")
+	}
+	input.Close()
+	if status := <-ended; status != 0 {
+		t.Errorf("status %d", status)
+	}
 }

@@ -15,18 +15,27 @@ import (
 // for a store in which the line before had succeeded.
 
 // runScript runs the commands that stand on stdin, one a line. It stops at the first error unless
-// keepGoing is set; either way an error means status 1. Replies are flushed when no further line is
-// waiting, so a program that sends one line and reads one reply through pipes is never stuck, and a
-// file of a million lines is not a million writes. A broken connection ends the script also with
-// keepGoing: nothing would answer the rest.
-func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) error {
+// keepGoing is set; either way an error means status 1. A broken connection ends the script also
+// with keepGoing: nothing would answer the rest.
+//
+// Replies are flushed before it waits for a line, so a program that sends one line and reads one
+// reply through pipes is never stuck, and a file of a million lines is not a million writes. They
+// are flushed before an error is printed too, so that both streams on a terminal are in order.
+func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (err error) {
 	reading, done := context.WithCancel(ctx)
 	defer done()
 	input := lines.NewReader(newInterruptibleReader(reading, in))
 	out := bufio.NewWriterSize(s.out, 64<<10)
-	defer out.Flush()
+	defer func() {
+		if flushErr := out.Flush(); flushErr != nil {
+			err = errors.Join(err, failed(exitCommand, flushErr))
+		}
+	}()
 	failures := 0
 	for ctx.Err() == nil && !s.closed {
+		if input.Waiting() && out.Flush() != nil {
+			return nil // a writer that has failed says so again: the deferred call returns it
+		}
 		line, err := input.Next()
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			break
@@ -37,14 +46,11 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) e
 		if lines.Skip(line) {
 			continue
 		}
-		err = s.runLine(ctx, out, line)
-		if input.Waiting() || err != nil {
-			if err := out.Flush(); err != nil {
-				return failed(exitCommand, err)
-			}
-		}
-		if err == nil {
+		if err = s.runLine(ctx, out, line); err == nil {
 			continue
+		}
+		if out.Flush() != nil {
+			return nil
 		}
 		err = fmt.Errorf("stdin:%d: %w", input.Number(), err)
 		if !keepGoing || isLost(err) {
