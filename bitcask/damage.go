@@ -23,7 +23,7 @@ import (
 // be trusted: the store is not opened. Salvage copies the rest of it.
 
 // tolerate notes damage that can be done without, if that is what err is and the store is open for that; else it returns err.
-func (s *Store) tolerate(err error) error {
+func (s *opener) tolerate(err error) error {
 	c := (*CorruptError)(nil)
 	if !s.opts.ReadDamaged || !errors.As(err, &c) {
 		return err
@@ -37,7 +37,7 @@ func (s *Store) tolerate(err error) error {
 }
 
 // tolerance is pass, or nil where pass would tolerate nothing.
-func (s *Store) tolerance() func(error) error {
+func (s *opener) tolerance() func(error) error {
 	if s.opts.ReadDamaged {
 		return s.tolerate
 	}
@@ -46,7 +46,7 @@ func (s *Store) tolerance() func(error) error {
 
 // openSegment opens a segment of the manifest. Its header is not needed to read it: every frame says itself which store,
 // segment and offset it is for. Nor is the file, if the manifest says how long it was.
-func (s *Store) openSegment(id uint32) (*segment.Segment, error) {
+func (s *opener) openSegment(id uint32) (*segment.Segment, error) {
 	name := format.DataName(id)
 	sg, err := (*segment.Segment)(nil), s.man.Missing(name)
 	if s.present[name] {
@@ -75,7 +75,7 @@ func (s *Store) openSegment(id uint32) (*segment.Segment, error) {
 }
 
 // bind makes sure that a sealed segment is as the manifest says.
-func (s *Store) bind(sg *segment.Segment, si format.SealedInfo) error {
+func (s *opener) bind(sg *segment.Segment, si format.SealedInfo) error {
 	err := sg.ReadFooter()
 	if err == nil && sg.Info() != si {
 		err = &CorruptError{File: sg.Name, Offset: int64(si.Length), Reason: "footer does not agree with the manifest"}
@@ -94,7 +94,7 @@ func (s *Store) bind(sg *segment.Segment, si format.SealedInfo) error {
 }
 
 // bindTail makes sure that an unsealed segment is as long as it was at the last clean close.
-func (s *Store) bindTail(sg *segment.Segment) error {
+func (s *opener) bindTail(sg *segment.Segment) error {
 	if length := int64(s.man.ClosedLen); s.opts.ReadDamaged && s.man.ClosedID == sg.ID && sg.Size.Load() < length {
 		sg.Damaged = true
 		err := s.tolerate(&CorruptError{File: sg.Name, Offset: sg.Size.Load(), Reason: "file is shorter than it was"})
@@ -105,7 +105,7 @@ func (s *Store) bindTail(sg *segment.Segment) error {
 }
 
 // vouch tolerates a tail whose checksum or length differs from the INDEX's if the manifest confirms the length.
-func (s *Store) vouch(is indexfile.Segment, err error) error {
+func (s *opener) vouch(is indexfile.Segment, err error) error {
 	known := s.vouches(is)
 	if known && s.opts.ReadDamaged && s.segments.Load().Find(is.ID).Damaged {
 		return nil // already reported

@@ -22,7 +22,7 @@ import (
 // loadIndex makes the keydir what the INDEX says, and returns how far that is
 // the log. Any error means: do without, and nothing has been loaded. With
 // NoIndex nothing is loaded either, and a writer learns whether it fits so far.
-func (s *Store) loadIndex() (*indexfile.Contents, error) {
+func (s *opener) loadIndex() (*indexfile.Contents, error) {
 	if s.opts.seam.NoIndex && s.opts.ReadOnly {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (s *Store) loadIndex() (*indexfile.Contents, error) {
 }
 
 // unload makes the keydir empty again.
-func (s *Store) unload() {
+func (s *opener) unload() {
 	s.spaces.Init(s.man.Seed)
 	s.spaces.Record = 0
 	s.system.Init()
@@ -49,12 +49,12 @@ func (s *Store) unload() {
 	}
 }
 
-func (s *Store) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
+func (s *opener) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
 	}
-	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.Store, 0)}
+	l := &indexLoader{s: s.Store, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.Store, 0)}
 	c, err := l.contents()
 	if err != nil {
 		return nil, err

@@ -37,17 +37,21 @@ func (s *Store) Reached(m Mark) bool {
 	next := s.log.Next()
 	s.manifestMu.Lock() // the background may note that the store is idle
 	defer s.manifestMu.Unlock()
-	return s.reached(m, next) // a merge may have taken the segment
+	return s.gave(m, next) // a merge may have taken the segment
 }
 
-// reached is that of a mark whose place is known to fit, once the log has been
-// read; next is the sequence number after its last record.
-func (s *Store) reached(m Mark, next uint64) bool {
+// gave reports whether the log, whose next record will have number next, has given out the number of a mark in the mark's opening.
+func (s *Store) gave(m Mark, next uint64) bool {
+	return m.Sequence <= max(next-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)
+}
+
+// reached is Reached of a mark whose place is known to fit, once the log has been read.
+func (s *opener) reached(m Mark) bool {
 	i := slices.IndexFunc(s.tail, func(sg *segment.Segment) bool { return sg.ID == m.Segment })
 	if i >= 0 && m.Length > uint64(s.tail[i].FramesEnd) {
 		return false
 	}
-	return m.Sequence <= max(next-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)
+	return s.gave(m, s.log.Next())
 }
 
 // Mark names a state of the log: all that it holds up to a sequence number, with

@@ -36,7 +36,7 @@ func (r Remains) String() string {
 // durable but for its name. It returns the name; none if there are only zeros. The same bytes are not kept twice.
 //
 // A crash leaves TORN.new, which the next Open removes, or the whole copy alongside the file that still has the bytes.
-func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, err error) {
+func (s *opener) keepRemains(f vfs.File, h format.RemainsHeader) (name string, err error) {
 	zeros, err := files.AllZeros(f, h.Offset, h.Length)
 	if err != nil || zeros {
 		return "", err
@@ -74,7 +74,7 @@ func (s *Store) keepRemains(f vfs.File, h format.RemainsHeader) (name string, er
 }
 
 // sameRemains reports whether a file of remains holds exactly what is to be kept: an earlier Open was interrupted here.
-func (s *Store) sameRemains(name string, f vfs.File, h format.RemainsHeader) (same bool, err error) {
+func (s *opener) sameRemains(name string, f vfs.File, h format.RemainsHeader) (same bool, err error) {
 	kept, err := s.opts.seam.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
 	if err != nil {
 		return false, err
@@ -97,7 +97,7 @@ func (s *Store) sameRemains(name string, f vfs.File, h format.RemainsHeader) (sa
 }
 
 // remains lists what is to be truncated of the log, and of the manifest.
-func (s *Store) remains() (list []tornEnd) {
+func (s *opener) remains() (list []tornEnd) {
 	for _, sg := range s.tail {
 		if n := sg.Size.Load() - sg.FramesEnd; n > 0 {
 			list = append(list, tornEnd{sg.Name, sg.File, format.RemainsHeader{ID: sg.ID, Store: sg.StoreID, Offset: sg.FramesEnd, NextSeq: s.log.Next(), Length: n}})
@@ -118,7 +118,7 @@ type tornEnd struct {
 
 // keepAllRemains keeps everything that is about to be truncated, durably. Where the disk is too full for that, an unfinished
 // write with no readable record in it is dropped; anything else is not.
-func (s *Store) keepAllRemains() error {
+func (s *opener) keepAllRemains() error {
 	kept := false
 	for _, torn := range s.remains() {
 		var name string
@@ -146,7 +146,7 @@ func (s *Store) keepAllRemains() error {
 }
 
 // readable reports whether anything after the end of an unsealed segment verifies.
-func (s *Store) readable(id uint32) (bool, error) {
+func (s *opener) readable(id uint32) (bool, error) {
 	for _, sg := range s.tail {
 		if sg.ID == id {
 			_, valid, err := segment.NewFrames(sg).Resync(sg.FramesEnd)
@@ -157,7 +157,7 @@ func (s *Store) readable(id uint32) (bool, error) {
 }
 
 // foreseeTruncation notes, in a store that is open for reading, what a writer would truncate.
-func (s *Store) foreseeTruncation() {
+func (s *opener) foreseeTruncation() {
 	for _, torn := range s.remains() {
 		if zeros, err := files.AllZeros(torn.file, torn.h.Offset, torn.h.Length); err != nil || !zeros {
 			s.noteTruncated(torn, "")
@@ -169,7 +169,7 @@ func (s *Store) foreseeTruncation() {
 	}
 }
 
-func (s *Store) noteTruncated(torn tornEnd, kept string) {
+func (s *opener) noteTruncated(torn tornEnd, kept string) {
 	r := Remains{torn.name, torn.h.Offset, torn.h.Length, kept}
 	if kept != "" || s.opts.ReadOnly {
 		s.recovery.Truncated = append(s.recovery.Truncated, r)

@@ -50,7 +50,7 @@ type run struct {
 
 // replayer is one replay of the log.
 type replayer struct {
-	s       *Store
+	s       *opener
 	after   *indexfile.Contents
 	free    sync.Pool
 	stop    chan struct{} // closed at the end: readers give up
@@ -86,7 +86,7 @@ func newReader(minSeq uint64, segments ...*segment.Segment) *reader {
 func (r *reader) seq() uint64 { return r.b.entries[r.pos].Seq }
 
 // replayLog applies what the log has after ix.
-func (s *Store) replayLog(ix *indexfile.Contents) error {
+func (s *opener) replayLog(ix *indexfile.Contents) error {
 	rp := &replayer{s: s, after: ix, stop: make(chan struct{})}
 	rp.free.New = func() any { return new(batch) }
 	list := rp.segments()
@@ -100,7 +100,7 @@ func (s *Store) replayLog(ix *indexfile.Contents) error {
 			err = indexfile.ErrUnfit // it contains entries that the disk has lost although they were synced
 		}
 	}
-	if err == nil && ix.End.Opening != 0 && !s.reached(ix.End, s.log.Next()) {
+	if err == nil && ix.End.Opening != 0 && !s.reached(ix.End) {
 		err = indexfile.ErrUnfit
 	}
 	return err

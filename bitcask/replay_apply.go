@@ -13,7 +13,7 @@ import (
 // sequence. The stripes of one are no other's, so appliers run alongside each
 // other without locks; what concerns all stripes waits for them all.
 type applier struct {
-	s        *Store
+	s        *opener
 	after    *indexfile.Contents
 	base     uint32
 	live     []int64 // by segment id - base: bytes that became live, less those that died
@@ -21,7 +21,7 @@ type applier struct {
 	err      error
 }
 
-func newApplier(s *Store, after *indexfile.Contents) *applier {
+func newApplier(s *opener, after *indexfile.Contents) *applier {
 	set := s.segments.Load()
 	return &applier{s: s, after: after, base: set.Base, live: make([]int64, len(set.ByID))}
 }

@@ -20,7 +20,7 @@ import (
 // A bad frame is a torn tail only if nothing proves that its bytes were ever on disk (not the
 // manifest of the last close or pause, no later valid frame, no later segment), and if a crash can
 // have left it as it is: NotTorn.
-func (s *Store) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
+func (s *opener) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
 	sg, end := fr.Segment, fr.Pos
 	at, reason := end, "file ends"
 	if bad != nil {
@@ -59,7 +59,7 @@ func (s *Store) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
 
 // judgeNext examines the segments after sg. Either they continue where sg ends, so that it is
 // whole, or sg is incomplete: then nothing of theirs was ever synced, or sg was.
-func (s *Store) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
+func (s *opener) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
 	later := s.tail[slices.Index(s.tail, sg)+1:]
 	if len(later) == 0 {
 		return false, nil
@@ -95,7 +95,7 @@ func (s *Store) judgeNext(sg *segment.Segment, at int64, reason string) (whole b
 
 // syncedIn is the highest offset of a segment that is known to have been on
 // disk.
-func (s *Store) syncedIn(sg *segment.Segment) (int64, error) {
+func (s *opener) syncedIn(sg *segment.Segment) (int64, error) {
 	if s.man.ClosedID == sg.ID {
 		return int64(s.man.ClosedLen), nil
 	}
@@ -105,7 +105,7 @@ func (s *Store) syncedIn(sg *segment.Segment) (int64, error) {
 // truncateTail truncates torn tails, durably, before anything can be appended after them or read from
 // them. The newest goes first: what is dropped from it must be gone before an older segment grows
 // to where it began.
-func (s *Store) truncateTail() error {
+func (s *opener) truncateTail() error {
 	for _, sg := range slices.Backward(s.tail) {
 		size, end := sg.Size.Load(), sg.FramesEnd
 		s.recovery.TornBytes += size - end
@@ -132,7 +132,7 @@ func (s *Store) truncateTail() error {
 
 // reachesMerges makes sure, once the log has been read, that it reaches as far
 // as it did when segments were merged.
-func (s *Store) reachesMerges() error {
+func (s *opener) reachesMerges() error {
 	if s.man.Through < s.log.Next() {
 		return nil
 	}

@@ -104,7 +104,7 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 		opts.Logger = safelog.New(o.Logger)
 		pin.logger = opts.Logger // Close of the snapshot removes files of this store
 	}
-	c := newStore(s.dir, opts)
+	c := &opener{Store: newStore(s.dir, opts)}
 	c.cutAt, c.loadingUntil = next, ctx
 	defer func() {
 		if opened == nil { // o.Loading may have panicked, or have ended the goroutine
@@ -130,13 +130,11 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 	}
 	c.log.Reach(next)
 	c.log.Show(c.tail)
-	c.tail, c.loadingUntil = nil, nil
-	if c.mapped() {
-		c.work.Go(func() { c.every(segment.ResidencyEvery, c.expireResidency) })
-	}
+	c.loadingUntil = nil
+	c.startResidency()
 	c.released = func() { s.unpinFiles(pin) }
 	c.recovery.Took = time.Since(begin)
-	return c, nil
+	return c.Store, nil
 }
 
 // manifestOfCut is what loading wants to know of the manifest, in memory.
@@ -159,7 +157,7 @@ func (s *Store) manifestOfCut(fsys vfs.FS, list []commitlog.CutSegment, next uin
 }
 
 // openCut opens the segments of a cut, which are as long as they were then.
-func (s *Store) openCut(list []commitlog.CutSegment) error {
+func (s *opener) openCut(list []commitlog.CutSegment) error {
 	var open []*segment.Segment
 	for _, c := range list {
 		if err := s.loadingUntil.Err(); err != nil {

@@ -55,14 +55,7 @@ type Store struct {
 	reserve reserve.Reserve
 	spareID uint32 // of a segment that no merge has written after all; maintenanceMu guards it
 
-	recovery Recovery
-	present  map[string]bool    // names in the directory, during Open
-	leftover []string           // those that an interrupted rotation or merge left
-	tail     []*segment.Segment // the unsealed segments in log order, during Open
-	replayed func(DeadlineEvent)
-	hintless []uint32 // sealed segments that need a hint
-	stale    []string // files that describe the log and are not used, during Open
-
+	recovery     Recovery
 	cutAt        uint64          // of a snapshot: the sequence after the last one that it has; 0: it is none
 	loadingUntil context.Context // of a snapshot, while it is loaded
 	released     func()          // called when all is released; may be nil
@@ -78,8 +71,8 @@ func (s *Store) stopWork() {
 	s.work.Wait()
 }
 
-// startWork starts the background goroutines; Close stops them.
-func (s *Store) startWork() {
+// startWork starts the background goroutines; Close stops them. hintless are the sealed segments without a hint.
+func (s *Store) startWork(hintless []uint32) {
 	s.work.Go(s.log.Run)
 	s.work.Go(s.watchDirectory)
 	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
@@ -95,10 +88,10 @@ func (s *Store) startWork() {
 	if !s.opts.seam.NoHints {
 		done := make(map[uint32]bool)
 		for id := range s.man.Sealed {
-			done[id] = !slices.Contains(s.hintless, id)
+			done[id] = !slices.Contains(hintless, id)
 		}
 		s.work.Go(func() { s.hintLoop(done) })
-		if len(s.hintless) > 0 {
+		if len(hintless) > 0 {
 			s.wakeHinter()
 		}
 	}
@@ -227,14 +220,11 @@ func (s *Store) release() error {
 	return errors.Join(errs...)
 }
 
-// mapped reports whether any segment is.
-func (s *Store) mapped() bool {
-	for _, sg := range s.segments.Load().All() {
-		if sg.Data != nil {
-			return true
-		}
+// startResidency starts the goroutine that lets what is known of pages in memory expire, if any segment is mapped.
+func (s *Store) startResidency() {
+	if slices.ContainsFunc(s.segments.Load().All(), func(sg *segment.Segment) bool { return sg.Data != nil }) {
+		s.work.Go(func() { s.every(segment.ResidencyEvery, s.expireResidency) })
 	}
-	return false
 }
 
 // expireResidency expires the answers about chunks.

@@ -20,14 +20,14 @@ import (
 
 // load builds the keydir: from the INDEX and what the log has after it, or from
 // all of the log.
-func (s *Store) load() error {
+func (s *opener) load() error {
 	if err := s.loadLog(); err != nil {
 		return err
 	}
 	return s.reachesMerges()
 }
 
-func (s *Store) loadLog() error {
+func (s *opener) loadLog() error {
 	ix, err := s.loadIndex()
 	if err != nil && !failure.IsNotExist(err) {
 		s.refuseIndex(err)
@@ -37,7 +37,7 @@ func (s *Store) loadLog() error {
 		if err := s.replayLog(new(indexfile.Contents)); err != nil {
 			return err
 		}
-		if !s.reached(ix.End, s.log.Next()) { // not used, but it must not fit later
+		if !s.reached(ix.End) { // not used, but it must not fit later
 			s.refuseIndex(indexfile.ErrUnfit)
 		}
 		return nil
@@ -65,7 +65,7 @@ func (s *Store) loadLog() error {
 	return err
 }
 
-func (s *Store) refuseIndex(err error) {
+func (s *opener) refuseIndex(err error) {
 	if s.cutAt > 0 {
 		return // it is the writer's, and may be of another moment
 	}
@@ -76,7 +76,7 @@ func (s *Store) refuseIndex(err error) {
 // removeStale removes the files that describe another log than this one, before
 // anything is written: they could fit once it has grown. It does so after all
 // that can refuse the store.
-func (s *Store) removeStale() error {
+func (s *opener) removeStale() error {
 	if s.opts.ReadOnly || len(s.stale) == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (s *Store) removeStale() error {
 
 // startReplay tells Options.Loading after which sequence deadline changes will be replayed, and
 // reports whether it has the earlier ones.
-func (s *Store) startReplay(after uint64) (known bool) {
+func (s *opener) startReplay(after uint64) (known bool) {
 	s.replayed = func(DeadlineEvent) {}
 	if s.opts.Loading == nil {
 		return true
@@ -106,7 +106,7 @@ func (s *Store) startReplay(after uint64) (known bool) {
 }
 
 // reportDeadlines reports all existing deadlines, from their records.
-func (s *Store) reportDeadlines(seq uint64) error {
+func (s *opener) reportDeadlines(seq uint64) error {
 	for _, sp := range s.spaces.Now.Load().ByID {
 		var locs []keydir.Loc
 		for stripe := range keydir.Stripes {
@@ -127,7 +127,7 @@ func (s *Store) reportDeadlines(seq uint64) error {
 	return nil
 }
 
-func (s *Store) reportDeadline(sp *namespace.Space, loc keydir.Loc, seq uint64) error {
+func (s *opener) reportDeadline(sp *namespace.Space, loc keydir.Loc, seq uint64) error {
 	sg, err := s.segmentOf(loc)
 	if err != nil {
 		return err

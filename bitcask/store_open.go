@@ -58,6 +58,17 @@ func Open(dir string, o *Options) (*Store, error) {
 // errOutdated is why opening for reading failed if a live writer has since changed the store.
 var errOutdated = errors.New("the store has changed while it was opened")
 
+// opener is a store that is being opened, with what only the opening knows.
+type opener struct {
+	*Store
+	present  map[string]bool     // names in the directory
+	leftover []string            // those that an interrupted rotation or merge left
+	tail     []*segment.Segment  // the unsealed segments in log order
+	replayed func(DeadlineEvent) // the receiver of deadlines
+	hintless []uint32            // sealed segments that need a hint
+	stale    []string            // files that describe the log and are not used
+}
+
 // newStore is a store without files.
 func newStore(dir string, o Options) *Store {
 	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
@@ -76,7 +87,7 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	s := newStore(dir, options)
+	s := &opener{Store: newStore(dir, options)}
 	defer func() {
 		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
 			err = s.release()
@@ -114,7 +125,6 @@ func open(dir string, o *Options) (opened *Store, err error) {
 	if err := s.makeGood(); err != nil {
 		return nil, err
 	}
-	s.present = nil
 	if s.opts.ReadOnly {
 		s.log.Show(s.tail)
 	} else if err := s.noteOpening(); err != nil {
@@ -123,20 +133,17 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		return nil, err
 	} else {
 		s.reserve.Begin()
-		s.startWork()
+		s.startWork(s.hintless)
 	}
-	s.tail = nil
 	if !s.opts.ReadOnly {
 		if err := s.openHistory(); err != nil {
 			s.stopWork()
 			return nil, err
 		}
 	}
-	if s.mapped() {
-		s.work.Go(func() { s.every(segment.ResidencyEvery, s.expireResidency) })
-	}
+	s.startResidency()
 	s.recovery.Took = time.Since(begin)
-	return s, nil
+	return s.Store, nil
 }
 
 // startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
@@ -149,7 +156,7 @@ func (s *Store) startReserve() {
 
 // openManifest takes the lock and reads the manifest, or makes a new store
 // where there is nothing yet.
-func (s *Store) openManifest() (err error) {
+func (s *opener) openManifest() (err error) {
 	if err := s.hold(); err != nil {
 		return err
 	}
@@ -201,7 +208,7 @@ func (s *Store) openManifest() (err error) {
 
 // openSegments opens the files the manifest names, after making sure that
 // they are all there, and finds the leftovers of an interrupted rotation or merge.
-func (s *Store) openSegments() error {
+func (s *opener) openSegments() error {
 	names, err := s.opts.seam.FS.List(s.dir)
 	if err != nil {
 		return err
@@ -265,7 +272,7 @@ func (s *Store) mapFor(sg *segment.Segment) int {
 
 // findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are there.
 // One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
-func (s *Store) findLeftovers(names []string) error {
+func (s *opener) findLeftovers(names []string) error {
 	for _, name := range names {
 		id, suffix, ours := format.ParseName(name)
 		_, _, _, remains := format.ParseRemainsName(name)
@@ -297,7 +304,7 @@ func (s *Store) findLeftovers(names []string) error {
 // makeGood brings the files into the state that Open has determined, when it is certain that the store opens: until here
 // nothing has been changed (I7). What is truncated is kept first. A crash at any step leaves what the next Open finds and
 // judges in the same way: the last edit of the manifest says that this opening has begun.
-func (s *Store) makeGood() error {
+func (s *opener) makeGood() error {
 	if s.opts.ReadOnly {
 		s.foreseeTruncation()
 		return nil
@@ -324,7 +331,7 @@ func (s *Store) makeGood() error {
 }
 
 // bootOf is what the manifest is to say of this writer's life of the kernel. One that is unknown is like no other.
-func (s *Store) bootOf() []byte {
+func (s *opener) bootOf() []byte {
 	if s.man.Here != (vfs.BootID{}) {
 		return s.man.Here[:]
 	}
@@ -332,7 +339,7 @@ func (s *Store) bootOf() []byte {
 }
 
 // clearAway removes the leftovers.
-func (s *Store) clearAway() error {
+func (s *opener) clearAway() error {
 	for _, name := range s.leftover {
 		if err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name)); err != nil {
 			return err
@@ -355,7 +362,7 @@ const (
 // TTLName is the file of deadlines alongside the log; package ttl owns it.
 const TTLName = "TTL"
 
-func (s *Store) checkLeftover(id uint32) error {
+func (s *opener) checkLeftover(id uint32) error {
 	sg, err := segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
 		return err
@@ -388,7 +395,7 @@ func (s *Store) checkLeftover(id uint32) error {
 // merges remove files that it lists, rotations add files that it does not list. An edit is written
 // before the files of a merge go, and before a new segment holds anything, so a reader that checks
 // for the edit after the files finds it.
-func (s *Store) outdated() bool {
+func (s *opener) outdated() bool {
 	if !s.opts.ReadOnly || s.man == nil {
 		return false
 	}
@@ -403,7 +410,7 @@ func (s *Store) outdated() bool {
 // noteOpening notes in the manifest that this writer gives the sequence numbers
 // from here on. A full disk is no reason not to open: then there is no id, and
 // nothing that this writer writes about the log will be believed.
-func (s *Store) noteOpening() error {
+func (s *opener) noteOpening() error {
 	var id uint64
 	for id == 0 {
 		var b [8]byte
@@ -425,7 +432,7 @@ func (s *Store) noteOpening() error {
 }
 
 // startLog makes the store ready for commits.
-func (s *Store) startLog() error {
+func (s *opener) startLog() error {
 	sealed, err := s.log.Start(s.tail, s.man.ClosedID, int64(s.man.ClosedLen))
 	s.hintless = append(s.hintless, sealed...)
 	return err

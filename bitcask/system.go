@@ -107,7 +107,7 @@ func (t *Tx) placeSystem(r *txRecord, sg *segment.Segment, loc keydir.Loc, seq u
 
 // replaySystem notes a system record of the log, which the INDEX may have had
 // already.
-func (s *Store) replaySystem(sg *segment.Segment, e *format.Entry) {
+func (s *opener) replaySystem(sg *segment.Segment, e *format.Entry) {
 	s.recovery.Replayed++
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	if dead, ok := s.system.Put(string(e.Key), system.Record{Value: slices.Clone(e.Inline), Seq: e.Seq, Loc: loc}); ok {
