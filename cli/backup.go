@@ -58,7 +58,8 @@ verifies all of it.`,
 	}
 }
 
-// A backupReport is what --json prints.
+// A backupReport is what --json prints. The time is that of the whole command, the opening
+// included.
 type backupReport struct {
 	bitcask.BackupResult
 	Took time.Duration `json:"took_ns"`
@@ -76,6 +77,7 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// With "-" the standard output is the archive: a sentence in it would damage it.
 	sentences := t.out
 	var result bitcask.BackupResult
 	if out == "-" {

@@ -26,8 +26,8 @@ import (
 // previous one; loading is not measured. A thread counts into a histogram of its own, since a
 // shared one would be what is measured.
 
-// benchCommand describes stave bench. The text of its help lists the workloads
-// from their table.
+// benchCommand describes stave bench. The text of its help lists the workloads from their table.
+// With --json on a terminal there are no bars: they would mix with the object.
 func benchCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "bench",
@@ -92,6 +92,8 @@ func (b *bench) prepare(only string, size int) error {
 		return usagef("--size must be from 0 to %d", bitcask.MaxValue)
 	}
 	b.value = make([]byte, size)
+	// Bytes that repeat would be compressed by some file systems, and the disk would seem faster
+	// than it is.
 	for i := range b.value {
 		b.value[i] = byte(scatter(uint64(i)))
 	}
@@ -125,6 +127,7 @@ func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 			return failed(exitCommand, err)
 		}
 	}
+	// Each workload has a directory of its own, numbered: a name may be chosen twice.
 	for i, w := range b.chosen {
 		r, err := b.run(ctx, w, filepath.Join(b.dir, fmt.Sprint(i)))
 		if ctx.Err() != nil {
@@ -147,7 +150,8 @@ func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 	return nil
 }
 
-// run measures one workload on a store of its own.
+// run measures one workload on a store of its own. The store is closed and removed before the
+// result is returned: the next workload starts with an idle disk as far as that is in our hands.
 func (b *bench) run(ctx context.Context, w workload, dir string) (r benchResult, err error) {
 	// Without merges in the background: one would begin in the middle of some
 	// workload and not of others.

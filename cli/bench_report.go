@@ -15,7 +15,8 @@ import (
 // quantiles and as a histogram of octaves: a mean would hide the one operation
 // in a thousand that waited for the disk.
 
-// A benchReport is what stave bench --json prints.
+// A benchReport is what stave bench --json prints. Names and units of its fields are an interface:
+// scripts compare figures of different versions.
 type benchReport struct {
 	Version   string        `json:"version"`
 	System    string        `json:"system"`
@@ -46,7 +47,8 @@ func (r *benchReport) writeHead(w io.Writer) error {
 // writeJSON prints all at the end, in one object.
 func (r *benchReport) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
-// A benchResult is the figures of one workload. Times are nanoseconds.
+// A benchResult is the figures of one workload. Times are nanoseconds. Max is exact; the quantiles
+// are those of a histogram, with its relative error.
 type benchResult struct {
 	Name      string        `json:"name"`
 	Count     uint64        `json:"operations"`
@@ -67,7 +69,8 @@ type benchOctave struct {
 	Count uint64        `json:"count"`
 }
 
-// newBenchResult takes the figures out of a histogram.
+// newBenchResult takes the figures out of a histogram. A workload that took no measurable time has
+// a rate, and not an infinite one.
 func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benchResult {
 	r := benchResult{
 		Name: w.name, Count: h.Count(), Seconds: took.Seconds(), PerSecond: float64(h.Count()) / max(took.Seconds(), 1e-9),

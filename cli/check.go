@@ -51,7 +51,8 @@ be read.`,
 	}
 }
 
-// A checkReport is what --json prints.
+// A checkReport is what --json prints. It is printed for a store that cannot be opened as well,
+// with that as its finding, so a program need not parse texts.
 type checkReport struct {
 	Sound    bool                `json:"sound"`
 	Result   bitcask.CheckResult `json:"result"`
@@ -83,6 +84,8 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 		return damage(t, err, asJSON)
 	}
 	defer closeInto(&err, store.Close)
+	// A store that was opened for reading has truncated nothing: Torn is what an opening for
+	// writing would truncate.
 	recovery := store.Log().Recovery()
 	report := checkReport{Findings: []bitcask.Finding{}, Torn: recovery.TornBytes, Remains: recovery.Remains, Refused: refused}
 	result, err := store.Check(ctx, func(f bitcask.Finding) {
@@ -145,6 +148,7 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 			return err
 		}
 	}
+	// The findings themselves are results and are printed all the same.
 	if quiet {
 		return nil
 	}

@@ -12,7 +12,8 @@ import (
 // store's and not ours, whatever they look like: "stave exec ZADD board -1 ada"
 // has no option -1.
 
-// execCommand describes stave exec.
+// execCommand describes stave exec. Its examples are the three ways to give arguments: words, the
+// standard input as the last one, and a script.
 func execCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "exec",
@@ -63,6 +64,8 @@ func runExec(t *terminal, c *cli.Context) (err error) {
 		}
 		args = append(args, data)
 	}
+	// From here on there is a store or a connection to close, so every return goes through
+	// closeInto.
 	ctx, stop := t.interruptible()
 	defer stop()
 	s, err := newSession(ctx, t, o)

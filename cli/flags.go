@@ -81,7 +81,8 @@ type storeOptions struct {
 	format   format
 }
 
-// storeFlags are the options that shell and exec share.
+// storeFlags are the options that shell and exec share. The password is not among them: see
+// readStoreOptions.
 func storeFlags() []cli.Flag {
 	return []cli.Flag{
 		dirFlag(),
@@ -106,7 +107,8 @@ func chosenDir(c *cli.Context) string {
 	return orDefault(c.String("dir"), orDefault(os.Getenv("STAVE_DIR"), defaultDir))
 }
 
-// syncFlag is how commands that write say when the disk has to follow.
+// syncFlag is how commands that write say when the disk has to follow. Each command has its own
+// default: what a person types is synced soon, an import once at its end.
 func syncFlag(value string) cli.Flag {
 	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"}
 }
@@ -144,7 +146,8 @@ func readStoreOptions(t *terminal, c *cli.Context) (storeOptions, error) {
 	return o, nil
 }
 
-// defaultFormat is for people on a terminal and for programs elsewhere.
+// defaultFormat is for people on a terminal and for programs elsewhere. It is decided by the output
+// alone: "stave exec ... | less" is for a program as far as one can know.
 func defaultFormat(t *terminal) format {
 	if t.outTTY {
 		return formatTyped

@@ -102,6 +102,7 @@ type importer struct {
 	multiLine int   // of the open MULTI
 }
 
+// Keys and commands go to the same store by two ways: the importer of package jsonl, and a session.
 func newImporter(t *terminal, store *db.Store, in io.Reader) (*importer, error) {
 	session, err := server.NewSession(store, nil)
 	if err != nil {
@@ -221,7 +222,8 @@ func (im *importer) add(line []byte) error {
 	return im.worded(im.keys.Add(im.lines.Number(), line))
 }
 
-// runCommand runs a line of the other form.
+// runCommand runs a line of the other form. MULTI notes its line, for the error if the file ends
+// without EXEC.
 func (im *importer) runCommand(line []byte) error {
 	args, err := splitLine(line)
 	if err == nil && len(args) > 0 {
@@ -276,7 +278,9 @@ func (im *importer) worded(err error) error {
 	return err
 }
 
-// bad decides about a line that cannot be imported: an error ends the import.
+// bad decides about a line that cannot be imported: an error ends the import. With keepGoing the
+// first complaints are printed one by one and the rest is counted: a file of the wrong kind would
+// flood the terminal.
 func (im *importer) bad(e *jsonl.LineError) error {
 	err := fmt.Errorf("%s:%d: %w", im.name, e.Line, e.Err)
 	if !im.keepGoing {
@@ -293,7 +297,7 @@ func (im *importer) bad(e *jsonl.LineError) error {
 	return nil
 }
 
-// report prints the result.
+// report prints the result. Counts that are zero are left out of the sentence; JSON has them all.
 func (im *importer) report(r importResult, asJSON, quiet bool) error {
 	if asJSON {
 		return json.NewEncoder(im.out).Encode(r)

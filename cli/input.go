@@ -29,8 +29,9 @@ type chunk struct {
 // chunkSize is how much is read ahead at a time.
 const chunkSize = 64 << 10
 
-// newInterruptibleReader starts to read from in. The caller ends ctx when it
-// needs no more, also after an error.
+// newInterruptibleReader starts to read from in. The caller ends ctx when it needs no more, also
+// after an error. The goroutine sends each chunk in a new buffer, because the one before may still
+// be in use.
 func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleReader {
 	r := &interruptibleReader{ctx: ctx, chunks: make(chan chunk)}
 	go func() {

@@ -48,7 +48,8 @@ running server too.`,
 	}
 }
 
-// A mergePlan is what --dry-run --json prints.
+// A mergePlan is what --dry-run --json prints. Bytes that are read, written and reclaimed are those
+// of the segments taken, as of now.
 type mergePlan struct {
 	Segments []plannedSegment `json:"segments"`
 	Taken    int              `json:"taken"`
@@ -89,8 +90,9 @@ func newMergePlan(p merge.Plan, all bool) mergePlan {
 	return shown
 }
 
-// runMergePlan shows what a merge would do. It opens the store for reading only,
-// so it works alongside a server.
+// runMergePlan shows what a merge would do. It opens the store for reading only, so it works
+// alongside a server. A plan that a server would make for the same store may differ: it knows what
+// has been written since.
 func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
 	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
@@ -104,8 +106,8 @@ func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
 	return failed(exitCommand, printMergePlan(t.out, plan))
 }
 
-// printMergePlan prints a row a segment, and what all of it would cost and
-// bring.
+// printMergePlan prints a row a segment, and what all of it would cost and bring. The reasons are
+// the policy's own words, so that the plan cannot disagree with what a merge does.
 func printMergePlan(w io.Writer, plan mergePlan) error {
 	table := newTable("segment", "size", "live", "dead", "records", "merge", "why")
 	for _, s := range plan.Segments {
@@ -153,6 +155,8 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// The plan is made before the merge: afterwards there is nothing left that tells how many bytes
+	// there were to read.
 	before := newMergePlan(store.Merger().Plan(all), all)
 	bar := newProgress(t.bars(quiet || asJSON), "merge", before.Reads)
 	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.update(read, read, -1) }})
@@ -176,7 +180,8 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	return failed(exitCommand, err)
 }
 
-// mergeSentence is what a merge ends with.
+// mergeSentence is what a merge ends with. A merge may end with more bytes than it began with, if
+// all was live; that is shown as nothing reclaimed.
 func mergeSentence(r merge.Result, before int) string {
 	return fmt.Sprintf("reclaimed %s of %s read in %s (%s -> %d)", sizeText(max(r.Reclaimed(), 0)), sizeText(r.BytesRead),
 		durationText(r.Took.Round(time.Microsecond)), plural(before, "segment"), r.SegmentsNow)

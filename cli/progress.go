@@ -24,7 +24,8 @@ type progress struct {
 	shown   bool
 }
 
-// newProgress starts a bar on out, or a silent one when out is nil.
+// newProgress starts a bar on out, or a silent one when out is nil. The clock starts here, not at
+// the first update.
 func newProgress(out io.Writer, verb string, total int64) *progress {
 	now := time.Now()
 	return &progress{out: out, verb: verb, total: total, started: now, drawn: now}
@@ -45,7 +46,8 @@ func (p *progress) update(done, bytes, keys int64) {
 	fmt.Fprintf(p.out, "\r%s\x1b[K", p.line(done, bytes, keys, now.Sub(p.started)))
 }
 
-// clear removes the bar, so that whatever is written next has the line.
+// clear removes the bar, so that whatever is written next has the line. It does nothing if nothing
+// was drawn, so it can be called on every way out.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")

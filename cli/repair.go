@@ -68,6 +68,7 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	// Nothing to read is a store that cannot be opened; any other error happened on the way.
 	case errors.Is(err, bitcask.ErrNotFound) || errors.Is(err, bitcask.ErrVersion):
 		return failed(exitOpen, err)
 	case err != nil:
@@ -88,6 +89,7 @@ func printRepair(t *terminal, r repair.Result, asJSON, quiet bool, took time.Dur
 	if asJSON {
 		return json.NewEncoder(t.out).Encode(r)
 	}
+	// Keys in a loss are bytes of others: they are printed so that a terminal does not obey them.
 	for i, l := range r.Lost {
 		if i == maxLosses {
 			if _, err := fmt.Fprintf(t.out, "and %s more\n", countText(int64(len(r.Lost)-i))); err != nil {

@@ -19,7 +19,8 @@ import (
 // The server's process: its options, its one line on the standard output once clients can connect
 // (which a supervisor or a test waits for), and its end. Package server does the rest.
 
-// serveCommand describes stave serve.
+// serveCommand describes stave serve. There is no option for passwords or addresses of others:
+// package server refuses what it cannot protect.
 func serveCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "serve",
@@ -72,6 +73,7 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 		return openError(dir, err)
 	}
 	defer closeInto(&err, store.Close)
+	// The store is opened first: a port without a store would let clients connect to nothing.
 	listener, err := listen(ctx, c.String("addr"))
 	if err != nil {
 		return failed(exitOpen, err)
@@ -86,6 +88,7 @@ func runServe(t *terminal, c *cli.Context) (err error) {
 	o := sessionOptions(dir)
 	o.Logger, o.Transport = logger, transport
 	err = server.Serve(ctx, listener, store, o)
+	// Serve ends with one of these when the signal closes its listener; anything else went wrong.
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil
 	}

@@ -16,7 +16,8 @@ import (
 // prints it on the standard error and turns it into a status, while the shell
 // shows it among the replies.
 
-// A session is one conversation with a store, interactive or not.
+// A session is one conversation with a store, interactive or not. It is used by one goroutine. What
+// the prompt shows is copied here, because a server does not say it.
 type session struct {
 	*terminal
 	backend backend
@@ -29,8 +30,9 @@ type session struct {
 	noHints bool // :set nohints
 }
 
-// newSession opens the store or names the server. Servers are dialled here so
-// that a wrong address is known at once.
+// newSession opens the store or names the server. Servers are dialled here so that a wrong address
+// is known at once. A server is not asked for anything beyond the greeting: it may be a Redis that
+// allows little.
 func newSession(ctx context.Context, t *terminal, o storeOptions) (*session, error) {
 	s := &session{terminal: t, db: o.db, printer: printer{format: o.format, color: t.color()}}
 	if o.addr == "" {
@@ -49,7 +51,8 @@ func newSession(ctx context.Context, t *terminal, o storeOptions) (*session, err
 	return s, nil
 }
 
-// statusOf is the exit status for an error of a command.
+// statusOf is the exit status for an error of a command. A connection that is lost has the status
+// of one that could not be made.
 func statusOf(err error) int {
 	if isLost(err) {
 		return exitOpen

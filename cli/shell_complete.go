@@ -77,7 +77,8 @@ func completeCommand(commands []*command.Command, prefix, like string) (found []
 	return found
 }
 
-// completeHelp completes the arguments of HELP: commands and groups.
+// completeHelp completes the arguments of HELP: commands and groups. A group is offered by its @, a
+// command by its name, and a subcommand after its container.
 func completeHelp(words []string) (found []candidate) {
 	prefix := words[len(words)-1]
 	if len(words) == 2 {
@@ -101,7 +102,8 @@ func completeHelp(words []string) (found []candidate) {
 	return found
 }
 
-// completeKeyword lists the keywords that the rest of the syntax offers.
+// completeKeyword lists the keywords that the rest of the syntax offers. It offers what may stand
+// at this place and not more: after an argument that must come, nothing is known.
 func completeKeyword(c *command.Command, words []string) (found []candidate) {
 	prefix, typed := words[len(words)-1], words[1:len(words)-1]
 	if strings.Contains(c.Name, "|") {
@@ -118,8 +120,9 @@ func completeKeyword(c *command.Command, words []string) (found []candidate) {
 	return found
 }
 
-// appendKeyword appends an argument if it begins with a keyword that begins
-// with prefix, in the case of the prefix or else of the command's name.
+// appendKeyword appends an argument if it begins with a keyword that begins with prefix, in the
+// case of the prefix or else of the command's name. A word in small letters is completed in small
+// letters.
 func appendKeyword(found []candidate, a command.Argument, prefix, name string) []candidate {
 	keyword := a.Keyword()
 	if keyword == "" || !strings.HasPrefix(keyword, strings.ToUpper(prefix)) {

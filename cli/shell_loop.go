@@ -126,7 +126,8 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 	return false
 }
 
-// listens reports commands that send replies until interrupted.
+// listens reports commands that send replies until interrupted. A subscription without a channel is
+// an error of arity, and not a wait.
 func listens(args [][]byte) bool {
 	switch strings.ToLower(string(args[0])) {
 	case "subscribe", "psubscribe", "ssubscribe", "monitor":
@@ -180,7 +181,8 @@ func isLocal(word string) bool {
 	return false
 }
 
-// prompt is what the interactive shell shows before a line.
+// prompt is what the interactive shell shows before a line. It is asked for before each line, since
+// a command may have changed it.
 func (s *session) prompt() string {
 	text := fmt.Sprintf("%s[%d]", s.name, s.db)
 	if s.inMulti {

@@ -27,7 +27,8 @@ const (
 	formatJSON                // JSON, one reply a line
 )
 
-// A printer turns replies into bytes. It holds no output of its own.
+// A printer turns replies into bytes. It holds no output of its own. It is a value: two printers
+// with the same fields print the same.
 type printer struct {
 	format format
 	color  bool // errors in red; only ever set for a terminal
@@ -72,7 +73,8 @@ func (p printer) appendTyped(dst []byte, r resp.Reply, prefix string) []byte {
 	return append(dst, '\n')
 }
 
-// appendError prints an error reply.
+// appendError prints an error reply. Only the mark and the text are coloured, never what surrounds
+// them.
 func (p printer) appendError(dst []byte, r resp.Reply) []byte {
 	if p.color {
 		dst = append(dst, "\x1b[31m"...)
@@ -119,7 +121,8 @@ func (p printer) appendItems(dst []byte, r resp.Reply, prefix string) []byte {
 	return dst
 }
 
-// spreads says whether elements of r stand on several lines.
+// spreads says whether elements of r stand on several lines. A map's value that does so begins on a
+// line of its own, as in redis-cli.
 func spreads(r resp.Reply) bool {
 	n := len(r.Items)
 	if r.Kind == resp.Map {
@@ -213,8 +216,8 @@ func appendJSON(dst []byte, r resp.Reply) []byte {
 	return jsonl.AppendBytes(dst, r.Text)
 }
 
-// appendJSONMap writes a map as an object when every key can be the name of a
-// member, and as an array of pairs when one cannot.
+// appendJSONMap writes a map as an object when every key can be the name of a member, and as an
+// array of pairs when one cannot. A name that occurs twice stays twice: the reply had it so.
 func appendJSONMap(dst []byte, items []resp.Reply) []byte {
 	names := true
 	for i := 0; i+1 < len(items); i += 2 {

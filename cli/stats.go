@@ -31,7 +31,8 @@ store as it was at that moment.`,
 	}
 }
 
-// runStats prints the present figures of a store.
+// runStats prints the present figures of a store. JSON has the figures under the names that
+// db.Stats gives them, and more of them than the text.
 func runStats(t *terminal, dir string, asJSON bool) (err error) {
 	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
@@ -97,7 +98,8 @@ func deadText(live, bytes int64, records uint64) string {
 	return percentText(bytes-live, bytes)
 }
 
-// perKey is the memory that a key takes on average: what a machine is chosen by.
+// perKey is the memory that a key takes on average: what a machine is chosen by. It is the index
+// only; values are in the page cache of the system, which this figure cannot know.
 func perKey(bytes int64, keys int) string {
 	if keys == 0 {
 		return ""
@@ -105,8 +107,8 @@ func perKey(bytes int64, keys int) string {
 	return fmt.Sprintf(" (%.0f B a key)", float64(bytes)/float64(keys))
 }
 
-// segmentNote says which segment is written to, and which ones merges have
-// written.
+// segmentNote says which segment is written to, and which ones merges have written. A segment that
+// was sealed and not merged has no note: most are so.
 func segmentNote(s bitcask.SegmentInfo) string {
 	switch {
 	case !s.Sealed:

@@ -11,7 +11,8 @@ import (
 // The version is that of the module, which the go command writes into the
 // binary; nothing here has to be kept up to date.
 
-// versionCommand describes stave version.
+// versionCommand describes stave version. One line, in the order in which a report of a bug needs
+// it.
 func versionCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "version",
