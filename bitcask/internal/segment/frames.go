@@ -61,7 +61,7 @@ func (fr *Frames) Next() ([]format.Entry, error) {
 
 // NextFrame is next with the raw frame and its header.
 func (fr *Frames) NextFrame() (raw []byte, h format.FrameHeader, entries []format.Entry, err error) {
-	if fr.Pos == fr.End {
+	if fr.Pos >= fr.End { // beyond it in a file without a whole header
 		return nil, h, nil, io.EOF
 	}
 	if fr.HasFooter {
@@ -144,7 +144,10 @@ func (fr *Frames) Collect(at uint32, seq uint64, rec *format.Record) error {
 
 // Window returns n bytes at pos (fewer only at the end), reading ahead.
 func (fr *Frames) Window(n int64) ([]byte, error) {
-	n = min(n, fr.End-fr.Pos)
+	n = max(min(n, fr.End-fr.Pos), 0)
+	if n == 0 {
+		return nil, nil
+	}
 	from := fr.Pos - fr.bufAt
 	if from >= 0 && from+n <= int64(len(fr.buf)) {
 		return fr.buf[from : from+n], nil
