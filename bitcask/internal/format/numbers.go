@@ -32,4 +32,6 @@ const (
 	MaxSequence = math.MaxUint64 - 1
 	// MaxSpace leaves room for the number of the next one.
 	MaxSpace = math.MaxUint32 - 1
+	// MaxSegmentLength is what an offset of 32 bits can reach.
+	MaxSegmentLength = 1<<32 - 1
 )

@@ -96,11 +96,8 @@ func ParseRemainsHeader(b []byte, name string, size int64) (h RemainsHeader, err
 		ID: binary.LittleEndian.Uint32(b[12:]), Store: [16]byte(b[16:]), Offset: int64(binary.LittleEndian.Uint64(b[32:])),
 		NextSeq: binary.LittleEndian.Uint64(b[40:]), Length: int64(binary.LittleEndian.Uint64(b[48:])),
 	}
-	if h.Offset < 0 || h.Length < 0 || h.Length > size-RemainsHeaderSize || h.Offset > maxSegmentLength-h.Length || h.NextSeq == 0 {
+	if h.Offset < 0 || h.Length < 0 || h.Length > size-RemainsHeaderSize || h.Offset > MaxSegmentLength-h.Length || h.NextSeq == 0 {
 		return h, &failure.CorruptError{File: name, Offset: 0, Reason: "header of remains with impossible lengths"}
 	}
 	return h, nil
 }
-
-// maxSegmentLength is what an offset of 32 bits can reach.
-const maxSegmentLength = 1<<32 - 1

@@ -311,7 +311,7 @@ func (m *Manifest) Apply(typ byte, body []byte) error {
 func (m *Manifest) change(typ byte, body []byte) error {
 	switch {
 	case typ == EditAdd && len(body) == 4:
-		m.addUnsealed(binary.LittleEndian.Uint32(body))
+		return m.addUnsealed(binary.LittleEndian.Uint32(body))
 	case typ == EditNextID && len(body) == 4:
 		m.NextID = max(m.NextID, binary.LittleEndian.Uint32(body))
 	case typ == EditCollision && len(body) == 8:
@@ -321,8 +321,10 @@ func (m *Manifest) change(typ byte, body []byte) error {
 	case typ == EditOpening && len(body) == openingSize:
 		m.addOpening(body)
 	case typ == EditSeal && len(body) == format.SealedInfoSize+4:
-		m.addSealed(format.ParseSealedInfo(body))
-		m.addUnsealed(binary.LittleEndian.Uint32(body[format.SealedInfoSize:]))
+		if err := m.addSealed(format.ParseSealedInfo(body)); err != nil {
+			return err
+		}
+		return m.addUnsealed(binary.LittleEndian.Uint32(body[format.SealedInfoSize:]))
 	case typ == EditSwap && len(body) >= 8:
 		return m.applySwap(body)
 	case typ == EditMerge && len(body) >= 8+8:
@@ -343,20 +345,28 @@ func (m *Manifest) change(typ byte, body []byte) error {
 }
 
 // addUnsealed appends a segment to the unsealed ones, if it is not there yet.
-func (m *Manifest) addUnsealed(id uint32) {
+func (m *Manifest) addUnsealed(id uint32) error {
 	if id == 0 || slices.Contains(m.Tail, id) {
-		return
+		return nil
+	}
+	if _, sealed := m.Sealed[id]; sealed {
+		return errEdit
 	}
 	m.Tail = append(m.Tail, id)
 	m.NextID = max(m.NextID, format.Following(id))
+	return nil
 }
 
-func (m *Manifest) addSealed(si format.SealedInfo) {
+func (m *Manifest) addSealed(si format.SealedInfo) error {
+	if si.Length < format.SegmentHeaderSize+format.FooterSize || si.Length > format.MaxSegmentLength {
+		return errEdit
+	}
 	m.Tail = slices.DeleteFunc(m.Tail, func(id uint32) bool { return id == si.ID })
 	m.Sealed[si.ID] = si
 	m.NextID = max(m.NextID, format.Following(si.ID))
 	m.MaxSeq = max(m.MaxSeq, si.MaxSeq)
 	m.sealedThrough(si.MaxSeq)
+	return nil
 }
 
 func (m *Manifest) applySwap(body []byte) error {
@@ -373,7 +383,9 @@ func (m *Manifest) applySwap(body []byte) error {
 		delete(m.Sealed, binary.LittleEndian.Uint32(out))
 	}
 	for ; len(in) > 0; in = in[format.SealedInfoSize:] {
-		m.addSealed(format.ParseSealedInfo(in))
+		if err := m.addSealed(format.ParseSealedInfo(in)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ const maxUnsealed = 256
 
 // checkNumbers refuses a manifest with numbers that are never given.
 func (m *Manifest) checkNumbers() error {
-	if m.NextID > format.MaxSegmentID+1 || m.firstOwn() > format.MaxSegmentID+1 || m.MaxSeq > format.MaxSequence || len(m.Tail) > maxUnsealed {
+	if m.NextID > format.MaxSegmentID+1 || m.firstOwn() > format.MaxSegmentID+1 || m.MaxSeq > format.MaxSequence || m.ClosedLen > format.MaxSegmentLength || len(m.Tail) > maxUnsealed {
 		return errEdit
 	}
 	return nil
