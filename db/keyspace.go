@@ -2,6 +2,7 @@ package db
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
@@ -124,6 +125,9 @@ func pairKeys(pairs []Pair) []string {
 func putPairs(t *Tx, keys []string, pairs []Pair, o structures.SetOptions) (bool, error) {
 	if o.If > structures.IfPresent || o.Get {
 		return false, structures.ErrSyntax
+	}
+	if slices.ContainsFunc(pairs, func(p Pair) bool { return len(p.Value) > structures.MaxString }) {
+		return false, structures.ErrTooLong
 	}
 	for i := 0; o.If != 0 && i < len(keys); i++ {
 		typ, err := (structures.Key{Txn: t.txn(), Key: keys[i]}).Type()
