@@ -63,7 +63,7 @@ func (t *txState) foundDue(deadline int64, deleted bool) {
 // foundFieldsDue is meet for the fields of a hash that have expired.
 func (t *txState) foundFieldsDue(deadlines keydir.Collection) {
 	_, first := deadlines.First()
-	if bitcask.FieldDeadlineOf(first) > t.now() {
+	if !t.due(bitcask.FieldDeadlineOf(first)) {
 		return
 	}
 	due := deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "")

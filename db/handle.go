@@ -1,5 +1,7 @@
 package db
 
+import "github.com/stavedb/stave/bitcask"
+
 // A method of a handle is a single call: on a transaction it is a part of it,
 // on a store it is a transaction of its own. All of them go through this file,
 // where the end of that transaction is deferred: whatever panics in a call, or
@@ -115,51 +117,52 @@ func (s *Store) beginKey(a access, key string) (*firstTx, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
-	observation := s.observation()
+	o := s.observation()
 	log, err := s.log.Begin(bool(a), key)
-	if err != nil {
-		log.Recycle()
-		return nil, err
-	}
-	first := s.pooledTx(log, bool(a))
-	first.unit.observation = observation
-	return first, nil
+	return s.begun(o, a, log, err)
 }
 
 func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
-	observation := s.observation()
+	o := s.observation()
 	log, err := s.log.Begin(bool(a), keys...)
+	return s.begun(o, a, log, err)
+}
+
+func (s *Store) beginStripe(stripe int) (*firstTx, error) {
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
+	o := s.observation()
+	log, err := s.log.BeginStripe(false, stripe)
+	return s.begun(o, reading, log, err)
+}
+
+// begun makes a call's transaction of the log's, which has its locks unless err is set.
+func (s *Store) begun(o *observation, a access, log *bitcask.Tx, err error) (*firstTx, error) {
 	if err != nil {
 		log.Recycle()
 		return nil, err
 	}
 	first := s.pooledTx(log, bool(a))
-	first.unit.observation = observation
+	first.unit.observation = o
 	return first, nil
 }
 
 // doStripe is do over the keys of one stripe.
 func (h handle) doStripe(stripe int, fn func(t *Tx) error) error {
 	if h.tx != nil {
-		if err := h.tx.check(); err != nil {
+		if err := h.within(reading); err != nil {
 			return err
 		}
 		return fn(h.tx)
 	}
-	if err := h.store.guard.check(); err != nil {
-		return err
-	}
-	observation := h.store.observation()
-	log, err := h.store.log.BeginStripe(false, stripe)
+	first, err := h.store.beginStripe(stripe)
 	if err != nil {
-		log.Recycle()
 		return err
 	}
-	first := h.store.pooledTx(log, false)
-	first.unit.observation = observation
 	defer first.recycle()
 	return first.Tx.end(fn(&first.Tx))
 }

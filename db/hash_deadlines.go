@@ -72,7 +72,7 @@ func (t *txn) noteFirstField(key string) error {
 
 // fieldsGone reports whether a key is a hash of which every field has expired.
 func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
-	if ms, ok := t.store.fields.Get(space, key); !ok || ms > t.now() {
+	if ms, ok := t.store.fields.Get(space, key); !ok || !t.due(ms) {
 		return false, nil
 	}
 	deadlines, err := t.log.FieldDeadlines(ns, key)

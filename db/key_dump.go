@@ -115,7 +115,7 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 	if err != nil {
 		return err
 	}
-	if o.deadline != clearDeadline && o.n <= t.now() {
+	if o.deadline != clearDeadline && t.due(o.n) {
 		_, err := k.on(t).Delete()
 		return err
 	}

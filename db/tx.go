@@ -327,6 +327,9 @@ func (t *txState) now() int64 {
 	return t.clock
 }
 
+// due says whether the time of a deadline has come.
+func (t *txState) due(ms int64) bool { return ms <= t.now() }
+
 // rand is the source of chance of commands that pick at random.
 func (t *Tx) rand() uint64 { return rand.Uint64() }
 
@@ -334,7 +337,7 @@ func (t *Tx) rand() uint64 { return rand.Uint64() }
 func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ Type) bool) error {
 	space := t.store.log.Space(ns)
 	return t.log.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
-		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && ms <= t.now() {
+		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && t.due(ms) {
 			t.foundDue(ms, false)
 			return true
 		}

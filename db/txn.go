@@ -28,7 +28,7 @@ func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 func (t *txn) hideExpired(key string) (bool, error) {
 	space := t.space()
 	ms, ok := t.store.deadlines.Get(space, key)
-	if !ok || ms > t.now() {
+	if !ok || !t.due(ms) {
 		gone, err := (*Tx)(t).fieldsGone(t.ns, space, key)
 		if gone && t.write && err == nil {
 			err = t.expireFields(key)

@@ -10,6 +10,12 @@
 // types share (existence, deadline, name, copies, sorting). Besides them the package has Redis's number syntax (ParseInt,
 // ParseFloat, AppendFloat) and its glob patterns (Match). A [Txn] is all that the types need of a store.
 //
+// # Records
+//
+// A short string is one record; one of more than eight chunks (see [Txn].ChunkSize) is a record for each chunk. A hash has a record for
+// each field, a set one for each member, a sorted set one for each member with its score, and a list one for each element, under an index that
+// grows at the back and falls in front. A field's deadline is a record of its own. How they look is in docs/FORMAT.md.
+//
 // # Guarantees
 //
 // Semantics, including the order in which errors are found, are those of Redis 7.4. Nothing is written when a call returns one
