@@ -15,15 +15,29 @@ func (s *Store) Bitmap(key string) Bitmap { return Bitmap{s.handle(key)} }
 func (t *Tx) Bitmap(key string) Bitmap { return Bitmap{t.handle(key)} }
 
 // BitRange is a part of a bitmap, both ends inclusive.
+//
+//	Start, End int64
+//	Bits bool
+//	Open bool
 type BitRange = structures.BitRange
 
 // AllBits is the range of a whole bitmap.
 var AllBits = structures.AllBits
 
 // BitfieldOp is one step of Bitmap.Field, on the integer at an offset in bits.
+//
+//	Action BitfieldAction
+//	Signed bool
+//	Bits int
+//	Offset int64
+//	Value int64
+//	Overflow Overflow
 type BitfieldOp = structures.BitfieldOp
 
 // BitfieldResult is what a BitfieldOp returns.
+//
+//	Value int64
+//	OK bool
 type BitfieldResult = structures.BitfieldResult
 
 // BitfieldAction is what a BitfieldOp does.

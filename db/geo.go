@@ -13,18 +13,40 @@ func (s *Store) Geo(key string) Geo { return Geo{s.handle(key)} }
 func (t *Tx) Geo(key string) Geo { return Geo{t.handle(key)} }
 
 // GeoPoint is a place on earth: longitude and latitude in degrees.
+//
+//	Longitude, Latitude float64
 type GeoPoint = structures.GeoPoint
 
 // GeoMember is a member with its place.
+//
+//	Member string
+//	Point GeoPoint
 type GeoMember = structures.GeoMember
 
 // GeoResult is a member that a search has found, with its distance from the centre in metres.
+//
+//	GeoMember
+//	Distance float64
+//	Score float64
 type GeoResult = structures.GeoResult
 
 // GeoSearch says what to search for.
+//
+//	Centre GeoPoint
+//	Member string
+//	FromMember bool
+//	Shape GeoShape
+//	Order GeoOrder
+//	Count int
+//	Any bool
+//	Event EventKind
 type GeoSearch = structures.GeoSearch
 
 // GeoShape is what a search covers: a circle or a box, in metres.
+//
+//	Radius float64
+//	Width, Height float64
+//	Box bool
 type GeoShape = structures.GeoShape
 
 // The orders of GeoSearch.

@@ -18,9 +18,16 @@ func (s *Store) Hash(key string) Hash { return Hash{s.handle(key)} }
 func (t *Tx) Hash(key string) Hash { return Hash{t.handle(key)} }
 
 // Field is a field of a hash: its name and its value.
+//
+//	Name string
+//	Value []byte
 type Field = structures.Field
 
 // ScanOptions narrow a scan: a glob pattern, and how many elements one call visits.
+//
+//	Match string
+//	Count int
+//	NoValues bool
 type ScanOptions = structures.ScanOptions
 
 // Get returns a copy of a field's value. It returns ErrNotFound if the key or the field does not exist. O(log n).

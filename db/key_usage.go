@@ -3,6 +3,9 @@ package db
 import "github.com/stavedb/stave/bitcask"
 
 // Usage is what a key takes on disk and in memory, in bytes.
+//
+//	Disk int64
+//	Memory int64
 type Usage = bitcask.Usage
 
 // Usage estimates what the key takes: its records in the log, without what merges have yet to clear away, and its part of the

@@ -171,6 +171,10 @@ func (l List) Move(to string, from, into End) ([]byte, error) {
 }
 
 // PositionOptions narrow List.Positions.
+//
+//	Rank int64
+//	Count int64
+//	MaxLen int64
 type PositionOptions = structures.PositionOptions
 
 // Positions returns the positions of the elements that equal value, all of them or those that the options choose, in the

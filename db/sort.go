@@ -3,6 +3,14 @@ package db
 import "github.com/stavedb/stave/structures"
 
 // SortOptions say how Key.Sort orders elements, and what it returns of them.
+//
+//	By string
+//	Unsorted bool
+//	Alpha bool
+//	Descending bool
+//	Limited bool
+//	Offset, Count int64
+//	Get []string
 type SortOptions = structures.SortOptions
 
 // Sort returns the elements of a list, a set or a sorted set in sorted order, or what the Get patterns find for them; nil

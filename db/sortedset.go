@@ -19,24 +19,47 @@ func (s *Store) SortedSet(key string) SortedSet { return SortedSet{s.handle(key)
 func (t *Tx) SortedSet(key string) SortedSet { return SortedSet{t.handle(key)} }
 
 // Scored is a member of a sorted set with its score. A score may be infinite, but not NaN; -0 is kept as 0.
+//
+//	Member string
+//	Score float64
 type Scored = structures.Scored
 
 // AddResult counts what SortedSet.AddWith did.
+//
+//	Added int
+//	Changed int
 type AddResult = structures.AddResult
 
 // Range selects members of a sorted set: a RankRange, a ScoreRange or a LexRange.
 type Range = structures.Range
 
 // RankRange selects members by their position in the order.
+//
+//	Start, Stop int64
+//	Reverse bool
 type RankRange = structures.RankRange
 
 // ScoreRange selects members by score.
+//
+//	Min, Max float64
+//	MinOpen, MaxOpen bool
+//	Reverse bool
+//	Offset int64
+//	Count int64
 type ScoreRange = structures.ScoreRange
 
 // LexRange selects members by their bytes; it is meant for sorted sets in which all scores are equal.
+//
+//	Min, Max LexBound
+//	Reverse bool
+//	Offset int64
+//	Count int64
 type LexRange = structures.LexRange
 
 // LexBound is an end of a LexRange: Lex, LexOpen, LexMin or LexMax.
+//
+//	Member string
+//	Open bool
 type LexBound = structures.LexBound
 
 // Ends of a LexRange that lie beyond every member.

@@ -4,6 +4,11 @@ import "github.com/stavedb/stave/structures"
 
 // Combination says how sorted sets are combined: by what operation, with which weights, and what becomes of the scores of a
 // member that several have. Sets can take part: each of their members has the score 1.
+//
+//	Op SetOp
+//	Keys []string
+//	Weights []float64
+//	Aggregate Aggregate
 type Combination = structures.Combination
 
 // Aggregate is what becomes of the scores that a member has in several sorted sets.

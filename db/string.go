@@ -18,6 +18,10 @@ func (s *Store) String(key string) String { return String{s.handle(key)} }
 func (t *Tx) String(key string) String { return String{t.handle(key)} }
 
 // SetResult is what String.Set did and found.
+//
+//	Done bool
+//	Existed bool
+//	Old []byte
 type SetResult = structures.SetResult
 
 // Get returns a copy of the value. It returns ErrNotFound if the key does not exist. O(length).

@@ -112,9 +112,14 @@ func floatSum(text string, err error) (float64, error) {
 }
 
 // LCS is a longest common subsequence of two strings.
+//
+//	Text []byte
+//	Matches []LCSMatch
 type LCS = structures.LCS
 
 // LCSMatch is a run of equal bytes that a common subsequence is made of.
+//
+//	A, B, Length int
 type LCSMatch = structures.LCSMatch
 
 // LongestCommonSubsequence compares the strings at two keys: the longest sequence of bytes that both have in the same

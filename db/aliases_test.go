@@ -1,0 +1,68 @@
+package db_test
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAliasesNameTheirFields reads the comments of types that db has from package structures: go doc shows nothing else of their fields.
+func TestAliasesNameTheirFields(t *testing.T) {
+	fields := map[string][]string{}
+	for _, d := range typesOf(t, "../structures") {
+		spec := d.Decl.Specs[0].(*ast.TypeSpec)
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			fields[d.Name] = []string{}
+			for _, f := range s.Fields.List {
+				for _, name := range f.Names {
+					fields[d.Name] = append(fields[d.Name], name.Name)
+				}
+			}
+		}
+	}
+	seen := 0
+	for _, d := range typesOf(t, ".") {
+		spec := d.Decl.Specs[0].(*ast.TypeSpec)
+		target, ok := spec.Type.(*ast.SelectorExpr)
+		if !ok || !spec.Assign.IsValid() || fields[target.Sel.Name] == nil {
+			continue
+		}
+		seen++
+		words := strings.FieldsFunc(d.Doc, func(r rune) bool { return strings.ContainsRune(" ,\n\t", r) })
+		for _, name := range fields[target.Sel.Name] {
+			found := false
+			for _, word := range words {
+				found = found || word == name
+			}
+			if ast.IsExported(name) && !found {
+				t.Errorf("the comment of %s does not name the field %s", d.Name, name)
+			}
+		}
+	}
+	if seen < 15 {
+		t.Errorf("%d aliases of structs were found", seen)
+	}
+}
+
+func typesOf(t *testing.T, dir string) []*doc.Type {
+	t.Helper()
+	names, err := filepath.Glob(dir + "/*.go")
+	must(t, err)
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		must(t, err)
+		files = append(files, f)
+	}
+	p, err := doc.NewFromFiles(fset, files, "x")
+	must(t, err)
+	return p.Types
+}
