@@ -22,7 +22,7 @@ func (s *Store) Get(key string) ([]byte, error) { return s.GetInto(nil, key) }
 // allocates only what dst lacks.
 func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 	if len(key) > MaxKey {
-		return dst, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
+		return dst, fmt.Errorf("bitcask: key of %d bytes: %w", len(key), ErrTooLarge)
 	}
 	h := s.man.Seed.Hash(key)
 	if lockFree {

@@ -100,13 +100,13 @@ type touchedCollection struct {
 }
 
 var (
-	errReadTx  = errors.New("write in a read-only transaction")
+	errReadTx  = errors.New("bitcask: write in a read-only transaction")
 	errNotAll  = errors.New("BUG: this needs a fresh transaction on every key")
 	errForeign = errors.New("BUG: key outside the locks of its transaction")
 )
 
 // ErrTxDone is returned by methods of a transaction that has ended.
-var ErrTxDone = errors.New("transaction has ended")
+var ErrTxDone = errors.New("bitcask: transaction has ended")
 
 // Begin starts a transaction on the given keys of any namespace.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
@@ -299,7 +299,7 @@ func (t *Tx) hash(key string) (uint64, error) {
 	}
 	t.materialize()
 	if len(key) > MaxKey {
-		return 0, fmt.Errorf("key of %d bytes: %w", len(key), ErrTooLarge)
+		return 0, fmt.Errorf("bitcask: key of %d bytes: %w", len(key), ErrTooLarge)
 	}
 	h := t.s.man.Seed.Hash(key)
 	if !t.locked(h) {

@@ -60,7 +60,7 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 	if ok {
 		err = roomFor(coll, field)
 	} else if sp.Dir.Full(h) {
-		err = fmt.Errorf("new deadline of a field: %w", ErrIndexFull)
+		err = fmt.Errorf("bitcask: new deadline of a field: %w", ErrIndexFull)
 	}
 	if err != nil {
 		return err

@@ -31,10 +31,10 @@ func (t *Tx) add(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, el
 // addRecord is add; with apart the value stays out of line, uncopied.
 func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
 	if len(value) > MaxValue {
-		return 0, fmt.Errorf("value of %d bytes: %w", len(value), ErrTooLarge)
+		return 0, fmt.Errorf("bitcask: value of %d bytes: %w", len(value), ErrTooLarge)
 	}
 	if len(t.buf)+t.outOfLine+format.RecordHeaderMax+format.NameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
-		return 0, fmt.Errorf("commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
+		return 0, fmt.Errorf("bitcask: commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
 	}
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
@@ -107,7 +107,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 		}
 	}
 	if sp.Dir.Full(h) {
-		return keydir.Collection{}, fmt.Errorf("new %s: %w", typ, ErrIndexFull)
+		return keydir.Collection{}, fmt.Errorf("bitcask: new %s: %w", typ, ErrIndexFull)
 	}
 	if err := t.noteCollision(sp, h, false); err != nil {
 		return keydir.Collection{}, err
@@ -162,7 +162,7 @@ func (t *Tx) mayKnow(h uint64) bool {
 func roomFor(coll keydir.Collection, elem string) error {
 	if coll.Full() {
 		if _, ok := coll.Get(elem); !ok {
-			return fmt.Errorf("%s of %d elements: %w", coll.Type(), coll.Len(), ErrIndexFull)
+			return fmt.Errorf("bitcask: %s of %d elements: %w", coll.Type(), coll.Len(), ErrIndexFull)
 		}
 	}
 	return nil
@@ -175,7 +175,7 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 		return err
 	}
 	if len(elem) > MaxElement {
-		return fmt.Errorf("element of %d bytes: %w", len(elem), ErrTooLarge)
+		return fmt.Errorf("bitcask: element of %d bytes: %w", len(elem), ErrTooLarge)
 	}
 	if err := roomFor(coll, elem); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, 
 		return err
 	}
 	if len(elem) > MaxElement {
-		return fmt.Errorf("member of %d bytes: %w", len(elem), ErrTooLarge)
+		return fmt.Errorf("bitcask: member of %d bytes: %w", len(elem), ErrTooLarge)
 	}
 	if err := roomFor(coll, elem); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 		return err
 	}
 	if _, ok := coll.LocAt(index); !ok && coll.Full() {
-		return fmt.Errorf("%d elements: %w", coll.Len(), ErrIndexFull)
+		return fmt.Errorf("bitcask: %d elements: %w", coll.Len(), ErrIndexFull)
 	}
 	t.touch(sp, h, key, coll.Type(), coll)
 	loc, err := t.add(KindElement, coll.Type(), sp, h, key, format.IndexName(index), value)

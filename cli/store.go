@@ -115,5 +115,5 @@ func openError(dir string, err error) error {
 
 // isOpening reports whether an error already says which store could not be opened.
 func isOpening(err error, dir string) bool {
-	return strings.HasPrefix(err.Error(), "open "+dir+":")
+	return strings.HasPrefix(strings.TrimPrefix(err.Error(), "db: "), "open "+dir+":")
 }

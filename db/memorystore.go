@@ -28,7 +28,7 @@ func OpenMemory(o *Options) (*Store, error) {
 		m = *o
 	}
 	if m.ReadOnly || m.ReadDamaged {
-		return nil, fmt.Errorf("open %s: %w", memoryDir, ErrMemory)
+		return nil, fmt.Errorf("db: open %s: %w", memoryDir, ErrMemory)
 	}
 	if m.Reserve == 0 {
 		m.Reserve = -1

@@ -2,6 +2,8 @@ package db_test
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +58,28 @@ func TestValidOptions(t *testing.T) {
 		s, err := db.OpenMemory(o)
 		must(t, err)
 		must(t, s.Close())
+	}
+}
+
+// TestErrorsNameTheirPackage first, and a directory once.
+func TestErrorsNameTheirPackage(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	_, missing := db.Open(none, &db.Options{ReadOnly: true})
+	_, option := db.Open(none, &db.Options{Namespaces: -1})
+	_, memory := db.OpenMemory(&db.Options{ReadOnly: true})
+	s := open(t)
+	readOnly := s.View(func(tx *db.Tx) error { return tx.String("k").Put(nil) })
+	long := s.String(string(make([]byte, 1<<16))).Put(nil)
+	_, absent := s.String("k").Get()
+	must(t, s.Close())
+	for what, err := range map[string]error{
+		"missing": missing, "option": option, "memory": memory, "read-only": readOnly, "long": long, "absent": absent, "closed": s.String("k").Put(nil),
+	} {
+		if text := fmt.Sprint(err); !strings.HasPrefix(text, "db: ") && !strings.HasPrefix(text, "bitcask: ") {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+	if n := strings.Count(missing.Error(), none); n != 1 || !errors.Is(missing, fs.ErrNotExist) {
+		t.Errorf("the directory is named %d times: %v", n, missing)
 	}
 }

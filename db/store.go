@@ -69,7 +69,7 @@ type counters struct {
 func Open(dir string, o *Options) (*Store, error) {
 	options, err := o.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
+		return nil, fmt.Errorf("db: open %s: %w", dir, err)
 	}
 	c := &core{opts: options}
 	c.guard.init()
@@ -79,7 +79,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		c.logTo(nil)
 	}
 	if err := c.hold(dir); err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
+		return nil, fmt.Errorf("db: %w", err) // which names the directory
 	}
 	log, err := c.openLog(dir)
 	if err != nil {
