@@ -227,7 +227,11 @@ func TestIndexCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.WriteAt([]byte{0xa5}, offset); err != nil {
+		b := make([]byte, 1)
+		if _, err := f.ReadAt(b, offset); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte{b[0] ^ 0xa5}, offset); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {
