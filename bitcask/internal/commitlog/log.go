@@ -70,7 +70,8 @@ const (
 	maxCombined = 4
 )
 
-// Environment is what the log needs of its store. Its functions are called without the log's lock, but for LogEdit in Close.
+// Environment is what the log needs of its store. Its functions are called without the log's lock, but for Sealed, and LogEdit in
+// Close.
 type Environment struct {
 	SegmentSize    int64
 	SyncAlways     bool // every writer waits for a sync

@@ -1,4 +1,4 @@
-package bitcask
+package mergeinput_test
 
 import (
 	"slices"
