@@ -26,6 +26,11 @@ type Tx struct {
 	stripes []uint8
 	held    [keydir.Stripes / 64]uint64
 
+	// The first key that Begin got, and its hash: most transactions are about that one key.
+	hashed    bool
+	firstKey  string
+	firstHash uint64
+
 	buf       []byte // room for a frame header, then records
 	recs      []txRecord
 	outOfLine int       // bytes of values that are not in buf
@@ -111,10 +116,7 @@ var ErrTxDone = errors.New("bitcask: transaction has ended")
 // Begin starts a transaction on the given keys of any namespace.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	t := s.newTx(write)
-	for _, key := range keys {
-		t.hold(keydir.StripeOf(s.man.Seed.Hash(key)))
-	}
-	slices.Sort(t.stripes)
+	t.holdKeys(keys)
 	return t, t.lock()
 }
 
@@ -122,10 +124,7 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 // them holds a lock that it needs, and nothing has begun then.
 func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
 	t = s.newTx(write)
-	for _, key := range keys {
-		t.hold(keydir.StripeOf(s.man.Seed.Hash(key)))
-	}
-	slices.Sort(t.stripes)
+	t.holdKeys(keys)
 	if !t.tryLock() {
 		t.Recycle()
 		return nil, false, nil
@@ -157,6 +156,18 @@ func (s *Store) newTx(write bool) *Tx {
 	}
 	t.buf = t.buf[:format.FrameHeaderSize]
 	return t
+}
+
+// holdKeys notes that the transaction is to lock the stripes of keys.
+func (t *Tx) holdKeys(keys []string) {
+	for i, key := range keys {
+		h := t.s.man.Seed.Hash(key)
+		if i == 0 {
+			t.hashed, t.firstKey, t.firstHash = true, key, h
+		}
+		t.hold(keydir.StripeOf(h))
+	}
+	slices.Sort(t.stripes)
 }
 
 // hold notes that the transaction is to lock a stripe.
@@ -301,7 +312,10 @@ func (t *Tx) hash(key string) (uint64, error) {
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("bitcask: key of %d bytes: %w", len(key), ErrTooLarge)
 	}
-	h := t.s.man.Seed.Hash(key)
+	h := t.firstHash
+	if !t.hashed || key != t.firstKey {
+		h = t.s.man.Seed.Hash(key)
+	}
 	if !t.locked(h) {
 		return 0, fmt.Errorf("%w: %q", errForeign, key)
 	}
