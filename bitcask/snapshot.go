@@ -42,7 +42,7 @@ type SnapshotOptions struct {
 	Cut func()
 	// Loading is like Options.Loading. Default: none.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
-	// Logger hears of what Options.Logger does, for the snapshot. Default: that of the store.
+	// Logger is Options.Logger of the snapshot. Default: that of the store.
 	Logger *slog.Logger
 }
 

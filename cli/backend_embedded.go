@@ -61,7 +61,7 @@ func sessionOptions(dir string) *server.Options {
 
 // do runs one command in the session. Its replies come as the bytes that a client would get, and
 // are decoded again: that is the price of one path for both backends, and nothing besides what the
-// store does. An interrupt does not take back what a command has done; it only ends a wait.
+// store does. An interrupt undoes nothing that a command has done; it only ends a wait.
 func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err

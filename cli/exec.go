@@ -42,7 +42,7 @@ Without a command, the standard input is run as a script; see stave help shell.`
 // runExec runs the command of the arguments, or the script of the standard input if there is none.
 // The standard input is read whole for -x, before the store is opened: a slow pipe does not hold
 // the store's lock. The output is buffered, and its error counts, as that of a command does: a full
-// disk behind a redirection is not a success.
+// disk after a redirection is not a success.
 func runExec(t *terminal, c *cli.Context) (err error) {
 	o, err := readStoreOptions(t, c)
 	if err != nil {

@@ -121,7 +121,7 @@ func (k Key) Persist() (bool, error) {
 	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Persist() })
 }
 
-// Rename moves what the key holds, with its deadline, to another name, replacing what is there. It returns ErrNotFound if
+// Rename moves the content of the key, with its deadline, to another name, replacing that key. It returns ErrNotFound if
 // the key does not exist, and with IfAbsent ErrExists if the other one does. O(n): every record carries the name and is written again.
 func (k Key) Rename(to string, options ...WriteOption) error {
 	condition, err := conditionOf(options)

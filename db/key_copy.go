@@ -5,7 +5,7 @@ import "errors"
 // ErrSameKey is returned for a copy of a key over itself.
 var ErrSameKey = errors.New("db: source and destination are the same key")
 
-// CopyTo makes another key, of a namespace, hold what the key holds, with its deadline, replacing what is there. It returns
+// CopyTo copies the content of the key, with its deadline, to another key, of a namespace, replacing that. It returns
 // ErrNotFound if the key does not exist, and with IfAbsent ErrExists if the other one does. It fails with ErrSameKey if the two are one,
 // and with ErrNamespace if there is no such namespace. O(n): every record is written again under the other name.
 func (k Key) CopyTo(namespace int, to string, options ...WriteOption) error {

@@ -85,7 +85,7 @@ func (k Key) dumpHash(txn structures.Txn, w *rdb.Writer, part func([]byte) bool)
 	})
 }
 
-// Restore makes the key hold what a payload of Dump, or of DUMP of any Redis up to 7.4, holds, replacing what is there. TTL and ExpireAt
+// Restore replaces the content of the key by that of a payload of Dump, or of DUMP of any Redis up to 7.4. TTL and ExpireAt
 // give it a deadline; one that has passed leaves no key. With IfAbsent it fails with ErrExists if the key exists. It fails with ErrPayload
 // or ErrBadPayload if the payload is not good, and with an error of package structures if a name or a value in it is too long. Nothing
 // has changed then. O(n).

@@ -80,7 +80,7 @@ func (t *Tx) unusedNamespace(but ...int) (*Tx, error) {
 	return nil, errors.New("db: every namespace holds keys: none is free to swap others through")
 }
 
-// moveAll moves keys to another namespace, with their deadlines, for those who watch or wait as well; listeners to events hear of
+// moveAll moves keys to another namespace, with their deadlines, for watches and waiters as well; listeners to events get
 // the swap only.
 func (t *Tx) moveAll(keys []string, to *Tx) error {
 	from, target := (*txn)(t), (*txn)(to)

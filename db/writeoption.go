@@ -7,7 +7,7 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// ErrExists is returned by writes that were asked to write only what is absent, and found it.
+// ErrExists is returned by writes with the condition IfAbsent if the key, field or member exists.
 var ErrExists = errors.New("db: already exists")
 
 // WriteOption is a condition of a call that writes, or a deadline for what it writes: IfAbsent, IfPresent, IfGreater, IfLess; TTL,

@@ -14,7 +14,7 @@ import (
 // gaps.
 //
 // waiting is read without the mutex, before every command: it is set after a message is in the box,
-// and cleared by the one who empties the box, under the mutex, so no message is left behind
+// and cleared by the one who empties the box, under the mutex, so no message is left over
 // unnoticed.
 
 // Bounds of what may wait for one subscriber, with Redis's defaults: a subscriber that exceeds the

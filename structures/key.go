@@ -90,8 +90,8 @@ func persist(t Txn, key string) (bool, error) {
 	return had, err
 }
 
-// Rename moves the key to another name, replacing what is there, if c holds for
-// that name. ok says whether the key exists. O(n).
+// Rename moves the key to another name, replacing the key of that name, if c holds for
+// it. ok says whether the key exists. O(n).
 func (k Key) Rename(to string, c Condition) (moved, ok bool, err error) {
 	if k.Key == to {
 		ok, err = k.exists()

@@ -21,7 +21,7 @@ var (
 	ErrClosed   = errors.New("bitcask: store is closed")                          // any call after Close
 	ErrLocked   = errors.New("store is in use")                                   // Open: another process (or this one) has it
 	ErrNotEmpty = errors.New("directory is not empty")                            // of a new store
-	ErrFailed   = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to go on
+	ErrFailed   = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to write again
 	ErrNoSpace  = errors.New("no space to write")                                 // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 
 	// ErrDirectoryGone comes with ErrFailed as well: what is written would be lost.
