@@ -493,3 +493,60 @@ func TestRedisTools(t *testing.T) {
 		}
 	})
 }
+
+// TestServeTimeoutsOfSockets is TestServeTimeouts for transports that need a descriptor.
+func TestServeTimeoutsOfSockets(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		const limit = 300 * time.Millisecond
+		_, address := serve(t, &server.Options{Transport: transport, IdleTimeout: limit, PartialTimeout: limit, WriteTimeout: limit})
+		ends := func(what string, c *testClient) {
+			t.Helper()
+			began := time.Now()
+			if _, err := io.Copy(io.Discard, c.in); err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Error(err)
+			}
+			if took := time.Since(began); took < limit/2 || took > 20*time.Second {
+				t.Errorf("%s was waited for %s", what, took)
+			}
+		}
+		partial, blocked, listener := dial(t, address), dial(t, address), dial(t, address)
+		blocked.send("BLPOP k 3\r\n")
+		listener.send("SUBSCRIBE c\r\n")
+		listener.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+		partial.send("*1\r\n$1000\r\nx")
+		ends("half a command", partial)
+		ends("a client that says nothing", dial(t, address))
+		big := strings.Repeat("x", 1<<20)
+		deaf := dial(t, address)
+		deaf.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n%s\r\n", len(big), big))
+		deaf.expect("+OK\r\n")
+		deaf.send(strings.Repeat("GET big\r\n", 100))
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := io.WriteString(deaf.Conn, "PING\r\n"); err != nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("a client that takes no replies is served for ever")
+			}
+		}
+		blocked.expect("*-1\r\n") // its time was longer
+		listener.send("PING\r\n")
+		listener.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+	})
+}
+
+// TestServeHalfClosed: a client that has ended its side gets all its replies, also those that take several writes.
+func TestServeHalfClosed(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		c := dial(t, address)
+		big := strings.Repeat("x", 1<<20)
+		c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n%s\r\n", len(big), big) + strings.Repeat("GET big\r\n", 30) + "KEYS *\r\nPING\r\n")
+		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // the replies do not fit into the sockets
+		c.expect("+OK\r\n" + strings.Repeat(fmt.Sprintf("$%d\r\n%s\r\n", len(big), big), 30) + "*1\r\n$3\r\nbig\r\n+PONG\r\n")
+		c.expectEnd()
+	})
+}
