@@ -54,7 +54,10 @@ func (c *loopConn) takeMarks() {
 	case c.taken&markBack != 0:
 		c.comeBack()
 	case c.ended:
-	case c.aside: // when it comes back
+	case c.aside: // it ends when it comes back; the client need not wait for that
+		if c.taken&markKilled != 0 {
+			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // fails if the client has gone
+		}
 	case c.taken&markKilled != 0:
 		c.end()
 	case c.taken&markWoken != 0:

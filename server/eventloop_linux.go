@@ -281,8 +281,12 @@ func (l *eventLoop) takePosted() bool {
 // endIdle ends the connections that have nothing on its way, when the server shuts down.
 func (l *eventLoop) endIdle(force bool) {
 	for _, c := range l.conns {
-		if c != nil && !c.aside && (force || !c.unsent() && !c.isFull) {
+		switch {
+		case c == nil:
+		case !c.aside && (force || !c.unsent() && !c.isFull):
 			c.end()
+		case force:
+			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // it ends when it comes back
 		}
 	}
 }

@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
 
@@ -132,15 +135,22 @@ func TestLockedKeysDoNotStopTheLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	release := sync.OnceFunc(func() {
+		if _, err := tx.End(nil); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release) // before the server is to end
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	a.send("SET mine 1\r\nSET locked 2\r\nGET locked\r\nPING\r\n") // in a batch
 	b.send("SET locked 3\r\n")                                     // alone
 	for i := range 100 {
 		c.send(fmt.Sprintf("SET other %d\r\nGET other\r\n", i))
 		c.expect(fmt.Sprintf("+OK\r\n$%d\r\n%d\r\n", len(fmt.Sprint(i)), i))
 	}
-	if _, err := tx.End(nil); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	a.expect("+OK\r\n+OK\r\n$1\r\n")
 	if got, err := a.in.ReadString('\n'); got != "2\r\n" && got != "3\r\n" {
 		t.Errorf("%q, %v", got, err)
@@ -165,4 +175,60 @@ func TestSlowCommandsLeaveTheLoop(t *testing.T) {
 	slow.expect("+OK\r\n+OK\r\n:2\r\n:3\r\n")
 	other.send("GET gone\r\n") // it had been sent before the client left
 	other.expect("$1\r\n1\r\n")
+}
+
+// TestLoopDoesNotWaitForTheDisk: no reply leaves before its commit is on the disk, and nobody else waits for that. If the disk
+// fails, the replies are errors.
+func TestLoopDoesNotWaitForTheDisk(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem())
+	store, err := db.Open("d", seam.With(&db.Options{Sync: db.SyncAlways, NoMerge: true}, seam.Options{FS: faults}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // its disk has failed
+	connect := serveStore(t, store, server.Options{})
+	clients := []*testClient{connect(), connect(), connect()}
+	other := connect()
+	for _, broken := range []error{nil, syscall.EIO} {
+		gate := make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		t.Cleanup(open) // before the store is closed
+		faults.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Path: "*.data", Sticky: broken != nil, Err: broken, Do: func(vfs.Event) { <-gate }})
+		for i, c := range clients {
+			c.send(fmt.Sprintf("SET k%d v\r\nPING\r\n", i))
+		}
+		for i := range clients {
+			for reply := ""; reply != "$1\r\n"; { // until it is written
+				other.send(fmt.Sprintf("GET k%d\r\n", i))
+				if reply, err = other.in.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other.expect("v\r\n")
+		}
+		for _, c := range clients {
+			if err := c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if reply, err := c.in.ReadByte(); err == nil {
+				t.Fatalf("%c: acknowledged before it is on the disk", reply)
+			}
+			if err := c.SetReadDeadline(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open()
+		for i, c := range clients {
+			if broken == nil {
+				c.expect("+OK\r\n+PONG\r\n")
+				other.send(fmt.Sprintf("DEL k%d\r\n", i))
+				other.expect(":1\r\n")
+				continue
+			}
+			if line, err := c.in.ReadString('\n'); !strings.HasPrefix(line, "-") || err != nil {
+				t.Errorf("the disk has failed: %q, %v", line, err)
+			}
+			c.expectEnd()
+		}
+	}
 }
