@@ -34,10 +34,8 @@ type BackupResult struct {
 // it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFailed in a store that
 // refuses writes, a *CorruptError in one opened with damage, the context's, or the file system's.
 func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
-	select {
-	case s.backups <- struct{}{}:
-	case <-ctx.Done():
-		return BackupResult{}, ctx.Err()
+	if err := s.backups.LockUnless(ctx); err != nil {
+		return BackupResult{}, err
 	}
 	defer s.backups.Unlock()
 	if s.closed.Load() {

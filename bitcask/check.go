@@ -52,7 +52,9 @@ type CheckResult struct {
 // lock at a time. The error is about a check that could not be made, not about its findings.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
 	c := &checker{s: s, ctx: ctx, report: report}
-	s.maintenanceMu.Lock()
+	if err := s.maintenanceMu.LockUnless(ctx); err != nil {
+		return c.result, err
+	}
 	defer s.maintenanceMu.Unlock()
 	if s.closed.Load() {
 		return c.result, ErrClosed

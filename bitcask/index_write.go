@@ -107,7 +107,11 @@ func (s *Store) SaveIndex() error {
 		return ErrClosed
 	}
 	for range indexTries {
-		if err := s.saveIndex(s.stopping); !errors.Is(err, errMoved) {
+		err := s.saveIndex(s.stopping)
+		if errors.Is(err, failure.ErrCancelled) {
+			return ErrClosed
+		}
+		if !errors.Is(err, errMoved) {
 			return err
 		}
 	}

@@ -91,7 +91,9 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if s.opts.ReadOnly {
 		return RewriteResult{}, ErrReadOnly
 	}
-	s.maintenanceMu.Lock()
+	if err := s.maintenanceMu.LockUnless(ctx); err != nil {
+		return RewriteResult{}, err
+	}
 	defer s.maintenanceMu.Unlock()
 	if s.closed.Load() {
 		return RewriteResult{}, ErrClosed
