@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/structures"
 )
 
 // open opens an empty store in memory and checks it when the test ends.
@@ -157,8 +158,13 @@ func TestListHandle(t *testing.T) {
 		equal(t, "Set on nothing", l.Set(0, nil), db.ErrNotFound)
 		_, err = l.PushWith(db.Back, b("x"), db.IfPresent)
 		equal(t, "PushWith IfPresent", err, db.ErrNotFound)
+		equal(t, "PushWith IfAbsent of nothing", ok[int](t)(l.PushWith(db.Back, nil, db.IfAbsent)), 0)
 		equal(t, "PushBack", ok[int](t)(l.PushBack(b("c", "d", "e")...)), 3)
 		equal(t, "PushFront", ok[int](t)(l.PushFront(b("b", "a")...)), 5)
+		_, err = l.PushWith(db.Back, b("x"), db.IfAbsent)
+		equal(t, "PushWith IfAbsent", err, db.ErrExists)
+		_, err = l.PushWith(db.Back, b("x"), db.KeepTTL)
+		equal[error](t, "PushWith KeepTTL", err, structures.ErrSyntax)
 		equal(t, "PushFrontIfPresent", ok[int](t)(l.PushWith(db.Front, b("x"), db.IfPresent)), 6)
 		equal(t, "Remove", ok[int](t)(l.Remove(0, []byte("x"))), 1)
 		equal(t, "InsertBefore", ok[int](t)(l.InsertBefore([]byte("a"), []byte("A"))), 6)

@@ -41,7 +41,8 @@ func (l List) PushWith(end End, values [][]byte, options ...WriteOption) (int, e
 		return 0, err
 	}
 	n, err := call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Push(end, values, condition) })
-	return n, held(n > 0 || condition == 0, options, err)
+	none := len(values) == 0 && condition == structures.IfAbsent // nothing has been pushed, as was asked for
+	return n, held(n > 0 || condition == 0 || none, options, err)
 }
 
 // PopFront removes and returns the first element. It returns ErrNotFound if the key does not exist. O(1).
