@@ -20,6 +20,22 @@ import (
 // allocation: a keyword is tried on every argument of every SET.
 func (c *Call) Is(i int, keyword string) bool { return equalFold(c.Args[i], keyword) }
 
+// words are keywords, in lower case, and what they stand for.
+type words[T any] []struct {
+	word  string
+	value T
+}
+
+// find returns what an argument stands for, and false if it is none of the words.
+func (w words[T]) find(arg []byte) (value T, ok bool) {
+	for i := range w {
+		if equalFold(arg, w[i].word) {
+			return w[i].value, true
+		}
+	}
+	return value, false
+}
+
 // Strings returns the arguments from i on as strings.
 func (c *Call) Strings(i int) []string { return stringsOf(c.Args[i:]) }
 

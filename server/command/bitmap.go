@@ -45,6 +45,13 @@ var bitmapCommands = InGroup(GroupBitmap, []*Command{
 		Run: func(c *Call) error { return bitfield(c, true) }},
 })
 
+// The words of BITOP, of OVERFLOW, and of units: true for positions that are bits.
+var (
+	bitOps    = words[db.BitOp]{{"and", db.BitAnd}, {"or", db.BitOr}, {"xor", db.BitXor}, {"not", db.BitNot}}
+	overflows = words[db.Overflow]{{"wrap", db.OverflowWrap}, {"sat", db.OverflowSat}, {"fail", db.OverflowFail}}
+	bitUnits  = words[bool]{{"byte", false}, {"bit", true}}
+)
+
 // parseBitOffset reads argument i as a position of a bit. With a width, "#n" is the position of the
 // n-th integer. A "#n" whose product overflows wraps around before it is checked, in Redis too: the
 // reply to it is the same.
@@ -90,13 +97,11 @@ func setbitCommand(c *Call) error {
 // bitUnit reads BYTE or BIT. Without the word, positions of BITCOUNT and BITPOS are bytes, and what
 // BITPOS returns is a bit all the same.
 func (c *Call) bitUnit(i int) (bits bool, err error) {
-	switch {
-	case c.Is(i, "bit"):
-		return true, nil
-	case c.Is(i, "byte"):
-		return false, nil
+	bits, ok := bitUnits.find(c.Args[i])
+	if !ok {
+		return false, ErrSyntax
 	}
-	return false, ErrSyntax
+	return bits, nil
 }
 
 // bitcountCommand is BITCOUNT. A range needs both ends, which Redis calls a syntax error otherwise;
@@ -165,17 +170,8 @@ func bitposCommand(c *Call) error {
 // result deletes the destination. All sources and the destination are locked together, and the
 // destination may be one of them.
 func bitopCommand(c *Call) error {
-	var op db.BitOp
-	switch {
-	case c.Is(1, "and"):
-		op = db.BitAnd
-	case c.Is(1, "or"):
-		op = db.BitOr
-	case c.Is(1, "xor"):
-		op = db.BitXor
-	case c.Is(1, "not"):
-		op = db.BitNot
-	default:
+	op, ok := bitOps.find(c.Args[1])
+	if !ok {
 		return ErrSyntax
 	}
 	return c.Int(c.Tx.Keyspace().CombineBits(op, c.Key(2), c.Strings(3)...))
@@ -196,14 +192,8 @@ func (c *Call) bitfieldOps() (ops []db.BitfieldOp, writes bool, err error) {
 		case c.Is(i, "incrby") && more >= 3:
 			op.Action = db.BitfieldIncr
 		case c.Is(i, "overflow") && more >= 1:
-			switch {
-			case c.Is(i+1, "wrap"):
-				overflow = db.OverflowWrap
-			case c.Is(i+1, "sat"):
-				overflow = db.OverflowSat
-			case c.Is(i+1, "fail"):
-				overflow = db.OverflowFail
-			default:
+			var ok bool
+			if overflow, ok = overflows.find(c.Args[i+1]); !ok {
 				return nil, false, Error("ERR Invalid OVERFLOW type specified")
 			}
 			i += 2

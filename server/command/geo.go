@@ -84,18 +84,14 @@ func (c *Call) parsePoint(i int) (p db.GeoPoint, err error) {
 	return p, nil
 }
 
+// units are the units of length, in metres.
+var units = words[float64]{{"m", 1}, {"km", 1000}, {"ft", 0.3048}, {"mi", 1609.34}}
+
 // parseUnit reads a unit of length, in metres. A mile is 1609.34 m and a foot 0.3048 m, as Redis
 // has them.
 func (c *Call) parseUnit(i int) (float64, error) {
-	switch {
-	case c.Is(i, "m"):
-		return 1, nil
-	case c.Is(i, "km"):
-		return 1000, nil
-	case c.Is(i, "ft"):
-		return 0.3048, nil
-	case c.Is(i, "mi"):
-		return 1609.34, nil
+	if unit, ok := units.find(c.Args[i]); ok {
+		return unit, nil
 	}
 	return 0, Error("ERR unsupported unit provided. please use M, KM, FT, MI")
 }

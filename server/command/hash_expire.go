@@ -132,6 +132,9 @@ func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error
 	return time.UnixMilli(n*unit + base), nil
 }
 
+// fieldConditions are the words before FIELDS in HEXPIRE and its relatives.
+var fieldConditions = words[db.WriteOption]{{"nx", db.IfAbsent}, {"xx", db.IfPresent}, {"gt", db.IfGreater}, {"lt", db.IfLess}}
+
 // hexpire is HEXPIRE and its relatives. A moment in the past deletes the field, which replies 2.
 // The other results are 1 for a deadline that was set, 0 for a condition that does not hold, -2 for
 // a field that does not exist. For GT a field without a deadline counts as one that never expires,
@@ -145,19 +148,10 @@ func hexpire(c *Call, unit int64, relative bool) error {
 	if err != nil {
 		return err
 	}
-	var condition db.WriteOption
-	word := 4
-	switch {
-	case c.Is(3, "nx"):
-		condition = db.IfAbsent
-	case c.Is(3, "xx"):
-		condition = db.IfPresent
-	case c.Is(3, "gt"):
-		condition = db.IfGreater
-	case c.Is(3, "lt"):
-		condition = db.IfLess
-	default:
-		word = 3
+	word := 3
+	condition, ok := fieldConditions.find(c.Args[3])
+	if ok {
+		word = 4
 	}
 	fields, err := c.fieldList(word, errFieldsLeast)
 	if err != nil {

@@ -246,23 +246,17 @@ func (c *Call) parseRank(i int) (int64, error) {
 	return rank, nil
 }
 
-// parseEnd reads LEFT or RIGHT.
-func (c *Call) parseEnd(i int) (db.End, error) {
-	switch {
-	case c.Is(i, "left"):
-		return db.Front, nil
-	case c.Is(i, "right"):
-		return db.Back, nil
-	}
-	return 0, ErrSyntax
-}
+// ends are the words for the ends of a list.
+var ends = words[db.End]{{"left", db.Front}, {"right", db.Back}}
 
 // parseEnds reads the two words of LMOVE and BLMOVE.
 func (c *Call) parseEnds(i int) (from, into db.End, err error) {
-	if from, err = c.parseEnd(i); err == nil {
-		into, err = c.parseEnd(i + 1)
+	from, ok := ends.find(c.Args[i])
+	into, also := ends.find(c.Args[i+1])
+	if !ok || !also {
+		return 0, 0, ErrSyntax
 	}
-	return from, into, err
+	return from, into, nil
 }
 
 // lmoveCommand is LMOVE. Source and destination may be the same key: that rotates the list. Both

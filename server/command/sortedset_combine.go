@@ -14,6 +14,9 @@ import (
 // A sum of infinities of opposite signs counts as 0, and so does the weight 0 of an infinite score,
 // as in Redis: a stored result has no NaN.
 
+// aggregates are the words of AGGREGATE.
+var aggregates = words[db.Aggregate]{{"sum", db.SumOf}, {"min", db.MinOf}, {"max", db.MaxOf}}
+
 // combineCost is what combinations of sorted sets cost.
 const combineCost = "O(n*k)+O(m*log m), n being the size of the sorted sets, k their number and m the size of the result"
 
@@ -78,14 +81,8 @@ func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, w
 			}
 			i += 1 + len(q.Keys)
 		case op != db.DiffOf && more >= 1 && c.Is(i, "aggregate"):
-			switch {
-			case c.Is(i+1, "sum"):
-				q.Aggregate = db.SumOf
-			case c.Is(i+1, "min"):
-				q.Aggregate = db.MinOf
-			case c.Is(i+1, "max"):
-				q.Aggregate = db.MaxOf
-			default:
+			var ok bool
+			if q.Aggregate, ok = aggregates.find(c.Args[i+1]); !ok {
 				return q, false, ErrSyntax
 			}
 			i += 2
