@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What random comparison with a real server has found, in the words of that server.
@@ -22,5 +24,16 @@ func TestFoundByComparison(t *testing.T) {
 		if got = strings.ReplaceAll(strings.TrimSuffix(got, "\r\n"), "\r\n", " "); got != tt.out {
 			t.Errorf("%s: %q, want %q", tt.in, got, tt.out)
 		}
+	}
+}
+
+// TestTinyTimeout: a timeout nearer to 0 than any double is not 0, which would wait for ever.
+func TestTinyTimeout(t *testing.T) {
+	s := newSession(t, openStore(t), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	got := s.DoContext(ctx, [][]byte{[]byte("BLPOP"), []byte("k"), []byte("1e-400")})
+	if string(got) != "*-1\r\n" || ctx.Err() != nil {
+		t.Errorf("%q, %v", got, ctx.Err())
 	}
 }

@@ -170,6 +170,9 @@ func (c *Call) parseTimeout(i int) (time.Duration, error) {
 		return 0, Error("ERR timeout is not a float or out of range")
 	}
 	seconds, _ := long.Float64()
+	if long.Sign() > 0 {
+		seconds = max(seconds, math.SmallestNonzeroFloat64) // not 0, which is no end
+	}
 	ms := math.Ceil(seconds * 1000)
 	switch {
 	case ms > float64(math.MaxInt64-time.Now().UnixMilli()):
