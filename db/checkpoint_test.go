@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
+	"github.com/stavedb/stave/ttl"
 )
 
 // deadlineStore is a store in memory that is closed and opened again.
@@ -125,4 +126,11 @@ func TestOldTTLFileAfterFlushes(t *testing.T) {
 			t.Errorf("the TTL file has %d bytes and no deadlines, with 3 it had %d", len(now), len(old))
 		}
 	})
+}
+
+// TestNameOfTTLFile is the same to package ttl, which writes the file, and to the log, which knows its directory.
+func TestNameOfTTLFile(t *testing.T) {
+	if ttl.FileName != bitcask.TTLName {
+		t.Errorf("%q and %q", ttl.FileName, bitcask.TTLName)
+	}
 }

@@ -5,14 +5,20 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// The types of Store.Merge and Store.Check under names of this package, for callers that need nothing else of the log.
-type (
-	MergeOptions = merge.RunOptions
-	MergeResult  = merge.Result
-	MergeStatus  = merge.Status
-	Finding      = bitcask.Finding
-	CheckResult  = bitcask.CheckResult
-)
+// MergeOptions say what one run of Store.Merge takes: see [merge.RunOptions].
+type MergeOptions = merge.RunOptions
+
+// MergeResult is what one run has done: see [merge.Result].
+type MergeResult = merge.Result
+
+// MergeStatus is what the background merge is doing: see [merge.Status].
+type MergeStatus = merge.Status
+
+// Finding is what Store.Check reports: see [bitcask.Finding].
+type Finding = bitcask.Finding
+
+// CheckResult counts what Store.Check has read: see [bitcask.CheckResult].
+type CheckResult = bitcask.CheckResult
 
 // The states of a store, in Stats.
 const (
