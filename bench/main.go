@@ -32,7 +32,6 @@ type settings struct {
 	timeout time.Duration // of one process
 	large   int64         // bytes in the large store
 
-	flipsStride int // 0: one that makes some 800 flips
 }
 
 func main() {
@@ -46,7 +45,6 @@ func main() {
 	flag.StringVar(&s.profile, "profile", "", "directory to write CPU and allocation profiles of the measured parts to")
 	flag.DurationVar(&s.timeout, "timeout", 10*time.Minute, "longest time of one process")
 	flag.Int64Var(&s.large, "large", 2<<30, "bytes of the large store, and four times the largest value")
-	flag.IntVar(&s.flipsStride, "flips.stride", 0, "flips: one in so many bits, lengths and places (default as many as make some 800 flips)")
 	list := flag.Bool("list", false, "list the workloads and end")
 	flag.StringVar(&child, "child", "", "run one workload in this process (the command calls itself so)")
 	flag.StringVar(&socket, "serve", "", "serve a store at this socket (the command calls itself so)")

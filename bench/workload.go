@@ -59,7 +59,6 @@ var workloads = slices.Concat(
 		{"pause/default", "slowest single put while loading, default options", 1, slowestPut},
 	},
 	structureWorkloads(),
-	eachEngine("flips", flipsAbout, 1, flips),
 )
 
 // eachEngine is one workload for every engine: name/engine. Peers repeat less: theirs take seconds.
