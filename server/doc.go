@@ -54,9 +54,8 @@
 //
 // # Caveats
 //
-// A PUBLISH to a long channel name that is matched with long patterns holds hub.mu for as long as
-// that takes. With goroutines that stops publishing and subscribing; an event loop stops with it as
-// soon as one of its clients does either.
+// A PUBLISH to a long channel name that is matched with long patterns takes as long as that takes, but delays nobody else. A
+// keyspace notification is matched with the keys of its command locked, in an event loop by the loop itself.
 //
 // There is no authentication yet: Serve refuses addresses that other machines can reach. Semantics,
 // replies and error texts are those of Redis 7.4; where Stave differs, docs/COMMANDS.md says so.

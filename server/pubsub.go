@@ -36,10 +36,11 @@ const (
 type hub struct {
 	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one load of it
 	monitors      atomic.Int64 // of toCommands
-	patterns      atomic.Int64 // of toPattern
+	patterns      atomic.Int64 // bytes of the names of toPattern, counted for each subscription
 
-	mu   sync.Mutex // guards subs
-	subs [audiences]map[string]map[*Session]struct{}
+	mu           sync.Mutex // guards the rest
+	subs         [audiences]map[string]map[*Session]struct{}
+	patternNames []string // of subs[toPattern]; nil when these have changed. A slice that was handed out does not change
 }
 
 // subscribe subscribes a session to a channel, or of those that match a pattern, and says whether
@@ -64,17 +65,18 @@ func (h *hub) subscribe(s *Session, to audience, name string) bool {
 	}
 	h.subs[to][name][s] = struct{}{}
 	h.subscriptions.Add(1)
-	h.countKind(to, 1)
+	h.changedLocked(to, name, 1)
 	return true
 }
 
-// countKind counts the subscriptions of the kinds that are counted by themselves.
-func (h *hub) countKind(to audience, delta int64) {
+// changedLocked keeps what the hub knows of some kinds apart, after so many subscriptions to a name were added.
+func (h *hub) changedLocked(to audience, name string, delta int64) {
 	switch to {
 	case toCommands:
 		h.monitors.Add(delta)
 	case toPattern:
-		h.patterns.Add(delta)
+		h.patterns.Add(delta * int64(len(name)+1))
+		h.patternNames = nil
 	}
 }
 
@@ -91,7 +93,7 @@ func (h *hub) unsubscribe(s *Session, to audience, name string) {
 		delete(h.subs[to], name)
 	}
 	h.subscriptions.Add(-1)
-	h.countKind(to, -1)
+	h.changedLocked(to, name, -1)
 }
 
 // unsubscribeAll takes all subscriptions of a session away.
@@ -104,11 +106,16 @@ func (h *hub) unsubscribeAll(s *Session) {
 }
 
 // publish posts a message to its receivers, and returns their number; one that gets it as a
-// channel's and as a pattern's counts twice. It never waits for a client. Patterns are matched one
-// by one under the mutex: O(patterns) for each message, as in Redis.
+// channel's and as a pattern's counts twice. It never waits for a client. It matches patterns one
+// by one, O(patterns) for each message, as in Redis, but without the mutex: a message that takes
+// long to match delays no other, and no subscriber. Who subscribes meanwhile does not get it.
 func (h *hub) publish(m message) (receivers int) {
 	if h.subscriptions.Load() == 0 {
 		return 0
+	}
+	var matched []string
+	if m.to == toChannel && h.patterns.Load() > 0 {
+		matched = h.matching(m.channel)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,21 +123,32 @@ func (h *hub) publish(m message) (receivers int) {
 		s.mail.post(s, m)
 		receivers++
 	}
-	if m.to != toChannel {
-		return receivers
-	}
-	for pattern, listeners := range h.subs[toPattern] {
-		if !structures.Match(pattern, []byte(m.channel)) {
-			continue
-		}
+	for _, pattern := range matched {
 		m := m
 		m.to, m.pattern = toPattern, pattern
-		for s := range listeners {
+		for s := range h.subs[toPattern][pattern] {
 			s.mail.post(s, m)
 			receivers++
 		}
 	}
 	return receivers
+}
+
+// matching returns the patterns that match a channel.
+func (h *hub) matching(channel string) (matched []string) {
+	h.mu.Lock()
+	if h.patternNames == nil {
+		h.patternNames = slices.Collect(maps.Keys(h.subs[toPattern]))
+	}
+	patterns := h.patternNames
+	h.mu.Unlock()
+	name := []byte(channel)
+	for _, pattern := range patterns {
+		if structures.Match(pattern, name) {
+			matched = append(matched, pattern)
+		}
+	}
+	return matched
 }
 
 // names returns the channels, shard channels or patterns with subscribers, sorted. Counts of zero

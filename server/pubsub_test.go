@@ -276,6 +276,33 @@ func TestSlowSubscriber(t *testing.T) {
 	})
 }
 
+// TestLongMatchDelaysNobody publishes a message that takes about a second to match, while others publish and subscribe.
+func TestLongMatchDelaysNobody(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		a, b, c := dial(t, address), dial(t, address), dial(t, address)
+		pattern := "*" + strings.Repeat("a", 20_000) + "b"
+		a.send(string(resp.AppendCommandStrings(nil, "PSUBSCRIBE", pattern)))
+		a.expect(fmt.Sprintf("*3\r\n$10\r\npsubscribe\r\n$%d\r\n%s\r\n:1\r\n", len(pattern), pattern))
+		b.send(string(resp.AppendCommandStrings(nil, "PUBLISH", strings.Repeat("a", 60_000), "m")))
+		matched := make(chan error, 1)
+		go func() {
+			_, err := resp.NewDecoder(b.in).Read()
+			matched <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		c.send("PUBLISH x y\r\nSUBSCRIBE d\r\nUNSUBSCRIBE d\r\n")
+		c.expect(":0\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nd\r\n:0\r\n")
+		answered := time.Now()
+		if err := <-matched; err != nil {
+			t.Error(err)
+		}
+		if early := time.Since(answered); early < 50*time.Millisecond {
+			t.Errorf("others were answered %v before the long match ended", early)
+		}
+	})
+}
+
 // TestSubscriberInList looks at what CLIENT LIST and CLIENT KILL make of a subscriber.
 func TestSubscriberInList(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {

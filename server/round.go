@@ -64,8 +64,8 @@ func (s *Session) executeAside() {
 // maxPatterns and maxMatched bound what PUBLISH may do in an event loop: it matches every pattern
 // with the name of the channel.
 const (
-	maxPatterns = 1000
-	maxMatched  = 256 // bytes of the channel's name
+	maxPatterns = 16 << 10 // bytes of all patterns
+	maxMatched  = 256      // bytes of the channel's name
 )
 
 // staysInLoop reports whether the loop executes a command itself, because that takes little time.
