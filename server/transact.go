@@ -23,12 +23,12 @@ func (s *Session) runCall() error {
 	}
 	s.keys = cmd.AppendKeys(s.keys[:0], args)
 	if cmd.ReadsUnknownKeys(args) {
-		return s.transact(cmd.IsWrite(), nil, s.runInCallTx)
+		return s.transact(cmd.Writes(args), nil, s.runInCallTx)
 	}
 	if cmd.StartsWithKey() && len(s.keys) > 0 {
 		s.call.FirstKey = s.keys[0]
 	}
-	return s.transact(cmd.IsWrite(), s.keys, s.runInCallTx)
+	return s.transact(cmd.Writes(args), s.keys, s.runInCallTx)
 }
 
 // errPanicked rolls a transaction back whose command panicked. It reaches no client.
@@ -95,7 +95,7 @@ func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
 	from := s.out.Len()
 	s.out.SetLimit(limit)
 	var mark db.Savepoint
-	write := c.Command.IsWrite()
+	write := c.Command.Writes(c.Args)
 	if write {
 		mark = c.Tx.Savepoint()
 	}

@@ -173,8 +173,22 @@ func (c *Command) ArityFits(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
 
-// IsWrite says whether the command needs a writing transaction.
+// IsWrite says whether the command may write.
 func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
+
+// Writes reports whether a request needs a writing transaction: one of a command such as SORT or GEORADIUS, which writes only
+// to a key that follows the word STORE, locks as a reader without that. The arity has been checked.
+func (c *Command) Writes(args [][]byte) bool {
+	if !c.IsWrite() {
+		return false
+	}
+	for i := range c.Keys {
+		if k := &c.Keys[i]; !strings.HasPrefix(k.Use, "RO") && (k.Keyword == "" && !k.Unknown || len(k.Append(nil, args)) > 0) {
+			return true
+		}
+	}
+	return len(c.Keys) == 0
+}
 
 // CanBatch says whether a command may run in a batch with others. Nothing in a batch may take long,
 // wait, or be about the session: the locks of all its keys are held until the last one has run.
