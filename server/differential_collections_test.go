@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	numbers "github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -35,11 +36,12 @@ func waitsLong(name string, args []string) bool {
 	if strings.HasSuffix(name, "mpop") {
 		text = args[1]
 	}
-	seconds, err := strconv.ParseFloat(text, 64)
-	if seconds > 1e15 {
-		return true // Redis before 7.2 overflows
+	long, ok := numbers.ParseExtended(text) // as Redis reads it: "-0x0" is 0
+	if !ok {
+		return false
 	}
-	return err != nil && slices.Contains([]string{"0x", "0X"}, text[:min(2, len(text))]) || err == nil && seconds > -0.005 && (seconds <= 0 || seconds > 0.01)
+	seconds, _ := long.Float64()
+	return seconds > -0.005 && seconds <= 0 || seconds > 0.01 // above 1e15 Redis before 7.2 overflows
 }
 
 // multiPop are the arguments of LMPOP and its like.
