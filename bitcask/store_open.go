@@ -338,10 +338,14 @@ func (s *opener) bootOf() []byte {
 	return []byte(crand.Text())[:len(s.man.Here)]
 }
 
-// clearAway removes the leftovers.
+// clearAway removes the leftovers. One may go by itself: a store that has lost its LOCK to this one may just be publishing it.
 func (s *opener) clearAway() error {
 	for _, name := range s.leftover {
-		if err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name)); err != nil {
+		err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name))
+		if failure.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		s.recovery.Removed = append(s.recovery.Removed, name)

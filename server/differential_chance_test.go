@@ -14,7 +14,7 @@ import (
 
 // endless says whether the reply would be so long that a real server would have to be stopped.
 func endless(name string, args []string) bool {
-	return (strings.HasSuffix(name, "randmember") || name == "hrandfield") && len(args) == 3 && len(args[2]) > 9 && args[2][0] == '-' && args[2] != "-9223372036854775808"
+	return (strings.HasSuffix(name, "randmember") || name == "hrandfield") && len(args) >= 3 && len(args[2]) > 9 && args[2][0] == '-' && args[2] != "-9223372036854775808"
 }
 
 // spop lets Stave choose and makes Redis remove the same members, which proves that they were there and different.

@@ -85,6 +85,7 @@ func (g *generator) watched() [][]string {
 // report finds a short sequence with a difference, and fails the test with it.
 func (p *pair) report(round int, sequence [][]string, reopen bool, difference string) {
 	p.t.Helper()
+	p.t.Logf("round %d, before the sequence is made short: %q: %s", round, sequence[max(0, len(sequence)-3):], difference)
 	compared, together := p.compared, p.together
 	p.together = 1
 	if d, at := p.replay(sequence, reopen); d != "" {
