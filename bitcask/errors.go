@@ -26,7 +26,7 @@ var (
 	ErrNoSpace = failure.ErrNoSpace // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 
 	// These come with ErrFailed as well, but for a backup's directory.
-	ErrDirectoryGone = failure.ErrDirectoryGone                                                                     // what is written would be lost
+	ErrDirectoryGone = failure.ErrDirectoryGone                                                                     // writes would be lost
 	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look
 )
 

@@ -115,7 +115,7 @@ func (t *txn) note(e EventKind, key string) {
 }
 
 // Notify ends a call of package structures, or a part of one that has its own event. As in Redis what has an event is a change
-// for who watches the key, also if it wrote nothing: LTRIM of a list that is no longer.
+// for who watches the key, even if it wrote nothing, as LTRIM that removes no element.
 func (o trackingTxn) Notify(e EventKind, key string) {
 	o.touch(key)
 	o.note(e, key)

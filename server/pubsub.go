@@ -36,7 +36,7 @@ const (
 type hub struct {
 	subscriptions atomic.Int64 // subscriptions: while there are none, publishing costs one load of it
 	monitors      atomic.Int64 // of toCommands
-	patterns      atomic.Int64 // bytes of the names of toPattern, counted for each subscription
+	patternBytes  atomic.Int64 // of the names of toPattern, counted for each subscription
 
 	mu           sync.Mutex // guards the rest
 	subs         [audiences]map[string]map[*Session]struct{}
@@ -75,7 +75,7 @@ func (h *hub) changedLocked(to audience, name string, delta int64) {
 	case toCommands:
 		h.monitors.Add(delta)
 	case toPattern:
-		h.patterns.Add(delta * int64(len(name)+1))
+		h.patternBytes.Add(delta * int64(len(name)+1))
 		h.patternNames = nil
 	}
 }
@@ -114,7 +114,7 @@ func (h *hub) publish(m message) (receivers int) {
 		return 0
 	}
 	var matched []string
-	if m.to == toChannel && h.patterns.Load() > 0 {
+	if m.to == toChannel && h.patternBytes.Load() > 0 {
 		matched = h.matching(m.channel)
 	}
 	h.mu.Lock()

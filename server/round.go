@@ -61,11 +61,11 @@ func (s *Session) executeAside() {
 	s.joinLoop(shared)
 }
 
-// maxPatterns and maxMatched bound what PUBLISH may do in an event loop: it matches every pattern
+// maxPatternBytes and maxMatched bound what PUBLISH may do in an event loop: it matches every pattern
 // with the name of the channel.
 const (
-	maxPatterns = 16 << 10 // bytes of all patterns
-	maxMatched  = 256      // bytes of the channel's name
+	maxPatternBytes = 16 << 10 // bytes of all patterns
+	maxMatched      = 256      // bytes of the channel's name
 )
 
 // staysInLoop reports whether the loop executes a command itself, because that takes little time.
@@ -81,7 +81,7 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	if cmd.Name == "publish" {
-		return s.server.hub.patterns.Load() == 0 || s.server.hub.patterns.Load() <= maxPatterns && len(args[1]) <= maxMatched
+		return s.server.hub.patternBytes.Load() == 0 || s.server.hub.patternBytes.Load() <= maxPatternBytes && len(args[1]) <= maxMatched
 	}
 	return true
 }
