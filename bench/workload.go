@@ -59,6 +59,7 @@ var workloads = slices.Concat(
 		{"pause/default", "slowest single put while loading, default options", 1, slowestPut},
 	},
 	structureWorkloads(),
+	stallWorkloads(),
 )
 
 // eachEngine is one workload for every engine: name/engine. Peers repeat less: theirs take seconds.

@@ -22,6 +22,9 @@ type BackupResult struct {
 	Copied      int    `json:"copied"` // of them, that only the backup has
 	BytesLinked int64  `json:"bytes_linked"`
 	BytesCopied int64  `json:"bytes_copied"`
+	Reused      int    `json:"reused,omitempty"` // of them, that an earlier backup has as well
+	BytesReused int64  `json:"bytes_reused,omitempty"`
+	Damaged     int    `json:"damaged,omitempty"` // segments of the earlier backup that do not verify
 }
 
 // Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is durable
@@ -31,9 +34,18 @@ type BackupResult struct {
 // copy verifies the rest.
 //
 // One backup runs at a time, others wait for it. After an error there is no backup, except if only the sync of its parent failed: then
-// it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFailed in a store that
+// it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFollowing, ErrFailed in a store that
 // refuses writes, a *CorruptError in one opened with damage, the context's, or the file system's.
 func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
+	return s.BackupSince(ctx, dir, "")
+}
+
+// BackupSince is Backup with the help of an earlier backup of this store, in a directory on the file system of the new one: segments that it
+// has are shared with it by hard links and not copied again, after every byte of them has been verified there. So a backup on another disk
+// takes the time and the space of what has been written, or merged, since. The new one needs nothing of the earlier one, which may be deleted,
+// and which is not changed. Segments that are damaged there, or missing, are taken from the store, and counted. Further errors: ErrForeign if earlier is of another
+// store, and those of reading its manifest.
+func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (BackupResult, error) {
 	if err := s.backups.LockUnless(ctx); err != nil {
 		return BackupResult{}, err
 	}
@@ -44,6 +56,7 @@ func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 	src, err := s.backupSource(ctx)
 	if err == nil {
 		var r backup.Result
+		src.Earlier = earlier
 		if r, err = backup.Directory(src, dir); err == nil {
 			return BackupResult(r), nil
 		}
@@ -61,7 +74,7 @@ func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 // tar does not sync what it extracts. Only unsealed segments are verified: Check of the extracted copy verifies the rest.
 //
 // w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, the
-// bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call, ErrFailed in a store that
+// bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call, ErrFollowing, ErrFailed in a store that
 // refuses writes, a *CorruptError for bytes that do not verify or in a store opened with damage, the context's, w's, or the file
 // system's.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
@@ -86,6 +99,9 @@ func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
 	if len(s.recovery.Damage) > 0 {
 		return nil, &s.recovery.Damage[0]
 	}
+	if s.follower != nil {
+		return nil, ErrFollowing
+	}
 	ended := func() error {
 		if s.stopping() {
 			return ErrClosed
@@ -93,20 +109,20 @@ func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
 		return ctx.Err()
 	}
 	return &backup.Source{
-		FS: s.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.inheritance, Ended: ended,
+		FS: s.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.inheritance, Ended: ended, Read: s.opts.seam.Progress,
 	}, nil
 }
 
 // backupCut returns the segments of a backup. Merges keep their files until release.
 func (s *Store) backupCut() (list []commitlog.CutSegment, next uint64, release func(), err error) {
-	pin := s.pinFiles("backup")
+	pin := s.pins.Hold("backup", s.opts.Logger)
 	if list, next, err = s.log.Cut(); err != nil {
-		s.unpinFiles(pin)
+		s.pins.Release(pin)
 		return nil, 0, nil, err
 	}
-	s.pinBelow(pin, boundOf(list))
+	s.pins.Below(pin, boundOf(list))
 	list = slices.DeleteFunc(list, func(c commitlog.CutSegment) bool { return c.Frames > 0 && c.Foot.Records == 0 })
-	return list, next, func() { s.unpinFiles(pin) }, nil
+	return list, next, func() { s.pins.Release(pin) }, nil
 }
 
 // inheritance is what a copy of the store inherits of its manifest.

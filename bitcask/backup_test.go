@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -47,13 +48,13 @@ func untouched(t *testing.T, fsys vfs.FS, dir string, was map[string][]byte) {
 }
 
 // writesToLinked lists the writes to files that had been linked before.
-func writesToLinked(events []vfs.Event) (list []string) {
+func writesToLinked(events []vfstest.Event) (list []string) {
 	linked := map[int]bool{}
 	for _, e := range events {
 		switch e.Op {
-		case vfs.OpLink:
+		case vfstest.OpLink:
 			linked[e.File] = e.Err == nil
-		case vfs.OpWrite, vfs.OpTruncate:
+		case vfstest.OpWrite, vfstest.OpTruncate:
 			if linked[e.File] {
 				list = append(list, e.String())
 			}
@@ -67,7 +68,7 @@ func writesToLinked(events []vfs.Event) (list []string) {
 func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 	for _, noHints := range []bool{false, true} {
 		t.Run(fmt.Sprint("no hints ", noHints), func(t *testing.T) {
-			rec := vfs.NewRecorder(vfs.NewMem())
+			rec := vfstest.NewRecorder(vfs.NewMem())
 			o := backupOptions(rec)
 			seam.Of(o).NoHints = noHints
 			s := open(t, "a", o)
@@ -181,8 +182,8 @@ func TestBackupOfAnEmptyStore(t *testing.T) {
 // writer has taken names away.
 func TestBackupCopiesWhereItCannotLink(t *testing.T) {
 	mem := vfs.NewMem()
-	rec := vfs.NewRecorder(mem)
-	fault := vfs.NewFault(rec)
+	rec := vfstest.NewRecorder(mem)
+	fault := vfstest.NewFault(rec)
 	s := open(t, "a", backupOptions(fault))
 	values := garbage(t, s, backupPuts)
 	reader := backupOptions(mem)
@@ -197,7 +198,7 @@ func TestBackupCopiesWhereItCannotLink(t *testing.T) {
 	if r := backup(t, early, "read"); r.Linked > 0 || r.Copied != r.Segments {
 		t.Errorf("a reader whose files are gone: %+v", r)
 	}
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpLink}, Err: syscall.EXDEV, Sticky: true})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpLink}, Err: syscall.EXDEV, Sticky: true})
 	if r := backup(t, s, "far"); r.Linked > 0 || r.Copied != r.Segments || r.BytesCopied == 0 {
 		t.Errorf("across file systems: %+v", r)
 	}
@@ -211,25 +212,25 @@ func TestBackupCopiesWhereItCannotLink(t *testing.T) {
 }
 
 // unsyncedBefore wants everything in a directory to be on disk when it gets its other name.
-func unsyncedBefore(t *testing.T, events []vfs.Event, dir string) {
+func unsyncedBefore(t *testing.T, events []vfstest.Event, dir string) {
 	t.Helper()
 	names, bytes := false, map[string]bool{}
 	for _, e := range events {
 		within := filepath.Dir(e.Name) == dir
 		switch {
-		case e.Op == vfs.OpRenameDir && e.Name == dir:
+		case e.Op == vfstest.OpRenameDir && e.Name == dir:
 			if names || len(bytes) > 0 {
 				t.Errorf("not on disk yet when %s is renamed: names %v, %q", dir, names, slices.Sorted(maps.Keys(bytes)))
 			}
 			return
-		case e.Op == vfs.OpSyncDir && e.Name == dir:
+		case e.Op == vfstest.OpSyncDir && e.Name == dir:
 			names = false
 		case !within:
-		case e.Op == vfs.OpWrite:
+		case e.Op == vfstest.OpWrite:
 			bytes[e.Name] = true
-		case e.Op == vfs.OpSync:
+		case e.Op == vfstest.OpSync:
 			delete(bytes, e.Name)
-		case e.Op == vfs.OpCreate, e.Op == vfs.OpRename, e.Op == vfs.OpRemove:
+		case e.Op == vfstest.OpCreate, e.Op == vfstest.OpRename, e.Op == vfstest.OpRemove:
 			names = true
 		}
 	}
@@ -238,16 +239,16 @@ func unsyncedBefore(t *testing.T, events []vfs.Event, dir string) {
 
 // TestBackupPinsWhatAMergeTakesAway merges everything in the middle of a backup, which gets the old state, and then the files go.
 func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
-	for _, op := range []vfs.Op{vfs.OpLink, vfs.OpCreate} {
+	for _, op := range []vfstest.Op{vfstest.OpLink, vfstest.OpCreate} {
 		mem := vfs.NewMem()
-		fault := vfs.NewFault(mem)
+		fault := vfstest.NewFault(mem)
 		s := open(t, "a", backupOptions(fault))
 		values := garbage(t, s, backupPuts)
 		sure := maps.Clone(values)
 		before := snapshot(t, mem, "a")
 		var reached atomic.Bool
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{op}, Path: "*.data", Sticky: true, Do: func(e vfs.Event) {
-			if filepath.Dir(e.Name) == "a" && e.Op == vfs.OpCreate || !reached.CompareAndSwap(false, true) {
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{op}, Path: "*.data", Sticky: true, Do: func(e vfstest.Event) {
+			if filepath.Dir(e.Name) == "a" && e.Op == vfstest.OpCreate || !reached.CompareAndSwap(false, true) {
 				return // the store's own next segment
 			}
 			maps.Copy(values, overwrite(t, s, "while it is made "))
@@ -401,11 +402,11 @@ func TestBackupOfADamagedStore(t *testing.T) {
 // TestBackupEnds when its context does, and when the store is closed meanwhile; nothing is left of it.
 func TestBackupEnds(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s := open(t, "a", backupOptions(fault))
 	garbage(t, s, backupPuts)
 	ctx, cancel := context.WithCancel(t.Context())
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpLink}, Do: func(vfs.Event) { cancel() }})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpLink}, Do: func(vfstest.Event) { cancel() }})
 	if _, err := s.Backup(ctx, "b"); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
@@ -414,7 +415,7 @@ func TestBackupEnds(t *testing.T) {
 	}
 	closed := make(chan error)
 	fault.Heal()
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpLink}, Do: func(vfs.Event) {
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpLink}, Do: func(vfstest.Event) {
 		go func() { closed <- s.Close() }()
 		for {
 			if _, err := s.Get("key1"); errors.Is(err, bitcask.ErrClosed) {

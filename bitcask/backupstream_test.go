@@ -184,12 +184,8 @@ func TestBackupToOfADamagedTail(t *testing.T) {
 	s := open(t, "a", backupOptions(mem))
 	defer s.Close()
 	must(t, s.Put("k", []byte("precious")))
-	f, err := mem.Open("a/000000001.data", vfs.ReadWrite)
-	must(t, err)
-	defer f.Close()
-	_, err = f.WriteAt([]byte{0xff}, 60)
-	must(t, err)
-	_, err = s.BackupTo(t.Context(), io.Discard)
+	flip(t, mem, "a/000000001.data", 60)
+	_, err := s.BackupTo(t.Context(), io.Discard)
 	if bad := (*bitcask.CorruptError)(nil); !errors.As(err, &bad) || bad.File != "000000001.data" {
 		t.Errorf("error is %v", err)
 	}

@@ -1,13 +1,17 @@
 package bitcask_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/seam"
 )
 
 // The benchmarks work on benchKeys keys of 16 bytes and values of 128. The
@@ -178,5 +182,74 @@ func TestReadsAllocateNothing(t *testing.T) {
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations", allocs)
+	}
+}
+
+var openKeys = flag.Int("open.keys", 200_000, "keys of BenchmarkOpenAfterClose")
+
+// BenchmarkOpenAfterClose opens a store that was closed, with its INDEX loaded afterwards and at Open, in turns. loaded is the time until
+// all of it is loaded, first-get that of gets that load a stripe of a store in which nothing else does.
+func BenchmarkOpenAfterClose(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "store")
+	open := func(load seam.Load) (*bitcask.Store, time.Duration) {
+		begin := time.Now()
+		s, err := bitcask.Open(dir, seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{Load: load}))
+		if err != nil {
+			b.Fatal(err)
+		}
+		return s, time.Since(begin)
+	}
+	s, _ := open(seam.LoadUsual)
+	value := make([]byte, 64)
+	for from := 0; from < *openKeys; from += 1000 {
+		batch := s.NewBatch()
+		for i := from; i < min(from+1000, *openKeys); i++ {
+			batch.Put(fmt.Sprintf("key:%012d", i), value)
+		}
+		if err := batch.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	closeBench(b, s)
+	var took [2]time.Duration
+	var loaded time.Duration
+	var first []time.Duration
+	for b.Loop() {
+		for i, load := range []seam.Load{seam.LoadUsual, seam.LoadAtOpen} {
+			s, d := open(load)
+			took[i] += d
+			if i == 0 {
+				begin := time.Now()
+				for bitcask.Unloaded(s) > 0 {
+					time.Sleep(time.Millisecond)
+				}
+				loaded += d + time.Since(begin)
+			}
+			closeBench(b, s)
+		}
+		s, _ := open(seam.LoadOnDemand)
+		for i := range 1000 { // of every stripe
+			before, begin := bitcask.Unloaded(s), time.Now()
+			if _, err := s.Get(fmt.Sprintf("key:%012d", i)); err != nil {
+				b.Fatal(err)
+			}
+			if d := time.Since(begin); bitcask.Unloaded(s) < before {
+				first = append(first, d)
+			}
+		}
+		closeBench(b, s)
+	}
+	slices.Sort(first)
+	b.ReportMetric(float64(took[0])/float64(b.N), "open-ns/op")
+	b.ReportMetric(float64(took[1])/float64(b.N), "eager-ns/op")
+	b.ReportMetric(float64(loaded)/float64(b.N), "loaded-ns/op")
+	b.ReportMetric(float64(first[len(first)/2]), "first-get-p50-ns")
+	b.ReportMetric(float64(first[len(first)*99/100]), "first-get-p99-ns")
+}
+
+func closeBench(b *testing.B, s *bitcask.Store) {
+	b.Helper()
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
 	}
 }

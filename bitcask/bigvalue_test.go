@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -166,10 +167,10 @@ func TestLongValueTakenBack(t *testing.T) {
 // neither is one that did not fit the disk.
 func TestTornLongValue(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s := open(t, "d", seam.With(&bitcask.Options{SyncEvery: neverIdle}, seam.Options{FS: fault, NoMapping: true, NoIndex: true}))
 	put(t, s, "k", "short")
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Skip: 1, Err: syscall.ENOSPC, Partial: 1000})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Skip: 1, Err: syscall.ENOSPC, Partial: 1000})
 	if err := s.Put("k", longValue(1<<20, 1)); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}

@@ -2,13 +2,10 @@ package bitcask
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
-	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -27,7 +24,7 @@ type Finding struct {
 }
 
 func (f Finding) String() string {
-	s := fmt.Sprintf("%s: %s at %d", f.Rule, f.File, f.Offset)
+	s := fmt.Sprintf("%s at %d", f.File, f.Offset)
 	if f.Key != "" {
 		s += fmt.Sprintf(", key %q", f.Key)
 	}
@@ -49,7 +46,8 @@ type CheckResult struct {
 // and footer verifies (I2), sequences ascend within a segment (I3), hints and the INDEX agree with the data
 // (I8), every location leads to its record (I4), counts and bounds in meta records are right, order records
 // repeat the score of their member, and fields with a deadline exist (I5). It writes nothing and holds one
-// lock at a time. The error is about a check that could not be made, not about its findings.
+// lock at a time. The error is about a check that could not be made, not about its findings. When ctx ends, so does the check, with its
+// error: what has been reported by then is right.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
 	c := &checker{s: s, ctx: ctx, report: report}
 	if err := s.maintenanceMu.LockUnless(ctx); err != nil {
@@ -62,10 +60,8 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 	for _, d := range s.recovery.Damage {
 		c.found("I2", d.File, d.Offset, "", "%s", d.Reason)
 	}
-	for _, sg := range s.segments.Load().All() {
-		if err := c.segment(sg); err != nil {
-			return c.result, err
-		}
+	if err := c.segments(); err != nil {
+		return c.result, err
 	}
 	if err := c.index(); err != nil {
 		return c.result, err
@@ -86,142 +82,54 @@ type checker struct {
 	ctx    context.Context
 	report func(Finding)
 	result CheckResult
+	ended  error // of the context, which has ended the check
+	steps  int
 }
 
+// goesOn reports whether the check has not ended; it looks now and then, for a single collection may take minutes.
+func (c *checker) goesOn() bool {
+	if c.steps++; c.steps%checkSteps == 0 && c.ended == nil {
+		c.ended = c.ctx.Err()
+	}
+	return c.ended == nil
+}
+
+// checkSteps is how many records a check reads before it looks whether it has been ended.
+const checkSteps = 256
+
 func (c *checker) found(rule, file string, offset int64, key, format string, args ...any) {
+	if c.ended != nil {
+		return // what is not counted to its end looks wrong
+	}
 	c.result.Findings++
 	c.report(Finding{rule, file, offset, key, fmt.Sprintf(format, args...)})
 }
 
-// segment reads every frame of a segment, and its hint alongside it.
-func (c *checker) segment(sg *segment.Segment) error {
-	c.result.Segments++
-	c.result.Bytes += sg.Size.Load()
-	var hint func() (*format.Entry, error)
-	if sg.Sealed() {
-		hs, err := segment.OpenHint(c.s.opts.seam.FS, c.s.dir, sg)
-		switch {
-		case err == nil:
-			c.result.Hints++
-			hint = stepper(hs.Next)
-			defer func() {
-				if err := hs.Close(); err != nil {
-					c.found("I8", format.HintName(sg.ID), 0, "", "closing: %v", err)
-				}
-			}()
-		case !failure.IsNotExist(err) && !errors.Is(err, ErrVersion): // which are merely rebuilt
-			c.found("I8", format.HintName(sg.ID), 0, "", "%v", err)
-		}
+// segments verifies the data files and their hints.
+func (c *checker) segments() error {
+	known := func(file string, at int64) bool {
+		return slices.ContainsFunc(c.s.recovery.Damage, func(d CorruptError) bool { return d.File == file && d.Offset == at })
 	}
-	fr := segment.NewFrames(sg)
-	var last uint64
-	for {
-		if err := c.ctx.Err(); err != nil {
+	check := segment.Check{FS: c.s.opts.seam.FS, Dir: c.s.dir, Ended: c.ctx.Err, Found: c.found, Known: known, Read: c.s.opts.seam.Progress}
+	for _, sg := range c.s.segments.Load().All() {
+		c.result.Segments++
+		c.result.Bytes += sg.Size.Load()
+		err := check.Segment(sg)
+		c.result.Records, c.result.Hints = check.Records, check.Hints
+		if err != nil {
 			return err
 		}
-		raw, _, entries, err := fr.NextFrame()
-		var bad *segment.BadFrame
-		switch {
-		case err == io.EOF:
-			c.result.Records += fr.Records
-			return c.segmentEnd(sg, fr, hint)
-		case errors.As(err, &bad):
-			if !slices.ContainsFunc(c.s.recovery.Damage, func(d CorruptError) bool { return d.File == sg.Name && d.Offset == bad.At }) {
-				c.found("I2", sg.Name, bad.At, "", "%s", bad.Reason)
-			}
-			return nil // nothing after a bad frame can be identified here
-		case err != nil:
-			return err
-		}
-		for i := range entries {
-			e := &entries[i]
-			if e.Seq <= last {
-				c.found("I3", sg.Name, int64(e.At), string(e.Key), "sequence %d after %d", e.Seq, last)
-			}
-			last = e.Seq
-			c.followers(sg, e, raw[int64(e.At)-(fr.Pos-int64(len(raw))):][:e.Size])
-			hint = c.compareHint(sg, hint, e)
-		}
-	}
-}
-
-func (c *checker) segmentEnd(sg *segment.Segment, fr *segment.Frames, hint func() (*format.Entry, error)) error {
-	if hint != nil {
-		if e, err := hint(); err != io.EOF {
-			c.found("I8", format.HintName(sg.ID), 0, "", "says more than the data: %v %v", e, err)
-		}
-	}
-	if fr.HasFooter && (sg.Footer.Records != fr.Records || sg.Footer.MaxSeq != fr.MaxSeq || fr.Records > 0 && sg.Footer.MinSeq != fr.MinSeq) {
-		c.found("I2", sg.Name, fr.Pos-format.FooterSize, "", "footer says %d records %d..%d, found %d records %d..%d",
-			sg.Footer.Records, sg.Footer.MinSeq, sg.Footer.MaxSeq, fr.Records, fr.MinSeq, fr.MaxSeq)
 	}
 	return nil
-}
-
-// followers checks the records that share an entry's fate.
-func (c *checker) followers(sg *segment.Segment, e *format.Entry, raw []byte) {
-	for at := 0; at < len(raw); {
-		rec, err := format.ParseRecord(raw[at:])
-		if err != nil {
-			return // the frame has verified: cannot be
-		}
-		if at > 0 {
-			bad := string(rec.Key) != string(e.Key) || rec.Type != e.Type
-			if rec.Kind == KindOrder && e.Kind == KindElement {
-				bad = bad || string(rec.Elem) != "s:"+string(e.Inline)+":"+string(e.Elem)
-			}
-			if bad {
-				c.found("I5", sg.Name, int64(e.At)+int64(at), string(e.Key), "follows a record it does not belong to")
-			}
-		}
-		at += rec.Size
-	}
-}
-
-// stepper turns blocks of entries into single ones.
-func stepper(next func() ([]format.Entry, error)) func() (*format.Entry, error) {
-	var block []format.Entry
-	return func() (*format.Entry, error) {
-		for len(block) == 0 {
-			var err error
-			if block, err = next(); err != nil {
-				return nil, err
-			}
-		}
-		e := &block[0]
-		block = block[1:]
-		return e, nil
-	}
-}
-
-// compareHint steps the hint alongside the data; it returns nil once the hint has
-// been found wrong.
-func (c *checker) compareHint(sg *segment.Segment, hint func() (*format.Entry, error), e *format.Entry) func() (*format.Entry, error) {
-	if hint == nil {
-		return nil
-	}
-	h, err := hint()
-	if errors.Is(err, ErrVersion) {
-		return nil // of a newer version: not used
-	}
-	if err != nil {
-		c.found("I8", format.HintName(sg.ID), 0, "", "%v", err)
-		return nil
-	}
-	same := h.Seq == e.Seq && h.At == e.At && h.Size == e.Size && h.Kind == e.Kind && h.Type == e.Type &&
-		h.Namespace == e.Namespace && string(h.Key) == string(e.Key) && string(h.Elem) == string(e.Elem) && string(h.Inline) == string(e.Inline)
-	if !same {
-		c.found("I8", format.HintName(sg.ID), 0, string(e.Key), "differs from the data at offset %d", e.At)
-		return nil
-	}
-	return hint
 }
 
 // stripe checks every key of one stripe, under its lock.
 func (c *checker) stripe(ns, stripe int) error {
 	s := c.s
-	s.stripes[stripe].RLock()
-	defer s.stripes[stripe].RUnlock()
+	if err := s.lockWhole(stripe, false); err != nil {
+		return err
+	}
+	defer s.unlockWhole(stripe, false)
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
@@ -238,18 +146,24 @@ func (c *checker) stripe(ns, stripe int) error {
 			c.leads(sp, KindDeadline, slot.Type, "", "", slot.Loc, false)
 		case keydir.FieldDeadlines:
 			c.fieldDeadlines(sp, h, sp.Dir.CollectionOf(h, slot))
+		case keydir.StreamGroups:
+			c.streamGroups(sp, h, sp.Dir.CollectionOf(h, slot))
 		default:
 			c.result.Keys++
 			c.collection(sp, sp.Dir.CollectionOf(h, slot))
 		}
-		return true
+		return c.goesOn()
 	})
-	return nil
+	return c.ended
 }
 
 // leads checks that loc leads to the record it should, and returns the record's value. ok is false if it cannot be
 // read: then there is a finding, and nothing can be said about the value.
 func (c *checker) leads(sp *namespace.Space, k Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string, ok bool) {
+	if !c.goesOn() {
+		return "", false
+	}
+	c.s.opts.seam.Progress(int64(loc.Size()))
 	sg, err := c.s.segmentOf(loc)
 	if err == nil {
 		err = sg.Identify(loc, func(rec *format.Record) {
@@ -272,9 +186,12 @@ func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
 	case keydir.Chunks:
 		c.chunks(sp, coll, key)
 		return
+	case keydir.Stream:
+		c.stream(sp, coll, key)
+		return
 	case keydir.List:
 		head, tail := coll.Bounds()
-		for i := head; i <= tail; i++ {
+		for i := head; i <= tail && c.ended == nil; i++ {
 			if loc, ok := coll.LocAt(i); ok {
 				count++
 				c.leads(sp, KindElement, typ, key, format.IndexName(i), loc, true)
@@ -292,7 +209,7 @@ func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
 					c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
 				}
 			}
-			return true
+			return c.ended == nil
 		})
 	}
 	c.meta(sp, coll, key, string(format.AppendMeta(nil, typ, 0, count)), count)
@@ -306,7 +223,7 @@ func (c *checker) fieldDeadlines(sp *namespace.Space, h uint64, coll keydir.Coll
 		if score, _, _ := coll.Score(string(field)); ok && value != strconv.FormatInt(ordered.ToInt(score), 10) {
 			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
 		}
-		return true
+		return c.ended == nil
 	})
 	lostFields(sp.Dir, h, key, coll, func(field []byte, loc keydir.Loc) {
 		c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
@@ -375,7 +292,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 	head, tail := coll.Bounds()
 	size, _, _ := keydir.ChunkAt(tail)
 	count, length, read := 0, int64(0), true
-	for i := head; i <= tail; i++ {
+	for i := head; i <= tail && c.ended == nil; i++ {
 		loc, ok := coll.LocAt(i)
 		if !ok {
 			continue

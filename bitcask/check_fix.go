@@ -1,6 +1,8 @@
 package bitcask
 
 import (
+	"context"
+
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
@@ -8,14 +10,14 @@ import (
 
 // FixCounts rewrites the count of every collection that Check would report, closes up lists with holes, and removes
 // deadlines of keys and fields that do not exist. It returns the number of changes. It is for a store that a repair has
-// made, and that nothing else uses yet.
-func (s *Store) FixCounts() (fixed int, err error) {
+// made, and that nothing else uses yet. When ctx ends, its error is returned; what has been corrected by then stays so.
+func (s *Store) FixCounts(ctx context.Context) (fixed int, err error) {
 	for ns, sp := range s.spaces.Now.Load().Names { // also those that hold nothing but such deadlines
 		if sp == nil {
 			continue
 		}
 		for stripe := range keydir.Stripes {
-			n, err := s.fixStripe(ns, stripe)
+			n, err := s.fixStripe(ctx, ns, stripe)
 			if err != nil {
 				return fixed, err
 			}
@@ -27,7 +29,7 @@ func (s *Store) FixCounts() (fixed int, err error) {
 
 // fixStripe corrects the collections of one stripe that Check would report, and removes deadlines
 // of keys and fields that are lost: the next key or field of that name would inherit them.
-func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
+func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err error) {
 	t, err := s.BeginStripe(true, stripe)
 	if err != nil {
 		return 0, err
@@ -36,6 +38,7 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there
+	var groups []lostGroup                   // of streams that are not there
 	sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		switch slot.Type {
 		case keydir.String:
@@ -51,14 +54,15 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 			lostFields(sp.Dir, h, key, coll, func(field []byte, _ keydir.Loc) {
 				fields = append(fields, struct{ key, field string }{key, string(field)})
 			})
+		case keydir.StreamGroups:
+			groups = lostGroups(groups, sp.Dir, h, sp.Dir.CollectionOf(h, slot))
 		default:
-			c := &checker{s: s, report: func(Finding) {}}
-			coll := sp.Dir.CollectionOf(h, slot)
-			if c.collection(sp, coll); c.result.Findings > 0 {
+			coll, wrong := sp.Dir.CollectionOf(h, slot), false
+			if wrong, err = s.miscounted(ctx, sp, coll); wrong {
 				broken = append(broken, coll)
 			}
 		}
-		return true
+		return err == nil
 	})
 	for _, key := range orphans {
 		var slot keydir.Slot
@@ -76,6 +80,12 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 			mended++
 		}
 	}
+	for _, g := range groups {
+		if err == nil {
+			_, err = t.DeleteGroups(ns, g.key, g.elem)
+			mended++
+		}
+	}
 	for _, coll := range broken {
 		if err == nil {
 			err = t.fixCount(ns, sp, coll)
@@ -89,9 +99,19 @@ func (s *Store) fixStripe(ns, stripe int) (mended int, err error) {
 	return mended, s.finish(t)
 }
 
+// miscounted reports whether Check would report a collection.
+func (s *Store) miscounted(ctx context.Context, sp *namespace.Space, coll keydir.Collection) (bool, error) {
+	c := &checker{s: s, ctx: ctx, report: func(Finding) {}, ended: ctx.Err()}
+	c.collection(sp, coll)
+	return c.result.Findings > 0, c.ended
+}
+
 // fixCount rewrites the count of a collection; a list with holes is closed up.
 func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error {
 	key, typ := coll.Key(), coll.Type()
+	if typ == keydir.Stream {
+		return t.fixStream(ns, key, coll)
+	}
 	if typ == keydir.List {
 		if head, tail := coll.Bounds(); int64(coll.Len()) != tail-head+1 {
 			return t.closeUp(ns, key, coll)
@@ -131,4 +151,20 @@ func (t *Tx) closeUp(ns int, key string, coll keydir.Collection) error {
 		next++
 	}
 	return nil
+}
+
+// lostGroup is an element of the groups of a stream that is not there.
+type lostGroup struct{ key, elem string }
+
+// lostGroups appends those of one collection.
+func lostGroups(list []lostGroup, dir *keydir.Directory, h uint64, coll keydir.Collection) []lostGroup {
+	key := coll.Key()
+	if stream, ok := dir.FindCollection(h, key); ok && stream.Type() == keydir.Stream {
+		return list
+	}
+	coll.Each(func(elem []byte, _ keydir.Loc) bool {
+		list = append(list, lostGroup{key, string(elem)})
+		return true
+	})
+	return list
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -16,15 +17,15 @@ import (
 // close does not bring that part back, which no crash can have left in a store that was closed.
 func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 	for _, records := range []int{1, 6, 7, 8, 9, 10} { // so that the footer reaches from one sector to the next, too
-		rec := vfs.NewRecorder(vfs.NewMem())
-		fault := vfs.NewFault(rec)
+		rec := vfstest.NewRecorder(vfs.NewMem())
+		fault := vfstest.NewFault(rec)
 		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 1 << 20}, seam.Options{FS: fault, NoIndex: true, NoHints: true}))
 		x := &tornEnd{T: t}
 		x.must(err)
 		for i := range records {
 			x.must(s.Put(fmt.Sprint("key", i), []byte("a value of forty bytes and not one more.")))
 		}
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "000000001.data", Sticky: true, Partial: 40, Err: syscall.ENOSPC})
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "000000001.data", Sticky: true, Partial: 40, Err: syscall.ENOSPC})
 		if err := s.Rotate(); err == nil {
 			t.Fatal("sealed")
 		}
@@ -51,13 +52,13 @@ func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 // An edit of the manifest that a full disk has let through in full, though it says otherwise, is truncated, and the segment that
 // it adds is removed. A power cut does not bring the edit back without the segment.
 func TestPowerCutAfterAnEditWasCutOff(t *testing.T) {
-	rec := vfs.NewRecorder(vfs.NewMem())
-	fault := vfs.NewFault(rec)
+	rec := vfstest.NewRecorder(vfs.NewMem())
+	fault := vfstest.NewFault(rec)
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoHints: true}))
 	x := &tornEnd{T: t}
 	x.must(err)
 	x.must(s.Put("key", []byte("text")))
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "MANIFEST*", Sticky: true, Partial: 100, Err: syscall.ENOSPC})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "MANIFEST*", Sticky: true, Partial: 100, Err: syscall.ENOSPC})
 	if err := s.Rotate(); err == nil {
 		t.Fatal("another segment was made")
 	}

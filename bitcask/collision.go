@@ -25,7 +25,7 @@ func (t *Tx) noteCollision(sp *namespace.Space, h uint64, deadline bool) error {
 		if !ok {
 			return nil
 		}
-		if slot.Type != keydir.FieldDeadlines && (slot.Type == keydir.Deadline) == deadline { // collections prove their keys
+		if slot.Type != keydir.FieldDeadlines && slot.Type != keydir.StreamGroups && (slot.Type == keydir.Deadline) == deadline { // collections prove their keys
 			return t.s.recordCollision(h)
 		}
 	}

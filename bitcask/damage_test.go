@@ -11,6 +11,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -181,7 +182,7 @@ func TestReadDamagedBesideAMerge(t *testing.T) {
 		mergeAll(t, s)
 		put(t, s, "k2", "the newest")
 		merged := false
-		fault := vfs.NewFault(mem, vfs.Rule{Ops: []vfs.Op{vfs.OpList}, Do: func(vfs.Event) {
+		fault := vfstest.NewFault(mem, vfstest.Rule{Ops: []vfstest.Op{vfstest.OpList}, Do: func(vfstest.Event) {
 			if merged {
 				return
 			}

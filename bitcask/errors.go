@@ -25,6 +25,10 @@ var (
 	ErrForeign = failure.ErrForeign // store id differs
 	ErrNoSpace = failure.ErrNoSpace // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 
+	// ErrRolledBack is the error of a read in a store that follows another: the writer has rolled back the record, after a write that failed
+	// half way. The next read finds the record that holds now.
+	ErrRolledBack = failure.ErrRolledBack
+
 	// These come with ErrFailed as well, but for a backup's directory.
 	ErrDirectoryGone = failure.ErrDirectoryGone                                                                     // writes would be lost
 	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look

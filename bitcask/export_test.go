@@ -3,7 +3,9 @@ package bitcask
 import (
 	"io"
 
+	"github.com/stavedb/stave/bitcask/internal/mergeselect"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/keydir"
 )
 
 // Lockless reports to tests whether gets of strings take no lock in this build.
@@ -18,13 +20,13 @@ func (s *Store) LimitIndex(bytes int) {
 
 // LookingUp makes a rewrite look every entry up in the keydir.
 func LookingUp(o RewriteOptions) RewriteOptions {
-	o.liveScan = &liveScanBounds{worth: -1}
+	o.liveScan = &mergeselect.Bounds{Worth: -1}
 	return o
 }
 
 // SurveyingLittle makes a rewrite survey a few inputs at a time, a few slots of them with a lock held.
 func SurveyingLittle(o RewriteOptions) RewriteOptions {
-	o.liveScan = &liveScanBounds{bytes: 2000, span: 3, worth: 1 << 40, hold: 3}
+	o.liveScan = &mergeselect.Bounds{Bytes: 2000, Span: 3, Worth: 1 << 40, Hold: 3}
 	return o
 }
 
@@ -68,10 +70,31 @@ func (s *Store) RewriteHint(id uint32, i int) error {
 
 // Pinned lists the segments that merges have replaced and that a pin still holds.
 func Pinned(s *Store) (names []string) {
-	s.pins.mu.Lock()
-	defer s.pins.mu.Unlock()
-	for _, sg := range s.pins.gone {
+	for _, sg := range s.pins.Gone() {
 		names = append(names, sg.Name)
 	}
 	return names
+}
+
+// StripeOfKey returns the number of the stripe of a key.
+func (s *Store) StripeOfKey(key string) int { return keydir.StripeOf(s.man.Seed.Hash(key)) }
+
+// Unloaded returns how many stripes of the INDEX are still to be loaded.
+func Unloaded(s *Store) int {
+	if s.lazy == nil {
+		return 0
+	}
+	return int(s.lazy.left.Load())
+}
+
+// LiveBytes returns the count of live bytes of each segment that holds records, by id.
+func LiveBytes(s *Store) map[uint32]int64 {
+	s.DrainDropped()
+	live := map[uint32]int64{}
+	for _, sg := range s.segments.Load().All() {
+		if n := sg.LiveBytes.Load(); n != 0 {
+			live[sg.ID] = n
+		}
+	}
+	return live
 }

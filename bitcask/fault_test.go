@@ -16,24 +16,31 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/leak"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // workload does a fixed series of operations and returns the acknowledged values, and the keys
 // whose last operation failed: either state is right for them.
-func workload(fs vfs.FS, hints bool) (acked map[string]string, unsure map[string]bool, failed error) {
+func workload(o *bitcask.Options) (acked map[string]string, unsure map[string]bool, failed error) {
 	acked, unsure = map[string]string{}, map[string]bool{}
 	note := func(err error) {
 		if failed == nil {
 			failed = err
 		}
 	}
-	s, err := bitcask.Open("d", faultOptions(fs, hints))
+	s, err := bitcask.Open("d", o)
 	if err != nil {
 		return acked, unsure, err
 	}
+	synced := func(err error) error { // a commit is acknowledged once it is on disk
+		if err == nil && o.Sync != bitcask.SyncAlways {
+			return s.Sync()
+		}
+		return err
+	}
 	put := func(key, value string) {
-		if err := s.Put(key, []byte(value)); err != nil {
+		if err := synced(s.Put(key, []byte(value))); err != nil {
 			note(err)
 			unsure[key] = true
 			return
@@ -44,7 +51,8 @@ func workload(fs vfs.FS, hints bool) (acked map[string]string, unsure map[string
 	for i := range 12 {
 		put(fmt.Sprint("k", i%5), fmt.Sprintf("value %d with some length to fill segments", i))
 	}
-	if _, err := s.Delete("k1"); err != nil {
+	_, err = s.Delete("k1")
+	if err = synced(err); err != nil {
 		note(err)
 		unsure["k1"] = true
 	} else {
@@ -54,7 +62,7 @@ func workload(fs vfs.FS, hints bool) (acked map[string]string, unsure map[string
 	b := s.NewBatch()
 	b.Put("b1", []byte("batch"))
 	b.Put("b2", []byte("batch"))
-	if err := b.Commit(); err != nil {
+	if err := synced(b.Commit()); err != nil {
 		note(err)
 		unsure["b1"], unsure["b2"] = true, true
 	} else {
@@ -98,21 +106,35 @@ func faultOptions(fs vfs.FS, hints bool) *bitcask.Options {
 		seam.Options{FS: fs, NoMapping: true, NoHints: !hints, NoIndex: !hints})
 }
 
+// copiedFaults is faultOptions of a store that copies its commits, where each is followed by a sync.
+func copiedFaults(fs vfs.FS, hints bool) *bitcask.Options {
+	o := faultOptions(fs, hints)
+	o.Sync, seam.Of(o).Copies, seam.Of(o).CopyStep = bitcask.SyncNone, seam.CopiesOn, 2<<10
+	return o
+}
+
 // TestEveryOperationFails fails each operation of a workload in turn, in each
 // way, once and from then on: the failure is never silent, no handle leaks,
 // and on the healed file system every acknowledged write is there. Hints and
 // the INDEX only save time, so with them a failure may pass without an error.
 func TestEveryOperationFails(t *testing.T) {
-	share := longTests.Start(t, 2)
+	share := longTests.Start(t, 3)
 	for _, hints := range []bool{false, true} {
-		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) { everyOperationFails(t, hints, share.Part(20)) })
+		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) {
+			everyOperationFails(t, func(fs vfs.FS) *bitcask.Options { return faultOptions(fs, hints) }, !hints, share.Part(20))
+		})
 	}
+	// Where something cannot be copied it is written, and that may be the end of it.
+	t.Run("copied", func(t *testing.T) {
+		everyOperationFails(t, func(fs vfs.FS) *bitcask.Options { return copiedFaults(fs, false) }, false, share.Part(20))
+	})
 }
 
-func everyOperationFails(t *testing.T, hints bool, operations *budget.Part) {
+// everyOperationFails fails each operation; with noticed, there is a warning at least.
+func everyOperationFails(t *testing.T, options func(vfs.FS) *bitcask.Options, noticed bool, operations *budget.Part) {
 	defer operations.End()
-	count := vfs.NewFault(vfs.NewMem())
-	if _, _, err := workload(count, hints); err != nil {
+	count := vfstest.NewFault(vfs.NewMem())
+	if _, _, err := workload(options(count)); err != nil {
 		t.Fatal(err)
 	}
 	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE}
@@ -126,12 +148,12 @@ func everyOperationFails(t *testing.T, hints bool, operations *budget.Part) {
 				for _, partial := range []int{0, 7} {
 					name := fmt.Sprintf("operation %d, %v, sticky %v, partial %d", n, cause, sticky, partial)
 					mem := vfs.NewMem()
-					fault := vfs.NewFault(mem, vfs.Rule{Skip: n, Sticky: sticky, Err: cause, Partial: partial})
+					fault := vfstest.NewFault(mem, vfstest.Rule{Skip: n, Sticky: sticky, Err: cause, Partial: partial})
 					warned.Store(0)
-					acked, unsure, err := workload(fault, hints)
+					acked, unsure, err := workload(options(fault))
 					runs++
 					// A step that is repeated without a waiter is logged.
-					if err == nil && fault.Failed() > 0 && !hints && warned.Load() == 0 {
+					if err == nil && fault.Failed() > 0 && noticed && warned.Load() == 0 {
 						t.Errorf("%s: nobody noticed", name)
 					}
 					if open := mem.Leaks(); len(open) > 0 {
@@ -175,7 +197,7 @@ func healed(t *testing.T, name string, fs vfs.FS, acked map[string]string, unsur
 // TestFailedSyncIsNeverRepeated: after a failed sync the store refuses writes,
 // serves reads, and does not sync that file again.
 func TestFailedSyncIsNeverRepeated(t *testing.T) {
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
 	if err != nil {
 		t.Fatal(err)
@@ -183,12 +205,12 @@ func TestFailedSyncIsNeverRepeated(t *testing.T) {
 	if err := s.Put("a", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO})
 	if err := s.Put("b", []byte("2")); !errors.Is(err, bitcask.ErrFailed) || !errors.Is(err, syscall.EIO) {
 		t.Fatalf("put over a failed sync: %v", err)
 	}
 	syncs := 0
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Path: "*.data", Sticky: true, Do: func(vfs.Event) { syncs++ }})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Path: "*.data", Sticky: true, Do: func(vfstest.Event) { syncs++ }})
 	if err := s.Put("c", []byte("3")); !errors.Is(err, bitcask.ErrFailed) {
 		t.Fatalf("put into a failed store: %v", err)
 	}
@@ -207,10 +229,10 @@ func TestFailedSyncIsNeverRepeated(t *testing.T) {
 // TestDiskFullGoesOn: a write that does not fit fails alone; reads go on, and
 // writes do when there is room again.
 func TestDiskFullGoesOn(t *testing.T) {
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoMapping: true}))
 	put(t, s, "a", "1")
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Err: syscall.ENOSPC, Partial: 11})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Err: syscall.ENOSPC, Partial: 11})
 	if err := s.Put("b", []byte("2")); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
@@ -225,10 +247,10 @@ func TestDiskFullGoesOn(t *testing.T) {
 // even if the disk had taken all of its bytes before it said no.
 func TestFailedWriteLeavesNothing(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoMapping: true}))
 	put(t, s, "a", "1")
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Err: syscall.ENOSPC, Applied: true})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Err: syscall.ENOSPC, Applied: true})
 	if err := s.Put("b", []byte("2")); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
@@ -242,14 +264,14 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 // each operation of rotations and merges that can meet that: reads go on
 // meanwhile, and once there is room again writes do, in the same store.
 func TestFullDiskPassesAnywhere(t *testing.T) {
-	full := []vfs.Op{vfs.OpCreate, vfs.OpWrite}
+	full := []vfstest.Op{vfstest.OpCreate, vfstest.OpWrite}
 	for n := 0; ; n++ {
 		name := fmt.Sprint("from operation ", n)
 		mem := vfs.NewMem()
-		fault := vfs.NewFault(mem)
+		fault := vfstest.NewFault(mem)
 		s := open(t, "d", faultOptions(fault, false))
 		for _, cause := range []error{syscall.ENOSPC, syscall.EMFILE} {
-			fault.Inject(vfs.Rule{Ops: full, Skip: n, Sticky: true, Err: cause, Partial: 5})
+			fault.Inject(vfstest.Rule{Ops: full, Skip: n, Sticky: true, Err: cause, Partial: 5})
 			acked := fillUntil(t, name+", "+cause.Error(), s, cause)
 			for key, value := range acked {
 				want(t, s, key, value)
@@ -340,7 +362,7 @@ func TestNothingStaysOpen(t *testing.T) {
 			continue
 		}
 		sticky := n%2 == 0
-		leavesNothingOpen(t, fmt.Sprintf("operation %d, sticky %v", n, sticky), made, vfs.Rule{Skip: n, Sticky: sticky, Err: syscall.EIO})
+		leavesNothingOpen(t, fmt.Sprintf("operation %d, sticky %v", n, sticky), made, vfstest.Rule{Skip: n, Sticky: sticky, Err: syscall.EIO})
 	}
 	t.Logf("%d operations on a real file system, every %d failed", ops, every)
 }
@@ -353,12 +375,12 @@ func openOptions(fs vfs.FS) *bitcask.Options {
 
 // leavesNothingOpen uses a copy of a store, as far as it can be used, and counts the operations. What comes back is
 // TestEveryOperationFails's affair.
-func leavesNothingOpen(t *testing.T, name, made string, rules ...vfs.Rule) (ops int) {
+func leavesNothingOpen(t *testing.T, name, made string, rules ...vfstest.Rule) (ops int) {
 	dir := filepath.Join(t.TempDir(), "d")
 	if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
 		t.Fatal(err)
 	}
-	fault := vfs.NewFault(vfs.OS(), rules...)
+	fault := vfstest.NewFault(vfs.OS(), rules...)
 	if s, err := bitcask.Open(dir, openOptions(fault)); err == nil {
 		for i := range 20 {
 			_, _ = s.Get(fmt.Sprint("k", i))

@@ -111,10 +111,9 @@ func (s *Store) closeHistory() error {
 // or has been closed. On a full disk it draws on the reserve, down to the part given by leave.
 func (s *Store) putEpoch(e *history.Epoch, leave int64) error {
 	t := s.newTx(true)
-	t.all, t.floor = true, leave
-	for i := range s.stripes {
-		t.lockStripe(i)
-	}
+	t.floor = leave
+	t.holdAll()
+	t.lockStripes()
 	t.open = true
 	err := t.PutSystem(history.RecordName, e.Encode())
 	if err == nil {

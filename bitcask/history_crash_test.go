@@ -11,7 +11,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
-	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/internal/test/vfstest"
 )
 
 // given is a commit, and its sequence number in a history.
@@ -50,7 +50,7 @@ func (x *lives) live() {
 	x.t.Helper()
 	mem, err := x.files.Mem("d")
 	x.must(err)
-	rec := vfs.NewRecorder(mem)
+	rec := vfstest.NewRecorder(mem)
 	o := bitcask.Options{
 		SegmentSize: 4 << 10,
 		Sync:        []bitcask.SyncMode{bitcask.SyncNone, bitcask.SyncInterval, bitcask.SyncAlways}[x.rand.IntN(3)],

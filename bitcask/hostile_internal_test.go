@@ -105,7 +105,7 @@ func TestHostileNumbers(t *testing.T) {
 					}
 				}
 				_, _ = salvage(context.Background(), "d", "salvaged", &Options{seam: seam.Options{FS: mem}})
-				if took := time.Since(begin); took > 30*time.Second {
+				if took := time.Since(begin); took > 5*time.Minute {
 					t.Errorf("%s %d without %s: %v", name, v, missing, took)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/system"
@@ -39,6 +38,9 @@ func (c *checker) index() error {
 		return nil
 	}
 	fits, err := c.sections(f)
+	if ended := c.ctx.Err(); ended != nil {
+		return errors.Join(ended, f.Close())
+	}
 	if errors.Is(err, ErrVersion) {
 		err = nil // and it does not fit
 	}
@@ -52,6 +54,9 @@ func (c *checker) index() error {
 	c.result.Index = true
 	// The rest of a damaged log cannot tell what the INDEX should contain.
 	if s.opts.ReadOnly && !s.opts.ReadDamaged {
+		if err := s.loadAll(); err != nil {
+			return err
+		}
 		return c.compareIndex()
 	}
 	return nil
@@ -61,32 +66,30 @@ func (c *checker) index() error {
 // merges have made useless.
 func (c *checker) sections(f vfs.File) (fits bool, err error) {
 	s := c.s
-	size, err := f.Size()
+	l, err := indexfile.NewReader(f, s.man.Store, s.man.Seed)
 	if err != nil {
 		return false, err
 	}
-	l := &indexLoader{s: s, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.Store, 0)}
-	ix, err := l.contents()
+	ix, err := l.Contents()
 	if err != nil {
 		return false, err
 	}
 	if !ix.Fits(s.segments.Load(), func(_ indexfile.Segment, err error) error { return err }) {
 		return false, nil
 	}
-	seen := indexfile.NewLocations(s.segments.Load())
-	loader := keydir.Loader{OnLoc: seen.See}
-	var buf []byte
+	l.Locations = indexfile.NewLocations(s.segments.Load())
+	w := l.NewWork(nil)
 	for i := range ix.Sections {
 		if err := c.ctx.Err(); err != nil {
 			return false, err
 		}
 		is := &ix.Sections[i]
-		if buf, err = l.bytes(buf, is); err != nil {
-			return false, err
+		dir := keydir.NewDirectory(s.man.Seed)
+		if ix.Promises {
+			dir.Promise(int(is.Stripe), is.Counts)
 		}
-		err := loader.Load(keydir.NewDirectory(s.man.Seed), int(is.Stripe), buf)
-		if l.seal.Sum(uint32(is.Offset), buf) != is.Crc || err != nil {
-			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.Space, is.Stripe, is.Offset, indexfile.ErrUnfit)
+		if err := w.LoadInto(dir, is); err != nil {
+			return false, fmt.Errorf("section of space %d, stripe %d, at %d: %w", is.Space, is.Stripe, is.Offset, err)
 		}
 	}
 	return true, nil
@@ -95,7 +98,7 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 // compareIndex opens the store once more, with the INDEX.
 func (c *checker) compareIndex() (err error) {
 	s := c.s
-	other, err := Open(s.dir, &Options{ReadOnly: true, seam: seam.Options{NoMapping: s.opts.seam.NoMapping, NoHints: s.opts.seam.NoHints, FS: s.opts.seam.FS}})
+	other, err := Open(s.dir, &Options{ReadOnly: true, seam: seam.Options{Load: seam.LoadAtOpen, NoMapping: s.opts.seam.NoMapping, NoHints: s.opts.seam.NoHints, FS: s.opts.seam.FS, Until: c.ctx}})
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,15 @@ func (c *checker) compareIndex() (err error) {
 			theirs[id] = &namespace.Space{ID: id, Dir: keydir.NewDirectory(s.man.Seed)}
 		}
 		for stripe := range keydir.Stripes {
-			if !bytes.Equal(reloaded(s, sp.Dir, stripe), reloaded(s, theirs[id].Dir, stripe)) {
+			if err := c.ctx.Err(); err != nil {
+				return err
+			}
+			a, err1 := reloaded(s, sp.Dir, stripe)
+			b, err2 := reloaded(s, theirs[id].Dir, stripe)
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			if !bytes.Equal(a, b) {
 				c.found("I8", IndexFile, 0, "", "stripe %d of space %d is not what the log says", stripe, id)
 			}
 		}
@@ -127,20 +138,22 @@ func (c *checker) compareIndex() (err error) {
 
 // reloaded is the dump of a stripe as it is after loading: what its history
 // makes of slots of one hash does not show.
-func reloaded(s *Store, dir *keydir.Directory, stripe int) []byte {
+func reloaded(s *Store, dir *keydir.Directory, stripe int) ([]byte, error) {
 	whole := func(dir *keydir.Directory) (b []byte) {
 		for dump := dir.Dump(stripe); !dump.Done(); {
 			b = dump.Append(b, 1<<30)
 		}
 		return b
 	}
-	s.stripes[stripe].RLock()
+	if err := s.lockWhole(stripe, false); err != nil {
+		return nil, err
+	}
 	b := whole(dir)
-	s.stripes[stripe].RUnlock()
+	s.unlockWhole(stripe, false)
 	fresh := keydir.NewDirectory(s.man.Seed)
 	loader := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 	if err := loader.Load(fresh, stripe, b); err != nil {
 		panic("BUG: " + err.Error())
 	}
-	return whole(fresh)
+	return whole(fresh), nil
 }

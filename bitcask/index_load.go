@@ -1,20 +1,11 @@
 package bitcask
 
 import (
-	"cmp"
 	"errors"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"strconv"
-	"sync"
-	"sync/atomic"
 
-	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/internal/vfs"
-	"github.com/stavedb/stave/keydir"
 )
 
 // Loading the INDEX at Open.
@@ -30,8 +21,15 @@ func (s *opener) loadIndex() (*indexfile.Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.loadIndexFrom(f)
-	if err = errors.Join(err, f.Close()); err != nil {
+	l, err := indexfile.NewReader(f, s.man.Store, s.man.Seed)
+	var c *indexfile.Contents
+	if err == nil {
+		c, err = s.loadIndexFrom(l)
+	}
+	if err == nil && s.lazy != nil {
+		return c, nil // which keeps the file
+	}
+	if err = errors.Join(err, l.Close()); err != nil {
 		s.unload()
 		return nil, err
 	}
@@ -40,6 +38,13 @@ func (s *opener) loadIndex() (*indexfile.Contents, error) {
 
 // unload makes the keydir empty again.
 func (s *opener) unload() {
+	if s.lazy != nil {
+		s.lazy.release()
+		s.lazy = nil
+	}
+	for i := range s.stripes {
+		s.stripes[i].unloaded = false
+	}
 	s.spaces.Init(s.man.Seed)
 	s.spaces.Record = 0
 	s.system.Init()
@@ -49,13 +54,8 @@ func (s *opener) unload() {
 	}
 }
 
-func (s *opener) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	l := &indexLoader{s: s.Store, file: f, size: uint64(size), seal: format.NewChecksumSeed(s.man.Store, 0)}
-	c, err := l.contents()
+func (s *opener) loadIndexFrom(l *indexfile.Reader) (*indexfile.Contents, error) {
+	c, err := l.Contents()
 	if err != nil {
 		return nil, err
 	}
@@ -79,147 +79,25 @@ func (s *opener) loadIndexFrom(f vfs.File) (*indexfile.Contents, error) {
 	for i := range c.Sections {
 		s.spaces.ReplaySpace(c.Sections[i].Space)
 	}
-	if m, ok := f.(vfs.Mapper); ok && !s.opts.seam.NoMapping && strconv.IntSize == 64 {
-		if data, err := m.Map(int(size)); err == nil {
-			l.data = data
-			defer func() {
-				if err := m.Unmap(data); err != nil {
-					s.opts.Logger.Warn("unmapping", "file", IndexFile, "err", err)
-				}
-			}()
-		}
+	if !s.opts.seam.NoMapping {
+		l.Map()
 	}
-	l.locations = indexfile.NewLocations(s.segments.Load())
-	if c.Record != 0 && !l.locations.See(c.Record) {
+	l.Locations = indexfile.NewLocations(s.segments.Load())
+	if c.Record != 0 && !l.Locations.See(c.Record) {
 		return nil, indexfile.ErrUnfit
 	}
 	for name, r := range c.System {
-		if !l.locations.See(r.Loc) {
+		if !l.Locations.See(r.Loc) {
 			return nil, indexfile.ErrUnfit
 		}
 		s.system.Put(name, r)
 	}
-	if err := l.loadAll(c.Sections); err != nil {
+	if s.loadsLater(c) {
+		return c, s.promise(l, c)
+	}
+	if err := l.LoadAll(c.Sections, &s.spaces, s.interrupted); err != nil {
 		return nil, err
 	}
-	l.locations.Count(s.segments.Load())
+	l.Locations.Count(s.segments.Load())
 	return c, nil
-}
-
-// indexLoader loads the sections of one INDEX.
-type indexLoader struct {
-	s         *Store
-	file      vfs.File
-	data      []byte // mapping, or nil
-	size      uint64
-	seal      format.ChecksumSeed
-	next      atomic.Int64 // section to be taken
-	mu        sync.Mutex   // guards locations
-	locations indexfile.Locations
-}
-
-// contents reads header and contents.
-func (l *indexLoader) contents() (*indexfile.Contents, error) {
-	head := make([]byte, indexfile.HeaderSize)
-	if l.size < indexfile.HeaderSize {
-		return nil, indexfile.ErrUnfit
-	}
-	if _, err := l.file.ReadAt(head, 0); err != nil {
-		return nil, err
-	}
-	if format.OtherVersion(head, indexfile.Magic, indexfile.Version) || format.OtherFlags(head, indexfile.Magic, 0) {
-		return nil, ErrVersion
-	}
-	at, length, sum, ok := indexfile.ParseHeader(head, l.s.man.Store, l.s.man.Seed)
-	if !ok || at > l.size || length != l.size-at {
-		return nil, indexfile.ErrUnfit
-	}
-	b := make([]byte, length)
-	if _, err := l.file.ReadAt(b, int64(at)); err != nil {
-		return nil, err
-	}
-	if l.seal.Sum(uint32(at), b) != sum {
-		return nil, indexfile.ErrUnfit
-	}
-	c, ok := indexfile.Decode(b)
-	if !ok {
-		return nil, indexfile.ErrUnfit
-	}
-	pos := uint64(indexfile.HeaderSize)
-	for _, is := range c.Sections { // back to back, so they are never more than the file
-		if is.Offset != pos || is.Length > at-pos {
-			return nil, indexfile.ErrUnfit
-		}
-		pos += is.Length
-	}
-	if pos != at {
-		return nil, indexfile.ErrUnfit
-	}
-	c.DataBytes = int64(l.size)
-	return c, nil
-}
-
-// loadAll loads the sections on all processors, the longest first: one huge
-// collection makes a long section, and should not be what all wait for.
-func (l *indexLoader) loadAll(sections []indexfile.Section) error {
-	list := slices.Clone(sections)
-	slices.SortStableFunc(list, func(a, b indexfile.Section) int { return cmp.Compare(b.Length>>20, a.Length>>20) })
-	workers := min(runtime.GOMAXPROCS(0), len(list))
-	errs := make([]error, workers)
-	var wg sync.WaitGroup
-	for i := range workers {
-		wg.Go(func() { errs[i] = l.work(list) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// work loads sections until none is left.
-func (l *indexLoader) work(list []indexfile.Section) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			if _, fault := r.(interface{ Addr() uintptr }); !fault {
-				panic(r)
-			}
-			err = indexfile.ErrUnfit // the file was cut under us, or its disk fails
-		}
-	}()
-	seen := indexfile.NewLocations(l.s.segments.Load())
-	loader := keydir.Loader{OnLoc: seen.See}
-	var buf []byte
-	for {
-		i := int(l.next.Add(1)) - 1
-		if i >= len(list) {
-			break
-		}
-		if err := l.s.interrupted(); err != nil {
-			return err
-		}
-		is := &list[i]
-		if buf, err = l.bytes(buf, is); err != nil {
-			return err
-		}
-		if l.seal.Sum(uint32(is.Offset), buf) != is.Crc {
-			return indexfile.ErrUnfit
-		}
-		sp := l.s.spaces.ByRecord(is.Space)
-		if err := loader.Load(sp.Dir, int(is.Stripe), buf); err != nil {
-			return err
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.locations.Add(&seen)
-	return nil
-}
-
-// bytes returns a section, from the mapping or read into buf.
-func (l *indexLoader) bytes(buf []byte, is *indexfile.Section) ([]byte, error) {
-	if l.data != nil {
-		return l.data[is.Offset : is.Offset+is.Length], nil
-	}
-	buf = slices.Grow(buf[:0], int(is.Length))[:is.Length]
-	_, err := l.file.ReadAt(buf, int64(is.Offset))
-	return buf, err
 }

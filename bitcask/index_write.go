@@ -3,15 +3,12 @@ package bitcask
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
-	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -20,10 +17,6 @@ import (
 // after the last one would take long.
 
 const (
-	// indexHold bounds the bytes dumped while a stripe is locked: some twenty microseconds.
-	indexHold   = 64 << 10
-	indexBuffer = 1 << 20
-
 	// indexEvery is how often it is asked whether an INDEX is due.
 	indexEvery = 100 * time.Millisecond
 
@@ -37,10 +30,12 @@ type indexState struct {
 	lengths map[uint32]int64 // how far it has replayed each segment
 	opening uint64           // that its mark names
 	failed  bool             // writing it failed: not tried again but at Close
+	upTo    uint64           // no record before it is missing
+	lazy    bool             // a store can be opened without loading it
 }
 
 func (s *Store) noteIndex(c *indexfile.Contents) {
-	s.index = indexState{size: c.DataBytes, lengths: make(map[uint32]int64, len(c.Segments)), opening: c.End.Opening}
+	s.index = indexState{size: c.DataBytes, lengths: make(map[uint32]int64, len(c.Segments)), opening: c.End.Opening, upTo: c.UpTo, lazy: c.Promises}
 	for _, is := range c.Segments {
 		s.index.lengths[is.ID] = int64(is.Length)
 	}
@@ -74,6 +69,9 @@ func (s *Store) replayBacklog() int64 {
 // indexIfDue writes an INDEX if one is due: when the log has grown by four times the INDEX's size.
 // So it adds at most a quarter to the bytes written.
 func (s *Store) indexIfDue() (more bool) {
+	if s.lazy != nil && s.lazy.left.Load() > 0 { // soon it is loaded, and the size of the keydir is known
+		return true
+	}
 	if !s.maintenanceMu.TryLock() { // a merge, which may take long
 		return true
 	}
@@ -106,12 +104,15 @@ func (s *Store) SaveIndex() error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
+	if err := s.begin(); err != nil {
+		return err
+	}
 	for range indexTries {
 		err := s.saveIndex(s.stopping)
 		if errors.Is(err, failure.ErrCancelled) {
 			return ErrClosed
 		}
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, indexfile.ErrMoved) {
 			return err
 		}
 	}
@@ -125,7 +126,7 @@ const indexTries = 5
 // failure is logged, and left to the caller to make more of.
 func (s *Store) saveIndex(cancelled func() bool) error {
 	err := s.writeIndex(cancelled)
-	if err != nil && !errors.Is(err, failure.ErrCancelled) && !errors.Is(err, errMoved) {
+	if err != nil && !errors.Is(err, failure.ErrCancelled) && !errors.Is(err, indexfile.ErrMoved) {
 		s.index.failed = true
 		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
 	}
@@ -138,14 +139,29 @@ func (s *Store) closeIndex() {
 	if s.opts.ReadOnly || s.opts.seam.NoIndex {
 		return
 	}
+	s.removeDamagedIndex()
 	if s.Full() { // the last bytes are for what frees space
 		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
 		return
 	}
-	if s.index.size > 0 && s.replayBacklog() <= s.index.size/16 && !s.man.Aging(s.index.opening) {
+	if s.index.size > 0 && s.replayBacklog() <= s.index.size/16 && !s.man.Aging(s.index.opening) && !s.opensLate() {
+		return
+	}
+	if err := s.loadRest(); err != nil {
+		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
 		return
 	}
 	_ = s.saveIndex(nil) // logged, and it only saves time
+}
+
+// opensLate reports whether Open would have to load much of the INDEX for the records after it, or all because
+// it is of a version that promises nothing. A record concerns one stripe at most.
+func (s *Store) opensLate() bool {
+	if s.index.size < lazyFrom {
+		return false
+	}
+	stripes := min(s.Sequence()-min(s.index.upTo, s.Sequence()), keydir.Stripes)
+	return !s.index.lazy || s.index.size/keydir.Stripes*int64(stripes) > lazyTail
 }
 
 // writeIndex makes the file: temporary file, sync, rename, directory sync, so that a file named
@@ -161,132 +177,24 @@ func (s *Store) writeIndex(cancelled func() bool) error {
 	if err != nil {
 		return err
 	}
-	w := &indexWriter{s: s, file: f, pos: indexfile.HeaderSize, cancelled: cancelled, seal: format.NewChecksumSeed(s.man.Store, 0)}
-	if err := vfs.Publish(s.opts.seam.FS, f, temp, name, w.write()); err != nil {
+	c, err := indexfile.Write(f, &indexfile.Source{
+		Store: s.man.Store, Seed: s.man.Seed, Spaces: &s.spaces, System: &s.system, Log: &s.log,
+		Mark: s.Mark, Lock: s.lockWhole, Unlock: s.unlockWhole, Ended: cancelled,
+	})
+	if err := vfs.Publish(s.opts.seam.FS, f, temp, name, err); err != nil {
 		return fmt.Errorf("%s: %w", IndexFile, err)
 	}
-	s.noteIndex(&w.contents)
+	s.noteIndex(c)
+	if s.lazy != nil {
+		s.lazy.replaced = true
+	}
 	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
-// indexWriter writes one INDEX.
-type indexWriter struct {
-	s         *Store
-	file      vfs.File
-	seal      format.ChecksumSeed
-	pos       int64 // where buf goes
-	buf       []byte
-	contents  indexfile.Contents
-	cancelled func() bool
-}
-
-// errMoved means that namespaces were flushed or swapped while the keydir was
-// dumped. The next attempt will find them settled.
-var errMoved = errors.New("namespaces changed meanwhile")
-
-func (w *indexWriter) write() error {
-	s, c := w.s, &w.contents
-	if err := w.begin(); err != nil {
-		return err
-	}
-	s.spaces.Mu.Lock()
-	moved := s.spaces.Now.Load().Moved
-	c.Fresh, c.Record, c.Moved = s.spaces.Fresh, s.spaces.Record, maps.Clone(moved)
-	s.spaces.Mu.Unlock()
-	c.System = s.system.Dump()
-	for stripe := range keydir.Stripes {
-		// Read before the lock is taken: a writer that has appended a record of this stripe by now
-		// will have changed the keydir by the time we hold the lock.
-		c.Stripes[stripe] = s.Sequence()
-		byID := s.spaces.Now.Load().ByID
-		for _, id := range slices.Sorted(maps.Keys(byID)) {
-			if err := w.section(byID[id], stripe); err != nil {
-				return err
-			}
-		}
-	}
-	s.spaces.Mu.Lock()
-	same := s.spaces.Record == c.Record && s.spaces.Fresh == c.Fresh && maps.Equal(s.spaces.Now.Load().Moved, moved)
-	s.spaces.Mu.Unlock()
-	if !same {
-		return errMoved
-	}
-	// Every record that the sections know must be on disk: after a power cut
-	// the log may not end before them, or its sequence numbers would be given
-	// again.
-	var err error
-	if c.End, err = s.Mark(); err != nil {
-		return err
-	}
-	if err := s.log.Sync(); err != nil {
-		return err
-	}
-	at := w.pos + int64(len(w.buf))
-	b := c.Encode()
-	w.buf = append(w.buf, b...)
-	if err := w.flush(); err != nil {
-		return err
-	}
-	c.DataBytes = w.pos
-	head := indexfile.EncodeHeader(s.man.Store, s.man.Seed, uint64(at), uint64(len(b)), w.seal.Sum(uint32(at), b))
-	_, err = w.file.WriteAt(head, 0)
-	return err
-}
-
-// begin notes the segments and how far they reach. Records after that are replayed, if they are not
-// older than their stripe.
-func (w *indexWriter) begin() error {
-	list, next := w.s.log.Segments()
-	w.contents.UpTo = next - 1
-	for _, c := range list {
-		is := indexfile.Segment{ID: c.ID, Length: uint64(c.Frames), Foot: c.Foot}
-		if c.Frames == 0 {
-			is.Length = uint64(c.Size.Load())
-		}
-		var err error
-		if is.End, err = c.EndSum(int64(is.Length)); err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		w.contents.Segments = append(w.contents.Segments, is)
-	}
-	return nil
-}
-
-// section writes one stripe of one space, holding the stripe a little at a time.
-func (w *indexWriter) section(sp *namespace.Space, stripe int) error {
-	at := w.pos + int64(len(w.buf))
-	section := indexfile.Section{Space: sp.ID, Stripe: uint32(stripe), Offset: uint64(at), Crc: w.seal.Start(uint32(at))}
-	lock := &w.s.stripes[stripe]
-	for dump := sp.Dir.Dump(stripe); !dump.Done(); {
-		if w.cancelled != nil && w.cancelled() {
-			return failure.ErrCancelled
-		}
-		n := len(w.buf)
-		lock.RLock()
-		w.buf = dump.Append(w.buf, indexHold)
-		lock.RUnlock()
-		section.Crc = format.ExtendSum(section.Crc, w.buf[n:])
-		section.Length += uint64(len(w.buf) - n)
-		if len(w.buf) >= indexBuffer {
-			if err := w.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if section.Length > 0 {
-		w.contents.Sections = append(w.contents.Sections, section)
-	}
-	return nil
-}
-
-func (w *indexWriter) flush() error {
-	if _, err := w.file.WriteAt(w.buf, w.pos); err != nil {
-		return fmt.Errorf("writing at %d: %w", w.pos, err)
-	}
-	w.pos += int64(len(w.buf))
-	w.buf = w.buf[:0]
-	return nil
-}
-
-// IndexFile is the name of the snapshot of the keydir in a store's directory.
-const IndexFile = indexfile.FileName
+// Names of files in a store's directory.
+const (
+	ManifestFile = format.ManifestName
+	LockFile     = format.LockName
+	IndexFile    = indexfile.FileName // the snapshot of the keydir
+	DataSuffix   = format.DataSuffix  // what those of segments end in
+)

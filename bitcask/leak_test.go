@@ -3,6 +3,7 @@ package bitcask_test
 import (
 	"testing"
 
+	_ "github.com/stavedb/stave/internal/test/copies"
 	"github.com/stavedb/stave/internal/test/leak"
 )
 

@@ -1,6 +1,7 @@
 package bitcask_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -18,7 +20,7 @@ import (
 type held struct {
 	t     *testing.T
 	mem   vfs.FS
-	fault *vfs.Fault
+	fault *vfstest.Fault
 	store *bitcask.Store
 	first int // puts that went to the first segment
 	puts  int
@@ -31,14 +33,14 @@ const heldSegment = 1000
 // frames, 1 that of its footer.
 func hold(t *testing.T, sync int) *held {
 	mem := vfs.NewMem()
-	h := &held{t: t, mem: mem, fault: vfs.NewFault(mem)}
+	h := &held{t: t, mem: mem, fault: vfstest.NewFault(mem)}
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: heldSegment, SyncEvery: neverIdle}, seam.Options{FS: h.fault, NoMapping: true, NoIndex: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.store = s
 	reached, free := make(chan struct{}), make(chan struct{})
-	h.fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Path: "000000001.data", Skip: sync, Do: func(vfs.Event) {
+	h.fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Path: "000000001.data", Skip: sync, Do: func(vfstest.Event) {
 		close(reached)
 		<-free
 	}})
@@ -78,6 +80,9 @@ func (h *held) crash(name string, n int64) vfs.FS { return copyCut(h.t, h.mem, n
 // before that is damage. On a busy machine a second is soon over.
 const neverIdle = time.Hour
 
+// frames is the bytes of a segment without the zeros that its writer has reserved; the last byte of the last frame must not be one.
+func frames(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
+
 // copyCut copies a store, with n bytes truncated from the end of one of its files.
 func copyCut(t *testing.T, fs vfs.FS, name string, n int64) vfs.FS {
 	t.Helper()
@@ -103,7 +108,8 @@ func copyCut(t *testing.T, fs vfs.FS, name string, n int64) vfs.FS {
 		}
 		must(from.Close())
 		if file == name {
-			b = b[:size-n]
+			b = frames(b)
+			b = b[:int64(len(b))-n]
 		}
 		copied, err := to.Open("d/"+file, vfs.Create)
 		must(err)
@@ -287,7 +293,7 @@ func TestSegmentSealedAtOpenGetsHint(t *testing.T) {
 	h.put()
 	fs := h.crash("", 0)
 	open(t, "d", seam.With(&bitcask.Options{SegmentSize: heldSegment}, seam.Options{FS: fs, NoMapping: true, NoIndex: true}))
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		names, err := fs.List("d")
 		if err != nil {
 			t.Fatal(err)

@@ -13,19 +13,20 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // slowly delays every operation of a kind on segments.
-func slowly(op vfs.Op, d time.Duration) vfs.Rule {
-	return vfs.Rule{Ops: []vfs.Op{op}, Path: "*.data", Sticky: true, Do: func(vfs.Event) { time.Sleep(d) }}
+func slowly(op vfstest.Op, d time.Duration) vfstest.Rule {
+	return vfstest.Rule{Ops: []vfstest.Op{op}, Path: "*.data", Sticky: true, Do: func(vfstest.Event) { time.Sleep(d) }}
 }
 
 // TestOneSyncServesAllWaiting: writers that wait for a disk share its syncs.
 func TestOneSyncServesAllWaiting(t *testing.T) {
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s := open(t, "d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
-	fault.Inject(slowly(vfs.OpSync, 2*time.Millisecond))
+	fault.Inject(slowly(vfstest.OpSync, 20*time.Millisecond))
 	const writers, puts = 32, 8
 	before := s.Stats().Syncs
 	var wg sync.WaitGroup
@@ -49,12 +50,12 @@ func TestOneSyncServesAllWaiting(t *testing.T) {
 
 // TestFailedSyncFailsEveryWaiter: none of the writers that share a failed sync is acknowledged.
 func TestFailedSyncFailsEveryWaiter(t *testing.T) {
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO, Do: func(vfs.Event) { time.Sleep(20 * time.Millisecond) }})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO, Do: func(vfstest.Event) { time.Sleep(20 * time.Millisecond) }})
 	var wg sync.WaitGroup
 	for w := range 32 {
 		wg.Go(func() {
@@ -73,12 +74,12 @@ func TestFailedSyncFailsEveryWaiter(t *testing.T) {
 // writer gets the right answer, and the log continues without a gap in offsets or sequence numbers.
 func TestFullDiskBesideWriters(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fault, NoMapping: true}))
 	for i := range 5 {
-		fault.Inject(vfs.Rule{
-			Ops: []vfs.Op{vfs.OpWrite}, Skip: 10 * i, Err: syscall.ENOSPC, Partial: 13,
-			Do: func(vfs.Event) { time.Sleep(5 * time.Millisecond) },
+		fault.Inject(vfstest.Rule{
+			Ops: []vfstest.Op{vfstest.OpWrite}, Skip: 10 * i, Err: syscall.ENOSPC, Partial: 13,
+			Do: func(vfstest.Event) { time.Sleep(5 * time.Millisecond) },
 		})
 	}
 	const writers, puts = 16, 20
@@ -108,7 +109,7 @@ func TestFullDiskBesideWriters(t *testing.T) {
 
 // TestNewStoreKeepsItsName: what a power cut leaves of a store in new directories, once a write has been acknowledged, is where it was.
 func TestNewStoreKeepsItsName(t *testing.T) {
-	rec := vfs.NewRecorder(vfs.NewMem())
+	rec := vfstest.NewRecorder(vfs.NewMem())
 	dir := filepath.Join("new", "also new", "d")
 	s := open(t, dir, seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: rec}))
 	put(t, s, "k", "v")
@@ -131,17 +132,17 @@ func TestNewStoreSyncsItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, isNew := range []bool{true, false} {
-		rec := vfs.NewRecorder(mem)
+		rec := vfstest.NewRecorder(mem)
 		s, err := bitcask.Open("a/d", seam.With(&bitcask.Options{}, seam.Options{FS: rec}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		synced := map[string]bool{}
 		for _, e := range rec.Events() {
-			if e.Op == vfs.OpSyncDir {
+			if e.Op == vfstest.OpSyncDir {
 				synced[e.Name] = true
 			}
-			if e.Op == vfs.OpRename && isNew && !(synced["a"] && synced["."]) {
+			if e.Op == vfstest.OpRename && isNew && !(synced["a"] && synced["."]) {
 				t.Errorf("%v, but of the names only %v", e, synced)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -16,19 +17,21 @@ import (
 // the machine still running, used, and the power goes: everything acknowledged before and
 // afterwards is there, and so is all that the second opening showed.
 func TestSyncGate(t *testing.T) {
-	for _, zeros := range []bool{false, true} {
-		n := 0
-		for ; syncGate(t, n, zeros) && !t.Failed(); n++ {
+	for name, options := range map[string]func(vfs.FS, bool) *bitcask.Options{"written": faultOptions, "copied": copiedFaults} {
+		for _, zeros := range []bool{false, true} {
+			n := 0
+			for ; syncGate(t, n, zeros, options) && !t.Failed(); n++ {
+			}
+			t.Logf("%s: %d syncs failed, zeros on the disk: %v", name, n, zeros)
 		}
-		t.Logf("%d syncs failed, zeros on the disk: %v", n, zeros)
 	}
 }
 
-func syncGate(t *testing.T, n int, zeros bool) (failed bool) {
+func syncGate(t *testing.T, n int, zeros bool, options func(vfs.FS, bool) *bitcask.Options) (failed bool) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem, vfs.Rule{Ops: []vfs.Op{vfs.OpSync, vfs.OpSyncDir}, Skip: n, Err: syscall.EIO})
-	rec := vfs.NewRecorder(fault)
-	acked, unsure, _ := workload(rec, true)
+	fault := vfstest.NewFault(mem, vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync, vfstest.OpSyncDir}, Skip: n, Err: syscall.EIO})
+	rec := vfstest.NewRecorder(fault)
+	acked, unsure, _ := workload(options(rec, true))
 	if fault.Failed() == 0 {
 		return false
 	}
@@ -53,7 +56,7 @@ func syncGate(t *testing.T, n int, zeros bool) (failed bool) {
 	// Where the kernel reads again from the disk what it could not write.
 	open("the old contents are back", crash.All(disk.Units()))
 
-	again := vfs.NewRecorder(mem)
+	again := vfstest.NewRecorder(mem)
 	s, err := bitcask.Open("d", faultOptions(again, true))
 	if err != nil {
 		t.Errorf("%s: opened again: %v", what, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
@@ -13,6 +14,9 @@ import (
 func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
+	}
+	if err := s.begin(); err != nil { // which gives the opening its id
+		return Mark{}, err
 	}
 	if err := s.checkDirectory(); err != nil {
 		return Mark{}, err
@@ -35,14 +39,17 @@ func (s *Store) Reached(m Mark) bool {
 		return false
 	}
 	next := s.log.Next()
+	if s.past != nil {
+		return gave(s.past, m, next)
+	}
 	s.manifestMu.Lock() // the background may note that the store is idle
 	defer s.manifestMu.Unlock()
-	return s.gave(m, next) // a merge may have taken the segment
+	return gave(s.man, m, next) // a merge may have taken the segment
 }
 
 // gave reports whether the log, whose next record will have number next, has given out the number of a mark in the mark's opening.
-func (s *Store) gave(m Mark, next uint64) bool {
-	return m.Sequence <= max(next-1, s.man.MaxSeq) && s.man.Gave(m.Opening, m.Sequence)
+func gave(man *manifest.Manifest, m Mark, next uint64) bool {
+	return m.Sequence <= max(next-1, man.MaxSeq) && man.Gave(m.Opening, m.Sequence)
 }
 
 // reached is Reached of a mark whose place is known to fit, once the log has been read.
@@ -51,7 +58,7 @@ func (s *opener) reached(m Mark) bool {
 	if i >= 0 && m.Length > uint64(s.tail[i].FramesEnd) {
 		return false
 	}
-	return s.gave(m, s.log.Next())
+	return gave(s.man, m, s.log.Next())
 }
 
 // Mark names a state of the log: all that it holds up to a sequence number, with

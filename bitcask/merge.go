@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/mergeinput"
+	"github.com/stavedb/stave/bitcask/internal/mergeselect"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
@@ -30,7 +31,7 @@ import (
 // An output is published as soon as it is full. Then the inputs that lie wholly before its end are
 // removed while the next output is begun, of which no more is written than has been freed. So a
 // merge of any size needs the space of one more output, or a little more where the sequences of its
-// inputs overlap (and that of the segments held by backups: pins.go). A half-copied input says the
+// inputs overlap (and that of the segments held by backups: package pins). A half-copied input says the
 // same as before; records that stand in two segments have the same sequence in both, and loading
 // accepts either.
 
@@ -47,7 +48,7 @@ type RewriteOptions struct {
 	// in the way of Throttle. Default: none.
 	Progress func(bytes int64)
 
-	liveScan *liveScanBounds // nil: the usual ones
+	liveScan *mergeselect.Bounds // nil: the usual ones
 }
 
 // RewriteResult is what a rewrite did.
@@ -65,8 +66,8 @@ type rewriter struct {
 	checkMu chanMutex // guards ended and failed, and calls of o's functions
 	ended   error     // why the rewrite ends early
 	failed  func()    // does again what one of o's functions did: panic, or end the goroutine; nil: none did
-	sel     *selector
-	pacer   // of all but the selector
+	sel     *mergeselect.Selector
+	pacer   mergeselect.Pacer // of all but the selector
 	out     *segment.Writer
 	from    []keydir.Loc            // where each entry of out was; 0 for tombstones
 	moves   mergeinput.Batch        // entries of out
@@ -98,8 +99,14 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if s.closed.Load() {
 		return RewriteResult{}, ErrClosed
 	}
+	if err := s.begin(); err != nil {
+		return RewriteResult{}, err
+	}
+	if err := s.loadAll(); err != nil { // no file goes that a late replay may need: index_lazy.go
+		return RewriteResult{}, err
+	}
 	rw := &rewriter{s: s, ctx: ctx, o: o, checkMu: newChanMutex()}
-	rw.pacer.rw = rw
+	rw.pacer.CheckIn = rw.checkIn
 	if err := rw.choose(ids); err != nil {
 		return RewriteResult{}, err
 	}
@@ -107,7 +114,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if rw.out != nil {
 		err = errors.Join(err, rw.abandon())
 	}
-	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.in.Close()))
+	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.In.Close()))
 	s.reserve.Freed(len(rw.result.In) > 0)
 	s.wakeHinter() // on a full disk outputs have none
 	if rw.failed != nil {
@@ -116,12 +123,26 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	return rw.result, err
 }
 
+// inputEnvironment is what the inputs of a merge know of the store.
+func (s *Store) inputEnvironment() *mergeinput.Environment {
+	return &mergeinput.Environment{Fs: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
+}
+
+// mergeIndex is the index as a merge uses it.
+func (s *Store) mergeIndex() *mergeselect.Index {
+	return &mergeselect.Index{Spaces: &s.spaces, System: &s.system, Seed: s.man.Seed, Lock: s.lockWhole, Unlock: s.unlockWhole}
+}
+
 // choose finds the inputs and the lowest sequence outside of them: a tombstone
 // below that has nothing left to hide.
 func (rw *rewriter) choose(ids []uint32) error {
 	in, outside, err := rw.s.log.Split(ids)
 	if err == nil {
-		rw.sel = newSelector(rw, in, outside)
+		bounds := mergeselect.Usual
+		if rw.o.liveScan != nil {
+			bounds = *rw.o.liveScan
+		}
+		rw.sel = mergeselect.New(rw.s.mergeIndex(), rw.s.inputEnvironment(), in, outside, bounds, mergeselect.Pacer{CheckIn: rw.checkIn})
 	}
 	return err
 }
@@ -130,15 +151,15 @@ func (rw *rewriter) choose(ids []uint32) error {
 // ordered like any segment.
 func (rw *rewriter) run() error {
 	var selecting sync.WaitGroup
-	selecting.Go(rw.sel.run)
+	selecting.Go(rw.sel.Run)
 	err := rw.copySelected()
 	if err != nil {
 		rw.end(err)
 	}
-	close(rw.sel.stop)
+	close(rw.sel.Stop)
 	selecting.Wait()
 	if err == nil {
-		err = rw.sel.err
+		err = rw.sel.Err
 	}
 	if err != nil {
 		return err
@@ -147,7 +168,7 @@ func (rw *rewriter) run() error {
 }
 
 func (rw *rewriter) copySelected() error {
-	for sw := range rw.sel.selected {
+	for sw := range rw.sel.Selected {
 		rw.result.Dropped += sw.Dropped
 		raw := sw.Records
 		for i := range sw.Entries {
@@ -171,20 +192,20 @@ func (rw *rewriter) copySelected() error {
 				return err
 			}
 		}
-		rw.sel.free <- sw
+		rw.sel.Free <- sw
 	}
 	return nil
 }
 
 // readLong reads a record that the selector has left.
 func (rw *rewriter) readLong(sw *mergeinput.Batch, x *mergeinput.BatchEntry) ([]format.Record, error) {
-	if sg := rw.sel.in.All[x.From].Segment; rw.long.Sg != sg {
+	if sg := rw.sel.In.All[x.From].Segment; rw.long.Sg != sg {
 		buf := rw.long.Buf[:0]
-		rw.long = mergeinput.NewRecordReader(rw.s.man.Seed, sg, rw.spend)
+		rw.long = mergeinput.NewRecordReader(rw.s.man.Seed, sg, rw.pacer.Spend)
 		rw.long.Buf = buf
 	}
 	_, records, err := rw.long.Verified(sw, x)
-	return records, rw.sel.in.All[x.From].Blame(err)
+	return records, rw.sel.In.All[x.From].Blame(err)
 }
 
 // parse splits an entry, which the selector has verified, into its records.
@@ -203,7 +224,7 @@ func (rw *rewriter) parse(raw []byte) ([]format.Record, error) {
 
 // copy writes one entry, with the records that follow it, to the output.
 func (rw *rewriter) copy(x *mergeinput.BatchEntry, records []format.Record) error {
-	in := rw.sel.in.All[x.From]
+	in := rw.sel.In.All[x.From]
 	if rw.out != nil && (rw.out.Full(int(x.Size)) || len(rw.from) == maxMoves) {
 		if err := rw.publish(x.Seq); err != nil {
 			return err
@@ -233,7 +254,7 @@ func (rw *rewriter) copy(x *mergeinput.BatchEntry, records []format.Record) erro
 	if err := rw.out.Note(&records[0], x.Seq, at); err != nil {
 		return err
 	}
-	return rw.spend(int(x.Size))
+	return rw.pacer.Spend(int(x.Size))
 }
 
 // publish replaces the inputs that hold nothing from sequence seq on, and have
@@ -254,7 +275,7 @@ func (rw *rewriter) publish(seq uint64) error {
 	}
 	var gone []*segment.Segment
 	var ids []uint32
-	for _, in := range rw.sel.in.Releasable(seq) {
+	for _, in := range rw.sel.In.Releasable(seq) {
 		gone, ids = append(gone, in.Segment), append(ids, in.Segment.ID)
 		if err := in.Close(); err != nil {
 			return err
@@ -329,7 +350,7 @@ func (rw *rewriter) move(sg *segment.Segment) error {
 		if done && i < len(rw.from) {
 			return errors.Join(fmt.Errorf("%s: reading back: %d of %d records that were copied", sg.Name, i, len(rw.from)), in.Close())
 		}
-		err := rw.s.visitBatch(&rw.moves, true, func(sp *namespace.Space, x *mergeinput.BatchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * lookupCost) })
+		err := rw.s.mergeIndex().Visit(&rw.moves, true, func(sp *namespace.Space, x *mergeinput.BatchEntry) { rw.moveOne(sg, sp, x) }, func(n int) error { return rw.pace(n * mergeselect.LookupCost) })
 		if err != nil {
 			return err
 		}
@@ -340,7 +361,7 @@ func (rw *rewriter) move(sg *segment.Segment) error {
 
 // pace is spend for what cannot be given up any more.
 func (rw *rewriter) pace(bytes int) error {
-	_ = rw.spend(bytes) // Rewrite's caller waits for the end of this output even if it cancels
+	_ = rw.pacer.Spend(bytes) // Rewrite's caller waits for the end of this output even if it cancels
 	return nil
 }
 
@@ -377,9 +398,10 @@ func (rw *rewriter) remove(gone []*segment.Segment) error {
 	}
 	s := rw.s
 	for i := range s.stripes {
-		s.stripes[i].Lock()
-		//lint:ignore SA2001 passing through is the point
-		s.stripes[i].Unlock()
+		if err := s.lockWhole(i, true); err != nil {
+			return err
+		}
+		s.unlockWhole(i, true) // passing through is the point
 	}
 	s.manifestMu.Lock()
 	s.segments.Store(s.segments.Load().With(nil, gone))
@@ -391,7 +413,7 @@ func (rw *rewriter) remove(gone []*segment.Segment) error {
 	freed := make(chan int64, len(gone))
 	rw.freed, rw.room = freed, 0
 	go func() {
-		rw.removeErr = s.discard(gone, func(bytes int64) { freed <- bytes })
+		rw.removeErr = s.pins.Discard(gone, func(bytes int64) { freed <- bytes })
 		close(freed)
 	}()
 	return err
@@ -408,6 +430,19 @@ func (rw *rewriter) removed(bytes int64) error {
 		}
 	}
 	return nil
+}
+
+// checkIn reports, throttles, and notices cancellation. What ends one goroutine of
+// a rewrite ends the other when it looks.
+func (rw *rewriter) checkIn(spent int, passed int64) error {
+	rw.checkMu.Lock()
+	defer rw.checkMu.Unlock()
+	if rw.ended == nil {
+		if err := rw.consult(spent, passed); err != nil {
+			rw.ended = mergeinput.NewStopped(err)
+		}
+	}
+	return rw.ended
 }
 
 // end ends both goroutines, when they look.

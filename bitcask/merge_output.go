@@ -40,14 +40,16 @@ func (rw *rewriter) startOutput(seq uint64) error {
 }
 
 // takeID reserves the id of the next output in the manifest, so that an unlisted file of that id is
-// known to be a leftover. The id of an abandoned output is used again.
+// known to be a leftover. The id of an abandoned output is used again, unless a segment
+// has been made since: who follows the store tells by the ids which of two outputs is newer.
 func (rw *rewriter) takeID() error {
 	s := rw.s
-	if s.spareID != 0 {
-		return nil
-	}
 	s.manifestMu.Lock()
 	id := s.man.NextID
+	if s.spareID != 0 && s.spareID == id-1 {
+		s.manifestMu.Unlock()
+		return nil
+	}
 	err := format.CheckID(id)
 	if err == nil {
 		err = s.man.Log(manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, id+1))

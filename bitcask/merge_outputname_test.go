@@ -8,13 +8,14 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // The name of a merge's output is on disk before the manifest lists it, also without a hint.
 func TestOutputOfAMergeIsNamedFirst(t *testing.T) {
 	mem := vfs.NewMem()
-	rec := vfs.NewRecorder(mem)
+	rec := vfstest.NewRecorder(mem)
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: rec, NoHints: true, NoIndex: true}))
 	if err != nil {
 		t.Fatal(err)
@@ -35,11 +36,11 @@ func TestOutputOfAMergeIsNamedFirst(t *testing.T) {
 	written, named, listed := "", false, false
 	for _, e := range rec.Events()[before:] {
 		switch {
-		case e.Op == vfs.OpCreate && strings.HasSuffix(e.Name, ".data"):
+		case e.Op == vfstest.OpCreate && strings.HasSuffix(e.Name, ".data"):
 			written, named = e.Name, false
-		case e.Op == vfs.OpSyncDir:
+		case e.Op == vfstest.OpSyncDir:
 			named = true
-		case e.Op == vfs.OpWrite && strings.HasPrefix(e.Name, "d/MANIFEST") && len(e.Data) > 20: // the merge, not the id that it takes
+		case e.Op == vfstest.OpWrite && strings.HasPrefix(e.Name, "d/MANIFEST") && len(e.Data) > 20: // the merge, not the id that it takes
 			if listed = true; written == "" || !named {
 				t.Errorf("the manifest lists the output %q before its name is on disk", written)
 			}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // TestMergeAfterALeftover: an output of a failed merge that could not be removed is in no later merge's way for long.
 func TestMergeAfterALeftover(t *testing.T) {
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 2000}, seam.Options{FS: fault, NoMapping: true}))
 	for i := range 100 {
 		put(t, s, fmt.Sprint("k", i%10), strings.Repeat("v", 100))
@@ -21,8 +22,8 @@ func TestMergeAfterALeftover(t *testing.T) {
 	if err := s.Rotate(); err != nil {
 		t.Fatal(err)
 	}
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.EIO})
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "*.data", Err: syscall.EIO})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Err: syscall.EIO})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpRemove}, Path: "*.data", Err: syscall.EIO})
 	var err error
 	for try := range 3 {
 		if err = rewriteAll(s); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -108,7 +109,7 @@ func TestRewriteNeedsLittleSpace(t *testing.T) {
 func TestSlowRemovalsTakeNoSpace(t *testing.T) {
 	const size, keys = 1 << 20, 4 << 10
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	o := seam.With(&bitcask.Options{SegmentSize: size}, seam.Options{FS: fault, NoHints: true})
 	s := open(t, "d", o)
 	values := map[string]string{}
@@ -139,7 +140,7 @@ func TestSlowRemovalsTakeNoSpace(t *testing.T) {
 		return n
 	}
 	before, most, removals := length(), int64(0), 0
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "*.data", Sticky: true, Do: func(vfs.Event) {
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpRemove}, Path: "*.data", Sticky: true, Do: func(vfstest.Event) {
 		removals++
 		time.Sleep(20 * time.Millisecond)
 		most = max(most, length())
@@ -374,7 +375,7 @@ func TestRewriteMeetsDamagedHints(t *testing.T) {
 // that the manifest has.
 func TestRemovalFails(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	o := seam.With(&bitcask.Options{SegmentSize: 4 << 10}, seam.Options{FS: fault})
 	s := open(t, "d", o)
 	const puts = 400
@@ -383,7 +384,7 @@ func TestRemovalFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitHints(t, s, mem, true)
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "*.data", Err: syscall.EIO})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpRemove}, Path: "*.data", Err: syscall.EIO})
 	r, err := s.Rewrite(context.Background(), sealed(s), bitcask.RewriteOptions{})
 	if !errors.Is(err, syscall.EIO) || strings.Count(err.Error(), syscall.EIO.Error()) != 1 {
 		t.Errorf("%+v, %v", r, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -159,17 +160,17 @@ func TestNumbersBeyondTheEnd(t *testing.T) {
 
 // Merges that fail use up no segment ids.
 func TestFailedMergesUseUpNoIDs(t *testing.T) {
-	fs := vfs.NewFault(vfs.NewMem())
+	fs := vfstest.NewFault(vfs.NewMem())
 	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
 	must(t, err)
 	must(t, s.Put("key", []byte("value")))
 	must(t, s.Rotate())
 	next := s.man.NextID
-	for i, rule := range []vfs.Rule{
-		{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data"},
-		{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data"},
-		{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Skip: 1},
-		{Ops: []vfs.Op{vfs.OpSyncDir}},
+	for i, rule := range []vfstest.Rule{
+		{Ops: []vfstest.Op{vfstest.OpCreate}, Path: "*.data"},
+		{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data"},
+		{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Skip: 1},
+		{Ops: []vfstest.Op{vfstest.OpSyncDir}},
 	} {
 		for range 5 {
 			rule.Err, rule.Sticky = syscall.ENOSPC, true

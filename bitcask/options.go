@@ -1,10 +1,12 @@
 package bitcask
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/safelog"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
@@ -36,9 +38,9 @@ func (m SyncMode) String() string {
 	return "interval"
 }
 
-// Options of a store. The zero value works. They cannot change after Open.
+// Options of a store. The zero value works. They cannot change after Open, except Sync by Store.SetSync.
 type Options struct {
-	// Sync says when writes reach the disk. Default: SyncInterval.
+	// Sync says when writes reach the disk, until SetSync says otherwise. Default: SyncInterval.
 	Sync SyncMode
 	// SyncEvery is the time between syncs with SyncInterval. In every mode a store without a write for so long is
 	// synced, and the manifest notes how far its log reaches. Default: 1 s.
@@ -48,8 +50,11 @@ type Options struct {
 	// Less than 256 bytes counts as 256. Highest: 2 GiB.
 	SegmentSize int64
 	// ReadOnly opens without the lock, alongside a live writer, and changes not
-	// one byte. It sees the store as it was at Open. Default: false.
+	// one byte. It sees the store as it was at Open, unless Follow is set. Default: false.
 	ReadOnly bool
+	// Follow, with ReadOnly, makes a store that goes on applying what the writer of the directory appends, from the call of
+	// Store.Follow on. All of the INDEX is loaded at Open. Default: false.
+	Follow bool
 	// ReadDamaged opens for reading, as ReadOnly does, also where Open otherwise fails with a
 	// *CorruptError or ErrMissing, if the damage can be narrowed down to keys: these give a
 	// *CorruptError, all others are intact. Recovery().Damage lists the damage. If it cannot be
@@ -108,6 +113,22 @@ func (o *Options) WithDefaults() (Options, error) {
 	return r, nil
 }
 
+// copiesByDefault says that commits are copied into the log where that is possible, and not only in tests that ask for it.
+const copiesByDefault = seam.CopiesOn
+
+// copyStep is how many bytes are reserved at a time for commits to be copied into; 0: they are written.
+func (o *Options) copyStep() int64 {
+	const unit = 4 * segment.ReserveUnit
+	wanted := cmp.Or(o.seam.Copies, seam.DefaultCopies, copiesByDefault)
+	switch {
+	case wanted != seam.CopiesOn:
+		return 0
+	case o.seam.CopyStep > 0:
+		return min((o.seam.CopyStep+unit-1)/unit*unit, segment.MaxReserve)
+	}
+	return segment.MaxReserve
+}
+
 // check refuses options that no store can have. Every Reserve has a meaning.
 func (o *Options) check() error {
 	refuse := func(field string, value any, want string) error {
@@ -118,6 +139,8 @@ func (o *Options) check() error {
 		return refuse("Sync", int(o.Sync), "SyncInterval, SyncAlways or SyncNone")
 	case o.SyncEvery < 0:
 		return refuse("SyncEvery", o.SyncEvery, "a positive duration, or 0 for the default")
+	case o.Follow && (!o.ReadOnly || o.ReadDamaged):
+		return refuse("Follow", o.Follow, "it with ReadOnly and without ReadDamaged")
 	case o.SegmentSize < 0 || o.SegmentSize > 2<<30:
 		return refuse("SegmentSize", o.SegmentSize, "at most 2 GiB, or 0 for the default")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -30,32 +31,32 @@ func TestGetsWaitForNobody(t *testing.T) {
 	const keys = 4000
 	for _, c := range []struct {
 		name  string
-		op    vfs.Op
+		op    vfstest.Op
 		file  string
 		run   func(s *bitcask.Store) error
 		slack int // keys that may wait: a hash in 64 shares its bit with a removed one of its stripe
 	}{
-		{"put", vfs.OpWrite, "*.data", func(s *bitcask.Store) error { return s.Put("new", []byte("v")) }, 0},
-		{"batch of every stripe", vfs.OpWrite, "*.data", func(s *bitcask.Store) error {
+		{"put", vfstest.OpWrite, "*.data", func(s *bitcask.Store) error { return s.Put("new", []byte("v")) }, 0},
+		{"batch of every stripe", vfstest.OpWrite, "*.data", func(s *bitcask.Store) error {
 			b := s.NewBatch()
 			for i := range keys {
 				b.Put(fmt.Sprint("new", i), nil)
 			}
 			return b.Commit()
 		}, 0},
-		{"delete", vfs.OpWrite, "*.data", func(s *bitcask.Store) error {
+		{"delete", vfstest.OpWrite, "*.data", func(s *bitcask.Store) error {
 			_, err := s.Delete("victim")
 			return err
 		}, 4},
-		{"synced put", vfs.OpSync, "*.data", func(s *bitcask.Store) error { return s.Put("new", []byte("v")) }, 0},
-		{"rotation", vfs.OpSync, "*.data", (*bitcask.Store).Rotate, 0},
-		{"merge, output", vfs.OpSync, "*.data", rewriteSealed, 0},
-		{"merge, manifest", vfs.OpWrite, "MANIFEST*", rewriteSealed, 0},
+		{"synced put", vfstest.OpSync, "*.data", func(s *bitcask.Store) error { return s.Put("new", []byte("v")) }, 0},
+		{"rotation", vfstest.OpSync, "*.data", (*bitcask.Store).Rotate, 0},
+		{"merge, output", vfstest.OpSync, "*.data", rewriteSealed, 0},
+		{"merge, manifest", vfstest.OpWrite, "MANIFEST*", rewriteSealed, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fs := vfs.NewFault(vfs.OS())
+			fs := vfstest.NewFault(vfs.OS())
 			s := open(t, t.TempDir(), seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: fs}))
-			if c.op == vfs.OpSync && strings.Contains(c.name, "put") {
+			if c.op == vfstest.OpSync && strings.Contains(c.name, "put") {
 				s = open(t, t.TempDir(), seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fs}))
 			}
 			b := s.NewBatch()
@@ -70,7 +71,7 @@ func TestGetsWaitForNobody(t *testing.T) {
 
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			var once sync.Once
-			fs.Inject(vfs.Rule{Ops: []vfs.Op{c.op}, Path: c.file, Do: func(vfs.Event) {
+			fs.Inject(vfstest.Rule{Ops: []vfstest.Op{c.op}, Path: c.file, Do: func(vfstest.Event) {
 				once.Do(func() { close(reached); <-goOn })
 			}})
 			ended := make(chan error, 1)
@@ -80,11 +81,12 @@ func TestGetsWaitForNobody(t *testing.T) {
 			case err := <-ended:
 				t.Fatalf("ended without having been stopped: %v", err)
 			}
-			answered := getAll(t, s, keys)
+			answered, all := getAll(t, s, keys, 2*(keys-c.slack))
 			close(goOn)
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
+			<-all // before the store is closed
 			if answered < 2*(keys-c.slack) {
 				t.Errorf("%d of %d gets were answered", answered, 2*keys)
 			}
@@ -92,9 +94,9 @@ func TestGetsWaitForNobody(t *testing.T) {
 	}
 }
 
-// getAll gets every key, and as many that do not exist, and returns how many came
-// back in time.
-func getAll(t *testing.T, s *bitcask.Store, keys int) int {
+// getAll gets every key, and as many that do not exist, and returns when at least as
+// many as wanted have come back, or do not: how many have, and what is closed when all have.
+func getAll(t *testing.T, s *bitcask.Store, keys, want int) (int, <-chan struct{}) {
 	var answered atomic.Int64
 	var wait sync.WaitGroup
 	for i := range keys {
@@ -112,11 +114,10 @@ func getAll(t *testing.T, s *bitcask.Store, keys int) int {
 	}
 	done := make(chan struct{})
 	go func() { wait.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(2 * time.Second): // only a failure, or the slack, waits so long
+	for deadline := time.Now().Add(time.Minute); int(answered.Load()) < want && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
 	}
-	return int(answered.Load())
+	return int(answered.Load()), done
 }
 
 func rewriteSealed(s *bitcask.Store) error {

@@ -99,7 +99,7 @@ func (s *opener) sameRemains(name string, f vfs.File, h format.RemainsHeader) (s
 // remains lists what is to be truncated of the log, and of the manifest.
 func (s *opener) remains() (list []tornEnd) {
 	for _, sg := range s.tail {
-		if n := sg.Size.Load() - sg.FramesEnd; n > 0 {
+		if n := sg.TornBytes(); n > 0 {
 			list = append(list, tornEnd{sg.Name, sg.File, format.RemainsHeader{ID: sg.ID, Store: sg.StoreID, Offset: sg.FramesEnd, NextSeq: s.log.Next(), Length: n}})
 		}
 	}
@@ -164,8 +164,8 @@ func (s *opener) foreseeTruncation() {
 		}
 	}
 	for _, sg := range s.tail {
-		s.recovery.TornBytes += sg.Size.Load() - sg.FramesEnd
-		sg.Size.Store(sg.FramesEnd)
+		s.recovery.TornBytes += sg.TornBytes()
+		sg.EndAtFrames()
 	}
 }
 

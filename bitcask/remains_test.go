@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -133,7 +134,7 @@ func TestRemainsAreKept(t *testing.T) {
 func TestRemainsAreTheBytes(t *testing.T) {
 	x := killed(t, bitcask.SyncNone, 20, nil)
 	const file = "000000001.data"
-	log := x.state[file]
+	log := frames(x.state[file])
 	x.state[file] = append(slices.Clone(log), make([]byte, 100)...)
 	mem, _ := x.mem("LOCK", nil, false)
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
@@ -146,9 +147,9 @@ func TestRemainsAreTheBytes(t *testing.T) {
 	torn := log[len(log)-30:]
 	x.state[file] = log[:len(log)-1]
 	mem, _ = x.mem("LOCK", nil, true)
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	for range 3 {
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpTruncate}, Path: file, Err: syscall.EIO})
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpTruncate}, Path: file, Err: syscall.EIO})
 		if s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault})); err == nil {
 			x.must(s.Close())
 			t.Fatal("opened")
@@ -179,19 +180,20 @@ func TestRemainsAreTheBytes(t *testing.T) {
 func TestRemainsAreDurableFirst(t *testing.T) {
 	x := killed(t, bitcask.SyncNone, 20, nil)
 	const file = "000000001.data"
-	x.state[file] = x.state[file][:len(x.state[file])-1]
+	log := frames(x.state[file])
+	x.state[file] = log[:len(log)-1]
 	x.state["MANIFEST"] = append(slices.Clone(x.state["MANIFEST"]), 1, 2, 3)
 	mem, _ := x.mem("LOCK", nil, true)
-	rec := vfs.NewRecorder(mem)
+	rec := vfstest.NewRecorder(mem)
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: rec}))
 	x.must(err)
 	var got []string
 	for _, e := range rec.Events() {
 		switch {
-		case e.Op == vfs.OpTruncate, e.Op == vfs.OpRename, e.Op == vfs.OpSyncDir, e.Op == vfs.OpSync && strings.HasSuffix(e.Name, "TORN.new"):
+		case e.Op == vfstest.OpTruncate, e.Op == vfstest.OpRename, e.Op == vfstest.OpSyncDir, e.Op == vfstest.OpSync && strings.HasSuffix(e.Name, "TORN.new"):
 			got = append(got, fmt.Sprint(e.Op, " ", strings.TrimPrefix(e.Name, "d/")))
 		}
-		if e.Op == vfs.OpTruncate && strings.HasSuffix(e.Name, file) {
+		if e.Op == vfstest.OpTruncate && strings.HasSuffix(e.Name, file) {
 			break
 		}
 	}
@@ -207,14 +209,14 @@ func TestRemainsAreDurableFirst(t *testing.T) {
 func TestRemainsOnAFullDisk(t *testing.T) {
 	x := killed(t, bitcask.SyncNone, 100, nil)
 	const file = "000000001.data"
-	log := x.state[file]
+	log := frames(x.state[file])
 	for _, readable := range []bool{false, true} {
 		end := slices.Clone(log[:len(log)-1])
 		if readable {
 			clear(end[512:1024])
 		}
 		mem, state := x.mem(file, end, false)
-		fault := vfs.NewFault(mem, vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "TORN.new", Err: syscall.ENOSPC, Sticky: true})
+		fault := vfstest.NewFault(mem, vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "TORN.new", Err: syscall.ENOSPC, Sticky: true})
 		s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: fault}))
 		if readable {
 			if err == nil {

@@ -39,6 +39,7 @@ type batch struct {
 	entries []format.Entry
 	hashes  []uint64
 	stops   []int // entries about namespaces, and system records
+	bytes   int64 // of the log that the entries stand for
 	users   atomic.Int32
 }
 
@@ -336,6 +337,7 @@ func (rp *replayer) send(r *reader, b *batch) error {
 	if err := rp.s.interrupted(); err != nil {
 		return err
 	}
+	rp.s.opts.seam.Progress(b.bytes)
 	b.users.Store(1)
 	select {
 	case r.out <- b:
@@ -348,17 +350,26 @@ func (rp *replayer) send(r *reader, b *batch) error {
 // batch returns an empty batch.
 func (rp *replayer) batch(sg *segment.Segment) *batch {
 	b := rp.free.Get().(*batch)
-	b.sg, b.buf, b.entries, b.hashes, b.stops = sg, b.buf[:0], b.entries[:0], b.hashes[:0], b.stops[:0]
+	b.sg, b.buf, b.entries, b.hashes, b.stops, b.bytes = sg, b.buf[:0], b.entries[:0], b.hashes[:0], b.stops[:0], 0
 	return b
 }
 
 // add adds an entry whose bytes stay as they are.
 func (b *batch) add(seed keydir.Seed, e *format.Entry) {
-	if e.Kind == KindNamespaces || e.Kind == KindSystem {
+	if ofNoStripe(e) {
 		b.stops = append(b.stops, len(b.entries))
 	}
+	b.bytes += int64(e.Size)
 	b.entries = append(b.entries, *e)
 	b.hashes = append(b.hashes, seed.Hash(format.Text(e.Key)))
+}
+
+func ofNoStripe(e *format.Entry) bool { return e.Kind == KindNamespaces || e.Kind == KindSystem }
+
+// wants reports whether an entry is of a stripe that is replayed.
+func (rp *replayer) wants(e *format.Entry) bool {
+	only := rp.s.only
+	return only == nil || ofNoStripe(e) || only[keydir.StripeOf(rp.s.man.Seed.Hash(format.Text(e.Key)))]
 }
 
 // readHint reads from the hint. Each block is verified before it is used, so what came before a bad
@@ -396,7 +407,7 @@ func (rp *replayer) readHint(r *reader, sg *segment.Segment) (upTo uint64, done 
 			return upTo, false, nil
 		}
 		for i := range entries {
-			if e := &entries[i]; e.Seq > rp.after.UpTo && uint64(e.At) >= before {
+			if e := &entries[i]; e.Seq > rp.after.UpTo && uint64(e.At) >= before && rp.wants(e) {
 				b.add(s.man.Seed, e)
 			}
 		}
@@ -431,7 +442,7 @@ func (rp *replayer) readData(r *reader, fr *segment.Frames, upTo uint64) error {
 		}
 		for i := range entries {
 			e := &entries[i]
-			if e.Seq <= upTo {
+			if e.Seq <= upTo || !rp.wants(e) {
 				continue
 			}
 			n := len(e.Key) + len(e.Elem) + len(e.Inline)
@@ -471,7 +482,13 @@ func (rp *replayer) frame(fr *segment.Frames) ([]format.Entry, error) {
 		}
 		return nil, err
 	case !fr.Segment.Sealed():
-		if err := rp.s.judgeTail(fr, bad); err != nil {
+		err := rp.s.judgeTail(fr, bad)
+		if bad != nil && rp.s.opts.ReadOnly { // by now a writer alongside may have finished it
+			if entries, err := fr.Again(); err == nil {
+				return entries, nil
+			}
+		}
+		if err != nil {
 			return rp.correctFrame(fr, at, err)
 		}
 		return nil, io.EOF

@@ -65,19 +65,27 @@ func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 	if e.Seq <= a.after.Stripes[keydir.StripeOf(h)] {
 		return a.reportDeadlineAgain(sg, e)
 	}
+	if stripe := keydir.StripeOf(h); a.s.stripes[stripe].unloaded { // it is this applier's
+		if err := a.s.lazy.load(stripe); err != nil {
+			return err
+		}
+	}
 	sp := a.s.spaces.ReplaySpace(e.Namespace)
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	switch e.Kind {
 	case KindString:
 		a.string(sp, h, e.Key, loc)
 	case KindElement:
+		if e.Type == keydir.StreamGroups {
+			return a.groups(sp, h, sg, e, loc)
+		}
 		return a.elem(sp, h, sg, e, loc)
 	case KindMeta:
-		coll := a.collection(sp, h, e)
-		a.dead(coll.Meta())
-		coll.SetMeta(loc)
-		a.alive(loc)
+		return a.meta(sp, h, sg, e, loc)
 	case KindElementTombstone:
+		if e.Type == keydir.StreamGroups {
+			return a.removeGroups(sp, h, sg, e)
+		}
 		return a.removeElem(sp, h, sg, e)
 	case KindTombstone:
 		a.removeKey(sp, h, e.Key)
@@ -103,6 +111,9 @@ func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 func (a *applier) namespaces(sg *segment.Segment, e *format.Entry) error {
 	a.replayed++
 	s := a.s
+	if err := s.loadRest(); err != nil { // spaces that go are counted
+		return err
+	}
 	dropped, err := s.spaces.Replay(e.Inline)
 	if err != nil {
 		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "namespace map"}
@@ -136,7 +147,7 @@ func (a *applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err
 
 // string sets a string, whatever the key held.
 func (a *applier) string(sp *namespace.Space, h uint64, key []byte, loc keydir.Loc) {
-	a.dropFieldDeadlines(sp, h, key)
+	a.dropAlongside(sp, h, key)
 	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
 		a.drop(sp.Dir.DropCollection(h, coll))
 	}
@@ -167,7 +178,7 @@ func (a *applier) slotOf(sp *namespace.Space, h uint64, t keydir.Type, key []byt
 
 // removeKey removes what the key holds.
 func (a *applier) removeKey(sp *namespace.Space, h uint64, key []byte) {
-	a.dropFieldDeadlines(sp, h, key)
+	a.dropAlongside(sp, h, key)
 	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
 		a.drop(sp.Dir.DropCollection(h, coll))
 		return
@@ -204,8 +215,9 @@ func (a *applier) collection(sp *namespace.Space, h uint64, e *format.Entry) key
 	switch {
 	case ok && coll.Type() == e.Type && sameChunkSize(coll, e):
 		return coll
-	case !ok && e.Type == keydir.Hash:
-		// Deadlines of fields that have been written again since may have come before the first field.
+	case !ok && (e.Type == keydir.Hash || e.Type == keydir.Stream):
+		// Deadlines of fields that have been written again since may have come before the first field, and groups before a
+		// stream's meta record.
 		a.removeSlot(sp, h, keydir.String, e.Key)
 	default:
 		a.removeKey(sp, h, e.Key)
@@ -232,10 +244,37 @@ func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *fo
 			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
 		}
 		old, _ = coll.PutAt(index, loc)
+	case keydir.Stream:
+		id, ok := format.ParseEntryName(e.Elem)
+		if !ok {
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errEntryName}
+		}
+		old, _ = coll.PutEntry(id, loc)
 	default:
 		old, _ = coll.Put(format.Text(e.Elem), loc)
 	}
 	a.dead(old)
+	a.alive(loc)
+	return nil
+}
+
+const errEntryName = "no id of an entry of a stream"
+
+// meta applies a meta record. That of a stream is also the tombstone of all entries before its First.
+func (a *applier) meta(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+	var m keydir.StreamMeta
+	if e.Type == keydir.Stream {
+		var ok bool
+		if m, ok = format.ParseStreamMeta(e.Inline); !ok {
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errStreamMeta}
+		}
+	}
+	coll := a.collection(sp, h, e)
+	if e.Type == keydir.Stream {
+		coll.TrimEntries(m.First).Each(a.dead)
+	}
+	a.dead(coll.Meta())
+	coll.SetMeta(loc)
 	a.alive(loc)
 	return nil
 }
@@ -258,6 +297,12 @@ func (a *applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment,
 			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
 		}
 		old, _ = coll.DeleteAt(index)
+	case keydir.Stream:
+		id, ok := format.ParseEntryName(e.Elem)
+		if !ok {
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errEntryName}
+		}
+		old, _ = coll.DeleteEntry(id)
 	default:
 		old, _ = coll.Delete(format.Text(e.Elem))
 	}
@@ -281,32 +326,44 @@ func (a *applier) fieldDeadline(sp *namespace.Space, h uint64, sg *segment.Segme
 	if err != nil {
 		return err
 	}
-	coll, ok := sp.Dir.FindFieldDeadlines(h, format.Text(e.Key))
-	if !ok {
-		coll = sp.Dir.NewCollection(h, keydir.FieldDeadlines, string(e.Key))
-	}
-	_, old, _ := coll.PutScored(format.Text(e.Elem), ordered.Int(ms), loc)
-	a.dead(old)
-	a.alive(loc)
+	a.putAlongside(sp, h, keydir.FieldDeadlines, e, ordered.Int(ms), loc)
 	return nil
 }
 
 // removeFieldDeadline removes the deadline of a field.
 func (a *applier) removeFieldDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
-	coll, ok := sp.Dir.FindFieldDeadlines(h, format.Text(e.Key))
-	if !ok {
-		return
+	if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), keydir.FieldDeadlines); ok {
+		a.removeScored(sp, h, coll, format.Text(e.Elem))
 	}
-	_, old, _ := coll.DeleteScored(format.Text(e.Elem))
+}
+
+// putAlongside puts an element into a collection alongside that of the key.
+func (a *applier) putAlongside(sp *namespace.Space, h uint64, typ keydir.Type, e *format.Entry, score uint64, loc keydir.Loc) {
+	coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), typ)
+	if !ok {
+		coll = sp.Dir.NewCollection(h, typ, string(e.Key))
+	}
+	_, old, _ := coll.PutScored(format.Text(e.Elem), score, loc)
 	a.dead(old)
+	a.alive(loc)
+}
+
+// removeScored removes elements of such a collection, and the collection with the last of them.
+func (a *applier) removeScored(sp *namespace.Space, h uint64, coll keydir.Collection, elems ...string) {
+	for _, elem := range elems {
+		_, old, _ := coll.DeleteScored(elem)
+		a.dead(old)
+	}
 	if coll.Len() == 0 {
 		sp.Dir.DropCollection(h, coll)
 	}
 }
 
-// dropFieldDeadlines removes the deadlines of all fields of a key.
-func (a *applier) dropFieldDeadlines(sp *namespace.Space, h uint64, key []byte) {
-	if coll, ok := sp.Dir.FindFieldDeadlines(h, format.Text(key)); ok {
-		a.drop(sp.Dir.DropCollection(h, coll))
+// dropAlongside removes the deadlines of all fields of a key, and the groups of a stream.
+func (a *applier) dropAlongside(sp *namespace.Space, h uint64, key []byte) {
+	for _, typ := range keydir.Alongside {
+		if coll, ok := sp.Dir.FindAlongside(h, format.Text(key), typ); ok {
+			a.drop(sp.Dir.DropCollection(h, coll))
+		}
 	}
 }

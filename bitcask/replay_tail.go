@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -30,16 +31,15 @@ func (s *opener) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
 	if fr.HasFooter {
 		reach -= format.FooterSize // of another copy of this segment, perhaps, which was sealed sooner
 	}
-	if s.man.ClosedID == sg.ID && reach < int64(s.man.ClosedLen) {
+	if reach < s.closedLen(sg.ID) {
 		return &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before the end of the last clean close"}
 	}
 	if sg.Damaged && bad != nil {
 		return &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
 	}
 	sg.FramesEnd, sg.HasFooter, sg.DurableTo = end, fr.HasFooter, max(fr.Synced, fr.From)
-	if s.man.ClosedID == sg.ID {
-		sg.DurableTo = max(sg.DurableTo, int64(s.man.ClosedLen))
-	}
+	sg.DurableTo = max(sg.DurableTo, s.closedLen(sg.ID))
+	sg.Chain = fr.Chain
 	sg.Footer = format.Footer{}
 	if fr.Records > 0 {
 		sg.Footer = format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq, Time: fr.Foot.Time, Nonce: fr.Foot.Nonce}
@@ -108,15 +108,17 @@ func (s *opener) syncedIn(sg *segment.Segment) (int64, error) {
 func (s *opener) truncateTail() error {
 	for _, sg := range slices.Backward(s.tail) {
 		size, end := sg.Size.Load(), sg.FramesEnd
-		s.recovery.TornBytes += size - end
-		sg.Size.Store(end)
+		if torn := sg.TornBytes(); torn > 0 || size != end || sg.Content > 0 { // not of a store that is served by now
+			s.recovery.TornBytes += torn
+			sg.EndAtFrames()
+		}
+		// Also where it has that length: if the sync after an earlier truncation failed, the file may still be longer on disk, and a
+		// footer must have nothing after it.
+		if err := sg.File.Truncate(end); err != nil {
+			return fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, failure.Retryable(err))
+		}
 		if size == format.SegmentHeaderSize {
 			continue
-		}
-		if end < size {
-			if err := sg.File.Truncate(end); err != nil {
-				return fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, err)
-			}
 		}
 		// What recovery serves must not be lost by a power cut after it: a killed
 		// process leaves written but unsynced bytes in the page cache.

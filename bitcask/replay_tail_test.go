@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/bitcask/repair"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -217,12 +218,13 @@ func TestFlipInAKilledLog(t *testing.T) {
 			x := killed(t, mode, keys, nil)
 			const file = "000000001.data"
 			log := x.state[file]
-			step := 1 + len(log)/400
-			for at := 40; at < len(log); at += step {
+			end := len(frames(log))
+			step := 1 + end/400
+			for at := 40; at < end; at += step {
 				for _, sameBoot := range []bool{true, false} {
 					b := slices.Clone(log)
 					b[at] ^= 1 << (at % 8)
-					what := fmt.Sprintf("byte %d of %d, same boot %v", at, len(log), sameBoot)
+					what := fmt.Sprintf("byte %d of %d, same boot %v", at, end, sameBoot)
 					mem, state := x.mem(file, b, sameBoot)
 					x.refused(what, mem, state, file)
 					if at%7 == 0 {
@@ -246,7 +248,7 @@ func TestIdleStoresAreMarked(t *testing.T) {
 				})
 				const file = "000000001.data"
 				log := x.state[file]
-				for at := 40; at < len(log); at += 10 {
+				for at := 40; at < len(frames(log)); at += 10 {
 					b := slices.Clone(log)
 					copy(b[at:], "some other bytes")
 					mem, state := x.mem(file, b, false)
@@ -267,12 +269,12 @@ func TestIdleStoresAreMarked(t *testing.T) {
 // While a segment waits for its sync the next one holds commits, too. A bit in the older one does not take those of both away.
 func TestFlipBesideARotation(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: 4 << 10}, seam.Options{FS: fault, NoIndex: true, NoHints: true}))
 	x := &tornEnd{T: t, boot: vfs.BootOf(mem, "d"), holds: map[string]string{}}
 	x.must(err)
 	held, release := make(chan struct{}), make(chan struct{})
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Path: "000000001.data", Do: func(vfs.Event) { close(held); <-release }})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Path: "000000001.data", Do: func(vfstest.Event) { close(held); <-release }})
 	put := func(key string) {
 		x.holds[key] = strings.Repeat("v", 50)
 		x.must(s.Put(key, []byte(x.holds[key])))
@@ -290,7 +292,7 @@ func TestFlipBesideARotation(t *testing.T) {
 	x.must(s.Close())
 	const older = "000000001.data"
 	log := x.state[older]
-	for at := 40; at < len(log); at += 7 {
+	for at := 40; at < len(frames(log)); at += 7 {
 		for _, sameBoot := range []bool{true, false} {
 			b := slices.Clone(log)
 			b[at] ^= 1 << (at % 8)

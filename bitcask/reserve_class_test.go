@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -77,10 +78,10 @@ func TestReserveClasses(t *testing.T) {
 		d.resumes()
 		d.close()
 	}
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s := open(t, "d", seam.With(&bitcask.Options{Reserve: 64 << 10}, seam.Options{FS: fault, NoMapping: true}))
 	put(t, s, "before", "1")
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.EFBIG, Sticky: true})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Err: syscall.EFBIG, Sticky: true})
 	for range 3 {
 		if err := s.Put("refused", nil); !errors.Is(err, bitcask.ErrNoSpace) || !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("at the limit of a file: %v", err)
@@ -158,7 +159,7 @@ func TestDeletesLeaveHalf(t *testing.T) {
 // TestRewriteLetsGoOfTheDeadFirst: one rewrite of segments of which the first hold nothing live gives their space back, also where no
 // output can be made; and none where the output comes first.
 func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
-	fault := vfs.NewFault(vfs.NewMem())
+	fault := vfstest.NewFault(vfs.NewMem())
 	s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 2000, Reserve: -1}, seam.Options{FS: fault, NoMapping: true}))
 	for i := range 100 {
 		put(t, s, fmt.Sprint("k", i%10), strings.Repeat("v", 100))
@@ -167,7 +168,7 @@ func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(s.Segments())
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpCreate}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
 	if err := rewriteAll(s); !errors.Is(err, bitcask.ErrNoSpace) {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ func TestReserveGrowsWithTheLog(t *testing.T) {
 	}
 	put(t, s, "long", strings.Repeat("v", 900<<10))
 	for i := 0; s.Spare() != 256<<10; i++ {
-		if i == 500 {
+		if i == 6000 {
 			t.Fatalf("a store of 1.1 MB has a reserve of %d", s.Spare())
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -240,7 +241,7 @@ func TestReserveGrowsWithTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 0; s.Spare() != 0; i++ {
-		if i == 500 {
+		if i == 6000 {
 			t.Fatalf("a store without anything has a reserve of %d", s.Spare())
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -250,11 +251,11 @@ func TestReserveGrowsWithTheLog(t *testing.T) {
 // TestRefusedWriteStaysAway: a commit can be in the file, whole, when the write that carries it fails, and others after it. It has been
 // answered with an error, so no power cut brings it back.
 func TestRefusedWriteStaysAway(t *testing.T) {
-	rec := vfs.NewRecorder(vfs.NewMem())
-	fault := vfs.NewFault(rec)
+	rec := vfstest.NewRecorder(vfs.NewMem())
+	fault := vfstest.NewFault(rec)
 	s := open(t, "d", seam.With(&bitcask.Options{Sync: bitcask.SyncAlways}, seam.Options{FS: fault, NoMapping: true, NoHints: true, NoIndex: true}))
 	put(t, s, "before", "v")
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Applied: true})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Applied: true})
 	if err := s.Put("refused", []byte("v")); !errors.Is(err, bitcask.ErrNoSpace) {
 		t.Fatal(err)
 	}

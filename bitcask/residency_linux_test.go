@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,8 +32,8 @@ func TestGetsAfterTheKernelHasForgotten(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	reads := 0
-	fs := vfs.NewFault(vfs.OS(), vfs.Rule{
-		Ops: []vfs.Op{vfs.OpRead}, Path: "*.data", Sticky: true, Do: func(vfs.Event) { reads++ },
+	fs := vfstest.NewFault(vfs.OS(), vfstest.Rule{
+		Ops: []vfstest.Op{vfstest.OpRead}, Path: "*.data", Sticky: true, Do: func(vfstest.Event) { reads++ },
 	})
 	p.s = open(t, dir, seam.With(&bitcask.Options{ReadOnly: true}, seam.Options{FS: fs}))
 	for _, name := range files {

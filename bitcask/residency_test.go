@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
@@ -20,6 +21,7 @@ import (
 type pagedFS struct {
 	vfs.FS
 	cold         atomic.Bool
+	gaps         atomic.Bool // every fourth page is not in memory
 	asked, reads atomic.Int64
 }
 
@@ -44,9 +46,28 @@ type pagedFile struct {
 func (f *pagedFile) Map(length int) ([]byte, error) { return f.mapper.Map(length) }
 func (f *pagedFile) Unmap(mapping []byte) error     { return f.mapper.Unmap(mapping) }
 
-func (f *pagedFile) Resident([]byte) bool {
+func (f *pagedFile) Resident(part []byte, pages *vfs.ResidentPages) bool {
 	f.fs.asked.Add(1)
-	return !f.fs.cold.Load()
+	if pages != nil {
+		for i := range pages {
+			pages[i].Store(0)
+		}
+	}
+	if !f.fs.gaps.Load() || f.fs.cold.Load() {
+		return !f.fs.cold.Load()
+	}
+	all := true
+	start := int(uintptr(unsafe.Pointer(unsafe.SliceData(part))) / vfs.ResidentUnit)
+	end := int((uintptr(unsafe.Pointer(unsafe.SliceData(part))) + uintptr(len(part)) - 1) / vfs.ResidentUnit)
+	for i := start; i <= end; i++ {
+		switch {
+		case i%4 == 0:
+			all = false
+		case pages != nil:
+			pages.Add(i-start, i-start)
+		}
+	}
+	return all
 }
 
 func (f *pagedFile) ReadAt(b []byte, off int64) (int, error) {
@@ -145,13 +166,47 @@ func TestColdRecordsAreReadFromTheFile(t *testing.T) {
 		}
 		p.fs.cold.Store(false)
 		p.readAll()
-		if asked, reads := p.fs.counts(); asked <= int64(p.keys) || reads != 0 {
-			t.Errorf("in memory, in chunks that were not: asked %d times, read the file %d times", asked, reads)
+		asked, reads := p.fs.counts()
+		if pages := int64(p.keys / 3); asked == 0 || asked > pages+pages/2 || reads != 0 {
+			t.Errorf("in memory, in chunks that were not: asked %d times about some %d pages, read the file %d times", asked, pages, reads)
+		}
+		p.readAll()
+		if asked, reads := p.fs.counts(); asked != 0 || reads != 0 {
+			t.Errorf("the same again: asked %d times, read the file %d times", asked, reads)
 		}
 		time.Sleep(minute)
 		p.readAll()
 		if asked, reads := p.fs.counts(); asked > 4 || reads != 0 {
 			t.Errorf("in memory again: asked %d times, read the file %d times", asked, reads)
+		}
+	})
+}
+
+// Of a chunk of which a part is in memory the system is asked once, and then only about the pages that were not.
+func TestPagesOfAChunkAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPagedStore(t)
+		defer p.s.Close()
+		p.fs.gaps.Store(true)
+		p.readAll()
+		asked, reads := p.fs.counts()
+		if asked > reads+4 || reads < int64(p.keys)/4 || reads > int64(p.keys)*2/3 {
+			t.Errorf("a quarter of the pages is not in memory: asked %d times, read the file %d times for %d records", asked, reads, p.keys)
+		}
+		p.fs.gaps.Store(false)
+		p.readAll()
+		if again, now := p.fs.counts(); again == 0 || again > reads || now != 0 {
+			t.Errorf("now all are: asked %d times, read the file %d times", again, now)
+		}
+		p.fs.cold.Store(true)
+		p.readAll()
+		if asked, reads := p.fs.counts(); asked != 0 || reads != 0 {
+			t.Errorf("just looked at: asked %d times, read the file %d times", asked, reads)
+		}
+		time.Sleep(time.Minute + time.Second)
+		p.readAll()
+		if _, reads := p.fs.counts(); reads != int64(p.keys)+1 {
+			t.Errorf("none is in memory, later: read the file %d times for %d records", reads, p.keys+1)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -21,7 +22,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 	for n := range 6 * 16 {
 		from, fails := n/16, n%16 // the writes of the manifest that fail
 		mem := vfs.NewMem()
-		fault := vfs.NewFault(mem)
+		fault := vfstest.NewFault(mem)
 		o := Options{SegmentSize: 8 << 10, Reserve: 64 << 10, seam: seam.Options{FS: fault, NoMapping: true, NoHints: true, NoIndex: true}}
 		s, err := Open("d", &o)
 		if err != nil {
@@ -33,7 +34,7 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 				for len(s.segments.Load().All()) < 2 {
 					time.Sleep(time.Millisecond)
 				}
-				fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifest.FileName + "*", Err: syscall.ENOSPC, Sticky: true})
+				fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: manifest.FileName + "*", Err: syscall.ENOSPC, Sticky: true})
 			}
 			if err := s.Put(fmt.Sprint("k", n), []byte(strings.Repeat("v", 100))); err != nil {
 				t.Fatal(n, err)
@@ -58,9 +59,9 @@ func TestSealAtOpenIsTriedAgain(t *testing.T) {
 		fault.Heal()
 		s.Close()
 
-		fault = vfs.NewFault(killed)
+		fault = vfstest.NewFault(killed)
 		for i := range fails {
-			fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: manifest.FileName + "*", Skip: from + i, Err: syscall.ENOSPC})
+			fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: manifest.FileName + "*", Skip: from + i, Err: syscall.ENOSPC})
 		}
 		o.seam.FS = fault
 		s, err = Open("d", &o)

@@ -50,5 +50,8 @@ func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
 	}
+	if err := s.begin(); err != nil {
+		return err
+	}
 	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.log.Rotate))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/pins"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/safelog"
 	"github.com/stavedb/stave/internal/vfs"
@@ -70,11 +71,11 @@ func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	pin := s.pinFiles("snapshot")
+	pin := s.pins.Hold("snapshot", s.opts.Logger)
 	opened := false
 	defer func() {
 		if !opened { // also after a panic of o's functions
-			s.unpinFiles(pin)
+			s.pins.Release(pin)
 		}
 	}()
 	snap, err := s.openSnapshot(ctx, pin, o)
@@ -88,7 +89,7 @@ func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error)
 	return snap, nil
 }
 
-func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (opened *Store, err error) {
+func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptions) (opened *Store, err error) {
 	begin := time.Now()
 	list, next, err := s.log.Cut()
 	if err != nil {
@@ -97,12 +98,12 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 	if o.Cut != nil {
 		o.Cut()
 	}
-	s.pinBelow(pin, boundOf(list))
+	s.pins.Below(pin, boundOf(list))
 	opts := s.opts
 	opts.ReadOnly, opts.Loading = true, o.Loading
 	if o.Logger != nil {
 		opts.Logger = safelog.New(o.Logger)
-		pin.logger = opts.Logger // Close of the snapshot removes files of this store
+		pin.Logger = opts.Logger // Close of the snapshot removes files of this store
 	}
 	c := &opener{Store: newStore(s.dir, opts)}
 	c.cutAt, c.loadingUntil = next, ctx
@@ -132,7 +133,7 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pin, o SnapshotOptions) (
 	c.log.Show(c.tail)
 	c.loadingUntil = nil
 	c.startResidency()
-	c.released = func() { s.unpinFiles(pin) }
+	c.released = func() { s.pins.Release(pin) }
 	c.recovery.Took = time.Since(begin)
 	return c.Store, nil
 }

@@ -325,7 +325,7 @@ func TestSnapshotAnswersAsAReader(t *testing.T) {
 		_, markErr := s.Mark()
 		_, beginErr := s.BeginHistory()
 		_, rewriteErr := s.Rewrite(t.Context(), []uint32{1}, bitcask.RewriteOptions{})
-		_, fixErr := s.FixCounts()
+		_, fixErr := s.FixCounts(t.Context())
 		s.DrainDropped()
 		return map[string]any{
 			"Stats": stats, "History": history, "error of History": err, "error of Mark": markErr, "error of BeginHistory": beginErr,

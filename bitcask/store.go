@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/pins"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/system"
@@ -32,7 +33,10 @@ type Store struct {
 	lock   io.Closer
 	closed atomic.Bool
 
-	stripes  [keydir.Stripes]stripe
+	stripes [keydir.Stripes]stripe
+
+	claimWaiters atomic.Int64 // how many wait for a claim: see claimWait
+
 	spaces   namespace.Table
 	system   system.Records
 	segments atomic.Pointer[segment.Set]
@@ -44,21 +48,33 @@ type Store struct {
 	opening    uint64 // this one, for marks; does not change once the store is open
 
 	backups       chanMutex // held by the one backup that is made
-	pins          pins
+	pins          pins.Pins
 	maintenanceMu chanMutex // held while whole segments are read or files removed: merge, hint builder, check
 
 	droppedMu          sync.Mutex // guards droppedCollections and droppedSpaces: dropped, not yet counted as dead
 	droppedCollections []keydir.Dropped
 	droppedSpaces      []*namespace.Space
 
+	follower *follower // nil without Options.Follow
+
 	index   indexState
+	lazy    *lazyIndex // stripes that are loaded after Open; nil: none are. Does not change once the store is open
 	reserve reserve.Reserve
 	spareID uint32 // of a segment that no merge has written after all; maintenanceMu guards it
 
+	syncing syncMode
+
+	recoveryMu   sync.Mutex // guards recovery once the store is open
 	recovery     Recovery
 	cutAt        uint64          // of a snapshot: the sequence after the last one that it has; 0: it is none
-	loadingUntil context.Context // of a snapshot, while it is loaded
+	loadingUntil context.Context // ends loading early; nil: nothing does
 	released     func()          // called when all is released; may be nil
+
+	beginMu    sync.Mutex             // held while the store is made ready for writes
+	notBegun   atomic.Pointer[opener] // what is to be done for that; nil: nothing
+	beginEnded bool                   // Close has given it up; beginMu guards it
+	beginTries beginAttempts          // beginMu guards it
+	past       *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
 
 	stop   chan struct{}
 	hinter chan struct{}
@@ -116,7 +132,7 @@ func (s *Store) every(d time.Duration, fn func() bool) {
 // syncLog is the sync of SyncInterval. A failure is kept: every later write
 // returns it.
 func (s *Store) syncLog() (more bool) {
-	if s.opts.Sync != SyncInterval {
+	if s.SyncMode() != SyncInterval {
 		return true
 	}
 	err := s.log.Sync()
@@ -149,13 +165,12 @@ func (s *Store) Sync() error {
 // Close makes everything durable and releases the store. It waits for
 // running transactions. A second call does nothing.
 func (s *Store) Close() error {
-	for i := range s.stripes {
-		s.stripes[i].Lock()
-	}
+	t := s.newTx(true)
+	t.holdAll()
+	t.acquire()
 	was := s.closed.Swap(true)
-	for i := range s.stripes {
-		s.stripes[i].Unlock()
-	}
+	t.unlock()
+	t.Recycle()
 	if was {
 		return nil
 	}
@@ -164,17 +179,22 @@ func (s *Store) Close() error {
 			s.opts.Logger.Warn("history not closed", "err", err)
 		}
 	}
+	begun, err := !s.opts.ReadOnly, error(nil)
+	if begun {
+		begun, err = s.beginForClose()
+	}
 	s.stopWork()
 	s.backups.Lock() // one that is being made sees stopping and ends
 	defer s.backups.Unlock()
 	s.maintenanceMu.Lock() // so does a merge
 	defer s.maintenanceMu.Unlock()
-	var err error
-	if !s.opts.ReadOnly {
+	if begun {
 		if err = s.closeLog(); err == nil {
 			s.closeIndex()
 		}
-		s.closePins()
+	}
+	if !s.opts.ReadOnly {
+		s.pins.Close(s.opts.Logger)
 	}
 	err = errors.Join(err, s.release())
 	if s.released != nil {
@@ -205,6 +225,12 @@ func (s *Store) logEdit(typ byte, body []byte) error {
 // release closes the files and releases the lock.
 func (s *Store) release() error {
 	var errs []error
+	if s.lazy != nil && s.lazy.left.Load() > 0 {
+		s.lazy.release()
+	}
+	if s.lazy != nil {
+		s.lazy.logMessages()
+	}
 	for _, sg := range s.segments.Swap(new(segment.Set)).All() { // unlisted before they are unmapped: read_lockfree.go
 		errs = append(errs, sg.Close())
 	}

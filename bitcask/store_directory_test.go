@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -32,7 +33,7 @@ func TestDirectoryIsLookedAfter(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					mem := vfs.NewMem()
-					s, err := bitcask.Open("db", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewRecorder(vfs.NewFault(mem))}))
+					s, err := bitcask.Open("db", seam.With(&bitcask.Options{}, seam.Options{FS: vfstest.NewRecorder(vfstest.NewFault(mem))}))
 					must(t, err)
 					put(t, s, "k", "v")
 					must(t, mem.MkdirAll("elsewhere"))

@@ -11,7 +11,7 @@ import (
 )
 
 // EachKey calls fn for the keys of one stripe of a namespace in order of their hash, from the first
-// hash that is at least from, until fn returns false. The transaction holds the stripe. key is
+// hash that is at least from, until fn returns false. The transaction is on all keys of the stripe. key is
 // valid within the call, and fn changes nothing. Since the order never changes, a scan that resumes
 // where it stopped misses no key that was there throughout.
 func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ keydir.Type) bool) (err error) {
@@ -19,7 +19,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		return ErrTxDone
 	}
 	t.materialize()
-	if !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
+	if !t.whole || !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
 		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
 	}
 	sp := t.s.spaces.Of(ns)
@@ -27,7 +27,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		return nil
 	}
 	sp.Dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
-		if slot.Type == keydir.Deadline || slot.Type == keydir.FieldDeadlines {
+		if slot.Type.Alongside() {
 			return true
 		}
 		more := false
@@ -41,7 +41,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 // record for strings.
 func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
 	if slot.Type != keydir.String {
-		if coll := sp.Dir.CollectionOf(h, slot); coll.Len() > 0 {
+		if coll := sp.Dir.CollectionOf(h, slot); !coll.Empty() {
 			fn([]byte(coll.Key()))
 		}
 		return nil
@@ -91,7 +91,7 @@ func (t *Tx) randomKey(sp *namespace.Space, stripe int, random func() uint64) (k
 		if !found {
 			return "", false, nil
 		}
-		if slot.Type != keydir.Deadline && slot.Type != keydir.FieldDeadlines {
+		if !slot.Type.Alongside() {
 			err = t.withKey(sp, h, slot, func(k []byte) { key, ok = string(k), true })
 			return key, ok, err
 		}
@@ -162,7 +162,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	for stripe := 0; stripe < keydir.Stripes && more; stripe++ {
 		sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch slot.Type {
-			case keydir.Deadline, keydir.FieldDeadlines:
+			case keydir.Deadline, keydir.FieldDeadlines, keydir.StreamGroups:
 			case keydir.String:
 				strings = append(strings, slot.Loc)
 			default:

@@ -33,8 +33,10 @@ func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 			return dst, ErrNotFound
 		}
 	}
-	lock := &s.stripes[keydir.StripeOf(h)]
-	lock.RLock()
+	lock, err := s.lockKey(h)
+	if err != nil {
+		return dst, err
+	}
 	defer lock.RUnlock()
 	if s.closed.Load() {
 		return dst, ErrClosed

@@ -43,7 +43,11 @@ func (s *opener) loadLog() error {
 		return nil
 	}
 	if ix != nil && !s.startReplay(ix.UpTo) {
-		if err := s.reportDeadlines(max(ix.UpTo, 1)); err != nil {
+		err := s.loadRest()
+		if err == nil {
+			err = s.reportDeadlines(max(ix.UpTo, 1))
+		}
+		if err != nil {
 			s.refuseIndex(err)
 			s.unload()
 			ix = nil
@@ -53,7 +57,9 @@ func (s *opener) loadLog() error {
 		s.startReplay(0)
 		return s.replayLog(new(indexfile.Contents))
 	}
-	err = s.replayLog(ix)
+	if err = s.replayLog(ix); err == nil {
+		err = s.loadTimed()
+	}
 	if errors.Is(err, indexfile.ErrUnfit) {
 		s.refuseIndex(err)
 		s.unload()

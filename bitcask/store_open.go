@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"context"
 	crand "crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -20,7 +21,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
 )
 
 // Recovery says what Open found and did.
@@ -30,7 +33,7 @@ type Recovery struct {
 	Truncated    []Remains      // those of the two that were not all zeros; a store open for reading has truncated nothing
 	Remains      []string       // files in which an opening before this one has kept such
 	Removed      []string       // files that an interrupted rotation or merge left
-	Stale        []string       // INDEX or hints that did not fit the log; removed
+	Stale        []string       // INDEX or hints that did not fit the log; removed. So is an INDEX that is found damaged after Open
 	Unknown      []string       // files that are not ours; untouched
 	Indexed      bool           // the file INDEX spared replaying the log from its beginning
 	Replayed     uint64         // records replayed
@@ -40,15 +43,22 @@ type Recovery struct {
 }
 
 // Recovery says what Open found and did.
-func (s *Store) Recovery() Recovery { return s.recovery }
+func (s *Store) Recovery() Recovery {
+	s.recoveryMu.Lock()
+	defer s.recoveryMu.Unlock()
+	return s.recovery
+}
 
 // Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked,
 // ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
 // the file), or the file system's.
-func Open(dir string, o *Options) (*Store, error) {
+func Open(dir string, o *Options) (*Store, error) { return openUntil(context.Background(), dir, o) }
+
+// openUntil is Open, unless the context ends before the log has been read.
+func openUntil(ctx context.Context, dir string, o *Options) (*Store, error) {
 	const tries = 1000 // a live writer would have to be faster than us so many times
 	for i := 1; ; i++ {
-		s, err := open(dir, o)
+		s, err := open(ctx, dir, o)
 		if !errors.Is(err, errOutdated) || i == tries {
 			return s, err
 		}
@@ -61,33 +71,39 @@ var errOutdated = errors.New("the store has changed while it was opened")
 // opener is a store that is being opened, with what only the opening knows.
 type opener struct {
 	*Store
-	present  map[string]bool     // names in the directory
-	leftover []string            // those that an interrupted rotation or merge left
-	tail     []*segment.Segment  // the unsealed segments in log order
-	replayed func(DeadlineEvent) // the receiver of deadlines
-	hintless []uint32            // sealed segments that need a hint
-	stale    []string            // files that describe the log and are not used
+	present  map[string]bool       // names in the directory
+	leftover []string              // those that an interrupted rotation or merge left
+	tail     []*segment.Segment    // the unsealed segments in log order
+	replayed func(DeadlineEvent)   // the receiver of deadlines
+	hintless []uint32              // sealed segments that need a hint
+	stale    []string              // files that describe the log and are not used
+	only     *[keydir.Stripes]bool // stripes that are replayed; nil: all
 }
 
 // newStore is a store without files.
 func newStore(dir string, o Options) *Store {
 	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s.syncing.mode.Store(int32(o.Sync))
 	s.txs.New = func() any { return new(Tx) }
 	s.segments.Store(new(segment.Set))
+	s.pins.Remove = s.removeSegments
 	s.log.Init(commitlog.Environment{
-		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, Logger: o.Logger, Segments: &s.segments, Stop: s.stop, LogEdit: s.logEdit,
+		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.stop, LogEdit: s.logEdit,
 		AddSegment: s.addSegment, CheckDirectory: s.checkDirectory, Unlinked: s.unlinked, Sealed: s.wakeHinter,
 	})
 	return s
 }
 
-func open(dir string, o *Options) (opened *Store, err error) {
+func open(ctx context.Context, dir string, o *Options) (opened *Store, err error) {
 	begin := time.Now()
 	options, err := o.WithDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	s := &opener{Store: newStore(dir, options)}
+	if s.loadingUntil = ctx; options.seam.Until != nil {
+		s.loadingUntil = options.seam.Until
+	}
 	defer func() {
 		if err == nil && opened == nil { // Options.Loading has panicked, or has ended the goroutine
 			err = s.release()
@@ -122,28 +138,51 @@ func open(dir string, o *Options) (opened *Store, err error) {
 		return nil, err
 	}
 	s.log.Reach(s.man.MaxSeq + 1)
-	if err := s.makeGood(); err != nil {
+	if err := s.serve(); err != nil {
 		return nil, err
 	}
-	if s.opts.ReadOnly {
-		s.log.Show(s.tail)
-	} else if err := s.noteOpening(); err != nil {
-		return nil, err
-	} else if err := s.reserve.With(reserve.LeaveOpen, s.startLog); err != nil {
-		return nil, err
-	} else {
-		s.reserve.Begin()
-		s.startWork(s.hintless)
+	if s.opts.seam.Until != nil { // which has no say from here on
+		s.loadingUntil, s.opts.seam.Until = nil, nil
 	}
-	if !s.opts.ReadOnly {
-		if err := s.openHistory(); err != nil {
-			s.stopWork()
-			return nil, err
-		}
+	if s.lazy != nil && s.opts.seam.Load != seam.LoadOnDemand {
+		s.work.Go(s.beginInBackground)
+		s.work.Go(s.loadInBackground)
 	}
 	s.startResidency()
 	s.recovery.Took = time.Since(begin)
 	return s.Store, nil
+}
+
+// serve makes the files good and the store ready for use: for writes as well, or, if nothing speaks against it, when the first one comes.
+func (s *opener) serve() error {
+	if s.beginsLater() {
+		s.noteLog()
+		return s.beginLater()
+	}
+	if err := s.makeGood(); err != nil {
+		return err
+	}
+	s.noteLog()
+	if s.opts.ReadOnly {
+		s.log.Show(s.tail)
+		if s.opts.Follow {
+			s.follower = newFollower(s)
+		}
+		return nil
+	}
+	if err := s.noteOpening(); err != nil {
+		return err
+	}
+	if err := s.reserve.With(reserve.LeaveOpen, s.startLog); err != nil {
+		return err
+	}
+	s.reserve.Begin()
+	s.startWork(s.hintless)
+	err := s.openHistory()
+	if err != nil {
+		s.stopWork()
+	}
+	return err
 }
 
 // startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
@@ -246,10 +285,21 @@ func (s *opener) openSegments() error {
 		if err := s.bindTail(sg); err != nil {
 			return err
 		}
+		if err := sg.FindContent(s.closedLen(id)); err != nil {
+			return err
+		}
 		s.tail = slices.Insert(s.tail, 0, sg)
 		sg.MapTo(s.mapFor(sg))
 	}
 	return s.findLeftovers(names)
+}
+
+// closedLen is how much of an unsealed segment was on disk at the last close or pause, as far as the manifest says.
+func (s *Store) closedLen(id uint32) int64 {
+	if s.man.ClosedID != id {
+		return 0
+	}
+	return int64(s.man.ClosedLen)
 }
 
 // mapLength is the length to map of a segment that will still grow.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -27,7 +28,7 @@ func TestLeftoverGoesByItself(t *testing.T) {
 				t.Fatal(err)
 			}
 			gone := 0
-			fault := vfs.NewFault(mem, vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: name, Do: func(vfs.Event) {
+			fault := vfstest.NewFault(mem, vfstest.Rule{Ops: []vfstest.Op{vfstest.OpRemove}, Path: name, Do: func(vfstest.Event) {
 				gone++
 				if err := mem.Remove("d/" + name); err != nil {
 					t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
@@ -24,6 +25,8 @@ type Stats struct {
 	State      State  `json:"state"`
 	Reserve    int64  `json:"reserve"`      // bytes kept for deletes and merges on a full disk
 	ReserveDue int64  `json:"reserve_want"` // bytes that these should be
+
+	SyncTimes SyncTimes `json:"-"`
 }
 
 // State says whether a store takes writes.
@@ -52,12 +55,28 @@ func (s *Store) Stats() Stats {
 	st.Reserve, st.ReserveDue = s.reserve.Figures()
 	log := s.log.Stats()
 	st.Sequence, st.Syncs, st.Commits, st.Written = log.Sequence, log.Syncs, log.Commits, log.Written
+	st.SyncTimes = log.SyncTimes
 	if st.State = StateOK; log.Failed != nil {
 		st.State, st.Failed = StateFailed, log.Failed.Error()
 	} else if s.Full() {
 		st.State = StateFull
 	}
 	return st
+}
+
+// SyncTimes counts the syncs of the log by how long they took: Counts has those up to each of SyncBuckets, and the
+// longer ones.
+type SyncTimes = commitlog.SyncTimes
+
+// SyncBuckets are the bounds of SyncTimes.
+var SyncBuckets = commitlog.SyncBuckets
+
+// IndexBytes is the memory of the index, estimated. O(1) a namespace.
+func (s *Store) IndexBytes() (n int64) {
+	for _, sp := range s.spaces.Now.Load().ByID {
+		n += sp.Dir.Bytes()
+	}
+	return n
 }
 
 // Dir is the directory of the store.

@@ -178,10 +178,10 @@ func TestTornTail(t *testing.T) {
 	fs := vfs.NewMem()
 	o := seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: fs, NoHints: true})
 	s := open(t, "d", o)
-	ends := []int64{size(t, fs, "d/000000001.data")}
+	ends := []int64{s.Segments()[0].Bytes}
 	for i := range 5 {
 		put(t, s, fmt.Sprint("k", i), strings.Repeat("v", i*20))
-		ends = append(ends, size(t, fs, "d/000000001.data"))
+		ends = append(ends, s.Segments()[0].Bytes)
 	}
 	files := snapshot(t, fs, "d")
 	whole := files["000000001.data"]
@@ -217,11 +217,6 @@ func TestTornTail(t *testing.T) {
 			}
 		}
 	}
-}
-
-func size(t *testing.T, fs vfs.FS, name string) int64 {
-	t.Helper()
-	return int64(len(read(t, fs, name)))
 }
 
 func read(t *testing.T, fs vfs.FS, name string) []byte {
@@ -460,10 +455,10 @@ func TestRewriteWhileWriting(t *testing.T) {
 func TestCommitOverhead(t *testing.T) {
 	fs := vfs.NewMem()
 	s := open(t, "d", seam.With(&bitcask.Options{}, seam.Options{FS: fs, NoHints: true}))
-	before := size(t, fs, "d/000000001.data")
+	before := s.Segments()[0].Bytes
 	key, value := strings.Repeat("k", 16), strings.Repeat("v", 128)
 	put(t, s, key, value)
-	got := size(t, fs, "d/000000001.data") - before
+	got := s.Segments()[0].Bytes - before
 	if over := got - int64(len("string:")+len(key)+len(value)); over > 32 {
 		t.Errorf("a one-record commit costs %d bytes beyond name and value, want at most 32", over)
 	}

@@ -4,14 +4,25 @@ import "github.com/stavedb/stave/keydir"
 
 // Usage is what a key takes, in bytes.
 type Usage struct {
-	Disk   int64 // its records in the log; sizes are known within an eighth
-	Memory int64 // its part of the keydir
+	Disk     int64 // its records in the log; sizes are known within an eighth
+	Memory   int64 // its part of the keydir
+	Elements int   // fields, members or entries; 0 for a string
 }
 
 // Usage estimates what a key takes, with its deadlines. Of a collection it looks at
 // so many records, all if samples is 0, and takes the rest for as long as these on
 // average. ok is false if the key holds nothing. O(samples).
 func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error) {
+	return t.usage(ns, key, samples, nil)
+}
+
+// UsageByPlace is Usage by all records. It calls place with the segment and the length of each, a deadline's included.
+// place must not use the store.
+func (t *Tx) UsageByPlace(ns int, key string, place func(segment uint32, bytes int64)) (u Usage, ok bool, err error) {
+	return t.usage(ns, key, 0, place)
+}
+
+func (t *Tx) usage(ns int, key string, samples int, place func(segment uint32, bytes int64)) (u Usage, ok bool, err error) {
 	slot, coll, err := t.Find(ns, key)
 	if err != nil || slot.Type == keydir.None {
 		return u, false, err
@@ -20,37 +31,58 @@ func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error
 	if err != nil {
 		return u, false, err
 	}
+	sum := usageSum{samples: samples, place: place}
 	sp := t.s.spaces.Of(ns)
-	u.Memory = keydir.SlotBytes
+	sum.Memory = keydir.SlotBytes
 	if coll.Valid() {
-		u.add(coll, samples)
+		sum.collection(coll)
+		if slot.Type.Public() != keydir.String {
+			sum.Elements = coll.Len()
+		}
 	} else {
-		u.Disk = int64(slot.Loc.Size())
+		sum.record(slot.Loc)
 	}
 	if deadline, timed, err := t.deadlineSlot(sp, h, key); err != nil {
 		return u, false, err
 	} else if timed {
-		u.Disk += int64(deadline.Loc.Size())
-		u.Memory += keydir.SlotBytes
+		sum.record(deadline.Loc)
+		sum.Memory += keydir.SlotBytes
 	}
-	if fields, timed := sp.Dir.FindFieldDeadlines(h, key); timed {
-		u.Memory += keydir.SlotBytes
-		u.add(fields, samples)
+	for _, typ := range keydir.Alongside {
+		if beside, ok := sp.Dir.FindAlongside(h, key, typ); ok {
+			sum.Memory += keydir.SlotBytes
+			sum.collection(beside)
+		}
 	}
-	return u, true, nil
+	return sum.Usage, true, nil
 }
 
-// add adds a collection.
-func (u *Usage) add(coll keydir.Collection, samples int) {
+// A usageSum adds up the records of a key.
+type usageSum struct {
+	Usage
+	samples int
+	place   func(segment uint32, bytes int64) // nil: nobody asks
+}
+
+// record adds one record. A location of a transaction that has not been written yet is in no segment.
+func (u *usageSum) record(loc keydir.Loc) {
+	u.Disk += int64(loc.Size())
+	if u.place != nil && loc != 0 && !loc.Pending() {
+		u.place(loc.Segment(), int64(loc.Size()))
+	}
+}
+
+// collection adds a collection.
+func (u *usageSum) collection(coll keydir.Collection) {
 	u.Memory += int64(coll.Bytes())
-	u.Disk += int64(coll.Meta().Size())
-	var sum, n int64
+	u.record(coll.Meta())
+	before, n := u.Disk, int64(0)
 	coll.Each(func(_ []byte, loc keydir.Loc) bool {
-		sum += int64(loc.Size())
+		u.record(loc)
 		n++
-		return n != int64(samples)
+		return n != int64(u.samples)
 	})
 	if n > 0 {
-		u.Disk += sum * int64(coll.Len()) / n
+		u.Disk = before + (u.Disk-before)*int64(coll.Len())/n
 	}
 }

@@ -14,5 +14,12 @@ type stripe struct {
 	// lock has removed: until its end a missing slot may come back.
 	removed atomic.Uint64
 
-	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8)%64]byte // a cache line each
+	// claims are those of transactions that have released the lock for a while: see Tx.Yield. The
+	// lock guards them.
+	claims []stripeClaim
+
+	// unloaded says that the keydir does not have the stripe yet (index_lazy.go). The lock guards it.
+	unloaded bool
+
+	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8+24+8)%64]byte // a cache line each
 }

@@ -33,6 +33,11 @@ func (s *Store) checkSystem() error {
 	if clock := s.System(system.ClockName); clock != nil && len(clock) != system.ClockSize {
 		return fmt.Errorf("system record %q: %w", system.ClockName, ErrVersion)
 	}
+	for name, r := range s.system.Copy() {
+		if _, _, ok := partOf(name); ok && r.Value[0] != system.LibraryVersion {
+			return fmt.Errorf("system record %q: %w", name, ErrVersion)
+		}
+	}
 	_, err := s.readEpoch()
 	return err
 }

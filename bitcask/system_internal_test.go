@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -156,7 +157,7 @@ func TestSystemRecords(t *testing.T) {
 // The feature bit is on disk before the first system record is.
 func TestSystemFeature(t *testing.T) {
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s, err := Open("d", &Options{seam: seam.Options{FS: fault}})
 	must(t, err)
 	must(t, s.Put("key", nil))
@@ -164,7 +165,7 @@ func TestSystemFeature(t *testing.T) {
 		t.Errorf("a new store has feature bits %#x", s.man.Features)
 	}
 	checked := false
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Do: func(vfs.Event) {
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Do: func(vfstest.Event) {
 		m, err := manifest.Read(mem, "d", vfs.ReadOnly, nil)
 		must(t, err)
 		checked = m.Features&manifest.FeatureSystem != 0
@@ -250,7 +251,7 @@ func TestSystemLost(t *testing.T) {
 // outside of the merge (I6), also if a merge that could have dropped it failed.
 func TestSystemDeletionOutlivesMerge(t *testing.T) {
 	for _, failing := range []bool{false, true} {
-		fs := vfs.NewFault(vfs.NewMem())
+		fs := vfstest.NewFault(vfs.NewMem())
 		s, err := Open("d", &Options{seam: seam.Options{FS: fs, NoIndex: true}})
 		must(t, err)
 		for _, value := range []string{"older", ""} {
@@ -259,7 +260,7 @@ func TestSystemDeletionOutlivesMerge(t *testing.T) {
 			must(t, s.Rotate())
 		}
 		if failing { // after the deletion has been judged
-			fs.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data", Err: syscall.ENOSPC})
+			fs.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpCreate}, Path: "*.data", Err: syscall.ENOSPC})
 			if _, err := s.Rewrite(context.Background(), []uint32{1, 2}, RewriteOptions{}); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("a merge that was to fail: %v", err)
 			}

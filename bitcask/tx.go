@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // Tx is one atomic unit of reads and writes. It holds the stripe locks of its keys from Begin to
-// End. Writes change the keydir at once, with locations that point into the transaction itself, so
+// End, but for moments in which it has claimed its keys (see Yield). Writes change the keydir at once, with locations that point into the transaction itself, so
 // everything in it reads its own writes. Commit appends them to the log as one frame and replaces
 // those locations by the real ones; End without Commit rolls them back.
 //
@@ -23,6 +24,8 @@ type Tx struct {
 	open    bool // from Begin to End
 	write   bool
 	all     bool
+	whole   bool // it is about all keys of its stripes, not about some
+	steady  bool // it releases no stripe before its end, for its owner must not wait for it again
 	stripes []uint8
 	held    [keydir.Stripes / 64]uint64
 
@@ -30,6 +33,12 @@ type Tx struct {
 	hashed    bool
 	firstKey  string
 	firstHash uint64
+	hashes    []uint64 // of the keys, if there are several, in the order in which Begin got them
+	sorted    []uint64 // the same in order, once it is needed
+	at        int      // in hashes: the key that was used last
+
+	claim *claim // on the keys, once the stripes have been released; else nil
+	steps int    // that Yield has counted
 
 	buf       []byte // room for a frame header, then records
 	recs      []txRecord
@@ -120,10 +129,19 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	return t, t.lock()
 }
 
-// TryBegin is Begin that does not wait for other transactions: ok is false if one of
-// them holds a lock that it needs, and nothing has begun then.
+// TryBegin is Begin that does not wait, for other transactions or for what Open has left to be done: ok is false if one of
+// them holds a lock that it needs, or if a stripe that it needs is not loaded yet, or the store not ready for writes, and nothing
+// has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing transaction would probably have to wait
+// for the disk, because the log cannot go on to its next segment yet.
 func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
+	if write && (s.notBegun.Load() != nil || s.log.MayWait()) {
+		return nil, false, nil
+	}
 	t = s.newTx(write)
+	t.steady = true
+	if len(keys) == 0 {
+		t.holdAll()
+	}
 	t.holdKeys(keys)
 	if !t.tryLock() {
 		t.Recycle()
@@ -136,14 +154,25 @@ func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error)
 // reading alongside other readers.
 func (s *Store) BeginAll(write bool) (*Tx, error) {
 	t := s.newTx(write)
-	t.all = true
+	t.holdAll()
 	return t, t.lock()
+}
+
+// BeginHold starts a transaction on no key at all that waits for running writers and keeps others out until
+// its end, so that the log does not grow meanwhile. It loads nothing of the INDEX.
+func (s *Store) BeginHold() (*Tx, error) {
+	t := s.newTx(false)
+	t.whole = true
+	t.stripes = append(t.stripes, everyStripe[:]...) // not held: nothing may be looked up
+	t.acquire()
+	return t, t.begun()
 }
 
 // BeginStripe starts a transaction on every key of one stripe (a 256th of all
 // keys, by hash), for scans that lock little at a time.
 func (s *Store) BeginStripe(write bool, stripe int) (*Tx, error) {
 	t := s.newTx(write)
+	t.whole = true
 	t.hold(stripe)
 	return t, t.lock()
 }
@@ -158,12 +187,29 @@ func (s *Store) newTx(write bool) *Tx {
 	return t
 }
 
+// everyStripe are the numbers of all stripes, in order.
+var everyStripe = func() (all [keydir.Stripes]uint8) {
+	for i := range all {
+		all[i] = uint8(i)
+	}
+	return all
+}()
+
+// holdAll notes that the transaction is about all keys, and is to lock every stripe.
+func (t *Tx) holdAll() {
+	t.all, t.whole = true, true
+	t.stripes = append(t.stripes, everyStripe[:]...)
+}
+
 // holdKeys notes that the transaction is to lock the stripes of keys.
 func (t *Tx) holdKeys(keys []string) {
 	for i, key := range keys {
 		h := t.s.man.Seed.Hash(key)
 		if i == 0 {
 			t.hashed, t.firstKey, t.firstHash = true, key, h
+		}
+		if len(keys) > 1 {
+			t.hashes = append(t.hashes, h)
 		}
 		t.hold(keydir.StripeOf(h))
 	}
@@ -181,27 +227,59 @@ func (t *Tx) hold(stripe int) {
 // lock takes the stripe locks in ascending order, which is why no two
 // transactions can wait for each other.
 func (t *Tx) lock() error {
-	if t.all {
-		for i := range t.s.stripes {
-			t.lockStripe(i)
+	if t.write {
+		if err := t.s.begin(); err != nil {
+			return err
 		}
 	}
+	if err := t.load(); err != nil {
+		return err
+	}
+	t.acquire()
+	return t.begun()
+}
+
+// acquire takes the locks of the stripes when no key of the transaction is claimed.
+func (t *Tx) acquire() {
+	w := claimWait{s: t.s}
+	for c := t.tryAcquire(); c != nil; c = t.tryAcquire() {
+		w.forEnd(c)
+	}
+	w.over()
+}
+
+// tryAcquire takes all locks, or none and returns the claim that is in the way.
+func (t *Tx) tryAcquire() *claim {
+	for n, i := range t.stripes {
+		t.lockStripe(int(i))
+		if c := t.claimed(int(i)); c != nil {
+			t.unlockStripes(t.stripes[:n+1])
+			return c
+		}
+	}
+	return nil
+}
+
+// lockStripes takes the locks that unlockStripes has released.
+func (t *Tx) lockStripes() {
 	for _, i := range t.stripes {
 		t.lockStripe(int(i))
 	}
-	return t.begun()
+}
+
+func (t *Tx) unlockStripes(stripes []uint8) {
+	for _, i := range stripes {
+		t.unlockStripe(int(i))
+	}
 }
 
 // tryLock takes the locks of the stripes, or none of them if somebody is in the way.
 func (t *Tx) tryLock() bool {
 	for n, i := range t.stripes {
-		if t.tryLockStripe(int(i)) {
-			continue
+		if !t.tryLockStripe(int(i)) {
+			t.unlockStripes(t.stripes[:n])
+			return false
 		}
-		for _, locked := range t.stripes[:n] {
-			t.unlockStripe(int(locked))
-		}
-		return false
 	}
 	return true
 }
@@ -220,6 +298,7 @@ func (t *Tx) begun() error {
 	return nil
 }
 
+// lockStripe locks a stripe, for an owner that has loaded it or wants nothing of it but the lock.
 func (t *Tx) lockStripe(i int) {
 	if t.write {
 		t.s.stripes[i].Lock()
@@ -228,17 +307,25 @@ func (t *Tx) lockStripe(i int) {
 	}
 }
 
+// tryLockStripe takes the lock of a stripe if that is free, no key of the transaction claimed, and the stripe
+// loaded: loading takes long.
 func (t *Tx) tryLockStripe(i int) bool {
-	if t.write {
-		return t.s.stripes[i].TryLock()
+	st := &t.s.stripes[i]
+	if t.write && !st.TryLock() || !t.write && !st.TryRLock() {
+		return false
 	}
-	return t.s.stripes[i].TryRLock()
+	if st.unloaded || t.claimed(i) != nil {
+		t.unlockStripe(i)
+		return false
+	}
+	return true
 }
 
 func (t *Tx) unlockStripe(i int) {
 	if t.write {
-		if removed := &t.s.stripes[i].removed; removed.Load() != 0 {
-			removed.Store(0)
+		// What one that has claimed keys has removed may come back, too.
+		if st := &t.s.stripes[i]; st.removed.Load() != 0 && len(st.claims) == 0 {
+			st.removed.Store(0)
 		}
 		t.s.stripes[i].Unlock()
 	} else {
@@ -261,14 +348,8 @@ func (t *Tx) End() {
 
 func (t *Tx) unlock() {
 	t.open = false
-	if t.all {
-		for i := range t.s.stripes {
-			t.unlockStripe(i)
-		}
-	}
-	for _, i := range t.stripes {
-		t.unlockStripe(int(i))
-	}
+	t.releaseClaim()
+	t.unlockStripes(t.stripes)
 	if t.system {
 		t.s.system.Writing.Unlock()
 	}
@@ -285,9 +366,12 @@ func (t *Tx) Recycle() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
+	if cap(t.hashes) > keepBuffer/8 {
+		t.hashes, t.sorted = nil, nil
+	}
 	clear(t.frame.Values)
 	frame := commitlog.Frame{Records: t.frame.Records[:0], Values: t.frame.Values[:0]}
-	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], frame: frame}
+	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], hashes: t.hashes[:0], sorted: t.sorted[:0], frame: frame}
 	s.txs.Put(t)
 }
 
@@ -316,10 +400,47 @@ func (t *Tx) hash(key string) (uint64, error) {
 	if !t.hashed || key != t.firstKey {
 		h = t.s.man.Seed.Hash(key)
 	}
-	if !t.locked(h) {
+	if !t.declared(h) {
 		return 0, fmt.Errorf("%w: %q", errForeign, key)
 	}
 	return h, nil
+}
+
+// declared reports whether the transaction may use the keys of a hash. The lock of their stripe alone does not allow that: another
+// transaction may have claimed them, and this one would not claim them when it releases the lock.
+func (t *Tx) declared(h uint64) bool {
+	switch n := len(t.hashes); {
+	case t.whole:
+		return t.locked(h)
+	case t.hashed && h == t.firstHash:
+		return true
+	case n == 0:
+		return false
+	case t.hashes[t.at] == h:
+		return true
+	case t.at+1 < n && t.hashes[t.at+1] == h: // mostly they are used one after the other
+		t.at++
+		return true
+	}
+	_, found := slices.BinarySearch(t.inOrder(), h)
+	return found
+}
+
+// inOrder returns the hashes of several keys in order: those of a stripe stand together.
+func (t *Tx) inOrder() []uint64 {
+	if len(t.sorted) != len(t.hashes) {
+		t.sorted = append(t.sorted[:0], t.hashes...)
+		slices.Sort(t.sorted)
+	}
+	return t.sorted
+}
+
+// inStripe returns the part of hashes, which are in order, that belongs to a stripe.
+func inStripe(hashes []uint64, stripe int) []uint64 {
+	byStripe := func(h uint64, stripe int) int { return cmp.Compare(keydir.StripeOf(h), stripe) }
+	from, _ := slices.BinarySearchFunc(hashes, stripe, byStripe)
+	to, _ := slices.BinarySearchFunc(hashes, stripe+1, byStripe)
+	return hashes[from:to]
 }
 
 // locked reports whether the transaction holds the lock of a hash's stripe.

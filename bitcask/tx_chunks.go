@@ -68,7 +68,7 @@ func (t *Tx) chunkedLen(sp *namespace.Space, key string, coll keydir.Collection)
 	q := segment.Query{Namespace: sp.ID, Kind: KindElement, Type: keydir.Chunks, Key: key, Elem: format.IndexName(tail)}
 	_, n, match, err := t.get(nil, loc, &q, true)
 	if err == nil && !match {
-		err = &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errName}
+		err = t.notNamed(loc)
 	}
 	size, number, _ := keydir.ChunkAt(tail)
 	return int64(size)*int64(number) + int64(n), err

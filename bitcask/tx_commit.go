@@ -31,7 +31,14 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		t.forget()
 		return 0, nil
 	}
-	sg, at, seq, err := t.s.append(t)
+	var sg *segment.Segment
+	var at int64
+	var seq uint64
+	if t.claim != nil {
+		t.Apart(func() { sg, at, seq, err = t.s.append(t) })
+	} else {
+		sg, at, seq, err = t.s.append(t)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -59,10 +66,10 @@ func (t *Tx) forget() {
 }
 
 // WaitDurable returns when the commit with this ticket is as durable as
-// Options.Sync promises for an acknowledged write. Call it after End: no one
+// the store's SyncMode promises for an acknowledged write. Call it after End: no one
 // should wait for a disk with locks held.
 func (s *Store) WaitDurable(ticket uint64) error {
-	if ticket == 0 || s.opts.Sync != SyncAlways {
+	if ticket == 0 || s.SyncMode() != SyncAlways {
 		return nil
 	}
 	return s.log.WaitSynced(ticket)
@@ -70,7 +77,7 @@ func (s *Store) WaitDurable(ticket uint64) error {
 
 // Durable reports whether WaitDurable would return at once.
 func (s *Store) Durable(ticket uint64) bool {
-	return ticket == 0 || s.opts.Sync != SyncAlways || s.log.IsSynced(ticket)
+	return ticket == 0 || s.SyncMode() != SyncAlways || s.log.IsSynced(ticket)
 }
 
 // addMeta adds the meta record of every collection whose count or bounds have changed, and removes
@@ -83,7 +90,7 @@ func (t *Tx) addMeta() error {
 		if !ok {
 			continue // dropped, with a tombstone
 		}
-		if coll.Len() == 0 {
+		if coll.Empty() {
 			if _, err := t.add(KindTombstone, coll.Type(), tf.sp, tf.h, tf.key, "", nil); err != nil {
 				return err
 			}
@@ -92,6 +99,9 @@ func (t *Tx) addMeta() error {
 				return err
 			}
 			continue
+		}
+		if coll.Type() == keydir.Stream {
+			continue // what needs a meta record has written it: PutStreamMeta
 		}
 		if err := t.addMetaOf(tf, coll); err != nil {
 			return err
@@ -178,6 +188,7 @@ func (t *Tx) markReplacedDead() {
 		u := &t.undo[i]
 		t.s.addDead(u.old.Loc)
 		t.s.addDead(u.loc)
+		u.trimmed.Each(t.s.addDead)
 		if u.op == undoDrop {
 			t.s.deferDead(u.dropped)
 		}
@@ -205,7 +216,9 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
 			t.s.addLive(sg, loc)
 		}
-		i += n
+		if i += n; t.claim != nil {
+			t.Yield()
+		}
 	}
 }
 
@@ -243,7 +256,7 @@ func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err er
 			r.NoteLack(err)
 		}
 	}
-	if err != nil && s.opts.Sync == SyncAlways { // what it has left in the file must not come back
+	if err != nil && s.SyncMode() == SyncAlways { // what it has left in the file must not come back
 		err = errors.Join(err, s.log.Sync())
 	}
 	return sg, at, seq, failure.NameNoSpace(err)

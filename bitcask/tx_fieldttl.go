@@ -22,19 +22,7 @@ var errNoField = errors.New("BUG: deadline of a field that is not there")
 // field and in order; not valid if no field has one. Scores are deadlines in the
 // form of FieldDeadlineScore.
 func (t *Tx) FieldDeadlines(ns int, key string) (keydir.Collection, error) {
-	if !t.open {
-		return keydir.Collection{}, ErrTxDone
-	}
-	sp := t.s.spaces.Of(ns)
-	if sp == nil || sp.Dir.LenFieldDeadlines() == 0 {
-		return keydir.Collection{}, nil
-	}
-	h, err := t.hash(key)
-	if err != nil {
-		return keydir.Collection{}, err
-	}
-	coll, _ := sp.Dir.FindFieldDeadlines(h, key)
-	return coll, nil
+	return t.alongside(ns, key, keydir.FieldDeadlines)
 }
 
 // FieldDeadlineScore is the score of a deadline in Unix milliseconds.
@@ -56,7 +44,7 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 	if _, ok := hash.Get(field); !ok {
 		return errNoField
 	}
-	coll, ok := sp.Dir.FindFieldDeadlines(h, key)
+	coll, ok := sp.Dir.FindAlongside(h, key, keydir.FieldDeadlines)
 	if ok {
 		err = roomFor(coll, field)
 	} else if sp.Dir.Full(h) {
@@ -70,14 +58,7 @@ func (t *Tx) SetFieldDeadline(ns int, key, field string, ms int64) error {
 	if err != nil {
 		return err
 	}
-	if !ok {
-		coll = sp.Dir.NewCollection(h, keydir.FieldDeadlines, key)
-		t.undo = append(t.undo, undoOp{op: undoNewCollection, of: keydir.FieldDeadlines, dir: sp.Dir, h: h, key: key})
-	}
-	score, old, had := coll.PutScored(field, ordered.Int(ms), loc)
-	t.undo = append(t.undo, undoOp{
-		op: undoPutScored, of: keydir.FieldDeadlines, dir: sp.Dir, h: h, key: key, elem: field, loc: old, had: had, score: score,
-	})
+	t.putAlongside(coll, keydir.FieldDeadlines, sp, h, key, field, ordered.Int(ms), loc)
 	return nil
 }
 
@@ -88,47 +69,83 @@ func (t *Tx) ClearFieldDeadline(ns int, key, field string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !t.dropFieldDeadline(sp, h, key, field) {
+	if t.dropAlongside(keydir.FieldDeadlines, sp, h, key, field) == 0 {
 		return false, nil
 	}
 	_, err = t.add(KindFieldDeadlineTombstone, keydir.FieldDeadlines, sp, h, key, field, nil)
 	return true, err
 }
 
-// dropFieldDeadline forgets the deadline of a field for which a tombstone is
-// added. It reports whether there was one.
-func (t *Tx) dropFieldDeadline(sp *namespace.Space, h uint64, key, field string) bool {
-	coll, ok := sp.Dir.FindFieldDeadlines(h, key)
+// alongside returns what stands alongside the collection of a key, for reading; not valid if there is nothing.
+func (t *Tx) alongside(ns int, key string, typ keydir.Type) (keydir.Collection, error) {
+	if !t.open {
+		return keydir.Collection{}, ErrTxDone
+	}
+	sp := t.s.spaces.Of(ns)
+	if sp == nil || sp.Dir.LenFieldDeadlines() == 0 {
+		return keydir.Collection{}, nil
+	}
+	h, err := t.hash(key)
+	if err != nil {
+		return keydir.Collection{}, err
+	}
+	coll, _ := sp.Dir.FindAlongside(h, key, typ)
+	return coll, nil
+}
+
+// putAlongside notes a record in coll, or in a new collection if that is not valid.
+func (t *Tx) putAlongside(coll keydir.Collection, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, score uint64, loc keydir.Loc) {
+	if !coll.Valid() {
+		coll = sp.Dir.NewCollection(h, typ, key)
+		t.undo = append(t.undo, undoOp{op: undoNewCollection, of: typ, dir: sp.Dir, h: h, key: key})
+	}
+	oldScore, old, had := coll.PutScored(elem, score, loc)
+	t.undo = append(t.undo, undoOp{op: undoPutScored, of: typ, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
+}
+
+// dropAlongside forgets elements for which a tombstone is added, and returns how many there were.
+func (t *Tx) dropAlongside(typ keydir.Type, sp *namespace.Space, h uint64, key string, elems ...string) (n int) {
+	coll, ok := sp.Dir.FindAlongside(h, key, typ)
 	if !ok {
-		return false
+		return 0
 	}
-	score, old, had := coll.DeleteScored(field)
-	if !had {
-		return false
+	for _, elem := range elems {
+		if score, old, had := coll.DeleteScored(elem); had {
+			n++
+			t.undo = append(t.undo, undoOp{op: undoDeleteScored, of: typ, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, score: score})
+		}
 	}
-	t.undo = append(t.undo, undoOp{
-		op: undoDeleteScored, of: keydir.FieldDeadlines, dir: sp.Dir, h: h, key: key, elem: field, loc: old, score: score,
-	})
-	if coll.Len() == 0 {
+	if n > 0 && coll.Len() == 0 {
 		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, coll)})
 	}
-	return true
+	return n
 }
 
 // EachFieldDeadline calls fn for every hash of every namespace that has fields
 // with deadlines, with the earliest of these. Only hashes with such fields are
-// examined, if there are any; Open does it once.
-func (s *Store) EachFieldDeadline(fn func(space uint32, key string, ms int64)) {
+// examined, if there are any; Open does it once. Errors: those of loading the INDEX, which takes only the stripes that have such hashes.
+func (s *Store) EachFieldDeadline(fn func(space uint32, key string, ms int64)) error {
 	for _, sp := range s.spaces.Now.Load().ByID {
 		for stripe := 0; stripe < keydir.Stripes && sp.Dir.LenFieldDeadlines() > 0; stripe++ {
-			s.eachFieldDeadline(sp, stripe, fn)
+			if err := s.interrupted(); err != nil {
+				return err
+			}
+			if err := s.eachFieldDeadline(sp, stripe, fn); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-func (s *Store) eachFieldDeadline(sp *namespace.Space, stripe int, fn func(space uint32, key string, ms int64)) {
-	s.stripes[stripe].RLock()
-	defer s.stripes[stripe].RUnlock()
+func (s *Store) eachFieldDeadline(sp *namespace.Space, stripe int, fn func(space uint32, key string, ms int64)) error {
+	if s.promisesNoFieldDeadline(sp, stripe) {
+		return nil
+	}
+	if err := s.lockWhole(stripe, false); err != nil {
+		return err
+	}
+	defer s.unlockWhole(stripe, false)
 	sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 		if slot.Type == keydir.FieldDeadlines {
 			coll := sp.Dir.CollectionOf(h, slot)
@@ -137,4 +154,13 @@ func (s *Store) eachFieldDeadline(sp *namespace.Space, stripe int, fn func(space
 		}
 		return true
 	})
+	return nil
+}
+
+// promisesNoFieldDeadline reports whether a stripe need not be loaded to know that no field in it has a deadline.
+func (s *Store) promisesNoFieldDeadline(sp *namespace.Space, stripe int) bool {
+	s.stripes[stripe].RLock()
+	defer s.stripes[stripe].RUnlock()
+	c, unloaded := sp.Dir.Promised(stripe)
+	return unloaded && c.FieldDeadlines == 0
 }

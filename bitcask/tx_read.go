@@ -1,7 +1,6 @@
 package bitcask
 
 import (
-	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
@@ -22,7 +21,7 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
 		return keydir.Slot{}, keydir.Collection{}, nil
 	}
 	slot, coll, err := t.find(sp, h, key)
-	if coll.Valid() && coll.Len() == 0 {
+	if coll.Valid() && coll.Empty() {
 		return keydir.Slot{}, keydir.Collection{}, err // emptied in this transaction
 	}
 	t.lastCollection, t.lastKey = coll, key
@@ -43,7 +42,7 @@ func (t *Tx) Len(ns int) int {
 	n := sp.Dir.Len()
 	for i := range t.touched {
 		if tf := &t.touched[i]; tf.sp == sp {
-			if coll, ok := sp.Dir.FindCollection(tf.h, tf.key); ok && coll.Len() == 0 {
+			if coll, ok := sp.Dir.FindCollection(tf.h, tf.key); ok && coll.Empty() {
 				n--
 			}
 		}
@@ -58,7 +57,7 @@ func (t *Tx) find(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydi
 			return keydir.Slot{}, keydir.Collection{}, nil
 		}
 		switch slot.Type {
-		case keydir.Deadline, keydir.FieldDeadlines:
+		case keydir.Deadline, keydir.FieldDeadlines, keydir.StreamGroups:
 		case keydir.String:
 			match, err := t.prove(sp, slot.Loc, key)
 			if err != nil || match {
@@ -147,8 +146,6 @@ func (t *Tx) get(dst []byte, loc keydir.Loc, q *segment.Query, peek bool) ([]byt
 	return sg.Get(dst, loc, q, peek)
 }
 
-const errName = "the record is not the one that the keydir expects"
-
 // Value appends to dst the value of a string or element that Find or a collection
 // gave loc for. elem is ignored for strings.
 func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
@@ -166,6 +163,66 @@ func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc ke
 	return dst, err
 }
 
+// maxTogether is after how many bytes Values stops, so that elements, however long, are read in bounded memory.
+const maxTogether = 64 << 10
+
+// Values is Value of several elements of a collection. It appends their values to dst, one after another, and where each
+// ends to ends. It may stop after any but the first.
+func (t *Tx) Values(dst []byte, ends []int, ns int, key string, elems []string, typ keydir.Type, locs []keydir.Loc) ([]byte, []int, error) {
+	if !t.open {
+		return dst, ends, ErrTxDone
+	}
+	q, err := t.query(ns, key, "", typ)
+	if err != nil {
+		return dst, ends, err
+	}
+	limit := len(dst) + maxTogether
+	for done := len(ends); len(locs) > 0 && len(dst) < limit; {
+		if loc := locs[0]; loc.Pending() {
+			dst, _, err = t.value(dst, ns, key, elems[0], typ, loc, false)
+			ends = append(ends, len(dst))
+		} else if sg, missing := t.s.segmentOf(loc); missing != nil {
+			err = missing
+		} else {
+			dst, ends, err = sg.AppendElements(dst, ends, &q, elems, locs, limit)
+		}
+		if err != nil {
+			return dst, ends, err
+		}
+		n := len(ends) - done
+		elems, locs, done = elems[n:], locs[n:], len(ends)
+	}
+	return dst, ends, nil
+}
+
+// ValuePart is Value of the bytes from one position to another, as far as there are any.
+func (t *Tx) ValuePart(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc, from, to int) ([]byte, error) {
+	if !t.open {
+		return dst, ErrTxDone
+	}
+	if loc.Pending() {
+		value, n, err := t.value(nil, ns, key, elem, typ, loc, true)
+		return append(dst, value[min(from, n):min(to, n)]...), err
+	}
+	sg, err := t.s.segmentOf(loc)
+	if err != nil {
+		return dst, err
+	}
+	if typ == keydir.String && loc == t.provedLoc {
+		n := len(t.proved)
+		return sg.AppendFrom(dst, t.proved[min(from, n):min(to, n)], loc)
+	}
+	q, err := t.query(ns, key, elem, typ)
+	if err != nil {
+		return dst, err
+	}
+	dst, match, err := sg.GetPart(dst, loc, &q, from, to)
+	if err == nil && !match {
+		err = sg.NotNamed(loc)
+	}
+	return dst, err
+}
+
 // ValueLen is the length of what Value would append.
 func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
 	if !t.open {
@@ -179,17 +236,34 @@ func (t *Tx) ValueLen(ns int, key, elem string, typ keydir.Type, loc keydir.Loc)
 }
 
 func (t *Tx) value(dst []byte, ns int, key, elem string, typ keydir.Type, loc keydir.Loc, peek bool) ([]byte, int, error) {
-	sp := t.s.spaces.Of(ns)
-	if sp == nil {
-		return dst, 0, ErrNotFound
-	}
-	q := segment.Query{Namespace: sp.ID, Kind: KindElement, Type: typ, Key: key, Elem: elem}
-	if typ == keydir.String {
-		q.Kind, q.Elem = KindString, ""
+	q, err := t.query(ns, key, elem, typ)
+	if err != nil {
+		return dst, 0, err
 	}
 	dst, n, match, err := t.get(dst, loc, &q, peek)
 	if err == nil && !match {
-		err = &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errName}
+		err = t.notNamed(loc)
 	}
 	return dst, n, err
+}
+
+// notNamed is the error for a location that leads to an intact record of another name.
+func (t *Tx) notNamed(loc keydir.Loc) error {
+	sg, err := t.s.segmentOf(loc)
+	if err == nil {
+		err = sg.NotNamed(loc)
+	}
+	return err
+}
+
+// query is what the record of a string or element has to be.
+func (t *Tx) query(ns int, key, elem string, typ keydir.Type) (segment.Query, error) {
+	sp := t.s.spaces.Of(ns)
+	if sp == nil {
+		return segment.Query{}, ErrNotFound
+	}
+	if typ == keydir.String {
+		return segment.Query{Namespace: sp.ID, Kind: KindString, Type: typ, Key: key}, nil
+	}
+	return segment.Query{Namespace: sp.ID, Kind: KindElement, Type: typ, Key: key, Elem: elem}, nil
 }

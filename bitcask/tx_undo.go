@@ -12,7 +12,7 @@ import (
 type undoOp struct {
 	op       uint8
 	had      bool
-	of       keydir.Type // keydir.FieldDeadlines if the change is to these, not to the collection of the key
+	of       keydir.Type // the one of keydir.Alongside that the change is to; keydir.None: to the collection of the key
 	dir      *keydir.Directory
 	h        uint64
 	old, new keydir.Slot
@@ -22,6 +22,8 @@ type undoOp struct {
 	score    uint64
 	loc      keydir.Loc // replaced or deleted element
 	dropped  keydir.Dropped
+	id       keydir.StreamID // of an entry of a stream
+	trimmed  keydir.Trimmed
 }
 
 const (
@@ -36,6 +38,9 @@ const (
 	undoDelete               // insert again
 	undoDeleteScored         // insert again
 	undoDeleteAt             // insert again
+	undoPutEntry             // put the old location back, or delete, of a stream
+	undoDeleteEntry          // insert again
+	undoTrim                 // restore the entries
 	undoMeta                 // put the old location of the meta record back
 )
 
@@ -54,11 +59,13 @@ func (u *undoOp) run() {
 		u.dir.Restore(u.h, u.dropped)
 		return
 	}
-	find := u.dir.FindCollection
-	if u.of == keydir.FieldDeadlines {
-		find = u.dir.FindFieldDeadlines
+	var coll keydir.Collection
+	var ok bool
+	if u.of == keydir.None {
+		coll, ok = u.dir.FindCollection(u.h, u.key)
+	} else {
+		coll, ok = u.dir.FindAlongside(u.h, u.key, u.of)
 	}
-	coll, ok := find(u.h, u.key)
 	if !ok {
 		panic("BUG: undo of a change to a collection that is not there")
 	}
@@ -79,6 +86,12 @@ func (u *undoOp) run() {
 		coll.PutAt(u.index, u.loc)
 	case u.op == undoPutAt:
 		coll.DeleteAt(u.index)
+	case u.op == undoPutEntry && u.had, u.op == undoDeleteEntry:
+		coll.PutEntry(u.id, u.loc)
+	case u.op == undoPutEntry:
+		coll.DeleteEntry(u.id)
+	case u.op == undoTrim:
+		coll.RestoreEntries(u.trimmed)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
@@ -76,19 +77,22 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 		t.single = singlePut{put: true, old: slot}
 		return nil
 	}
-	now := keydir.Slot{Type: keydir.String, Loc: loc}
-	switch {
-	case coll.Valid():
+	if coll.Valid() {
 		t.dropCollection(sp, h, key, coll)
-		fallthrough
-	case slot.Type == keydir.None:
-		sp.Dir.Insert(h, now)
-		t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.Dir, h: h, new: now})
-	default:
-		sp.Dir.Replace(h, slot, now)
-		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.Dir, h: h, old: slot, new: now})
 	}
+	t.putSlot(sp, h, slot, slot.Type != keydir.None && !coll.Valid(), keydir.Slot{Type: keydir.String, Loc: loc})
 	return nil
+}
+
+// putSlot inserts a slot, or puts it in the place of an old one.
+func (t *Tx) putSlot(sp *namespace.Space, h uint64, old keydir.Slot, had bool, now keydir.Slot) {
+	if had {
+		sp.Dir.Replace(h, old, now)
+		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.Dir, h: h, old: old, new: now})
+		return
+	}
+	sp.Dir.Insert(h, now)
+	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.Dir, h: h, new: now})
 }
 
 // Collection returns the collection of type typ that key holds, or a new one. The
@@ -111,6 +115,11 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	}
 	if err := t.noteCollision(sp, h, false); err != nil {
 		return keydir.Collection{}, err
+	}
+	if typ == keydir.Stream {
+		if err := t.s.needFeature(manifest.FeatureExtended); err != nil {
+			return keydir.Collection{}, err
+		}
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})
 	coll := sp.Dir.NewCollection(h, typ, key)
@@ -262,7 +271,7 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 	}
 	t.undo = append(t.undo, op)
 	if coll.Type() == keydir.Hash {
-		t.dropFieldDeadline(sp, h, key, elem)
+		t.dropAlongside(keydir.FieldDeadlines, sp, h, key, elem)
 	}
 	_, err = t.add(KindElementTombstone, coll.Type(), sp, h, key, elem, nil)
 	return true, err
@@ -300,7 +309,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 	}
 	existed := true
 	if coll.Valid() {
-		existed = coll.Len() > 0
+		existed = !coll.Empty()
 		t.touch(sp, h, key, coll.Type(), coll)
 	}
 	if _, err := t.add(KindTombstone, slot.Type, sp, h, key, "", nil); err != nil {
@@ -329,8 +338,10 @@ func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 
 func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keydir.Collection) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
-	if deadlines, ok := sp.Dir.FindFieldDeadlines(h, key); ok {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, deadlines)})
+	for _, typ := range keydir.Alongside {
+		if beside, ok := sp.Dir.FindAlongside(h, key, typ); ok {
+			t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, beside)})
+		}
 	}
 	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, coll)})
 }
@@ -350,19 +361,12 @@ func (t *Tx) SetDeadline(ns int, key string, ms int64) error {
 	if err != nil {
 		return err
 	}
-	now := keydir.Slot{Type: keydir.Deadline, Loc: loc}
 	if !had {
 		if err := t.noteCollision(sp, h, true); err != nil {
 			return err
 		}
 	}
-	if had {
-		sp.Dir.Replace(h, old, now)
-		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.Dir, h: h, old: old, new: now})
-		return nil
-	}
-	sp.Dir.Insert(h, now)
-	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.Dir, h: h, new: now})
+	t.putSlot(sp, h, old, had, keydir.Slot{Type: keydir.Deadline, Loc: loc})
 	return nil
 }
 

@@ -118,19 +118,38 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		defer tx.End()
 		must(t, tx.EachName(0, func([]byte) bool { cb(); return true }))
 	},
+	"Tx.Apart": func(t *testing.T, s *bitcask.Store, cb func()) {
+		tx, err := s.Begin(true, "k")
+		must(t, err)
+		defer tx.End()
+		tx.Apart(cb)
+	},
 	"Store.Check": func(t *testing.T, _ *bitcask.Store, cb func()) {
 		mem := vfs.NewMem()
 		s, err := bitcask.Open("checked", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
 		must(t, err)
 		defer func() { must(t, s.Close()) }()
 		must(t, s.Put("k", []byte("v")))
-		f, err := mem.Open("checked/000000001.data", vfs.ReadWrite)
-		must(t, err)
-		_, err = f.WriteAt([]byte{0xff}, 70)
-		must(t, err)
-		must(t, f.Close())
+		flip(t, mem, "checked/000000001.data", 70)
 		_, err = s.Check(context.Background(), func(bitcask.Finding) { cb() })
 		must(t, err)
+	},
+	// What a store that follows calls, it calls on a goroutine of its own: a panic there ends the process. Others call nothing.
+	"Store.Follow": func(t *testing.T, s *bitcask.Store, cb func()) {
+		if err := s.Follow(bitcask.Following{Applied: func(*bitcask.Followed) func() { return cb }}); !errors.Is(err, bitcask.ErrNotFollowing) {
+			t.Errorf("following by a writer gives %v", err)
+		}
+		cb()
+	},
+	"Tx.UsageByPlace": func(t *testing.T, s *bitcask.Store, cb func()) {
+		tx, err := s.Begin(false, "key7")
+		must(t, err)
+		defer tx.End()
+		_, there, err := tx.UsageByPlace(0, "key7", func(uint32, int64) { cb() })
+		must(t, err)
+		if !there {
+			t.Error("key7 is not there")
+		}
 	},
 	"Store.Rewrite": func(t *testing.T, s *bitcask.Store, cb func()) {
 		rewrite(t, s, bitcask.RewriteOptions{Progress: func(int64) { cb() }})
@@ -314,7 +333,7 @@ func bounded(t *testing.T, fn func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(8 * time.Second):
+	case <-time.After(20 * time.Second):
 		stacks := make([]byte, 1<<20)
 		t.Fatalf("it hangs\n%s", stacks[:runtime.Stack(stacks, true)])
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 // The program's entrance: Run, the list of commands, and the reply to an unknown command. Each
@@ -27,7 +29,7 @@ const defaultDir = "stave-data"
 // exitError without a text. Of several errors that are joined the first with a status decides it,
 // and all are printed, in one line.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	t := newTerminal(stdin, stdout, stderr)
+	t := terminal.Open(stdin, stdout, stderr)
 	app := newApp(t)
 	err := app.Run(flagsFirst(app, args))
 	if err == nil {
@@ -37,49 +39,56 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitInterrupted
 	}
 	exit, ok := errors.AsType[*exitError](err)
-	if !ok { // the command-line parser's own errors, such as help on an unknown command
+	if !ok { // the command-line parser's own errors
+		if topic, unknown := strings.CutPrefix(err.Error(), "No help topic for "); unknown {
+			name := strings.Trim(topic, "'")
+			err = fmt.Errorf("unknown command %q%s (see stave help)", name, suggestion(app, name))
+		}
 		exit = &exitError{status: exitUsage, err: err}
 	}
+	if exit.status == exitOpen && isDamage(err) {
+		err = fmt.Errorf("%w; stave check DIR says how much is damaged, stave repair DIR --out NEW copies what is left", err)
+	}
 	if exit.err != nil || err != error(exit) { // the latter: something else went wrong as well
-		t.complain(err)
+		t.Complain(err)
 	}
 	return exit.status
 }
 
 // newApp lists the commands. DisableDefaultText keeps "(default: false)" out of every option.
-func newApp(t *terminal) *cli.App {
-	usage := func(_ *cli.Context, err error, _ bool) error {
-		return usagef("%v (see stave help)", err)
-	}
+func newApp(t *terminal.Streams) *cli.App {
 	app := &cli.App{
 		Name:     "stave",
 		HelpName: "stave",
 		Usage:    "an append-only store that speaks Redis data structures",
 		Description: `Without a command, stave opens a shell on ./stave-data.
 
-A store is a directory that one process opens at a time. shell, exec, import
-and export open it themselves; serve offers it to Redis clients, and then shell
-and exec reach it with --addr.
+A store is a directory that one process opens for writing at a time. What only
+reads (check, stats, inspect, tail, export, backup, exec GET) runs alongside it. serve offers the
+store to Redis clients, and then shell and exec reach it with --addr.
+
+DIR may be given as an argument or as --dir DIR; exec and import have --dir alone.
 
 The exit status is 0 if all went well, 1 after an error reply, 2 for wrong usage,
 3 if a store could not be opened or a server not reached, 4 if check found
 damage or repair lost something, 5 if import skipped lines, and 130 when
 interrupted. Errors go to the standard error, one line each.`,
 		Version:        versionText(),
-		Reader:         t.in,
-		Writer:         t.out,
-		ErrWriter:      t.err,
-		OnUsageError:   usage,
+		Reader:         t.In,
+		Writer:         t.Out,
+		ErrWriter:      t.Err,
+		OnUsageError:   func(c *cli.Context, err error, _ bool) error { return usageError(c.App.Flags, err) },
 		ExitErrHandler: func(*cli.Context, error) {},
 		Commands: []*cli.Command{
 			shellCommand(t), execCommand(t), serveCommand(t),
 			importCommand(t), exportCommand(t),
-			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), statsCommand(t), benchCommand(t),
-			versionCommand(t),
+			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), restoreCommand(t), statsCommand(t), inspectCommand(t), dumpCommand(t), tailCommand(t),
+			doctorCommand(t), upgradeCommand(t), topCommand(t), benchCommand(t),
+			completionCommand(t), manCommand(t), versionCommand(t),
 		},
 	}
 	for _, c := range app.Commands {
-		c.OnUsageError = usage
+		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(c.Flags, err) }
 		c.HideHelpCommand = true // "stave exec help" is a command for the store
 		for _, f := range c.Flags {
 			if f, ok := f.(*cli.BoolFlag); ok {
@@ -91,7 +100,7 @@ interrupted. Errors go to the standard error, one line each.`,
 		if name := c.Args().First(); name != "" {
 			return usagef("unknown command %q%s (see stave help)", name, suggestion(app, name))
 		}
-		return runShell(t, shellOptions{storeOptions: storeOptions{dir: orDefault(os.Getenv("STAVE_DIR"), defaultDir), format: defaultFormat(t)}})
+		return runShell(t, shellOptions{storeOptions: storeOptions{dir: orDefault(os.Getenv("STAVE_DIR"), defaultDir), format: terminal.DefaultFormat(t)}})
 	}
 	return app
 }

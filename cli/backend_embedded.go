@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
@@ -27,10 +28,13 @@ type embedded struct {
 // openEmbedded opens the store for a shell. HELLO and SELECT run before the first command, so an
 // option that the store refuses is an error of opening. The store is closed then: its lock must not
 // outlive the failure.
-func openEmbedded(ctx context.Context, t *terminal, o storeOptions) (*embedded, error) {
-	store, err := openStore(t, o.dir, orDefault(o.sync, "interval"))
+func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*embedded, error) {
+	store, err := openFor(ctx, t, o)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := store.Use(o.db); err != nil {
+		return nil, errors.Join(usagef("--db %d: the store has no such namespace", o.db), store.Close())
 	}
 	session, err := server.NewSession(store, sessionOptions(o.dir))
 	if err != nil {
@@ -52,6 +56,19 @@ func openEmbedded(ctx context.Context, t *terminal, o storeOptions) (*embedded, 
 		}
 	}
 	return e, nil
+}
+
+// openFor opens the store for a session. One that only reads does not make a store, nor change it, and
+// takes no lock: it runs alongside a server, and in a directory that it may not write to.
+func openFor(ctx context.Context, t *terminal.Streams, o storeOptions) (*db.Store, error) {
+	mode, err := syncMode(orDefault(o.sync, "interval"))
+	switch {
+	case err != nil:
+		return nil, err
+	case o.readOnly:
+		return openExisting(ctx, t, o.dir, &db.Options{ReadOnly: true, Follow: o.follow})
+	}
+	return openOrMake(ctx, t, o.dir, &db.Options{Sync: mode, NoMerge: o.noMerge})
 }
 
 // sessionOptions is what INFO and CONFIG GET say about this process.

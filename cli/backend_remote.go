@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type remote struct {
 	addr     string
 	user     string
 	password string
+	tls      *tls.Config // nil: plain text
 	resp3    bool
 	db       int // selected again after a reconnect
 
@@ -45,6 +47,15 @@ func (r *remote) connect(ctx context.Context) error {
 	conn, err := dialer.DialContext(ctx, network, r.addr)
 	if err != nil {
 		return &lostError{err}
+	}
+	if r.tls != nil {
+		encrypted := tls.Client(conn, r.tls)
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			return &lostError{errors.Join(fmt.Errorf("%s: TLS: %w", r.addr, err), conn.Close())}
+		}
+		conn = encrypted
 	}
 	r.conn, r.dec = conn, resp.NewDecoder(conn)
 	for _, command := range r.greeting() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -78,11 +79,11 @@ func (s *fakeServer) log() (commands []string) {
 
 // collect runs one command and returns its replies as text.
 func collect(ctx context.Context, b backend, line string) (replies []string, err error) {
-	args, err := splitLine([]byte(line))
+	args, err := terminal.SplitLine([]byte(line))
 	if err != nil {
 		return nil, err
 	}
-	err = b.do(ctx, args, func(r resp.Reply) { replies = append(replies, string(appendRaw(nil, r))) })
+	err = b.do(ctx, args, func(r resp.Reply) { replies = append(replies, string(terminal.AppendRaw(nil, r))) })
 	return replies, err
 }
 
@@ -202,7 +203,7 @@ func TestReplies(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"SUBSCRIBE a", "MONITOR"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what is pushed comes at once
 		got, err := collect(ctx, r, line)
 		if !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(got, []string{"sub\na", "message\na\nm"}) || r.conn != nil {
 			t.Errorf("%s: %q, %v", line, got, err)
@@ -258,7 +259,7 @@ func TestTrack(t *testing.T) {
 	}
 	r := &remote{addr: s.Addr().String()}
 	defer r.close()
-	c := &session{terminal: newTerminal(nil, nil, nil), backend: r, name: "s"}
+	c := &session{Streams: terminal.Open(nil, nil, nil), backend: r, name: "s"}
 	for _, step := range steps {
 		err := c.runLine(t.Context(), &strings.Builder{}, []byte(step.line))
 		if c.prompt() != step.prompt || r.db != c.db {

@@ -2,12 +2,16 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/db"
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 )
 
 // A backup is made by linking the files that never change again and copying the end of the one that
@@ -21,12 +25,12 @@ import (
 // to is copied as far as the last commit that is whole.
 
 // backupCommand describes stave backup.
-func backupCommand(t *terminal) *cli.Command {
+func backupCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "backup",
 		Usage:     "Copies a store as of one moment, also while a server writes to it",
-		ArgsUsage: "NEW",
-		UsageText: "stave backup [--dir DIR] NEW [--json]",
+		ArgsUsage: "[DIR] NEW",
+		UsageText: "stave backup [DIR] NEW [--incremental OLD] [--json]",
 		Description: `Makes a copy of the store in the directory NEW, which must be new or empty. It has
 what had been acknowledged before, no half of any transaction, and is on disk when
 the command ends. The store is opened for reading only: it may be in use.
@@ -36,24 +40,44 @@ by hard links and only copies what is still being written. On another file syste
 everything is copied. To guard against a disk that fails, take the copy to another
 one: damage to a shared file is damage to both.
 
+With --incremental OLD, which is an earlier backup of the store on the disk of NEW,
+the files that OLD has are verified and shared with it, and only what is new is
+copied from the store. NEW is as whole as any backup: OLD may be deleted.
+
+   stave backup data /mnt/backups/monday
+   stave backup data /mnt/backups/tuesday --incremental /mnt/backups/monday
+
 With - in the place of NEW the copy is written to standard output as a tar archive,
 which extracted into an empty directory is the same store.
 
+   stave backup data - | gzip > data.tar.gz
+
 The copy is a store of its own, to be served or opened like any other. stave check
-verifies all of it.`,
+verifies all of it, and stave restore makes a store of it that leaves it as it is.`,
 		Flags: []cli.Flag{
 			dirFlag(),
+			&cli.StringFlag{Name: "incremental", Aliases: []string{"i"}, Usage: "share with the earlier backup `OLD` what it has"},
 			&cli.BoolFlag{Name: "json", Usage: "print the result as JSON"},
 			quietFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 || c.Args().First() == "" {
-				return usagef("backup takes one directory, the new one; --dir names the store")
+			out := ""
+			if n := c.NArg(); n > 0 {
+				out = c.Args().Get(n - 1)
 			}
-			if c.Args().First() == "-" && t.outTTY {
+			if out == "" {
+				return usagef("backup takes a directory, the new one, and before it that of the store, unless --dir names it")
+			}
+			if err := takeDir(c, c.NArg()-1); err != nil {
+				return err
+			}
+			if out == "-" && t.OutTTY {
 				return usagef("backup - writes an archive to standard output, which is a terminal")
 			}
-			return runBackup(t, chosenDir(c), c.Args().First(), c.Bool("json"), c.Bool("quiet"))
+			if out == "-" && c.String("incremental") != "" {
+				return usagef("an archive has all of the store: --incremental needs a directory")
+			}
+			return runBackup(t, chosenDir(c), out, c.String("incremental"), c.Bool("json"), c.Bool("quiet"))
 		},
 	}
 }
@@ -68,29 +92,40 @@ type backupReport struct {
 // runBackup copies the store. Interrupted, it leaves nothing at the new place: package bitcask
 // gives the copy its name when all of it is on disk. The copy has the state of the moment at which
 // the store was opened here.
-func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
-	ctx, stop := t.interruptible()
+func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
 	started := time.Now()
-	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
+	bar := t.Progress(asJSON || quiet, "open", logBytes(dir))
+	defer bar.Clear()
+	store, err := openExisting(ctx, t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{Read: bar.Add}))
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, store.Close)
 	// With "-" the standard output is the archive: a sentence in it would damage it.
-	sentences := t.out
+	sentences := t.Out
+	bar.Next("copy", 0)
 	var result bitcask.BackupResult
 	if out == "-" {
-		sentences = t.err
-		result, err = store.BackupTo(ctx, t.out)
+		sentences = t.Err
+		result, err = store.BackupTo(ctx, t.Out)
 	} else {
-		result, err = store.Backup(ctx, out)
+		result, err = store.BackupSince(ctx, out, earlier)
 	}
+	bar.Clear()
 	if ctx.Err() != nil && err != nil {
+		t.Complain(errors.New("interrupted; there is no copy"))
 		return ctx.Err()
+	}
+	if errors.Is(err, bitcask.ErrForeign) && earlier != "" {
+		err = fmt.Errorf("%w; leave out --incremental for a whole backup", err)
 	}
 	if err != nil {
 		return failed(exitCommand, err)
+	}
+	if result.Damaged > 0 {
+		t.Complain(fmt.Errorf("%s: %s damaged, and copied from the store; stave check %s says where", earlier, terminal.Plural(result.Damaged, "segment"), earlier))
 	}
 	report := backupReport{result, time.Since(started)}
 	switch {
@@ -105,6 +140,10 @@ func runBackup(t *terminal, dir, out string, asJSON, quiet bool) (err error) {
 // backupSentence is what a backup ends with. Linked segments take no space of their own until one
 // of the two stores merges them.
 func backupSentence(r backupReport) string {
-	return fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", plural(r.Segments, "segment"), durationText(r.Took.Round(time.Microsecond)),
-		r.Linked, sizeText(r.BytesLinked), r.Copied, sizeText(r.BytesCopied))
+	text := fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", terminal.Plural(r.Segments, "segment"), terminal.Duration(r.Took.Round(time.Microsecond)),
+		r.Linked, terminal.Size(r.BytesLinked), r.Copied, terminal.Size(r.BytesCopied))
+	if r.Reused > 0 {
+		text += fmt.Sprintf(", shared with the earlier one %d (%s)", r.Reused, terminal.Size(r.BytesReused))
+	}
+	return text
 }

@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/histogram"
-	"github.com/urfave/cli/v2"
 )
 
 // A benchmark for the question "how fast is it on my disk?". It measures through the embedded
@@ -28,13 +30,16 @@ import (
 
 // benchCommand describes stave bench. The text of its help lists the workloads from their table.
 // With --json on a terminal there are no bars: they would mix with the object.
-func benchCommand(t *terminal) *cli.Command {
+func benchCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "bench",
 		Usage:     "Measures a store on this machine's disk",
 		ArgsUsage: "[DIR]",
 		UsageText: "stave bench [DIR] [-n N] [--size BYTES] [--threads T] [--sync MODE] [--only LIST] [--json]",
-		Description: `Makes a store in a new directory inside DIR (the system's directory for temporary
+		Description: `   stave bench /mnt/disk -n 1000000
+   stave bench /mnt/disk -n 1000000 --only put,get --sync always
+
+Makes a store in a new directory inside DIR (the system's directory for temporary
 files if none is named: that may be memory, and not the disk to be measured),
 measures it through the embedded interface, and removes it.
 
@@ -60,7 +65,7 @@ longest, and how many took how long: the bar of 1.02 us holds those of 1024 to
 			}
 			b := &bench{
 				entries: c.Int("n"), threads: c.Int("threads"), sync: c.String("sync"),
-				bars: t.bars(c.Bool("quiet") || c.Bool("json") && t.outTTY),
+				bars: t.Bars(c.Bool("quiet") || c.Bool("json") && t.OutTTY),
 			}
 			if err := b.prepare(c.String("only"), c.Int("size")); err != nil {
 				return err
@@ -113,8 +118,8 @@ func (b *bench) prepare(only string, size int) error {
 
 // runBench makes the store, runs the workloads, and leaves nothing. Results appear as they come,
 // unless they are asked for as JSON: that is one object, at the end.
-func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
-	ctx, stop := t.interruptible()
+func runBench(t *terminal.Streams, b *bench, parent string, asJSON bool) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
 	b.dir, err = os.MkdirTemp(parent, "stave-bench-")
 	if err != nil {
@@ -123,7 +128,7 @@ func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 	defer func() { err = errors.Join(err, failed(exitCommand, os.RemoveAll(b.dir))) }()
 	report := newBenchReport(b)
 	if !asJSON {
-		if err := report.writeHead(t.out); err != nil {
+		if err := report.writeHead(t.Out); err != nil {
 			return failed(exitCommand, err)
 		}
 	}
@@ -131,7 +136,7 @@ func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 	for i, w := range b.chosen {
 		r, err := b.run(ctx, w, filepath.Join(b.dir, fmt.Sprint(i)))
 		if ctx.Err() != nil {
-			t.complain(errors.New("interrupted"))
+			t.Complain(errors.New("interrupted"))
 			return ctx.Err()
 		}
 		if err != nil {
@@ -139,13 +144,13 @@ func runBench(t *terminal, b *bench, parent string, asJSON bool) (err error) {
 		}
 		report.Workloads = append(report.Workloads, r)
 		if !asJSON {
-			if err := r.write(t.out); err != nil {
+			if err := r.write(t.Out); err != nil {
 				return failed(exitCommand, err)
 			}
 		}
 	}
 	if asJSON {
-		return failed(exitCommand, report.writeJSON(t.out))
+		return failed(exitCommand, report.writeJSON(t.Out))
 	}
 	return nil
 }
@@ -161,12 +166,12 @@ func (b *bench) run(ctx context.Context, w workload, dir string) (r benchResult,
 	}
 	defer func() { err = errors.Join(err, b.store.Close(), os.RemoveAll(dir)) }()
 	if w.load != nil {
-		bar := newProgress(b.bars, w.name+": loading", int64(b.entries))
+		bar := terminal.NewProgress(b.bars, w.name+": loading", int64(b.entries))
 		err := inBatches(ctx, b.entries, func(from, to int) error {
-			bar.update(int64(from), int64(from)*int64(len(b.value)), int64(from))
+			bar.Update(int64(from), int64(from)*int64(len(b.value)), int64(from))
 			return w.load(b, from, to)
 		})
-		bar.clear()
+		bar.Clear()
 		if err != nil {
 			return r, err
 		}
@@ -239,9 +244,9 @@ func (b *bench) operate(ctx context.Context, w workload, from, to int, h *histog
 // watch draws the bar until the workload is finished. It runs in the goroutine of the command and
 // returns when all threads have ended.
 func (b *bench) watch(name string, total int, done *atomic.Int64, finished <-chan struct{}) {
-	bar := newProgress(b.bars, name, int64(total))
-	defer bar.clear()
-	tick := time.NewTicker(progressInterval)
+	bar := terminal.NewProgress(b.bars, name, int64(total))
+	defer bar.Clear()
+	tick := time.NewTicker(terminal.Interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -249,7 +254,7 @@ func (b *bench) watch(name string, total int, done *atomic.Int64, finished <-cha
 			return
 		case <-tick.C:
 			n := done.Load()
-			bar.update(n, n*int64(len(b.value)), n)
+			bar.Update(n, n*int64(len(b.value)), n)
 		}
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
-	"github.com/urfave/cli/v2"
 )
 
 // A check opens the store for reading only and without its INDEX, so that the keydir comes from the
@@ -25,13 +27,16 @@ import (
 const maxFindings = 1000
 
 // checkCommand describes stave check.
-func checkCommand(t *terminal) *cli.Command {
+func checkCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "Reads a whole store and reports whatever is damaged",
 		ArgsUsage: "[DIR]",
 		UsageText: "stave check [DIR] [--json]",
-		Description: `Verifies every checksum, follows every entry of the index to its record, counts
+		Description: `   stave check data
+   stave check data --json | jq .sound
+
+Verifies every checksum, follows every entry of the index to its record, counts
 the elements of every collection again and compares the hint files. It writes
 nothing and can run alongside a server; it then checks the store as it was when the
 check began.
@@ -42,6 +47,7 @@ sound store, 4 for a damaged one, and 3 if it could not be opened to be checked.
 A store that is too damaged to be opened for writing is checked as far as it can
 be read.`,
 		Flags: []cli.Flag{
+			dirFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},
 			quietFlag(),
 		},
@@ -66,17 +72,19 @@ type checkReport struct {
 // runCheck opens the store, whole or damaged, and reports what Check finds in it. A check that
 // finds damage ends with a status and without an error text: the findings are the text. Opening is
 // part of the check: some damage is found there.
-func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
-	ctx, stop := t.interruptible()
+func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
 	started := time.Now()
+	bar := t.Progress(asJSON || quiet, "open", logBytes(dir))
+	defer bar.Clear()
 	// The keydir comes from the log, so that the INDEX can be compared with it.
-	store, err := openExisting(t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true}))
+	store, err := openExisting(ctx, t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true, Read: bar.Add}))
 	refused := ""
 	if isDamage(err) {
 		refused = errors.Unwrap(err).Error()
 		var left error
-		if store, left = openExisting(t, dir, seam.With(&db.Options{ReadDamaged: true}, seam.Options{NoIndex: true})); left == nil {
+		if store, left = openExisting(ctx, t, dir, seam.With(&db.Options{ReadDamaged: true}, seam.Options{NoIndex: true, Read: bar.Add})); left == nil {
 			err = nil
 		}
 	}
@@ -88,13 +96,16 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	// writing would truncate.
 	recovery := store.Log().Recovery()
 	report := checkReport{Findings: []bitcask.Finding{}, Torn: recovery.TornBytes, Remains: recovery.Remains, Refused: refused}
+	bar.Next("check", bytesOfCheck(store))
 	result, err := store.Check(ctx, func(f bitcask.Finding) {
 		if len(report.Findings) < maxFindings {
 			report.Findings = append(report.Findings, f)
 		}
 	})
+	bar.Clear()
 	if err != nil {
 		if ctx.Err() != nil {
+			t.Complain(errors.New("interrupted; what is after the last finding was not checked"))
 			return ctx.Err()
 		}
 		return failed(exitCommand, fmt.Errorf("check %s: %w", dir, err))
@@ -109,6 +120,12 @@ func runCheck(t *terminal, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
+// bytesOfCheck is how much a check reads: every segment once, and once more what is live, record by record.
+func bytesOfCheck(store *db.Store) int64 {
+	st := store.Stats()
+	return st.Bytes + st.LiveBytes
+}
+
 // isDamage reports whether a store was not opened because its files are damaged. A store that is
 // locked, missing or of a newer version is none of these.
 func isDamage(err error) bool {
@@ -118,19 +135,19 @@ func isDamage(err error) bool {
 
 // damage separates a store that is damaged beyond opening, which is a finding, from one that is
 // only locked or missing.
-func damage(t *terminal, err error, asJSON bool) error {
+func damage(t *terminal.Streams, err error, asJSON bool) error {
 	if !isDamage(err) {
 		return err
 	}
 	if !asJSON {
-		return failed(exitDamage, errors.Unwrap(err))
+		return failed(exitDamage, fmt.Errorf("%w; stave repair DIR --out NEW copies what is left", errors.Unwrap(err)))
 	}
 	finding := bitcask.Finding{Rule: "open", Detail: err.Error()}
 	if corrupt, ok := errors.AsType[*bitcask.CorruptError](err); ok {
 		finding.File, finding.Offset, finding.Detail = corrupt.File, corrupt.Offset, corrupt.Reason
 	}
 	report := checkReport{Findings: []bitcask.Finding{finding}, Result: bitcask.CheckResult{Findings: 1}}
-	if err := json.NewEncoder(t.out).Encode(report); err != nil {
+	if err := json.NewEncoder(t.Out).Encode(report); err != nil {
 		return failed(exitCommand, err)
 	}
 	return &exitError{status: exitDamage}
@@ -139,12 +156,12 @@ func damage(t *terminal, err error, asJSON bool) error {
 // printCheck prints the findings, then one sentence about what was checked. Quiet leaves the
 // sentence out: no output at all is a sound store. Findings may quote names of keys, which must not
 // reach the terminal as escape sequences.
-func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
+func printCheck(t *terminal.Streams, r checkReport, asJSON, quiet bool) error {
 	if asJSON {
-		return json.NewEncoder(t.out).Encode(r)
+		return json.NewEncoder(t.Out).Encode(r)
 	}
 	for _, f := range r.Findings {
-		if _, err := fmt.Fprintf(t.out, "%s\n", safeText([]byte(f.String()))); err != nil {
+		if _, err := fmt.Fprintf(t.Out, "%s\n", terminal.Safe([]byte(f.String()))); err != nil {
 			return err
 		}
 	}
@@ -154,17 +171,17 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	}
 	verdict := "sound"
 	if n := r.Result.Findings; n > 0 {
-		verdict = "DAMAGED: " + plural(n, "finding")
+		verdict = "DAMAGED: " + terminal.Plural(n, "finding")
 	}
 	index := ""
 	if r.Result.Index {
 		index = "index, "
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s%s, %s, %s checked in %s", verdict, plural(r.Result.Segments, "segment"), plural(r.Result.Hints, "hint"), index,
-		sizeText(r.Result.Bytes), plural(r.Result.Records, "record"), plural(r.Result.Keys, "key"),
-		durationText(time.Duration(r.Seconds*float64(time.Second))))
+	text := fmt.Sprintf("%s: %s, %s, %s%s, %s, %s checked in %s", verdict, terminal.Plural(r.Result.Segments, "segment"), terminal.Plural(r.Result.Hints, "hint"), index,
+		terminal.Size(r.Result.Bytes), terminal.Plural(r.Result.Records, "record"), terminal.Plural(r.Result.Keys, "key"),
+		terminal.Duration(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Torn > 0 {
-		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open truncates", sizeText(r.Torn))
+		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open truncates", terminal.Size(r.Torn))
 	}
 	if n := len(r.Remains); n > 0 {
 		text += fmt.Sprintf("\n%s: what openings have truncated; stave repair reads it, and it can be deleted", strings.Join(r.Remains, ", "))
@@ -172,6 +189,6 @@ func printCheck(t *terminal, r checkReport, asJSON, quiet bool) error {
 	if r.Refused != "" {
 		text += "\nit can be opened only to read what is left: stave serve --read-damaged, or stave repair for a copy"
 	}
-	_, err := fmt.Fprintln(t.out, text)
+	_, err := fmt.Fprintln(t.Out, text)
 	return err
 }

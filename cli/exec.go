@@ -2,10 +2,16 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/server/command"
 )
 
 // One command, or the lines of a script. The arguments after the first are the
@@ -14,11 +20,12 @@ import (
 
 // execCommand describes stave exec. Its examples are the three ways to give arguments: words, the
 // standard input as the last one, and a script.
-func execCommand(t *terminal) *cli.Command {
+func execCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "exec",
-		Usage:     "Runs one command, or a script from the standard input",
-		UsageText: "stave exec [--dir DIR | --addr HOST:PORT] COMMAND [ARG...]\n" + "stave exec [--dir DIR | --addr HOST:PORT] < SCRIPT",
+		Name:  "exec",
+		Usage: "Runs one command, or a script from the standard input",
+		UsageText: "stave exec [--dir DIR | --addr HOST:PORT] COMMAND [ARG...]\n" + "stave exec [--dir DIR | --addr HOST:PORT] < SCRIPT\n" +
+			"stave exec [--dir DIR | --addr HOST:PORT] --pipe | --scan | --bigkeys | --memkeys | --keystats | --latency",
 		Description: `The reply goes to the standard output; bare when that is not a terminal, with
 types and quotes when it is. An error reply goes to the standard error, and the
 status is then 1. Options stand before the command:
@@ -31,19 +38,56 @@ status is then 1. Options stand before the command:
 
    stave exec -x SET picture < picture.png
 
-Without a command, the standard input is run as a script; see stave help shell.`,
-		Flags: append(storeFlags(),
+-X TAG takes the argument that is TAG from there:
+
+   stave exec -X @ EVAL @ 1 key < script.lua
+
+-r runs the command several times, -r -1 until Ctrl-C, and -i waits so many seconds
+in between:
+
+   stave exec -a 127.0.0.1:6380 -r 60 -i 1 LLEN jobs
+
+A command that only reads opens the store for reading: it makes none, changes none,
+and runs alongside a server. Without a command, the standard input is run as a script; see stave help shell.
+
+--pipe takes many commands, as lines or as redis-cli --pipe does, and prints no replies.
+An error names the byte at which its command begins, and ends it (a server has been sent
+some more by then), unless --keep-going is given:
+
+   stave exec -u redis://127.0.0.1:6380 --pipe < commands
+
+--scan lists names of keys, with --pattern and --type. --bigkeys, --memkeys and
+--keystats look at all keys of the namespace, for --output table, json, csv ...; of a
+directory, stave inspect tells more. There is no --hotkeys, since nothing counts
+accesses, and no --stat: stave top and stave stats --watch show more.`,
+		Flags: append(append(storeFlags(),
 			&cli.BoolFlag{Name: "stdin-arg", Aliases: []string{"x"}, Usage: "read the last argument from the standard input"},
-			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "in a script, go on after an error; the status is 1 all the same"}),
+			&cli.StringFlag{Name: "stdin-tag", Aliases: []string{"X"}, Usage: "read the argument that is `TAG` from the standard input"},
+			&cli.IntFlag{Name: "repeat", Aliases: []string{"r"}, Value: 1, Usage: "run the command `N` times; -1: until Ctrl-C"},
+			&cli.Float64Flag{Name: "interval", Aliases: []string{"i"}, Usage: "with -r: wait so many `SECONDS` before the next time"},
+			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "in a script and with --pipe, go on after an error; the status is 1 all the same"}),
+			modeFlags()...),
 		Action: func(c *cli.Context) error { return runExec(t, c) },
 	}
+}
+
+// readsOnly says whether a command, with its arguments, only reads what is stored.
+func readsOnly(args [][]byte) bool {
+	if len(args) == 0 {
+		return false
+	}
+	c, ok := lookupCommand(string(args[0]))
+	if ok && len(args) > 1 && len(c.Subcommands) > 0 {
+		c, ok = lookupCommand(string(args[0]) + " " + string(args[1]))
+	}
+	return ok && (c.Flags&command.ReadOnly != 0 || strings.HasSuffix(c.Name, "_ro")) // EVAL_RO and its kin are not flagged
 }
 
 // runExec runs the command of the arguments, or the script of the standard input if there is none.
 // The standard input is read whole for -x, before the store is opened: a slow pipe does not hold
 // the store's lock. The output is buffered, and its error counts, as that of a command does: a full
 // disk after a redirection is not a success.
-func runExec(t *terminal, c *cli.Context) (err error) {
+func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	o, err := readStoreOptions(t, c)
 	if err != nil {
 		return err
@@ -52,32 +96,75 @@ func runExec(t *terminal, c *cli.Context) (err error) {
 	for _, arg := range c.Args().Slice() {
 		args = append(args, []byte(arg))
 	}
+	mode, err := chosenMode(c)
+	tag := c.String("stdin-tag")
 	switch {
+	case err != nil:
+		return err
 	case len(args) == 0 && c.Bool("stdin-arg"):
 		return usagef("-x needs a command to add an argument to")
-	case len(args) == 0 && t.inTTY:
+	case len(args) == 0 && tag != "":
+		return usagef("-X needs a command with an argument to replace")
+	case tag != "" && c.Bool("stdin-arg"):
+		return usagef("-x and -X exclude each other")
+	case c.Int("repeat") < -1 || c.Int("repeat") == 0:
+		return usagef("-r %d: a command runs once at least; -1 is until Ctrl-C", c.Int("repeat"))
+	case !(c.Float64("interval") >= 0 && c.Float64("interval") <= maxInterval):
+		return usagef("-i %v: the seconds between two times are 0 to %d", c.Float64("interval"), int(maxInterval))
+	case mode != nil:
+		return runMode(t, c, mode, o)
+	case len(args) == 0 && (c.IsSet("repeat") || c.IsSet("interval")):
+		return usagef("-r and -i need a command to repeat")
+	case len(args) == 0 && t.InTTY:
 		return usagef("exec needs a command (stave shell is the interactive one)")
-	case c.Bool("stdin-arg"):
-		data, err := io.ReadAll(t.in)
+	case c.Bool("stdin-arg") || tag != "":
+		data, err := io.ReadAll(t.In)
 		if err != nil {
 			return failed(exitCommand, fmt.Errorf("stdin: %w", err))
 		}
-		args = append(args, data)
+		if args, err = insertInput(args, tag, data); err != nil {
+			return err
+		}
 	}
 	// From here on there is a store or a connection to close, so every return goes through
 	// closeInto.
-	ctx, stop := t.interruptible()
+	ctx, stop := t.Interruptible()
 	defer stop()
+	o.readOnly = readsOnly(args)
+	// A merge that one command begins by the way would be broken off when it ends, or hold it up.
+	o.noMerge = len(args) > 0 && !strings.EqualFold(string(args[0]), "bgrewriteaof")
 	s, err := newSession(ctx, t, o)
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, s.backend.close)
 	if len(args) == 0 {
-		return s.runScript(ctx, t.in, c.Bool("keep-going"))
+		return s.runScript(ctx, t.In, c.Bool("keep-going"))
 	}
-	out := bufio.NewWriterSize(t.out, 64<<10)
-	err = s.runCommand(ctx, out, args)
+	pause := time.Duration(c.Float64("interval") * float64(time.Second))
+	for n := c.Int("repeat"); ; {
+		if err := s.runBuffered(ctx, args); err != nil {
+			return err
+		}
+		if n--; n == 0 {
+			return nil
+		}
+		n = max(n, -1) // forever
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// maxInterval is the longest pause between two times that a command runs.
+const maxInterval = 1e6
+
+// runBuffered runs one command and prints its reply.
+func (s *session) runBuffered(ctx context.Context, args [][]byte) error {
+	out := bufio.NewWriterSize(s.Out, 64<<10)
+	err := s.runCommand(ctx, out, args)
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr
 	}

@@ -1,27 +1,50 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/jsonl"
-	"github.com/urfave/cli/v2"
+	"github.com/stavedb/stave/redisfile"
 )
 
-// One line of JSON for each key, in a form that import reads back and other programs can produce:
-// package jsonl has both directions. The store is opened for reading only, so an export can run
-// next to a server; it has the keys as of the moment of opening.
-
-// An export is package jsonl's; here are its options. The store is opened for reading only, which
+// An export is that of package jsonl, or of package redisfile; here are its options. The store is opened for reading only, which
 // pins it to one moment, also while a server writes to it.
 
 // exportCommand describes stave export.
-func exportCommand(t *terminal) *cli.Command {
+func exportCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "Writes the keys of a store as lines of JSON",
-		UsageText: "stave export [--dir DIR] [--db N] [--match PATTERN] [--sort] > FILE",
-		Description: `One line is one key with everything it holds, in the form that stave help import
-describes. Importing the lines into another store makes the same keys: bytes that
-are not UTF-8 are written in base64, deadlines as Unix times.
+		Usage:     "Writes the keys of a store as lines of JSON, or as a file of a Redis",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave export [DIR] [--format F] [--db N] [--match PATTERN] [--sort] > FILE",
+		Description: `   stave export data > keys.jsonl
+   stave export data --format rdb > dump.rdb
+   stave export data --format aof | redis-cli --pipe
+   stave export data --match 'user:*' --sort
+   stave export data --to redis://127.0.0.1:6379
+
+As lines of JSON one line is one key with everything it holds, in the form that
+stave help import describes. Importing the lines into another store makes the same
+keys: bytes that are not UTF-8 are written in base64, deadlines as Unix times.
+
+As an RDB file of version 9 all keys can be loaded by Redis 5 and later. Libraries
+of functions need version 10, Redis 7.0, which is written if there are any, unless
+--rdb-version says otherwise. Deadlines of the fields of hashes need version 12,
+Redis 7.4. What a version has no room for is left out and counted, and the status is 5.
+
+As an AOF all keys are commands, for redis-cli --pipe or a Redis that starts with
+it. They are for a Redis that has none of these keys.
+
+Libraries are in none of the namespaces: --db and --match leave them out.
+
+With --to the keys are brought to a running Redis with RESTORE, each in the place of
+what it had; stave import --from URL --verify compares both sides afterwards.
 
 Hash fields and set members are sorted, so that two exports of the same key are
 the same line; --sort puts the keys in order too, for which it holds all their
@@ -31,43 +54,110 @@ The store is opened for reading only: a server may go on working with it, and
 the export has each key as it was when the export began.`,
 		Flags: []cli.Flag{
 			dirFlag(),
+			&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Value: exportJSON, Usage: "write `F`: jsonl, rdb or aof"},
+			&cli.IntFlag{Name: "rdb-version", Usage: "write version `N` of RDB, 9 to 12", DefaultText: "9, or 10 with libraries"},
 			&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Value: -1, Usage: "export namespace `N` alone", DefaultText: "all"},
 			&cli.StringFlag{Name: "match", Usage: "export the keys that match the glob `PATTERN`"},
 			&cli.BoolFlag{Name: "sort", Usage: "sort by key"},
+			&cli.StringFlag{Name: "to", Usage: "bring the keys to the running Redis at `URL`: redis://HOST:PORT/DB"},
+			&cli.IntFlag{Name: "rate", Usage: "with --to: at most `N` keys a second", DefaultText: "no limit"},
+			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "with --to: skip keys that the Redis refuses"},
 			quietFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("export takes no arguments; it writes to the standard output")
+			if err := checkExportFlags(t, c); err != nil {
+				return err
 			}
 			return runExport(t, c)
 		},
 	}
 }
 
-// runExport writes the lines to the standard output, which a reader may close early: that error is
+// checkExportFlags takes the directory, and refuses options that contradict each other.
+func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
+	if err := takeDir(c, c.NArg()); err != nil {
+		return err
+	}
+	switch {
+	case c.String("to") == "" && (c.IsSet("rate") || c.IsSet("keep-going")):
+		return usagef("--rate and --keep-going need --to")
+	case c.String("to") != "" && (c.IsSet("format") || c.IsSet("sort")):
+		return usagef("--to writes no file: it goes with neither --format nor --sort")
+	case c.Int("rate") < 0:
+		return usagef("--rate must not be negative")
+	case !slices.Contains([]string{exportJSON, exportRDB, exportAOF}, c.String("format")):
+		return usagef("--format must be jsonl, rdb or aof, not %q", c.String("format"))
+	case c.IsSet("rdb-version") && c.String("format") != exportRDB:
+		return usagef("--rdb-version needs --format rdb")
+	case c.String("format") == exportRDB && t.OutTTY:
+		return usagef("an RDB file is not for a terminal: stave export --format rdb > FILE")
+	}
+	if v := c.Int("rdb-version"); c.IsSet("rdb-version") && (v < redisfile.OldestVersion || v > redisfile.NewestVersion) {
+		return usagef("--rdb-version must be %d to %d, not %d", redisfile.OldestVersion, redisfile.NewestVersion, v)
+	}
+	return nil
+}
+
+// The formats that are written.
+const (
+	exportJSON = "jsonl"
+	exportRDB  = "rdb"
+	exportAOF  = "aof"
+)
+
+// runExport writes to the standard output, which a reader may close early: that error is
 // the export's. The bar counts keys, whose number is known; bytes are only shown.
-func runExport(t *terminal, c *cli.Context) (err error) {
-	ctx, stop := t.interruptible()
+func runExport(t *terminal.Streams, c *cli.Context) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
-	store, err := openExisting(t, chosenDir(c), &db.Options{ReadOnly: true})
+	store, err := openExisting(ctx, t, chosenDir(c), &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, store.Close)
-	o := jsonl.ExportOptions{Match: c.String("match"), Sort: c.Bool("sort")}
+	var namespaces []int
 	if n := c.Int("db"); n >= 0 {
 		if _, err := store.Use(n); err != nil {
 			return usagef("db %d: %v", n, err)
 		}
-		o.Namespaces = []int{n}
+		namespaces = []int{n}
 	}
-	bar := newProgress(t.bars(c.Bool("quiet")), "export", int64(store.Stats().Keys))
-	o.Progress = func(bytes, keys int64) { bar.update(keys, bytes, keys) }
-	_, err = jsonl.Export(ctx, store, t.out, o)
-	bar.clear()
-	if ctx.Err() != nil {
+	if c.String("to") != "" {
+		return runRedisExport(ctx, t, c, store, namespaces)
+	}
+	bar := t.Progress(c.Bool("quiet"), "export", int64(store.Stats().Keys))
+	update := func(bytes, keys int64) { bar.Update(keys, bytes, keys) }
+	o := redisfile.ExportOptions{Version: c.Int("rdb-version"), Namespaces: namespaces, Match: c.String("match"), Sort: c.Bool("sort"), Progress: update}
+	var r redisfile.ExportResult
+	switch c.String("format") {
+	case exportRDB:
+		r, err = redisfile.ExportRDB(ctx, store, t.Out, o)
+	case exportAOF:
+		r, err = redisfile.ExportAOF(ctx, store, t.Out, o)
+	default:
+		var lines jsonl.ExportResult
+		lines, err = jsonl.Export(ctx, store, t.Out, jsonl.ExportOptions{Namespaces: o.Namespaces, Match: o.Match, Sort: o.Sort, Progress: update})
+		r.Broken = lines.Broken
+	}
+	bar.Clear()
+	switch {
+	case ctx.Err() != nil:
+		t.Complain(errors.New("interrupted; what has been written is not the whole store"))
 		return ctx.Err()
+	case err != nil:
+		return failed(exitCommand, err)
 	}
-	return failed(exitCommand, err)
+	return failed(exitPartial, leftOut(r))
+}
+
+// leftOut says what an export has left out.
+func leftOut(r redisfile.ExportResult) error {
+	list := []error{r.Broken}
+	if r.FieldDeadlines > 0 {
+		list = append(list, fmt.Errorf("left out deadlines of fields of hashes (%d): --rdb-version 12 has them, for Redis 7.4 and later", r.FieldDeadlines))
+	}
+	if r.LibrariesLeftOut > 0 {
+		list = append(list, fmt.Errorf("left out libraries of functions (%d): --rdb-version %d has them, for Redis 7.0 and later", r.LibrariesLeftOut, redisfile.LibraryVersion))
+	}
+	return errors.Join(list...)
 }

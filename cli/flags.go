@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 // The options that several commands share, each made in one place, so that --dir
@@ -30,6 +32,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 		case arg == "--":
 			rest = append(rest, args[i+1:]...)
 			i = len(args)
+		case arg == "-h" && command.Name == "top" && i+1 < len(args): // as in redis-cli; top alone has no directory
+			i++
+			flags = append(flags, "--host", args[i])
 		case arg == "--help" || arg == "-h":
 			return []string{args[0], args[1], arg} // with arguments it would be about one of them
 		case len(arg) < 2 || arg[0] != '-':
@@ -75,10 +80,14 @@ type storeOptions struct {
 	addr     string
 	user     string
 	password string
+	tls      tlsFiles
 	db       int
 	resp3    bool
 	sync     string
-	format   format
+	readOnly bool // nothing will be written
+	follow   bool // with readOnly: what is written by others is shown
+	noMerge  bool // no merge in the background
+	format   terminal.Format
 }
 
 // storeFlags are the options that shell and exec share. The password is not among them: see
@@ -87,13 +96,21 @@ func storeFlags() []cli.Flag {
 	return []cli.Flag{
 		dirFlag(),
 		&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "talk to the server at `HOST:PORT` (or at a socket's path) instead of opening a store"},
-		&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD"},
+		&cli.StringFlag{Name: "url", Aliases: []string{"u"}, Usage: "talk to the server at `URL`: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB], rediss:// with TLS, or unix:///PATH"},
+		&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD, or $REDISCLI_AUTH"},
+		&cli.BoolFlag{Name: "tls", Usage: "encrypt the connection to the server"},
+		&cli.StringFlag{Name: "cacert", Usage: "verify the server by the certificates in `FILE`, instead of the system's"},
+		&cli.StringFlag{Name: "cert", Usage: "show the server the certificate in `FILE`"},
+		&cli.StringFlag{Name: "key", Usage: "whose key is in `FILE`"},
+		&cli.StringFlag{Name: "sni", Usage: "verify that the server is `HOST`, instead of the host of --addr"},
 		&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Usage: "work in namespace `N`"},
 		&cli.BoolFlag{Name: "resp3", Aliases: []string{"3"}, Usage: "use RESP3: maps, sets, doubles and booleans in replies"},
 		syncFlag("interval"),
-		&cli.BoolFlag{Name: "raw", Usage: "print bare values, as is done when the output is not a terminal"},
-		&cli.BoolFlag{Name: "no-raw", Usage: "print types and quotes, as is done on a terminal"},
-		&cli.BoolFlag{Name: "json", Usage: "print each reply as one line of JSON"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print replies in `FORM`: typed (as on a terminal), raw (as elsewhere), json, pretty, jsonl, csv or table"},
+		&cli.BoolFlag{Name: "raw", Usage: "--output raw: bare values, as is done when the output is not a terminal"},
+		&cli.BoolFlag{Name: "no-raw", Usage: "--output typed: types and quotes, as is done on a terminal"},
+		&cli.BoolFlag{Name: "json", Usage: "--output json: each reply is one line of JSON"},
+		&cli.BoolFlag{Name: "csv", Usage: "--output csv: each element is a row"},
 	}
 }
 
@@ -116,10 +133,16 @@ func syncFlag(value string) cli.Flag {
 // readStoreOptions checks and collects what storeFlags defines. What contradicts itself is refused
 // and not ordered by precedence: a --dir that is ignored would be a surprise. The password has no
 // option, since a command line is seen by every user of the machine.
-func readStoreOptions(t *terminal, c *cli.Context) (storeOptions, error) {
+func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error) {
 	o := storeOptions{
-		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: os.Getenv("STAVE_PASSWORD"),
-		db: c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
+		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: orDefault(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")),
+		tls: tlsFiles{on: c.Bool("tls"), caCert: c.String("cacert"), cert: c.String("cert"), key: c.String("key"), name: c.String("sni")},
+		db:  c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
+	}
+	if c.String("url") != "" {
+		if err := o.takeURL(c); err != nil {
+			return o, err
+		}
 	}
 	if o.addr != "" && (c.IsSet("sync") || c.IsSet("dir")) {
 		return o, usagef("--addr talks to a server: it cannot go with --dir or --sync")
@@ -127,32 +150,53 @@ func readStoreOptions(t *terminal, c *cli.Context) (storeOptions, error) {
 	if o.addr == "" && o.user != "" {
 		return o, usagef("--user needs --addr")
 	}
+	if o.tls != (tlsFiles{}) && (o.addr == "" || !o.tls.on) {
+		return o, usagef("--tls needs --addr, and --cacert, --cert, --key and --sni need --tls")
+	}
 	if o.db < 0 {
 		return o, usagef("--db must not be negative")
 	}
-	chosen := 0
-	for name, f := range map[string]format{"raw": formatRaw, "no-raw": formatTyped, "json": formatJSON} {
+	var err error
+	o.format, err = chosenFormat(t, c)
+	return o, err
+}
+
+// takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without it.
+func (o *storeOptions) takeURL(c *cli.Context) error {
+	if o.addr != "" {
+		return usagef("--addr and --url both name the server")
+	}
+	r, database, err := redisURL(c.String("url"))
+	if err != nil {
+		return err
+	}
+	o.addr, o.user, o.password, o.tls.on = r.addr, orDefault(r.user, o.user), r.password, o.tls.on || r.tls != nil
+	if database >= 0 && !c.IsSet("db") {
+		o.db = database
+	}
+	return nil
+}
+
+// chosenFormat is the form of replies that the options name, or the one that suits the output.
+func chosenFormat(t *terminal.Streams, c *cli.Context) (terminal.Format, error) {
+	f, chosen := terminal.DefaultFormat(t), 0
+	if name := c.String("output"); name != "" {
+		var ok bool
+		if f, ok = terminal.ParseFormat(name); !ok {
+			return f, usagef("--output %q: the forms are %s", name, terminal.FormatNames())
+		}
+		chosen++
+	}
+	for name, named := range map[string]terminal.Format{"raw": terminal.Raw, "no-raw": terminal.Typed, "json": terminal.JSON, "csv": terminal.CSV} {
 		if c.Bool(name) {
 			chosen++
-			o.format = f
+			f = named
 		}
 	}
 	if chosen > 1 {
-		return o, usagef("--raw, --no-raw and --json exclude each other")
+		return f, usagef("--output, --raw, --no-raw, --json and --csv exclude each other")
 	}
-	if chosen == 0 {
-		o.format = defaultFormat(t)
-	}
-	return o, nil
-}
-
-// defaultFormat is for people on a terminal and for programs elsewhere. It is decided by the output
-// alone: "stave exec ... | less" is for a program as far as one can know.
-func defaultFormat(t *terminal) format {
-	if t.outTTY {
-		return formatTyped
-	}
-	return formatRaw
+	return f, nil
 }
 
 // quietFlag silences whatever is not a result or an error.
@@ -160,13 +204,45 @@ func quietFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but results and errors"}
 }
 
-// onDir makes the action of an offline tool, which works on the directory that it is given, or on
-// the default one.
+// onDir makes the action of a tool, which works on the directory that it is given, as an argument or
+// by --dir, or on the default one.
 func onDir(run func(c *cli.Context, dir string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		if c.NArg() > 1 {
-			return usagef("%s takes one directory", c.Command.Name)
+		if err := takeDir(c, c.NArg()); err != nil {
+			return err
 		}
-		return run(c, orDefault(c.Args().First(), orDefault(os.Getenv("STAVE_DIR"), defaultDir)))
+		return run(c, chosenDir(c))
 	}
+}
+
+// takeDir takes the first of n arguments, if there is one, for the value of --dir. More are an error.
+func takeDir(c *cli.Context, n int) error {
+	switch {
+	case n > 1:
+		return usagef("%s takes one directory", c.Command.Name)
+	case n == 0:
+		return nil
+	case c.IsSet("dir"):
+		return usagef("--dir and an argument both name the store: %q and %q", c.String("dir"), c.Args().First())
+	case c.Args().First() == "":
+		return usagef("the directory has no name")
+	}
+	return c.Set("dir", c.Args().First())
+}
+
+// usageError words an error of the command line's parser, which names options with one dash.
+func usageError(flags []cli.Flag, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		option := "--" + strings.TrimLeft(name, "-")
+		if best := strings.TrimLeft(cli.SuggestFlag(flags, name, true), "-"); len(best) > 1 && best[0] == name[0] {
+			return usagef("unknown option %s: did you mean --%s? (see stave help)", option, best)
+		}
+		return usagef("unknown option %s (see stave help)", option)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return usagef("--%s needs a value (see stave help)", strings.TrimLeft(name, "-"))
+	}
+	text = strings.Replace(text, " for flag -", " for --", 1)
+	return usagef("%s (see stave help)", strings.TrimSuffix(text, ": parse error"))
 }

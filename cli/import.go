@@ -1,21 +1,23 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/lines"
-	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/rdb"
 	"github.com/stavedb/stave/jsonl"
 	"github.com/stavedb/stave/server"
-	"github.com/urfave/cli/v2"
 )
 
 // An import takes two languages from one file: lines of JSON, which package
@@ -30,136 +32,283 @@ import (
 // maxComplaints is how many skipped lines are described one by one.
 const maxComplaints = 100
 
-// importCommand describes stave import. Its help is also the description of the lines, for authors
-// of such files.
-func importCommand(t *terminal) *cli.Command {
-	return &cli.Command{
-		Name:      "import",
-		Usage:     "Reads keys or commands from a file into a store",
-		ArgsUsage: "FILE",
-		UsageText: "stave import [--dir DIR] [--keep-going] FILE    (- is the standard input)",
-		Description: `A line that starts with { is one key, as stave export writes them:
+// importHelp describes what can be imported.
+const importHelp = `The first bytes of the file say what it is: an RDB file of a Redis, an AOF or other
+commands in RESP, the manifest of an AOF or the directory where it is, or lines.
+
+   stave import data dump.rdb
+   redis-cli --rdb - | stave import data -
+   stave import data keys.jsonl
+
+   stave import data appendonlydir
+
+A running Redis is read with SCAN and DUMP, while it goes on working; --verify then
+compares every key.
+
+   stave import data --from redis://127.0.0.1:6379 --match 'user:*' --state progress
+   stave import data --from redis://127.0.0.1:6379 --verify
+
+An RDB file may be of any version from 1 to 12. Its databases become namespaces, and
+deadlines stay. What a store cannot hold, such as values of modules, is left out and
+named, and the status is 5 then. So it is if an AOF ends within a command, as after
+a crash: what comes before is imported.
+
+With --key-template the file is a table whose first line names the columns. A row
+becomes a hash of all its cells, or what --type says; lists, sets and sorted sets
+get an element from each row.
+
+   stave import data people.csv --key-template 'user:{id}'
+   stave import data scores.csv --key-template 'board:{game}' --type zset --value player --score points
+
+In a file of lines, one that starts with { is one key, as stave export writes them:
 
    {"key":"greeting","type":"string","value":"hi","ttl_ms":60000}
    {"key":"user:1","type":"hash","value":{"name":"Ada","born":"1815"}}
    {"key":"jobs","type":"list","value":["first","second"]}
    {"key":"tags","type":"set","value":["a","b"]}
    {"key":"board","type":"zset","value":[["Ada",1.5],["Bob","inf"]]}
+   {"library":"mylib","value":"#!lua name=mylib\nredis.register_function(...)"}
 
-It replaces whatever the key held. "ttl_ms" counts from now, "expire_at_ms" is a
-Unix time in milliseconds, "field_expire_at_ms" has those of the fields of a hash,
-"db" is the namespace. Bytes that are not UTF-8 stand in "keyB64" and "valueB64",
-or as {"b64":"..."} wherever a collection has a string; a hash, and the deadlines
-of its fields, can be an array of pairs too.
+It replaces whatever the key held, or the library of functions. "ttl_ms" counts
+from now, "expire_at_ms" is a Unix time in milliseconds, "field_expire_at_ms" has
+those of the fields of a hash, "db" is the namespace. Bytes that are not UTF-8
+stand in "keyB64" and "valueB64", or as {"b64":"..."} wherever a collection has a
+string; a hash, and the deadlines of its fields, can be an array of pairs too.
 
 Any other line is a command as in the shell: SET greeting "hello world". Blank
 lines and lines that start with # are skipped.
 
-The first bad line ends the import with status 1 and is named; every line before
-it is stored. With --keep-going bad lines are named and skipped, and the status
+The first bad line or key ends the import with status 1 and is named; everything
+before it is stored. With --keep-going bad ones are named and skipped, and the status
 is 5. The store is flushed to the disk once, at the end, unless --sync says
-otherwise.`,
-		Flags: []cli.Flag{
+otherwise.`
+
+// importCommand describes stave import. Its help is also the description of the lines, for authors
+// of such files.
+func importCommand(t *terminal.Streams) *cli.Command {
+	return &cli.Command{
+		Name:        "import",
+		Usage:       "Reads keys or commands from a file into a store",
+		ArgsUsage:   "[DIR] FILE",
+		UsageText:   "stave import [DIR] FILE [--keep-going]    (- is the standard input)",
+		Description: importHelp,
+		Flags: append(append(csvFlags(), redisFlags()...),
 			dirFlag(),
 			&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Usage: "import lines that name no namespace into `N`"},
-			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "skip bad lines and go on"},
+			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "skip bad lines and keys, and go on"},
 			syncFlag("none"),
 			&cli.BoolFlag{Name: "json", Usage: "print the result as JSON"},
 			quietFlag(),
-		},
+		),
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return usagef("import needs one FILE, or - for the standard input")
+			switch {
+			case c.String("from") != "" && c.NArg() <= 1:
+				if err := takeDir(c, c.NArg()); err != nil {
+					return err
+				}
+				return runRedisImport(t, c, chosenDir(c))
+			case c.String("from") != "":
+				return usagef("with --from there is no FILE")
+			case checkRedisFlags(c) != nil:
+				return checkRedisFlags(c)
+			case c.NArg() == 1:
+				return runImport(t, c, chosenDir(c), c.Args().First())
+			case c.NArg() == 2 && !c.IsSet("dir"):
+				return runImport(t, c, c.Args().Get(0), c.Args().Get(1))
 			}
-			return runImport(t, c, c.Args().First())
+			return usagef("import needs one FILE, or - for the standard input")
 		},
 	}
 }
 
 // An importResult is what an import did, and what --json prints.
 type importResult struct {
-	Keys     int64   `json:"keys"`     // lines of JSON stored
-	Expired  int64   `json:"expired"`  // lines of JSON whose deadline had passed
-	Commands int64   `json:"commands"` // command lines run
-	Skipped  int64   `json:"skipped"`  // bad lines
-	Bytes    int64   `json:"bytes"`    // read
-	Seconds  float64 `json:"seconds"`
+	Keys      int64            `json:"keys"`               // stored
+	Libraries int64            `json:"libraries"`          // of functions, stored
+	Expired   int64            `json:"expired"`            // keys whose deadline had passed
+	Commands  int64            `json:"commands"`           // command lines run
+	Skipped   int64            `json:"skipped"`            // bad lines, or keys
+	LeftOut   map[string]int64 `json:"left_out,omitempty"` // what a store cannot hold, by name
+	Bytes     int64            `json:"bytes"`              // read
+	Seconds   float64          `json:"seconds"`
+
+	unit string // what Skipped counts
+}
+
+// add adds the result of a part.
+func (r *importResult) add(part importResult) {
+	r.Keys, r.Libraries, r.Expired = r.Keys+part.Keys, r.Libraries+part.Libraries, r.Expired+part.Expired
+	r.Commands, r.Skipped, r.Bytes = r.Commands+part.Commands, r.Skipped+part.Skipped, r.Bytes+part.Bytes
+	for name, n := range part.LeftOut {
+		if r.LeftOut == nil {
+			r.LeftOut = map[string]int64{}
+		}
+		r.LeftOut[name] += n
+	}
+	r.unit = part.unit
 }
 
 // An importer feeds the lines of one file to a store, in order: keys to a
 // [jsonl.Importer], commands to a session.
 type importer struct {
-	*terminal
+	*terminal.Streams
 	keys      *jsonl.Importer
 	session   *server.Session
 	name      string // of the file, for messages
 	db        int
 	keepGoing bool
 	lines     *lines.Reader
-	bar       *progress
+	bar       *terminal.Progress
 	commands  int64 // run
 	skipped   int64 // bad lines
 	multiLine int   // of the open MULTI
 }
 
 // Keys and commands go to the same store by two ways: the importer of package jsonl, and a session.
-func newImporter(t *terminal, store *db.Store, in io.Reader) (*importer, error) {
+func newImporter(t *terminal.Streams, store *db.Store, in io.Reader) (*importer, error) {
 	session, err := server.NewSession(store, nil)
 	if err != nil {
 		return nil, err
 	}
-	im := &importer{terminal: t, session: session, lines: lines.NewReader(in)}
-	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad})
+	im := &importer{Streams: t, session: session, lines: lines.NewReader(in)}
+	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad, Library: im.library})
 	return im, nil
 }
 
-// runImport imports one file. The file is opened before the store, so that a misspelt name makes no
+// A source is the file that is imported.
+type source struct {
+	name   string // for messages
+	size   int64  // in bytes; 0: unknown
+	in     *bufio.Reader
+	format string
+	bar    *terminal.Progress
+}
+
+// runImport imports one file. The file is opened, and its format recognised, before the store is, so that a misspelt name makes no
 // store. The reader of the file ends when the command does, by the context reading, also if the
 // import ends early.
-func runImport(t *terminal, c *cli.Context, name string) (err error) {
-	in, size, err := openInput(t, name)
-	if err != nil {
-		return failed(exitCommand, err)
-	}
-	defer in.Close()
-	ctx, stop := t.interruptible()
+func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
-	reading, done := context.WithCancel(ctx)
-	defer done()
-	store, err := openStore(t, chosenDir(c), c.String("sync"))
+	in, closing, err := openSource(ctx, t, manifestIn(name))
 	if err != nil {
 		return err
 	}
-	im, err := newImporter(t, store, newInterruptibleReader(reading, in))
+	defer closing()
+	if in.format != formatLines && c.IsSet("db") {
+		return usagef("--db is for files of lines: %s names its databases", in.name)
+	}
+	var table *tableImporter
+	if c.IsSet("key-template") {
+		if in.format != formatLines {
+			return usagef("--key-template is for CSV, which %s is not", in.name)
+		}
+		if table, err = newTableImporter(t, c, in); err != nil {
+			return err
+		}
+	}
+	store, err := openStore(ctx, t, dir, c.String("sync"))
 	if err != nil {
-		return errors.Join(failed(exitCommand, err), store.Close())
+		return err
 	}
 	quiet := c.Bool("quiet")
-	im.name, im.db, im.keepGoing = orDefault(strings.TrimPrefix(name, "-"), "stdin"), c.Int("db"), c.Bool("keep-going")
-	im.bar = newProgress(t.bars(quiet), "import", size)
+	in.bar = t.Progress(quiet, "import", in.size)
 	started := time.Now()
-	err = im.run(ctx)
-	im.bar.clear()
+	result, err := importInto(ctx, t, c, store, in, table)
+	in.bar.Clear()
 	if closeInto(&err, store.Close); err != nil {
 		return err
 	}
-	result := im.result(time.Since(started))
-	if err := im.report(result, c.Bool("json"), quiet); err != nil {
+	result.Seconds = time.Since(started).Seconds()
+	if err := reportImport(t, in.name, result, c.Bool("json"), quiet); err != nil {
 		return failed(exitCommand, err)
 	}
-	if result.Skipped > 0 {
+	if result.Skipped > 0 || len(result.LeftOut) > 0 {
 		return &exitError{status: exitPartial}
 	}
 	return nil
 }
 
-// result adds up what both halves did.
-func (im *importer) result(took time.Duration) importResult {
-	r := im.keys.Result()
-	return importResult{
-		Keys: r.Keys, Expired: r.Expired, Commands: im.commands, Skipped: im.skipped,
-		Bytes: im.lines.Bytes(), Seconds: took.Seconds(),
+// importInto imports a table, if there is one, or what the source is.
+func importInto(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, in *source, table *tableImporter) (r importResult, err error) {
+	if table == nil {
+		return importFrom(ctx, t, c, store, in)
 	}
+	if table.store, err = store.Use(c.Int("db")); err != nil {
+		return r, usagef("--db: %v", err)
+	}
+	return table.run(ctx)
+}
+
+// openSource opens a file and recognises its format. Its reader ends with closing, or with the context.
+func openSource(ctx context.Context, t *terminal.Streams, name string) (in *source, closing func(), err error) {
+	file, size, err := terminal.OpenInput(t, name)
+	if err != nil {
+		return nil, nil, failed(exitCommand, err)
+	}
+	reading, done := context.WithCancel(ctx)
+	closing = func() {
+		done()
+		file.Close()
+	}
+	in = &source{name: orDefault(strings.TrimPrefix(name, "-"), "stdin"), size: size}
+	in.in = bufio.NewReaderSize(terminal.NewReader(reading, file), terminal.ChunkSize)
+	if err := in.recognise(); err != nil {
+		closing()
+		return nil, nil, err
+	}
+	return in, closing, nil
+}
+
+// importParts imports the files that a manifest lists.
+func importParts(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, in *source) (sum importResult, err error) {
+	names, err := in.manifestParts(in.name)
+	if err != nil {
+		return sum, failed(exitCommand, fmt.Errorf("%s: %w", in.name, err))
+	}
+	for _, name := range names {
+		part, closing, err := openSource(ctx, t, name)
+		if err != nil {
+			return sum, err
+		}
+		if part.format != formatRDB && part.format != formatRESP && part.size > 0 {
+			closing()
+			return sum, failed(exitCommand, fmt.Errorf("%s: neither an RDB file nor commands", name))
+		}
+		part.bar = t.Progress(c.Bool("quiet"), "import", part.size)
+		result, err := importFrom(ctx, t, c, store, part)
+		part.bar.Clear()
+		closing()
+		if sum.add(result); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// importFrom imports what the source is.
+func importFrom(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, in *source) (importResult, error) {
+	switch keepGoing := c.Bool("keep-going"); in.format {
+	case formatRDB:
+		return importRDB(ctx, t, store, in, keepGoing)
+	case formatRESP:
+		return importCommands(ctx, t, store, in, in.in, 0, keepGoing)
+	case formatManifest:
+		return importParts(ctx, t, c, store, in)
+	}
+	im, err := newImporter(t, store, in.in)
+	if err != nil {
+		return importResult{}, failed(exitCommand, err)
+	}
+	im.name, im.db, im.keepGoing, im.bar = in.name, c.Int("db"), c.Bool("keep-going"), in.bar
+	err = im.run(ctx)
+	return im.result(), err
+}
+
+// result adds up what both halves did.
+func (im *importer) result() importResult {
+	r := im.keys.Result()
+	return importResult{Keys: r.Keys, Libraries: r.Libraries, Expired: r.Expired, Commands: im.commands, Skipped: im.skipped, Bytes: im.lines.Bytes(), unit: "bad line"}
 }
 
 // run imports all lines. Before it returns, for whatever reason, every good line that came before
@@ -177,8 +326,8 @@ func (im *importer) run(ctx context.Context) error {
 			if err := im.flush(); err != nil {
 				return err
 			}
-			im.bar.clear()
-			im.complain(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
+			im.bar.Clear()
+			im.Complain(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
 			return ctx.Err()
 		}
 		if err != nil {
@@ -194,7 +343,7 @@ func (im *importer) run(ctx context.Context) error {
 		if err := im.add(bytes.TrimLeft(line, " \t")); err != nil {
 			return err
 		}
-		im.bar.update(im.lines.Bytes(), im.lines.Bytes(), im.keys.Result().Keys)
+		im.bar.Update(im.lines.Bytes(), im.lines.Bytes(), im.keys.Result().Keys)
 	}
 }
 
@@ -225,7 +374,7 @@ func (im *importer) add(line []byte) error {
 // runCommand runs a line of the other form. MULTI notes its line, for the error if the file ends
 // without EXEC.
 func (im *importer) runCommand(line []byte) error {
-	args, err := splitLine(line)
+	args, err := terminal.SplitLine(line)
 	if err == nil && len(args) > 0 {
 		before := im.session.InTransaction()
 		err = im.do(args)
@@ -240,25 +389,21 @@ func (im *importer) runCommand(line []byte) error {
 	return nil
 }
 
-// do runs one command and returns its error reply, if there is one. An EXEC that contains an error
-// reply counts as one that failed.
-func (im *importer) do(args [][]byte) error {
-	rest := im.session.Do(args)
-	for len(rest) > 0 {
-		var r resp.Reply
-		var err error
-		if r, rest, err = resp.Decode(rest); err != nil {
-			return err
-		}
-		if err := errors.Join(r.Err(), nestedError(args, r)); err != nil {
-			return err
-		}
+// library loads a library as a client would: one that a server could not load is refused.
+func (im *importer) library(name, text string) error {
+	if stated := rdb.LibraryName(text); stated != name {
+		return fmt.Errorf("the library %.40q has a first line that states the name %.40q", name, stated)
 	}
-	if im.session.Closed() {
-		return errors.New("the command ended the session")
-	}
-	return nil
+	return loadLibrary(im.session, text)
 }
+
+// loadLibrary replaces a library of functions.
+func loadLibrary(session *server.Session, text string) error {
+	return runCommand(session, [][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), []byte(text)})
+}
+
+// do runs one command and returns its error reply, if there is one.
+func (im *importer) do(args [][]byte) error { return runCommand(im.session, args) }
 
 // flush stores the keys that wait for their batch.
 func (im *importer) flush() error { return im.worded(im.keys.Flush()) }
@@ -287,35 +432,12 @@ func (im *importer) bad(e *jsonl.LineError) error {
 		return failed(exitCommand, fmt.Errorf("%w (the lines before it are stored)", err))
 	}
 	im.skipped++
-	im.bar.clear()
+	im.bar.Clear()
 	switch {
 	case im.skipped <= maxComplaints:
-		im.complain(err)
+		im.Complain(err)
 	case im.skipped == maxComplaints+1:
-		im.complain(errors.New("more bad lines follow; they are counted, not named"))
+		im.Complain(errors.New("more bad lines follow; they are counted, not named"))
 	}
 	return nil
-}
-
-// report prints the result. Counts that are zero are left out of the sentence; JSON has them all.
-func (im *importer) report(r importResult, asJSON, quiet bool) error {
-	if asJSON {
-		return json.NewEncoder(im.out).Encode(r)
-	}
-	if quiet {
-		return nil
-	}
-	text := "imported " + plural(r.Keys, "key")
-	if r.Commands > 0 {
-		text += " and ran " + plural(r.Commands, "command")
-	}
-	text += fmt.Sprintf(" from %s (%s) in %s", im.name, sizeText(r.Bytes), durationText(time.Duration(r.Seconds*float64(time.Second))))
-	if r.Expired > 0 {
-		text += fmt.Sprintf("; %s had expired", countText(r.Expired))
-	}
-	if r.Skipped > 0 {
-		text += "; skipped " + plural(r.Skipped, "bad line")
-	}
-	_, err := fmt.Fprintln(im.out, text)
-	return err
 }

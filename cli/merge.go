@@ -7,9 +7,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/merge"
-	"github.com/urfave/cli/v2"
 )
 
 // A server merges by itself, at a pace that leaves the disk to its clients. This is the same
@@ -17,13 +19,16 @@ import (
 // that the policy gives for each segment.
 
 // mergeCommand describes stave merge.
-func mergeCommand(t *terminal) *cli.Command {
+func mergeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "merge",
 		Usage:     "Gives back the disk space of overwritten and deleted data",
 		ArgsUsage: "[DIR]",
 		UsageText: "stave merge [DIR] [--dry-run] [--all] [--json]",
-		Description: `Copies what is live out of the segments with the most garbage and removes those
+		Description: `   stave merge data --dry-run
+   stave merge data --all
+
+Copies what is live out of the segments with the most garbage and removes those
 segments. A running server does this by itself; this is for a store that no
 process has open. Interrupting it is safe: what has been merged by then stays so.
 
@@ -34,6 +39,7 @@ that is still being written to, and leaves no garbage at all.
 --dry-run shows the plan with its reasons and changes nothing; it works alongside a
 running server too.`,
 		Flags: []cli.Flag{
+			dirFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "show what would be merged and why, and change nothing"},
 			&cli.BoolFlag{Name: "all", Usage: "merge every segment"},
 			&cli.BoolFlag{Name: "json", Usage: "print the plan (--dry-run) or the result as JSON"},
@@ -93,38 +99,40 @@ func newMergePlan(p merge.Plan, all bool) mergePlan {
 // runMergePlan shows what a merge would do. It opens the store for reading only, so it works
 // alongside a server. A plan that a server would make for the same store may differ: it knows what
 // has been written since.
-func runMergePlan(t *terminal, dir string, all, asJSON bool) (err error) {
-	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
+func runMergePlan(t *terminal.Streams, dir string, all, asJSON bool) (err error) {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	store, err := openExisting(ctx, t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, store.Close)
 	plan := newMergePlan(store.Merger().Plan(all), all)
 	if asJSON {
-		return failed(exitCommand, json.NewEncoder(t.out).Encode(plan))
+		return failed(exitCommand, json.NewEncoder(t.Out).Encode(plan))
 	}
-	return failed(exitCommand, printMergePlan(t.out, plan))
+	return failed(exitCommand, printMergePlan(t.Out, plan))
 }
 
 // printMergePlan prints a row a segment, and what all of it would cost and bring. The reasons are
 // the policy's own words, so that the plan cannot disagree with what a merge does.
 func printMergePlan(w io.Writer, plan mergePlan) error {
-	table := newTable("segment", "size", "live", "dead", "records", "merge", "why")
+	table := terminal.NewTable("segment", "size", "live", "dead", "records", "merge", "why")
 	for _, s := range plan.Segments {
 		taken := "-"
 		if s.Taken {
 			taken = "yes"
 		}
-		table.row(fmt.Sprintf("%09d", s.Segment), sizeText(s.Bytes), sizeText(s.LiveBytes), deadText(s.LiveBytes, s.Bytes, s.Records),
-			countText(int64(s.Records)), taken, s.Reason)
+		table.Row(fmt.Sprintf("%09d", s.Segment), terminal.Size(s.Bytes), terminal.Size(s.LiveBytes), deadText(s.LiveBytes, s.Bytes, s.Records),
+			terminal.Count(int64(s.Records)), taken, s.Reason)
 	}
-	if err := table.write(w); err != nil {
+	if err := table.Write(w); err != nil {
 		return err
 	}
 	text := "nothing to merge" + allHint(plan)
 	if plan.Taken > 0 {
-		text = fmt.Sprintf("would read %s in %d of %s, write %s and reclaim %s", sizeText(plan.Reads), plan.Taken, plural(len(plan.Segments), "segment"),
-			sizeText(plan.Writes), sizeText(plan.Reclaims))
+		text = fmt.Sprintf("would read %s in %d of %s, write %s and reclaim %s", terminal.Size(plan.Reads), plan.Taken, terminal.Plural(len(plan.Segments), "segment"),
+			terminal.Size(plan.Writes), terminal.Size(plan.Reclaims))
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err
@@ -141,16 +149,16 @@ func allHint(plan mergePlan) string {
 	if dead <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("; --all would reclaim about %s", sizeText(dead))
+	return fmt.Sprintf("; --all would reclaim about %s", terminal.Size(dead))
 }
 
 // runMerge merges, without a limit on its pace. Merges in the background are off, or they would be
 // in each other's way. The bar counts bytes read, which the plan knows in advance; a merge may take
 // less if records turn out to be dead.
-func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
-	ctx, stop := t.interruptible()
+func runMerge(t *terminal.Streams, dir string, all, asJSON, quiet bool) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
-	store, err := openExisting(t, dir, &db.Options{NoMerge: true})
+	store, err := openExisting(ctx, t, dir, &db.Options{NoMerge: true})
 	if err != nil {
 		return err
 	}
@@ -158,11 +166,11 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	// The plan is made before the merge: afterwards there is nothing left that tells how many bytes
 	// there were to read.
 	before := newMergePlan(store.Merger().Plan(all), all)
-	bar := newProgress(t.bars(quiet || asJSON), "merge", before.Reads)
-	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.update(read, read, -1) }})
-	bar.clear()
+	bar := t.Progress(quiet || asJSON, "merge", before.Reads)
+	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.Update(read, read, -1) }})
+	bar.Clear()
 	if ctx.Err() != nil {
-		t.complain(errors.New("interrupted; what has been merged by then stays so"))
+		t.Complain(errors.New("interrupted; what has been merged by then stays so"))
 		return ctx.Err()
 	}
 	if err != nil {
@@ -170,12 +178,12 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 	}
 	switch {
 	case asJSON:
-		err = json.NewEncoder(t.out).Encode(result)
+		err = json.NewEncoder(t.Out).Encode(result)
 	case quiet:
 	case result.Segments == 0:
-		_, err = fmt.Fprintf(t.out, "nothing to merge%s\n", allHint(before))
+		_, err = fmt.Fprintf(t.Out, "nothing to merge%s\n", allHint(before))
 	default:
-		_, err = fmt.Fprintln(t.out, mergeSentence(result, len(before.Segments)))
+		_, err = fmt.Fprintln(t.Out, mergeSentence(result, len(before.Segments)))
 	}
 	return failed(exitCommand, err)
 }
@@ -183,6 +191,6 @@ func runMerge(t *terminal, dir string, all, asJSON, quiet bool) (err error) {
 // mergeSentence is what a merge ends with. A merge may end with more bytes than it began with, if
 // all was live; that is shown as nothing reclaimed.
 func mergeSentence(r merge.Result, before int) string {
-	return fmt.Sprintf("reclaimed %s of %s read in %s (%s -> %d)", sizeText(max(r.Reclaimed(), 0)), sizeText(r.BytesRead),
-		durationText(r.Took.Round(time.Microsecond)), plural(before, "segment"), r.SegmentsNow)
+	return fmt.Sprintf("reclaimed %s of %s read in %s (%s -> %d)", terminal.Size(max(r.Reclaimed(), 0)), terminal.Size(r.BytesRead),
+		terminal.Duration(r.Took.Round(time.Microsecond)), terminal.Plural(before, "segment"), r.SegmentsNow)
 }

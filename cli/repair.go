@@ -4,13 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/vfs"
 )
 
 // A repair never changes the store that it reads. It makes a new one from what verifies, and lists
@@ -20,15 +25,19 @@ import (
 const maxLosses = 1000
 
 // repairCommand describes stave repair.
-func repairCommand(t *terminal) *cli.Command {
+func repairCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "repair",
 		Usage:     "Copies what is left of a damaged store into a new one",
 		ArgsUsage: "[DIR]",
 		UsageText: "stave repair [DIR] --out NEW [--json]",
-		Description: `Reads every segment of a store that no process has open, copies each record that
+		Description: `   stave repair data --out fixed
+
+Reads every segment of a store that no process has open, copies each record that
 verifies into a new store in the directory NEW, and lists what it could not copy.
-The damaged store is not changed.
+The damaged store is not changed. The new one is made as NEW.partial, and has its
+name when all of it is on disk. What an interrupted repair leaves as NEW.partial is to
+be deleted.
 
 A loss of which a hint file tells is one line with its key; it says whether an
 older value is in the new store in its place. Of another loss only the place is
@@ -41,11 +50,15 @@ right, and lists with missing elements are closed up.
 The status is 0 if nothing was lost, 4 if something was, and 3 if there was
 nothing to read.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Usage: "the directory of the new store, which must be new or empty", Required: true},
+			dirFlag(),
+			&cli.StringFlag{Name: "out", Usage: "the directory of the new store, which must be new or empty"},
 			&cli.BoolFlag{Name: "json", Usage: "print one object with everything that was lost"},
 			quietFlag(),
 		},
 		Action: onDir(func(c *cli.Context, dir string) error {
+			if c.String("out") == "" {
+				return usagef("repair needs --out NEW, the directory of the new store")
+			}
 			return runRepair(t, dir, c.String("out"), c.Bool("json"), c.Bool("quiet"))
 		}),
 	}
@@ -54,8 +67,8 @@ nothing to read.`,
 // runRepair copies the intact records. The status says whether that is all: 4 also where there was
 // no manifest, since then any number of segments may be missing. The directory is checked here only
 // for the words of the error.
-func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
-	ctx, stop := t.interruptible()
+func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
+	ctx, stop := t.Interruptible()
 	defer stop()
 	started := time.Now()
 	switch info, err := os.Stat(dir); {
@@ -64,9 +77,23 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	case !info.IsDir():
 		return failed(exitOpen, fmt.Errorf("repair %s: not a directory", dir))
 	}
-	result, err := repair.Salvage(ctx, dir, out, nil)
+	if inside(out, dir) {
+		return usagef("repair %s: the new store cannot be in the directory of the damaged one: choose a place outside %s", dir, dir)
+	}
+	partial := filepath.Clean(out) + ".partial"
+	if err := maybeNew(out, partial); err != nil {
+		return failed(exitCommand, fmt.Errorf("repair %s: %w", dir, err))
+	}
+	// Each record is read, and read again when the new store is opened for its counts.
+	bar := t.Progress(asJSON || quiet, "repair", 2*logBytes(dir))
+	result, err := repair.Salvage(ctx, dir, partial, seam.With(&bitcask.Options{}, seam.Options{Read: bar.Add}))
+	bar.Clear()
+	if err == nil {
+		err = publish(partial, out)
+	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && err != nil:
+		t.Complain(fmt.Errorf("interrupted; %s is incomplete: delete it", partial))
 		return ctx.Err()
 	// Nothing to read is a store that cannot be opened; any other error happened on the way.
 	case errors.Is(err, bitcask.ErrNotFound) || errors.Is(err, bitcask.ErrVersion):
@@ -83,44 +110,88 @@ func runRepair(t *terminal, dir, out string, asJSON, quiet bool) error {
 	return nil
 }
 
+// inside reports whether a path is a directory, or lies below it. Links are followed as far as the path exists.
+func inside(path, dir string) bool {
+	real := func(p string) string {
+		p, rest := absolute(p), ""
+		for {
+			if found, err := filepath.EvalSymlinks(p); err == nil {
+				return filepath.Join(found, rest)
+			}
+			if p == filepath.Dir(p) {
+				return filepath.Join(p, rest)
+			}
+			p, rest = filepath.Dir(p), filepath.Join(filepath.Base(p), rest)
+		}
+	}
+	way, err := filepath.Rel(real(dir), real(path))
+	return err == nil && filepath.IsLocal(way)
+}
+
+// maybeNew fails unless a directory may be made, under a partial name at first: what is not whole never has the name that was asked for.
+func maybeNew(dir, partial string) error {
+	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+		return fmt.Errorf("%s: %w", dir, bitcask.ErrNotEmpty)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(partial); err == nil {
+		return fmt.Errorf("%s is there, from a repair that did not end: delete it", partial)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails.
+func publish(partial, dir string) error {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was empty
+		return err
+	}
+	if err := os.Rename(partial, dir); err != nil {
+		return err
+	}
+	return vfs.OS().SyncDir(filepath.Dir(dir))
+}
+
 // printRepair lists the losses, then one sentence about the copy. Numbers that are zero are left
 // out, except that of the losses.
-func printRepair(t *terminal, r repair.Result, asJSON, quiet bool, took time.Duration) error {
+func printRepair(t *terminal.Streams, r repair.Result, asJSON, quiet bool, took time.Duration) error {
 	if asJSON {
-		return json.NewEncoder(t.out).Encode(r)
+		return json.NewEncoder(t.Out).Encode(r)
 	}
 	// Keys in a loss are bytes of others: they are printed so that a terminal does not obey them.
 	for i, l := range r.Lost {
 		if i == maxLosses {
-			if _, err := fmt.Fprintf(t.out, "and %s more\n", countText(int64(len(r.Lost)-i))); err != nil {
+			if _, err := fmt.Fprintf(t.Out, "and %s more\n", terminal.Count(int64(len(r.Lost)-i))); err != nil {
 				return err
 			}
 			break
 		}
-		if _, err := fmt.Fprintf(t.out, "%s\n", safeText([]byte(l.String()))); err != nil {
+		if _, err := fmt.Fprintf(t.Out, "%s\n", terminal.Safe([]byte(l.String()))); err != nil {
 			return err
 		}
 	}
 	if quiet {
 		return nil
 	}
-	text := fmt.Sprintf("copied %s of %s in %s, lost %s", plural(r.Records, "record"), plural(r.Segments, "segment"), durationText(took),
-		countText(int64(len(r.Lost))))
+	text := fmt.Sprintf("copied %s of %s in %s, lost %s", terminal.Plural(r.Records, "record"), terminal.Plural(r.Segments, "segment"), terminal.Duration(took),
+		terminal.Count(int64(len(r.Lost))))
 	if r.Replaced > 0 {
-		text += fmt.Sprintf("; replaced since, and no loss: %s", plural(r.Replaced, "damaged record"))
+		text += fmt.Sprintf("; replaced since, and no loss: %s", terminal.Plural(r.Replaced, "damaged record"))
 	}
 	if r.Mended > 0 {
-		text += fmt.Sprintf("; made %s right", plural(r.Mended, "collection"))
+		text += fmt.Sprintf("; made %s right", terminal.Plural(r.Mended, "collection"))
 	}
 	if r.Remains > 0 {
-		text += fmt.Sprintf("; %s of them from %s of what openings had truncated", countText(int64(r.Returned)), plural(r.Remains, "file"))
+		text += fmt.Sprintf("; %s of them from %s of what openings had truncated", terminal.Count(int64(r.Returned)), terminal.Plural(r.Remains, "file"))
 	}
 	if r.Torn > 0 {
-		text += fmt.Sprintf("; %s of an unfinished write left out", sizeText(r.Torn))
+		text += fmt.Sprintf("; %s of an unfinished write left out", terminal.Size(r.Torn))
 	}
 	if r.NoManifest {
 		text += "; without the manifest, or with segments that it had lost, deleted data may be back"
 	}
-	_, err := fmt.Fprintln(t.out, text)
+	_, err := fmt.Fprintln(t.Out, text)
 	return err
 }

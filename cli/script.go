@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 )
 
@@ -24,8 +25,8 @@ import (
 func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (err error) {
 	reading, done := context.WithCancel(ctx)
 	defer done()
-	input := lines.NewReader(newInterruptibleReader(reading, in))
-	out := bufio.NewWriterSize(s.out, 64<<10)
+	input := lines.NewReader(terminal.NewReader(reading, in))
+	out := bufio.NewWriterSize(s.Out, 64<<10)
 	defer func() {
 		if flushErr := out.Flush(); flushErr != nil {
 			err = errors.Join(err, failed(exitCommand, flushErr))
@@ -56,7 +57,7 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (
 		if !keepGoing || isLost(err) {
 			return failed(statusOf(err), err)
 		}
-		s.complain(err)
+		s.Complain(err)
 		failures++
 	}
 	if err := ctx.Err(); err != nil {
@@ -74,7 +75,7 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (
 // runLine runs one line and prints its replies. An error reply comes back as
 // an error and is not printed: it belongs on the other stream.
 func (s *session) runLine(ctx context.Context, out io.Writer, line []byte) error {
-	args, err := splitLine(line)
+	args, err := terminal.SplitLine(line)
 	if err != nil || len(args) == 0 {
 		return err
 	}

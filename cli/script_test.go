@@ -2,8 +2,10 @@ package cli_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,6 +56,9 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if filepath.Base(file) == "help.txt" {
+				contribIsCurrent(t, "../contrib")
+			}
 			t.Chdir(t.TempDir())
 			t.Setenv("STAVE_DIR", "")
 			got := runScriptFile(t, filepath.Base(file), string(text))
@@ -63,6 +68,31 @@ func TestScripts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// contrib are the files that are made from the list of commands, and how.
+var contrib = map[string][]string{
+	"man/stave.1": {"man"}, "completion/stave.bash": {"completion", "bash"}, "completion/_stave": {"completion", "zsh"},
+	"completion/stave.fish": {"completion", "fish"}, "completion/stave.ps1": {"completion", "powershell"},
+}
+
+// contribIsCurrent compares them with what the program prints. -update writes them again.
+func contribIsCurrent(t *testing.T, root string) {
+	for name, args := range contrib {
+		var stdout, stderr bytes.Buffer
+		if status := cli.Run(append([]string{"stave"}, args...), nil, &stdout, &stderr); status != 0 {
+			t.Fatalf("%v: %d %s", args, status, stderr.String())
+		}
+		path := filepath.Join(root, name)
+		if *update {
+			if err := os.WriteFile(path, stdout.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, stdout.Bytes()) {
+			t.Errorf("%s is not what stave %s prints (%v): go test ./cli -run Scripts/help -update writes it", name, strings.Join(args, " "), err)
+		}
 	}
 }
 
@@ -140,7 +170,11 @@ func runFileStep(t *testing.T, where string, words []string, input string, stdou
 	var err error
 	switch words[0] {
 	case "write":
-		err = os.WriteFile(words[1], []byte(input), 0o644)
+		if err = os.MkdirAll(filepath.Dir(words[1]), 0o755); err == nil {
+			err = os.WriteFile(words[1], []byte(input), 0o644)
+		}
+	case "same":
+		err = sameFiles(words[1], words[2])
 	case "append":
 		var f *os.File
 		if f, err = os.OpenFile(words[1], os.O_APPEND|os.O_WRONLY, 0); err == nil {
@@ -188,6 +222,26 @@ func runFileStep(t *testing.T, where string, words []string, input string, stdou
 	if err != nil {
 		t.Fatalf("%s: %v", where, err)
 	}
+}
+
+// sameFiles fails unless two directories have the same files.
+func sameFiles(a, b string) error {
+	of := func(dir string) (map[string]string, error) {
+		files := map[string]string{}
+		entries, err := os.ReadDir(dir)
+		for _, entry := range entries {
+			data, readErr := os.ReadFile(filepath.Join(dir, entry.Name()))
+			files[entry.Name()] = string(data)
+			err = errors.Join(err, readErr)
+		}
+		return files, err
+	}
+	first, err := of(a)
+	second, err2 := of(b)
+	if err == nil && err2 == nil && !maps.Equal(first, second) {
+		err = fmt.Errorf("%s and %s differ", a, b)
+	}
+	return errors.Join(err, err2)
 }
 
 // edit opens a file and changes it at an offset, which counts from the end if it is negative.

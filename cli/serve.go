@@ -4,124 +4,241 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
-	"github.com/urfave/cli/v2"
 )
 
 // The server's process: its options, its one line on the standard output once clients can connect
 // (which a supervisor or a test waits for), and its end. Package server does the rest.
 
-// serveCommand describes stave serve. There is no option for passwords or addresses of others:
-// package server refuses what it cannot protect.
-func serveCommand(t *terminal) *cli.Command {
+// serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of a process.
+func serveCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "serve",
-		Usage:     "Serves a store to Redis clients",
-		UsageText: "stave serve [--dir DIR] [--addr HOST:PORT] [--sync MODE]",
-		Description: `Speaks RESP2 and RESP3 to any Redis client. One line on the standard output says
+		Name:  "serve",
+		Usage: "Serves a store to Redis clients",
+		UsageText: "stave serve [--config FILE] [--dir DIR] [--addr HOST:PORT] [--sync MODE]\n" +
+			"stave serve --follow [DIR] [--addr HOST:PORT]",
+		Description: `   stave serve --dir data --addr 127.0.0.1:6380 --http 127.0.0.1:8080
+   stave serve --config stave.conf
+   stave serve --follow data --addr 127.0.0.1:6381
+
+Speaks RESP2 and RESP3 to any Redis client. One line on the standard output says
 when the server is ready; what an operator should know goes to the standard
 error. SIGINT and SIGTERM let running commands finish, flush everything to the
 disk and end with status 0; a second signal ends at once.
 
-It listens on loopback addresses and Unix sockets only: there are no passwords
-yet, so whoever can connect owns the data.`,
+Settings come from FILE, in the syntax of redis.conf, then from variables such
+as $STAVE_MAXCLIENTS, then from flags; the last one that has a setting holds. A
+change of the file, and SIGHUP, apply what may change while the server runs.
+
+With --follow it serves the store of another process, which goes on writing: for
+reading only, some milliseconds behind. It takes no lock and changes no byte.
+
+An address that other machines can reach is refused unless the default user
+needs a password ($STAVE_REQUIREPASS, requirepass or --aclfile) and connections
+are encrypted (--tls-port, and --port 0); --protected-mode no allows plain text.`,
 		Flags: []cli.Flag{
 			dirFlag(),
-			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Value: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
+			&cli.StringFlag{Name: "config", Aliases: []string{"c"}, DefaultText: "$STAVE_CONFIG", Usage: "read settings from `FILE`"},
+			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, DefaultText: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
 			syncFlag("interval"),
-			&cli.StringFlag{Name: "transport", Value: string(server.TransportGoroutines), Usage: "serve connections by `MODE`: goroutines, or event-loop (Linux)"},
+			&cli.StringFlag{Name: "http", Usage: "serve a dashboard, /metrics, /healthz and /readyz on `HOST:PORT`"},
+			&cli.StringFlag{Name: "transport", Usage: "serve connections by `MODE`: event-loop (the default on Linux) or goroutines"},
 			&cli.BoolFlag{Name: "read-damaged", Usage: "serve what is left of a damaged store, for reading only: the keys that are damaged give errors"},
+			&cli.BoolFlag{Name: "follow", Usage: "serve a store that another process has open, for reading only, and go on with what that writes"},
 			quietFlag(),
+			&cli.StringFlag{Name: "port", Usage: "listen on port `N`, 0 for none; --addr has precedence"},
+			&cli.StringFlag{Name: "bind", Usage: "listen on these `HOSTS`"},
+			&cli.StringFlag{Name: "unixsocketperm", Usage: "give the socket's file the permissions `MODE`"},
+			&cli.StringFlag{Name: "aclfile", Usage: "read users from `FILE`: lines as ACL SAVE writes them"},
+			&cli.StringFlag{Name: "protected-mode", Usage: "no: other machines may connect without TLS, but not without a password"},
+			&cli.StringFlag{Name: "tls-port", Usage: "listen with TLS on port `N` too"},
+			&cli.StringFlag{Name: "tls-cert-file", Usage: "the server's certificate is in `FILE`"},
+			&cli.StringFlag{Name: "tls-key-file", Usage: "its key is in `FILE`"},
+			&cli.StringFlag{Name: "tls-ca-cert-file", Usage: "certificates of clients are verified by those in `FILE`"},
+			&cli.StringFlag{Name: "tls-auth-clients", Usage: "ask clients for certificates: yes, no or optional"},
+			&cli.StringFlag{Name: "tls-protocols", Usage: "speak these `VERSIONS`, of TLSv1.2 and TLSv1.3"},
 		},
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("serve takes no arguments, only options")
+			if err := takeDir(c, c.NArg()); err != nil {
+				return err
+			}
+			if c.Bool("follow") && (c.IsSet("sync") || c.Bool("read-damaged")) {
+				return usagef("--follow only reads an intact store: leave --sync and --read-damaged out")
 			}
 			return runServe(t, c)
 		},
 	}
 }
 
-// runServe serves until a signal ends it. The store is closed last, when no session can write to it
+// runServe serves until a signal or SHUTDOWN ends it. The store is closed last, when no session can write to it
 // any more; an error of that is an error of the server, for it means that something may not be on
 // disk. The ready line is printed after the socket is open, and before the first client is served.
 // The end by a signal is success, whatever error the closed socket gives.
-func runServe(t *terminal, c *cli.Context) (err error) {
-	mode, err := syncMode(c.String("sync"))
+func runServe(t *terminal.Streams, c *cli.Context) (err error) {
+	config, warnings, err := serveSettings(c)
 	if err != nil {
 		return err
 	}
-	transport := server.Transport(c.String("transport"))
-	if transport.Validate() != nil {
-		return usagef("--transport must be goroutines, or event-loop on Linux, not %q", transport)
-	}
-	ctx, stop := t.interruptible()
-	defer stop()
-	logger := serveLogger(t.err, c.Bool("quiet"))
-	dir := chosenDir(c)
-	started := time.Now()
-	store, err := db.Open(dir, &db.Options{Sync: mode, Logger: logger, ReadDamaged: c.Bool("read-damaged")})
+	l, err := readListening(c, config)
 	if err != nil {
-		return openError(dir, err)
+		return err
+	}
+	ctx, stop := t.Interruptible()
+	defer stop()
+	logger, level, closeLog, err := serveLogger(t, config)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, closeLog)
+	for _, warning := range warnings {
+		logger.Warn(warning)
+	}
+	o, err := storeOptionsOf(config)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	dir := config.Get("dir")
+	o.Logger, o.ReadDamaged = logger, c.Bool("read-damaged")
+	options := &server.Options{
+		Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}, Config: config, Logger: logger, LogLevel: level,
+	}
+	if err := l.judge(ctx, options); err != nil {
+		return err
+	}
+	started := time.Now()
+	store, durability, err := openServed(ctx, t, dir, o, c.Bool("follow"))
+	if err != nil {
+		return err
 	}
 	defer closeInto(&err, store.Close)
 	// The store is opened first: a port without a store would let clients connect to nothing.
-	listener, err := listen(ctx, c.String("addr"))
+	listeners, err := l.open(ctx, config)
 	if err != nil {
 		return failed(exitOpen, err)
 	}
-	defer listener.Close()
-	if !c.Bool("quiet") {
-		if _, err := fmt.Fprintf(t.out, "stave %s ready on %s: %s, %s, sync %s, opened in %s\n", versionText(), listener.Addr(), dir,
-			plural(store.Stats().Keys, "key"), mode, durationText(time.Since(started))); err != nil {
-			return failed(exitCommand, err)
-		}
+	web, sockets, err := listenHTTP(ctx, config, listeners)
+	if err != nil {
+		return failed(exitOpen, closeAll(err, listeners))
 	}
-	o := sessionOptions(dir)
-	o.Logger, o.Transport = logger, transport
-	err = server.Serve(ctx, listener, store, o)
+	v, err := server.New(store, options)
+	if err == nil && l.secure != nil {
+		v.OnReload(l.secure.Reload)
+	}
+	if err == nil && !c.Bool("quiet") {
+		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), listenedOn(listeners), dir,
+			terminal.Plural(store.Stats().Keys, "key"), durability, terminal.Duration(time.Since(started)))
+	}
+	if err != nil {
+		return failed(exitCommand, closeAll(err, sockets))
+	}
+	err = serveAll(ctx, v, listeners, web, logger)
 	// Serve ends with one of these when the signal closes its listener; anything else went wrong.
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil
 	}
-	if errors.Is(err, server.ErrNotLoopback) {
+	if errors.Is(err, server.ErrHTTPExposed) {
 		return usagef("%w", err)
 	}
 	return failed(exitCommand, err)
 }
 
-// serveLogger writes what an operator should know, a line each. Quiet hides what is only news;
-// warnings and errors stay.
-func serveLogger(w io.Writer, quiet bool) *slog.Logger {
-	level := slog.LevelInfo
-	if quiet {
-		level = slog.LevelWarn
+// openServed opens the store that is to be served, and says what becomes of what is written.
+func openServed(ctx context.Context, t *terminal.Streams, dir string, o *db.Options, follow bool) (store *db.Store, durability string, err error) {
+	if follow {
+		o.ReadOnly, o.Follow = true, true
+		store, err = openExisting(ctx, t, dir, o)
+		return store, "following its writer", err
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	store, err = openOrMake(ctx, t, dir, o)
+	return store, fmt.Sprint("sync ", o.Sync), err
 }
 
-// listen opens the socket. A socket file without a listener, left by a killed server, is replaced.
-// A file at that path that is no socket is left alone: the error is then that of listening.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	var config net.ListenConfig
-	if !strings.HasPrefix(addr, "/") {
-		return config.Listen(ctx, "tcp", addr)
+// listenedOn names the addresses of listeners.
+func listenedOn(listeners []net.Listener) string {
+	var names []string
+	for _, ln := range listeners {
+		names = append(names, ln.Addr().String())
 	}
-	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
-		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
+	return strings.Join(names, " and ")
+}
+
+// closeAll closes listeners and returns err with what that gives.
+func closeAll(err error, listeners []net.Listener) error {
+	for _, ln := range listeners {
+		err = errors.Join(err, ln.Close())
 	}
-	if info, err := os.Lstat(addr); err == nil && info.Mode()&os.ModeSocket != 0 {
-		if err := os.Remove(addr); err != nil {
-			return nil, err
+	return err
+}
+
+// serveAll serves all listeners, and web by HTTP, until ctx ends, or one of them does: then the others end too. Meanwhile it
+// reloads settings and certificates when their files change, and at SIGHUP, and gives back memory that it does not need any more.
+func serveAll(ctx context.Context, v *server.Server, listeners []net.Listener, web net.Listener, logger *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
+	work.Go(func() {
+		if err := v.WatchConfig(ctx, certificates(v.Config())...); err != nil {
+			logger.Warn("the files of settings and certificates are not watched; use SIGHUP", "error", err)
+		}
+	})
+	work.Go(func() { tellSupervisor(ctx, logger) })
+	work.Go(func() { reloadOnHangup(ctx, v, logger) })
+	work.Go(func() { releaseMemory(ctx, releaseEvery) })
+	ended := make(chan error, len(listeners)+1)
+	waiting := len(listeners)
+	if web != nil {
+		waiting++
+		work.Go(func() { ended <- v.ServeHTTP(ctx, web) })
+	}
+	for _, ln := range listeners {
+		work.Go(func() { ended <- v.Serve(ctx, ln) })
+	}
+	var err error
+	for range waiting {
+		err = errors.Join(err, <-ended)
+		stop()
+	}
+	return err
+}
+
+// certificates are the files that hold them, and the key.
+func certificates(config *server.Config) (files []string) {
+	for _, name := range []string{"tls-cert-file", "tls-key-file", "tls-ca-cert-file"} {
+		if file := config.Get(name); file != "" {
+			files = append(files, file)
 		}
 	}
-	return config.Listen(ctx, "unix", addr)
+	return files
+}
+
+// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server.
+func reloadOnHangup(ctx context.Context, v *server.Server, logger *slog.Logger) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			logger.Info("SIGHUP: reloading")
+			if err := v.Reload(); err != nil {
+				logger.Error("reload failed", "error", err)
+			}
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/cli"
 )
@@ -65,6 +66,38 @@ func TestServeOnASocket(t *testing.T) {
 	}
 }
 
+// A supervisor such as systemd is told when clients can connect, and that the server is ending.
+func TestServeTellsSupervisor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenPacket("unixgram", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	told := func() string {
+		t.Helper()
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 1000)
+		n, _, err := conn.ReadFrom(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	t.Setenv("NOTIFY_SOCKET", path)
+	addr, stop := serve(t, t.TempDir(), filepath.Join(t.TempDir(), "s"))
+	if got := told(); got != "READY=1" {
+		t.Error(got)
+	}
+	want(t, "PONG\n", "", 0, "", "exec", "--addr", addr, "PING")
+	stop()
+	if got := told(); got != "STOPPING=1" {
+		t.Error(got)
+	}
+}
+
 // --quiet prints nothing when the server is ready; the standard output stays empty.
 func TestServeQuietly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
@@ -94,11 +127,12 @@ func TestServeUsage(t *testing.T) {
 		stderr string
 		status int
 	}{
-		{"serve now --dir " + dir, "serve takes no arguments, only options", 2},
+		{"serve now --dir " + dir, "both name the store", 2},
+		{"serve now then", "serve takes one directory", 2},
 		{"serve --sync sometimes --dir " + dir, "--sync must be always, interval or none", 2},
 		{"serve --transport threads --dir " + dir, "--transport must be goroutines, or event-loop on Linux, not", 2},
-		{"serve --nonsense --dir " + dir, "flag provided but not defined", 2},
-		{"serve --dir", "flag needs an argument", 2},
+		{"serve --nonsense --dir " + dir, "unknown option --nonsense", 2},
+		{"serve --dir", "--dir needs a value", 2},
 		{"serve --read-damaged --dir " + dir, "open " + dir, 3},
 	} {
 		want(t, "", "stave: ", test.status, "", strings.Fields(test.args)...)

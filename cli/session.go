@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -19,22 +21,27 @@ import (
 // A session is one conversation with a store, interactive or not. It is used by one goroutine. What
 // the prompt shows is copied here, because a server does not say it.
 type session struct {
-	*terminal
+	*terminal.Streams
 	backend backend
-	printer printer
+	printer terminal.Printer
 	name    string // what the prompt calls the store
 	db      int
 	inMulti bool
-	multiDB int  // db when MULTI was sent: DISCARD goes back to it
-	closed  bool // by QUIT
-	noHints bool // :set nohints
+	multiDB int    // db when MULTI was sent: DISCARD goes back to it
+	closed  bool   // by QUIT
+	noHints bool   // :set nohints
+	timing  bool   // :set timing
+	pager   string // reads long replies; "" for none
+
+	editor   lineEditor // of an interactive session
+	question string     // that the line which is read answers; "" for a command
 }
 
 // newSession opens the store or names the server. Servers are dialled here so that a wrong address
 // is known at once. A server is not asked for anything beyond the greeting: it may be a Redis that
 // allows little.
-func newSession(ctx context.Context, t *terminal, o storeOptions) (*session, error) {
-	s := &session{terminal: t, db: o.db, printer: printer{format: o.format, color: t.color()}}
+func newSession(ctx context.Context, t *terminal.Streams, o storeOptions) (*session, error) {
+	s := &session{Streams: t, db: o.db, printer: terminal.Printer{Format: o.format, Color: t.Color()}}
 	if o.addr == "" {
 		e, err := openEmbedded(ctx, t, o)
 		if err != nil {
@@ -44,6 +51,13 @@ func newSession(ctx context.Context, t *terminal, o storeOptions) (*session, err
 		return s, nil
 	}
 	r := &remote{addr: o.addr, user: o.user, password: o.password, resp3: o.resp3, db: o.db}
+	if o.tls.on {
+		config, err := o.tls.config(o.addr)
+		if err != nil {
+			return nil, usagef("%w", err)
+		}
+		r.tls = config
+	}
 	if err := r.connect(ctx); err != nil {
 		return nil, failed(exitOpen, fmt.Errorf("connect: %w", err))
 	}
@@ -79,11 +93,20 @@ func (s *session) runCommand(ctx context.Context, out io.Writer, args [][]byte) 
 		if err := nestedError(args, r); err != nil && first == nil {
 			first = err
 		}
-		if _, err := out.Write(s.printer.append(nil, r)); err != nil {
+		if _, err := out.Write(s.render(args, r)); err != nil {
 			writeErr = err
 		}
 	})
 	return errors.Join(err, first, writeErr)
+}
+
+// render is the printed form of a reply to a command.
+func (s *session) render(args [][]byte, r resp.Reply) []byte {
+	s.printer.Width = 0
+	if _, isFile := s.Out.(*os.File); isFile && s.OutTTY { // and not a program that reads what would be printed
+		s.printer.Width = s.Width()
+	}
+	return s.printer.AppendTo(nil, args, r)
 }
 
 // nestedError finds the first error among the results of a transaction: EXEC

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 // The command itself; the conversation is in shell_loop.go.
@@ -15,28 +17,52 @@ type shellOptions struct {
 
 // shellCommand describes stave shell, which is also what stave does without a
 // command.
-func shellCommand(t *terminal) *cli.Command {
+func shellCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "shell",
 		Usage:     "Opens an interactive shell on a store or on a server",
-		UsageText: "stave shell [--dir DIR | --addr HOST:PORT]\n" + "command lines | stave shell [--keep-going] ...",
-		Description: `Lines are commands as redis-cli takes them; HELP explains. With a terminal
+		UsageText: "stave shell [DIR | --addr HOST:PORT]\n" + "stave shell DIR --read-only [--follow]\n" + "command lines | stave shell [--keep-going] ...",
+		Description: `   stave shell data
+   stave shell data --read-only --follow
+   stave shell --addr 127.0.0.1:6380
+   echo 'GET greeting' | stave shell data
+
+Lines are commands as redis-cli takes them; HELP explains. With a terminal
 there are completion (Tab), a hint of the arguments that follow, and a history
-in ~/.stave_history ($STAVE_HISTFILE), which passwords do not enter.
+in ~/.stave_history ($STAVE_HISTFILE), which passwords do not enter. PEEK shows
+what a key is; a command and a bar send replies to a program: HGETALL u | jq .
+What removes everything asks first. A reply that is longer than the screen goes to
+$STAVE_PAGER, $PAGER or less; :set nopager stops that, and :set table, csv, jsonl,
+pretty, json, raw and typed choose the form of replies, as --output does.
+
+With --read-only no lock is taken, so another process may be writing; with --follow
+too, the shell shows what that writes, some milliseconds later.
 
 When the standard input is not a terminal its lines are run as a script: one
 command a line, blank lines and lines that start with # skipped. The first error
 ends it with status 1 and the number of the line, unless --keep-going is given.`,
 		Flags: append(storeFlags(),
+			&cli.BoolFlag{Name: "read-only", Usage: "open the store for reading only, as it is at this moment"},
+			&cli.BoolFlag{Name: "follow", Usage: "with --read-only: go on with what another process writes"},
 			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "go on with the next line after an error; the status is 1 all the same"},
 			quietFlag()),
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("shell takes no arguments; stave exec runs a single command")
+			if c.NArg() > 1 {
+				return usagef("shell takes one directory; stave exec runs a single command")
+			}
+			if err := takeDir(c, c.NArg()); err != nil {
+				return err
 			}
 			o, err := readStoreOptions(t, c)
 			if err != nil {
 				return err
+			}
+			o.readOnly, o.follow = c.Bool("read-only"), c.Bool("follow")
+			switch {
+			case o.follow && !o.readOnly:
+				return usagef("--follow only reads: say --read-only as well")
+			case o.readOnly && (o.addr != "" || c.IsSet("sync")):
+				return usagef("--read-only is about a store that the shell opens: it cannot go with --addr or --sync")
 			}
 			return runShell(t, shellOptions{storeOptions: o, keepGoing: c.Bool("keep-going"), quiet: c.Bool("quiet")})
 		},
@@ -45,16 +71,16 @@ ends it with status 1 and the number of the line, unless --keep-going is given.`
 
 // runShell talks to a person if there is one, and runs a script otherwise. Both streams must be
 // terminals to be interactive: with the output redirected a prompt would end up in the file.
-func runShell(t *terminal, o shellOptions) (err error) {
-	ctx, stop := t.interruptible()
+func runShell(t *terminal.Streams, o shellOptions) (err error) {
+	ctx, stop := t.Interruptible()
 	defer stop()
 	s, err := newSession(ctx, t, o.storeOptions)
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, s.backend.close)
-	if !t.inTTY || !t.outTTY {
-		return s.runScript(ctx, t.in, o.keepGoing)
+	if !t.InTTY || !t.OutTTY {
+		return s.runScript(ctx, t.In, o.keepGoing)
 	}
 	stop() // from here on Ctrl-C is the shell's
 	return s.interact(o)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/server/command"
@@ -30,21 +31,25 @@ const (
 
 // complete lists what the last word of line may become: a command, a subcommand, a keyword of the
 // command, or one of the keys in the store. The word that is being typed is the last one, "" after
-// a blank. A count before the command is skipped.
+// a blank. A count, or :watch, before the command is skipped.
 func (s *session) complete(line string) []candidate {
 	words, complete := typedWords(line)
 	if complete {
 		words = append(words, "")
 	}
-	if len(words) > 1 && isRepeat(words[0]) {
-		words = words[1:]
-	}
+	words = afterPrefix(words)
 	last := words[len(words)-1]
 	if len(words) == 1 {
 		return completeCommand(server.Commands, last, last)
 	}
-	if name := strings.ToLower(words[0]); name == "help" || name == "?" {
+	switch strings.ToLower(words[0]) {
+	case "help", "?":
 		return completeHelp(words[1:])
+	case "peek":
+		if len(words) == 2 {
+			return s.completeKey(line, last, "")
+		}
+		return nil
 	}
 	c := server.Lookup(words[0])
 	if c == nil {
@@ -60,9 +65,70 @@ func (s *session) complete(line string) []candidate {
 	}
 	found := completeKeyword(c, words)
 	if isKeyPosition(c, words) {
-		found = append(found, s.completeKey(line, last)...)
+		return append(found, s.completeKey(line, last, typeOfKeys(c))...)
+	}
+	return append(found, s.completeElement(c, line, words)...)
+}
+
+// typeOfKeys is the type of the keys that a command works on, as SCAN calls it; "" if any will do.
+func typeOfKeys(c *command.Command) string {
+	switch c.Group {
+	case command.GroupHash, command.GroupList, command.GroupSet, command.GroupStream:
+		return string(c.Group)
+	case command.GroupSortedSet:
+		return "zset"
+	case command.GroupString:
+		if c.Flags&command.Write == 0 {
+			return "string" // others make a key anew, whatever it was
+		}
+	}
+	return ""
+}
+
+// completeElement lists the fields of a hash, or the members of a set or sorted set, that begin with the last word, where the command takes one and the
+// key before it is there.
+func (s *session) completeElement(c *command.Command, line string, words []string) (found []candidate) {
+	scan, step, group := "", 2, "members"
+	switch c.Group {
+	case command.GroupHash:
+		scan, group = "HSCAN", "fields"
+	case command.GroupSet:
+		scan, step = "SSCAN", 1
+	case command.GroupSortedSet:
+		scan = "ZSCAN"
+	}
+	if len(words) < 3 || scan == "" || !s.mayComplete(line, words[len(words)-1]) {
+		return nil
+	}
+	takes := false
+	for _, argument := range c.Remaining(words[1 : len(words)-1]) {
+		if argument.Type == "block" && argument.Optional {
+			argument = argument.Choices[0] // what may be repeated, but of pairs nobody knows which half comes next
+		}
+		if argument.Token == "" && (argument.Name == "field" || argument.Name == "member") {
+			takes = true
+		}
+		if !argument.Optional {
+			break
+		}
+	}
+	if !takes {
+		return nil
+	}
+	reply, err := s.query(context.Background(), scan, words[1], "0", "MATCH", globLiteral(words[len(words)-1])+"*", "COUNT", strconv.Itoa(keyScanCount))
+	if err != nil || len(reply.Items) != 2 {
+		return nil
+	}
+	for i := 0; i < len(reply.Items[1].Items) && len(found) < maxKeyCandidates; i += step {
+		found = append(found, candidate{value: quoteWord(reply.Items[1].Items[i].Text), group: group})
 	}
 	return found
+}
+
+// mayComplete reports whether the last word of a line may become what only the store knows. Within MULTI a question would be queued. Replacing a word
+// in quotes or one beyond ASCII is more than the line editor's arithmetic handles.
+func (s *session) mayComplete(line, prefix string) bool {
+	return !s.inMulti && !s.closed && !strings.HasSuffix(line, `"`) && !terminal.OpenQuote([]byte(line)) && strings.HasSuffix(line, prefix) && isPlain(prefix)
 }
 
 // completeCommand lists the commands that start with prefix, in the case of like. The notes are the
@@ -167,18 +233,22 @@ func isKeyPosition(c *command.Command, words []string) bool {
 	return false
 }
 
-// completeKey lists keys of the store that begin with prefix. It uses SCAN, so that it works on
-// servers too and blocks no client, and gives up after maxKeyScans pages. Within MULTI it would be
-// queued, so it does not ask.
-func (s *session) completeKey(line, prefix string) (found []candidate) {
-	// Replacing a word in quotes or one beyond ASCII is more than the line
-	// editor's arithmetic handles.
-	if s.inMulti || s.closed || strings.HasSuffix(line, `"`) || openQuote([]byte(line)) || !strings.HasSuffix(line, prefix) || !isPlain(prefix) {
+// completeKey lists keys of the store that begin with prefix, those of a type if one is given. It uses SCAN, so that it works on
+// servers too and blocks no client, and gives up after maxKeyScans pages. A server from before SCAN had TYPE is asked without.
+func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
+	if !s.mayComplete(line, prefix) {
 		return nil
 	}
 	cursor := "0"
 	for range maxKeyScans {
-		reply, err := s.query("SCAN", cursor, "MATCH", globLiteral(prefix)+"*", "COUNT", strconv.Itoa(keyScanCount))
+		args := []string{"SCAN", cursor, "MATCH", globLiteral(prefix) + "*", "COUNT", strconv.Itoa(keyScanCount)}
+		if typ != "" {
+			args = append(args, "TYPE", typ)
+		}
+		reply, err := s.query(context.Background(), args...)
+		if err != nil && typ != "" {
+			return s.completeKey(line, prefix, "")
+		}
 		if err != nil || len(reply.Items) != 2 {
 			return found
 		}
@@ -195,14 +265,13 @@ func (s *session) completeKey(line, prefix string) (found []candidate) {
 	return found
 }
 
-// query runs one command whose reply is not printed. It is for completion only; its error is not
-// shown, for a Tab that finds nothing is no failure.
-func (s *session) query(args ...string) (reply resp.Reply, err error) {
+// query runs one command whose reply is not printed.
+func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, err error) {
 	list := make([][]byte, len(args))
 	for i, arg := range args {
 		list[i] = []byte(arg)
 	}
-	err = s.backend.do(context.Background(), list, func(r resp.Reply) { reply = r })
+	err = s.backend.do(ctx, list, func(r resp.Reply) { reply = r })
 	if err == nil {
 		err = reply.Err()
 	}

@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 // newTestSession opens a store of its own for a shell that prints to a buffer.
-func newTestSession(t *testing.T, f format) (*session, *bytes.Buffer) {
+func newTestSession(t *testing.T, f terminal.Format) (*session, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer
-	tty := newTerminal(strings.NewReader(""), &out, io.Discard)
+	tty := terminal.Open(strings.NewReader(""), &out, io.Discard)
 	s, err := newSession(t.Context(), tty, storeOptions{dir: filepath.Join(t.TempDir(), "store"), format: f})
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +48,9 @@ func values(found []candidate) (list []string) {
 }
 
 func TestComplete(t *testing.T) {
-	s, _ := newTestSession(t, formatTyped)
-	for _, line := range []string{"SET user:1 a", "SET user:2 b", `SET "user 3" c`, "SET *star x", "SELECT 1", "SET other 1", "SELECT 0"} {
+	s, _ := newTestSession(t, terminal.Typed)
+	for _, line := range []string{"SET user:1 a", "SET user:2 b", `SET "user 3" c`, "SET *star x", "SELECT 1", "SET other 1", "SELECT 0",
+		"SADD user:set ada bob", "HSET user:hash name Ada mail a@b", "ZADD user:board 1 ada 2 eve"} {
 		s.ask(t, line)
 	}
 	tests := []struct {
@@ -79,11 +82,24 @@ func TestComplete(t *testing.T) {
 		{"get *", []string{"*star"}}, // the pattern is quoted
 		{"mget user:1 user:", []string{"user:1", "user:2"}},
 		{"set user:1 user:", nil},
-		{"mset user:1 v user:", []string{"user:1", "user:2"}},
+		{"mset user:1 v user:", []string{"user:1", "user:2", "user:board", "user:hash", "user:set"}},
 		{"mset user:1 user:", nil},
-		{"sintercard 2 user:1 user:", []string{"user:1", "user:2"}},
+		{"sintercard 2 user:set user:", []string{"user:set"}},
+		{"hget user:", []string{"user:hash"}},
+		{"type user:", []string{"user:1", "user:2", "user:board", "user:hash", "user:set"}},
+		{"peek user:s", []string{"user:set"}},
+		{"peek user:set u", nil},
+		// Fields and members of what is there.
+		{"hget user:hash n", []string{"name"}},
+		{"hdel user:hash name m", []string{"mail"}},
+		{"hset user:hash m", []string{"mail"}},
+		{"hset user:hash name m", nil},
+		{"hget user:1 n", nil},
+		{"srem user:set a", []string{"ada"}},
+		{"zscore user:board e", []string{"eve"}},
+		{"zadd user:board 1 a", []string{"ada"}},
 		{"sintercard 1 user:1 user:", nil},
-		{"object encoding user:", []string{"user:1", "user:2"}},
+		{"object encoding user:", []string{"user:1", "user:2", "user:board", "user:hash", "user:set"}},
 		{"get other", nil}, // of another namespace
 		{`get "user`, nil}, // an open quote
 		{"get grü", nil},   // more than the editor's arithmetic handles
@@ -114,7 +130,7 @@ func TestComplete(t *testing.T) {
 
 // Within MULTI a SCAN would be queued, and a store that fails offers nothing.
 func TestCompleteAsksNobodyInVain(t *testing.T) {
-	s, _ := newTestSession(t, formatTyped)
+	s, _ := newTestSession(t, terminal.Typed)
 	s.ask(t, "SET user:1 a")
 	s.ask(t, "MULTI")
 	if got := s.complete("get user:"); got != nil {
@@ -132,7 +148,7 @@ func TestCompleteAsksNobodyInVain(t *testing.T) {
 
 // Many keys are not all shown, and a search in vain ends early.
 func TestCompleteIsBounded(t *testing.T) {
-	s, _ := newTestSession(t, formatTyped)
+	s, _ := newTestSession(t, terminal.Typed)
 	var b strings.Builder
 	b.WriteString("MSET")
 	for i := range maxKeyScans*keyScanCount + 5000 {
@@ -150,7 +166,7 @@ func TestCompleteIsBounded(t *testing.T) {
 // What completion inserts is read back as the key it stands for.
 func TestQuoteWord(t *testing.T) {
 	for _, word := range []string{"plain", "", " ", "two words", `"`, `'`, "a\x00b", "\xff", "grüße", "a\nb", `\`} {
-		args, err := splitLine([]byte("GET " + quoteWord([]byte(word))))
+		args, err := terminal.SplitLine([]byte("GET " + quoteWord([]byte(word))))
 		if err != nil || len(args) != 2 || string(args[1]) != word {
 			t.Errorf("%q is quoted as %s, read as %q, %v", word, quoteWord([]byte(word)), args, err)
 		}

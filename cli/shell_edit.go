@@ -7,6 +7,9 @@ import (
 
 	"github.com/reeflective/readline"
 	"github.com/reeflective/readline/inputrc"
+
+	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/server"
 )
@@ -24,10 +27,10 @@ type plainEditor struct {
 // readLine shows the prompt and reads a line. At the end of the input it ends
 // the prompt's line.
 func (e *plainEditor) readLine() (string, error) {
-	fmt.Fprint(e.s.out, e.s.prompt())
+	fmt.Fprint(e.s.Out, e.s.prompt())
 	line, err := e.lines.Next()
 	if err != nil {
-		fmt.Fprintln(e.s.out)
+		fmt.Fprintln(e.s.Out)
 	}
 	return string(line), err
 }
@@ -41,21 +44,35 @@ type fullEditor struct {
 // newFullEditor must only be called when standard input and output are terminals: readline sends
 // escape sequences to whatever they are. A line with an open quote continues on the next one. The
 // history is ours (shell_history.go), because the library's would keep passwords.
-func newFullEditor(s *session, h *history) *fullEditor {
+func newFullEditor(s *session, h *history.List) *fullEditor {
 	rl := readline.NewShell()
 	e := &fullEditor{s: s, rl: rl}
 	rl.Prompt.Primary(s.prompt)
 	rl.Prompt.Secondary(func() string { return strings.Repeat(".", max(0, len(s.prompt())-2)) + "> " })
-	rl.AcceptMultiline = func(line []rune) bool { return !openQuote([]byte(string(line))) }
+	rl.AcceptMultiline = func(line []rune) bool { return !terminal.OpenQuote([]byte(string(line))) }
 	bindTab(rl.Config)
 	rl.History.Delete()
-	rl.History.Add("stave", h)
+	rl.History.Add("stave", commandsOnly{h, s})
 	rl.Completer = e.complete
 	rl.Hint.SetProvider(e.hint)
-	if s.color() {
+	if s.Color() {
 		rl.SyntaxHighlighter = highlight
 	}
 	return e
+}
+
+// commandsOnly is the history without the answers to questions.
+type commandsOnly struct {
+	*history.List
+	s *session
+}
+
+// Write keeps a line.
+func (h commandsOnly) Write(line string) (int, error) {
+	if h.s.question != "" {
+		return h.Len(), nil
+	}
+	return h.List.Write(line)
 }
 
 // bindTab makes Tab show what there is, with the part that all have in common
@@ -86,6 +103,9 @@ func (e *fullEditor) readLine() (string, error) {
 // complete answers Tab. The order is that of the candidates: commands as in the table, keys as the
 // scan finds them.
 func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
+	if e.s.question != "" {
+		return readline.CompleteRaw(nil)
+	}
 	var found []readline.Completion
 	for _, c := range e.s.complete(string(line[:cursor])) {
 		found = append(found, readline.Completion{Value: c.value, Display: c.value, Description: c.note, Tag: c.group})
@@ -95,14 +115,14 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 
 // hint is shown below the line while it is typed.
 func (e *fullEditor) hint(line []rune, cursor int) []rune {
-	if e.s.noHints {
+	if e.s.noHints || e.s.question != "" {
 		return nil
 	}
 	text := hint(string(line[:min(cursor, len(line))]))
 	if text == "" {
 		return nil
 	}
-	if e.s.color() {
+	if e.s.Color() {
 		text = "\x1b[2m" + text + "\x1b[0m"
 	}
 	return []rune(text)
@@ -113,7 +133,7 @@ func (e *fullEditor) hint(line []rune, cursor int) []rune {
 func highlight(line []rune) string {
 	text := string(line)
 	start := len(text) - len(strings.TrimLeft(text, " "))
-	if word, rest, ok := strings.Cut(text[start:], " "); ok && isRepeat(word) {
+	if word, rest, ok := strings.Cut(text[start:], " "); ok && terminal.IsRepeat(word) {
 		start = len(text) - len(strings.TrimLeft(rest, " "))
 	}
 	end := len(text)

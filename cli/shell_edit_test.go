@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/reeflective/readline/inputrc"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 func TestHighlight(t *testing.T) {
@@ -53,7 +55,7 @@ func TestBindTab(t *testing.T) {
 
 // The hint below the line can be turned off, and is dimmed where there are colours.
 func TestHintBelowTheLine(t *testing.T) {
-	s, out := newTestSession(t, formatTyped)
+	s, out := newTestSession(t, terminal.Typed)
 	e := &fullEditor{s: s}
 	line := []rune("get ")
 	if got := string(e.hint(line, 4)); got != "GET key" {
@@ -70,14 +72,14 @@ func TestHintBelowTheLine(t *testing.T) {
 		t.Errorf("turned off: %q", string(got))
 	}
 	s.runTyped([]byte(":set hints"))
-	s.outTTY = true
+	s.OutTTY = true
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
 	if got := string(e.hint(line, 4)); got != "\x1b[2mGET key\x1b[0m" {
 		t.Errorf("in colour: %q", got)
 	}
 	s.runTyped([]byte(":set nonsense"))
-	if !strings.Contains(out.String(), ":set knows hints and nohints") {
+	if !strings.Contains(out.String(), ":set knows hints, nohints, ") {
 		t.Errorf("%q", out.String())
 	}
 }

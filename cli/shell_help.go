@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/server/command"
 )
@@ -21,8 +22,16 @@ const shellHelp = `stave shell. Commands are Redis's, and so are the quotes: "a\
   Ctrl-R            searches the lines typed before
   Ctrl-C            drops the line; Ctrl-D or EXIT leaves
   5 INCR visits     runs a command five times
+  :watch 2 LLEN q   runs a command every two seconds, in place, until Ctrl-C
+  PEEK key          shows what a key is, and the beginning of its value
+  HGETALL u | jq .  sends the replies, without types and quotes, to a command of the system
   CLEAR             clears the screen
   :set nohints      stops the hints below the line; :set hints brings them back
+  :set timing       says how long each command took; :set notiming stops that
+  :set json         prints replies as JSON; the other forms are raw, pretty (indented JSON),
+                    jsonl (an element a line), csv, table, and typed, which is how it begins
+  :set nopager      does not send long replies to a pager ($STAVE_PAGER, $PAGER or less);
+                    :set pager brings it back, :set pager COMMAND takes another one
 `
 
 // help answers HELP, HELP command and HELP @group from the command table. ok is
@@ -32,7 +41,7 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 	if name := string(args[0]); !strings.EqualFold(name, "help") && name != "?" {
 		return "", false, nil
 	}
-	bold := s.printer.color && s.printer.format == formatTyped
+	bold := s.printer.Color && s.printer.Format == terminal.Typed
 	if len(args) == 1 {
 		return fmt.Sprintf(shellHelp, strings.Join(groups(), " ")), true, nil
 	}

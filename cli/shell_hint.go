@@ -19,9 +19,7 @@ func hint(line string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	if len(words) > 1 && isRepeat(words[0]) {
-		words = words[1:]
-	}
+	words = afterPrefix(words)
 	c := server.Lookup(words[0])
 	if c == nil || len(words) == 1 && !complete {
 		return ""

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -26,7 +28,7 @@ import (
 // A lineEditor reads lines that a person types: readline on a capable
 // terminal, a plain reader on a dumb one.
 type lineEditor interface {
-	// readLine returns io.EOF for Ctrl-D and errInterrupted for Ctrl-C.
+	// readLine returns io.EOF for Ctrl-D and errInterrupted for Ctrl-C. A line that answers s.question is not kept in the history.
 	readLine() (string, error)
 }
 
@@ -35,18 +37,18 @@ var errInterrupted = errors.New("interrupted")
 
 // interact is the conversation. A shell without a history file works all the same.
 func (s *session) interact(o shellOptions) error {
-	history := loadHistory(historyPath())
-	var editor lineEditor
-	if s.dumb() {
-		editor = &plainEditor{s: s, lines: lines.NewReader(s.in)}
+	history := history.Load(history.Path())
+	s.pager = defaultPager()
+	if s.Dumb() {
+		s.editor = &plainEditor{s: s, lines: lines.NewReader(s.In)}
 	} else {
-		editor = newFullEditor(s, history)
+		s.editor = newFullEditor(s, history)
 	}
 	if !o.quiet {
-		fmt.Fprintf(s.out, "stave %s. HELP explains, Ctrl-D leaves.\n", versionText())
+		fmt.Fprintf(s.Out, "stave %s. HELP explains, Ctrl-D leaves.\n", versionText())
 	}
 	for !s.closed {
-		line, err := editor.readLine()
+		line, err := s.editor.readLine()
 		switch {
 		case errors.Is(err, errInterrupted):
 			continue
@@ -66,18 +68,19 @@ func (s *session) interact(o shellOptions) error {
 // runTyped runs a typed line and prints the result. The repetitions stop at an interrupt, at a lost
 // connection and at QUIT, and not at an error reply.
 func (s *session) runTyped(line []byte) {
-	args, err := splitLine(line)
+	line, pipe := terminal.SplitPipe(line)
+	args, err := terminal.SplitLine(line)
 	if err != nil {
-		fmt.Fprintf(s.out, "Invalid argument(s): %v\n", err)
+		fmt.Fprintf(s.Out, "Invalid argument(s): %v\n", err)
 		return
 	}
-	if len(args) == 0 || s.runLocal(args) {
+	if len(args) == 0 || len(pipe) == 0 && s.runLocal(args) {
 		return
 	}
 	repeat := 1
-	if len(args) > 1 && isRepeat(string(args[0])) {
+	if len(args) > 1 && terminal.IsRepeat(string(args[0])) {
 		if repeat, err = strconv.Atoi(string(args[0])); err != nil {
-			fmt.Fprintln(s.out, "Invalid repeat count")
+			fmt.Fprintln(s.Out, "Invalid repeat count")
 			return
 		}
 		args = args[1:]
@@ -87,6 +90,21 @@ func (s *session) runTyped(line []byte) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the shell
+	if string(args[0]) == ":watch" && len(pipe) == 0 {
+		s.watchCommand(ctx, args)
+		return
+	}
+	if key, isPeek := peeks(args); isPeek {
+		s.peek(ctx, key)
+		return
+	}
+	if !s.confirmed(args) {
+		fmt.Fprintln(s.Out, "(not done)")
+		return
+	}
+	if len(pipe) > 0 {
+		defer s.pipeInto(ctx, string(pipe))()
+	}
 	for range repeat {
 		if ctx.Err() != nil || !s.runOnce(ctx, args) || s.closed {
 			return
@@ -101,27 +119,40 @@ const slow = 500 * time.Millisecond
 // arrive, which for SUBSCRIBE and MONITOR is until Ctrl-C.
 func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 	if listens(args) {
-		fmt.Fprintln(s.out, "Reading messages... (press Ctrl-C to stop)")
+		fmt.Fprintln(s.Out, "Reading messages... (press Ctrl-C to stop)")
 	}
 	started := time.Now()
+	var page []byte
+	paged := s.paged(args)
 	err := s.backend.do(ctx, args, func(r resp.Reply) {
 		s.track(args, r)
-		s.out.Write(s.printer.append(nil, r))
+		text := s.render(args, r)
+		if paged {
+			page = append(page, text...)
+		} else {
+			s.Out.Write(text)
+		}
 	})
+	elapsed := time.Since(started)
+	s.page(page)
 	if err == nil {
-		if elapsed := time.Since(started); elapsed >= slow && s.printer.format == formatTyped {
-			fmt.Fprintf(s.out, "(%.2fs)\n", elapsed.Seconds())
+		switch {
+		case s.printer.Format != terminal.Typed:
+		case s.timing:
+			fmt.Fprintf(s.Out, "(%s)\n", terminal.Latency(elapsed))
+		case elapsed >= slow:
+			fmt.Fprintf(s.Out, "(%.2fs)\n", elapsed.Seconds())
 		}
 		return true
 	}
 	s.lostState()
 	switch {
 	case errors.Is(err, context.Canceled) && listens(args):
-		fmt.Fprintln(s.out)
+		fmt.Fprintln(s.Out)
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(s.out, "(interrupted; whether the command took effect is not known)")
+		fmt.Fprintln(s.Out, "(interrupted; whether the command took effect is not known)")
 	default:
-		fmt.Fprintf(s.out, "Error: %v\n", err)
+		fmt.Fprintf(s.Out, "Error: %v\n", err)
 	}
 	return false
 }
@@ -145,7 +176,7 @@ func (s *session) runLocal(args [][]byte) bool {
 		return s.closed
 	case "clear":
 		if len(args) == 1 {
-			fmt.Fprint(s.out, "\x1b[H\x1b[2J")
+			fmt.Fprint(s.Out, "\x1b[H\x1b[2J")
 			return true
 		}
 	case ":set":
@@ -156,26 +187,43 @@ func (s *session) runLocal(args [][]byte) bool {
 	if err != nil {
 		text = err.Error() + "\n"
 	}
-	fmt.Fprint(s.out, text)
+	s.page([]byte(text))
 	return ok
 }
 
-// setPreference handles :set hints and :set nohints, as in redis-cli.
+// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager.
 func (s *session) setPreference(args [][]byte) {
-	switch string(bytes.Join(args, []byte(" "))) {
+	text := string(bytes.Join(args, []byte(" ")))
+	if f, ok := terminal.ParseFormat(text); ok {
+		s.printer.Format = f
+		return
+	}
+	if command, ok := strings.CutPrefix(text, "pager "); ok && command != "on" && command != "off" {
+		s.pager = strings.TrimSpace(command)
+		return
+	}
+	switch text {
 	case "hints":
 		s.noHints = false
 	case "nohints":
 		s.noHints = true
+	case "timing":
+		s.timing = true
+	case "notiming":
+		s.timing = false
+	case "pager", "pager on":
+		s.pager = defaultPager()
+	case "nopager", "pager off":
+		s.pager = ""
 	default:
-		fmt.Fprintln(s.out, ":set knows hints and nohints")
+		fmt.Fprintf(s.Out, ":set knows hints, nohints, timing, notiming, pager, nopager, and as forms of replies %s\n", terminal.FormatNames())
 	}
 }
 
 // isLocal reports the words that runLocal knows.
 func isLocal(word string) bool {
 	switch strings.ToLower(word) {
-	case "help", "?", "exit", "quit", "clear", ":set":
+	case "help", "?", "exit", "quit", "clear", ":set", ":watch", "peek":
 		return true
 	}
 	return false
@@ -184,6 +232,9 @@ func isLocal(word string) bool {
 // prompt is what the interactive shell shows before a line. It is asked for before each line, since
 // a command may have changed it.
 func (s *session) prompt() string {
+	if s.question != "" {
+		return s.question
+	}
 	text := fmt.Sprintf("%s[%d]", s.name, s.db)
 	if s.inMulti {
 		text += "(TX)"

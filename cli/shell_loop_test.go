@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -18,9 +20,9 @@ func converse(t *testing.T, lines string) string {
 	t.Helper()
 	t.Setenv("TERM", "dumb")
 	t.Setenv("STAVE_HISTFILE", "")
-	s, out := newTestSession(t, formatTyped)
+	s, out := newTestSession(t, terminal.Typed)
 	s.name = "store"
-	s.in = strings.NewReader(lines)
+	s.In = strings.NewReader(lines)
 	if err := s.interact(shellOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +92,8 @@ func TestLeaving(t *testing.T) {
 func TestBrokenTerminal(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	t.Setenv("STAVE_HISTFILE", "")
-	s, _ := newTestSession(t, formatTyped)
-	s.in = io.MultiReader(strings.NewReader("ping\n"), brokenReader{})
+	s, _ := newTestSession(t, terminal.Typed)
+	s.In = io.MultiReader(strings.NewReader("ping\n"), brokenReader{})
 	err := s.interact(shellOptions{quiet: true})
 	if exit, ok := errors.AsType[*exitError](err); !ok || exit.status != exitCommand || !strings.Contains(err.Error(), "read: ") {
 		t.Errorf("%v", err)
@@ -139,7 +141,7 @@ func TestCommandsWithoutOutcome(t *testing.T) {
 	}
 	for _, test := range tests {
 		var out bytes.Buffer
-		s := &session{terminal: newTerminal(nil, &out, nil), backend: &test.backend}
+		s := &session{Streams: terminal.Open(nil, &out, nil), backend: &test.backend}
 		s.runTyped([]byte(test.line))
 		if out.String() != test.want || len(test.backend.asked) != test.asked {
 			t.Errorf("%s: %q, asked %q", test.name, out.String(), test.backend.asked)
@@ -149,10 +151,10 @@ func TestCommandsWithoutOutcome(t *testing.T) {
 
 // Slow commands are timed, but not for programs.
 func TestSlowCommand(t *testing.T) {
-	for f, want := range map[format]bool{formatTyped: true, formatRaw: false, formatJSON: false} {
+	for f, want := range map[terminal.Format]bool{terminal.Typed: true, terminal.Raw: false, terminal.JSON: false} {
 		var out bytes.Buffer
 		b := &scripted{replies: []resp.Reply{{Kind: resp.Integer, Int: 1}}, delay: slow}
-		s := &session{terminal: newTerminal(nil, &out, nil), backend: b, printer: printer{format: f}}
+		s := &session{Streams: terminal.Open(nil, &out, nil), backend: b, printer: terminal.Printer{Format: f}}
 		s.runTyped([]byte("dbsize"))
 		if got := strings.Contains(out.String(), "(0."); got != want {
 			t.Errorf("format %d: %q", f, out.String())
@@ -163,7 +165,7 @@ func TestSlowCommand(t *testing.T) {
 // A lost connection ends the transaction that was open on it.
 func TestLostWithinMulti(t *testing.T) {
 	b := &scripted{err: &lostError{io.ErrUnexpectedEOF}}
-	s := &session{terminal: newTerminal(nil, io.Discard, nil), backend: b, inMulti: true, multiDB: 2, db: 5, name: "there"}
+	s := &session{Streams: terminal.Open(nil, io.Discard, nil), backend: b, inMulti: true, multiDB: 2, db: 5, name: "there"}
 	if got := s.prompt(); got != "there[5](TX)> " {
 		t.Errorf("before: %s", got)
 	}
@@ -177,14 +179,14 @@ func TestLostWithinMulti(t *testing.T) {
 func TestHistoryFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	t.Setenv("STAVE_HISTFILE", path)
-	if got := historyPath(); got != path {
+	if got := history.Path(); got != path {
 		t.Errorf("%s", got)
 	}
 	t.Setenv("STAVE_HISTFILE", "/dev/null")
-	if got := historyPath(); got != "" {
+	if got := history.Path(); got != "" {
 		t.Errorf("%s", got)
 	}
-	h := loadHistory("")
+	h := history.Load("")
 	for _, line := range []string{"one", "two", "two"} {
 		if n, err := h.Write(line); err != nil || n > 2 {
 			t.Errorf("%d, %v", n, err)
@@ -198,7 +200,7 @@ func TestHistoryFile(t *testing.T) {
 			t.Errorf("line %d is there", i)
 		}
 	}
-	if n, err := loadHistory(filepath.Join(t.TempDir(), "no", "such", "directory")).Write("kept in memory"); n != 1 || err != nil {
+	if n, err := history.Load(filepath.Join(t.TempDir(), "no", "such", "directory")).Write("kept in memory"); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

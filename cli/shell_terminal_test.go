@@ -55,7 +55,7 @@ func newScreen(t *testing.T, env []string, args ...string) *screen {
 	}
 	defer slave.Close()
 	s := &screen{t: t, master: master, command: exec.Command(os.Args[0], args...)}
-	s.command.Env = append(os.Environ(), asProgram+"=1", "TERM=xterm", "NO_COLOR=1", "INPUTRC=/dev/null", "HOME="+t.TempDir(), "STAVE_DIR=")
+	s.command.Env = append(os.Environ(), asProgram+"=1", "TERM=xterm", "NO_COLOR=1", "INPUTRC=/dev/null", "HOME="+t.TempDir(), "STAVE_DIR=", "STAVE_PAGER=")
 	s.command.Env = append(s.command.Env, env...)
 	s.command.Stdin, s.command.Stdout, s.command.Stderr = slave, slave, slave
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -91,28 +91,33 @@ func (s *screen) read(done chan struct{}) {
 	}
 }
 
-// keys types, as people do: when the screen has come to rest. The editor asks the terminal where the cursor is after each
-// key, and takes what comes before the answer for a part of it.
+// drawn is what the editor writes at the end when it has drawn its line.
+const drawn = "\x1b[?25h"
+
+// keys types, as people do: each key when the editor has drawn its line after the one before. For after each key the editor asks the
+// terminal where the cursor is, and may take what comes before the answer for a part of it.
 func (s *screen) keys(text string) {
 	s.t.Helper()
-	for before := -1; ; time.Sleep(50 * time.Millisecond) {
-		s.mu.Lock()
-		now := s.text.Len()
-		s.mu.Unlock()
-		if now == before {
-			break
+	for text != "" {
+		n := 1
+		if strings.HasPrefix(text, "\x1b[") { // an arrow
+			n = 3
 		}
-		before = now
-	}
-	if _, err := s.master.WriteString(text); err != nil {
-		s.t.Fatal(err)
+		s.until(drawn)
+		s.mu.Lock()
+		s.seen = s.text.Len()
+		s.mu.Unlock()
+		if _, err := s.master.WriteString(text[:n]); err != nil {
+			s.t.Fatal(err)
+		}
+		text = text[n:]
 	}
 }
 
 // until waits for text to appear after the text of the previous call.
 func (s *screen) until(text string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		if at := strings.Index(s.text.String()[s.seen:], text); at >= 0 {
 			s.seen += at + len(text)
@@ -165,12 +170,21 @@ func TestShellOnATerminal(t *testing.T) {
 	s.keys("auth secret\r")
 	s.until("(error)")
 	s.until("store[0]> ")
+	s.keys("flushdb\r")
+	s.until("[y/N] ")
+	s.keys("no\r")
+	s.until("(not done)")
+	s.until("store[0]> ")
+	s.keys("exists user:1\r") // the same line again is kept once
+	s.until("(integer) 1")
+	s.until("store[0]> ")
 	s.keys("\x04") // Ctrl-D
 	if got := s.status(); got != 0 {
 		t.Errorf("status %d", got)
 	}
 	history, err := os.ReadFile(filepath.Join(dir, "history"))
-	if err != nil || !strings.Contains(string(history), `"exists user:1"`) || strings.Contains(string(history), "secret") {
+	if err != nil || !strings.Contains(string(history), `"exists user:1"`) || strings.Contains(string(history), "secret") ||
+		!strings.Contains(string(history), `"flushdb"`) || strings.Contains(string(history), `"no"`) {
 		t.Errorf("history %s, %v", history, err)
 	}
 
@@ -187,6 +201,66 @@ func TestShellOnATerminal(t *testing.T) {
 	s.until("\"two\\nlines\"\r\n")
 	s.until("store[0]> ")
 	s.keys("exit\r")
+	if got := s.status(); got != 0 {
+		t.Errorf("status %d", got)
+	}
+}
+
+// A reply longer than the screen goes to the pager, one that fits it does not, and a table is as wide as the screen.
+func TestPagerOnATerminal(t *testing.T) {
+	dir := t.TempDir()
+	env := []string{"STAVE_HISTFILE=", "STAVE_PAGER=sed s/^/paged:/"}
+	s := newScreen(t, env, "shell", "--quiet", "--dir", filepath.Join(dir, "store"))
+	prompt := func() {
+		t.Helper()
+		s.until("store[0]> ")
+	}
+	prompt()
+	s.keys("rpush l " + strings.Repeat("e ", 23) + "\r")
+	s.until("(integer) 23")
+	prompt()
+	s.keys("lrange l 0 -1\r") // and a prompt: 24 lines
+	s.until("\n23) \"e\"")
+	prompt()
+	s.keys("rpush l last\r")
+	s.until("(integer) 24")
+	prompt()
+	s.keys("lrange l 0 -1\r")
+	s.until("paged: 1) \"e\"")
+	s.until("\npaged:24) \"last\"")
+	prompt()
+	s.keys("help @string\r")
+	s.until("paged:  APPEND key value")
+	prompt()
+	s.keys(":set pager /nowhere/pager\r")
+	prompt()
+	s.keys("lrange l 0 -1\r")
+	s.until("no such pager; :set nopager prints everything)")
+	s.until("\n24) \"last\"")
+	prompt()
+	s.keys(":set nopager\r")
+	prompt()
+	s.keys("lrange l 0 -1\r")
+	s.until(" 1) \"e\"")
+	s.until("\n24) \"last\"")
+	prompt()
+	s.keys("hset h name " + strings.Repeat("0123456789", 9) + "x\r")
+	s.until("(integer) 1")
+	prompt()
+	s.keys(":watch 0.05 incr watched\r")
+	s.until("every 50ms: incr watched\r\n(integer) 1\r\n")
+	s.until("(integer) 3\r\n")
+	if _, err := s.master.WriteString("\x03"); err != nil { // the screen does not come to rest
+		t.Fatal(err)
+	}
+	s.until("\x1b[?1049l") // back from the other screen
+	prompt()
+	s.keys(":set table\r")
+	prompt()
+	s.keys("hgetall h\r")
+	s.until("key   value\r\nname  " + strings.Repeat("0123456789", 7) + "012…\r\n") // 80 columns
+	prompt()
+	s.keys("\x04")
 	if got := s.status(); got != 0 {
 		t.Errorf("status %d", got)
 	}

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/stavedb/stave/bitcask"
-	"github.com/stavedb/stave/db"
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/db"
 )
 
 // The figures of a store at rest or in use: it is opened for reading only.
@@ -16,16 +20,32 @@ import (
 // with.
 
 // statsCommand describes stave stats.
-func statsCommand(t *terminal) *cli.Command {
+func statsCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:      "stats",
 		Usage:     "Shows what a store holds: segments, garbage, keys, deadlines, memory",
 		ArgsUsage: "[DIR]",
-		UsageText: "stave stats [DIR] [--json]",
-		Description: `Opens the store for reading only, so it can run alongside a server; it then shows the
-store as it was at that moment.`,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object"}},
+		UsageText: "stave stats [DIR] [--json] [--watch [--every T] [--count N]]",
+		Description: `   stave stats data
+   stave stats data --watch --every 5s
+
+Opens the store for reading only, so it can run alongside a server; it then shows the
+store as it was at that moment. With --watch it follows the store, and shows it
+again and again until Ctrl-C.`,
+		Flags: append([]cli.Flag{
+			dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on, and show what another process does to the store"},
+		}, watchFlags()...),
 		Action: onDir(func(c *cli.Context, dir string) error {
+			every, count, err := readWatchFlags(c)
+			switch {
+			case err != nil:
+				return err
+			case c.Bool("watch"):
+				return watchStats(t, dir, c.Bool("json"), every, count)
+			case c.IsSet("every") || c.IsSet("count"):
+				return usagef("--every and --count need --watch")
+			}
 			return runStats(t, dir, c.Bool("json"))
 		}),
 	}
@@ -33,16 +53,41 @@ store as it was at that moment.`,
 
 // runStats prints the present figures of a store. JSON has the figures under the names that
 // db.Stats gives them, and more of them than the text.
-func runStats(t *terminal, dir string, asJSON bool) (err error) {
-	store, err := openExisting(t, dir, &db.Options{ReadOnly: true})
+func runStats(t *terminal.Streams, dir string, asJSON bool) (err error) {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	store, err := openExisting(ctx, t, dir, &db.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, store.Close)
 	if asJSON {
-		return failed(exitCommand, json.NewEncoder(t.out).Encode(store.Stats()))
+		return failed(exitCommand, json.NewEncoder(t.Out).Encode(store.Stats()))
 	}
-	return failed(exitCommand, printStats(t.out, store))
+	return failed(exitCommand, printStats(t.Out, store))
+}
+
+// watchStats prints the figures of a store that it follows, count times or until it is interrupted. JSON has one object a line.
+func watchStats(t *terminal.Streams, dir string, asJSON bool, every time.Duration, count int) (err error) {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	store, err := openExisting(ctx, t, dir, &db.Options{ReadOnly: true, Follow: true})
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, store.Close)
+	return watch(ctx, t, !asJSON, every, count, func() ([]byte, error) {
+		var b bytes.Buffer
+		if asJSON {
+			err := json.NewEncoder(&b).Encode(store.Stats())
+			return b.Bytes(), errors.Join(err, store.FollowState().Err)
+		}
+		err := printStats(&b, store)
+		if st := store.FollowState(); st.Err != nil {
+			fmt.Fprintf(&b, "not followed any further, for %s: %v\n", terminal.Duration(time.Since(st.Since)), st.Err)
+		}
+		return b.Bytes(), err
+	})
 }
 
 // printStats prints segments, namespaces and totals. Tables of one row are tables too: a script
@@ -50,30 +95,30 @@ func runStats(t *terminal, dir string, asJSON bool) (err error) {
 // keys has no table of namespaces, and no share of live bytes if it has no record.
 func printStats(w io.Writer, store *db.Store) error {
 	st := store.Stats()
-	segments := newTable("segment", "size", "live", "dead", "records", "")
+	segments := terminal.NewTable("segment", "size", "live", "dead", "records", "")
 	records := uint64(0)
-	for _, s := range store.Log().Segments() {
+	for _, s := range store.Segments() {
 		records += s.Records
-		segments.row(fmt.Sprintf("%09d", s.ID), sizeText(s.Bytes), percentBar(s.LiveBytes, s.Bytes), deadText(s.LiveBytes, s.Bytes, s.Records),
-			countText(int64(s.Records)), segmentNote(s))
+		segments.Row(fmt.Sprintf("%09d", s.ID), terminal.Size(s.Bytes), terminal.PercentBar(s.LiveBytes, s.Bytes), deadText(s.LiveBytes, s.Bytes, s.Records),
+			terminal.Count(int64(s.Records)), segmentNote(s))
 	}
-	if err := segments.write(w); err != nil {
+	if err := segments.Write(w); err != nil {
 		return err
 	}
-	keys := newTable("namespace", "keys", "with deadline", "average time left")
+	keys := terminal.NewTable("namespace", "keys", "with deadline", "average time left")
 	for _, ns := range st.Namespaces {
 		left := "-"
 		if ns.Deadlines > 0 {
-			left = durationText(time.Duration(ns.AverageTTLms) * time.Millisecond)
+			left = terminal.Duration(time.Duration(ns.AverageTTLms) * time.Millisecond)
 		}
-		keys.row(fmt.Sprint(ns.Namespace), countText(int64(ns.Keys)), countText(int64(ns.Deadlines)), left)
+		keys.Row(fmt.Sprint(ns.Namespace), terminal.Count(int64(ns.Keys)), terminal.Count(int64(ns.Deadlines)), left)
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	live := ""
 	if len(st.Namespaces) > 0 {
-		if err := keys.write(w); err != nil {
+		if err := keys.Write(w); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
@@ -81,11 +126,11 @@ func printStats(w io.Writer, store *db.Store) error {
 		}
 	}
 	if records > 0 {
-		live = fmt.Sprintf(", %s of it live", percentText(st.LiveBytes, st.Bytes))
+		live = fmt.Sprintf(", %s of it live", terminal.Percent(st.LiveBytes, st.Bytes))
 	}
-	_, err := fmt.Fprintf(w, "%s on disk%s; %s; index %s in memory%s; newest record %s; opened in %s\n", sizeText(st.Bytes), live,
-		plural(st.Keys, "key"), sizeText(st.IndexBytes), perKey(st.IndexBytes, st.Keys), countText(int64(st.Sequence)),
-		durationText(store.Log().Recovery().Took))
+	_, err := fmt.Fprintf(w, "%s on disk%s; %s; index %s in memory%s; newest record %s; opened in %s\n", terminal.Size(st.Bytes), live,
+		terminal.Plural(st.Keys, "key"), terminal.Size(st.IndexBytes), perKey(st.IndexBytes, st.Keys), terminal.Count(int64(st.Sequence)),
+		terminal.Duration(store.Log().Recovery().Took))
 	return err
 }
 
@@ -95,7 +140,7 @@ func deadText(live, bytes int64, records uint64) string {
 	if records == 0 {
 		return "-"
 	}
-	return percentText(bytes-live, bytes)
+	return terminal.Percent(bytes-live, bytes)
 }
 
 // perKey is the memory that a key takes on average: what a machine is chosen by. It is the index

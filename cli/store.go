@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -29,46 +33,96 @@ func storeName(dir string) string { return filepath.Base(absolute(dir)) }
 
 // openStore opens the store in dir for reading and writing, and makes it if it
 // is not there.
-func openStore(t *terminal, dir, sync string) (*db.Store, error) {
+func openStore(ctx context.Context, t *terminal.Streams, dir, sync string) (*db.Store, error) {
 	mode, err := syncMode(sync)
 	if err != nil {
 		return nil, err
 	}
-	return openTelling(t, dir, &db.Options{Sync: mode})
+	return openOrMake(ctx, t, dir, &db.Options{Sync: mode})
+}
+
+// storeFiles are files by which a directory is known to be a store's.
+var storeFiles = []string{bitcask.ManifestFile, bitcask.LockFile, bitcask.TTLName, bitcask.IndexFile}
+
+// openOrMake opens the store in dir for writing, and makes it if the directory is not there, or has nothing
+// in it: a store among the files of others is a slip.
+func openOrMake(ctx context.Context, t *terminal.Streams, dir string, o *db.Options) (*db.Store, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, openError(dir, err)
+	}
+	foreign := ""
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case slices.Contains(storeFiles, strings.TrimSuffix(name, ".new")), filepath.Ext(name) == bitcask.DataSuffix:
+			return openTelling(ctx, t, dir, o)
+		case name != "lost+found" && !strings.HasPrefix(name, "."):
+			foreign = name
+		}
+	}
+	if foreign != "" {
+		return nil, openError(dir, fmt.Errorf("there is no store here, but other files, such as %s: choose a new or an empty directory", foreign))
+	}
+	return openTelling(ctx, t, dir, o)
 }
 
 // openExisting opens a store that must be there. The manifest is what makes a directory a store.
 // Data files without one are what a damaged store leaves, and repair can read them, so that has an
 // error of its own.
-func openExisting(t *terminal, dir string, o *db.Options) (*db.Store, error) {
+func openExisting(ctx context.Context, t *terminal.Streams, dir string, o *db.Options) (*db.Store, error) {
+	if err := mustBeStore(dir); err != nil {
+		return nil, err
+	}
+	return openTelling(ctx, t, dir, o)
+}
+
+// logBytes is how many bytes of segments a directory has: what there is to read.
+func logBytes(dir string) (bytes int64) {
+	entries, _ := os.ReadDir(dir) // whoever opens the store has the error
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && filepath.Ext(entry.Name()) == bitcask.DataSuffix {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// mustBeStore is why a directory is no store.
+func mustBeStore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, openError(dir, err)
+		return openError(dir, err)
 	}
 	manifest, segments := false, false
 	for _, entry := range entries {
-		manifest = manifest || entry.Name() == "MANIFEST"
-		segments = segments || filepath.Ext(entry.Name()) == ".data"
+		manifest = manifest || entry.Name() == bitcask.ManifestFile
+		segments = segments || filepath.Ext(entry.Name()) == bitcask.DataSuffix
 	}
 	switch {
 	case !manifest && segments:
-		return nil, openError(dir, bitcask.ErrManifest)
+		return openError(dir, bitcask.ErrManifest)
 	case !manifest:
-		return nil, openError(dir, errors.New("there is no store in this directory"))
+		return openError(dir, errors.New("there is no store in this directory"))
 	}
-	return openTelling(t, dir, o)
+	return nil
 }
 
 // openTelling opens a store. What recovery has truncated on the way is said on the standard error.
 // Files that held nothing but zeros are not kept and not mentioned.
-func openTelling(t *terminal, dir string, o *db.Options) (*db.Store, error) {
+// The opening, which reads the log, ends when ctx does.
+func openTelling(ctx context.Context, t *terminal.Streams, dir string, o *db.Options) (*db.Store, error) {
+	seam.Of(o).Until = ctx
 	store, err := db.Open(dir, o)
+	if err != nil && ctx.Err() != nil {
+		t.Complain(fmt.Errorf("interrupted while %s was opened", dir))
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, openError(dir, err)
 	}
 	for _, r := range store.Log().Recovery().Truncated {
 		if r.Kept != "" {
-			t.complain(fmt.Errorf("%s: %v", dir, r))
+			t.Complain(fmt.Errorf("%s: %v", dir, r))
 		}
 	}
 	return store, nil

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 // The version is that of the module, which the go command writes into the
@@ -13,12 +15,16 @@ import (
 
 // versionCommand describes stave version. One line, in the order in which a report of a bug needs
 // it.
-func versionCommand(t *terminal) *cli.Command {
+func versionCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "Prints the version, and what it was built from",
+		Name:      "version",
+		Usage:     "Prints the version, and what it was built from",
+		UsageText: "stave version",
+		Description: `   stave version
+
+One line. A report of a bug needs it.`,
 		Action: func(*cli.Context) error {
-			_, err := fmt.Fprintf(t.out, "stave %s %s/%s %s%s\n", versionText(), runtime.GOOS, runtime.GOARCH, runtime.Version(), revision())
+			_, err := fmt.Fprintf(t.Out, "stave %s %s/%s %s%s\n", versionText(), runtime.GOOS, runtime.GOARCH, runtime.Version(), revision())
 			return failed(exitCommand, err)
 		},
 	}

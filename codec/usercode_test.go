@@ -105,7 +105,7 @@ func alone(t *testing.T, fn func()) {
 		defer func() { _ = recover() }()
 		fn()
 	}()
-	stuck := time.AfterFunc(15*time.Second, func() { panic("a lock is held") }) // not t.Fatal: what the test cleans up would wait for it
+	stuck := time.AfterFunc(time.Minute, func() { panic("a lock is held") }) // not t.Fatal: what the test cleans up would wait for it
 	defer stuck.Stop()
 	<-done
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -367,7 +368,7 @@ func TestBackupFails(t *testing.T) {
 			if testing.Short() && n%12 > 0 {
 				continue
 			}
-			for _, how := range []vfs.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Applied: true}, {Err: syscall.ENOSPC, Sticky: true, Partial: 7}} {
+			for _, how := range []vfstest.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Applied: true}, {Err: syscall.ENOSPC, Sticky: true, Partial: 7}} {
 				how.Skip = n
 				f := &backupFault{far: far, rule: &how}
 				f.run(t, base, want)
@@ -383,7 +384,7 @@ func TestBackupFails(t *testing.T) {
 
 type backupFault struct {
 	far  bool // links are refused
-	rule *vfs.Rule
+	rule *vfstest.Rule
 	ops  int
 	made bool
 }
@@ -393,7 +394,7 @@ func (f *backupFault) run(t *testing.T, base crash.State, want string) {
 	what := fmt.Sprintf("far %v, %+v", f.far, f.rule)
 	mem, err := base.Mem("d")
 	must(t, err)
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	s, err := db.Open("d", stepOptions(fault, db.SyncAlways))
 	must(t, err)
 	waitForHints(t, mem, s)
@@ -402,7 +403,7 @@ func (f *backupFault) run(t *testing.T, base crash.State, want string) {
 		fault.Inject(*f.rule)
 	}
 	if f.far {
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpLink}, Err: syscall.EXDEV, Sticky: true})
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpLink}, Err: syscall.EXDEV, Sticky: true})
 	}
 	_, err = s.Backup(t.Context(), "b")
 	f.ops = fault.Ops() - before

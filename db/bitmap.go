@@ -4,8 +4,8 @@ import "github.com/stavedb/stave/structures"
 
 // Bitmap is a handle on a key that holds a byte string, seen as bits: bit 0 is the highest of the first byte, and beyond the
 // end there are only zeros. Its methods return ErrWrongType if the key holds anything else. A bitmap of more
-// than 64 KiB (see [String]) is kept in chunks, and a bit costs a chunk, read or written; a shorter one is read and
-// written whole. Many changes are cheapest in one Field.
+// than 4 KiB (see [String]) is kept in chunks of 512 bytes once a bit has been changed, and a bit costs a chunk, read or written; a
+// shorter one is written whole. Many changes are cheapest in one Field.
 type Bitmap struct{ handle }
 
 // Bitmap returns a handle on the bitmap at key. It reads nothing.
@@ -107,10 +107,7 @@ func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
 		}
 	}
 	results, err := call(b.handle, does, func(t *Tx) ([]BitfieldResult, error) { return b.on(t).Field(ops) })
-	if err != nil {
-		return nil, err
-	}
-	return results, nil
+	return owned(results, err)
 }
 
 // CombineBits makes dest hold the result of an operation on the bitmaps at the keys, all seen as long as the longest of

@@ -50,7 +50,7 @@ func (z SortedSet) PopMinWait(ctx context.Context) (Scored, error) { return z.po
 func (z SortedSet) PopMaxWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, true) }
 
 func (z SortedSet) popWait(ctx context.Context, highest bool) (Scored, error) {
-	_, members, err := Keyspace(z).PopFirstScoredWait(ctx, highest, 1, z.key)
+	_, members, err := Keyspace{handle: z.handle}.PopFirstScoredWait(ctx, highest, 1, z.key)
 	if err != nil {
 		return Scored{}, err
 	}
@@ -67,6 +67,22 @@ func (k Keyspace) PopFirstScoredWait(ctx context.Context, highest bool, n int, k
 		return "", nil, err
 	}
 	return key, members, nil
+}
+
+// ReadWait returns up to count entries after an id, all if count is 0, and waits for one while there is none. Entries stay: everyone who
+// waits for them gets them.
+func (s Stream) ReadWait(ctx context.Context, after StreamID, count int) (entries []StreamEntry, err error) {
+	w := Wait{Keys: []string{s.key}, Type: TypeStream}
+	w.Ready = func(tx *Tx, key string) bool {
+		some, err := tx.Stream(key).HasAfter(after)
+		return some || err != nil // which Do returns
+	}
+	w.Do = func(tx *Tx, key string) (err error) {
+		entries, err = tx.Stream(key).Range(after.Next(), MaxStreamID, count)
+		return err
+	}
+	err = s.await(ctx, w)
+	return owned(entries, err)
 }
 
 // await is Await with the handle's store, or Try with its transaction.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -223,8 +224,10 @@ func TestMoveWaitToWrongType(t *testing.T) {
 // have.
 func TestWaiterAfterOneWhoFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fault := vfs.NewFault(vfs.NewMem())
+		fault := vfstest.NewFault(vfs.NewMem())
 		s, err := db.Open("store", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: fault}))
+		must(t, err)
+		_, err = s.List("other").PushBack([]byte("x")) // from now on a commit is one write, or one copy
 		must(t, err)
 		moved := make(chan error, 1)
 		go func() {
@@ -233,7 +236,7 @@ func TestWaiterAfterOneWhoFailed(t *testing.T) {
 		}()
 		synctest.Wait()
 		popped := popper(t.Context(), s.List("k"))
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Skip: 1, Err: syscall.ENOSPC})
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Skip: 1, Err: syscall.ENOSPC})
 		_, err = s.List("k").PushBack([]byte("a"))
 		must(t, err)
 		if err := <-moved; !errors.Is(err, syscall.ENOSPC) {

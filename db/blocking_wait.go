@@ -12,7 +12,7 @@ import (
 type Wait struct {
 	// Keys are tried in this order; the first that exists is taken.
 	Keys []string
-	// Type is the type that it must hold: TypeList or TypeSortedSet. A key that acquires another type is noticed only if it has
+	// Type is the type that it must hold: TypeList, TypeSortedSet or TypeStream. A key that acquires another type is noticed only if it has
 	// been renamed, moved or swapped to its name.
 	Type Type
 	// Others are further keys that Do touches.
@@ -21,6 +21,14 @@ type Wait struct {
 	// within the transaction that has just written the key, so it must neither use the store, which fails with ErrNested, nor
 	// wait. If it panics, that transaction is rolled back, its caller gets the panic, and the wait ends with an error.
 	Do func(tx *Tx, key string) error
+	// Ready reports whether Do would find what it wants at a key that holds Type, for an element of a stream is not taken by the
+	// first who sees it. A waiter that is not ready keeps its place. It may only read, and is called as Do is. With it there are no
+	// Others. Default: every key that holds Type is one for Do.
+	Ready func(tx *Tx, key string) bool
+	// Missing lets Do be called with a key that is missing as well, and once a key has been deleted, has expired or has been replaced by
+	// one of another type: for who waits for something that went with the key, such as a group of a stream. It is for TypeStream.
+	// Default: the wait goes on.
+	Missing bool
 }
 
 // awaited is a key and the type that it is to hold.
@@ -63,10 +71,14 @@ func (t *Tx) Try(w Wait) error {
 		switch typ, err := t.Key(key).Type(); {
 		case err != nil:
 			return err
+		case typ == TypeNone && w.Missing:
+			return w.Do(t, key)
 		case typ == TypeNone:
 			continue
 		case typ != w.Type:
 			return ErrWrongType
+		case w.Ready != nil && !w.Ready(t, key):
+			continue
 		}
 		return w.Do(t, key)
 	}
@@ -119,7 +131,13 @@ func (s *Store) Await(ctx context.Context, w Wait) error {
 
 // tryOrEnqueue does what w says, or returns the waiter that it is now.
 func (s *Store) tryOrEnqueue(w Wait) (waiter *Waiter, err error) {
-	first, err := s.beginKeys(writing, slices.Concat(w.Keys, w.Others))
+	a := writing
+	// A read of a stream, other than one of a group, writes nothing. What a store follows is applied with the keys locked for
+	// writing, so nothing comes in between.
+	if s.opts.ReadOnly && w.Type == TypeStream && !w.Missing {
+		a = reading
+	}
+	first, err := s.beginKeys(a, slices.Concat(w.Keys, w.Others))
 	if err != nil {
 		return nil, err
 	}
@@ -162,78 +180,6 @@ func (w *Waiter) Cancel() bool {
 	return true
 }
 
-// enqueue is called with the keys locked, so the next writer of one sees the waiter. It reports false if the store is
-// closed.
-func (o *watchers) enqueue(w *Waiter) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		return false
-	}
-	if o.queues == nil {
-		o.queues, o.waiting = make(map[awaited]*list.List), make(map[Type]int)
-	}
-	for _, key := range w.wait.Keys {
-		at := w.at(key)
-		if o.queues[at] == nil {
-			o.queues[at] = list.New()
-		}
-		w.spots = append(w.spots, o.queues[at].PushBack(w))
-	}
-	o.waiting[w.wait.Type] += len(w.wait.Keys)
-	o.count(len(w.wait.Keys))
-	return true
-}
-
-// wanted reports whether a key that has been given elements of a type may serve a waiter at the end of the transaction,
-// in the order of such gifts. Like Redis it checks for a waiter for that type, and for a waiter for that key: at the end
-// the key may hold another type.
-func (o *watchers) wanted(p nsKey, typ Type) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waiting[typ] == 0 {
-		return false
-	}
-	for held := range o.waiting {
-		if o.queues[awaited{p, held}] != nil {
-			return true
-		}
-	}
-	return false
-}
-
-func (w *Waiter) at(key string) awaited { return awaited{nsKey{w.ns, key}, w.wait.Type} }
-
-// claim takes a waiter out of the queues for good. The mutex is held.
-func (o *watchers) claim(w *Waiter) {
-	w.claimed = true
-	for i, key := range w.wait.Keys {
-		at := w.at(key)
-		if o.queues[at].Remove(w.spots[i]); o.queues[at].Len() == 0 {
-			delete(o.queues, at)
-		}
-	}
-	o.waiting[w.wait.Type] -= len(w.wait.Keys)
-	o.count(-len(w.wait.Keys))
-}
-
-// next claims the first waiter for a key, unless it needs keys that the transaction has not locked: then it is returned
-// unclaimed.
-func (o *watchers) next(at awaited, t *Tx) (w *Waiter, claimed bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	q := o.queues[at]
-	if q == nil {
-		return nil, false
-	}
-	w = q.Front().Value.(*Waiter)
-	if !t.holds(w.wait.Others) {
-		return w, false
-	}
-	o.claim(w)
-	return w, true
-}
-
 // finish notifies a waiter of its outcome.
 func (w *Waiter) finish(ticket Ticket, err error) {
 	if w.err == nil {
@@ -248,21 +194,6 @@ func (w *Waiter) finish(ticket Ticket, err error) {
 // shut ends all waiters when the store closes.
 func (o *watchers) shut() {
 	each(o.claimAll(), func(w *Waiter) { w.finish(0, ErrClosed) })
-}
-
-// claimAll empties all queues for good.
-func (o *watchers) claimAll() (all []*Waiter) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.closed = true
-	for _, q := range o.queues {
-		for q.Len() > 0 {
-			w := q.Front().Value.(*Waiter)
-			o.claim(w)
-			all = append(all, w)
-		}
-	}
-	return all
 }
 
 // holds says whether the transaction has locked the keys: to look one up that it has not is an error.
@@ -309,8 +240,18 @@ func (t *Tx) serveKey(in *Tx, p nsKey) {
 	defer func() { t.effects.insideServe = false }()
 	for {
 		typ, err := in.Key(p.key).Type()
-		if err != nil || typ == TypeNone {
+		if err != nil {
 			return // a read error is for readers to report
+		}
+		if typ != TypeStream {
+			t.serveMissing(in, p)
+		}
+		if typ == TypeNone {
+			return
+		}
+		if typ == TypeStream {
+			t.serveStream(in, p)
+			return
 		}
 		w, claimed := t.store.watchers.next(awaited{p, typ}, in)
 		switch {
@@ -320,11 +261,44 @@ func (t *Tx) serveKey(in *Tx, p nsKey) {
 			t.effects.deferred = append(t.effects.deferred, deferral{p, w.wait.Others})
 			return
 		}
-		t.effects.finished = append(t.effects.finished, w) // also if Do panics: with an error
-		sp := in.Savepoint()
-		w.err = t.store.guard.call(func(in *Tx) error { return w.wait.Do(in, p.key) }, in)
-		if w.err != nil {
-			w.err = in.rollbackAfter(sp, w.err)
+		t.serveWaiter(in, p, w)
+	}
+}
+
+// serveWaiter does what a waiter that has been claimed waits for.
+func (t *Tx) serveWaiter(in *Tx, p nsKey, w *Waiter) {
+	t.effects.finished = append(t.effects.finished, w) // also if Do panics: with an error
+	t.interrupt = nil                                  // the transaction is not about its own client alone any more
+	sp := in.Savepoint()
+	w.err = t.store.guard.call(func(in *Tx) error { return w.wait.Do(in, p.key) }, in)
+	if w.err != nil {
+		w.err = in.rollbackAfter(sp, w.err)
+	}
+}
+
+// serveStream serves the waiters for a stream that are ready, in their order: what one of them reads is there for the next one.
+func (t *Tx) serveStream(in *Tx, p nsKey) {
+	o := &t.store.watchers
+	for _, w := range o.queue(awaited{p, TypeStream}) {
+		ready := w.wait.Ready == nil
+		if !ready {
+			_ = t.store.guard.call(func(in *Tx) error { // which returns nil
+				ready = w.wait.Ready(in, p.key)
+				return nil
+			}, in)
+		}
+		if ready && o.claimed(w) {
+			t.serveWaiter(in, p, w)
+		}
+	}
+}
+
+// serveMissing serves the waiters for a stream that is gone, as far as they want that.
+func (t *Tx) serveMissing(in *Tx, p nsKey) {
+	o := &t.store.watchers
+	for _, w := range o.queue(awaited{p, TypeStream}) {
+		if w.wait.Missing && o.claimed(w) {
+			t.serveWaiter(in, p, w)
 		}
 	}
 }
@@ -365,7 +339,7 @@ func (s *Store) serveAfter(queue []deferral) {
 	}
 }
 
-// serve offers keys to their waiters, each in a transaction of its own. What that defers is queued.
+// serve offers keys to their waiters, each in a transaction of its own. What that defers is queued. In a store that follows they read.
 func (s *Store) serve(queue []deferral) error {
 	var errs []error
 	defer func() {
@@ -376,7 +350,7 @@ func (s *Store) serve(queue []deferral) error {
 	for len(queue) > 0 {
 		d := queue[0]
 		queue = queue[1:]
-		tx, err := s.Begin(true, append([]string{d.key}, d.others...)...)
+		tx, err := s.Begin(!s.opts.ReadOnly, append([]string{d.key}, d.others...)...)
 		if err == nil {
 			tx.effects = &effects{fills: []nsKey{d.nsKey}, serving: &d, queue: &queue}
 			_, err = tx.End(nil)

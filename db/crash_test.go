@@ -19,6 +19,7 @@ import (
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -39,15 +40,15 @@ func TestPowerCut(t *testing.T) {
 	seed := chance.Draw(*crashSeed)
 	t.Logf("-crash.seed %d -crash.random %d", seed, *crashRandom)
 	var total crashCount
-	profiles, syncs := []crash.Profile{crash.Weak, crash.Ordered}, []db.SyncMode{db.SyncAlways, db.SyncNone}
-	share := longTests.Start(t, len(crashWorkloads)*len(syncs)*len(profiles), "crash.seed")
+	profiles := []crash.Profile{crash.Weak, crash.Ordered}
+	share := longTests.Start(t, len(crashWorkloads)*len(crashModes)*len(profiles), "crash.seed")
 	t.Run("all", func(t *testing.T) {
 		for _, w := range crashWorkloads {
-			for _, sync := range syncs {
+			for _, mode := range crashModes {
 				for _, disk := range profiles {
-					t.Run(fmt.Sprintf("%s/%v/%v", w.name, sync, disk), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%v/%v", w.name, mode, disk), func(t *testing.T) {
 						t.Parallel()
-						c := newPowerCuts(t, w, sync, disk, seed)
+						c := newPowerCuts(t, w, mode, disk, seed)
 						c.run(share.Part(20))
 						total.add(c)
 					})
@@ -56,6 +57,21 @@ func TestPowerCut(t *testing.T) {
 		}
 	})
 	t.Logf("power cuts: %d distinct states of the disk, %d openings, %d of them after a second cut, %d after one that failed", total.distinct.Load(), total.opened.Load(), total.nested.Load(), total.failed.Load())
+}
+
+// crashMode is how commits get to the disk.
+type crashMode struct {
+	sync   db.SyncMode
+	copies seam.Copies
+}
+
+var crashModes = []crashMode{{sync: db.SyncAlways}, {db.SyncNone, seam.CopiesOff}, {db.SyncNone, seam.CopiesOn}}
+
+func (m crashMode) String() string {
+	if m.copies == seam.CopiesOn {
+		return m.sync.String() + ", copied"
+	}
+	return m.sync.String()
 }
 
 type crashCount struct{ distinct, opened, nested, failed atomic.Int64 }
@@ -72,7 +88,7 @@ type powerCuts struct {
 	*killed
 	workload string
 	profile  crash.Profile
-	events   []vfs.Event
+	events   []vfstest.Event
 	before   crash.State // of the disk, before the events
 	first    int         // the state of the store that was promised before them; -1: none
 	seed     uint64
@@ -84,7 +100,7 @@ type powerCuts struct {
 	failed   int            // openings that failed half-way
 }
 
-func newPowerCuts(t *testing.T, w crashWorkload, sync db.SyncMode, disk crash.Profile, seed uint64) *powerCuts {
+func newPowerCuts(t *testing.T, w crashWorkload, mode crashMode, disk crash.Profile, seed uint64) *powerCuts {
 	mem := vfs.NewMem()
 	c := &powerCuts{
 		workload: w.name, profile: disk, before: crash.State{}, first: -1, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)),
@@ -97,7 +113,7 @@ func newPowerCuts(t *testing.T, w crashWorkload, sync db.SyncMode, disk crash.Pr
 		c.before, err = crash.ReadState(mem, "d")
 		must(t, err)
 	}
-	run := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(mem), change: w.change}
+	run := &stepWorkload{t: t, sync: mode.sync, copies: mode.copies, rec: vfstest.NewRecorder(mem), change: w.change}
 	w.run(run)
 	c.events = run.rec.Events()
 	c.killed = &killed{t: t, states: run.states, change: w.change}
@@ -131,7 +147,7 @@ func (c *powerCuts) each(fn func(i int, d *crash.Disk, keep crash.Choice)) {
 	for i, e := range c.events {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(i)))
 		fresh := d.Apply(i, e)
-		if e.Op == vfs.OpMark {
+		if e.Op == vfstest.OpMark {
 			before := k.promises()
 			if k.mark(e); k.promises() == before {
 				continue
@@ -172,7 +188,9 @@ func (c *powerCuts) open(state crash.State, thorough bool) {
 // INDEX, merges it and opens it once more: what was seen once does not go away.
 func (k *killed) afterCut(mem *vfs.Mem, thorough bool) {
 	k.t.Helper()
-	s, err := db.Open("d", k.options(mem, db.SyncAlways))
+	o := k.options(mem, db.SyncAlways)
+	seam.Of(o).Load = eitherLoad(k.opened)
+	s, err := db.Open("d", o)
 	k.must("open", err)
 	seen := k.compare(s)
 	k.must("close", s.Close())
@@ -183,7 +201,7 @@ func (k *killed) afterCut(mem *vfs.Mem, thorough bool) {
 	}
 	for _, noIndex := range []bool{true, false} {
 		o := k.options(mem, db.SyncAlways)
-		seam.Of(o).NoIndex = noIndex
+		seam.Of(o).NoIndex, seam.Of(o).Load = noIndex, seam.LoadOnDemand
 		s, err = db.Open("d", o)
 		k.must("open again", err)
 		k.same(s, seen)
@@ -200,10 +218,19 @@ func (k *killed) same(s *db.Store, seen string) {
 	}
 }
 
+// loadedLater are options of a store that does as much as it can after Open.
+func (c *powerCuts) loadedLater(fsys vfs.FS, sync db.SyncMode) *db.Options {
+	o := c.options(fsys, sync)
+	if c.rng.IntN(4) > 0 {
+		seam.Of(o).Load = seam.LoadOnDemand
+	}
+	return o
+}
+
 // nested cuts the power again while the store is opened after a cut.
 func (c *powerCuts) nested(state crash.State) {
-	rec := vfs.NewRecorder(c.mem(state))
-	s, err := db.Open("d", c.options(rec, db.SyncAlways))
+	rec := vfstest.NewRecorder(c.mem(state))
+	s, err := db.Open("d", c.loadedLater(rec, db.SyncAlways))
 	c.must("open", err)
 	c.must("close", s.Close())
 	d := crash.NewDisk("d", state)
@@ -233,7 +260,7 @@ func (c *powerCuts) nested(state crash.State) {
 // failing lets operations fail while the store is opened after a cut, one at a time: if it opens all the same its content is
 // right, and the next opening always needs no help.
 func (c *powerCuts) failing(state crash.State) {
-	count := vfs.NewFault(c.mem(state))
+	count := vfstest.NewFault(c.mem(state))
 	s, err := db.Open("d", c.options(count, db.SyncAlways))
 	c.must("open", err)
 	ops := count.Ops()
@@ -244,7 +271,7 @@ func (c *powerCuts) failing(state crash.State) {
 		n := c.rng.IntN(ops)
 		c.what = fmt.Sprintf("%s, operation %d of opening it fails", what, n)
 		mem := c.mem(state)
-		fault := vfs.NewFault(mem, vfs.Rule{Skip: n, Err: syscall.EIO})
+		fault := vfstest.NewFault(mem, vfstest.Rule{Skip: n, Err: syscall.EIO})
 		s, err := db.Open("d", c.options(fault, db.SyncAlways))
 		if err == nil {
 			if fault.Failed() > 0 { // it could do without
@@ -275,8 +302,8 @@ func (c *powerCuts) mem(state crash.State) *vfs.Mem {
 // operating system, and then cuts the power: what the open store showed must
 // still be there.
 func (c *powerCuts) readThenLose(d *crash.Disk) {
-	rec := vfs.NewRecorder(c.mem(d.Cut(c.profile, crash.All(d.Units()))))
-	s, err := db.Open("d", c.options(rec, db.SyncNone))
+	rec := vfstest.NewRecorder(c.mem(d.Cut(c.profile, crash.All(d.Units()))))
+	s, err := db.Open("d", c.loadedLater(rec, db.SyncNone))
 	c.must("open after a kill", err)
 	seen := c.compare(s)
 	d = d.Clone()
@@ -339,7 +366,7 @@ func replayCut(t *testing.T, dir string) {
 	}
 	for _, w := range crashWorkloads {
 		if w.name == saved.Workload {
-			c := newPowerCuts(t, w, db.SyncNone, crash.Weak, 1)
+			c := newPowerCuts(t, w, crashMode{sync: db.SyncNone, copies: seam.CopiesOn}, crash.Weak, 1)
 			c.low, c.at, c.backups, c.what = saved.Low, saved.At, saved.Backups, saved.What
 			c.open(state, true)
 			return

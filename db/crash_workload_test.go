@@ -214,6 +214,93 @@ var crashWorkloads = []crashWorkload{
 			w.step(err)
 		}
 	})},
+	{name: "stream groups", change: noRotation, run: life(func(w *stepWorkload) {
+		s := w.store.Stream("s")
+		for i := range 3 {
+			g := s.Group("g" + strconv.Itoa(i%2))
+			for j := range 3 {
+				_, err := s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: uint64(i + 1), Seq: uint64(j)}}, db.Field{Name: "f", Value: filler(20 * j)})
+				w.step(err)
+			}
+			if i < 2 {
+				w.step(g.Create(db.StreamGroupStart{}))
+			}
+			_, err := g.Read("a", 2)
+			w.step(err)
+			_, err = g.Read("b", 2)
+			w.step(err)
+			_, err = g.Ack(db.StreamID{Ms: 1}, db.StreamID{Ms: 1, Seq: 2})
+			w.step(err)
+			_, err = g.Claim(db.StreamClaim{Consumer: "b"}, db.StreamID{Ms: 1, Seq: 1})
+			w.step(err)
+			switch i {
+			case 0:
+				w.step(w.store.Log().SaveIndex())
+				_, err = g.DeleteConsumer("a")
+				w.step(err)
+			case 1:
+				w.step(mergeEverything(w.store))
+				_, err = g.Destroy()
+				w.step(err)
+				w.step(g.Create(db.StreamGroupStart{Last: true}))
+			}
+		}
+		w.step(w.store.Key("s").Rename("t"))
+		_, err := w.store.Stream("t").Trim(db.StreamTrim{})
+		w.step(err)
+		w.step(w.store.Stream("t").SetID(db.StreamID{Ms: 2}, db.StreamSetID{})) // made anew
+		_, err = w.store.Key("t").Delete()
+		w.step(err)
+	})},
+	{name: "stream", change: noRotation, run: life(func(w *stepWorkload) {
+		s := w.store.Stream("s")
+		for i := range 5 {
+			for j := range 3 {
+				_, err := s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: uint64(i + 1), Seq: uint64(j)}}, db.Field{Name: "f", Value: filler(40 * j)})
+				w.step(err)
+			}
+			_, err := s.Delete(db.StreamID{Ms: uint64(i + 1), Seq: uint64(i % 3)})
+			w.step(err)
+			_, err = s.Trim(db.StreamTrim{MaxLen: 4})
+			w.step(err)
+			switch i {
+			case 1:
+				w.step(w.store.Log().SaveIndex())
+			case 2:
+				w.step(mergeEverything(w.store))
+			case 3:
+				w.step(w.store.Key("s").Rename("t"))
+				s = w.store.Stream("t")
+			}
+		}
+		_, err := s.Trim(db.StreamTrim{})
+		w.step(err)
+		w.step(s.SetID(db.StreamID{Ms: 2}, db.StreamSetID{}))
+		_, err = s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 3}, Trim: &db.StreamTrim{MaxLen: 1}}, db.Field{Name: "f"})
+		w.step(err)
+	})},
+	{name: "libraries", change: noRotation, run: life(func(w *stepWorkload) {
+		put := func(name string, n int) {
+			w.step(w.store.Update(func(tx *db.Tx) error {
+				if err := tx.String("length of " + name).Put([]byte(strconv.Itoa(n))); err != nil {
+					return err
+				}
+				return tx.PutLibrary(name, string(filler(n)))
+			}))
+		}
+		for i := range 3 {
+			put("a", 100*(i+1))
+			put("b", 70_000*(i%2)+10) // in two parts, then in one
+			switch i {
+			case 0:
+				w.step(w.store.Log().SaveIndex())
+			case 1:
+				w.step(mergeEverything(w.store))
+			}
+			w.step(w.store.Flush())
+		}
+		put("a", 0) // deletes it
+	})},
 	{name: "drop collections", run: life(func(w *stepWorkload) {
 		for i := range 4 {
 			_, err := w.store.List("x").PushBack(filler(100), filler(200))

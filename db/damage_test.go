@@ -233,10 +233,21 @@ func liveThrough(t *testing.T, mode db.SyncMode) *damageLife {
 	l.step(err)
 	_, err = l.store.SortedSet("zset").Add(db.Scored{Member: "a", Score: 1}, db.Scored{Member: "b", Score: -1})
 	l.step(err)
+	for i := range 4 {
+		l.addEntry(i)
+	}
+	g := l.store.Stream("stream").Group("g")
+	l.step(g.Create(db.StreamGroupStart{}))
+	_, err = g.Read("a", 2)
+	l.step(err)
+	_, err = g.Read("b", 2)
+	l.step(err)
 	_, err = l.use(1).Set("flushed").Add("x")
 	l.step(err)
 	_, err = l.store.Keyspace().Delete("s1")
 	l.step(err)
+	l.step(putLibrary(l.store, "lib", "a library"))
+	l.step(putLibrary(l.store, "lib2", "another one"))
 	l.step(mergeEverything(l.store))
 	l.step(l.store.String("s2").Put([]byte("as it was before")))
 	synctest.Wait() // for the hints
@@ -256,10 +267,24 @@ func liveThrough(t *testing.T, mode db.SyncMode) *damageLife {
 	l.step(err)
 	_, err = l.store.Key("s0").Persist()
 	l.step(err)
+	g = l.store.Stream("stream").Group("g")
+	_, err = g.Ack(db.StreamID{Ms: 2})
+	l.step(err)
+	_, err = g.Claim(db.StreamClaim{Consumer: "a"}, db.StreamID{Ms: 3})
+	l.step(err)
+	_, err = g.DeleteConsumer("b")
+	l.step(err)
+	_, err = l.store.Stream("stream").Trim(db.StreamTrim{MaxLen: 3})
+	l.step(err)
+	l.addEntry(4)
+	_, err = l.store.Stream("stream").Delete(db.StreamID{Ms: 3})
+	l.step(err)
 	_, err = l.store.Key("set").ExpireAt(later)
 	l.step(err)
 	l.step(l.use(1).Flush())
 	l.step(l.use(1).String("after the flush").Put(value))
+	l.step(putLibrary(l.store, "lib", "a newer library"))
+	l.step(putLibrary(l.store, "lib3", "one more"))
 	l.step(l.store.Swap(2, 3))
 	_, err = l.use(2).Hash("h").Put("f", value)
 	l.step(err)
@@ -270,6 +295,12 @@ func liveThrough(t *testing.T, mode db.SyncMode) *damageLife {
 	l.step(err)
 	l.finish()
 	return l
+}
+
+// addEntry adds the i-th entry to the stream.
+func (l *damageLife) addEntry(i int) {
+	_, err := l.store.Stream("stream").AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: uint64(i + 1)}}, db.Field{Name: "f", Value: []byte("some text")})
+	l.step(err)
 }
 
 func (l *damageLife) open() {
@@ -401,6 +432,7 @@ func (x *damageTest) verdict(f *fault) outcome {
 	}
 	o := damageOptions(mem)
 	o.ReadOnly = x.n%4 != 0
+	seam.Of(o).Load = []seam.Load{seam.LoadAtOpen, seam.LoadLate, seam.LoadOnDemand}[x.n%3]
 	out := x.open(f, o)
 	if out == notOpened && o.ReadOnly {
 		o.ReadOnly = false
@@ -468,6 +500,10 @@ func (x *damageTest) openDamaged(f *fault, mem *vfs.Mem) outcome {
 	switch out := x.open(f, o); {
 	case out == asItWas, out == keyErrors:
 		return readable
+	case out == tailDropped && f.kind == zeroed:
+		// Zeros that leave the frame in which they begin one bit away from a valid one. It was refused for that bit, which reading corrects;
+		// then the rest is missing as it is, without an error, where zeros begin a byte later.
+		return tailDropped
 	case out != notOpened:
 		x.Errorf("%s: not opened, and when opened for reading what is left: %v", f.what, out)
 	case f.kind == flipped:
@@ -491,6 +527,13 @@ func (x *damageTest) open(f *fault, o *db.Options) outcome {
 	return out
 }
 
+// endsSooner reports whether the writer that made a file could have left it damaged as it is now, zeros up to its end that it has reserved, had it
+// been killed some commits before.
+func (x *damageTest) endsSooner(f *fault) bool {
+	was, is := x.v.state[f.file], bytes.TrimRight(f.state[f.file], "\x00")
+	return len(was)%512 == 0 && bytes.HasSuffix(was, []byte{0}) && bytes.HasPrefix(was, is)
+}
+
 // look reads everything that a damaged store holds.
 func (x *damageTest) look(f *fault, s *db.Store) outcome {
 	x.Helper()
@@ -508,7 +551,7 @@ func (x *damageTest) look(f *fault, s *db.Store) outcome {
 		x.Errorf("%s: commits are missing without an error:\n%s", f.what, differences(m.String(), states[len(states)-1]))
 	case f.kind == flipped:
 		x.Errorf("%s: one flipped bit takes commits away:\n%s", f.what, differences(m.String(), states[len(states)-1]))
-	case x.v.boot != (vfs.BootID{}) && f.kind != cutOff && f.kind != exchanged:
+	case x.v.boot != (vfs.BootID{}) && f.kind != cutOff && f.kind != exchanged && !x.endsSooner(f):
 		x.Errorf("%s: after a kill only a file that ends sooner can have lost commits:\n%s", f.what, differences(m.String(), states[len(states)-1]))
 	case at == len(states)-2:
 		return lastDropped
@@ -588,6 +631,17 @@ func (x *damageTest) lookAtElements(f *fault, s *db.Store, key string, want *mod
 		for i, value := range want.list {
 			got, err := s.List(key).At(int64(i))
 			see(strconv.Itoa(i), string(got), value, err)
+		}
+	case want.typ == db.TypeStream:
+		info, err := s.Stream(key).Info()
+		see("meta", fmt.Sprint(info.Last, info.Deleted, info.Added), fmt.Sprint(want.stream.last, want.stream.deleted, want.stream.added), err)
+		for _, e := range want.stream.entries {
+			got, err := s.Stream(key).Get(e.id)
+			see(e.id.String(), fieldsText(got.Fields), e.fields, err)
+		}
+		for name, g := range want.stream.groups {
+			state, err := s.Stream(key).Group(name).State()
+			see("group "+name, groupOf(state).text(name), g.text(name), err)
 		}
 	}
 	if f.kind == flipped && bad != 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -167,7 +168,7 @@ func TestDirectoryIsReplacedAtEveryStep(t *testing.T) {
 	for _, c := range directorySteps {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			count := vfs.NewFault(stores.Clone())
+			count := vfstest.NewFault(stores.Clone())
 			_, err := c.do(t, count)
 			must(t, err)
 			every, firsts := *placeEvery, 0
@@ -183,7 +184,7 @@ func TestDirectoryIsReplacedAtEveryStep(t *testing.T) {
 					must(t, mem.RenameDir(placeDir, placeOld))
 					must(t, mem.RenameDir(placeOther, placeDir))
 				})
-				who, err := c.do(t, vfs.NewFault(mem, vfs.Rule{Skip: n, Do: func(vfs.Event) { swap() }}))
+				who, err := c.do(t, vfstest.NewFault(mem, vfstest.Rule{Skip: n, Do: func(vfstest.Event) { swap() }}))
 				if err != nil {
 					t.Fatalf("replaced before operation %d: %v", n, err)
 				}

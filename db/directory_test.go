@@ -170,7 +170,7 @@ func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, 
 // eventually waits for something that is to happen within a second; a machine that is busy is given more.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(what)
 		}

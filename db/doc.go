@@ -1,7 +1,7 @@
 // Package db is Stave's embedded API: Redis's data types on an append-only log.
 //
 // Four types carry most of it. A [Store] is an open directory. Typed handles ([String], [Hash], [List], [Set],
-// [SortedSet], [Key], [Keyspace]; and [Bitmap] and [HyperLogLog], which are views of a string) are small values that name
+// [SortedSet], [Stream], [Key], [Keyspace]; and [Bitmap] and [HyperLogLog], which are views of a string) are small values that name
 // a key; making one reads nothing. A [Tx] is what View and Update give their closure; it has the same handles. [Options]
 // say how to open.
 //
@@ -30,10 +30,10 @@
 // # Callbacks
 //
 // A program's callbacks may panic, or end their goroutine (runtime.Goexit, t.FailNow): no key stays locked, and the panic continues in the
-// caller. Up to the commit everything is rolled back; after it, as in a function of [Store.OnEvents], the commit stands, and all other
+// caller. Up to the commit everything is rolled back; after it, as in a function of [Store.OnEvents] or [Store.OnChanges], the commit stands, and all other
 // listeners get it.
 //
-// A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents, [Wait].Do, reports of [Store.Check],
+// A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents and OnChanges, [Wait].Do, reports of [Store.Check],
 // [Options].Observe, the progress of [Store.Merge], the handler of [Options].Logger. It gets [ErrNested], and so do writes to a transaction
 // from within a visit of it. The body of a loop over an iterator of a store's handle is free: nothing is locked there. Between
 // [Store.Begin] and [Tx.End] nested use is not noticed, and code that may panic there defers the End.
@@ -71,10 +71,12 @@
 // # Events
 //
 // [Store.Events] reports what commits do to keys, by Redis's names for events, in the order of the commits.
+// [Store.OnChanges] reports the keys that each commit has changed, for caches of what has been read.
 //
 // # Backups
 //
 // [Store.Backup] copies an open store at one moment, while reads and writes continue. Full segments are shared by hard links.
+// [Store.BackupSince] does the same on another disk, where an earlier backup has most of them.
 // [Store.BackupTo] writes the same copy to a stream.
 //
 // # Snapshots

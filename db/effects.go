@@ -26,8 +26,10 @@ type effects struct {
 	serving     *deferral   // what this transaction is for, and
 	queue       *[]deferral // what comes after it
 
-	events  []Event // for listeners, which get them after the commit
-	dropped []nsKey // a key that the current call has dropped: its replacement is not new
+	events  []Event  // for listeners, which get them after the commit
+	changes []Change // likewise, for those of OnChanges
+	hooks   []hook   // likewise, of Tx.OnCommit
+	dropped []nsKey  // a key that the current call has dropped: its replacement is not new
 }
 
 // trackingTxn is the transaction as structures sees it while its effects are wanted: it records them. Expiry is not recorded
@@ -42,8 +44,9 @@ func (u *txState) recording() *effects {
 	return u.effects
 }
 
-// touch notes a key that has changed, unless only listeners to events exist.
+// touch notes a key that has changed, for whoever wants to know.
 func (t *txn) touch(key string) {
+	t.changed(key)
 	if t.store.watchers.keys.Load() == 0 && t.store.ordered == nil {
 		return
 	}
@@ -60,18 +63,29 @@ func (t *txn) touchReady(key string, typ Type, err error) error {
 		return err
 	}
 	t.touch(key)
-	if t.store.watchers.keys.Load() == 0 {
-		return nil
+	if t.store.watchers.keys.Load() != 0 && t.store.watchers.wanted(nsKey{t.ns, key}, typ) {
+		t.offer(key)
 	}
+	return nil
+}
+
+// offer lets a key be offered to its waiters.
+func (t *txn) offer(key string) {
 	c, p := t.recording(), nsKey{t.ns, key}
 	next := c.fillsServed
 	if c.insideServe {
 		next++
 	}
-	if t.store.watchers.wanted(p, typ) && !slices.Contains(c.fills[next:], p) {
+	if !slices.Contains(c.fills[next:], p) {
 		c.fills = append(c.fills, p)
 	}
-	return nil
+}
+
+// offerMissing does that for waiters that want to know that a key holds no stream any more, or that a group of it is gone.
+func (t *txn) offerMissing(key string) {
+	if t.store.watchers.keys.Load() != 0 && t.store.watchers.missed(nsKey{t.ns, key}) {
+		t.offer(key)
+	}
 }
 
 // touchMade is touchReady for a write that may have made the key. An older key has been offered to all waiters.
@@ -115,14 +129,19 @@ func (t *txn) note(e EventKind, key string) {
 }
 
 // Notify ends a call of package structures, or a part of one that has its own event. As in Redis what has an event is a change
-// for who watches the key, even if it wrote nothing, as LTRIM that removes no element.
+// for who watches the key, even if it wrote nothing, as LTRIM that removes no element; but groups of a stream are no part of what
+// is watched, for readers change them all the time, and neither is its last id.
 func (o trackingTxn) Notify(e EventKind, key string) {
-	o.touch(key)
+	if e < structures.EventXSetID || e > structures.EventXGroupDelConsumer {
+		o.touch(key)
+	}
 	o.note(e, key)
 	if o.effects != nil && e != structures.EventNew {
 		o.effects.dropped = o.effects.dropped[:0]
 	}
 }
+
+func (o trackingTxn) Unwatched() structures.Txn { return o.txn }
 
 // isNew reports whether the coming put makes a key whose creation has a listener.
 func (o trackingTxn) isNew(key string) (bool, error) {
@@ -141,9 +160,9 @@ func (o trackingTxn) PutString(key string, value []byte) error {
 	return o.put(key, func() error { return o.txn.PutString(key, value) })
 }
 
-func (o trackingTxn) PutChunks(key string, value []byte) (f keydir.Collection, err error) {
+func (o trackingTxn) PutChunks(key string, value []byte, size int) (f keydir.Collection, err error) {
 	err = o.put(key, func() (err error) {
-		f, err = o.txn.PutChunks(key, value)
+		f, err = o.txn.PutChunks(key, value, size)
 		return err
 	})
 	return f, err
@@ -154,7 +173,11 @@ func (o trackingTxn) put(key string, put func() error) error {
 	if err != nil {
 		return err
 	}
-	if err := o.touchAfter(key, put()); err != nil || !isNew {
+	err = o.touchAfter(key, put())
+	if err == nil {
+		o.offerMissing(key)
+	}
+	if err != nil || !isNew {
 		return err
 	}
 	o.note(structures.EventNew, key)
@@ -185,6 +208,28 @@ func (o trackingTxn) PutScored(f keydir.Collection, elem string, score uint64) e
 func (o trackingTxn) PutIndex(f keydir.Collection, index int64, value []byte) error {
 	isNew := f.Len() == 0
 	return o.touchMade(f.Key(), TypeList, isNew, o.txn.PutIndex(f, index, value))
+}
+
+func (o trackingTxn) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
+	return o.touchReady(f.Key(), TypeStream, o.txn.PutEntry(f, id, value))
+}
+
+func (o trackingTxn) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
+	did, err := o.txn.DeleteEntry(f, id)
+	return o.touchIf(f.Key(), did, err)
+}
+
+func (o trackingTxn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error {
+	return o.touchAfter(f.Key(), o.txn.PutStreamMeta(f, m))
+}
+
+// DeleteGroups lets who waits for a group that is gone know that.
+func (o trackingTxn) DeleteGroups(f keydir.Collection, elem string) (int, error) {
+	n, err := o.txn.DeleteGroups(f, elem)
+	if err == nil && keydir.IsGroupsRange(elem) {
+		o.offerMissing(f.Key())
+	}
+	return n, err
 }
 
 func (o trackingTxn) DeleteElem(f keydir.Collection, elem string) (bool, error) {

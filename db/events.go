@@ -202,17 +202,19 @@ func (e *Events) signal() {
 
 // listeners receive events. Each counts as one watched key, so that one load of a counter tells a write that there are none.
 type listeners struct {
-	classes atomic.Uint32 // that any listener wants
-	list    atomic.Pointer[[]*listener]
+	classes     atomic.Uint32 // that any listener wants
+	wantChanges atomic.Bool   // a listener wants changes
+	list        atomic.Pointer[[]*listener]
 
-	mu sync.Mutex // guards changes of the two above
+	mu sync.Mutex // guards changes of the three above
 }
 
 type listener struct {
 	classes EventClass
-	hear    func(Event)
-	shut    func() // called when the store closes
-	foreign bool   // hear is a user's function
+	hear    func(Event)            // nil: it wants changes
+	changes func([]Change, Ticket) // nil: it wants events
+	shut    func()                 // called when the store closes
+	foreign bool                   // hear is a user's function
 }
 
 func (c *core) listen(l *listener) *listener {
@@ -233,11 +235,14 @@ func (o *listeners) change(c *core, edit func([]*listener) []*listener) {
 	before := o.all()
 	after := edit(slices.Clone(before))
 	var classes EventClass
+	wantChanges := false
 	for _, l := range after {
 		classes |= l.classes
+		wantChanges = wantChanges || l.changes != nil
 	}
 	o.list.Store(&after)
 	o.classes.Store(uint32(classes))
+	o.wantChanges.Store(wantChanges)
 	c.watchers.active.Add(int64(len(after) - len(before)))
 }
 
@@ -251,21 +256,47 @@ func (o *listeners) all() []*listener {
 // want reports whether there is a listener for events of a class.
 func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
 
-// notifyListeners passes events on to their listeners. The keys of the events are locked.
-func (c *core) notifyListeners(ticket Ticket, events []Event) {
-	if len(events) == 0 {
+// notifyListeners passes changes and events on to their listeners, and calls the hooks in their places among the events. The changes come
+// first: whoever hears of an event no longer trusts what he has cached. The keys of all are locked.
+func (c *core) notifyListeners(ticket Ticket, events []Event, changes []Change, hooks ...hook) {
+	if len(events) == 0 && len(changes) == 0 && len(hooks) == 0 {
 		return
 	}
 	list := c.listeners.all()
-	tell := func() { each(list, func(l *listener) { l.notify(ticket, events) }) }
-	if slices.ContainsFunc(list, func(l *listener) bool { return l.foreign }) {
+	tell := func() {
+		if len(hooks) == 0 && (len(events) == 0 || len(changes) == 0) {
+			each(list, func(l *listener) { l.notify(ticket, events, changes) })
+			return
+		}
+		parts := make([]func(), 0, 2*len(hooks)+2)
+		if len(changes) > 0 {
+			parts = append(parts, func() { each(list, func(l *listener) { l.notify(ticket, nil, changes) }) })
+		}
+		told := 0
+		for _, h := range hooks {
+			if some := events[told:h.after]; len(some) > 0 {
+				parts = append(parts, func() { each(list, func(l *listener) { l.notify(ticket, some, nil) }) })
+			}
+			parts = append(parts, func() { h.call(ticket) })
+			told = h.after
+		}
+		parts = append(parts, func() { each(list, func(l *listener) { l.notify(ticket, events[told:], nil) }) })
+		each(parts, func(part func()) { part() })
+	}
+	if len(hooks) > 0 || slices.ContainsFunc(list, func(l *listener) bool { return l.foreign }) {
 		c.guard.run(tell)
 	} else {
 		tell()
 	}
 }
 
-func (l *listener) notify(ticket Ticket, events []Event) {
+func (l *listener) notify(ticket Ticket, events []Event, changes []Change) {
+	if l.changes != nil {
+		if len(changes) > 0 {
+			l.changes(changes, ticket)
+		}
+		return
+	}
 	each(events, func(event Event) {
 		if l.classes&event.Kind.Class() != 0 {
 			event.Ticket = ticket
@@ -295,8 +326,10 @@ func (c *core) notifyNamespaces(e EventKind, ticket uint64, err error, namespace
 		return
 	}
 	events := make([]Event, len(namespaces))
+	changes := make([]Change, len(namespaces))
 	for i, ns := range namespaces {
 		events[i] = Event{Namespace: ns, Kind: e}
+		changes[i] = Change{Namespace: ns, Whole: true}
 	}
-	c.notifyListeners(Ticket(ticket), events)
+	c.notifyListeners(Ticket(ticket), events, changes)
 }

@@ -47,14 +47,20 @@ func (c *core) readCheckpoint(dir string, store [16]byte, after uint64) checkpoi
 // replayed takes a change of deadlines from the log, unless the checkpoint
 // has it.
 func (c *core) replayed(cp checkpoint, ev bitcask.DeadlineEvent) {
+	if ev.Sequence > cp.upTo.Sequence {
+		noteReplayed(c.deadlines, ev)
+	}
+}
+
+// noteReplayed brings deadlines in step with a change of one.
+func noteReplayed(d *ttl.Deadlines, ev bitcask.DeadlineEvent) {
 	switch {
-	case ev.Sequence <= cp.upTo.Sequence:
 	case ev.Dropped:
-		c.deadlines.DropNamespace(ev.Space)
+		d.DropNamespace(ev.Space)
 	case ev.Deadline == 0:
-		c.deadlines.Clear(ev.Space, ev.Key)
+		d.Clear(ev.Space, ev.Key)
 	default:
-		c.deadlines.Set(ev.Space, strings.Clone(ev.Key), ev.Deadline)
+		d.Set(ev.Space, strings.Clone(ev.Key), ev.Deadline)
 	}
 }
 
@@ -89,7 +95,7 @@ func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
 // writeCheckpoint writes the TTL file. Writers wait for it, so that index, log and sequence are
 // those of one moment.
 func (s *Store) writeCheckpoint() error {
-	t, err := s.log.BeginAll(false)
+	t, err := s.log.BeginHold()
 	if err != nil {
 		return err
 	}
@@ -155,6 +161,9 @@ func (s *Store) expireLoop(ctx context.Context) {
 // perhaps because the store takes no writes, the waits grow: what has expired is hidden from readers all the same.
 func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest time.Duration) {
 	const longest = 10 * time.Second
+	if s.noExpiry.Load() {
+		return every
+	}
 	began := time.Now()
 	n, err := s.Expire(expiryBudget, expiryMax)
 	took := time.Since(began)
@@ -188,6 +197,9 @@ func (s *Store) mergeLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-s.mergeSoon:
+			s.mergeNow(ctx)
+			continue
 		case <-s.log.Lacking(): // the sooner there is space, the better
 		}
 		s.merger.Tick(ctx)

@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -75,13 +76,13 @@ type copyStep struct {
 }
 
 func newCopier(t *testing.T, sync db.SyncMode, seed uint64) *copier {
-	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), changingOps...)}
+	w := &stepWorkload{t: t, sync: sync, rec: vfstest.NewRecorder(vfs.NewMem(), changingOps...)}
 	w.run()
 	c := &copier{t: t, rng: rand.New(rand.NewPCG(seed, uint64(sync))), states: w.states}
 	r := newReplayer(t, vfs.NewMem())
 	step := copyStep{acked: -1}
 	for _, e := range w.rec.Events() {
-		if e.Op == vfs.OpMark {
+		if e.Op == vfstest.OpMark {
 			step.acked, _ = parseMark(t, e)
 			continue
 		}
@@ -263,7 +264,7 @@ func TestReadersOfALiveDirectory(t *testing.T) {
 		passes = 2
 	}
 	for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
-		w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), changingOps...)}
+		w := &stepWorkload{t: t, sync: sync, rec: vfstest.NewRecorder(vfs.NewMem(), changingOps...)}
 		w.run()
 		opened := 0
 		for pass := range passes {
@@ -287,7 +288,7 @@ type liveWriter struct {
 	t      *testing.T
 	mu     sync.Mutex // guards all: a reader has goroutines
 	rng    *rand.Rand
-	events []vfs.Event // still to come
+	events []vfstest.Event // still to come
 	acked  int
 }
 
@@ -302,7 +303,7 @@ func (l *liveWriter) goOnLocked(n int) {
 	for range min(n, len(l.events)) {
 		e := l.events[0]
 		l.events = l.events[1:]
-		if e.Op == vfs.OpMark {
+		if e.Op == vfstest.OpMark {
 			l.acked, _ = parseMark(l.t, e)
 		} else {
 			l.apply(e, e.N)
@@ -314,7 +315,7 @@ func (l *liveWriter) goOnLocked(n int) {
 func (l *liveWriter) read(states []string) (opened int) {
 	first, pace := max(l.acked, 0), 1+l.rng.IntN(8)
 	there := l.acked >= 0
-	fault := vfs.NewFault(l.mem, vfs.Rule{Sticky: true, Do: func(vfs.Event) {
+	fault := vfstest.NewFault(l.mem, vfstest.Rule{Sticky: true, Do: func(vfstest.Event) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.goOnLocked(l.rng.IntN(pace))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -49,7 +50,7 @@ func TestOptionalFiles(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(optionalLives)) {
 		t.Run(name, func(t *testing.T) {
 			files, earlier := optionalLives[name](t, rand.New(rand.NewPCG(seed, 0)))
-			want := whatOpens(t, without(files, optionalKinds["INDEX"], optionalKinds["TTL"], optionalKinds["hints"]))
+			want := whatOpens(t, seam.LoadAtOpen, without(files, optionalKinds["INDEX"], optionalKinds["TTL"], optionalKinds["hints"]))
 			choices := slices.Sorted(maps.Keys(harms))
 			if len(earlier) > 0 {
 				choices = append(choices, "earlier")
@@ -70,7 +71,7 @@ func TestOptionalFiles(t *testing.T) {
 						harmFiles(rng, harmed, earlier, "INDEX", index)
 						harmFiles(rng, harmed, earlier, "TTL", deadlines)
 						harmFiles(rng, harmed, earlier, "hints", hints)
-						if got := whatOpens(t, harmed); got != want {
+						if got := whatOpens(t, seam.Load(rng.IntN(4)), harmed); got != want {
 							t.Fatalf("%s:\n%s", what, differences(got, want))
 						}
 					}
@@ -106,8 +107,8 @@ func harmFiles(rng *rand.Rand, files, earlier map[string]string, kind, how strin
 }
 
 // whatOpens is the whole content of a store of these files, its counts of deadlines and of live
-// bytes included. It is the same when it is opened again.
-func whatOpens(t *testing.T, files map[string]string) string {
+// bytes included. It is the same when it is opened again. The INDEX is loaded as load says.
+func whatOpens(t *testing.T, load seam.Load, files map[string]string) string {
 	t.Helper()
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))
@@ -118,17 +119,27 @@ func whatOpens(t *testing.T, files map[string]string) string {
 		must(t, err)
 		must(t, f.Close())
 	}
-	first := wholeStore(t, mem)
-	if again := wholeStore(t, mem); again != first {
+	first := wholeStore(t, load, mem)
+	if again := wholeStore(t, load, mem); again != first {
 		t.Fatalf("opened again:\n%s", differences(again, first))
 	}
 	return first
 }
 
-func wholeStore(t *testing.T, mem *vfs.Mem) string {
+func wholeStore(t *testing.T, load seam.Load, mem *vfs.Mem) string {
 	t.Helper()
-	s, err := db.Open("d", stepOptions(mem, db.SyncNone))
+	o := stepOptions(mem, db.SyncNone)
+	seam.Of(o).Load = load
+	s, err := db.Open("d", o)
 	must(t, err)
+	figures := func() ([]db.NamespaceStats, []bitcask.SegmentInfo) {
+		namespaces := s.Stats().Namespaces
+		for i := range namespaces {
+			namespaces[i].AverageTTLms = 0 // time passes
+		}
+		return namespaces, s.Log().Segments()
+	}
+	namespaces, segments := figures() // of the first moment, which are not to change
 	_, err = s.Check(context.Background(), func(f bitcask.Finding) {
 		if f.Rule != "I8" { // damage is found, and found again where it need not be read
 			t.Errorf("check: %v", f)
@@ -139,11 +150,13 @@ func wholeStore(t *testing.T, mem *vfs.Mem) string {
 	must(t, err)
 	var b strings.Builder
 	b.WriteString(m.String())
-	st := s.Stats()
-	for _, ns := range st.Namespaces {
+	if now, nowSegments := figures(); !slices.Equal(now, namespaces) || !slices.Equal(nowSegments, segments) {
+		t.Errorf("when it was opened: %+v, %+v; when all of it was read: %+v, %+v", namespaces, segments, now, nowSegments)
+	}
+	for _, ns := range namespaces {
 		fmt.Fprintf(&b, "namespace %d: %d keys, %d deadlines, %d in the log\n", ns.Namespace, ns.Keys, ns.Deadlines, s.Log().Deadlines(ns.Namespace))
 	}
-	for _, sg := range s.Log().Segments() {
+	for _, sg := range segments {
 		if sg.Records > 0 {
 			fmt.Fprintf(&b, "segment %d: %d records %d to %d, %d bytes live\n", sg.ID, sg.Records, sg.MinSeq, sg.MaxSeq, sg.LiveBytes)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -28,10 +29,10 @@ const staleKeys = 600
 func indexedMeanwhile(t *testing.T, whole bool) (before, after *vfs.Mem) {
 	t.Helper()
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem)
+	faults := vfstest.NewFault(mem)
 	s := openStale(t, faults)
 	fillStale(t, s)
-	faults.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "INDEX.new", Do: func(vfs.Event) {
+	faults.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "INDEX.new", Do: func(vfstest.Event) {
 		if before == nil {
 			before = mem.Clone()
 			deleteStale(t, s, whole)
@@ -165,10 +166,10 @@ func TestIndexAheadOfTheLog(t *testing.T) {
 	}
 }
 
-// cutTo cuts a file to the length that it has in another store.
+// cutTo cuts a file to the length that its commits have in another store.
 func cutTo(t *testing.T, mem, shorter *vfs.Mem, name string) {
 	t.Helper()
-	length := len(filesIn(t, shorter)[name])
+	length := len(strings.TrimRight(filesIn(t, shorter)[name], "\x00"))
 	f, err := mem.Open(filepath.Join("d", name), vfs.ReadWrite)
 	must(t, err)
 	must(t, f.Truncate(int64(length)))
@@ -180,18 +181,18 @@ func cutTo(t *testing.T, mem, shorter *vfs.Mem, name string) {
 // commit whole or not at all.
 func TestReaderMeetsANewerIndex(t *testing.T) {
 	mem := vfs.NewMem()
-	writing, reading := vfs.NewFault(mem), vfs.NewFault(mem)
+	writing, reading := vfstest.NewFault(mem), vfstest.NewFault(mem)
 	s := openStale(t, writing)
 	fillStale(t, s)
 	must(t, s.Log().SaveIndex())
 	once := false
-	writing.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "INDEX.new", Do: func(vfs.Event) {
+	writing.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "INDEX.new", Do: func(vfstest.Event) {
 		if !once {
 			once = true
 			deleteStale(t, s, true)
 		}
 	}})
-	reading.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpOpen}, Path: "INDEX", Do: func(vfs.Event) {
+	reading.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpOpen}, Path: "INDEX", Do: func(vfstest.Event) {
 		if !once {
 			must(t, s.Log().SaveIndex())
 		}

@@ -74,22 +74,12 @@ func (g Geo) AddWith(members []GeoMember, options ...WriteOption) (AddResult, er
 
 // Position returns the place of a member, or ErrNotFound. O(log n).
 func (g Geo) Position(member string) (GeoPoint, error) {
-	var ok bool
-	p, err := call(g.handle, reading, func(t *Tx) (p GeoPoint, err error) {
-		p, ok, err = g.on(t).Position(member)
-		return p, err
-	})
-	return p, found(ok, err)
+	return callFound(g.handle, reading, func(t *Tx) (GeoPoint, bool, error) { return g.on(t).Position(member) })
 }
 
 // Distance returns how far two members are from each other in metres, or ErrNotFound if one of them does not exist. O(log n).
 func (g Geo) Distance(a, b string) (float64, error) {
-	var ok bool
-	d, err := call(g.handle, reading, func(t *Tx) (d float64, err error) {
-		d, ok, err = g.on(t).Distance(a, b)
-		return d, err
-	})
-	return d, found(ok, err)
+	return callFound(g.handle, reading, func(t *Tx) (float64, bool, error) { return g.on(t).Distance(a, b) })
 }
 
 // Search returns the members within a shape, none if the key does not exist. It fails with structures.ErrGeoMember if the

@@ -51,6 +51,18 @@ var goldenV1f = golden{
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,
 }
 
+// goldenV1h is the same with INDEX of version 4, which says how many keys are in each part of it. It is made by
+// go test ./db -run 'TestGoldenPromises$' -update
+var goldenV1h = golden{
+	dir: "testdata/golden-v1h", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
+	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,
+}
+
+func TestGoldenPromises(t *testing.T) {
+	goldenV1h.test(t)
+	goldenV1h.wantRecords(t)
+}
+
 func TestGoldenBoundHints(t *testing.T) {
 	goldenV1f.test(t)
 	goldenV1f.wantRecords(t)

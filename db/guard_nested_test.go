@@ -52,6 +52,10 @@ var storeUses = map[string]struct {
 		_, err := s.Backup(context.Background(), filepath.Join(t.TempDir(), "backup"))
 		return err
 	}, false},
+	"BackupSince": {func(t *testing.T, s *db.Store) error {
+		_, err := s.BackupSince(context.Background(), filepath.Join(t.TempDir(), "backup"), "")
+		return err
+	}, false},
 	"BackupTo": {func(t *testing.T, s *db.Store) error {
 		_, err := s.BackupTo(context.Background(), io.Discard)
 		return err
@@ -63,21 +67,43 @@ var storeUses = map[string]struct {
 		}
 		return err
 	}, true},
-	"Sync":        {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
+	"Sync": {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
+	"InterruptibleKeyspace": {func(_ *testing.T, s *db.Store) error {
+		_, err := s.InterruptibleKeyspace(func() error { return nil }).Keys("*")
+		return err
+	}, true},
+	"Position":    {func(_ *testing.T, s *db.Store) error { s.Position(); return nil }, false},
+	"FollowState": {func(_ *testing.T, s *db.Store) error { s.FollowState(); return nil }, false},
+	"WaitPosition": {func(_ *testing.T, s *db.Store) error {
+		return s.WaitPosition(context.Background(), s.Position())
+	}, true},
+	"SyncMode":    {func(_ *testing.T, s *db.Store) error { s.SyncMode(); return nil }, false},
+	"SetSync":     {func(_ *testing.T, s *db.Store) error { return s.SetSync(db.SyncAlways) }, false},
 	"Durable":     {func(_ *testing.T, s *db.Store) error { s.Durable(1); return nil }, false},
 	"WaitDurable": {func(_ *testing.T, s *db.Store) error { return s.WaitDurable(1) }, false},
 	"OnEvents": {func(_ *testing.T, s *db.Store) error {
 		s.OnEvents(structures.AllClasses, func(db.Event) {})()
 		return nil
 	}, false},
-	"NewWatch":   {func(_ *testing.T, s *db.Store) error { s.NewWatch().Close(); return nil }, false},
-	"Use":        {func(_ *testing.T, s *db.Store) error { _, err := s.Use(1); return err }, false},
-	"Stats":      {func(_ *testing.T, s *db.Store) error { s.Stats(); return nil }, false},
-	"Len":        {func(_ *testing.T, s *db.Store) error { s.Len(); return nil }, false},
-	"Namespace":  {func(_ *testing.T, s *db.Store) error { s.Namespace(); return nil }, false},
-	"Namespaces": {func(_ *testing.T, s *db.Store) error { s.Namespaces(); return nil }, false},
-	"Log":        {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
-	"Merger":     {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
+	"OnChanges": {func(_ *testing.T, s *db.Store) error { s.OnChanges(func([]db.Change, db.Ticket) {})(); return nil }, false},
+	"NewWatch":  {func(_ *testing.T, s *db.Store) error { s.NewWatch().Close(); return nil }, false},
+	"Use":       {func(_ *testing.T, s *db.Store) error { _, err := s.Use(1); return err }, false},
+	"Survey": {func(_ *testing.T, s *db.Store) error {
+		_, err := s.Survey(context.Background(), db.SurveyOptions{})
+		return err
+	}, true},
+	"Segments":       {func(_ *testing.T, s *db.Store) error { s.Segments(); return nil }, false},
+	"Stats":          {func(_ *testing.T, s *db.Store) error { s.Stats(); return nil }, false},
+	"Len":            {func(_ *testing.T, s *db.Store) error { s.Len(); return nil }, false},
+	"Waiters":        {func(_ *testing.T, s *db.Store) error { s.Waiters("k"); return nil }, false},
+	"Namespace":      {func(_ *testing.T, s *db.Store) error { s.Namespace(); return nil }, false},
+	"Namespaces":     {func(_ *testing.T, s *db.Store) error { s.Namespaces(); return nil }, false},
+	"Log":            {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
+	"Merger":         {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
+	"SetExpiryCycle": {func(_ *testing.T, s *db.Store) error { s.SetExpiryCycle(true); return nil }, false},
+	"MergeSoon":      {func(_ *testing.T, s *db.Store) error { s.MergeSoon(); return nil }, false},
+	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := s.Libraries(); return err }, false},
+	"LibraryChanges": {func(_ *testing.T, s *db.Store) error { s.LibraryChanges(); return nil }, false},
 }
 
 // callbacks are the places where a user's code runs while keys are locked.
@@ -97,6 +123,17 @@ var callbacks = map[string]func(t *testing.T, s *db.Store, fn func()){
 	},
 	"OnEvents": func(t *testing.T, s *db.Store, fn func()) {
 		stop := s.OnEvents(structures.AllClasses, func(db.Event) { fn() })
+		defer stop()
+		must(t, s.String("string").Put([]byte("value")))
+	},
+	"OnCommit": func(t *testing.T, s *db.Store, fn func()) {
+		must(t, s.Update(func(tx *db.Tx) error { return tx.OnCommit(func(db.Ticket) { fn() }) }))
+	},
+	"OnCommit of a reader": func(t *testing.T, s *db.Store, fn func()) {
+		must(t, s.View(func(tx *db.Tx) error { return tx.OnCommit(func(db.Ticket) { fn() }) }))
+	},
+	"OnChanges": func(t *testing.T, s *db.Store, fn func()) {
+		stop := s.OnChanges(func([]db.Change, db.Ticket) { fn() })
 		defer stop()
 		must(t, s.String("string").Put([]byte("value")))
 	},

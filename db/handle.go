@@ -37,20 +37,18 @@ func (h handle) within(a access) error {
 
 // call runs fn in the handle's transaction, or in one of its own over the
 // handle's key.
-func call[R any](h handle, a access, fn func(t *Tx) (R, error)) (r R, err error) {
-	if h.tx != nil {
-		if err := h.within(a); err != nil {
-			return r, err
-		}
-		return fn(h.tx)
-	}
-	first, err := h.store.beginKey(a, h.key)
-	if err != nil {
+func call[R any](h handle, a access, fn func(t *Tx) (R, error)) (R, error) {
+	return callKeys(h, a, []string{h.key}, fn)
+}
+
+// callFound is call for what may not be there, which is ErrNotFound then, and no reason to roll back.
+func callFound[R any](h handle, a access, fn func(t *Tx) (R, bool, error)) (R, error) {
+	var ok bool
+	r, err := call(h, a, func(t *Tx) (r R, err error) {
+		r, ok, err = fn(t)
 		return r, err
-	}
-	defer first.recycle()
-	r, err = fn(&first.Tx)
-	return r, first.Tx.end(err)
+	})
+	return r, found(ok, err)
 }
 
 // callKeys is call over several keys.
@@ -71,20 +69,7 @@ func callKeys[R any](h handle, a access, keys []string, fn func(t *Tx) (R, error
 }
 
 // do is call for a method that returns nothing but an error.
-func (h handle) do(a access, fn func(t *Tx) error) error {
-	if h.tx != nil {
-		if err := h.within(a); err != nil {
-			return err
-		}
-		return fn(h.tx)
-	}
-	first, err := h.store.beginKey(a, h.key)
-	if err != nil {
-		return err
-	}
-	defer first.recycle()
-	return first.Tx.end(fn(&first.Tx))
-}
+func (h handle) do(a access, fn func(t *Tx) error) error { return h.doKeys(a, []string{h.key}, fn) }
 
 // doKeys is do over several keys.
 func (h handle) doKeys(a access, keys []string, fn func(t *Tx) error) error {
@@ -111,15 +96,6 @@ func (h handle) calling(t *Tx, fn func(t *Tx) error) error {
 		return fn(t) // within a closure, which is noticed, or between Begin and End
 	}
 	return t.store.guard.call(fn, t)
-}
-
-func (s *Store) beginKey(a access, key string) (*firstTx, error) {
-	if err := s.guard.check(); err != nil {
-		return nil, err
-	}
-	o := s.observation()
-	log, err := s.log.Begin(bool(a), key)
-	return s.begun(o, a, log, err)
 }
 
 func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
@@ -167,12 +143,12 @@ func (h handle) doStripe(stripe int, fn func(t *Tx) error) error {
 	return first.Tx.end(fn(&first.Tx))
 }
 
-// owned makes an append form's result that of a plain one: nil with an error, and not nil without.
-func owned(value []byte, err error) ([]byte, error) {
+// owned leaves out what has been gathered if there is an error.
+func owned[E any](list []E, err error) ([]E, error) {
 	if err != nil {
 		return nil, err
 	}
-	return value, nil
+	return list, nil
 }
 
 // found turns "not there" into ErrNotFound, unless the call itself has an error.

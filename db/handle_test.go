@@ -42,7 +42,9 @@ type keys interface {
 	List(key string) db.List
 	Set(key string) db.Set
 	Bitmap(key string) db.Bitmap
+	HyperLogLog(key string) db.HyperLogLog
 	SortedSet(key string) db.SortedSet
+	Stream(key string) db.Stream
 	Key(key string) db.Key
 	Keyspace() db.Keyspace
 }

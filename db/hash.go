@@ -49,10 +49,14 @@ func (h Hash) AppendTo(dst []byte, field string) ([]byte, error) {
 func (h Hash) GetMany(fields ...string) ([][]byte, error) {
 	values := make([][]byte, len(fields))
 	err := h.do(reading, func(t *Tx) error { return h.on(t).GetMany(fields, collectAt(values)) })
-	if err != nil {
-		return nil, err
-	}
-	return values, nil
+	return owned(values, err)
+}
+
+// VisitMany calls visit with the place and the value of each of several fields, in their order, until it returns false: GetMany
+// without copies. nil stands for a field that does not exist. The slice is valid during the call only, and visit may not use
+// the store or change the transaction. O(log n) a field.
+func (h Hash) VisitMany(fields []string, visit func(i int, value []byte) bool) error {
+	return h.visit(func(t *Tx) error { return h.on(t).VisitMany(fields, visit) })
 }
 
 // Has says whether the field exists. O(log n).

@@ -102,6 +102,7 @@ func (t *txn) expireFields(key string) error {
 		return err
 	}
 	t.reaped += n
+	t.changed(key)
 	t.note(structures.EventHExpired, key)
 	t.note(structures.EventDel, key)
 	return nil
@@ -129,7 +130,7 @@ func (s *Store) reapFields(space uint32, key string) (n int, err error) {
 }
 
 func (s *Store) reapSomeFields(space uint32, key string) (n int, more bool, err error) {
-	first, err := s.beginKey(writing, key)
+	first, err := s.beginKeys(writing, []string{key})
 	if err != nil {
 		return 0, false, err
 	}
@@ -179,6 +180,7 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	t.reaped += len(due)
+	t.changed(key)
 	t.note(structures.EventHExpired, key)
 	return len(due), more, nil
 }

@@ -8,12 +8,13 @@ func (h Hash) ValueLen(field string) (int, error) {
 // GetAndDelete returns the values of several fields, in their order, and deletes them; nil stands for a field that does
 // not exist. O(log n) a field.
 func (h Hash) GetAndDelete(fields ...string) ([][]byte, error) {
-	values := make([][]byte, len(fields))
-	err := h.do(writing, func(t *Tx) error { return h.on(t).GetAndDelete(fields, collectAt(values)) })
-	if err != nil {
-		return nil, err
-	}
-	return values, nil
+	return collectAll(fields, func(visit func(i int, value []byte) bool) error { return h.VisitAndDelete(fields, visit) })
+}
+
+// VisitAndDelete is GetAndDelete for values that need not all be in memory at once: it calls visit with each value, in the order of the fields. If visit
+// returns false, the fields after that one stay. The slice is valid during the call only.
+func (h Hash) VisitAndDelete(fields []string, visit func(i int, value []byte) bool) error {
+	return h.do(writing, func(t *Tx) error { return h.on(t).GetAndDelete(fields, visit) })
 }
 
 // Random returns fields chosen at random with their values: up to n different ones, or exactly -n that may repeat if n is

@@ -51,10 +51,7 @@ func (h Hash) expireFields(when func(now int64) (ms int64), fields []string, con
 	err = h.do(writing, func(t *Tx) error {
 		return h.on(t).Expire(when(t.now()), t.now(), condition, fields, func(i int, r FieldResult) { results[i] = r })
 	})
-	if err != nil {
-		return nil, err
-	}
-	return results, nil
+	return owned(results, err)
 }
 
 // PersistFields takes the deadlines of fields away and returns what became of each of them, in their order: FieldMissing,
@@ -64,10 +61,7 @@ func (h Hash) PersistFields(fields ...string) ([]FieldResult, error) {
 	err := h.do(writing, func(t *Tx) error {
 		return h.on(t).Persist(fields, func(i int, r FieldResult) { results[i] = r })
 	})
-	if err != nil {
-		return nil, err
-	}
-	return results, nil
+	return owned(results, err)
 }
 
 // FieldDeadline is when a field expires.
@@ -87,10 +81,7 @@ func (h Hash) FieldDeadlines(fields ...string) ([]FieldDeadline, error) {
 			}
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return owned(list, err)
 }
 
 // FieldTTLs returns the time that each of several fields has left to live, in whole milliseconds and in their order: NoTTL for
@@ -109,53 +100,66 @@ func (h Hash) FieldTTLs(fields ...string) ([]time.Duration, error) {
 			}
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return owned(list, err)
 }
 
 // GetAndExpire returns the values of several fields, in their order, and lets them expire after d, which is counted in whole
 // milliseconds and must be at least one: structures.ErrExpireTime otherwise, and for a moment after LastFieldDeadline. nil
 // stands for a field that does not exist. O(log n) a field.
 func (h Hash) GetAndExpire(d time.Duration, fields ...string) ([][]byte, error) {
-	return h.getAnd(func(now int64) (structures.FieldDeadline, error) {
-		if d < time.Millisecond {
-			return structures.FieldDeadline{}, structures.ErrExpireTime
-		}
-		return structures.FieldDeadline{Change: structures.SetDeadlines, MS: now + d.Milliseconds()}, nil
-	}, fields)
+	return collectAll(fields, func(visit func(i int, value []byte) bool) error {
+		return h.getAnd(func(now int64) (structures.FieldDeadline, error) {
+			if d < time.Millisecond {
+				return structures.FieldDeadline{}, structures.ErrExpireTime
+			}
+			return structures.FieldDeadline{Change: structures.SetDeadlines, MS: now + d.Milliseconds()}, nil
+		}, fields, visit)
+	})
 }
 
 // GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The fields are deleted at once if the
 // moment has passed.
 func (h Hash) GetAndExpireAt(at time.Time, fields ...string) ([][]byte, error) {
+	return collectAll(fields, func(visit func(i int, value []byte) bool) error { return h.VisitAndExpireAt(at, fields, visit) })
+}
+
+// VisitAndExpireAt is GetAndExpireAt for values that need not all be in memory at once: it calls visit with each value, in the order of the fields, nil for
+// one that does not exist. If visit returns false, the fields after that one stay as they are. The slice is valid during the call only.
+func (h Hash) VisitAndExpireAt(at time.Time, fields []string, visit func(i int, value []byte) bool) error {
 	return h.getAnd(func(int64) (structures.FieldDeadline, error) {
 		return structures.FieldDeadline{Change: structures.SetDeadlines, MS: at.UnixMilli()}, nil
-	}, fields)
+	}, fields, visit)
 }
 
 // GetAndPersist returns the values of several fields, in their order, and removes their deadlines; nil stands for a field
 // that does not exist. O(log n) a field.
 func (h Hash) GetAndPersist(fields ...string) ([][]byte, error) {
-	return h.getAnd(func(int64) (structures.FieldDeadline, error) {
-		return structures.FieldDeadline{Change: structures.ClearDeadlines}, nil
-	}, fields)
+	return collectAll(fields, func(visit func(i int, value []byte) bool) error { return h.VisitAndPersist(fields, visit) })
 }
 
-func (h Hash) getAnd(change func(now int64) (structures.FieldDeadline, error), fields []string) ([][]byte, error) {
-	values := make([][]byte, len(fields))
-	err := h.do(writing, func(t *Tx) error {
+// VisitAndPersist is GetAndPersist as VisitAndExpireAt is GetAndExpireAt.
+func (h Hash) VisitAndPersist(fields []string, visit func(i int, value []byte) bool) error {
+	return h.getAnd(func(int64) (structures.FieldDeadline, error) {
+		return structures.FieldDeadline{Change: structures.ClearDeadlines}, nil
+	}, fields, visit)
+}
+
+func (h Hash) getAnd(change func(now int64) (structures.FieldDeadline, error), fields []string, visit func(i int, value []byte) bool) error {
+	return h.do(writing, func(t *Tx) error {
 		deadline, err := change(t.now())
 		if err != nil {
 			return err
 		}
-		return h.on(t).GetAndExpire(deadline, t.now(), fields, collectAt(values))
+		return h.on(t).GetAndExpire(deadline, t.now(), fields, visit)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return values, nil
+}
+
+// collectAll returns the values that fn visits, one for each field.
+func collectAll(fields []string, fn func(visit func(i int, value []byte) bool) error) ([][]byte, error) {
+	values := make([][]byte, len(fields))
+	collect := collectAt(values)
+	err := fn(func(i int, value []byte) bool { collect(i, value); return true })
+	return owned(values, err)
 }
 
 // PutWith sets fields in their order. Without options it is PutAll: the fields have no deadline afterwards. TTL and ExpireAt
@@ -178,4 +182,21 @@ func (h Hash) putWith(fields []Field, options []WriteOption) (n int, err error) 
 		return ok, err
 	})
 	return n, held(ok, options, err)
+}
+
+// VisitTimed is Visit with the deadline of each field in Unix milliseconds; 0 is none. start also gets the first of the deadlines. O(n).
+func (h Hash) VisitTimed(start func(n int, first int64), visit func(name, value []byte, ms int64) bool) error {
+	timed := func(ms int64) int64 {
+		if ms == structures.NoDeadline {
+			return 0
+		}
+		return ms
+	}
+	return h.visit(func(t *Tx) error {
+		return h.on(t).VisitTimed(func(n int, first int64) {
+			if start != nil {
+				start(n, timed(first))
+			}
+		}, func(name, value []byte, ms int64) bool { return visit(name, value, timed(ms)) })
+	})
 }

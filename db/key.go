@@ -27,6 +27,7 @@ const (
 	TypeList      = keydir.List
 	TypeSet       = keydir.Set
 	TypeSortedSet = keydir.ZSet
+	TypeStream    = keydir.Stream
 )
 
 // NoTTL is the time that a key without a deadline has to live.

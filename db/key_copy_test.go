@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,17 @@ func oneOfEach(t *testing.T, k keys) []string {
 	must(t, err)
 	_, err = k.SortedSet("zset").Add(db.Scored{Member: "m", Score: -1.5}, db.Scored{Member: "", Score: 2})
 	must(t, err)
-	return []string{"string", "hash", "list", "set", "zset"}
+	for i := range 3 {
+		_, err = k.Stream("stream").AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 5, Seq: uint64(i)}}, db.Field{Name: "f", Value: []byte("v")})
+		must(t, err)
+	}
+	_, err = k.Stream("stream").Delete(db.StreamID{Ms: 5, Seq: 1})
+	must(t, err)
+	must(t, k.Stream("stream").SetID(db.StreamID{Ms: 7}, db.StreamSetID{}))
+	must(t, k.Stream("stream").Group("g").Create(db.StreamGroupStart{}))
+	must(t, first(k.Stream("stream").Group("g").Read("a", 1)))
+	must(t, first(k.Stream("stream").Group("g").Read("b", 1)))
+	return []string{"string", "hash", "list", "set", "zset", "stream"}
 }
 
 // content is what a key holds, on one line.
@@ -51,6 +62,11 @@ func content(t *testing.T, k keys, key string) string {
 		return fmt.Sprintf("%q", members)
 	case db.TypeSortedSet:
 		return fmt.Sprint(ok[[]db.Scored](t)(k.SortedSet(key).Range(db.RankRange{Stop: -1})))
+	case db.TypeStream:
+		entries := ok[[]db.StreamEntry](t)(k.Stream(key).Range(db.StreamID{}, db.MaxStreamID, 0))
+		var groups strings.Builder
+		(&modelStream{groups: ok[map[string]*modelGroup](t)(readGroups(k.Stream(key)))}).describeGroups(&groups)
+		return fmt.Sprint(entries, ok[db.StreamInfo](t)(k.Stream(key).Info()), groups.String())
 	}
 	return "nothing"
 }

@@ -15,7 +15,7 @@ var (
 )
 
 // Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10 (Redis 7.0), or 12
-// (Redis 7.4) for a hash whose fields have deadlines. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
+// (Redis 7.4) for a hash whose fields have deadlines. When a consumer of a stream was active is not in it. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
 func (k Key) Dump() ([]byte, error) {
 	return owned(call(k.handle, reading, k.dump))
 }
@@ -36,6 +36,8 @@ func (k Key) dump(t *Tx) ([]byte, error) {
 	switch typ {
 	case TypeNone:
 		return nil, ErrNotFound
+	case TypeStream:
+		return k.dumpStream(txn)
 	case TypeString:
 		var value []byte
 		value, _, err = structures.String{Txn: txn, Key: k.key}.Get(nil)
@@ -159,6 +161,8 @@ func (k Key) put(txn structures.Txn, now int64, v rdb.Value) (err error) {
 			members[i] = Scored{Member: string(member), Score: v.Scores[i]}
 		}
 		_, err = structures.SortedSet{Txn: txn, Key: k.key}.Add(members, 0)
+	case rdb.StreamKind:
+		err = k.putStream(txn, v.Stream)
 	default:
 		err = errors.New("BUG: db: a decoded value of no kind")
 	}

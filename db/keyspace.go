@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -10,13 +11,16 @@ import (
 )
 
 // Keyspace is a handle on all keys of a namespace: what concerns several keys at once, or keys that are not known by name.
-type Keyspace struct{ handle }
+type Keyspace struct {
+	handle
+	interrupt func() error // see the function Interruptible
+}
 
 // Keyspace returns a handle on the store's keys. It reads nothing.
-func (s *Store) Keyspace() Keyspace { return Keyspace{s.handle("")} }
+func (s *Store) Keyspace() Keyspace { return Keyspace{handle: s.handle("")} }
 
 // Keyspace returns a handle on the keys, inside the transaction. It reads nothing.
-func (t *Tx) Keyspace() Keyspace { return Keyspace{t.handle("")} }
+func (t *Tx) Keyspace() Keyspace { return Keyspace{handle: t.handle("")} }
 
 // Pair is a key and a string value.
 type Pair struct {
@@ -42,9 +46,14 @@ type KeyScanOptions struct {
 
 // Delete deletes keys and returns how many of them existed, all in one commit. O(1) a key.
 func (k Keyspace) Delete(keys ...string) (int, error) {
-	return callKeys(k.handle, writing, keys, func(t *Tx) (n int, err error) {
+	return k.count(writing, keys, structures.Key.Delete)
+}
+
+// count returns how many of the keys it is true of.
+func (k Keyspace) count(a access, keys []string, is func(structures.Key) (bool, error)) (int, error) {
+	return callKeys(k.handle, a, keys, func(t *Tx) (n int, err error) {
 		for _, key := range keys {
-			ok, err := (structures.Key{Txn: t.txn(), Key: key}).Delete()
+			ok, err := is(structures.Key{Txn: t.txn(), Key: key})
 			if err != nil {
 				return n, err
 			}
@@ -58,17 +67,9 @@ func (k Keyspace) Delete(keys ...string) (int, error) {
 
 // Exists returns how many of the keys exist; a key that is named twice counts twice. O(1) a key.
 func (k Keyspace) Exists(keys ...string) (int, error) {
-	return callKeys(k.handle, reading, keys, func(t *Tx) (n int, err error) {
-		for _, key := range keys {
-			typ, err := (structures.Key{Txn: t.txn(), Key: key}).Type()
-			if err != nil {
-				return n, err
-			}
-			if typ != TypeNone {
-				n++
-			}
-		}
-		return n, nil
+	return k.count(reading, keys, func(key structures.Key) (bool, error) {
+		typ, err := key.Type()
+		return typ != TypeNone, err
 	})
 }
 
@@ -83,10 +84,7 @@ func (k Keyspace) Get(keys ...string) ([][]byte, error) {
 			return true
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return values, nil
+	return owned(values, err)
 }
 
 // Visit calls visit with the value of each of several strings, in the order of the keys, until it returns false, all at
@@ -144,6 +142,7 @@ func putPairs(t *Tx, keys []string, pairs []Pair, o structures.SetOptions) (bool
 		if _, err := s.Set(pairs[i].Value, o); err != nil {
 			return false, err
 		}
+		s.Txn.Yield()
 	}
 	return true, nil
 }
@@ -155,33 +154,51 @@ func (k Keyspace) Scan(cursor uint64, o KeyScanOptions) (keys []KeyInfo, next ui
 	if o.Count <= 0 {
 		o.Count = structures.DefaultScanCount
 	}
+	from, ok := structures.HashOf(cursor)
+	if !ok {
+		return nil, 0, nil
+	}
 	seen, last := 0, uint64(0)
-	next, err = k.scan(cursor, func(h uint64, key []byte, typ Type) bool {
-		// Keys with equal hashes belong to one page, for the cursor cannot tell them apart.
-		if seen >= o.Count && h != last {
+	next, err = k.scanIn(from, func(t *Tx, h uint64, key []byte, typ Type) bool {
+		at := structures.CursorOf(h)
+		if seen >= o.Count && at != last {
 			return false
 		}
-		seen, last = seen+1, h
-		if (o.Type == TypeNone || o.Type == typ) && (o.Match == "" || structures.Match(o.Match, key)) {
+		seen, last = seen+1, at
+		if (o.Type == TypeNone || o.Type == typ) && (o.Match == "" || structures.MatchStep((*txn)(t), o.Match, key)) {
 			keys = append(keys, KeyInfo{Key: string(key), Type: typ})
 		}
 		return true
 	})
-	return keys, next, err
+	return keys, structures.CursorOf(next), err
 }
 
 // scan visits the live keys whose hashes are at least from, in the order of the hashes, until visit refuses one. It returns
 // the hash of that one, 0 if there is none. A store's stripes are locked one after the other.
 func (k Keyspace) scan(from uint64, visit func(h uint64, key []byte, typ Type) bool) (next uint64, err error) {
+	return k.scanIn(from, func(_ *Tx, h uint64, key []byte, typ Type) bool { return visit(h, key, typ) })
+}
+
+// scanIn is scan for a visit that uses the transaction in which a key is visited.
+func (k Keyspace) scanIn(from uint64, visit func(t *Tx, h uint64, key []byte, typ Type) bool) (next uint64, err error) {
 	stopped := false
 	for stripe := keydir.StripeOf(from); stripe < keydir.Stripes && !stopped; stripe++ {
 		err := k.doStripe(stripe, func(t *Tx) error {
-			return t.eachKey(k.ns, stripe, from, func(h uint64, key []byte, typ Type) bool {
-				if !visit(h, key, typ) {
+			if k.tx == nil && k.interrupt != nil {
+				t.interrupt = k.interrupt
+				t.steps = stepsBetween // a stripe may have few keys
+			}
+			failed := (*txn)(t).Step(0)
+			err := t.eachKey(k.ns, stripe, from, func(h uint64, key []byte, typ Type) bool {
+				if failed == nil && !visit(t, h, key, typ) {
 					stopped, next = true, h
 				}
-				return !stopped
+				if failed == nil {
+					failed = (*txn)(t).Step(1)
+				}
+				return !stopped && failed == nil
 			})
+			return cmp.Or(err, failed)
 		})
 		if err != nil {
 			return 0, err
@@ -193,8 +210,8 @@ func (k Keyspace) scan(from uint64, visit func(h uint64, key []byte, typ Type) b
 // Keys returns the keys that match a glob pattern, in no particular order. O(all keys): it is meant for looking around.
 func (k Keyspace) Keys(pattern string) ([]string, error) {
 	var keys []string
-	_, err := k.scan(0, func(_ uint64, key []byte, _ Type) bool {
-		if pattern == "*" || structures.Match(pattern, key) {
+	_, err := k.scanIn(0, func(t *Tx, _ uint64, key []byte, _ Type) bool {
+		if pattern == "*" || structures.MatchStep((*txn)(t), pattern, key) {
 			keys = append(keys, string(key))
 		}
 		return true

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ type orderedKeys struct {
 const orderedDegree = 32
 
 // newOrderedKeys reads the names of all keys.
-func newOrderedKeys(log *bitcask.Store) (*orderedKeys, error) {
+func newOrderedKeys(ctx context.Context, log *bitcask.Store) (*orderedKeys, error) {
 	o := &orderedKeys{spaces: map[uint32]*btree.BTreeG[string]{}}
 	t, err := log.BeginAll(false)
 	if err != nil {
@@ -35,8 +36,11 @@ func newOrderedKeys(log *bitcask.Store) (*orderedKeys, error) {
 		tree := o.tree(log.Space(ns))
 		err := t.EachName(ns, func(key []byte) bool {
 			tree.ReplaceOrInsert(string(key))
-			return true
+			return ctx.Err() == nil
 		})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil && o.err == nil {
 			o.err = err
 		}

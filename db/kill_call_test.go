@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,12 +32,13 @@ var (
 const callEnv = "STAVE_CALL_TEST"
 
 // callPlan is what the child does: some segments' worth of operations, a backup,
-// one merge of everything, and some more.
+// one merge of everything, some more, a backup with the help of the first, and some more.
 func callPlan(dir string) killPlan { return killPlan{dir: dir, seed: 7, round: 0} }
 
 const (
 	callBefore = 40 // operations before the merge
-	callAfter  = 8
+	callMore   = 4  // from the merge to the second backup
+	callAfter  = 8  // operations after the merge
 )
 
 func callOptions(fsys vfs.FS) *db.Options {
@@ -55,9 +57,9 @@ func TestCalledChild(t *testing.T) {
 	n, err := strconv.Atoi(number)
 	must(t, err)
 	out := os.NewFile(3, "acknowledgements")
-	fsys := vfs.NewFault(vfs.OS())
+	fsys := vfstest.NewFault(vfs.OS())
 	if n >= 0 {
-		fsys.Inject(vfs.Rule{Skip: n, Do: func(vfs.Event) {
+		fsys.Inject(vfstest.Rule{Skip: n, Do: func(vfstest.Event) {
 			self, err := os.FindProcess(os.Getpid())
 			if err == nil {
 				err = self.Kill()
@@ -76,6 +78,9 @@ func TestCalledChild(t *testing.T) {
 			must(t, first(s.Backup(t.Context(), callBackup(dir))))
 			must(t, mergeEverything(s))
 		}
+		if i == callBefore+callMore {
+			must(t, first(s.BackupSince(t.Context(), callSince(dir), callBackup(dir))))
+		}
 		must(t, p.operation(0, i, s))
 		_, err := fmt.Fprintln(out, i)
 		must(t, err)
@@ -87,33 +92,58 @@ func TestCalledChild(t *testing.T) {
 
 func callBackup(dir string) string { return dir + " backup" }
 
-// verifyCallBackup wants the backup to be whole, if it is there, and to be made if only a part of it is.
-func verifyCallBackup(t *testing.T, dir string, acked int) {
+func callSince(dir string) string { return dir + " since" }
+
+// verifyCallBackups wants each backup to be whole, if it is there, and to be made if only a part of it is. The second one does no harm to
+// the first, on which it stands.
+func verifyCallBackups(t *testing.T, dir string, acked int) {
 	t.Helper()
-	name := callBackup(dir)
+	full, since := callBackup(dir), callSince(dir)
+	made := verifyCallBackup(t, dir, full, acked > callBefore, func(s *db.Store) error { return first(s.Backup(t.Context(), full)) })
+	verifyCallBackup(t, dir, since, acked > callBefore+callMore, func(s *db.Store) error {
+		if !made {
+			t.Errorf("%s: a part of a second backup without a first", dir)
+		}
+		return first(s.BackupSince(t.Context(), since, full))
+	})
+	if made {
+		checkCallBackup(t, full)
+	}
+	must(t, errors.Join(os.RemoveAll(since), os.RemoveAll(full)))
+}
+
+// verifyCallBackup reports whether there is a backup now.
+func verifyCallBackup(t *testing.T, dir, name string, due bool, again func(*db.Store) error) bool {
+	t.Helper()
 	_, partial := os.Stat(name + ".partial")
 	if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
-		if acked > callBefore {
-			t.Errorf("%s: no backup after %d operations", dir, acked)
+		if due {
+			t.Errorf("%s is not there", name)
 		}
 		if partial != nil {
-			return
+			return false
 		}
 		s, err := db.Open(dir, &db.Options{ReadOnly: true, Namespaces: modelNamespaces})
 		must(t, err)
-		must(t, first(s.Backup(t.Context(), name)))
+		must(t, again(s))
 		must(t, s.Close())
 	}
 	if _, err := os.Stat(name + ".partial"); err == nil {
-		t.Errorf("%s: a part of a backup is left", dir)
+		t.Errorf("%s: a part is left", name)
 	}
+	checkCallBackup(t, name)
+	return true
+}
+
+// checkCallBackup wants a whole store.
+func checkCallBackup(t *testing.T, name string) {
+	t.Helper()
 	s, err := db.Open(name, &db.Options{ReadOnly: true, Namespaces: modelNamespaces})
 	must(t, err)
 	if _, err := s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("%s: check: %v", name, f) }); err != nil {
 		t.Errorf("%s: check: %v", name, err)
 	}
 	must(t, s.Close())
-	must(t, os.RemoveAll(name))
 }
 
 // runCalled runs the child and returns how many operations it acknowledged,
@@ -183,7 +213,7 @@ func (c *calledShadow) close(t *testing.T) {
 }
 
 // TestKillAtEveryCall kills a process before each operation on files of a life
-// with rotations, a backup and a merge, and finds every acknowledged write.
+// with rotations, two backups and a merge, and finds every acknowledged write.
 func TestKillAtEveryCall(t *testing.T) {
 	parent := t.TempDir()
 	acked, ops := runCalled(t, filepath.Join(parent, "whole"), -1)
@@ -208,7 +238,7 @@ func TestKillAtEveryCall(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "MANIFEST")); errors.Is(err, os.ErrNotExist) && acked == 0 {
 			continue // there was no store yet
 		}
-		verifyCallBackup(t, dir, acked)
+		verifyCallBackups(t, dir, acked)
 		shadow.verify(t, dir, acked)
 		must(t, os.RemoveAll(dir))
 		kills++

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/budget"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -24,19 +26,28 @@ import (
 type stepWorkload struct {
 	t      *testing.T
 	sync   db.SyncMode
-	rec    *vfs.Recorder
+	rec    *vfstest.Recorder
 	change func(*db.Options) // of stepOptions; nil: none
+	copies seam.Copies       // into zeros that are reserved a sector or four at a time
 	store  *db.Store
 	states []string
 }
 
 // parseMark returns the state that a mark is about: "ack N" was acknowledged, "synced N" made durable.
-func parseMark(t *testing.T, e vfs.Event) (state int, synced bool) {
+func parseMark(t *testing.T, e vfstest.Event) (state int, synced bool) {
 	t.Helper()
 	what, number, _ := strings.Cut(e.Name, " ")
 	state, err := strconv.Atoi(number)
 	must(t, err)
 	return state, what == "synced"
+}
+
+// eitherLoad alternates between loading all of the INDEX at Open and each stripe on demand.
+func eitherLoad(n int) seam.Load {
+	if n%2 == 0 {
+		return seam.LoadAtOpen
+	}
+	return seam.LoadOnDemand
 }
 
 func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
@@ -46,6 +57,10 @@ func stepOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
 
 func (w *stepWorkload) open() {
 	o := stepOptions(w.rec, w.sync)
+	if w.copies == seam.CopiesOn {
+		seam.Of(o).CopyStep = 2 << 10
+	}
+	seam.Of(o).Copies = w.copies
 	if w.change != nil {
 		w.change(o)
 	}
@@ -169,6 +184,7 @@ func (w *stepWorkload) writeRound(i int) {
 	if i > 0 { // changes come before and after it, and merges make it useless
 		w.step(s.Log().SaveIndex())
 	}
+	w.step(putLibrary(s, "lib"+strconv.Itoa(i%2), string(value[:10*i])))
 	_, err := s.String("long").Append(value) // in chunks from the second round on
 	w.step(err)
 	_, err = s.Keyspace().Delete("k0", "zset")
@@ -190,41 +206,41 @@ func newReplayer(t *testing.T, mem *vfs.Mem) *replayer {
 }
 
 // apply does what an operation did, of a write the first n bytes.
-func (r *replayer) apply(e vfs.Event, n int) {
+func (r *replayer) apply(e vfstest.Event, n int) {
 	if e.Err != nil {
 		return
 	}
 	var err error
 	switch e.Op {
-	case vfs.OpCreate:
+	case vfstest.OpCreate:
 		r.names[e.File] = e.Name
 		r.files[e.File], err = r.mem.Open(e.Name, vfs.Create)
-	case vfs.OpOpen:
+	case vfstest.OpOpen:
 		r.names[e.File] = e.Name
 		if r.files[e.File] == nil {
 			r.files[e.File], err = r.mem.Open(e.Name, vfs.ReadWrite)
 		}
-	case vfs.OpWrite:
+	case vfstest.OpWrite:
 		_, err = r.files[e.File].WriteAt(e.Data[:n], e.Off)
-	case vfs.OpTruncate:
+	case vfstest.OpTruncate:
 		err = r.files[e.File].Truncate(e.Off)
-	case vfs.OpRemove:
+	case vfstest.OpRemove:
 		err = r.mem.Remove(e.Name)
-	case vfs.OpRename:
+	case vfstest.OpRename:
 		err = r.mem.Rename(e.Name, e.To)
 		r.names[e.File] = e.To
-	case vfs.OpLink:
+	case vfstest.OpLink:
 		err = r.mem.Link(e.Name, e.To)
-	case vfs.OpMkdir:
+	case vfstest.OpMkdir:
 		err = r.mem.MkdirAll(e.Name)
-	case vfs.OpLock:
+	case vfstest.OpLock:
 		lock, lerr := r.mem.Lock(e.Name) // which makes the file
 		if err = lerr; err == nil {
 			err = lock.Close()
 		}
-	case vfs.OpRenameDir:
+	case vfstest.OpRenameDir:
 		err = r.mem.RenameDir(e.Name, e.To)
-	case vfs.OpRemoveDir:
+	case vfstest.OpRemoveDir:
 		err = r.mem.RemoveDir(e.Name)
 	}
 	if err != nil {
@@ -232,9 +248,9 @@ func (r *replayer) apply(e vfs.Event, n int) {
 	}
 }
 
-var changingOps = []vfs.Op{
-	vfs.OpCreate, vfs.OpOpen, vfs.OpWrite, vfs.OpTruncate, vfs.OpRemove, vfs.OpRename, vfs.OpLink, vfs.OpMkdir, vfs.OpRenameDir,
-	vfs.OpRemoveDir, vfs.OpLock, vfs.OpMark,
+var changingOps = []vfstest.Op{
+	vfstest.OpCreate, vfstest.OpOpen, vfstest.OpWrite, vfstest.OpTruncate, vfstest.OpRemove, vfstest.OpRename, vfstest.OpLink, vfstest.OpMkdir, vfstest.OpRenameDir,
+	vfstest.OpRemoveDir, vfstest.OpLock, vfstest.OpMark,
 }
 
 // TestKillAtEveryStep records a store's life and then, for each operation on
@@ -242,36 +258,50 @@ var changingOps = []vfs.Op{
 // write, also half of it): nothing is lost or half done, nothing lies around,
 // Check has nothing to say; and the same if the opening is killed in turn.
 func TestKillAtEveryStep(t *testing.T) {
-	share := longTests.Start(t, 3)
-	for _, sync := range []db.SyncMode{db.SyncAlways, db.SyncNone} {
-		t.Run(sync.String(), func(t *testing.T) { killAtEveryStep(t, share.Part(50), sync, (*stepWorkload).run) })
+	share := longTests.Start(t, 4)
+	for _, mode := range crashModes {
+		t.Run(mode.String(), func(t *testing.T) { killAtEveryStep(t, share.Part(50), mode, (*stepWorkload).run) })
 	}
-	t.Run("backup", func(t *testing.T) { killAtEveryStep(t, share.Part(50), db.SyncNone, life((*stepWorkload).backups)) })
+	t.Run("backup", func(t *testing.T) {
+		killAtEveryStep(t, share.Part(50), crashMode{db.SyncNone, seam.CopiesOn}, life((*stepWorkload).backups))
+	})
 }
 
-func killAtEveryStep(t *testing.T, kills *budget.Part, sync db.SyncMode, life func(w *stepWorkload)) {
+// killedAt is how much of a write is there if the process is killed in the middle. The kernel stops at the end of a page: of zeros, which are
+// recognized by the length of the file, that is the end of a sector here.
+func killedAt(e vfstest.Event) int {
+	half := e.N / 2
+	if len(bytes.TrimLeft(e.Data[:half], "\x00")) == 0 {
+		return max(half-int(e.Off+int64(half))%512, 0)
+	}
+	return half
+}
+
+func killAtEveryStep(t *testing.T, kills *budget.Part, mode crashMode, life func(w *stepWorkload)) {
 	defer kills.End()
-	w := &stepWorkload{t: t, sync: sync, rec: vfs.NewRecorder(vfs.NewMem(), changingOps...)}
+	mem := vfs.NewMem()
+	w := &stepWorkload{t: t, sync: mode.sync, copies: mode.copies, rec: vfstest.NewRecorder(mem, changingOps...)}
 	life(w)
 	events, states := w.rec.Events(), w.states
 	r := newReplayer(t, vfs.NewMem())
+	r.mem.SetBoot(vfs.BootOf(mem, ".")) // the machine goes on: no written byte may be missing
 	k := &killed{t: t, states: states, low: -1, at: -1}
 	often := 12
 	if testing.Short() {
 		often = 50
 	}
 	for i, e := range events {
-		if e.Op == vfs.OpMark {
+		if e.Op == vfstest.OpMark {
 			k.mark(e)
 			k.low = k.at // a kill loses nothing that was acknowledged, whatever the sync mode
 			continue
 		}
 		k.what = "killed before event " + strconv.Itoa(i) + ", " + e.String()
 		if kills.Take(i, len(events)) {
-			if e.Op == vfs.OpWrite && e.N > 1 {
+			if e.Op == vfstest.OpWrite && e.N > 1 {
 				half := newReplayer(t, r.mem.Clone())
-				half.apply(vfs.Event{Op: vfs.OpOpen, File: e.File, Name: r.names[e.File]}, 0)
-				half.apply(e, e.N/2)
+				half.apply(vfstest.Event{Op: vfstest.OpOpen, File: e.File, Name: r.names[e.File]}, 0)
+				half.apply(e, killedAt(e))
 				k.verify(half.mem.Clone(), false)
 			}
 			k.verify(r.mem.Clone(), i%often == 0)
@@ -307,7 +337,7 @@ func (k *killed) options(fsys vfs.FS, sync db.SyncMode) *db.Options {
 	return o
 }
 
-func (k *killed) mark(e vfs.Event) {
+func (k *killed) mark(e vfstest.Event) {
 	if strings.HasPrefix(e.Name, backupPrefix) {
 		k.backups = append(k.backups, e.Name)
 		return
@@ -334,7 +364,7 @@ func (k *killed) verify(mem *vfs.Mem, nested bool) {
 	k.must("close", s.Close())
 
 	before := mem.Clone()
-	rec := vfs.NewRecorder(mem, changingOps...)
+	rec := vfstest.NewRecorder(mem, changingOps...)
 	s, err = db.Open("d", stepOptions(rec, db.SyncAlways))
 	k.must("open", err)
 	if unknown := s.Log().Recovery().Unknown; len(unknown) > 0 {

@@ -53,7 +53,7 @@ func parseKillPlan(text string) (p killPlan, err error) {
 func (p killPlan) options() *db.Options {
 	rng := rand.New(rand.NewPCG(p.seed, p.round))
 	return seam.With(&db.Options{Namespaces: modelNamespaces, Sync: db.SyncMode(p.round % 3), SyncEvery: 10 * time.Millisecond, SegmentSize: 4<<10 + rng.Int64N(12<<10), NoMerge: true, Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2}},
-		seam.Options{NoMapping: p.round%4 == 3})
+		seam.Options{NoMapping: p.round%4 == 3, Copies: seam.CopiesOn + seam.Copies(rng.IntN(2)), CopyStep: 2 << 10 << rng.IntN(6), Load: seam.Load(rng.IntN(4))})
 }
 
 // operation does the i-th thing that a writer does in its namespace.
@@ -63,6 +63,19 @@ func (p killPlan) operation(writer, i int, s *db.Store) error {
 	switch n := rng.IntN(100); {
 	case n == 0:
 		err = s.Flush()
+	case n < 4: // a library, which is in several parts now and then, and what two keys say of it
+		text := strings.Repeat(strconv.Itoa(i)+" ", rng.IntN(3)*rng.IntN(100))
+		if rng.IntN(8) == 0 {
+			text = strings.Repeat(text, 200)
+		}
+		err = s.Update(func(tx *db.Tx) error {
+			for _, key := range []string{"library", "k1"} {
+				if err := tx.String(key).Put([]byte(strconv.Itoa(len(text)))); err != nil {
+					return err
+				}
+			}
+			return tx.PutLibrary(fmt.Sprint(writer, "_", rng.IntN(3)), text)
+		})
 	case n < 15:
 		failing := rng.IntN(5) == 0
 		err = s.Update(func(tx *db.Tx) error {
@@ -98,7 +111,7 @@ func killOperation(rng *rand.Rand, k keys) error {
 	elem := func() string { return fmt.Sprint("e", rng.IntN(30)) }
 	value := []byte(strings.Repeat(strconv.Itoa(rng.Int()), rng.IntN(12)))
 	var err error
-	switch rng.IntN(16) {
+	switch rng.IntN(21) {
 	case 0, 1:
 		err = k.String(name()).Put(value)
 	case 2:
@@ -120,11 +133,46 @@ func killOperation(rng *rand.Rand, k keys) error {
 	case 12:
 		_, err = k.Set("set"+name()).Add(elem(), elem())
 	case 13:
-		_, err = k.Key([]string{"", "hash", "list", "zset", "set"}[rng.IntN(5)] + name()).Delete()
+		_, err = k.Key([]string{"", "hash", "list", "zset", "set", "stream"}[rng.IntN(6)] + name()).Delete()
 	case 14:
 		_, err = k.Key(name()).ExpireAt(time.UnixMilli(4e12 + rng.Int64N(1e12)))
 	case 15:
 		err = k.Key("hash" + name()).Rename("hash" + name())
+	case 16, 17:
+		id := db.StreamID{Ms: uint64(1 + rng.IntN(1000)), Seq: uint64(rng.IntN(3))}
+		o := db.StreamAddOptions{ID: id, Trim: &db.StreamTrim{MaxLen: 4 + rng.IntN(8)}}
+		_, err = k.Stream("stream"+name()).AddWith(o, db.Field{Name: elem(), Value: value})
+	case 18:
+		_, err = k.Stream("stream" + name()).Delete(db.StreamID{Ms: uint64(1 + rng.IntN(1000)), Seq: uint64(rng.IntN(3))})
+	default:
+		err = changeGroup(k.Stream("stream"+name()), fmt.Sprint("g", rng.IntN(2)), rng)
+	}
+	return err
+}
+
+// changeGroup changes a group of a stream, by calls that take no time from the clock.
+func changeGroup(s db.Stream, name string, rng *rand.Rand) (err error) {
+	g := s.Group(name)
+	state := db.StreamGroupState{Name: name, Consumers: []db.StreamConsumer{{Name: "a", Seen: 1, Active: -1}, {Name: "b", Seen: 2, Active: 2}}}
+	for i := range 1 + rng.IntN(20) {
+		state.Pending = append(state.Pending, db.StreamPending{
+			ID: db.StreamID{Ms: uint64(i * 50)}, Consumer: []string{"a", "b"}[rng.IntN(2)], Delivered: 3, Deliveries: rng.Int64N(5),
+		})
+	}
+	switch rng.IntN(8) {
+	case 0, 1, 2:
+		err = s.RestoreGroup(state)
+	case 3:
+		err = g.Create(db.StreamGroupStart{Last: true, Make: rng.IntN(2) == 0})
+	case 4, 5:
+		_, err = g.Ack(db.StreamID{Ms: 50}, db.StreamID{Ms: 100}, db.StreamID{Ms: uint64(rng.IntN(20) * 50)})
+	case 6:
+		_, err = g.DeleteConsumer("a")
+	case 7:
+		_, err = g.Destroy()
+	}
+	if errors.Is(err, db.ErrNotFound) || errors.Is(err, db.ErrExists) || errors.Is(err, structures.ErrNoGroup) {
+		return nil
 	}
 	return err
 }
@@ -288,9 +336,14 @@ func compareKilled(t *testing.T, p killPlan, acked [killWriters]int, shadow *db.
 	return inFlight
 }
 
-// only is the text of one namespace.
+// only is the text of one namespace, and of the libraries of its writer.
 func (m *model) only(ns int) string {
 	one := newModel()
 	one[ns] = m[ns]
+	for name, text := range m[modelLibraries] {
+		if strings.HasPrefix(name, fmt.Sprint(ns, "_")) {
+			one[modelLibraries][name] = text
+		}
+	}
 	return one.String()
 }

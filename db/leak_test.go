@@ -3,6 +3,7 @@ package db_test
 import (
 	"testing"
 
+	_ "github.com/stavedb/stave/internal/test/copies"
 	"github.com/stavedb/stave/internal/test/leak"
 )
 

@@ -68,22 +68,12 @@ func (l List) PopFrontN(n int) ([][]byte, error) { return l.popN(structures.Fron
 func (l List) PopBackN(n int) ([][]byte, error) { return l.popN(structures.Back, n) }
 
 func (l List) popN(end structures.End, n int) ([][]byte, error) {
-	var ok bool
-	values, err := call(l.handle, writing, func(t *Tx) (values [][]byte, err error) {
-		values, ok, err = l.on(t).Pop(end, n)
-		return values, err
-	})
-	return values, found(ok, err)
+	return callFound(l.handle, writing, func(t *Tx) ([][]byte, bool, error) { return l.on(t).Pop(end, n) })
 }
 
 // At returns a copy of the element at a position, or ErrNotFound if there is none. O(1).
 func (l List) At(position int64) ([]byte, error) {
-	var ok bool
-	value, err := call(l.handle, reading, func(t *Tx) (value []byte, err error) {
-		value, ok, err = l.on(t).At([]byte{}, position)
-		return value, err
-	})
-	return owned(value, found(ok, err))
+	return owned(callFound(l.handle, reading, func(t *Tx) ([]byte, bool, error) { return l.on(t).At([]byte{}, position) }))
 }
 
 // Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and structures.ErrIndexRange

@@ -117,7 +117,12 @@ func TestMemoryPerEntry(t *testing.T) {
 				}
 				return used
 			}
-			nothing := func(*db.Store) {}
+			// An empty transaction over all keys waits until the index is loaded.
+			nothing := func(s *db.Store) {
+				if err := s.View(func(*db.Tx) error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
 			empty, full := t.TempDir(), t.TempDir()
 			base := measured(empty, nothing)
 			loaded := measured(full, func(s *db.Store) {

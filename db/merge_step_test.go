@@ -20,6 +20,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -131,6 +132,25 @@ var stepActs = []stepAct{
 	{"delete an element", one(func(s *db.Store) error { return first(s.Hash("hash").Delete("f1")) })},
 	{"elements", one(func(s *db.Store) error { return first(s.Hash("hash").Put("f1", []byte("newer"))) })},
 	{"scores", one(func(s *db.Store) error { return first(s.SortedSet("zset").Incr("m1", 5)) })},
+	{"append to a stream", one(func(s *db.Store) error {
+		return first(s.Stream("stream").AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 10}}, db.Field{Name: "f"}))
+	})},
+	{"delete an entry", one(func(s *db.Store) error { return first(s.Stream("stream").Delete(db.StreamID{Ms: 3})) })},
+	{"read by a group", one(func(s *db.Store) error { return first(s.Stream("stream").Group("g").Read("b", 1)) })},
+	{"acknowledge", one(func(s *db.Store) error {
+		return first(s.Stream("stream").Group("g").Ack(db.StreamID{Ms: 2}, db.StreamID{Ms: 3}))
+	})},
+	{"delete a consumer", one(func(s *db.Store) error { return first(s.Stream("stream").Group("g").DeleteConsumer("a")) })},
+	{"delete a group and make it again", one(func(s *db.Store) error {
+		g := s.Stream("stream").Group("g")
+		if err := first(g.Destroy()); err != nil {
+			return err
+		}
+		return g.Create(db.StreamGroupStart{Last: true})
+	})},
+	{"put a library", one(func(s *db.Store) error { return putLibrary(s, "lib", "newer") })},
+	{"delete a library", one(func(s *db.Store) error { return putLibrary(s, "lib", "") })},
+	{"trim", one(func(s *db.Store) error { return first(s.Stream("stream").Trim(db.StreamTrim{MaxLen: 1})) })},
 	{"list", one(func(s *db.Store) error { return first(s.List("list").PopFront()) })},
 	{"set a deadline", one(func(s *db.Store) error { return first(s.Key("s1").Expire(time.Hour)) })},
 	{"take a deadline away", one(func(s *db.Store) error { return first(s.Key("soon").Persist()) })},
@@ -159,6 +179,10 @@ var stepActs = []stepAct{
 	{"rotate", one(func(s *db.Store) error { return s.Log().Rotate() })},
 	{"save the INDEX", one(func(s *db.Store) error { return s.Log().SaveIndex() })},
 	{"iterate", nil}, // see mergeStop.iterate
+}
+
+func putLibrary(s *db.Store, name, text string) error {
+	return s.Update(func(tx *db.Tx) error { return tx.PutLibrary(name, text) })
 }
 
 func first[T any](_ T, err error) error { return err }
@@ -203,8 +227,16 @@ func mergeStepBase(t *testing.T) (state crash.State) {
 			}
 			must(t, first(s.List("list").PushBack([]byte(fmt.Sprint("element ", i)))))
 			must(t, first(s.SortedSet("zset").Add(db.Scored{Member: "m1", Score: float64(i)}, db.Scored{Member: fmt.Sprint("m", i)})))
+			must(t, first(s.Stream("stream").AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: uint64(i + 1)}}, db.Field{Name: "f"})))
+			if i == 0 {
+				must(t, s.Stream("stream").Group("g").Create(db.StreamGroupStart{}))
+			}
+			must(t, first(s.Stream("stream").Group("g").Read("a", 1)))
+			must(t, first(s.Stream("stream").Trim(db.StreamTrim{MaxLen: 2})))
 			must(t, s.String("soon").Put([]byte("v"), db.TTL(mergeStepAhead+time.Duration(i)*time.Minute)))
 			must(t, first(s.Key("list").Expire(mergeStepAhead+time.Minute)))
+			must(t, putLibrary(s, "lib", fmt.Sprint("library ", i)))
+			must(t, putLibrary(s, "lib2", strings.Repeat("x", i%2)))
 			must(t, first(s.Keyspace().Delete("gone", "dropped")))
 			must(t, first(emptied.Keyspace().Delete("k")))
 		}
@@ -241,7 +273,7 @@ type mergeStop struct {
 
 	store   *db.Store
 	mem     *vfs.Mem
-	rec     *vfs.Recorder
+	rec     *vfstest.Recorder
 	states  []string   // that the store may be in: before, and after each commit of the act
 	between []*vfs.Mem // files that these were on: by another clock they hold another state
 	bytes   int64      // of a merged store that went through the same without being stopped
@@ -271,11 +303,11 @@ func (x *mergeStop) run() {
 	x.shadow()
 	mem, err := x.base.Mem("d")
 	must(x.t, err)
-	x.mem, x.rec = mem, vfs.NewRecorder(mem)
-	fault := vfs.NewFault(x.rec)
+	x.mem, x.rec = mem, vfstest.NewRecorder(mem)
+	fault := vfstest.NewFault(x.rec)
 	x.store, err = db.Open("d", mergeStepOptions(fault))
 	must(x.t, err)
-	rule := vfs.Rule{Skip: x.n, Do: x.stop}
+	rule := vfstest.Rule{Skip: x.n, Do: x.stop}
 	if x.fails {
 		rule.Err = syscall.EIO
 	}
@@ -372,7 +404,7 @@ func dataBytes(t *testing.T, mem *vfs.Mem) (n int64) {
 
 // stop runs before the n-th operation on a file, in its goroutine, which may
 // hold locks of the store: what comes in between may have to wait for it.
-func (x *mergeStop) stop(vfs.Event) {
+func (x *mergeStop) stop(vfstest.Event) {
 	x.reached = true
 	x.acted = make(chan error, 1)
 	act := x.act.do
@@ -478,6 +510,7 @@ func (x *mergeStop) reopen(when string, mem *vfs.Mem, allowed []string) {
 	for _, merged := range []bool{false, true} {
 		o := mergeStepOptions(mem)
 		seam.Of(o).NoIndex = merged == (x.n%2 == 0)
+		seam.Of(o).Load = eitherLoad(x.n / 2)
 		s, err := db.Open("d", o)
 		if err != nil {
 			x.failf("%s: open: %v", when, err)

@@ -1,17 +1,21 @@
 package db_test
 
 import (
+	"bytes"
+	"fmt"
 	"math/bits"
 	"strings"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
 )
 
 // The operations of the model test on parts of strings, which are cut into chunks if they are long.
 
 func init() {
 	modelReads = append(modelReads, opGetBit, opBitCount)
-	modelWrites = append(modelWrites, opSetRange, opSetRange, opSetBit, opSetBit, opStretch, opStretch, opStretch)
+	modelWrites = append(modelWrites, opSetRange, opSetRange, opSetBit, opSetBit, opStretch, opStretch, opStretch, opSketchAdd, opSketchAdd, opSketchCount)
 }
 
 // offset is a position in a string or after its end.
@@ -99,4 +103,95 @@ func opStretch(x *modelOp) {
 	x.begin("SET %q %q", key, value)
 	x.result(nil, x.keys.String(key).Put([]byte(value)), nil, nil)
 	x.space[key] = &modelValue{typ: db.TypeString, str: value}
+}
+
+// wholeString is what a string is to package structures that is never cut: with it the model adds to a sketch.
+type wholeString struct {
+	structures.Txn
+	value []byte
+}
+
+func (w *wholeString) Find(string) (slot keydir.Slot, f keydir.Collection, err error) {
+	if w.value != nil {
+		slot.Type = keydir.String
+	}
+	return slot, f, nil
+}
+
+func (w *wholeString) Value(dst []byte, _, _ string, _ keydir.Type, _ keydir.Loc) ([]byte, error) {
+	return append(dst, w.value...), nil
+}
+
+func (w *wholeString) ValuePart(dst []byte, _, _ string, _ keydir.Type, _ keydir.Loc, from, to int) ([]byte, error) {
+	return append(dst, w.value[min(from, len(w.value)):min(to, len(w.value))]...), nil
+}
+
+func (w *wholeString) ValueLen(_, _ string, _ keydir.Type, _ keydir.Loc) (int, error) {
+	return len(w.value), nil
+}
+
+func (w *wholeString) PutString(_ string, value []byte) error {
+	w.value = bytes.Clone(value)
+	return nil
+}
+
+func (w *wholeString) ChunkSize() int { return 1 << 30 }
+
+func (w *wholeString) Notify(structures.EventKind, string) {}
+
+// sketchKey is mostly a key on which little else is done.
+func (x *modelOp) sketchKey() string {
+	if x.rng.IntN(4) == 0 {
+		return x.key()
+	}
+	return "hash:a:b"
+}
+
+// sketch is the string at a key as a sketch of the model; put makes it the string again.
+func (x *modelOp) sketch(key string) (w *wholeString, put func(), want error) {
+	v, want := x.get(key, db.TypeString)
+	w = new(wholeString)
+	if v != nil {
+		w.value = append([]byte{}, v.str...)
+	}
+	return w, func() {
+		if want == nil && w.value != nil {
+			v, _ = x.make(key, db.TypeString)
+			v.str = string(w.value)
+		}
+	}, want
+}
+
+// opSketchAdd is PFADD, sometimes of so many elements that the sketch becomes dense.
+func opSketchAdd(x *modelOp) {
+	key, elements := x.sketchKey(), make([][]byte, x.rng.IntN(5))
+	if x.rng.IntN(10) == 0 {
+		elements = make([][]byte, 2500)
+	}
+	for i := range elements {
+		elements[i] = fmt.Appendf(nil, "element %d", x.rng.IntN(5000))
+	}
+	x.begin("PFADD %q %d elements", key, len(elements))
+	w, put, want := x.sketch(key)
+	changed := false
+	if want == nil {
+		changed, want = structures.HyperLogLog{Txn: w, Key: key}.Add(elements)
+	}
+	put()
+	got, err := x.keys.HyperLogLog(key).Add(elements...)
+	x.result(got, err, changed, want)
+}
+
+// opSketchCount is PFCOUNT where it can save what it has counted.
+func opSketchCount(x *modelOp) {
+	key := x.sketchKey()
+	x.begin("PFCOUNT %q", key)
+	w, put, want := x.sketch(key)
+	n := uint64(0)
+	if want == nil {
+		n, _, want = structures.CountHyperLogLogs(w, []string{key}, true)
+	}
+	put()
+	got, err := x.keys.HyperLogLog(key).Count()
+	x.result(got, err, n, want)
 }

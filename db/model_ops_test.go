@@ -90,6 +90,7 @@ var modelReads = []func(*modelOp){
 	opGet, opGet, opStringLen, opStringRange, opHashGet, opHashGet, opHashMany, opHashHas, opHashAll, opHashScan, opFieldDeadlines, opType, opExists, opDeadline,
 	opGetMany, opKeys, opScanKeys, opRandomKey, opReadOnly,
 	opListAt, opListRange, opListRange, opSetHas, opSetMembers, opSetRandom, opSetCombine, opScore, opRank, opCount, opZRange, opZRange, opZScan,
+	opXRange, opXRange, opXInfo, opXPending,
 }
 
 var modelWrites = []func(*modelOp){
@@ -101,6 +102,8 @@ var modelWrites = []func(*modelOp){
 	opSetAdd, opSetAdd, opSetAdd, opSetRemove, opSetRemove, opSetPop,
 	opZAdd, opZAdd, opZAdd, opZAdd, opZIncr, opZRemove, opZRemove, opZRemoveRange, opZPop,
 	opListMove, opListMove, opSetMove, opZCombine, opZPutRange,
+	opXAdd, opXAdd, opXAdd, opXAdd, opXAdd, opXDel, opXDel, opXTrim, opXTrim, opXSetID, opXCreate,
+	opXGroupCreate, opXGroupCreate, opXGroupChange, opXReadGroup, opXReadGroup, opXReadGroup, opXHistory, opXAck, opXClaim, opXAutoClaim,
 }
 
 func opGet(x *modelOp) {
@@ -676,11 +679,13 @@ func opKeys(x *modelOp) {
 	x.result(append([]string{}, got...), err, want, nil)
 }
 
+var modelTypes = []db.Type{db.TypeNone, db.TypeString, db.TypeHash, db.TypeList, db.TypeSet, db.TypeSortedSet, db.TypeStream}
+
 func opScanKeys(x *modelOp) {
 	if x.narrow {
 		return
 	}
-	o := db.KeyScanOptions{Count: 1 + x.rng.IntN(8), Type: db.Type(x.rng.IntN(6))}
+	o := db.KeyScanOptions{Count: 1 + x.rng.IntN(8), Type: modelTypes[x.rng.IntN(len(modelTypes))]}
 	x.begin("SCAN %+v", o)
 	want := map[string]db.Type{}
 	for key, v := range x.space {

@@ -202,7 +202,8 @@ func (m *modelTest) options() *db.Options {
 		return m.script.options()
 	}
 	o := seam.With(&db.Options{Namespaces: modelNamespaces, Sync: db.SyncMode(m.rng.IntN(3)), SegmentSize: 2<<10 + m.rng.Int64N(6<<10), NoMerge: m.rng.IntN(2) == 0, Merge: merge.Policy{TriggerRatio: 0.3, IncludeRatio: 0.1, SmallCount: 2}},
-		seam.Options{FS: m.disk.fs(), ChunkSize: 16 << (m.rng.IntN(2) * m.rng.IntN(4)), NoMapping: m.rng.IntN(3) == 0, NoHints: m.rng.IntN(4) == 0})
+		seam.Options{FS: m.disk.fs(), ChunkSize: 16 << (m.rng.IntN(2) * m.rng.IntN(5)), NoMapping: m.rng.IntN(3) == 0, NoHints: m.rng.IntN(4) == 0, YieldEvery: m.rng.IntN(3),
+			Copies: seam.CopiesOn + seam.Copies(m.rng.IntN(2)), CopyStep: 2 << 10 << m.rng.IntN(3)})
 	if m.rng.IntN(2) == 0 {
 		o.ExpireEvery = -1
 	}
@@ -375,7 +376,7 @@ func (m *modelTest) compareStore(when string, s *db.Store, want string) {
 	if got := have.String(); got != want {
 		m.failf("%s: the store\n%s", when, differences(got, want))
 	}
-	for ns := range m.model {
+	for ns := range modelNamespaces {
 		s, err := s.Use(ns)
 		m.must("use", err)
 		// Expired keys count until they are reaped.
@@ -398,7 +399,7 @@ func (m *modelTest) check(when string) {
 	_, err = m.store.Expire(time.Hour, 1<<30)
 	m.must("expire", err)
 	keys, deadlines, timed := 0, 0, 0
-	for ns := range m.model {
+	for ns := range modelNamespaces {
 		for _, v := range m.model[ns] {
 			keys++
 			if v.deadline != 0 {
@@ -480,7 +481,9 @@ func (m *modelTest) wholeNamespaces() {
 	case 0:
 		m.note("flush all")
 		m.must("flush all", m.store.FlushAll())
+		libraries := m.model[modelLibraries] // which stay
 		m.model = newModel()
+		m.model[modelLibraries] = libraries
 	case 1, 2:
 		m.note("flush %d", a)
 		s, err := m.store.Use(a)
@@ -600,6 +603,8 @@ func (m *modelTest) inTransaction(tx *db.Tx) {
 		case p == 0 && tx.Writable():
 			m.note("savepoint")
 			saved = append(saved, savepoint{tx.Savepoint(), m.model.clone()})
+		case p == 2 && tx.Writable() && m.rng.IntN(3) == 0 && !m.narrow:
+			m.library(tx)
 		case p == 1 && len(saved) > 0:
 			i := m.rng.IntN(len(saved))
 			m.note("roll back to savepoint %d of %d", i, len(saved))
@@ -610,6 +615,22 @@ func (m *modelTest) inTransaction(tx *db.Tx) {
 			x := &modelOp{modelTest: m, keys: in, space: m.model[ns], ns: ns, now: tx.Now()}
 			x.run(!tx.Writable())
 		}
+	}
+}
+
+// library puts a library, or deletes it.
+func (m *modelTest) library(tx *db.Tx) {
+	name, n := modelNames[m.rng.IntN(len(modelNames))]+"x", m.rng.IntN(3)*m.rng.IntN(100)
+	name = name[:min(len(name), db.MaxLibraryName)]
+	if n > 0 && m.rng.IntN(20) == 0 {
+		n *= 1000 // in several parts
+	}
+	m.done["library"]++
+	m.note("library %q of %d bytes", name, n)
+	text := strings.Repeat(string(rune('a'+m.step%26)), n)
+	m.must("put a library", tx.PutLibrary(name, text))
+	if delete(m.model[modelLibraries], name); n > 0 {
+		m.model[modelLibraries][name] = &modelValue{typ: db.TypeString, str: text}
 	}
 }
 
@@ -681,7 +702,7 @@ func (x *modelOp) make(key string, typ db.Type) (*modelValue, error) {
 
 // settle removes a collection that is empty.
 func (x *modelOp) settle(key string) {
-	if v := x.space[key]; v != nil && v.typ != db.TypeString && v.len() == 0 {
+	if v := x.space[key]; v != nil && v.typ != db.TypeString && v.typ != db.TypeStream && v.len() == 0 {
 		delete(x.space, key)
 	}
 }

@@ -22,6 +22,7 @@ type modelValue struct {
 	list     []string
 	set      map[string]bool
 	zset     map[string]float64
+	stream   *modelStream
 	deadline int64            // Unix milliseconds; 0: none
 	until    map[string]int64 // deadlines of fields
 }
@@ -29,7 +30,7 @@ type modelValue struct {
 func (v *modelValue) clone() *modelValue {
 	c := *v
 	c.hash, c.list, c.set, c.zset = maps.Clone(v.hash), slices.Clone(v.list), maps.Clone(v.set), maps.Clone(v.zset)
-	c.until = maps.Clone(v.until)
+	c.until, c.stream = maps.Clone(v.until), v.stream.clone()
 	return &c
 }
 
@@ -37,14 +38,16 @@ func (v *modelValue) len() int {
 	if v == nil {
 		return 0
 	}
-	return len(v.hash) + len(v.list) + len(v.set) + len(v.zset)
+	return len(v.hash) + len(v.list) + len(v.set) + len(v.zset) + v.stream.len()
 }
 
 // modelSpace is one namespace.
 type modelSpace map[string]*modelValue
 
-// model is what a store should hold.
-type model [modelNamespaces]modelSpace
+// model is what a store should hold. The last space has libraries, as strings.
+type model [modelNamespaces + 1]modelSpace
+
+const modelLibraries = modelNamespaces
 
 func newModel() *model {
 	m := new(model)
@@ -130,6 +133,8 @@ func (v *modelValue) describe(b *strings.Builder) {
 		for _, s := range v.scored() {
 			fmt.Fprintf(b, " %v=%q", s.Score, s.Member)
 		}
+	case db.TypeStream:
+		v.stream.describe(b)
 	}
 }
 
@@ -137,7 +142,7 @@ func (v *modelValue) describe(b *strings.Builder) {
 func readModel(s *db.Store) (*model, error) {
 	m := newModel()
 	err := s.View(func(tx *db.Tx) error {
-		for ns := range m {
+		for ns := range modelNamespaces {
 			tx, err := tx.Use(ns)
 			if err != nil {
 				return err
@@ -154,7 +159,11 @@ func readModel(s *db.Store) (*model, error) {
 				}
 			}
 		}
-		return nil
+		libraries, err := s.Libraries() // of the same moment: libraries are put with all keys locked
+		for name, text := range libraries {
+			m[modelLibraries][name] = &modelValue{typ: db.TypeString, str: text}
+		}
+		return err
 	})
 	return m, err
 }
@@ -209,8 +218,10 @@ func readValue(tx *db.Tx, key string, typ db.Type) (*modelValue, error) {
 		n, err = tx.Set(key).Len()
 	case db.TypeSortedSet:
 		n, err = readScored(tx.SortedSet(key), v)
+	case db.TypeStream:
+		v.stream, n, err = readStream(tx.Stream(key))
 	}
-	if err == nil && (n != v.len() || n == 0) {
+	if err == nil && (n != v.len() || n == 0 && typ != db.TypeStream) {
 		err = fmt.Errorf("says that it has %d elements, has %d", n, v.len())
 	}
 	return v, err

@@ -26,6 +26,7 @@ func (t *Tx) Flush() error {
 			return err
 		}
 	}
+	(*txn)(t).changedWhole()
 	(*txn)(t).note(structures.EventFlushed, "")
 	return nil
 }
@@ -65,6 +66,8 @@ func (t *Tx) Swap(a, b int) error {
 	if err := aside.moveAll(ofFirst, second); err != nil {
 		return err
 	}
+	(*txn)(first).changedWhole()
+	(*txn)(second).changedWhole()
 	(*txn)(first).note(structures.EventSwapped, "")
 	(*txn)(second).note(structures.EventSwapped, "")
 	return nil

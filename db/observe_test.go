@@ -83,10 +83,10 @@ func TestObserveBackground(t *testing.T) {
 	var seen observed
 	s := inMemory(t, &db.Options{Observe: seen.add, ExpireEvery: time.Millisecond})
 	must(t, s.String("k").Put(nil, db.TTL(time.Millisecond)))
-	for deadline := time.Now().Add(10 * time.Second); s.Len() > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); s.Len() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if slices.ContainsFunc(seen.take(), func(op db.Operation) bool { return op.Name == "Store.Expire" }) {
 			return
 		}

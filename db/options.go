@@ -34,8 +34,11 @@ type Options struct {
 	// Default: 16.
 	Namespaces int
 	// ReadOnly opens alongside a live writer, changes not one byte, and sees the
-	// store as it was at Open. Default: false.
+	// store as it was at Open, unless Follow is set. Default: false.
 	ReadOnly bool
+	// Follow, with ReadOnly, keeps showing what the writer commits, also in another process, some milliseconds later: see
+	// docs/FOLLOW.md. Default: false.
+	Follow bool
 	// ReadDamaged opens a damaged store for reading, as ReadOnly does, if the
 	// damage can be narrowed down to keys: these give a *bitcask.CorruptError, all
 	// others are as they were. See bitcask.Options. Default: false: Open fails.
@@ -81,10 +84,14 @@ var ErrOption = bitcask.ErrOption
 
 // ofLog is what the log has of the options.
 func (o *Options) ofLog() *bitcask.Options {
+	below := o.seam
+	if o.OrderedKeys {
+		below.Load = seam.LoadAtOpen // Open reads every name: damage refuses it before it has changed anything
+	}
 	return seam.With(&bitcask.Options{
-		Sync: o.Sync, SyncEvery: o.SyncEvery, SegmentSize: o.SegmentSize, ReadOnly: o.ReadOnly, ReadDamaged: o.ReadDamaged,
+		Sync: o.Sync, SyncEvery: o.SyncEvery, SegmentSize: o.SegmentSize, ReadOnly: o.ReadOnly, Follow: o.Follow, ReadDamaged: o.ReadDamaged,
 		Reserve: o.Reserve, Logger: o.Logger,
-	}, o.seam)
+	}, below)
 }
 
 // check refuses values out of their range. Every ExpireEvery has a meaning.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +59,9 @@ var optionSets = []*optionSet{
 	{name: "reopened without the TTL file", after: reopenStep(false, withoutFiles(bitcask.TTLName))},
 	{name: "reopened with an older TTL file", after: reopenStep(false, olderTTL)},
 	{name: "reopened without the INDEX", after: reopenStep(false, withoutFiles(bitcask.IndexFile)), every: 3},
+	{name: "reopened, INDEX loaded on demand", change: loaded(seam.LoadOnDemand), after: reopenStep(false, untouched)},
+	{name: "reopened, INDEX loaded late", change: loaded(seam.LoadLate), after: reopenStep(false, untouched)},
+	{name: "killed after the INDEX was saved, INDEX loaded on demand", change: loaded(seam.LoadOnDemand), after: saveIndexStep},
 	{name: "reopened without hints", change: noIndex, after: reopenStep(false, withoutFiles("*.hint")), every: 3},
 	{name: "killed", after: reopenStep(true, untouched), every: 2},
 	{name: "killed, torn tail", change: noIndex, after: reopenStep(true, tornTail), every: 3},
@@ -83,7 +88,11 @@ var optionSets = []*optionSet{
 
 func noIndex(o *db.Options)        { seam.Of(o).NoIndex = true }
 func noHintsNoIndex(o *db.Options) { seam.Of(o).NoHints, seam.Of(o).NoIndex = true, true }
-func tinySegments(o *db.Options)   { o.SegmentSize = 1 } // the lowest there is
+func loaded(when seam.Load) func(*db.Options) {
+	return func(o *db.Options) { seam.Of(o).Load = when }
+}
+
+func tinySegments(o *db.Options) { o.SegmentSize = 1 } // the lowest there is
 
 // TestOptionSets replays the same scripts under every option set and compares
 // what each step returns with the model, and so with every other set. A script
@@ -341,7 +350,32 @@ func restored(r *scriptRun, s *db.Store, key, _ string) {
 	if !at.IsZero() {
 		options = append(options, db.ExpireAt(at))
 	}
+	var groups []db.StreamGroupState
+	if r.model[s.Namespace()][key].stream != nil {
+		infos, err := s.Stream(key).Groups()
+		r.must("groups", err)
+		for _, info := range infos {
+			state, err := s.Stream(key).Group(info.Name).State()
+			r.must("state", err)
+			groups = append(groups, state)
+		}
+	}
 	r.must("restore", s.Key(key).Restore(payload, options...))
+	for _, want := range groups { // a payload has all of a group but when its consumers were active: that comes back another way
+		group := s.Stream(key).Group(want.Name)
+		got, err := group.State()
+		r.must("restored state", err)
+		for i := range min(len(got.Consumers), len(want.Consumers)) {
+			got.Consumers[i].Active = want.Consumers[i].Active
+		}
+		if !reflect.DeepEqual(got, want) {
+			err = fmt.Errorf("%+v, want %+v", got, want)
+		}
+		r.must("restored group", err)
+		_, err = group.Destroy()
+		r.must("destroy", err)
+		r.must("restore the group", s.Stream(key).RestoreGroup(want))
+	}
 }
 
 func swapStep(r *scriptRun) {

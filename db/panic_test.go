@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
@@ -30,8 +31,12 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 	"Store.BackupTo":   {backupTo},
 	"Store.Check":      {checkReports},
 	"Store.Merge":      {mergeProgress},
-	"Store.Await":      {awaitAtOnce, awaitServed, awaitServedLater},
-	"Store.OnEvents":   onEvents(),
+	"Store.Survey": {func(t *testing.T, s *db.Store, cb func()) {
+		ok[db.Survey](t)(s.Survey(t.Context(), db.SurveyOptions{Progress: func(int) { cb() }}))
+	}},
+	"Store.Await":     {awaitAtOnce, awaitServed, awaitServedLater},
+	"Store.OnEvents":  onCommits(func(s *db.Store, cb func()) func() { return s.OnEvents(structures.AllClasses, func(db.Event) { cb() }) }),
+	"Store.OnChanges": onCommits(func(s *db.Store, cb func()) func() { return s.OnChanges(func([]db.Change, db.Ticket) { cb() }) }),
 	"Tx.Try": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.Update(func(tx *db.Tx) error { return tx.Try(waitFor("list", cb)) }))
@@ -43,7 +48,8 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			err = tx.Try(waitFor("list", cb))
 		},
 	},
-	"Tx.Enqueue": {enqueued, woken, wokenByClose},
+	"Tx.OnCommit": {hooked},
+	"Tx.Enqueue":  {enqueued, woken, wokenByClose},
 
 	"Hash.Visit": {
 		func(t *testing.T, s *db.Store, cb func()) {
@@ -56,6 +62,60 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			must(t, s.Update(func(tx *db.Tx) error {
 				return tx.Hash("hash").Visit(nil, func(_, _ []byte) bool { cb(); return true })
 			}))
+		},
+	},
+	"Key.VisitSorted": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Key("set").VisitSorted(db.SortOptions{Alpha: true}, func(int) { cb() }, func([]byte) bool { return true }))
+		},
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Key("set").VisitSorted(db.SortOptions{Alpha: true, Get: []string{"none_*", "#"}}, nil, func([]byte) bool { cb(); return true }))
+		},
+	},
+	"Store.InterruptibleKeyspace": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			for i := range 1000 {
+				must(t, s.String(fmt.Sprint("interruptible", i)).Put(nil))
+			}
+			_, err := s.InterruptibleKeyspace(func() error { cb(); return nil }).Keys("none*")
+			must(t, err)
+		},
+	},
+	"Tx.SetInterrupt": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Update(func(tx *db.Tx) error {
+				tx.SetInterrupt(func() error { cb(); return nil })
+				_, err := tx.Keyspace().Exists(slices.Repeat([]string{"set"}, 1000)...)
+				return err
+			}))
+		},
+	},
+	"Hash.VisitMany": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Hash("hash").VisitMany([]string{"a", "none"}, func(int, []byte) bool { cb(); return true }))
+		},
+	},
+	"Hash.VisitAndDelete": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Hash("hash").VisitAndDelete([]string{"a", "none"}, func(int, []byte) bool { cb(); return true }))
+		},
+	},
+	"Hash.VisitAndExpireAt": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Hash("hash").VisitAndExpireAt(time.Now().Add(time.Hour), []string{"a", "none"}, func(int, []byte) bool { cb(); return true }))
+		},
+	},
+	"Hash.VisitAndPersist": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Hash("hash").VisitAndPersist([]string{"a", "none"}, func(int, []byte) bool { cb(); return true }))
+		},
+	},
+	"Hash.VisitTimed": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Hash("hash").VisitTimed(func(int, int64) { cb() }, func(_, _ []byte, _ int64) bool { return true }))
+		},
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.Hash("hash").VisitTimed(nil, func(_, _ []byte, _ int64) bool { cb(); return true }))
 		},
 	},
 	"Hash.VisitFields": {
@@ -90,6 +150,38 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			must(t, s.List("list").Visit(0, -1, nil, func([]byte) bool { cb(); return true }))
 		},
 	},
+	"Stream.Visit": {func(t *testing.T, s *db.Store, cb func()) {
+		must(t, s.Stream("stream").Visit(db.StreamID{}, db.MaxStreamID, func(db.StreamID, [][]byte) bool { cb(); return true }))
+	}},
+	"Stream.VisitRange": {func(t *testing.T, s *db.Store, cb func()) {
+		r := structures.StreamRange{To: db.MaxStreamID, Reverse: true}
+		must(t, s.Stream("stream").VisitRange(r, func(db.StreamID, [][]byte) bool { cb(); return true }))
+	}},
+	"StreamGroup.VisitRead": {func(t *testing.T, s *db.Store, cb func()) {
+		must(t, s.Stream("stream").Group("g").Set(db.StreamGroupStart{}))
+		must(t, s.Stream("stream").Group("g").VisitRead(structures.StreamGroupRead{}, func(db.StreamID, [][]byte) bool { cb(); return true }))
+	}},
+	"StreamGroup.VisitHistory": {func(t *testing.T, s *db.Store, cb func()) {
+		must(t, s.Stream("stream").Group("g").VisitHistory(structures.StreamGroupRead{Consumer: "a"}, db.StreamID{},
+			func(db.StreamID, [][]byte) bool { cb(); return true }))
+	}},
+	"StreamGroup.VisitClaim": {func(t *testing.T, s *db.Store, cb func()) {
+		must(t, s.Stream("stream").Group("g").VisitClaim(db.StreamClaim{Force: true}, []db.StreamID{{Ms: 5}},
+			func(db.StreamID, [][]byte) bool { cb(); return true }))
+	}},
+	"StreamGroup.VisitAutoClaim": {func(t *testing.T, s *db.Store, cb func()) {
+		_, _, err := s.Stream("stream").Group("g").VisitAutoClaim(db.StreamAutoClaim{Count: 1}, func(db.StreamID, [][]byte) bool { cb(); return true })
+		must(t, err)
+	}},
+	"StreamGroup.Wait": {func(t *testing.T, s *db.Store, cb func()) {
+		must(t, s.Stream("stream").Group("g").Set(db.StreamGroupStart{}))
+		must(t, s.Await(context.Background(), s.Stream("stream").Group("g").Wait([]string{"stream"}, func(*db.Tx, string) error { cb(); return nil })))
+	}},
+	"Stream.All": {func(t *testing.T, s *db.Store, cb func()) {
+		for range s.Stream("stream").All(db.StreamID{}) {
+			cb()
+		}
+	}},
 	"Set.Visit": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.Set("set").Visit(func(int) { cb() }, func([]byte) bool { return true }))
@@ -309,8 +401,8 @@ func wokenByClose(t *testing.T, _ *db.Store, cb func()) {
 	must(t, s.Close())
 }
 
-// onEvents are a panic of a listener after each kind of commit: it stands, and the next listener gets all of it.
-func onEvents() (rows []func(t *testing.T, s *db.Store, cb func())) {
+// onCommits are a panic of a listener after each kind of commit: it stands, and the next listener gets all of it.
+func onCommits(listen func(s *db.Store, cb func()) (stop func())) (rows []func(t *testing.T, s *db.Store, cb func())) {
 	commits := map[string]struct {
 		do     func(s *db.Store) error
 		events int
@@ -335,7 +427,7 @@ func onEvents() (rows []func(t *testing.T, s *db.Store, cb func())) {
 	for name, commit := range commits {
 		rows = append(rows, func(t *testing.T, s *db.Store, cb func()) {
 			heard, sequence := 0, s.Log().Sequence()
-			stop := s.OnEvents(structures.AllClasses, func(db.Event) { cb() })
+			stop := listen(s, cb)
 			stopOther := s.OnEvents(structures.AllClasses, func(db.Event) { heard++ })
 			defer func() {
 				stop()
@@ -351,6 +443,26 @@ func onEvents() (rows []func(t *testing.T, s *db.Store, cb func())) {
 		})
 	}
 	return rows
+}
+
+// hooked is a panic of one of several hooks: the commit stands, and the others and the listeners get it.
+func hooked(t *testing.T, s *db.Store, cb func()) {
+	var heard []string
+	stop := s.OnEvents(structures.AllClasses, func(e db.Event) { heard = append(heard, e.Key) })
+	sequence := s.Log().Sequence()
+	defer func() {
+		stop()
+		if want := []string{"first", "heard", "then", "too", "last"}; !slices.Equal(heard, want) {
+			t.Errorf("hooks and listeners have got %q, want %q", heard, want)
+		}
+		if s.Log().Sequence() == sequence {
+			t.Error("there is no commit")
+		}
+	}()
+	must(t, s.Update(func(tx *db.Tx) error {
+		hear := func(name string) error { return tx.OnCommit(func(db.Ticket) { heard = append(heard, name) }) }
+		return errors.Join(hear("first"), tx.String("heard").Put(nil), tx.OnCommit(func(db.Ticket) { cb() }), hear("then"), tx.String("too").Put(nil), hear("last"))
+	}))
 }
 
 // callingWriter is a writer that is a user's.
@@ -430,6 +542,7 @@ func TestUserCodePanics(t *testing.T) {
 }
 
 func userCodePanics(t *testing.T, s *db.Store, name string, goexit bool, row func(t *testing.T, s *db.Store, cb func())) {
+	ok[int](t)(s.Keyspace().Delete("stream")) // whose ids only grow
 	oneOfEach(t, s)
 	ok[int](t)(s.Set("other").Add("x", "y"))
 	ok[int](t)(s.Keyspace().Delete("queue", "awaited"))
@@ -489,10 +602,10 @@ func TestLogHandlerFails(t *testing.T) {
 	}
 	try := func(t *testing.T, handler failing) {
 		called, failed = 0, db.ErrNested
-		disk := vfs.NewFault(vfs.NewMem())
+		disk := vfstest.NewFault(vfs.NewMem())
 		s = ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1, Sync: db.SyncNone, Logger: slog.New(handler)}, seam.Options{FS: disk})))
 		must(t, s.String("k").Put([]byte("v")))
-		disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "000000001.data", Err: errors.New("broken")})
+		disk.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "000000001.data", Err: errors.New("broken")})
 		within(t, "a write after which the store refuses others", func() {
 			if err := s.String("k").Put([]byte("w")); err == nil || errors.Is(err, db.ErrNested) {
 				t.Error(err)
@@ -522,7 +635,7 @@ func TestLogHandlerFails(t *testing.T) {
 // TestLogHandlerUsesASnapshot: the handler of a store's records can use none of its snapshots either: what is logged may be of a snapshot that
 // is being closed, or is busy.
 func TestLogHandlerUsesASnapshot(t *testing.T) {
-	disk := vfs.NewFault(vfs.NewMem())
+	disk := vfstest.NewFault(vfs.NewMem())
 	var s, snap *db.Store
 	var refused []error
 	logger := slog.New(failing{fail: func() {
@@ -536,7 +649,7 @@ func TestLogHandlerUsesASnapshot(t *testing.T) {
 	snap = ok[*db.Store](t)(s.Snapshot(t.Context()))
 	must(t, s.String("k").Put([]byte("w")))
 	ok[merge.Result](t)(s.Merge(t.Context(), merge.RunOptions{All: true}))
-	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRemove}, Path: "000000001.data", Err: errors.New("broken")})
+	disk.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpRemove}, Path: "000000001.data", Err: errors.New("broken")})
 	within(t, "Close of a snapshot, which cannot remove a file", func() { must(t, snap.Close()) })
 	if len(refused) != 4 {
 		t.Errorf("%d uses within the handler, want 4", len(refused))

@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -98,7 +99,7 @@ func TestSalvageWithout(t *testing.T) {
 // is left out, and is no loss.
 func TestSalvageTornTail(t *testing.T) {
 	mem := vfs.NewMem()
-	w := &stepWorkload{t: t, sync: db.SyncNone, rec: vfs.NewRecorder(mem, vfs.OpMark), change: noRotation}
+	w := &stepWorkload{t: t, sync: db.SyncNone, rec: vfstest.NewRecorder(mem, vfstest.OpMark), change: noRotation}
 	w.open()
 	w.step(nil)
 	w.writeRound(0)
@@ -140,7 +141,7 @@ func firstSegment(state crash.State) string {
 func salvageStore(t *testing.T) (crash.State, *model) {
 	t.Helper()
 	mem := vfs.NewMem()
-	w := &stepWorkload{t: t, sync: db.SyncNone, rec: vfs.NewRecorder(mem, vfs.OpMark)}
+	w := &stepWorkload{t: t, sync: db.SyncNone, rec: vfstest.NewRecorder(mem, vfstest.OpMark)}
 	w.open()
 	w.step(nil)
 	for i := range 3 {

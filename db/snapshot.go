@@ -61,7 +61,9 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	}
 	c.clock.still = true
 	c.fields = ttl.NewDeadlines()
-	c.log.EachFieldDeadline(c.fields.Set)
+	if err := c.log.EachFieldDeadline(c.fields.Set); err != nil {
+		return nil, errors.Join(err, c.log.Close(), held.Close())
+	}
 	if c.merger, err = merge.New(c.log, c.opts.Merge, c.opts.Logger); err != nil {
 		return nil, errors.Join(err, c.log.Close(), held.Close())
 	}

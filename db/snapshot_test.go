@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
@@ -66,23 +67,25 @@ func TestSnapshotRefusesWrites(t *testing.T) {
 // TestSnapshotClockStands: expired keys and fields are hidden, the others stay, and a store whose cycle deletes them all changes
 // nothing of that.
 func TestSnapshotClockStands(t *testing.T) {
-	s := inMemory(t, &db.Options{ExpireEvery: time.Millisecond})
-	const soon = 80 * time.Millisecond
-	must(t, s.String("gone").Put(nil, db.TTL(time.Millisecond)))
-	must(t, s.String("soon").Put([]byte("1"), db.TTL(soon)))
-	ok[bool](t)(s.Hash("h").Put("stays", nil))
-	ok[bool](t)(s.Hash("h").Put("soon", nil))
-	must(t, first(s.Hash("h").ExpireFields(soon, []string{"soon"})))
-	time.Sleep(5 * time.Millisecond)
-	snap := snapshotOf(t, s)
-	left := ok[time.Duration](t)(snap.Key("soon").TTL())
-	time.Sleep(2 * soon)
-	equal(t, "gone is there", ok[bool](t)(snap.Key("gone").Exists()), false)
-	equal(t, "soon is there", ok[bool](t)(snap.Key("soon").Exists()), true)
-	equal(t, "what is left", ok[time.Duration](t)(snap.Key("soon").TTL()), left)
-	equal(t, "fields", ok[int](t)(snap.Hash("h").Len()), 2)
-	equal(t, "fields in the store", ok[int](t)(s.Hash("h").Len()), 1)
-	equal(t, "soon is in the store", ok[bool](t)(s.Key("soon").Exists()), false)
+	synctest.Test(t, func(t *testing.T) {
+		s := inMemory(t, &db.Options{ExpireEvery: time.Millisecond})
+		const soon = 80 * time.Millisecond
+		must(t, s.String("gone").Put(nil, db.TTL(time.Millisecond)))
+		must(t, s.String("soon").Put([]byte("1"), db.TTL(soon)))
+		ok[bool](t)(s.Hash("h").Put("stays", nil))
+		ok[bool](t)(s.Hash("h").Put("soon", nil))
+		must(t, first(s.Hash("h").ExpireFields(soon, []string{"soon"})))
+		time.Sleep(5 * time.Millisecond)
+		snap := snapshotOf(t, s)
+		left := ok[time.Duration](t)(snap.Key("soon").TTL())
+		time.Sleep(2 * soon)
+		equal(t, "gone is there", ok[bool](t)(snap.Key("gone").Exists()), false)
+		equal(t, "soon is there", ok[bool](t)(snap.Key("soon").Exists()), true)
+		equal(t, "what is left", ok[time.Duration](t)(snap.Key("soon").TTL()), left)
+		equal(t, "fields", ok[int](t)(snap.Hash("h").Len()), 2)
+		equal(t, "fields in the store", ok[int](t)(s.Hash("h").Len()), 1)
+		equal(t, "soon is in the store", ok[bool](t)(s.Key("soon").Exists()), false)
+	})
 }
 
 // TestSnapshotOutlivesItsStore, and the other way round, also on a disk.

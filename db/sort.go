@@ -28,6 +28,17 @@ func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	return call(k.handle, reading, func(t *Tx) ([][]byte, error) { return k.on(t).Sort(o) })
 }
 
+// VisitSorted calls start, unless it is nil, with the number of values that Sort returns, then visit with each until it returns false;
+// nil stands for a missing value. It is the form of Sort that does not hold all values in memory. The slice is valid during the call
+// only, and visit may not use the store or change the transaction.
+func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []byte) bool) error {
+	sorted := func(t *Tx) error { return k.on(t).VisitSorted(o, start, visit) }
+	if k.tx == nil && o.ReadsOthers() {
+		return k.store.View(func(t *Tx) error { return k.calling(t, sorted) })
+	}
+	return k.visit(sorted)
+}
+
 // SortInto makes another key a list of the results of Sort, with empty strings for missing values, and returns its length.
 // The list replaces the old content of that key; it has no deadline, and there is none if the length is 0.
 func (k Key) SortInto(dest string, o SortOptions) (n int, err error) {

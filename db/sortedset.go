@@ -146,12 +146,7 @@ func (z SortedSet) Len() (int, error) {
 
 // Score returns a member's score, or ErrNotFound. O(log n).
 func (z SortedSet) Score(member string) (float64, error) {
-	var ok bool
-	score, err := call(z.handle, reading, func(t *Tx) (score float64, err error) {
-		score, ok, err = z.on(t).Score(member)
-		return score, err
-	})
-	return score, found(ok, err)
+	return callFound(z.handle, reading, func(t *Tx) (float64, bool, error) { return z.on(t).Score(member) })
 }
 
 // Rank returns a member's position, 0 being the lowest score, or ErrNotFound. O(log n).

@@ -48,9 +48,12 @@ type core struct {
 	counters  counters
 	watchers  watchers
 	listeners listeners
-	ordered   *orderedKeys // nil without Options.OrderedKeys
+	ordered   *orderedKeys   // nil without Options.OrderedKeys
+	reloaded  *ttl.Deadlines // of a store that follows, while it is read again
 
-	merger *merge.Merger
+	merger    *merge.Merger
+	mergeSoon chan struct{} // has a value when MergeSoon has asked; see there
+	noExpiry  atomic.Bool   // SetExpiryCycle has stopped it
 
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -71,7 +74,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("db: open %s: %w", dir, err)
 	}
-	c := &core{opts: options}
+	c := &core{opts: options, mergeSoon: make(chan struct{}, 1)}
 	c.guard.init()
 	if l := c.opts.Logger; l != nil {
 		c.logTo(l.Handler())
@@ -87,9 +90,11 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	c.log = log
 	c.fields = ttl.NewDeadlines()
-	log.EachFieldDeadline(c.fields.Set)
+	if err := log.EachFieldDeadline(c.fields.Set); err != nil {
+		return nil, errors.Join(err, log.Close(), c.held.Close())
+	}
 	if c.opts.OrderedKeys {
-		if c.ordered, err = newOrderedKeys(log); err != nil {
+		if c.ordered, err = newOrderedKeys(context.Background(), log); err != nil {
 			return nil, errors.Join(err, log.Close(), c.held.Close())
 		}
 		c.watchers.active.Add(1) // every write is noted
@@ -105,6 +110,11 @@ func Open(dir string, o *Options) (*Store, error) {
 		c.work.Go(func() { s.expireLoop(ctx) })
 		if !c.opts.NoMerge {
 			c.work.Go(func() { s.mergeLoop(ctx) })
+		}
+	}
+	if c.opts.Follow {
+		if err := s.follow(); err != nil {
+			return nil, errors.Join(err, s.Close())
 		}
 	}
 	return s, nil
@@ -130,6 +140,9 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 	o := c.opts.ofLog()
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
+		if c.log != nil {
+			return c.loadingAgain()
+		}
 		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Open
 		cp = c.readCheckpoint(dir, store, after)
 		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }, cp.fits
@@ -152,6 +165,9 @@ func (c *core) openLog(dir string) (*bitcask.Store, error) {
 		return nil, err
 	}
 	o.Loading = func([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) {
+		if c.log != nil {
+			return c.loadingAgain()
+		}
 		c.deadlines = ttl.NewDeadlines()
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
@@ -247,14 +263,19 @@ func (s *Store) Len() int { return s.log.Len(s.ns) }
 
 // Flush empties the namespace, whatever its size, in one small commit. The memory of its content is
 // released in the background.
-func (s *Store) Flush() error { return s.flush(s.ns) }
+func (s *Store) Flush() error { return s.flush(func() []int { return []int{s.ns} }) }
 
 // FlushAll empties every namespace in one small commit.
-func (s *Store) FlushAll() error { return s.flush(s.log.Namespaces()...) }
+func (s *Store) FlushAll() error { return s.flush(s.log.Namespaces) }
 
-func (s *Store) flush(namespaces ...int) error {
-	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
+// flush drops the namespaces that list returns, with everything locked.
+func (s *Store) flush(list func() []int) error {
+	return s.withAll(func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error) {
+		namespaces := list()
 		dropped, ticket, err := t.Flush(namespaces...)
+		if err == nil {
+			*noticed = s.watchers.missedIn(namespaces)
+		}
 		for _, space := range dropped {
 			s.deadlines.DropNamespace(space)
 			s.fields.DropNamespace(space)
@@ -268,38 +289,38 @@ func (s *Store) flush(namespaces ...int) error {
 }
 
 // Swap exchanges the contents of two namespaces in one small commit.
-func (s *Store) Swap(a, b int) (err error) {
+func (s *Store) Swap(a, b int) error {
 	if max(a, b) >= s.opts.Namespaces || min(a, b) < 0 {
 		return ErrNamespace
 	}
-	var noticed []nsKey
-	defer func() { // also if a listener has panicked: the commit stands
-		if failed := s.serveAll(noticed); err == nil {
-			err = failed
-		}
-	}()
-	return s.withAll(func(t *bitcask.Tx) (uint64, error) {
+	return s.withAll(func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error) {
 		if a == b {
 			return 0, nil // as in Redis: nothing changes, also for watches of a key
 		}
 		keys := s.notifySwapped(t, a, b)
 		ticket, err := t.Swap(a, b)
 		if err == nil {
-			noticed = keys
+			*noticed = keys
 		}
 		s.notifyNamespaces(structures.EventSwapped, ticket, err, a, b)
 		return ticket, err
 	})
 }
 
-// withAll runs fn with every key locked, and waits until its commit is durable.
-func (s *Store) withAll(fn func(*bitcask.Tx) (uint64, error)) error {
+// withAll runs fn with every key locked, and waits until its commit is durable. Waiters for what fn has noticed are served then.
+func (s *Store) withAll(fn func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error)) (err error) {
+	var noticed []nsKey
+	defer func() { // also if a listener has panicked: the commit stands
+		if failed := s.serveAll(noticed); err == nil {
+			err = failed
+		}
+	}()
 	if err := s.guard.check(); err != nil {
 		return err
 	}
 	observation := s.observation()
 	defer s.observed(observation) // also if a listener has panicked: the commit stands
-	ticket, err := s.lockedAll(fn)
+	ticket, err := s.lockedAll(func(t *bitcask.Tx) (uint64, error) { return fn(t, &noticed) })
 	if err == nil {
 		err = s.log.WaitDurable(ticket)
 	}
@@ -320,6 +341,13 @@ func (s *Store) lockedAll(fn func(*bitcask.Tx) (uint64, error)) (uint64, error) 
 
 // Sync makes every write so far durable.
 func (s *Store) Sync() error { return s.log.Sync() }
+
+// SyncMode is when acknowledged writes are on disk at present: Options.Sync, or what SetSync has said since.
+func (s *Store) SyncMode() SyncMode { return s.log.SyncMode() }
+
+// SetSync changes when acknowledged writes are on disk, while the store is used. Once it has returned nil for SyncAlways, every write that
+// is or will be acknowledged is on disk. After an error the mode is what it was. See bitcask.Store.SetSync.
+func (s *Store) SetSync(mode SyncMode) error { return s.log.SetSync(mode) }
 
 // Check verifies everything the format promises. See bitcask.Store.Check.
 // report runs with keys locked: it cannot use the store.
@@ -347,6 +375,12 @@ func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, er
 // while reads and writes continue. See bitcask.Store.Backup.
 func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, error) {
 	return s.log.Backup(ctx, dir)
+}
+
+// BackupSince is Backup with the help of an earlier backup: what that has is verified and shared with it, and only the rest copied. See
+// bitcask.Store.BackupSince.
+func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (bitcask.BackupResult, error) {
+	return s.log.BackupSince(ctx, dir, earlier)
 }
 
 // BackupTo writes a copy of the store to w as a tar archive: the store at one moment between two commits, while reads and writes
@@ -382,6 +416,12 @@ type NamespaceStats struct {
 	TimedHashes  int   `json:"timed_hashes"` // hashes with fields that have a deadline
 	AverageTTLms int64 `json:"average_ttl_ms"`
 }
+
+// SegmentInfo describes one file of the log.
+type SegmentInfo = bitcask.SegmentInfo
+
+// Segments lists the files of the log, oldest first.
+func (s *Store) Segments() []SegmentInfo { return s.log.Segments() }
 
 // Stats returns current figures.
 func (s *Store) Stats() Stats {

@@ -8,7 +8,8 @@ import (
 // String is a handle on a key that holds a byte string. Its methods return ErrWrongType if the key holds anything else,
 // except for the unconditional forms of Put and Set, which replace a value of any type.
 //
-// A value of more than 64 KiB is kept in chunks of 8 KiB: to change or to read a part of it costs that part.
+// A value of more than 64 KiB is kept in chunks of 8 KiB: to change or to read a part of it costs that part. The first edit of less than
+// 8 KiB cuts one of more than 4 KiB, and up to 1 MiB, into chunks of 512 bytes.
 type String struct{ handle }
 
 // String returns a handle on the string at key. It reads nothing.

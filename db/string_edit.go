@@ -12,12 +12,7 @@ import (
 
 // GetAndDelete returns the value and deletes the key. It returns ErrNotFound if the key does not exist. O(length).
 func (s String) GetAndDelete() ([]byte, error) {
-	var ok bool
-	value, err := call(s.handle, writing, func(t *Tx) (value []byte, err error) {
-		value, ok, err = s.on(t).GetAndDelete()
-		return value, err
-	})
-	return owned(value, found(ok, err))
+	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) { return s.on(t).GetAndDelete() }))
 }
 
 // GetAndExpire returns the value and lets the key expire after d, which is counted in whole milliseconds and must be at
@@ -38,28 +33,19 @@ func (s String) GetAndExpireAt(at time.Time) ([]byte, error) {
 }
 
 func (s String) getAndExpire(when func(now int64) (ms int64, err error)) ([]byte, error) {
-	var ok bool
-	value, err := call(s.handle, writing, func(t *Tx) ([]byte, error) {
+	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) {
 		ms, err := when(t.now())
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		var value []byte
-		value, ok, err = s.on(t).GetAndExpire([]byte{}, ms, t.now())
-		return value, err
-	})
-	return owned(value, found(ok, err))
+		return s.on(t).GetAndExpire([]byte{}, ms, t.now())
+	}))
 }
 
 // GetAndPersist returns the value and takes the deadline of the key away. It returns ErrNotFound if the key does not exist.
 // O(length).
 func (s String) GetAndPersist() ([]byte, error) {
-	var ok bool
-	value, err := call(s.handle, writing, func(t *Tx) (value []byte, err error) {
-		value, ok, err = s.on(t).GetAndPersist([]byte{})
-		return value, err
-	})
-	return owned(value, found(ok, err))
+	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) { return s.on(t).GetAndPersist([]byte{}) }))
 }
 
 // SetRange overwrites the bytes from offset on, with zeros before them where the value was shorter, and returns the new

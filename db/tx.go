@@ -31,6 +31,11 @@ type txState struct {
 	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 until it is needed
 	err   error // first read error of an iterator
 
+	interrupt func() error // asked now and then by a call that takes long; nil: never
+	steps     int          // since it was asked
+	stopped   error        // what it has answered
+
+	origin      int64        // of the changes that follow
 	observation *observation // of the call that this transaction is; nil: no observer
 
 	over  bool        // log may not be used any more
@@ -158,6 +163,7 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	if err == nil {
 		err = t.err
 	}
+	t.interrupt = nil // what follows is also about others, such as those whose wait it ends
 	if t.effects != nil {
 		return t.finishTracked(err)
 	}
@@ -195,7 +201,7 @@ func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 			t.reindex()
 		}
 		t.ended.Store(true) // listeners must not use it
-		t.store.notifyListeners(ticket, t.effects.events)
+		t.store.notifyListeners(ticket, t.effects.events, t.effects.changes, t.effects.hooks...)
 	}
 	return ticket, err
 }
@@ -250,6 +256,8 @@ type Savepoint struct {
 	log       bitcask.Savepoint
 	deadlines int
 	events    int
+	changes   int
+	hooks     int
 }
 
 // Savepoint marks this moment.
@@ -259,7 +267,7 @@ func (t *Tx) Savepoint() Savepoint {
 	}
 	sp := Savepoint{of: t.txState, log: t.log.Savepoint(), deadlines: len(t.deadlines)}
 	if t.effects != nil {
-		sp.events = len(t.effects.events)
+		sp.events, sp.changes, sp.hooks = len(t.effects.events), len(t.effects.changes), len(t.effects.hooks)
 	}
 	return sp
 }
@@ -281,6 +289,8 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 	t.foundDue(t.deleted, false) // it is there still, when the transaction is committed
 	if c := t.effects; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]
+		c.changes = c.changes[:min(sp.changes, len(c.changes))]
+		c.hooks = c.hooks[:min(sp.hooks, len(c.hooks))]
 	}
 	return nil
 }

@@ -42,8 +42,9 @@ func (s *Store) begunTx(log *bitcask.Tx, write bool) *Tx {
 }
 
 // TryBegin is Begin for callers that must not wait, such as an event loop: ok is
-// false if another transaction holds a lock that it needs. Nothing has begun then,
-// nor after an error. At least one key must be given.
+// false if another transaction holds a lock that it needs, or a commit would probably
+// have to wait until the disk has taken what came before. Nothing has begun then,
+// nor after an error. Without keys it locks everything, as Begin does.
 func (s *Store) TryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error) {
 	if err := s.guard.check(); err != nil {
 		return nil, false, err

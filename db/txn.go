@@ -18,8 +18,26 @@ func (t *Tx) txn() structures.Txn {
 	return (*txn)(t)
 }
 
+// Yield and Apart let others use the stripes of the transaction's keys meanwhile, unless it is a closure's, which may
+// be walking through what others would move.
+func (t *txn) Yield() {
+	if !t.shown || t.begun {
+		t.log.Yield()
+	}
+}
+
+func (t *txn) Apart(fn func()) {
+	if !t.shown || t.begun {
+		t.log.Apart(fn)
+		return
+	}
+	fn()
+}
+
 // Notify is for listeners: there are none.
 func (t *txn) Notify(EventKind, string) {}
+
+func (t *txn) Unwatched() structures.Txn { return t }
 
 func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
 
@@ -49,12 +67,16 @@ func (t *txn) expire(key string) (bool, error) {
 	existed, err := t.drop(key)
 	if existed && err == nil {
 		t.expired++
+		t.changed(key)
 		t.note(structures.EventExpired, key)
 	}
 	return existed, err
 }
 
 func (t *txn) Find(key string) (keydir.Slot, keydir.Collection, error) {
+	if err := t.Step(1); err != nil {
+		return keydir.Slot{}, keydir.Collection{}, err
+	}
 	if gone, err := t.hideExpired(key); gone || err != nil {
 		return keydir.Slot{}, keydir.Collection{}, err
 	}
@@ -62,7 +84,24 @@ func (t *txn) Find(key string) (keydir.Slot, keydir.Collection, error) {
 }
 
 func (t *txn) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
+	if err := t.Step(1); err != nil {
+		return dst, err
+	}
 	return t.log.Value(dst, t.ns, key, elem, typ, loc)
+}
+
+func (t *txn) Values(dst []byte, ends []int, key string, elems []string, typ keydir.Type, locs []keydir.Loc) ([]byte, []int, error) {
+	if err := t.Step(len(locs)); err != nil {
+		return dst, ends, err
+	}
+	return t.log.Values(dst, ends, t.ns, key, elems, typ, locs)
+}
+
+func (t *txn) ValuePart(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc, from, to int) ([]byte, error) {
+	if err := t.Step(1 + to>>16 - from>>16); err != nil {
+		return dst, err
+	}
+	return t.log.ValuePart(dst, t.ns, key, elem, typ, loc, from, to)
 }
 
 func (t *txn) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
@@ -70,6 +109,9 @@ func (t *txn) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (int, 
 }
 
 func (t *txn) PutString(key string, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
 	if _, err := t.hideExpired(key); err != nil {
 		return err
 	}
@@ -82,13 +124,13 @@ func (t *txn) PutString(key string, value []byte) error {
 
 // PutChunks begins with a tombstone, which prevents old content of the key from reappearing among
 // the chunks, and removes the deadline, which is put again after it.
-func (t *txn) PutChunks(key string, value []byte) (keydir.Collection, error) {
+func (t *txn) PutChunks(key string, value []byte, size int) (keydir.Collection, error) {
 	ms, timed := t.Deadline(key)
 	existed, err := t.Drop(key)
 	if err != nil {
 		return keydir.Collection{}, err
 	}
-	f, err := t.log.PutChunks(t.ns, key, value, t.ChunkSize())
+	f, err := t.log.PutChunks(t.ns, key, value, size)
 	if err == nil && existed && timed {
 		err = t.SetDeadline(key, ms)
 	}
@@ -105,18 +147,30 @@ func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error)
 }
 
 func (t *txn) PutElem(f keydir.Collection, elem string, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
 	return t.log.PutElem(t.ns, t.log.KeyOf(f), f, elem, value)
 }
 
 func (t *txn) PutScored(f keydir.Collection, elem string, score uint64) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
 	return t.log.PutScored(t.ns, t.log.KeyOf(f), f, elem, score)
 }
 
 func (t *txn) PutIndex(f keydir.Collection, index int64, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
 	return t.log.PutIndex(t.ns, t.log.KeyOf(f), f, index, value)
 }
 
 func (t *txn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
+	if err := t.Step(1); err != nil {
+		return false, err
+	}
 	key := t.log.KeyOf(f)
 	existed, err := t.log.DeleteElem(t.ns, key, f, elem)
 	if err != nil || !existed || f.Type() != keydir.Hash {
@@ -125,11 +179,58 @@ func (t *txn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
 	return true, t.fieldDeadlineGone(key)
 }
 
+func (t *txn) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
+	return t.log.PutEntry(t.ns, t.log.KeyOf(f), f, id, value)
+}
+
+func (t *txn) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
+	if err := t.Step(1); err != nil {
+		return false, err
+	}
+	return t.log.DeleteEntry(t.ns, t.log.KeyOf(f), f, id)
+}
+
+func (t *txn) StreamMeta(f keydir.Collection) (keydir.StreamMeta, error) {
+	return t.log.StreamMeta(t.ns, t.log.KeyOf(f), f)
+}
+
+func (t *txn) LastEntryID(f keydir.Collection) (keydir.StreamID, error) {
+	return t.log.LastEntryID(t.ns, t.log.KeyOf(f), f)
+}
+
+func (t *txn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error {
+	return t.log.PutStreamMeta(t.ns, t.log.KeyOf(f), f, m)
+}
+
+func (t *txn) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
+	return t.log.StreamGroups(t.ns, t.log.KeyOf(f))
+}
+
+func (t *txn) PutGroups(f keydir.Collection, elem string, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
+	return t.log.PutGroups(t.ns, t.log.KeyOf(f), elem, value)
+}
+
+func (t *txn) DeleteGroups(f keydir.Collection, elem string) (int, error) {
+	return t.log.DeleteGroups(t.ns, t.log.KeyOf(f), elem)
+}
+
 func (t *txn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
+	if err := t.Step(1); err != nil {
+		return false, err
+	}
 	return t.log.DeleteIndex(t.ns, t.log.KeyOf(f), f, index)
 }
 
 func (t *txn) Drop(key string) (bool, error) {
+	if err := t.Step(1); err != nil {
+		return false, err
+	}
 	// A key whose time has come was not there any more.
 	if gone, err := t.hideExpired(key); gone || err != nil {
 		return false, err
@@ -142,6 +243,7 @@ func (t *txn) drop(key string) (bool, error) {
 	if err == nil {
 		t.noteDeadline(key, 0)
 		t.noteFields(key, 0)
+		t.offerMissing(key)
 	}
 	return existed, err
 }

@@ -29,6 +29,7 @@ type nsKey struct {
 type watchers struct {
 	active atomic.Int64 // how many watched and awaited keys there are, and listeners to events
 	keys   atomic.Int64 // without the listeners
+	waits  atomic.Int64 // awaited keys alone, each once for each waiter
 
 	mu      sync.Mutex // guards the rest, and Waiter.claimed
 	closed  bool

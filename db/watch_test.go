@@ -55,6 +55,17 @@ func TestWatch(t *testing.T) {
 		{"another member", addMember, func(s *db.Store) error { _, err := s.Set("k").Add("n"); return err }, true},
 		{"no such member removed", addMember, func(s *db.Store) error { _, err := s.Set("k").Remove("n"); return err }, false},
 		{"a list trimmed to what it is", func(s *db.Store) error { _, err := s.List("k").PushBack(nil); return err }, func(s *db.Store) error { return s.List("k").Trim(0, -1) }, true},
+		{"a stream given another last id", addEntry, setLastID(5, 0), false},
+		{"an empty stream given a lower last id, which makes it anew", func(s *db.Store) error {
+			if err := addEntry(s); err != nil {
+				return err
+			}
+			_, err := s.Stream("k").Delete(db.StreamID{Ms: 3})
+			return err
+		}, setLastID(1, 0), false},
+		{"a stream made with a group", nil, func(s *db.Store) error {
+			return s.Stream("k").Group("g").Create(db.StreamGroupStart{Make: true})
+		}, true},
 		{"taken back", put, func(s *db.Store) error {
 			_ = s.Update(func(tx *db.Tx) error { _ = tx.String("k").Put(nil); return fmt.Errorf("no") })
 			return nil
@@ -87,6 +98,15 @@ func put(s *db.Store) error { return s.String("k").Put([]byte("v")) }
 func addMember(s *db.Store) error {
 	_, err := s.Set("k").Add("m")
 	return err
+}
+
+func addEntry(s *db.Store) error {
+	_, err := s.Stream("k").AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 3}}, db.Field{Name: "f"})
+	return err
+}
+
+func setLastID(ms, seq uint64) func(s *db.Store) error {
+	return func(s *db.Store) error { return s.Stream("k").SetID(db.StreamID{Ms: ms, Seq: seq}, db.StreamSetID{}) }
 }
 
 func putMortal(s *db.Store) error { return s.String("k").Put([]byte("v"), db.TTL(time.Second)) }

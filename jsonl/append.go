@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// appendHead appends the line up to its value.
-func (l *keyLine) appendHead(dst []byte) []byte {
+// appendHead appends the line up to its value. expireAt is the deadline in Unix milliseconds; 0 is none.
+func appendHead(dst []byte, namespace int, key, kind string, expireAt int64) []byte {
 	dst = append(dst, '{')
-	if l.namespace != 0 {
+	if namespace != 0 {
 		dst = append(dst, `"db":`...)
-		dst = strconv.AppendInt(dst, int64(l.namespace), 10)
+		dst = strconv.AppendInt(dst, int64(namespace), 10)
 		dst = append(dst, ',')
 	}
-	if utf8.ValidString(l.key) {
-		dst = appendText(append(dst, `"key":`...), l.key)
+	if utf8.ValidString(key) {
+		dst = appendText(append(dst, `"key":`...), key)
 	} else {
 		dst = append(dst, `"keyB64":"`...)
-		dst = base64.StdEncoding.AppendEncode(dst, []byte(l.key))
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(key))
 		dst = append(dst, '"')
 	}
 	dst = append(dst, `,"type":"`...)
-	dst = append(dst, l.kind...)
+	dst = append(dst, kind...)
 	dst = append(dst, '"')
-	if l.expireAt != 0 {
+	if expireAt != 0 {
 		dst = append(dst, `,"expire_at_ms":`...)
-		dst = strconv.AppendInt(dst, l.expireAt, 10)
+		dst = strconv.AppendInt(dst, expireAt, 10)
 	}
 	return dst
 }
@@ -124,9 +124,9 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendScore appends a sorted-set score with the fewest digits that read back
+// AppendScore appends a sorted-set score with the fewest digits that read back
 // as the same float64. JSON has no infinity, so that becomes a string.
-func appendScore(dst []byte, score float64) []byte {
+func AppendScore(dst []byte, score float64) []byte {
 	switch {
 	case math.IsInf(score, 1):
 		return append(dst, `"inf"`...)

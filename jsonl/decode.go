@@ -81,7 +81,7 @@ func describe(text []byte) string {
 		if err != nil {
 			return "a string"
 		}
-		return strconv.Quote(clip(unquote(value), 40))
+		return strconv.Quote(clip(string(unquote(value)), 40))
 	case '}', ']':
 		return strconv.QuoteRune(rune(text[0]))
 	}
@@ -103,7 +103,7 @@ func (d *decoder) take(bracket jsontext.Kind, what string) error {
 }
 
 // object calls member for each name of an object; member consumes the value.
-func (d *decoder) object(what string, member func(name string) error) error {
+func (d *decoder) object(what string, member func(name []byte) error) error {
 	if err := d.take(jsontext.KindBeginObject, what); err != nil {
 		return err
 	}
@@ -151,32 +151,35 @@ func (d *decoder) text(what string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return unquote(value), nil
+	return string(unquote(value)), nil
 }
 
 // unquote decodes a string that is known to be valid.
-func unquote(value []byte) string {
+func unquote(value []byte) []byte {
 	if bytes.IndexByte(value, '\\') < 0 {
-		return string(value[1 : len(value)-1])
+		return append([]byte{}, value[1:len(value)-1]...)
 	}
 	// The error of a string that the decoder took is nil.
 	text, _ := jsontext.AppendUnquote(nil, value)
-	return string(text)
+	return text
 }
 
 // bytes consumes a string in any of its forms: a JSON string, a number (its digits
 // as written), or {"b64":"..."}.
-func (d *decoder) bytes(what string) (string, error) {
+func (d *decoder) bytes(what string) (data []byte, err error) {
 	switch d.json.PeekKind() {
 	case jsontext.KindString:
-		return d.text(what)
+		if data, err = d.scalar(jsontext.KindString, what); err == nil {
+			data = unquote(data)
+		}
+		return data, err
 	case jsontext.KindNumber:
 		digits, err := d.scalar(jsontext.KindNumber, what)
-		return string(digits), err
+		return bytes.Clone(digits), err
 	case jsontext.KindBeginObject:
-		data, found := "", false
-		err := d.object(what, func(name string) (err error) {
-			if name != "b64" || found {
+		found := false
+		err := d.object(what, func(name []byte) (err error) {
+			if string(name) != "b64" || found {
 				return fmt.Errorf(`%s must be a string or {"b64":"..."}, not another object`, what)
 			}
 			found = true
@@ -188,20 +191,26 @@ func (d *decoder) bytes(what string) (string, error) {
 		}
 		return data, err
 	}
-	return "", d.expected(what + ` as a string or {"b64":"..."}`)
+	return nil, d.expected(what + ` as a string or {"b64":"..."}`)
+}
+
+// name is bytes as a string.
+func (d *decoder) name(what string) (string, error) {
+	data, err := d.bytes(what)
+	return string(data), err
 }
 
 // base64 consumes a string and decodes it.
-func (d *decoder) base64(what string) (string, error) {
+func (d *decoder) base64(what string) ([]byte, error) {
 	s, err := d.text(what + " as a base64 string")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	data, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {
-		return "", fmt.Errorf("%s is not base64: %v", what, err)
+		return nil, fmt.Errorf("%s is not base64: %v", what, err)
 	}
-	return string(data), nil
+	return data, nil
 }
 
 // integer consumes a whole number that fits int64.
@@ -241,7 +250,8 @@ func (d *decoder) score() (float64, error) {
 }
 
 // clip shortens s to n bytes or a little less for a message.
-func clip(s string, n int) string {
+func clip[T string | []byte](text T, n int) string {
+	s := string(text[:min(len(text), n+1)])
 	if len(s) <= n {
 		return s
 	}

@@ -11,13 +11,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/keypages"
 )
 
-// ExportOptions say what an export writes. The zero value is every key.
+// ExportOptions say what an export writes. The zero value is everything.
 type ExportOptions struct {
-	// Namespaces are those to be exported, in this order. Default: all that hold keys.
+	// Namespaces are those to be exported, in this order, without libraries of functions, which are in none. Default: all that hold
+	// keys, and the libraries.
 	Namespaces []int
-	// Match is a glob pattern for keys. Default: every key.
+	// Match is a glob pattern for keys; libraries are not exported then. Default: every key.
 	Match string
 	// Sort puts the keys of a namespace in order, for which all their names are held in
 	// memory. Default: the order of the store's hash, and memory for one page of names.
@@ -29,11 +31,14 @@ type ExportOptions struct {
 
 // An ExportResult is what an export wrote.
 type ExportResult struct {
-	Keys  int64
-	Bytes int64
+	Keys      int64
+	Libraries int64 // of functions
+	Bytes     int64
+	// Broken is db.ErrLibrary with the names of libraries that damage has left incomplete, which are left out; nil if there are none.
+	Broken error
 }
 
-// Export writes the keys of a store to w, a line each. The fields of a hash and the
+// Export writes the libraries of functions and the keys of a store to w, a line each. The fields of a hash and the
 // members of a set are sorted, so that two exports of the same key are the same
 // line. w gets large writes; an error of it ends the export.
 //
@@ -41,10 +46,11 @@ type ExportResult struct {
 // is whole.
 func Export(ctx context.Context, store *db.Store, w io.Writer, o ExportOptions) (ExportResult, error) {
 	e := &exporter{out: bufio.NewWriterSize(w, outBytes), o: o}
-	if o.Namespaces == nil {
-		o.Namespaces = usedNamespaces(store)
+	pages := keypages.Options{Namespaces: o.Namespaces, Match: o.Match, Sort: o.Sort}
+	err := e.libraries(pages.Libraries(store))
+	if err == nil {
+		err = keypages.Visit(ctx, store, pages, e.key)
 	}
-	err := e.all(ctx, store, o.Namespaces)
 	if flushErr := e.out.Flush(); err == nil {
 		err = flushErr
 	}
@@ -55,114 +61,38 @@ func Export(ctx context.Context, store *db.Store, w io.Writer, o ExportOptions) 
 type exporter struct {
 	o      ExportOptions
 	out    *bufio.Writer
-	store  *db.Store // in the namespace at work
-	buf    []byte    // of the line at work, as far as it is not in out
-	value  []byte    // scratch
+	buf    []byte // of the line at work, as far as it is not in out
+	value  []byte // scratch
 	result ExportResult
 }
 
 const (
 	outBytes   = 256 << 10 // gather for one write
 	spillBytes = 64 << 10  // of one line gather before they go to out
-	pageKeys   = 1000      // are read in one view
 )
 
-// usedNamespaces lists the namespaces that hold keys.
-func usedNamespaces(store *db.Store) (list []int) {
-	for _, ns := range store.Stats().Namespaces {
-		if ns.Keys > 0 {
-			list = append(list, ns.Namespace)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-func (e *exporter) all(ctx context.Context, store *db.Store, namespaces []int) (err error) {
-	for _, ns := range namespaces {
-		if e.store, err = store.Use(ns); err != nil {
-			return fmt.Errorf("db %d: %w", ns, err)
-		}
-		if err = e.namespace(ctx); err != nil {
+// libraries exports the libraries.
+func (e *exporter) libraries(list []keypages.Library, broken error) error {
+	e.result.Broken = broken
+	for _, library := range list {
+		e.buf = appendElement(append(e.buf[:0], `{"library":`...), library.Name)
+		e.buf = append(appendStringValue(e.buf, []byte(library.Text)), "}\n"...)
+		if err := e.spill(0); err != nil {
 			return err
 		}
+		e.result.Libraries++
 	}
 	return nil
 }
 
-// namespace exports the keys of one namespace.
-func (e *exporter) namespace(ctx context.Context) error {
-	if e.o.Sort {
-		match := e.o.Match
-		if match == "" {
-			match = "*"
-		}
-		names, err := e.store.Keyspace().Keys(match)
-		if err != nil {
-			return err
-		}
-		slices.Sort(names)
-		for page := range slices.Chunk(names, pageKeys) {
-			if err := e.page(ctx, page); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	names := make([]string, 0, pageKeys)
-	for cursor := uint64(0); ; {
-		page, next, err := e.store.Keyspace().Scan(cursor, db.KeyScanOptions{Match: e.o.Match, Count: pageKeys})
-		if err != nil {
-			return err
-		}
-		names = names[:0]
-		for _, info := range page {
-			names = append(names, info.Key)
-		}
-		if err := e.page(ctx, names); err != nil {
-			return err
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
-}
-
-// page exports some keys.
-func (e *exporter) page(ctx context.Context, names []string) error {
-	return e.store.View(func(tx *db.Tx) error {
-		for _, name := range names {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if e.o.Progress != nil {
-				e.o.Progress(e.result.Bytes, e.result.Keys)
-			}
-			if err := e.key(tx, name); err != nil {
-				return fmt.Errorf("export %q: %w", name, err)
-			}
-		}
-		return nil
-	})
-}
-
 // key exports one key.
-func (e *exporter) key(tx *db.Tx, key string) error {
-	kind, err := tx.Key(key).Type()
-	if err != nil || kind == db.TypeNone { // it has expired since
-		return err
-	}
-	deadline, err := tx.Key(key).Deadline()
-	if err != nil {
-		return err
-	}
-	l := keyLine{namespace: tx.Namespace(), key: key, kind: kind.String()}
-	if !deadline.IsZero() {
-		l.expireAt = deadline.UnixMilli()
+func (e *exporter) key(tx *db.Tx, key keypages.Key) error {
+	if e.o.Progress != nil {
+		e.o.Progress(e.result.Bytes, e.result.Keys)
 	}
 	e.result.Keys++
-	e.buf = l.appendHead(e.buf[:0])
-	if err := e.content(tx, l.kind, key); err != nil {
+	e.buf = appendHead(e.buf[:0], tx.Namespace(), key.Name, key.Type.String(), key.Deadline)
+	if err := e.content(tx, key.Type, key.Name); err != nil {
 		return err
 	}
 	e.buf = append(e.buf, "}\n"...)
@@ -181,21 +111,23 @@ func (e *exporter) spill(limit int) error {
 }
 
 // content writes the value member.
-func (e *exporter) content(tx *db.Tx, kind, key string) (err error) {
+func (e *exporter) content(tx *db.Tx, kind db.Type, key string) (err error) {
 	switch kind {
-	case "string":
+	case db.TypeString:
 		if e.value, err = tx.String(key).AppendTo(e.value[:0]); err == nil {
 			e.buf = appendStringValue(e.buf, e.value)
 		}
 		return err
-	case "hash":
+	case db.TypeHash:
 		return e.hash(tx.Hash(key))
-	case "list":
+	case db.TypeList:
 		return e.list(tx.List(key))
-	case "set":
+	case db.TypeSet:
 		return e.set(tx.Set(key))
-	case "zset":
+	case db.TypeSortedSet:
 		return e.sortedSet(tx.SortedSet(key))
+	case db.TypeStream:
+		return e.writeStream(tx.Stream(key))
 	}
 	return fmt.Errorf("type %s is not one that an export knows", kind)
 }
@@ -295,7 +227,7 @@ func (e *exporter) sortedSet(z db.SortedSet) (err error) {
 	visitErr := z.Visit(db.RankRange{Stop: -1}, func(int) {}, func(member []byte, score float64) bool {
 		err = e.element(&first, func(dst []byte) []byte {
 			dst = append(appendElement(append(dst, '['), member), ',')
-			return append(appendScore(dst, score), ']')
+			return append(AppendScore(dst, score), ']')
 		})
 		return err == nil
 	})

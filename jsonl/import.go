@@ -8,15 +8,9 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/keyimport"
 	"github.com/stavedb/stave/internal/lines"
-)
-
-// A batch of lines becomes one commit. It ends at whichever limit comes first; a
-// collection beyond largeBytes takes several commits of its own.
-const (
-	batchLines = 1000
-	batchBytes = 4 << 20
-	largeBytes = 16 << 20
+	"github.com/stavedb/stave/internal/rdb"
 )
 
 // ImportOptions configure an import. The zero value works.
@@ -28,6 +22,9 @@ type ImportOptions struct {
 	// otherwise the import ends with what it returns. Default: the import ends with the
 	// *LineError.
 	BadLine func(*LineError) error
+	// Library is called with each library of functions, after all lines before it have been stored. An error means that the line is a
+	// bad one. Default: the text is stored under its name as it is; a server that opens the store reports what it cannot load.
+	Library func(name, text string) error
 	// Progress is called after each line with the bytes read and the keys stored so far. It must be
 	// quick. Default: none.
 	Progress func(bytes, keys int64)
@@ -35,10 +32,11 @@ type ImportOptions struct {
 
 // An ImportResult is what an import did.
 type ImportResult struct {
-	Keys    int64 // lines stored
-	Expired int64 // lines whose deadline had passed
-	Skipped int64 // lines that BadLine let pass
-	Bytes   int64 // read; only Import counts them
+	Keys      int64 // stored
+	Libraries int64 // of functions, stored
+	Expired   int64 // lines whose deadline had passed
+	Skipped   int64 // lines that BadLine let pass
+	Bytes     int64 // read; only Import counts them
 }
 
 // A LineError is a line that could not be imported.
@@ -84,7 +82,7 @@ func (im *Importer) readAll(ctx context.Context, in *lines.Reader) error {
 			return err
 		}
 		if im.o.Progress != nil {
-			im.o.Progress(in.Bytes(), im.result.Keys)
+			im.o.Progress(in.Bytes(), im.engine.Result().Keys)
 		}
 	}
 }
@@ -92,182 +90,60 @@ func (im *Importer) readAll(ctx context.Context, in *lines.Reader) error {
 // An Importer stores lines of JSON in batches. Lines that were added and not yet
 // flushed are not in the store. It is not safe for concurrent use.
 type Importer struct {
-	target *db.Store
 	o      ImportOptions
+	engine *keyimport.Importer
 	parser parser
-	result ImportResult
-
-	batch      []pendingLine
-	batchBytes int
-}
-
-// A pendingLine waits for its batch to be committed.
-type pendingLine struct {
-	keyLine
-	number int
 }
 
 // NewImporter returns an importer into store. It calls o.BadLine, but not
 // o.Progress.
 func NewImporter(store *db.Store, o ImportOptions) *Importer {
-	return &Importer{target: store, o: o}
+	return &Importer{o: o, engine: keyimport.New(store, keyimport.Options{
+		Refused: func(it *keyimport.Item, reason error) error {
+			bad := &LineError{int(it.Offset), reason}
+			if o.BadLine == nil {
+				return bad
+			}
+			return o.BadLine(bad)
+		},
+		Failed: func(items []keyimport.Item, err error) error {
+			first, last := items[0].Offset, items[len(items)-1].Offset
+			return &LineError{int(first), fmt.Errorf("storing lines %d to %d: %w", first, last, err)}
+		},
+		Library: o.Library,
+	})}
 }
 
 // Result returns the counts so far.
-func (im *Importer) Result() ImportResult { return im.result }
+func (im *Importer) Result() ImportResult {
+	r := im.engine.Result()
+	return ImportResult{Keys: r.Keys, Libraries: r.Libraries, Expired: r.Expired, Skipped: r.Skipped}
+}
 
 // SetNamespace sets the namespace of the lines that are added from now on and name none.
 func (im *Importer) SetNamespace(namespace int) { im.o.Namespace = namespace }
 
 // Add adds a line, and flushes when a batch is full. The number is for messages. The
 // line may be used again after Add returns. An error ends the import.
+//
+// A line that the store refuses is rolled back alone and treated like a bad line; the ones before it stay. Of a collection that takes
+// several commits no part stays then, nor what the key held before.
 func (im *Importer) Add(number int, line []byte) error {
 	l, err := im.parser.parse(line, im.o.Namespace, time.Now().UnixMilli())
 	if err != nil {
 		return im.Refuse(number, err)
 	}
-	p := pendingLine{l, number}
-	if len(line) > largeBytes && l.kind != "string" {
-		if err := im.Flush(); err != nil {
-			return err
-		}
-		return im.storeLarge(p)
-	}
-	im.batch = append(im.batch, p)
-	im.batchBytes += len(line)
-	if len(im.batch) >= batchLines || im.batchBytes >= batchBytes {
-		return im.Flush()
-	}
-	return nil
+	l.Offset = int64(number)
+	return im.engine.Add(l.Item)
 }
 
 // Refuse treats a line that the caller found to be bad as Add treats one: it flushes
 // and asks BadLine. An error ends the import.
 func (im *Importer) Refuse(number int, reason error) error {
-	if err := im.Flush(); err != nil {
-		return err
-	}
-	return im.bad(number, reason)
+	return im.engine.Refuse(keyimport.Item{Entry: rdb.Entry{Offset: int64(number)}}, reason)
 }
 
-func (im *Importer) bad(number int, reason error) error {
-	e := &LineError{number, reason}
-	if im.o.BadLine == nil {
-		return e
-	}
-	if err := im.o.BadLine(e); err != nil {
-		return err
-	}
-	im.result.Skipped++
-	return nil
-}
-
-// Flush commits the lines added so far. A line that the store refuses is rolled back
-// alone and treated like a bad line; the ones before it stay. If the commit itself
+// Flush commits the lines added so far. If the commit itself
 // fails, the error is a *LineError of the first line that is not stored, and BadLine
 // is not asked: the lines after it would fare no better.
-func (im *Importer) Flush() error {
-	batch := im.batch
-	im.batch, im.batchBytes = im.batch[:0], 0
-	for len(batch) > 0 {
-		stored, refused, err := im.commit(batch)
-		if err != nil {
-			first, last := batch[0].number, batch[len(batch)-1].number
-			return &LineError{first, fmt.Errorf("storing lines %d to %d: %w", first, last, err)}
-		}
-		if refused == nil {
-			return nil
-		}
-		if err := im.bad(batch[stored].number, refused); err != nil {
-			return err
-		}
-		batch = batch[stored+1:]
-	}
-	return nil
-}
-
-// commit stores lines in one commit, up to the first that is refused.
-func (im *Importer) commit(batch []pendingLine) (stored int, refused, err error) {
-	var keys, expired int64
-	err = im.target.Update(func(tx *db.Tx) error {
-		stored, refused, keys, expired = 0, nil, 0, 0
-		now := time.Now().UnixMilli()
-		for i := range batch {
-			mark := tx.Savepoint()
-			if refused = batch[i].store(tx, now); refused != nil {
-				tx.RollbackTo(mark)
-				return nil
-			}
-			stored++
-			if batch[i].expired(now) {
-				expired++
-			} else {
-				keys++
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		im.result.Keys += keys
-		im.result.Expired += expired
-	}
-	return stored, refused, err
-}
-
-// storeLarge stores a collection that is too large for one commit in pieces. If one of them is refused, or cannot be committed, those
-// before it are deleted again; what the key held before is gone. An import that is killed in between leaves the key without
-// its later elements and without its deadline; importing the line again replaces it.
-func (im *Importer) storeLarge(p pendingLine) error {
-	pieces := pieces(p.elements, largeBytes)
-	if p.expired(time.Now().UnixMilli()) {
-		pieces = [][]element{nil}
-	}
-	for i, piece := range pieces {
-		refused, err := im.commitPiece(p, piece, i == 0, i == len(pieces)-1)
-		if i > 0 && (refused != nil || err != nil) {
-			err = errors.Join(err, im.target.Update(func(tx *db.Tx) error {
-				_, err := p.clear(tx)
-				return err
-			}))
-		}
-		if err != nil {
-			return &LineError{p.number, fmt.Errorf("storing it: %w", errors.Join(refused, err))}
-		}
-		if refused != nil {
-			return im.bad(p.number, refused)
-		}
-	}
-	if len(pieces[0]) == 0 {
-		im.result.Expired++
-	} else {
-		im.result.Keys++
-	}
-	return nil
-}
-
-// commitPiece stores some elements of a large collection in one commit. refused is why the store does not take them, err why it takes
-// nothing.
-func (im *Importer) commitPiece(p pendingLine, piece []element, first, last bool) (refused, err error) {
-	store := func(tx *db.Tx) (err error) {
-		if first {
-			tx, err = p.clear(tx)
-		} else {
-			tx, err = tx.Use(p.namespace)
-		}
-		if err != nil {
-			return err
-		}
-		if err := p.storeElements(tx, piece); err != nil || !last {
-			return err
-		}
-		return p.storeDeadlines(tx)
-	}
-	err = im.target.Update(func(tx *db.Tx) error {
-		refused = store(tx)
-		return refused
-	})
-	if refused != nil {
-		return refused, nil
-	}
-	return nil, err
-}
+func (im *Importer) Flush() error { return im.engine.Flush() }

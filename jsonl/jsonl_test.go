@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -58,11 +59,16 @@ func str(key string) string { return fmt.Sprintf(`{"key":%q,"type":"string","val
 
 // everything is one line of each kind, as an export writes it.
 var everything = []string{
+	`{"library":"mine","value":"#!lua name=mine\nredis.register_function('f', \"x\")\n"}`,
+	`{"library":{"b64":"/w=="},"valueB64":"/gA="}`,
 	`{"keyB64":"AP8=","type":"string","valueB64":"/gA="}`,
 	`{"key":"hash","type":"hash","value":{"":"","a":"1","b":{"b64":"/w=="}},"field_expire_at_ms":{"a":4102444800000}}`,
 	`{"key":"list","type":"list","value":["b","a","b",{"b64":"gA=="},""]}`,
 	`{"key":"pairs","type":"hash","value":[["a","1"],[{"b64":"/w=="},"2"]],"field_expire_at_ms":[[{"b64":"/w=="},4102444800000]]}`,
 	`{"key":"set","type":"set","value":["a","b",{"b64":"/w=="}]}`,
+	`{"key":"stream","type":"stream","expire_at_ms":4102444800001,"value":{"last":"9-9","deleted":"6-0","added":7,"entries":[["1-2","f","v"],["7-0","f","","f",{"b64":"/w=="}]]}}`,
+	`{"key":"stream:empty","type":"stream","value":{"last":"3-0","deleted":"0-0","added":2,"entries":[]}}`,
+	`{"key":"stream:groups","type":"stream","value":{"last":"9-9","deleted":"0-0","added":1,"entries":[["9-9","f","v"]],"groups":[{"name":"","last":"0-0","read":-1,"consumers":[],"pending":[]},{"name":{"b64":"/w=="},"last":"9-9","read":1,"consumers":[["",3,-1],["c",5,7]],"pending":[["8-0","c",6,2],["9-9","",7,1]]}]}}`,
 	`{"key":"string","type":"string","expire_at_ms":4102444800000,"value":"\"\\\n\t\u0000\u007f\u0085é😀"}`,
 	`{"key":"zset","type":"zset","expire_at_ms":4102444800001,"value":[["low","-inf"],["a",-1.5],["b",0.1],["c",1e+300],[{"b64":"/w=="},"inf"]]}`,
 	`{"db":15,"key":"far","type":"string","value":""}`,
@@ -72,7 +78,7 @@ var everything = []string{
 func TestThereAndBack(t *testing.T) {
 	want := strings.Join(everything, "\n") + "\n"
 	first, second := open(t), open(t)
-	if r := lines(t, first, everything...); r != (jsonl.ImportResult{Keys: 8, Bytes: int64(len(want)) - 1}) {
+	if r := lines(t, first, everything...); r != (jsonl.ImportResult{Keys: 11, Libraries: 2, Bytes: int64(len(want)) - 1}) {
 		t.Errorf("%+v", r)
 	}
 	got := exported(t, first)
@@ -400,5 +406,43 @@ func TestExportBesideWriters(t *testing.T) {
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLibraries: a library replaces one of its name, an export of chosen keys has none, and a caller can take and refuse them.
+func TestLibraries(t *testing.T) {
+	store := open(t)
+	lines(t, store, `{"library":"a","value":"1"}`, str("k"), `{"library":"b","value":"2"}`, `{"value":"3","library":"a"}`)
+	if got, err := store.Libraries(); err != nil || !maps.Equal(got, map[string]string{"a": "3", "b": "2"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	var out strings.Builder
+	for _, o := range []jsonl.ExportOptions{{Namespaces: []int{0}}, {Match: "*"}} {
+		out.Reset()
+		if r, err := jsonl.Export(context.Background(), store, &out, o); err != nil || out.String() != str("k")+"\n" || r.Libraries != 0 {
+			t.Errorf("%+v, %v: %s", r, err, out.String())
+		}
+	}
+	out.Reset()
+	if r, err := jsonl.Export(context.Background(), store, &out, jsonl.ExportOptions{}); err != nil || r.Libraries != 2 || r.Bytes != int64(out.Len()) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	taken := map[string]string{}
+	second := open(t)
+	r, err := jsonl.Import(context.Background(), second, strings.NewReader(str("before")+"\n"+out.String()), jsonl.ImportOptions{
+		Library: func(name, text string) error {
+			if there, err := second.Key("before").Exists(); !there || err != nil {
+				t.Errorf("the key before a library is there: %v, %v", there, err)
+			}
+			if name == "b" {
+				return errors.New("refused")
+			}
+			taken[name] = text
+			return nil
+		},
+		BadLine: func(*jsonl.LineError) error { return nil },
+	})
+	if err != nil || r.Keys != 2 || r.Libraries != 1 || r.Skipped != 1 || !maps.Equal(taken, map[string]string{"a": "3"}) {
+		t.Errorf("%+v, %v, %q", r, err, taken)
 	}
 }

@@ -1,31 +1,20 @@
 package jsonl
 
-// A keyLine is one key as a line of JSON carries it, in both directions.
-type keyLine struct {
-	namespace int
-	key       string
-	kind      string    // string, hash, list, set, zset
-	value     string    // of a string
-	elements  []element // of the four collections
-	expireAt  int64     // deadline in Unix milliseconds; 0: none
-	deadlines []fieldDeadline
-}
+import (
+	"github.com/stavedb/stave/internal/keyimport"
+	"github.com/stavedb/stave/internal/rdb"
+)
 
-// An element is a hash field (name, value), a list element (value), a set member
-// (name) or a sorted-set member (name, score).
-type element struct {
-	name, value string
-	score       float64
-}
-
-// A fieldDeadline is the deadline of one field of a hash.
-type fieldDeadline struct {
-	field    string
-	expireAt int64 // Unix milliseconds
+// A line is one key as a line of JSON carries it, or a library of functions.
+type line struct {
+	keyimport.Item
+	kind string // in the words of JSON
 }
 
 // kinds are the types that a line can hold, by their names in JSON.
-var kinds = map[string]bool{"string": true, "hash": true, "list": true, "set": true, "zset": true}
+var kinds = map[string]rdb.Kind{
+	"string": rdb.String, "hash": rdb.Hash, "list": rdb.List, "set": rdb.Set, "zset": rdb.SortedSet, "stream": rdb.StreamKind,
+}
 
 // The members that a line may have.
 const (
@@ -38,11 +27,9 @@ const (
 	memberTTL
 	memberExpireAt
 	memberFieldExpireAt
+	memberLibrary
 	memberCount
 )
 
 // memberNames are their names in JSON.
-var memberNames = [memberCount]string{"db", "key", "keyB64", "type", "value", "valueB64", "ttl_ms", "expire_at_ms", "field_expire_at_ms"}
-
-// expired reports whether the key's deadline has passed at now (Unix ms).
-func (l *keyLine) expired(now int64) bool { return l.expireAt != 0 && l.expireAt <= now }
+var memberNames = [memberCount]string{"db", "key", "keyB64", "type", "value", "valueB64", "ttl_ms", "expire_at_ms", "field_expire_at_ms", "library"}

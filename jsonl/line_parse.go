@@ -10,7 +10,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/rdb"
 )
 
 // A parser turns lines into keys, one after the other.
@@ -33,17 +35,21 @@ type members [memberCount]member
 // parse reads one line. namespace is that of lines that name none; now (Unix ms)
 // turns ttl_ms into a deadline. A collection without elements is legal: it means
 // that the key does not exist.
-func (p *parser) parse(line []byte, namespace int, now int64) (keyLine, error) {
-	found, err := p.split(line)
+func (p *parser) parse(text []byte, namespace int, now int64) (l line, err error) {
+	found, err := p.split(text)
 	if err != nil {
-		return keyLine{}, err
+		return l, err
 	}
-	l := keyLine{namespace: namespace}
-	if err := p.readKey(&l, &found); err != nil {
-		return keyLine{}, err
+	l.First, l.Last = true, true
+	if found[memberLibrary].present() {
+		return l, p.readLibrary(&l, &found)
+	}
+	l.Database = uint64(namespace)
+	if l.Name, err = p.readText(&found, memberKey, memberKeyB64); err != nil {
+		return l, err
 	}
 	if err := p.readMeta(&l, &found, now); err != nil {
-		return keyLine{}, err
+		return l, err
 	}
 	return l, p.readValue(&l, &found)
 }
@@ -51,16 +57,16 @@ func (p *parser) parse(line []byte, namespace int, now int64) (keyLine, error) {
 // split takes the outer object apart and refuses an unknown member: a misspelt
 // ttl_ms would otherwise be lost without a word. A member that appears twice is
 // refused by the decoder.
-func (p *parser) split(line []byte) (members, error) {
+func (p *parser) split(text []byte) (members, error) {
 	var found members
 	// jsontext would say so too, but not what to write instead.
-	if !utf8.Valid(line) {
+	if !utf8.Valid(text) {
 		return found, errors.New(`not valid UTF-8: write binary data as keyB64, valueB64 or {"b64":"..."}`)
 	}
 	d := &p.line
-	d.reset(line, 0, lineOptions)
-	err := d.object("an object", func(name string) error {
-		i := slices.Index(memberNames[:], name)
+	d.reset(text, 0, lineOptions)
+	err := d.object("an object", func(name []byte) error {
+		i := slices.Index(memberNames[:], string(name))
 		if i < 0 {
 			return fmt.Errorf("unknown member %q (known: %s)", clip(name, 40), strings.Join(memberNames[:], ", "))
 		}
@@ -69,7 +75,7 @@ func (p *parser) split(line []byte) (members, error) {
 			return d.syntax(err)
 		}
 		end := int(d.json.InputOffset())
-		found[i] = member{line[end-len(value) : end], end - len(value)}
+		found[i] = member{text[end-len(value) : end], end - len(value)}
 		return nil
 	})
 	if err != nil {
@@ -90,24 +96,38 @@ func (p *parser) open(m member) *decoder {
 	return &p.value
 }
 
-// readKey reads key or keyB64.
-func (p *parser) readKey(l *keyLine, m *members) (err error) {
-	plain, encoded := m[memberKey], m[memberKeyB64]
+// readText reads a member that may stand in base64 under another name.
+func (p *parser) readText(m *members, plain, encoded int) ([]byte, error) {
 	switch {
-	case plain.present() && encoded.present():
-		return errors.New("key and keyB64 exclude each other")
-	case plain.present():
-		l.key, err = p.open(plain).bytes("key")
-	case encoded.present():
-		l.key, err = p.open(encoded).base64("keyB64")
-	default:
-		return errors.New("no key")
+	case m[plain].present() && m[encoded].present():
+		return nil, fmt.Errorf("%s and %s exclude each other", memberNames[plain], memberNames[encoded])
+	case m[plain].present():
+		return p.open(m[plain]).bytes(memberNames[plain])
+	case m[encoded].present():
+		return p.open(m[encoded]).base64(memberNames[encoded])
+	}
+	return nil, errors.New("no " + memberNames[plain])
+}
+
+// readLibrary reads a library of functions: its name and its text.
+func (p *parser) readLibrary(l *line, m *members) (err error) {
+	for i, one := range m {
+		if one.present() && i != memberLibrary && i != memberValue && i != memberValueB64 {
+			return fmt.Errorf("a library has no %s", memberNames[i])
+		}
+	}
+	l.Library, l.kind = true, "string"
+	if l.Name, err = p.open(m[memberLibrary]).bytes("library"); err != nil {
+		return err
+	}
+	if err = p.readValue(l, m); err == nil && (len(l.Name) == 0 || len(l.Value.Elements[0]) == 0) {
+		err = errors.New("a library needs a name and a text")
 	}
 	return err
 }
 
 // readMeta reads the type, the namespace and the deadline.
-func (p *parser) readMeta(l *keyLine, m *members, now int64) error {
+func (p *parser) readMeta(l *line, m *members, now int64) error {
 	if !m[memberType].present() {
 		return errors.New("no type")
 	}
@@ -115,8 +135,9 @@ func (p *parser) readMeta(l *keyLine, m *members, now int64) error {
 	if err != nil {
 		return err
 	}
-	if !kinds[name] {
-		return fmt.Errorf("type must be string, hash, list, set or zset, not %q", clip(name, 40))
+	var known bool
+	if l.Value.Kind, known = kinds[name]; !known {
+		return fmt.Errorf("type must be string, hash, list, set, zset or stream, not %q", clip(name, 40))
 	}
 	l.kind = name
 	if d := p.open(m[memberDB]); d != nil {
@@ -127,13 +148,13 @@ func (p *parser) readMeta(l *keyLine, m *members, now int64) error {
 		if namespace < 0 || namespace > math.MaxInt32 {
 			return fmt.Errorf("db must not be %d", namespace)
 		}
-		l.namespace = int(namespace)
+		l.Database = uint64(namespace)
 	}
 	return p.readDeadline(l, m, now)
 }
 
 // readDeadline reads ttl_ms (from now) or expire_at_ms (a Unix time).
-func (p *parser) readDeadline(l *keyLine, m *members, now int64) error {
+func (p *parser) readDeadline(l *line, m *members, now int64) error {
 	ttl, at := m[memberTTL], m[memberExpireAt]
 	switch {
 	case ttl.present() && at.present():
@@ -146,7 +167,7 @@ func (p *parser) readDeadline(l *keyLine, m *members, now int64) error {
 		if ms <= 0 || ms > math.MaxInt64-now {
 			return fmt.Errorf("ttl_ms must be positive, not %d", ms)
 		}
-		l.expireAt = now + ms
+		l.Deadline = now + ms
 	case at.present():
 		ms, err := p.open(at).integer("expire_at_ms")
 		if err != nil {
@@ -155,27 +176,23 @@ func (p *parser) readDeadline(l *keyLine, m *members, now int64) error {
 		if ms <= 0 {
 			return fmt.Errorf("expire_at_ms must be positive, not %d", ms)
 		}
-		l.expireAt = ms
+		l.Deadline = ms
 	}
 	return nil
 }
 
 // readValue reads value or valueB64, as the type demands, and the deadlines of fields.
-func (p *parser) readValue(l *keyLine, m *members) (err error) {
-	plain, encoded := m[memberValue], m[memberValueB64]
+func (p *parser) readValue(l *line, m *members) (err error) {
+	plain, encoded := m[memberValue].present(), m[memberValueB64].present()
 	switch {
-	case plain.present() && encoded.present():
-		return errors.New("value and valueB64 exclude each other")
-	case encoded.present() && l.kind != "string":
+	case encoded && !plain && l.Value.Kind != rdb.String:
 		return fmt.Errorf("valueB64 is for strings: in a %s write {\"b64\":\"...\"} where a string stands", l.kind)
-	case encoded.present():
-		l.value, err = p.open(encoded).base64("valueB64")
-	case !plain.present():
-		return errors.New("no value")
-	case l.kind == "string":
-		l.value, err = p.open(plain).bytes("value")
+	case encoded || !plain || l.Value.Kind == rdb.String:
+		var value []byte
+		value, err = p.readText(m, memberValue, memberValueB64)
+		l.Value.Elements = [][]byte{value}
 	default:
-		err = l.readElements(p.open(plain))
+		err = l.readElements(p.open(m[memberValue]))
 	}
 	if err == nil && m[memberFieldExpireAt].present() {
 		err = l.readFieldDeadlines(p.open(m[memberFieldExpireAt]))
@@ -184,100 +201,102 @@ func (p *parser) readValue(l *keyLine, m *members) (err error) {
 }
 
 // readElements reads the value of a collection.
-func (l *keyLine) readElements(d *decoder) (err error) {
-	unique := false // An object, whose names are known to differ, needs no second look.
-	add := func(e element, err error) error {
-		if err == nil {
-			l.elements = append(l.elements, e)
-		}
+func (l *line) readElements(d *decoder) (err error) {
+	v := &l.Value
+	add := func(what string) (err error) {
+		element, err := d.bytes(what)
+		v.Elements = append(v.Elements, element)
 		return err
 	}
 	what := "an array as the value of a " + l.kind
-	switch l.kind {
-	case "hash":
+	switch v.Kind {
+	case rdb.StreamKind:
+		return l.readStream(d)
+	case rdb.Hash:
 		what = "an object or an array of pairs as the value of a hash"
-		if unique = d.json.PeekKind() != jsontext.KindBeginArray; unique {
-			err = d.object(what, func(name string) error {
-				value, err := d.bytes("a field's value")
-				return add(element{name: name, value: value}, err)
+		if d.json.PeekKind() != jsontext.KindBeginArray {
+			return d.object(what, func(name []byte) error { // whose names are known to differ
+				v.Elements = append(v.Elements, name)
+				return add("a field's value")
 			})
-			break
 		}
-		err = d.array(what, func() error { return add(d.fieldAndValue()) })
-	case "list":
-		unique = true // or rather need not be
 		err = d.array(what, func() error {
-			value, err := d.bytes("a list element")
-			return add(element{value: value}, err)
+			return d.pair("[field, value]", "a value",
+				func() error { return add("a hash field") }, func() error { return add("a field's value") })
 		})
-	case "set":
+	case rdb.List:
+		return d.array(what, func() error { return add("a list element") })
+	case rdb.Set:
+		err = d.array(what, func() error { return add("a set member") })
+	case rdb.SortedSet:
 		err = d.array(what, func() error {
-			name, err := d.bytes("a set member")
-			return add(element{name: name}, err)
+			return d.pair("[member, score]", "a score", func() error { return add("a sorted-set member") }, func() error {
+				score, err := d.score()
+				v.Scores = append(v.Scores, score)
+				return err
+			})
 		})
-	case "zset":
-		err = d.array(what, func() error { return add(d.memberAndScore()) })
 	}
-	if err != nil || unique {
+	if err != nil {
 		return err
 	}
-	return l.checkUnique()
+	_, err = l.names()
+	return err
 }
 
-// checkUnique refuses an element that appears twice: one of the two would be
+// names are the fields or members of a collection, with their numbers. One that appears twice is refused: one of the two would be
 // lost, and which one JSON does not define.
-func (l *keyLine) checkUnique() error {
-	if len(l.elements) < 2 {
-		return nil
+func (l *line) names() (map[string]int, error) {
+	width := 1
+	if l.Value.Kind == rdb.Hash {
+		width = 2
 	}
-	seen := make(map[string]struct{}, len(l.elements))
-	for _, e := range l.elements {
-		if _, ok := seen[e.name]; ok {
-			return fmt.Errorf("%q appears twice in the %s", clip(e.name, 40), l.kind)
+	seen := make(map[string]int, len(l.Value.Elements)/width)
+	for i := 0; i < len(l.Value.Elements); i += width {
+		name := string(l.Value.Elements[i])
+		if _, ok := seen[name]; ok {
+			return nil, fmt.Errorf("%q appears twice in the %s", clip(name, 40), l.kind)
 		}
-		seen[e.name] = struct{}{}
+		seen[name] = i / width
 	}
-	return nil
+	return seen, nil
 }
 
 // readFieldDeadlines reads an object, or an array of [field, deadline] pairs, of
 // fields that the value has.
-func (l *keyLine) readFieldDeadlines(d *decoder) (err error) {
-	if l.kind != "hash" {
+func (l *line) readFieldDeadlines(d *decoder) error {
+	if l.Value.Kind != rdb.Hash {
 		return fmt.Errorf("field_expire_at_ms is for hashes, not for a %s", l.kind)
 	}
-	add := func(f fieldDeadline, err error) error {
-		if err == nil && (f.expireAt <= 0 || f.expireAt > db.LastFieldDeadline.UnixMilli()) {
-			err = fmt.Errorf("the deadline of a field must not be %d", f.expireAt)
-		}
-		if err == nil {
-			l.deadlines = append(l.deadlines, f)
-		}
+	fields, err := l.names()
+	if err != nil {
 		return err
+	}
+	deadlines := make([]int64, len(fields))
+	set := func(field []byte) error {
+		ms, err := d.integer("the deadline of a field")
+		if err != nil {
+			return err
+		}
+		if ms <= 0 || ms > db.LastFieldDeadline.UnixMilli() {
+			return fmt.Errorf("the deadline of a field must not be %d", ms)
+		}
+		i, there := fields[string(field)]
+		if !there || deadlines[i] != 0 {
+			return fmt.Errorf("%q has a deadline, but is not in the hash, or has two", clip(field, 40))
+		}
+		deadlines[i], l.Value.Deadlines = ms, deadlines
+		return nil
 	}
 	const what = "an object or an array of pairs as field_expire_at_ms"
-	if d.json.PeekKind() == jsontext.KindBeginArray {
-		err = d.array(what, func() error { return add(d.fieldAndDeadline()) })
-	} else {
-		err = d.object(what, func(name string) error {
-			ms, err := d.integer("the deadline of a field")
-			return add(fieldDeadline{name, ms}, err)
-		})
+	if d.json.PeekKind() != jsontext.KindBeginArray {
+		return d.object(what, set)
 	}
-	if err != nil || len(l.deadlines) == 0 {
-		return err
-	}
-	fields := make(map[string]bool, len(l.elements))
-	for _, e := range l.elements {
-		fields[e.name] = true
-	}
-	for _, f := range l.deadlines {
-		if !fields[f.field] {
-			return fmt.Errorf("%q has a deadline, but is not in the hash, or has two", clip(f.field, 40))
-		}
-		delete(fields, f.field)
-	}
-	return nil
+	return d.array(what, func() error {
+		var field []byte
+		return d.pair("[field, deadline]", "a deadline",
+			func() (err error) { field, err = d.bytes("a hash field"); return err }, func() error { return set(field) })
+	})
 }
 
 // pair consumes an array of two values.
@@ -295,25 +314,4 @@ func (d *decoder) pair(what, second string, readFirst, readSecond func() error) 
 		return err
 	}
 	return d.take(jsontext.KindEndArray, "the end of a "+what+" pair")
-}
-
-func (d *decoder) memberAndScore() (e element, err error) {
-	err = d.pair("[member, score]", "a score",
-		func() (err error) { e.name, err = d.bytes("a sorted-set member"); return err },
-		func() (err error) { e.score, err = d.score(); return err })
-	return e, err
-}
-
-func (d *decoder) fieldAndValue() (e element, err error) {
-	err = d.pair("[field, value]", "a value",
-		func() (err error) { e.name, err = d.bytes("a hash field"); return err },
-		func() (err error) { e.value, err = d.bytes("a field's value"); return err })
-	return e, err
-}
-
-func (d *decoder) fieldAndDeadline() (f fieldDeadline, err error) {
-	err = d.pair("[field, deadline]", "a deadline",
-		func() (err error) { f.field, err = d.bytes("a hash field"); return err },
-		func() (err error) { f.expireAt, err = d.integer("the deadline of a field"); return err })
-	return f, err
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func (d *Directory) check() error {
-	var counts [8]int // slots by type
+	var counts [StreamGroups + 1]int // slots by type
 	bytes := 0
 	pages := map[uintptr]bool{} // those of slabs that tables have
 	for s := range d.stripes {
@@ -58,12 +58,12 @@ func (d *Directory) check() error {
 		return err
 	}
 	bytes += d.pages.free * pageBytes
-	deadlines, expiring := counts[Deadline], counts[FieldDeadlines]
-	keys := -deadlines - expiring
+	deadlines, expiring, groups := counts[Deadline], counts[FieldDeadlines], counts[StreamGroups]
+	keys := -deadlines - expiring - groups
 	for _, n := range counts {
 		keys += n
 	}
-	if keys != d.Len() || deadlines != d.LenDeadlines() || expiring != d.LenFieldDeadlines() {
+	if keys != d.Len() || deadlines != d.LenDeadlines() || expiring+groups != d.LenFieldDeadlines() {
 		return fmt.Errorf("%d keys, %d deadlines, and deadlines in %d hashes counted as %d, %d and %d",
 			keys, deadlines, expiring, d.Len(), d.LenDeadlines(), d.LenFieldDeadlines())
 	}
@@ -120,7 +120,7 @@ func (st *stripe) checkPublished() error {
 	return nil
 }
 
-func (t *table) check(prefix uint64, counts *[8]int) error {
+func (t *table) check(prefix uint64, counts *[StreamGroups + 1]int) error {
 	next, n, slots := 0, 0, 0
 	last := uint64(0)
 	for p, page := range t.pages {
@@ -152,7 +152,7 @@ func (t *table) check(prefix uint64, counts *[8]int) error {
 		}
 		next = pos + 1
 		n++
-		counts[word&typeMask]++
+		counts[unpack(word, loc).Type]++
 	}
 	if n != t.n {
 		return fmt.Errorf("%d entries counted as %d", n, t.n)
@@ -226,6 +226,9 @@ func (g *big) check() error {
 	if g.typ.Indexed() {
 		return g.list.check()
 	}
+	if g.typ == Stream {
+		return g.stream.check()
+	}
 	if err := g.members.check(); err != nil {
 		return fmt.Errorf("members: %w", err)
 	}
@@ -236,6 +239,34 @@ func (g *big) check() error {
 		return fmt.Errorf("%d scores of %d members", g.scores.n, g.members.n)
 	}
 	return g.scores.check()
+}
+
+func (x *stream) check() (err error) {
+	n := 0
+	var last StreamID
+	x.pages.Ascend(func(p streamPage) bool {
+		b, count := x.block(p), 0
+		if streamPageHead+len(b.run()) > streamPageLimit || len(b.run()) == 0 || b.run().first() != p.first {
+			err = fmt.Errorf("page of %d bytes, first id %v", len(b.run()), p.first)
+			return false
+		}
+		for cur := (runCursor{run: b.run()}); cur.next(); count++ {
+			if n+count > 0 && !last.Less(cur.id) || cur.off+8 > len(b.run()) {
+				err = fmt.Errorf("entry %v after %v", cur.id, last)
+				return false
+			}
+			last = cur.id
+		}
+		if count != b.n() || last != b.run().last() {
+			err = fmt.Errorf("page of %d entries up to %v, counted %d up to %v", b.n(), b.run().last(), count, last)
+		}
+		n += count
+		return err == nil
+	})
+	if err == nil && n != x.n {
+		err = fmt.Errorf("%d entries counted as %d", n, x.n)
+	}
+	return err
 }
 
 func (o *orderedPages) check() error {

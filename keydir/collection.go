@@ -3,12 +3,13 @@ package keydir
 // MaxName is the greatest length of a key's or an element's name, in bytes.
 const MaxName = 1<<16 - 1
 
-// Collection is a hash, list, set, sorted set or long string: the names of its elements with
+// Collection is a hash, list, set, sorted set, stream or long string: the names of its elements with
 // their locations, in order and counted. It is a small handle, valid until the collection is
 // dropped; the zero Collection is not valid.
 //
 // The elements of hashes, sets and sorted sets are ordered by hash, then name; those of
-// sorted sets also by score, then name; those of lists, and the chunks of a string, by index.
+// sorted sets also by score, then name; those of lists, and the chunks of a string, by index, those
+// of streams by id.
 // Searches, changes and ranks take O(log n). A method that does not fit the collection's type
 // panics.
 //
@@ -26,7 +27,7 @@ type Collection struct {
 // Valid reports whether c is a collection, not the zero value.
 func (c Collection) Valid() bool { return c.set != nil }
 
-// Type returns Hash, List, Set, ZSet, FieldDeadlines or Chunks.
+// Type returns Hash, List, Set, ZSet, FieldDeadlines, Chunks or Stream.
 func (c Collection) Type() Type {
 	if g := c.set.big(c.id); g != nil {
 		return g.typ
@@ -58,9 +59,15 @@ func (c Collection) Len() int {
 		return c.set.small(c.id).n()
 	case g.typ.Indexed():
 		return g.list.n
+	case g.typ == Stream:
+		return g.stream.n
 	}
 	return g.members.n
 }
+
+// Private reports whether the collection has memory of its own, which no change of another one
+// moves. It gets that when it outgrows a few hundred bytes.
+func (c Collection) Private() bool { return c.set.big(c.id) != nil }
 
 // Full reports whether there is no room for another element: the collection takes 16 GiB,
 // or the small collections of its stripe do. Callers must not add to a full collection: what
@@ -101,7 +108,7 @@ func (c Collection) SetMeta(loc Loc) {
 func (c Collection) HashOf(elem string) uint64 { return c.set.hash.sum(elem) }
 
 // Each calls fn for all elements, in no particular order, until fn returns false. Elements
-// of lists have no name.
+// of lists and streams have no name.
 func (c Collection) Each(fn func(elem []byte, loc Loc) bool) {
 	if g := c.set.big(c.id); g != nil {
 		g.each(fn)
@@ -116,6 +123,10 @@ func (g *big) each(fn func(elem []byte, loc Loc) bool) {
 		g.list.each(fn)
 		return
 	}
+	if g.typ == Stream {
+		g.stream.each(fn)
+		return
+	}
 	eachOf(g.members.cursor(position{}), fn)
 }
 
@@ -127,6 +138,10 @@ func (s small) each(h *hasher, fn func(elem []byte, loc Loc) bool) {
 				return
 			}
 		}
+		return
+	}
+	if s.typ() == Stream {
+		streamRun(s.body()).each(fn)
 		return
 	}
 	eachOf(cursor{entries: s.entries(h)}, fn)
@@ -164,7 +179,7 @@ func (c Collection) seek(elem string, pos *elemPos) {
 	pos.hash = c.HashOf(elem)
 	if pos.big = c.set.big(c.id); pos.big != nil {
 		pos.typ = pos.big.typ
-		mustBe("element access", pos.typ, !pos.typ.Indexed())
+		mustBe("element access", pos.typ, pos.typ.Named())
 		o := &pos.big.members
 		if pos.pos, pos.found = o.seek(pos.hash, elem); !pos.found {
 			return
@@ -173,7 +188,7 @@ func (c Collection) seek(elem string, pos *elemPos) {
 	} else {
 		s := c.set.small(c.id)
 		pos.typ = s.typ()
-		mustBe("element access", pos.typ, !pos.typ.Indexed())
+		mustBe("element access", pos.typ, pos.typ.Named())
 		pos.entries = s.entries(c.set.hash)
 		pos.pos.off, pos.pos.i, pos.found = pos.entries.seek(pos.hash, elem)
 	}
@@ -259,14 +274,14 @@ func (c Collection) remove(elem string, pos *elemPos) (score uint64, old Loc, ex
 // At returns the i-th element in order of hash, 0 <= i < Len.
 func (c Collection) At(i int) (elem []byte, loc Loc) {
 	if g := c.set.big(c.id); g != nil {
-		mustBe("At", g.typ, !g.typ.Indexed())
+		mustBe("At", g.typ, g.typ.Named())
 		at := g.members.at(i)
 		entries := g.members.entries(g.members.groups[at.group].refs[at.page].page)
 		e := entries.entryAt(at.off)
 		return entries.nameOf(e), entries.loc(e)
 	}
 	s := c.set.small(c.id)
-	mustBe("At", s.typ(), !s.typ().Indexed())
+	mustBe("At", s.typ(), s.typ().Named())
 	entries := s.entries(c.set.hash)
 	e := entries.entryAt(entries.at(i))
 	return entries.nameOf(e), entries.loc(e)
@@ -277,12 +292,12 @@ func (c Collection) At(i int) (elem []byte, loc Loc) {
 func (c Collection) Scan(fromHash uint64, fn func(hash uint64, elem []byte, loc Loc) bool) {
 	var cur cursor
 	if g := c.set.big(c.id); g != nil {
-		mustBe("Scan", g.typ, !g.typ.Indexed())
+		mustBe("Scan", g.typ, g.typ.Named())
 		at, _ := g.members.seek(fromHash, "")
 		cur = g.members.cursor(at)
 	} else {
 		s := c.set.small(c.id)
-		mustBe("Scan", s.typ(), !s.typ().Indexed())
+		mustBe("Scan", s.typ(), s.typ().Named())
 		cur.entries = s.entries(c.set.hash)
 		cur.off, _, _ = cur.entries.seek(fromHash, "")
 	}

@@ -2,10 +2,12 @@ package keydir
 
 import "unsafe"
 
-// Estimated memory of a big collection, and of a list page's B-tree entry.
+// Estimated memory of a big collection, and of the B-tree entry of a page of a list or a stream.
 const (
 	bigBytes      = int(unsafe.Sizeof(big{})) + 256
 	listPageBytes = int(unsafe.Sizeof(listPage{})) * 3 / 2
+
+	streamPageBytes = int(unsafe.Sizeof(streamPage{})) * 3 / 2
 )
 
 // NewCollection makes an empty collection and inserts its slot. It does not check whether the
@@ -30,12 +32,16 @@ func (d *Directory) FindCollection(h uint64, key string) (Collection, bool) {
 	return d.findCollection(h, key, collectionTypes)
 }
 
-// FindFieldDeadlines returns the deadlines of the fields of a hash, if any field has one.
-func (d *Directory) FindFieldDeadlines(h uint64, key string) (Collection, bool) {
+// Alongside are the types of collections that stand alongside one that a key holds: the deadlines of the fields of a hash, and
+// what the groups of a stream have.
+var Alongside = [...]Type{FieldDeadlines, StreamGroups}
+
+// FindAlongside returns the collection of one of these types that stands alongside that of a key, if there is one.
+func (d *Directory) FindAlongside(h uint64, key string, t Type) (Collection, bool) {
 	if d.fieldDeadlines.Load() == 0 {
 		return Collection{}, false
 	}
-	return d.findCollection(h, key, setOf(FieldDeadlines))
+	return d.findCollection(h, key, setOf(t))
 }
 
 // findCollection returns the collection of a key that has one of some types. The hash may have
@@ -112,6 +118,8 @@ func (x Dropped) Len() int {
 		return x.block.n()
 	case x.typ.Indexed():
 		return x.big.list.n
+	case x.typ == Stream:
+		return x.big.stream.n
 	}
 	return x.big.members.n
 }

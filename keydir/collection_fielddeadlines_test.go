@@ -11,7 +11,7 @@ import (
 func TestFieldDeadlinesBesideTheirHash(t *testing.T) {
 	d := keydir.NewDirectory(keydir.Seed{1, 2})
 	const h = 99
-	if _, ok := d.FindFieldDeadlines(h, "key"); ok {
+	if _, ok := d.FindAlongside(h, "key", keydir.FieldDeadlines); ok {
 		t.Error("an empty directory has deadlines of fields")
 	}
 	hash := d.NewCollection(h, keydir.Hash, "key")
@@ -21,17 +21,17 @@ func TestFieldDeadlinesBesideTheirHash(t *testing.T) {
 	if f, ok := d.FindCollection(h, "key"); !ok || f != hash {
 		t.Error("the hash is not found")
 	}
-	if f, ok := d.FindFieldDeadlines(h, "key"); !ok || f != deadlines {
+	if f, ok := d.FindAlongside(h, "key", keydir.FieldDeadlines); !ok || f != deadlines {
 		t.Error("its deadlines are not found")
 	}
-	if _, ok := d.FindFieldDeadlines(h, "other"); ok {
+	if _, ok := d.FindAlongside(h, "other", keydir.FieldDeadlines); ok {
 		t.Error("another key of the same hash has deadlines")
 	}
 	if d.Len() != 1 || d.LenDeadlines() != 0 || d.LenFieldDeadlines() != 1 {
 		t.Errorf("%d keys, %d deadlines, %d hashes with deadlines", d.Len(), d.LenDeadlines(), d.LenFieldDeadlines())
 	}
 	dropped := d.DropCollection(h, deadlines)
-	if _, ok := d.FindFieldDeadlines(h, "key"); ok || d.LenFieldDeadlines() != 0 {
+	if _, ok := d.FindAlongside(h, "key", keydir.FieldDeadlines); ok || d.LenFieldDeadlines() != 0 {
 		t.Error("dropped deadlines are still there")
 	}
 	if f := d.Restore(h, dropped); f.Type() != keydir.FieldDeadlines || f.Len() != 1 || d.LenFieldDeadlines() != 1 {

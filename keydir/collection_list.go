@@ -2,6 +2,7 @@ package keydir
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/google/btree"
 )
@@ -20,6 +21,7 @@ const (
 type list struct {
 	arena      *arena
 	pages      *btree.BTreeG[listPage]
+	recent     listPage // the page that was last written to: pushes and pops come to the same one again and again
 	head, tail int64
 	n          int
 }
@@ -31,7 +33,18 @@ type listPage struct {
 }
 
 func newList(a *arena) *list {
-	return &list{arena: a, tail: -1, pages: btree.NewG(16, func(a, b listPage) bool { return a.no < b.no })}
+	return &list{arena: a, tail: -1, recent: listPage{no: noPage}, pages: btree.NewG(16, func(a, b listPage) bool { return a.no < b.no })}
+}
+
+// noPage is the number of no page: indexes have fewer bits.
+const noPage = math.MinInt64
+
+// pageOf returns the page of an index, if there is one.
+func (x *list) pageOf(index int64) (listPage, bool) {
+	if no := index >> listShift; no != x.recent.no {
+		return x.pages.Get(listPage{no: no})
+	}
+	return x.recent, true
 }
 
 // locs is the block of a list page.
@@ -64,11 +77,27 @@ func (x *list) span() uint64 { return uint64(x.tail-x.head) + 1 }
 
 // at returns the location at an index, zero if there is no element.
 func (x *list) at(index int64) Loc {
-	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	p, ok := x.pageOf(index)
 	if !ok {
 		return 0
 	}
 	return locs(x.arena.block(p.page)).at(int(index & (listSlots - 1)))
+}
+
+// locsFrom sets found to the locations at the indexes from index on, zero where there is no element.
+func (x *list) locsFrom(index int64, found []Loc) {
+	for len(found) > 0 {
+		slot := int(index & (listSlots - 1))
+		n := min(len(found), listSlots-slot)
+		clear(found[:n])
+		if p, ok := x.pageOf(index); ok {
+			l := locs(x.arena.block(p.page))
+			for i := max(l.first()-slot, 0); i < min(l.first()+l.span()-slot, n); i++ {
+				found[i] = l.at(slot + i)
+			}
+		}
+		found, index = found[n:], index+int64(n)
+	}
 }
 
 // put sets the location at an index and returns the old one, zero if there was no element.
@@ -90,7 +119,7 @@ func (x *list) put(index int64, loc Loc) (old Loc) {
 
 // pageFor returns the page of an index; it makes a missing one.
 func (x *list) pageFor(index int64) uint32 {
-	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	p, ok := x.pageOf(index)
 	if !ok {
 		p = listPage{no: index >> listShift, page: x.arena.newHandle()}
 		l := locs(x.arena.alloc(p.page, listHeaderBytes))
@@ -98,6 +127,7 @@ func (x *list) pageFor(index int64) uint32 {
 		x.pages.ReplaceOrInsert(p)
 		x.arena.account(listPageBytes)
 	}
+	x.recent = p
 	return p.page
 }
 
@@ -122,7 +152,7 @@ func (x *list) widen(page uint32, slot int) locs {
 // delete removes the element at an index and returns its location, zero if there was none. If it
 // was the first or the last element, the bounds move to the next one.
 func (x *list) delete(index int64) (old Loc) {
-	p, ok := x.pages.Get(listPage{no: index >> listShift})
+	p, ok := x.pageOf(index)
 	if !ok {
 		return 0
 	}
@@ -134,7 +164,9 @@ func (x *list) delete(index int64) (old Loc) {
 	l.set(slot, 0)
 	l.setHead(l.first(), l.span(), l.n()-1)
 	x.n--
+	x.recent = p
 	if l.n() == 0 {
+		x.recent.no = noPage
 		x.pages.Delete(p)
 		x.arena.release(p.page)
 		x.arena.freeHandle(p.page)
@@ -295,6 +327,22 @@ func (c Collection) LocAt(index int64) (Loc, bool) {
 		return loc, loc != 0
 	}
 	return 0, false
+}
+
+// LocsAt sets list to the locations of the elements from an index on, zero where there is none.
+func (c Collection) LocsAt(index int64, list []Loc) {
+	s, x := c.listOf("LocsAt")
+	if x != nil {
+		x.locsFrom(index, list)
+		return
+	}
+	head, span := s.head(), s.span()
+	for i := range list {
+		list[i] = 0
+		if at, ok := offset(head, index+int64(i), span); ok {
+			list[i] = s.locAt(at)
+		}
+	}
 }
 
 // PutAt sets the location, which must not be zero, of the element of a list or of a string's

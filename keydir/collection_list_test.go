@@ -57,6 +57,15 @@ func (m *elements) equal(t *testing.T) {
 			}
 		}
 	}
+	several := make([]keydir.Loc, 1+len(m.all)%700) // of several pages now and then
+	for _, first := range []int64{head, tail - 3, head - int64(len(several)) + 2} {
+		m.f.LocsAt(first, several)
+		for i, loc := range several {
+			if index := first + int64(i); loc != m.all[index] {
+				t.Fatalf("of the %d elements from %d on, element %d is %d, want %d", len(several), first, index, loc, m.all[index])
+			}
+		}
+	}
 	if len(m.all) > 0 && (head != wantHead || tail != wantTail) {
 		t.Fatalf("list from %d to %d, want %d to %d", head, tail, wantHead, wantTail)
 	}

@@ -131,12 +131,17 @@ func (c Collection) AscendRank(from int, fn func(elem []byte, score uint64) bool
 		}
 		return
 	}
+	c.eachRank("AscendRank", from, 1, fn)
+}
+
+// eachRank calls fn for the elements of a small collection from the one of a rank on, each time step further.
+func (c Collection) eachRank(method string, from, step int, fn func(elem []byte, score uint64) bool) {
 	s := c.set.small(c.id)
-	mustBe("AscendRank", s.typ(), s.typ().scored())
+	mustBe(method, s.typ(), s.typ().scored())
 	var space [maxSmallScored]scoredAt
 	entries := s.entries(c.set.hash)
 	all := entries.byScore(space[:0])
-	for ; from < len(all); from++ {
+	for ; from >= 0 && from < len(all); from += step {
 		if !fn(entries.nameOf(entries.entryAt(all[from].off)), all[from].score) {
 			return
 		}
@@ -155,16 +160,7 @@ func (c Collection) DescendRank(from int, fn func(elem []byte, score uint64) boo
 		g.scores.descend(g.scores.at(from), fn)
 		return
 	}
-	s := c.set.small(c.id)
-	mustBe("DescendRank", s.typ(), s.typ().scored())
-	var space [maxSmallScored]scoredAt
-	entries := s.entries(c.set.hash)
-	all := entries.byScore(space[:0])
-	for ; from >= 0; from-- {
-		if !fn(entries.nameOf(entries.entryAt(all[from].off)), all[from].score) {
-			return
-		}
-	}
+	c.eachRank("DescendRank", from, -1, fn)
 }
 
 // maxRanked is the greatest number of entries of a ranked page: one without a name and the

@@ -10,8 +10,8 @@ import (
 //
 //	| type 1 | key length 2 | entries 2 | body bytes 2 | meta 8 | key | body |
 //
-// The body is packed entries or, for a list or a string in chunks, an index and the locations
-// from that index on. A collection that outgrows smallLimit becomes big, and small again when
+// The body is packed entries; for a list or a string in chunks, an index and the locations
+// from that index on; for a stream, a run of its entries (collection_stream.go). A collection that outgrows smallLimit becomes big, and small again when
 // it has shrunk to half of that; its id stays.
 type collectionSet struct {
 	hash       *hasher
@@ -26,7 +26,8 @@ const (
 	smallHeaderBytes = 15 // bytes before the key
 
 	// smallLimit bounds the bytes of a small collection; zsetLimit those of one with
-	// scores, which is sorted by score at every read in that order.
+	// scores, which is sorted by score at every read in that order, and of a stream, which is
+	// walked from its beginning.
 	smallLimit = 2048 - headerBytes
 	zsetLimit  = 1024 - headerBytes
 )
@@ -38,18 +39,31 @@ type big struct {
 	meta    Loc
 	key     string
 	arena   arena
-	members orderedPages  // by hash; not of indexed types
+	members orderedPages  // by hash; of types with names
 	scores  *orderedPages // by score; of scored types
 	list    *list         // of indexed types
+	stream  *stream       // of a stream
 }
 
 func (cs *collectionSet) init(d *Directory) {
 	cs.hash, cs.bytes, cs.arenaLimit = &d.hash, &d.bytes, &d.arenaLimit
 }
 
+// uncount takes the memory of a set that will not be used from the count of its directory.
+func (cs *collectionSet) uncount() {
+	if cs.arena == nil {
+		return
+	}
+	held := cs.arena.held
+	for _, g := range cs.bigs {
+		held += g.arena.held
+	}
+	cs.bytes.Add(-int64(held))
+}
+
 // sizeLimit returns the greatest size of a small collection of a type.
 func sizeLimit(t Type) int {
-	if t.scored() {
+	if t.scored() || t == Stream {
 		return zsetLimit
 	}
 	return smallLimit
@@ -107,7 +121,9 @@ func (cs *collectionSet) newBig(t Type, key string) *big {
 	switch t {
 	case List, Chunks:
 		g.list = newList(&g.arena)
-	case ZSet, FieldDeadlines:
+	case Stream:
+		g.stream = newStream(&g.arena)
+	case ZSet, FieldDeadlines, StreamGroups:
 		g.scores = &orderedPages{arena: &g.arena, hash: cs.hash, layout: ranked}
 		fallthrough
 	default:
@@ -154,14 +170,19 @@ func (cs *collectionSet) promote(id uint32) *big {
 	s := cs.small(id)
 	g := cs.newBig(s.typ(), string(s.key()))
 	g.meta = s.meta()
-	if g.typ.Indexed() {
+	switch {
+	case g.typ.Indexed():
 		head := s.head()
 		for i := range s.span() {
 			if loc := s.locAt(i); loc != 0 {
 				g.list.put(head+int64(i), loc)
 			}
 		}
-	} else {
+	case g.typ == Stream:
+		if s.n() > 0 {
+			g.stream.newPage(s.n(), streamRun(s.body()))
+		}
+	default:
 		cur := cursor{entries: s.entries(cs.hash)}
 		for e, ok := cur.next(); ok; e, ok = cur.next() {
 			name := asString(cur.entries.nameOf(e))
@@ -186,10 +207,19 @@ func (cs *collectionSet) demote(id uint32, g *big) {
 		if room < 0 || g.list.span() > uint64(room-8)/8 || room < 8 {
 			return
 		}
-	} else if g.members.size > room {
+	} else if g.members.size > room || g.typ == Stream && g.stream.size() > room {
 		return
 	}
 	cs.detachBig(id)
+	if g.typ == Stream {
+		cs.writeHead(id, g.typ, g.key, 0, g.meta)
+		var list []streamEntry
+		if p, ok := g.stream.pages.Min(); ok {
+			list = g.stream.block(p).run().appendEntries(nil)
+		}
+		cs.setRun(id, list)
+		return
+	}
 	if g.typ.Indexed() {
 		s := cs.writeHead(id, g.typ, g.key, 8+8*int(g.list.span()), g.meta)
 		s.copyList(g.list)

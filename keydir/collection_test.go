@@ -28,7 +28,7 @@ type members struct {
 }
 
 func scored(f keydir.Collection) bool {
-	return f.Type() == keydir.ZSet || f.Type() == keydir.FieldDeadlines
+	return f.Type() == keydir.ZSet || f.Type() == keydir.FieldDeadlines || f.Type() == keydir.StreamGroups
 }
 
 func (m *members) put(t *testing.T, name string, score uint64, loc keydir.Loc) {

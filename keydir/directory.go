@@ -25,10 +25,26 @@ type Directory struct {
 	stripes        [Stripes]atomic.Pointer[stripe] // K2: stripes[s] is accessed under the lock of stripe s only, except by TryGet
 	keys           atomic.Int64
 	deadlines      atomic.Int64
-	fieldDeadlines atomic.Int64 // collections of FieldDeadlines
+	fieldDeadlines atomic.Int64 // collections of FieldDeadlines and of StreamGroups, which both stand alongside a key
 	bytes          atomic.Int64
 	pages          pagePool
 	arenaLimit     int // chunks that an arena may have before its collections are full
+}
+
+// Counts are how many slots there are of the kinds that a directory counts.
+type Counts struct {
+	Keys, Deadlines, FieldDeadlines uint32
+}
+
+func (c *Counts) count(t Type) {
+	switch t {
+	case Deadline:
+		c.Deadlines++
+	case FieldDeadlines, StreamGroups:
+		c.FieldDeadlines++
+	default:
+		c.Keys++
+	}
 }
 
 // NewDirectory returns an empty directory. The hashes passed to it are hashes under seed.
@@ -53,21 +69,33 @@ func (d *Directory) Full(h uint64) bool {
 // location, and no transaction has so many records.
 const chunksRef = PendingSegment<<40 | 1<<39
 
-// pack returns the words of a slot. Three bits have no number left for Chunks: a string in
-// chunks has the word of a string, and a reference marked by chunksRef.
+// pack returns the words of a slot. Three bits have no number left for Chunks, Stream and StreamGroups: a string in
+// chunks has the word of a string, a stream that of a list, its groups that of a sorted set, and all a reference marked by chunksRef.
 func pack(h uint64, s Slot) (word, loc uint64) {
-	if s.Type == Chunks {
+	switch s.Type {
+	case Chunks:
 		return h&^typeMask | uint64(String), chunksRef | uint64(s.Loc)
+	case Stream:
+		return h&^typeMask | uint64(List), chunksRef | uint64(s.Loc)
+	case StreamGroups:
+		return h&^typeMask | uint64(ZSet), chunksRef | uint64(s.Loc)
 	}
 	return h&^typeMask | uint64(s.Type), uint64(s.Loc)
 }
 
 // unpack is the inverse of pack.
 func unpack(word, loc uint64) Slot {
-	if isChunks(word, loc) {
+	t := Type(word & typeMask)
+	switch {
+	case loc < chunksRef:
+	case t == String:
 		return Slot{Chunks, Loc(loc &^ chunksRef)}
+	case t == List:
+		return Slot{Stream, Loc(loc &^ chunksRef)}
+	case t == ZSet:
+		return Slot{StreamGroups, Loc(loc &^ chunksRef)}
 	}
-	return Slot{Type(word & typeMask), Loc(loc)}
+	return Slot{t, Loc(loc)}
 }
 
 func isChunks(word, loc uint64) bool { return Type(word&typeMask) == String && loc >= chunksRef }
@@ -89,13 +117,37 @@ func (d *Directory) counter(t Type) *atomic.Int64 {
 	switch t {
 	case Deadline:
 		return &d.deadlines
-	case FieldDeadlines:
+	case FieldDeadlines, StreamGroups:
 		return &d.fieldDeadlines
 	}
 	return &d.keys
 }
 
 func (d *Directory) count(t Type, delta int64) { d.counter(t).Add(delta) }
+
+// Promise notes that a stripe, which is empty, will be loaded later, and counts its slots at
+// once. Until a Loader has filled it only TryGet, which returns LookupRetry, and Promised may
+// be called for it: all else panics.
+func (d *Directory) Promise(stripe int, c Counts) {
+	d.stripes[stripe].Store(newPromise(c))
+	d.replaceCounts(Counts{}, c)
+}
+
+// Promised returns what a stripe was promised to hold; ok is false if it is not to be loaded,
+// or has been.
+func (d *Directory) Promised(stripe int) (c Counts, ok bool) {
+	if st := d.stripes[stripe].Load(); st != nil && st.promised != nil {
+		return *st.promised, true
+	}
+	return Counts{}, false
+}
+
+// replaceCounts counts some slots instead of others, each kind in one step.
+func (d *Directory) replaceCounts(old, now Counts) {
+	d.keys.Add(int64(now.Keys) - int64(old.Keys))
+	d.deadlines.Add(int64(now.Deadlines) - int64(old.Deadlines))
+	d.fieldDeadlines.Add(int64(now.FieldDeadlines) - int64(old.FieldDeadlines))
+}
 
 // Find returns the i-th slot of a hash. The low three bits of hashes are ignored. Hashes may
 // collide, and a key with a deadline has two slots, so callers try i = 0, 1, ... until ok is
@@ -131,7 +183,7 @@ func (d *Directory) Prefetch(hashes []uint64) {
 
 // Insert adds a slot. It does not check whether it exists already.
 func (d *Directory) Insert(h uint64, s Slot) {
-	if s.Type == None || s.Type > Chunks {
+	if s.Type == None || s.Type > StreamGroups {
 		panic("BUG: keydir: slot of type " + s.Type.String())
 	}
 	st := d.ensureStripe(h)
@@ -191,7 +243,7 @@ func (d *Directory) Len() int { return int(d.keys.Load()) }
 // LenDeadlines returns the number of deadline slots. It needs no lock.
 func (d *Directory) LenDeadlines() int { return int(d.deadlines.Load()) }
 
-// LenFieldDeadlines returns the number of hashes with fields that have a deadline. It needs
+// LenFieldDeadlines returns the number of hashes with fields that have a deadline, and of streams with groups. It needs
 // no lock.
 func (d *Directory) LenFieldDeadlines() int { return int(d.fieldDeadlines.Load()) }
 

@@ -6,7 +6,7 @@
 //   - A [Directory] maps the keys of one namespace to slots: the [Type], and the location of
 //     a string's record or a reference to a collection. It keeps hashes and no keys, so the
 //     caller proves a key against its record.
-//   - A [Collection] is a hash, list, set, sorted set or long string. It has its key, and the
+//   - A [Collection] is a hash, list, set, sorted set, stream or long string. It has its key, and the
 //     names of its elements with their locations, ordered and counted: the i-th element and
 //     the rank of an element take O(log n).
 //
@@ -30,8 +30,8 @@
 // Nothing here holds a pointer per entry, so the garbage collector has little to mark. Slots
 // take 16 bytes each, in tables that are between seven and nine tenths full. A small
 // collection is one block of bytes; a big one consists of pages of bytes. An entry of a hash
-// or set takes 10 bytes and its name, one of a big sorted set 27 bytes and its name twice, and
-// about a tenth more for rounding and references. At most about an eighth of that memory is
+// or set takes 10 bytes and its name, one of a big sorted set 27 bytes and its name twice, one
+// of a stream nine or ten bytes with its id, and about a tenth more for rounding and references. At most about an eighth of that memory is
 // free. Tables, blocks and pages grow and shrink in place or reuse memory, so that loading
 // leaves little garbage and deleting releases memory.
 //

@@ -9,12 +9,15 @@ import "encoding/binary"
 //	dump:     | stripe 1 | item, item ... |, in ascending order of hash; no bytes if there is no item
 //	item:     | slot | location |                                                         string, deadline
 //	          | slot | location of the meta record | elements 4 | key length 2 | key | element ...   collections
-//	slot:     1 to 8 bytes, the fewest possible: bits 0-2 how many, less one; 3-5 the type, 0 for chunks; 6 same;
+//	slot:     1 to 8 bytes, the fewest possible: bits 0-2 how many, less one; 3-5 the type, 0 for chunks, streams and their groups; 6 same;
 //	          from 7 the difference to the previous hash, or to the stripe's lowest, both shifted right by three
 //	location: | segment uvarint | offset 4 | class of the size 1 |, without the class if the slot's bit "same" is set
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
 //	          | length | name | location 8 | score 8 |   sorted set; in that order too
 //	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
+//	          | bytes 4 | first id 16 | location 8 | step | location 8 | step ... |   stream; collection_stream.go has the steps
+//
+// The number of elements of a stream has the bit streamItem set, that of groups of one groupsItem; their elements are as those of a sorted set.
 //
 // Several items of one hash, type and key are one collection: each continues the previous one.
 // The location of a missing meta record is all zeros.
@@ -32,6 +35,13 @@ type Dump struct {
 	ended   bool   // no slots are left
 	pending []pendingBig
 	items   itemContext
+
+	// OnLoc, if it is set, is called with every location that a Loader of the dump will see.
+	OnLoc func(Loc)
+	// Counts are of the slots dumped so far: those that a Loader will make.
+	Counts Counts
+
+	reader *Loader // finds the locations of elements
 }
 
 // pendingBig is a collection whose elements after the one named here are still to be dumped.
@@ -39,9 +49,11 @@ type pendingBig struct {
 	h     uint64
 	typ   Type
 	key   string
+	meta  Loc // of the last item
 	begun bool
 	elem  string
-	index int64 // of a list: the next one
+	index int64    // of a list: the next one
+	id    StreamID // of a stream: the last one
 }
 
 // Dump returns a dump of a stripe that has not begun.
@@ -82,14 +94,38 @@ func (d *Dump) appendSlots(b []byte, limit int) []byte {
 		}
 		last, first = h, false
 		s := unpack(word, loc)
+		d.Counts.count(s.Type)
 		if s.Type.hasCollection() {
 			b = d.appendCollection(b, h, Collection{set: &st.collections, id: uint32(loc)})
 			return true
 		}
+		d.see(s.Loc)
 		b = d.items.append(b, h, s.Type, s.Loc)
 		return true
 	})
 	return b
+}
+
+func (d *Dump) see(loc Loc) {
+	if d.OnLoc != nil && loc != 0 {
+		d.OnLoc(loc)
+	}
+}
+
+// seeElements calls OnLoc for the n elements in b, as a Loader would.
+func (d *Dump) seeElements(t Type, n int, b []byte) {
+	if d.OnLoc == nil || n == 0 {
+		return
+	}
+	if d.reader == nil {
+		d.reader = &Loader{OnLoc: func(loc Loc) bool {
+			d.OnLoc(loc)
+			return true
+		}}
+	}
+	if _, end, ok := d.reader.measure(t, n, b); !ok || end != len(b) {
+		panic("BUG: keydir: dump of an element")
+	}
 }
 
 // appendItem appends the item of a collection without elements. count is the offset at which
@@ -97,30 +133,50 @@ func (d *Dump) appendSlots(b []byte, limit int) []byte {
 func (d *Dump) appendItem(b []byte, h uint64, t Type, meta Loc, key string) (_ []byte, count int) {
 	b = d.items.append(b, h, t, meta)
 	count = len(b)
-	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, countWord(t, 0))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(key)))
 	return append(b, key...), count
 }
 
 // appendCollection appends a small collection, or the item of a big one whose elements come later.
 func (d *Dump) appendCollection(b []byte, h uint64, c Collection) []byte {
+	d.see(c.Meta())
 	if g := c.set.big(c.id); g != nil {
 		b, _ = d.appendItem(b, h, g.typ, g.meta, g.key)
-		d.pending = append(d.pending, pendingBig{h: h, typ: g.typ, key: g.key})
+		d.pending = append(d.pending, pendingBig{h: h, typ: g.typ, key: g.key, meta: g.meta})
 		return b
 	}
 	s := c.set.small(c.id)
 	b, count := d.appendItem(b, h, s.typ(), s.meta(), asString(s.key()))
-	n := s.n()
+	n, from := s.n(), len(b)
 	switch {
-	case !s.typ().Indexed():
+	case s.typ() == Stream:
+		b = appendRunOf(b, streamRun(s.body()))
+	case s.typ().Named():
 		b, _, _ = appendElements(b, cursor{entries: s.entries(c.set.hash)}, len(b)+1<<30)
 	case n > 0:
 		n = s.span()
 		b = append(b, s.body()...)
 	}
-	binary.LittleEndian.PutUint32(b[count:], uint32(n))
+	binary.LittleEndian.PutUint32(b[count:], countWord(s.typ(), n))
+	d.seeElements(s.typ(), n, b[from:])
 	return b
+}
+
+// streamItem marks the number of elements in an item of a stream, groupsItem that of its groups.
+const (
+	streamItem = 1 << 31
+	groupsItem = 1 << 30
+)
+
+func countWord(t Type, n int) uint32 {
+	switch t {
+	case Stream:
+		return streamItem | uint32(n)
+	case StreamGroups:
+		return groupsItem | uint32(n)
+	}
+	return uint32(n)
 }
 
 // appendElements appends elements until b reaches the limit, and returns the name of the last
@@ -150,13 +206,22 @@ func (d *Dump) appendBig(b []byte, limit int) []byte {
 	}
 	var count, n int
 	var more bool
-	b, count = d.appendItem(b, p.h, p.typ, c.Meta(), p.key)
-	if p.typ.Indexed() {
+	if meta := c.Meta(); meta != p.meta {
+		d.see(meta)
+		p.meta = meta
+	}
+	b, count = d.appendItem(b, p.h, p.typ, p.meta, p.key)
+	from := len(b)
+	switch {
+	case p.typ.Indexed():
 		b, n, more = p.appendIndexes(b, c)
-	} else {
+	case p.typ == Stream:
+		b, n, more = p.appendEntries(b, c)
+	default:
 		b, n, more = p.appendMembers(b, c, limit)
 	}
-	binary.LittleEndian.PutUint32(b[count:], uint32(n))
+	binary.LittleEndian.PutUint32(b[count:], countWord(p.typ, n))
+	d.seeElements(p.typ, n, b[from:])
 	if !more {
 		d.pending = d.pending[1:]
 	}

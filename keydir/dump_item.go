@@ -36,7 +36,7 @@ func (c *itemContext) append(b []byte, h uint64, t Type, loc Loc) []byte {
 		b = append(b, byte(c.stripe))
 	}
 	word := (h>>typeBits - c.hash) << itemHash
-	if t != Chunks {
+	if t != Chunks && t != Stream && t != StreamGroups {
 		word |= uint64(t) << itemType
 	}
 	class := uint8(loc)

@@ -16,10 +16,13 @@ var ErrDump = errors.New("keydir: not a dump of this stripe")
 type Loader struct {
 	// OnLoc is called with every location. If it returns false, Load refuses the dump.
 	OnLoc func(Loc) bool
+	// Rebuilt says that the dumps are not those that Directory.Promise was told of, so that
+	// their counts may differ.
+	Rebuilt bool
 
 	slots       []uint64           // two words each, of the stripe
 	collections []dumpedCollection // of the current hash
-	counts      [Chunks + 1]int64  // of the slots; added to the directory, which other loaders fill at the same time, at the end
+	counts      Counts             // of the slots; added to the directory, which other loaders fill at the same time, at the end
 	page        pageBuilder
 	ranked      []rankedName
 }
@@ -46,8 +49,9 @@ type rankedName struct {
 	name  []byte
 }
 
-// Load fills an empty stripe of a directory from a dump. The caller holds the lock of the
-// stripe. After an error the directory must not be used.
+// Load fills an empty stripe of a directory, or one that was promised, from a dump. The caller
+// holds the lock of the stripe. After an error the stripe is as before. The dump of a promised
+// stripe must have the promised counts.
 //
 // I8: a damaged dump never changes the state. Load checks all of it: no dump makes it panic
 // or take memory out of proportion to the dump's length, and what it accepts keeps the
@@ -55,18 +59,32 @@ type rankedName struct {
 // of the collection's key.
 func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	st := newStripe(d)
-	l.slots, l.collections = l.slots[:0], l.collections[:0]
-	clear(l.counts[:])
+	promised, bound := d.Promised(stripe)
+	if !l.read(st, stripe, dump) || bound && !l.Rebuilt && l.counts != promised {
+		st.collections.uncount()
+		return ErrDump
+	}
+	st.fill(l.slots)
+	st.publish()
+	d.stripes[stripe].Store(st)
+	// At once: whoever reads the counts meanwhile, which takes no lock, must not find them without the stripe.
+	d.replaceCounts(promised, l.counts)
+	return nil
+}
+
+// read reads a dump: collections into the stripe, slots into l.
+func (l *Loader) read(st *stripe, stripe int, dump []byte) (ok bool) {
+	l.slots, l.collections, l.counts = l.slots[:0], l.collections[:0], Counts{}
 	items := itemContext{stripe: stripe}
 	b, ok := items.open(dump)
 	if !ok {
-		return ErrDump
+		return false
 	}
 	var last uint64
 	for len(b) > 0 {
 		h, t, loc, n := items.next(b)
 		if n == 0 || h != last && !l.finishHash(st, last) {
-			return ErrDump
+			return false
 		}
 		b = b[n:]
 		same := len(l.slots) > 0 && h == last
@@ -74,28 +92,19 @@ func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 		switch word, ref := pack(h, Slot{t, loc}); {
 		case t.hasCollection():
 			if b, ok = l.readCollection(t, loc, b); !ok {
-				return ErrDump
+				return false
 			}
 		case isChunks(word, ref) || !l.OnLoc(loc):
-			return ErrDump
+			return false
 		default:
 			l.slots = append(l.slots, word, ref)
-			l.counts[t]++
+			l.counts.count(t)
 			if same {
 				l.sortSameHash()
 			}
 		}
 	}
-	if !l.finishHash(st, last) {
-		return ErrDump
-	}
-	for t, n := range l.counts {
-		d.count(Type(t), n)
-	}
-	st.fill(l.slots)
-	st.publish()
-	d.stripes[stripe].Store(st)
-	return nil
+	return l.finishHash(st, last)
 }
 
 // sortSameHash moves the last slot before greater ones of the same hash, so that the result
@@ -115,13 +124,25 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 	if len(b) < 6 {
 		return nil, false
 	}
-	n, key := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint16(b[4:]))
+	count, key := binary.LittleEndian.Uint32(b), int(binary.LittleEndian.Uint16(b[4:]))
+	switch {
+	case t != Chunks:
+	case count&streamItem != 0:
+		t, count = Stream, count&^streamItem
+	case count&groupsItem != 0:
+		t, count = StreamGroups, count&^groupsItem
+	}
+	n := int(count)
 	b = b[6:]
-	if len(b) < key || meta != 0 && !l.OnLoc(meta) {
+	if len(b) < key {
 		return nil, false
 	}
 	name, b := b[:key], b[key:]
 	i := slices.IndexFunc(l.collections, func(s dumpedCollection) bool { return s.typ == t && bytes.Equal(s.key, name) })
+	known := i >= 0 && l.collections[i].meta == meta // of the item before: it is one record
+	if meta != 0 && !known && !l.OnLoc(meta) {
+		return nil, false
+	}
 	if i < 0 {
 		i = len(l.collections)
 		l.collections = append(l.collections, dumpedCollection{typ: t, key: name})
@@ -143,6 +164,9 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 
 // measure walks n elements and returns their size, packed, and their size in the dump.
 func (l *Loader) measure(t Type, n int, b []byte) (size, end int, ok bool) {
+	if t == Stream {
+		return l.measureStream(n, b)
+	}
 	if t.Indexed() {
 		if len(b) < 8 || n > (len(b)-8)/8 {
 			return 0, 0, false
@@ -205,7 +229,7 @@ func (l *Loader) finishHash(st *stripe, word uint64) bool {
 		}
 		slot, ref := pack(word, Slot{dc.typ, Loc(id)})
 		l.slots = append(l.slots, slot, ref)
-		l.counts[dc.typ]++
+		l.counts.count(dc.typ)
 	}
 	clear(l.collections)
 	l.collections = l.collections[:0]
@@ -218,6 +242,9 @@ func (l *Loader) build(cs *collectionSet, dc *dumpedCollection) (id uint32, ok b
 	id = cs.arena.newHandle()
 	if dc.typ.Indexed() {
 		return id, dc.loadList(cs, id)
+	}
+	if dc.typ == Stream {
+		return id, dc.loadStream(cs, id)
 	}
 	if smallHeaderBytes+len(dc.key)+dc.size <= sizeLimit(dc.typ) {
 		return id, dc.loadSmall(cs, id)

@@ -3,9 +3,13 @@ package keydir_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/keydir"
@@ -64,6 +68,13 @@ func elementsOf(f keydir.Collection) (all []string) {
 		}
 		return append(all, fmt.Sprint(f.Key(), head, tail))
 	}
+	if f.Type() == keydir.Stream {
+		f.AscendEntries(keydir.StreamID{}, func(id keydir.StreamID, loc keydir.Loc) bool {
+			all = append(all, fmt.Sprint(f.Key(), id, loc))
+			return true
+		})
+		return all
+	}
 	f.Scan(0, func(hash uint64, elem []byte, loc keydir.Loc) bool {
 		all = append(all, fmt.Sprintf("%s %x %q %d", f.Key(), hash, elem, loc))
 		return true
@@ -115,6 +126,12 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 				g.PutScored(fmt.Sprint("element", r.IntN(3000)), r.Uint64N(100), next())
 			}
 		}
+		if typ == keydir.Stream && i%2 == 0 {
+			g := d.NewCollection(h, keydir.StreamGroups, key)
+			for range 1 + r.IntN(1+i%11*i%13*30) {
+				g.PutScored(fmt.Sprint("pending", r.IntN(3000)), r.Uint64N(100)<<40, next())
+			}
+		}
 		size := r.IntN(20)
 		if i%60 == 0 {
 			size = 100 + r.IntN(3000)
@@ -127,6 +144,8 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 			switch typ {
 			case keydir.List, keydir.Chunks:
 				f.PutAt(int64(r.IntN(3*size))-50, next())
+			case keydir.Stream:
+				f.PutEntry(idOf(r.IntN(3*size)), next())
 			case keydir.ZSet:
 				f.PutScored(name, uint64(r.IntN(size)), next())
 			default:
@@ -138,6 +157,8 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 			switch typ {
 			case keydir.List, keydir.Chunks:
 				f.DeleteAt(int64(r.IntN(3*size)) - 50)
+			case keydir.Stream:
+				f.DeleteEntry(idOf(r.IntN(3 * size)))
 			case keydir.ZSet:
 				f.DeleteScored(name)
 			default:
@@ -147,7 +168,7 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 	}
 }
 
-var dumpTypes = []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet, keydir.Chunks}
+var dumpTypes = []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet, keydir.Chunks, keydir.Stream}
 
 func TestLoadEqualsDumped(t *testing.T) {
 	for _, c := range []struct{ n, weak, piece int }{{0, 64, 100}, {1, 64, 1}, {3000, 64, 1 << 30}, {3000, 64, 1}, {3000, 64, 700}, {1000, 3, 700}} {
@@ -180,6 +201,10 @@ func TestLoadedGoesOn(t *testing.T) {
 				f.PutAt(index, loc)
 			case f.Type().Indexed():
 				f.DeleteAt(index)
+			case f.Type() == keydir.Stream && put:
+				f.PutEntry(idOf(int(index+100)), loc)
+			case f.Type() == keydir.Stream:
+				f.DeleteEntry(idOf(int(index + 100)))
 			case f.Type() == keydir.ZSet && put:
 				f.PutScored(name, score, loc)
 			case f.Type() == keydir.ZSet:
@@ -231,7 +256,9 @@ func TestDumpWhileChanging(t *testing.T) {
 		}
 		var b []byte
 		var changes []func(*keydir.Directory)
-		for c := d.Dump(0); !c.Done(); {
+		dumped, loaded := map[keydir.Loc]int{}, map[keydir.Loc]int{}
+		c := d.Dump(0)
+		for c.OnLoc = func(loc keydir.Loc) { dumped[loc]++ }; !c.Done(); {
 			b = c.Append(b, 1000)
 			for range 20 {
 				fn := change(r, h, key, keydir.Loc(1<<20+len(b)))
@@ -240,9 +267,13 @@ func TestDumpWhileChanging(t *testing.T) {
 			}
 		}
 		n := keydir.NewDirectory(seed)
-		l := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
+		n.Promise(0, c.Counts) // which Load compares
+		l := keydir.Loader{OnLoc: func(loc keydir.Loc) bool { loaded[loc]++; return true }}
 		if err := l.Load(n, 0, b); err != nil {
 			t.Fatal(err)
+		}
+		if !maps.Equal(dumped, loaded) {
+			t.Fatal("the dump reported other locations than it holds")
 		}
 		check(t, n)
 		for _, fn := range changes {
@@ -257,6 +288,8 @@ func set(f keydir.Collection, j int, loc keydir.Loc) {
 	switch f.Type() {
 	case keydir.List, keydir.Chunks:
 		f.PutAt(int64(j), loc)
+	case keydir.Stream:
+		f.PutEntry(idOf(j), loc)
 	case keydir.ZSet:
 		f.PutScored(fmt.Sprint(j), uint64(loc)%7, loc)
 	default:
@@ -285,6 +318,8 @@ func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.L
 			switch typ {
 			case keydir.List, keydir.Chunks:
 				f.DeleteAt(int64(j))
+			case keydir.Stream:
+				f.DeleteEntry(idOf(j))
 			case keydir.ZSet:
 				f.DeleteScored(fmt.Sprint(j))
 			default:
@@ -292,6 +327,70 @@ func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.L
 			}
 		}
 	}
+}
+
+// TestPromise loads stripes that were promised before: counts are there from the first moment, lock-free readers are turned away until
+// then, and a dump that does not hold what was promised is refused and changes nothing.
+func TestPromise(t *testing.T) {
+	seed := keydir.Seed{5, 6}
+	d := keydir.NewDirectory(seed)
+	populate(chance.Rand(t), d, seed, 3000)
+	n := keydir.NewDirectory(seed)
+	var dumps [keydir.Stripes][]byte
+	var promised [keydir.Stripes]keydir.Counts
+	seen := map[keydir.Loc]int{}
+	for stripe := range dumps {
+		c := d.Dump(stripe)
+		for c.OnLoc = func(loc keydir.Loc) { seen[loc]++ }; !c.Done(); {
+			dumps[stripe] = c.Append(dumps[stripe], 500)
+		}
+		promised[stripe] = c.Counts
+		n.Promise(stripe, c.Counts)
+	}
+	counts := func(d *keydir.Directory) [3]int { return [3]int{d.Len(), d.LenDeadlines(), d.LenFieldDeadlines()} }
+	if counts(n) != counts(d) {
+		t.Fatalf("promised %v, there are %v", counts(n), counts(d))
+	}
+	var removed atomic.Uint64
+	l := keydir.Loader{OnLoc: func(loc keydir.Loc) bool { seen[loc]--; return true }}
+	for stripe := range dumps {
+		h := uint64(stripe) << 56
+		if _, lookup := n.TryGet(h, &removed); lookup != keydir.LookupRetry {
+			t.Fatalf("stripe %d: lookup %v before it is loaded", stripe, lookup)
+		}
+		if c, ok := n.Promised(stripe); !ok || c != promised[stripe] {
+			t.Fatalf("stripe %d: promised %+v, %v", stripe, c, ok)
+		}
+		for _, bad := range [][]byte{dumps[stripe][:len(dumps[stripe])/2], nil} {
+			quiet := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
+			if err := quiet.Load(n, stripe, bad); promised[stripe] != (keydir.Counts{}) && !errors.Is(err, keydir.ErrDump) {
+				t.Fatalf("stripe %d: loaded %d of %d bytes: %v", stripe, len(bad), len(dumps[stripe]), err)
+			}
+		}
+		if err := l.Load(n, stripe, dumps[stripe]); err != nil {
+			t.Fatalf("stripe %d: %v", stripe, err)
+		}
+		if _, ok := n.Promised(stripe); ok || counts(n) != counts(d) {
+			t.Fatalf("stripe %d is loaded: promised %v, counts %v", stripe, ok, counts(n))
+		}
+	}
+	check(t, n)
+	equalDirectories(t, n, d)
+	for loc, k := range seen {
+		if k != 0 {
+			t.Fatalf("%v: dump and loader differ by %d", loc, k)
+		}
+	}
+	// What was rebuilt may hold more or less.
+	n = keydir.NewDirectory(seed)
+	n.Promise(7, keydir.Counts{Keys: 5, Deadlines: 1})
+	if err := (&keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }, Rebuilt: true}).Load(n, 7, dumps[7]); err != nil {
+		t.Fatal(err)
+	}
+	if n.Len() != int(promised[7].Keys) || n.LenDeadlines() != int(promised[7].Deadlines) {
+		t.Errorf("%v after rebuilding, want %+v", counts(n), promised[7])
+	}
+	check(t, n)
 }
 
 func TestLoadRefuses(t *testing.T) {
@@ -345,6 +444,41 @@ func FuzzLoad(f *testing.F) {
 		}
 		equalDirectories(t, reload(t, d, seed, 64, 50), d)
 	})
+}
+
+// TestCountsWhileLoading: a stripe that is loaded is counted all the time, for who asks without a lock.
+func TestCountsWhileLoading(t *testing.T) {
+	seed := keydir.Seed{1, 2}
+	d := keydir.NewDirectory(seed)
+	h := seed.Hash("k")
+	d.Insert(h, keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(1, 100, 64)})
+	stripe := keydir.StripeOf(h)
+	text := dump(d, stripe, 1<<20)
+	var current atomic.Pointer[keydir.Directory]
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !done.Load() {
+			n := current.Load()
+			for range 200 {
+				if n != nil && n.Len() != 1 {
+					t.Errorf("%d keys instead of 1", n.Len())
+					return
+				}
+			}
+		}
+	})
+	l := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
+	for end := time.Now().Add(time.Second); time.Now().Before(end) && !t.Failed(); {
+		n := keydir.NewDirectory(seed)
+		n.Promise(stripe, keydir.Counts{Keys: 1})
+		current.Store(n)
+		if err := l.Load(n, stripe, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done.Store(true)
+	wg.Wait()
 }
 
 func BenchmarkDumpAndLoad(b *testing.B) {

@@ -26,6 +26,16 @@ type stripe struct {
 	tables      []*table
 	collections collectionSet
 	dir         *Directory
+	promised    *Counts // of a stripe that is still to be loaded; nil: it is not
+}
+
+// newPromise returns a stripe that stands for one still to be loaded. Its version is odd for
+// good, so a lock-free reader, which looks at that anyway, always retries; it has no tables,
+// so a caller that forgets to load it panics instead of missing keys.
+func newPromise(c Counts) *stripe {
+	st := &stripe{promised: &c}
+	st.version.Store(1)
+	return st
 }
 
 // newStripe returns an empty stripe with one table.

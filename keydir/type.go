@@ -5,11 +5,12 @@ import "fmt"
 // Type is the type of a slot.
 type Type uint8
 
-// The types of a key. A key has exactly one of String, Hash, List, Set, ZSet and Chunks,
-// which is a string that is too long for one record: its chunks are a collection (see
+// The types of a key. A key has exactly one of String, Hash, List, Set, ZSet, Stream and
+// Chunks, which is a string that is too long for one record: its chunks are a collection (see
 // ChunkIndex). The others are the types of further slots of the same key: Deadline leads to
 // the key's deadline record, and FieldDeadlines is a collection of the fields of a hash that
-// have a deadline, with the deadlines as scores.
+// have a deadline, with the deadlines as scores. StreamGroups is what the consumer groups of a stream have: groups, consumers and
+// pending entries, with scores that put together what belongs together.
 const (
 	None Type = iota
 	String
@@ -20,9 +21,11 @@ const (
 	Deadline
 	FieldDeadlines
 	Chunks
+	Stream
+	StreamGroups
 )
 
-var typeNames = [...]string{"none", "string", "hash", "list", "set", "zset", "ttl", "fieldttl", "string"}
+var typeNames = [...]string{"none", "string", "hash", "list", "set", "zset", "ttl", "fieldttl", "string", "stream", "streamgroups"}
 
 // String returns the name by which users know the type.
 func (t Type) String() string {
@@ -39,20 +42,28 @@ func setOf(t Type) typeSet        { return 1 << t }
 func (s typeSet) has(t Type) bool { return s>>t&1 != 0 }
 
 // collectionTypes are the types whose keys are collections.
-const collectionTypes typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet | 1<<Chunks
+const collectionTypes typeSet = 1<<Hash | 1<<List | 1<<Set | 1<<ZSet | 1<<Chunks | 1<<Stream
 
 // IsCollection reports whether keys of this type are collections.
 func (t Type) IsCollection() bool { return collectionTypes.has(t) }
 
 // hasCollection reports whether slots of this type lead to collections.
-func (t Type) hasCollection() bool { return (collectionTypes | setOf(FieldDeadlines)).has(t) }
+func (t Type) hasCollection() bool {
+	return (collectionTypes | setOf(FieldDeadlines) | setOf(StreamGroups)).has(t)
+}
 
 // scored reports whether the elements of collections of this type have scores.
-func (t Type) scored() bool { return t == ZSet || t == FieldDeadlines }
+func (t Type) scored() bool { return t == ZSet || t == FieldDeadlines || t == StreamGroups }
 
 // Indexed reports whether the elements of collections of this type are found by an index
 // and have no name.
 func (t Type) Indexed() bool { return t == List || t == Chunks }
+
+// Alongside reports whether slots of this type stand alongside that of a key's content.
+func (t Type) Alongside() bool { return t == Deadline || t == FieldDeadlines || t == StreamGroups }
+
+// Named reports whether the elements of collections of this type have names.
+func (t Type) Named() bool { return !t.Indexed() && t != Stream }
 
 // Public returns the type as users know it: a string, however it is stored.
 func (t Type) Public() Type {

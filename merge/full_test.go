@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 )
@@ -20,14 +21,14 @@ import (
 // fail use up no ids. When it can be read again it is merged.
 func TestUnreadableSegmentIsLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fault := vfs.NewFault(vfs.NewMem())
+		fault := vfstest.NewFault(vfs.NewMem())
 		s := openStore(t, fault)
 		const file = "000000004.data"
 		for round := range 4 {
 			fill(t, s, 100, fmt.Sprint("value ", round))
 		}
 		rotate(t, s)
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpRead}, Path: file, Sticky: true, Err: syscall.EIO})
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpRead}, Path: file, Sticky: true, Err: syscall.EIO})
 		m := newMerger(t, s, merge.Policy{SmallBytes: 1, IncludeRatio: 0.01, TriggerRatio: 0.01})
 		ticks := func(d time.Duration) {
 			for range int(d / time.Second) {
@@ -79,7 +80,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 		for _, survey := range []bool{true, false} { // without hints the data is read
 			t.Run(fmt.Sprint("by hand ", byHand, ", hints ", survey), func(t *testing.T) {
 				mem := vfs.NewMem()
-				fault := vfs.NewFault(mem)
+				fault := vfstest.NewFault(mem)
 				s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10, Reserve: -1}, seam.Options{FS: fault, NoHints: !survey}))
 				if err != nil {
 					t.Fatal(err)
@@ -91,7 +92,7 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 				fill(t, s, 300, "value")
 				rotate(t, s)
 				before := len(s.Segments())
-				fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data", Sticky: true, Err: syscall.ENOSPC})
+				fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpCreate}, Path: "*.data", Sticky: true, Err: syscall.ENOSPC})
 				for range 2000 { // until the active segment is full
 					if err = s.Put("another", bytes.Repeat([]byte("v"), 1000)); err != nil {
 						break
@@ -130,14 +131,14 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 // TestTicksOnAFullDisk: what does not fit is tried more and more seldom, and at once when there is something else to be had.
 func TestTicksOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fault := vfs.NewFault(vfs.NewMem())
+		fault := vfstest.NewFault(vfs.NewMem())
 		s, err := bitcask.Open("d", seam.With(&bitcask.Options{SegmentSize: 4 << 10, Reserve: -1}, seam.Options{FS: fault}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		fill(t, s, 300, "value")
 		fill(t, s, 40, "value") // a segment is partly dead
-		fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpCreate}, Path: "*.data", Sticky: true, Err: syscall.ENOSPC})
+		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpCreate}, Path: "*.data", Sticky: true, Err: syscall.ENOSPC})
 		for i := 0; err == nil; i++ {
 			err = s.Put(fmt.Sprint("more", i), nil)
 		}

@@ -43,7 +43,7 @@ type Status struct {
 	Failures uint64    `json:"failures"` // since Open
 	LastErr  string    `json:"last_error,omitempty"`
 	Last     Result    `json:"last"`
-	LastAt   time.Time `json:"last_at"`
+	LastAt   time.Time `json:"last_at,omitzero"`
 }
 
 // Result reports what a merge did.

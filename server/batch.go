@@ -8,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/compiled"
 )
 
 // A client that pipelines a hundred SETs sends them in one packet. One by one they would take a
@@ -32,6 +33,8 @@ type batch struct {
 	keys      []string // of all requests
 	bytes     int      // of all arguments
 	writes    bool     // a request may write
+	saves     bool     // a request may save what it has counted
+	whole     bool     // a script among them uses keys that it does not declare
 	mixed     bool     // there are requests of several sessions
 	namespace int      // of all requests
 	done      int      // requests that have been executed or postponed
@@ -58,21 +61,39 @@ const (
 // batch has run.
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := s.batch
-	if !cmd.CanBatch() || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.namespace {
+	locks, ok := s.canBatch(cmd, args)
+	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.namespace {
 		return false
 	}
-	size := 0
-	for _, arg := range args {
-		size += len(arg)
-	}
-	if b.bytes+size > maxBatchBytes {
+	size := sizeOf(args)
+	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)) {
 		return false
 	}
 	from := len(b.args)
 	b.args = append(b.args, args...)
-	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()})
+	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark(), locks: locks})
 	b.bytes += size
 	return true
+}
+
+// canBatch says whether a request of this session may be batched. In an event loop so may one whose
+// reply is bounded (see maxReply), and a script, which needs locks.
+func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks compiled.LockMode, ok bool) {
+	if s.replies != replyOn || s.caching {
+		return 0, false
+	}
+	if s.inLoop && cmd.Flags&command.RunsScript != 0 {
+		return s.canBatchScript(cmd, args)
+	}
+	return 0, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
+}
+
+// sizeOf is the length of all arguments.
+func sizeOf(args [][]byte) (size int) {
+	for _, arg := range args {
+		size += len(arg)
+	}
+	return size
 }
 
 // add adds a request and its keys.
@@ -83,7 +104,9 @@ func (b *batch) add(r request) {
 		r.firstKey = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)
-	b.writes = b.writes || r.command.IsWrite()
+	b.writes = b.writes || r.command.IsWrite() || r.locks&compiled.LockWrite != 0
+	b.whole = b.whole || r.locks&compiled.LockWhole != 0
+	b.saves = b.saves || r.command.SavesCount(r.args)
 	b.mixed = b.mixed || b.requests[0].session != r.session
 	b.namespace = r.session.namespace
 }
@@ -119,13 +142,14 @@ func (b *batch) run() {
 	clear(b.requests)
 	clear(b.args)
 	clear(b.keys)
-	b.requests, b.args, b.keys, b.bytes, b.writes, b.mixed = b.requests[:0], b.args[:0], b.keys[:0], 0, false, false
+	b.requests, b.args, b.keys, b.bytes = b.requests[:0], b.args[:0], b.keys[:0], 0
+	b.writes, b.saves, b.whole, b.mixed = false, false, false, false
 }
 
 // runTogether executes requests in one transaction.
 func (b *batch) runTogether() {
 	from, lead := b.done, b.requests[b.done].session
-	start := lead.server.startTimer()
+	start := time.Now()
 	var err error
 	if b.mixed {
 		err = b.transactMixed()
@@ -138,12 +162,16 @@ func (b *batch) runTogether() {
 	if err != nil {
 		b.undo(from)
 		switch {
+		case b.saves && !b.writes && !lead.closed && !errors.Is(err, errWouldWait):
+			b.saves = false // without that it needs no write
+			return
 		case b.mixed:
 			b.runApart(from)
 			return
 		case errors.Is(err, errWouldWait):
 			lead.leave(b.requests[from].parserMark)
 			b.done = len(b.requests)
+			b.end(from)
 			return
 		default:
 			lead.failBatch(b.requests[from:], err)
@@ -153,20 +181,38 @@ func (b *batch) runTogether() {
 	b.noteExecuted(from, start)
 }
 
-// noteExecuted reports the requests of a transaction, and ends their calls.
+// noteExecuted counts and reports the requests of a transaction, and ends their calls.
 func (b *batch) noteExecuted(from int, start time.Time) {
+	took := time.Since(start)
+	var first *request
 	executed := 0
 	for i := from; i < b.done; i++ {
-		r := &b.requests[i]
-		if !r.postponed {
+		if r := &b.requests[i]; !r.postponed {
 			executed++
+			if first == nil {
+				first = r
+			}
+		}
+	}
+	for i := from; i < b.done; i++ {
+		if r := &b.requests[i]; !r.postponed {
+			r.session.countRequest(r, took/time.Duration(executed))
 			r.session.feedMonitors(r.command, r.args)
 		}
-		r.session.out.SetLimit(0)
-		r.session.call = command.Call{}
 	}
-	first := &b.requests[from]
-	first.session.noteSlow(start, first.command, first.args, executed-1)
+	b.end(from)
+	if first != nil {
+		first.session.noteSlow(took, first.command, first.args, executed-1)
+	}
+}
+
+// end ends the calls of requests that have been executed, or left.
+func (b *batch) end(from int) {
+	for i := from; i < b.done; i++ {
+		s := b.requests[i].session
+		s.out.SetLimit(0)
+		s.call = command.Call{}
+	}
 }
 
 // transactMixed is transact for requests of several sessions. A panic is reported by whoever repeats
@@ -190,7 +236,12 @@ func (b *batch) transact() (err error) {
 			s.inAttempt, s.attemptFrom = true, s.out.Len()
 		}
 	}
-	tx, err := lead.begin(b.writes, b.keys)
+	var tx *db.Tx
+	if b.whole {
+		tx, err = lead.tryBegin(b.writes || b.saves, nil)
+	} else {
+		tx, err = lead.begin(b.writes || b.saves, b.keys)
+	}
 	if err != nil {
 		return err
 	}
@@ -209,7 +260,7 @@ func (b *batch) transact() (err error) {
 // holdReplies notes the commit for each session that may have written something in it.
 func (b *batch) holdReplies(from int, ticket db.Ticket) {
 	for i := from; i < b.done; i++ {
-		if r := &b.requests[i]; r.command.IsWrite() && !r.postponed {
+		if r := &b.requests[i]; r.command.Flags&(command.Write|command.RunsScript) != 0 && !r.postponed {
 			r.session.holdReplies(ticket, r.session.attemptFrom)
 		}
 	}
@@ -223,6 +274,7 @@ func (b *batch) runInTx(tx *db.Tx) error {
 		handedOver := true
 		if !r.session.postpones(r) {
 			var err error
+			r.session.locks = b.locks()
 			if handedOver, err = r.run(tx); err != nil {
 				return err
 			}
@@ -235,22 +287,38 @@ func (b *batch) runInTx(tx *db.Tx) error {
 	return nil
 }
 
+// locks are what scripts of the batch may do.
+func (b *batch) locks() (m compiled.LockMode) {
+	if b.writes {
+		m |= compiled.LockWrite
+	}
+	if b.whole {
+		m |= compiled.LockWhole
+	}
+	return m
+}
+
 // run executes one request of a batch. handedOver is false if the transaction must end for those
 // who wait for what the request has written.
 func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	s := r.session
-	t := s.statsFor(r.command)
-	t.calls++
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
-	failed, err := s.runInTx(&s.call, from+s.server.options.MaxReply)
+	refusal, err := s.runInTx(&s.call, from+s.maxReply(r.command))
 	switch {
+	case err == errNoRoom:
+		s.awaitRoom(r.command, r.parserMark, from)
+		r.postponed = true
+	case err == errLong:
+		s.out.Truncate(from)
+		s.leave(r.parserMark)
+		r.postponed = true
 	case err != nil:
 		return false, err
-	case failed:
-		t.failed++
+	case refusal != "":
+		r.outcome = outcome{failed: true, refusal: refusal}
 	case r.command.Flags&command.ReadOnly != 0:
-		t.countRead(s.out.Bytes()[from:])
+		r.outcome.hit, r.outcome.miss = readOutcome(s.out.From(from))
 	default:
 		// Who waits comes before the next command, as if each were alone: if need be by ending
 		// the transaction here.
@@ -287,7 +355,7 @@ func (b *batch) undo(from int) {
 		s := r.session
 		s.out.Truncate(s.attemptFrom)
 		s.out.SetLimit(0)
-		r.postponed = false
+		r.postponed, r.outcome = false, outcome{}
 	}
 	b.done = from
 }
@@ -321,11 +389,14 @@ func (s *Session) failBatch(requests []request, err error) {
 	text := errorText(err)
 	for i := range requests {
 		if s.rewound && requests[i].parserMark >= s.rewoundTo {
-			return // these are executed again
+			requests[i].postponed = true // it is executed again
+			continue
 		}
+		if s.closed && i > 0 { // after a panic: one error is enough for a client that is disconnected
+			requests[i].postponed = true
+			continue
+		}
+		requests[i].outcome.failed = true
 		s.replyError(text)
-		if s.closed {
-			return // after a panic: one error is enough for the log of a client that is disconnected
-		}
 	}
 }

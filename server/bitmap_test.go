@@ -1,7 +1,12 @@
 package server_test
 
 import (
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/stavedb/stave/server"
 )
 
 // Redis 7.0 looks at the key before the arguments; since 7.2 it is the other way round.
@@ -28,6 +33,42 @@ func TestBitmapRefusalsBeforeTheKey(t *testing.T) {
 			if got := ask(s, cmd+"\r\n"); got != want {
 				t.Errorf("%s: %q, want %q", cmd, got, want)
 			}
+		}
+	}
+}
+
+// TestRepeatedNamesTakeNoMemory: a request that names a long value many times has one of them in memory at a time, or as many as its
+// reply may have.
+func TestRepeatedNamesTakeNoMemory(t *testing.T) {
+	v := newServer(t, openStore(t), &server.Options{MaxReply: 16 << 20})
+	s := v.NewSession()
+	defer s.Close()
+	value := strings.Repeat("v", 1<<20)
+	if got := ask(s, requestOf("SET", "k", value)+requestOf("HSET", "h", "f", value)+requestOf("RPUSH", "l", "1", "2", "3")); got != "+OK\r\n:1\r\n:3\r\n" {
+		t.Fatal(got)
+	}
+	many := slices.Repeat([]string{"k"}, 1000)
+	fields := slices.Repeat([]string{"f"}, 1000)
+	gets := slices.Repeat([]string{"GET", "k*"}, 100_000)
+	const tooLarge = "-ERR the reply is too large"
+	for name, tt := range map[string]struct {
+		request []string
+		want    string
+	}{
+		"BITOP OR":  {append([]string{"BITOP", "OR", "to"}, many...), ":1048576\r\n"},
+		"BITOP AND": {append([]string{"BITOP", "AND", "to"}, many...), ":1048576\r\n"},
+		"HMGET":     {append([]string{"HMGET", "h"}, fields...), tooLarge},
+		"HGETEX":    {append([]string{"HGETEX", "h", "FIELDS", "1000"}, fields...), tooLarge},
+		"SORT":      {append([]string{"SORT", "l"}, gets...), ""},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := ask(s, requestOf(tt.request...))
+		runtime.ReadMemStats(&after)
+		took := int(after.TotalAlloc-before.TotalAlloc) >> 20
+		t.Logf("%s: %d MiB allocated", name, took)
+		if !strings.HasPrefix(got, tt.want) || took > 160 {
+			t.Errorf("%s: %d MiB allocated, %.100q", name, took, got)
 		}
 	}
 }

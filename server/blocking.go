@@ -1,12 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -19,14 +21,20 @@ import (
 //
 // A waiter that is given up takes nothing afterwards, and one that has been served is answered even
 // if its time was over in between: no element is lost, unless with its connection.
+//
+// A wait without a db.Waiter ends in the last two ways only: WAIT's for replicas that do not exist, and
+// that of a command which CLIENT PAUSE postpones (pause.go).
 
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
-	command  *command.Command
-	waiter   *db.Waiter
-	deadline time.Time           // zero: none
-	reply    func(*command.Call) // replies with what the waiter was given
-	ended    chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it
+	command   *command.Command
+	waiter    *db.Waiter          // nil: nothing that a writer could give
+	deadline  time.Time           // zero: none
+	reply     func(*command.Call) // replies with what the waiter was given
+	late      func(*command.Call) // replies when the time is over; nil: with a null array
+	postponed bool                // by CLIENT PAUSE: the command is executed when the wait is over
+	forRoom   bool                // postponed until there is memory for its reply: see reply_budget.go
+	ended     chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it
 
 	mu  sync.Mutex // guards end, and that only one gives up the waiter
 	end waitEnd
@@ -53,28 +61,39 @@ func (b *blocked) poll() waitEnd {
 		return b.end
 	}
 	select {
-	case <-b.waiter.Done():
+	case <-b.done():
 		b.end = served
 	default:
 		if b.deadline.IsZero() || time.Now().Before(b.deadline) {
 			break
 		}
-		if b.waiter.Cancel() {
+		if b.cancel() {
 			b.end = timedOut
 		} else {
-			<-b.waiter.Done() // it is just being served
+			<-b.done() // it is just being served
 			b.end = served
 		}
 	}
 	return b.end
 }
 
+// done is closed when the waiter has been served. Without a waiter that never happens.
+func (b *blocked) done() <-chan struct{} {
+	if b.waiter == nil {
+		return nil
+	}
+	return b.waiter.Done()
+}
+
+// cancel gives the waiter up. It reports false if that comes too late.
+func (b *blocked) cancel() bool { return b.waiter == nil || b.waiter.Cancel() }
+
 // giveUp ends the wait unless there is something, and says whether it did. Of several that try, one
 // succeeds.
 func (b *blocked) giveUp(how waitEnd) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.end != notEnded || !b.waiter.Cancel() {
+	if b.end != notEnded || !b.cancel() {
 		return false
 	}
 	b.end = how
@@ -86,17 +105,52 @@ var errBlocked = errors.New("the command waits")
 
 // startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
 // start of the commands that arrived together, not from now. The waiter is queued in the
-// transaction of the first attempt, with the keys locked.
+// transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
+// so it is asked again by whoever serves the wait.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
 	b := &blocked{command: c.Command, reply: reply, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
 		b.deadline = s.statsSince.Add(timeout)
 	}
+	do, user, cmd, args := w.Do, s.user, c.Command, cloneArgs(c.Args)
+	w.Do = func(tx *db.Tx, key string) error {
+		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
+			return &deniedError{d} // and what the key holds is there for the next
+		}
+		return do(tx, key)
+	}
 	b.waiter = c.Tx.Enqueue(w, s.client.wake)
+	s.block(b)
+	return errBlocked
+}
+
+// cloneArgs copies arguments out of the parser's buffer.
+func cloneArgs(args [][]byte) [][]byte {
+	own := make([][]byte, len(args))
+	for i, arg := range args {
+		own[i] = bytes.Clone(arg)
+	}
+	return own
+}
+
+// waitLong lets the session wait for what does not happen on this server, until the time is over; a
+// timeout of 0 is no end. late replies then.
+func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
+	b := &blocked{command: c.Command, late: late, ended: make(chan struct{}, 1)}
+	if timeout > 0 {
+		b.deadline = s.statsSince.Add(timeout)
+	}
+	s.block(b)
+	return errBlocked
+}
+
+// block begins a wait. A postponed command is not counted among those that wait, as in Redis.
+func (s *Session) block(b *blocked) {
 	s.blocked = b
 	s.client.blocked.Store(b)
-	s.server.counters.blocked.Add(1)
-	return errBlocked
+	if !b.postponed {
+		s.server.counters.blocked.Add(1)
+	}
 }
 
 // Blocked reports whether the session waits in a command: it executes nothing until Resume finds
@@ -124,6 +178,9 @@ func (s *Session) endWait() bool {
 	}
 	s.unblock()
 	s.statsSince = time.Now()
+	if b.postponed { // the parser returns the command again
+		return !b.forRoom || s.endRoomWait(b.command)
+	}
 	s.finishBlocked(b, end)
 	s.flushStats()
 	return true
@@ -131,9 +188,11 @@ func (s *Session) endWait() bool {
 
 // unblock takes the session out of its wait.
 func (s *Session) unblock() {
+	if !s.blocked.postponed {
+		s.server.counters.blocked.Add(-1)
+	}
 	s.blocked = nil
 	s.client.blocked.Store(nil)
-	s.server.counters.blocked.Add(-1)
 }
 
 // finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
@@ -143,14 +202,21 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: b.command, Out: &s.out}
 	var err error
-	switch end {
-	case timedOut:
+	switch {
+	case end == timedOut && b.late != nil:
+		b.late(&s.call)
+	case end == timedOut:
 		s.out.NullArray()
-	case unblockedError:
+	case end == unblockedError:
 		err = command.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	default:
 		var ticket db.Ticket
-		if ticket, err = b.waiter.Result(); err == nil {
+		ticket, err = b.waiter.Result()
+		var denied *deniedError
+		if errors.As(err, &denied) {
+			s.noteDenied(denied.Denial, s.user.Name())
+		}
+		if err == nil {
 			s.holdReplies(ticket, from)
 			err = s.catchPanic(func() error {
 				b.reply(&s.call)
@@ -171,7 +237,7 @@ func (s *Session) Wait(ctx context.Context) {
 			timer = time.After(time.Until(b.deadline))
 		}
 		select {
-		case <-b.waiter.Done():
+		case <-b.done():
 		case <-timer:
 		case <-b.ended:
 		case <-ctx.Done():
@@ -191,7 +257,9 @@ func (s *Session) Close() {
 		s.unblock()
 	}
 	s.unwatch()
-	s.server.hub.unsubscribeAll(s)
+	s.leaveRoom()
+	s.stopTracking()
+	s.server.hub.UnsubscribeAll(&s.subscriber)
 }
 
 // endWaitOf ends the wait of another session for CLIENT UNBLOCK, and says whether it waited. It is

@@ -75,6 +75,91 @@ var scripts = map[string]string{
 		a: BZMPOP 0 1 k MIN
 		a: BRPOPLPUSH k l 0
 		a: EXEC`,
+	"every reader of a stream gets the entry": `
+		a: ~XREAD BLOCK 0 STREAMS s $
+		b: ~XREAD BLOCK 0 COUNT 1 STREAMS other s 0 0
+		c: ~XREAD BLOCK 0 STREAMS s 5-0
+		d: XADD s 1-1 f v
+		a: <
+		b: <
+		d: XADD s 5-0 f v
+		d: XADD s 6-0 f v
+		c: <
+		d: XRANGE s - +`,
+	"entries of one transaction come together": `
+		a: ~XREAD BLOCK 0 STREAMS s 0
+		b: MULTI
+		b: XADD s 1-1 f v
+		b: XADD s 2-1 f v
+		b: XDEL s 1-1
+		b: EXEC
+		a: <`,
+	"a stream that arrives under another name": `
+		a: XADD t 3-1 f v
+		b: ~XREAD BLOCK 0 STREAMS s 1
+		a: RENAME t s
+		b: <`,
+	"what is there is read at once": `
+		a: XADD s 1-1 f v
+		a: XADD t 1-1 f v
+		a: XREAD BLOCK 0 STREAMS s none t 0 0 0
+		a: XREAD BLOCK 20 STREAMS s t 1-1 $
+		a: XREAD BLOCK 20 STREAMS s t x $`,
+	"no reader waits within a transaction": `
+		a: MULTI
+		a: XREAD BLOCK 0 STREAMS s $
+		a: EXEC`,
+	"a group serves its readers in the order in which they came": `
+		a: XGROUP CREATE s g $ MKSTREAM
+		a: ~XREADGROUP GROUP g alice BLOCK 0 COUNT 1 STREAMS s >
+		b: ~XREADGROUP GROUP g bob BLOCK 0 COUNT 1 STREAMS s >
+		c: ~XREAD BLOCK 0 STREAMS s $
+		d: XADD s 1-1 f v
+		a: <
+		c: <
+		d: XADD s 2-1 f v
+		b: <
+		d: XPENDING s g
+		d: XREADGROUP GROUP g bob STREAMS s 0`,
+	"entries of one transaction are shared out": `
+		a: XGROUP CREATE s g $ MKSTREAM
+		a: XGROUP CREATE s h $
+		a: ~XREADGROUP GROUP g alice BLOCK 0 COUNT 2 STREAMS s >
+		b: ~XREADGROUP GROUP g bob BLOCK 0 NOACK STREAMS s >
+		c: ~XREADGROUP GROUP h alice BLOCK 0 STREAMS s >
+		d: MULTI
+		d: XADD s 1-1 f v
+		d: XADD s 2-1 f v
+		d: XADD s 3-1 f v
+		d: XADD s 4-1 f v
+		d: EXEC
+		a: <
+		b: <
+		c: <
+		d: XPENDING s g
+		d: XPENDING s h`,
+	"what the group has not delivered is read at once": `
+		a: XADD s 1-1 f v
+		a: XGROUP CREATE s g 0
+		a: XGROUP CREATE t g 0 MKSTREAM
+		a: XREADGROUP GROUP g alice BLOCK 0 STREAMS t s > >
+		a: XREADGROUP GROUP g alice BLOCK 20 STREAMS s t > >
+		a: XREADGROUP GROUP g alice BLOCK 0 STREAMS s t > 0
+		a: XREADGROUP GROUP g alice BLOCK 0 STREAMS s t 0 0
+		b: ~XREADGROUP GROUP g alice BLOCK 0 STREAMS s t > >
+		a: XADD t 7-7 f v
+		b: <
+		a: MULTI
+		a: XREADGROUP GROUP g alice BLOCK 0 STREAMS s >
+		a: EXEC`,
+	"a reader of a key of another type": `
+		a: SET k v
+		a: XREAD BLOCK 0 STREAMS s k 0 0
+		b: ~XREAD BLOCK 0 STREAMS s 0
+		c: LPUSH s x
+		c: DEL s
+		c: XADD s 1-1 f v
+		b: <`,
 	"time-outs": `
 		a: BLPOP k 0.01
 		a: BLMOVE k l LEFT RIGHT 0.01
@@ -214,7 +299,7 @@ var scripts = map[string]string{
 		a: SET k x
 		a: EXEC`,
 	"watched, expired": `
-		b: SET k x PX 30
+		b: SET k x PX 300
 		a: WATCH k
 		b: sleep
 		a: MULTI
@@ -260,6 +345,7 @@ func talk(t *testing.T, address, script string) (replies []string) {
 	t.Helper()
 	clients := map[string]*redisPeer{}
 	ids := map[string]string{}
+	waiting := map[string]bool{} // in a command that blocks
 	client := func(name string) *redisPeer {
 		if clients[name] == nil {
 			conn, err := net.Dial("unix", address)
@@ -298,7 +384,7 @@ func talk(t *testing.T, address, script string) (replies []string) {
 	}
 	read := func(line string, p *redisPeer) {
 		t.Helper()
-		if err := p.conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := p.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		reply, err := p.decoder.Read()
@@ -318,14 +404,19 @@ func talk(t *testing.T, address, script string) (replies []string) {
 		switch {
 		case cmd == "<":
 			n = 1
+			delete(waiting, name)
 		case cmd == "sleep":
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
 		case cmd == "quit":
 			before := blocked()
 			_ = p.conn.Close()
-			settle(before, 30*time.Millisecond)
-		case cmd == "HELLO3":
-			if _, err := p.do([]string{"hello", "3"}); err != nil {
+			while := 500 * time.Millisecond
+			if waiting[name] {
+				while = patience
+			}
+			settle(before, while)
+		case cmd == "HELLO3", cmd == "HELLO2":
+			if _, err := p.do([]string{"hello", cmd[5:]}); err != nil {
 				t.Fatal(err)
 			}
 		case pipelined:
@@ -337,6 +428,12 @@ func talk(t *testing.T, address, script string) (replies []string) {
 			words := strings.Fields(rest)
 			if words[0] == "UNBLOCK" {
 				words = append([]string{"CLIENT", "UNBLOCK", ids[words[1]]}, words[2:]...)
+			}
+			for i, word := range words {
+				if of, isID := strings.CutPrefix(word, "id:"); isID {
+					client(of)
+					words[i] = ids[of]
+				}
 			}
 			out = resp.AppendCommandStrings(nil, words...)
 			if !waits {
@@ -352,8 +449,9 @@ func talk(t *testing.T, address, script string) (replies []string) {
 		}
 		if waits {
 			while := 30 * time.Millisecond
-			if strings.HasPrefix(rest, "B") {
-				while = 5 * time.Second // however busy the machine, the one who comes first is to be there first
+			if strings.HasPrefix(rest, "B") || strings.HasPrefix(rest, "XREAD") {
+				waiting[name] = true
+				while = patience // however busy the machine, the one who comes first is to be there first
 			}
 			settle(before, while)
 		}
@@ -367,6 +465,12 @@ func talk(t *testing.T, address, script string) (replies []string) {
 // serveUnix serves an empty store on a unix socket.
 func serveUnix(t *testing.T, transport server.Transport) string {
 	t.Helper()
+	return serveUnixWith(t, &server.Options{Transport: transport})
+}
+
+// serveUnixWith is serveUnix with any options.
+func serveUnixWith(t *testing.T, o *server.Options) string {
+	t.Helper()
 	address := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", address)
 	if err != nil {
@@ -375,7 +479,7 @@ func serveUnix(t *testing.T, transport server.Transport) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	store := openStore(t)
-	go func() { done <- server.Serve(ctx, ln, store, &server.Options{Transport: transport}) }()
+	go func() { done <- server.Serve(ctx, ln, store, o) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -404,4 +508,65 @@ func TestScriptsAgreeWithRedis(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManyWaiters: one command serves many clients that wait, each once and in their order; an event loop does not do that itself,
+// but it gives a single element to the first of many.
+func TestManyWaiters(t *testing.T) {
+	const waiters = 600
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		for _, test := range []struct {
+			name, wait, give string
+			reply            func(i int) string
+			gives            string // its reply
+			leaves           bool
+		}{
+			{"elements", "BLPOP q 0\r\n", "RPUSH q" + numbered(waiters) + "\r\n",
+				func(i int) string { return fmt.Sprintf("*2\r\n$1\r\nq\r\n$%d\r\n%d\r\n", len(fmt.Sprint(i)), i) }, fmt.Sprintf(":%d\r\n", waiters), true},
+			{"one entry", "XREAD BLOCK 0 STREAMS s $\r\n", "XADD s 1-1 f v\r\n",
+				func(int) string {
+					return "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+				}, "$3\r\n1-1\r\n", true},
+			{"an element, in turn", "BLPOP one 0\r\n", "RPUSH one 0\r\n",
+				func(int) string { return "*2\r\n$3\r\none\r\n$1\r\n0\r\n" }, ":1\r\n", false},
+			{"EXEC", "BLPOP q 0\r\n", "MULTI\r\nRPUSH q" + numbered(waiters) + "\r\nEXEC\r\n",
+				func(i int) string { return fmt.Sprintf("*2\r\n$1\r\nq\r\n$%d\r\n%d\r\n", len(fmt.Sprint(i)), i) },
+				fmt.Sprintf("+OK\r\n+QUEUED\r\n*1\r\n:%d\r\n", waiters), true},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				clients := make([]*testClient, waiters)
+				for i := range clients {
+					clients[i] = dial(t, address)
+					clients[i].send(test.wait)
+					for fieldOf(t, v.Info("clients"), "blocked_clients") <= i {
+						time.Sleep(50 * time.Microsecond)
+					}
+				}
+				giver, before := dial(t, address), v.Asides()
+				for i, c := range clients {
+					if i == 0 || !test.leaves {
+						giver.send(test.give)
+						giver.expect(test.gives)
+					}
+					c.expect(test.reply(i))
+				}
+				if left := v.Asides() > before; left != (test.leaves && transport == server.TransportEventLoop) {
+					t.Errorf("left the event loop: %v, want %v", left, test.leaves)
+				}
+				for _, c := range clients {
+					_ = c.Close()
+				}
+			})
+		}
+	})
+}
+
+// numbered are the numbers below n, each after a space.
+func numbered(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, " %d", i)
+	}
+	return text.String()
 }

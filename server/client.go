@@ -3,10 +3,14 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/tracking"
 )
 
 // client is what other connections may see of a session: CLIENT LIST reads it while the session
@@ -21,12 +25,18 @@ type client struct {
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
 	bufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
-	kill                   func()       // ends the connection from any goroutine; nil without one
-	wake                   func()       // makes the driver call Resume, from any goroutine; nil without one
+	reply                  replyProgress
+	figures                figures
+	kill                   func() // ends the connection from any goroutine; nil without one
+	wake                   func() // makes the driver call Resume, from any goroutine; nil without one
 	blocked                atomic.Pointer[blocked]
-	watched                atomic.Int64 // keys
-	subscribed             [audiences]atomic.Int64
-	abort                  func() // is kill without anything that takes a lock; nil without a connection
+	user                   atomic.Pointer[acl.User] // whose rules hold for the connection
+	watched                atomic.Int64             // keys
+	noEvict, noTouch       atomic.Bool              // as CLIENT NO-EVICT and NO-TOUCH have set them
+	readOnly               atomic.Bool              // as READONLY has set it
+	tracking               tracking.Client
+	killed                 atomic.Bool // the server has ended the connection
+	abort                  func()      // is kill without anything that takes a lock; nil without a connection
 }
 
 var noText = ""
@@ -55,7 +65,8 @@ func (c *client) noteCommand(s *Session, cmd *command.Command) {
 }
 
 // listLine is the session's line of CLIENT LIST. The fields and their order are Redis's;
-// what has no counterpart here is a constant, because parsers expect the field.
+// what has no counterpart here is a constant, because parsers expect the field. Messages that wait for a subscriber count as
+// output, as in Redis.
 func (s *Session) listLine(now time.Time) string {
 	c := &s.client
 	cmd := "NULL"
@@ -66,30 +77,54 @@ func (s *Session) listLine(now time.Time) string {
 	if c.version3.Load() {
 		protocol = 3
 	}
+	f := &c.figures
+	messages, messageBytes := s.subscriber.Waiting()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default "+
-		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s "+
+		"redir=%d resp=%d lib-name=%s lib-ver=%s",
 		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
-		c.subscribed[toChannel].Load(), c.subscribed[toPattern].Load(), c.subscribed[toShard].Load(), c.queued.Load(), c.watched.Load(),
-		c.bufferBytes.Load(), cmd, protocol, *c.library.Load(), *c.version.Load())
+		s.subscriber.Count(pubsub.Channel), s.subscriber.Count(pubsub.Pattern), s.subscriber.Count(pubsub.Shard), c.queued.Load(), c.watched.Load(),
+		f.query.Load(), f.queryFree.Load(), f.arguments.Load(), f.queued.Load(), f.reply.Load(), f.output.recent(f.reply.Load()+f.partBytes.Load(), now),
+		f.pending.Load(), f.parts.Load()+int64(messages), f.partBytes.Load()+int64(messageBytes), c.bufferBytes.Load(), cmd, c.user.Load().Name(), c.tracking.Redirect(), protocol, *c.library.Load(), *c.version.Load())
 }
 
 // flags are Redis's letters for what the session is at. A client may have several; N is for one
 // that has none.
 func (c *client) flags() string {
 	flags := ""
+	if c.tracking.Mail.Count(pubsub.Commands) > 0 {
+		flags += "O"
+	}
 	if c.kind() == "pubsub" {
 		flags += "P"
 	}
-	if c.subscribed[toCommands].Load() > 0 {
-		flags += "O"
+	if c.queued.Load() >= 0 {
+		flags += "x"
 	}
 	if c.blocked.Load() != nil {
 		flags += "b"
 	}
-	if c.queued.Load() >= 0 {
-		flags += "x"
+	if mode := c.tracking.Mode(); mode != nil {
+		flags += "t"
+		if c.tracking.Broken() {
+			flags += "R"
+		}
+		if mode.Broadcast {
+			flags += "B"
+		}
+	}
+	if strings.HasPrefix(c.local, "/") {
+		flags += "U"
+	}
+	if c.readOnly.Load() {
+		flags += "r"
+	}
+	if c.noEvict.Load() {
+		flags += "e"
+	}
+	if c.noTouch.Load() {
+		flags += "T"
 	}
 	if flags == "" {
 		flags = "N"
@@ -99,10 +134,8 @@ func (c *client) flags() string {
 
 // kind is the type that CLIENT LIST and CLIENT KILL select by.
 func (c *client) kind() string {
-	for to := range toCommands {
-		if c.subscribed[to].Load() > 0 {
-			return "pubsub"
-		}
+	if c.tracking.Mail.Listens() {
+		return "pubsub"
 	}
 	return "normal"
 }

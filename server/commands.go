@@ -1,6 +1,9 @@
 package server
 
-import "github.com/stavedb/stave/server/command"
+import (
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/introspect"
+)
 
 // Commands is the command table, sorted by name: what package command has, and what works on the
 // session. It must not be changed.
@@ -10,8 +13,10 @@ var table *command.Table
 
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
+	introspection := []*command.Command{introspect.Command(func() *command.Table { return table })}
 	table = command.NewTable(command.Data(),
-		connectionCommands, transactionCommands, watchCommands, serverCommands, introspectionCommands, pubSubCommands, operatorCommands,
+		connectionCommands, authCommands, transactionCommands, watchCommands, serverCommands, introspection, pubSubCommands, operatorCommands,
+		replicationCommands, scriptCommands, functionCommands, persistenceCommands, clusterCommands,
 	)
 	Commands = table.Commands
 }

@@ -81,6 +81,7 @@ func clientSetInfo(s *Session, c *command.Call) error {
 // command.
 func clientInfo(s *Session, c *command.Call) error {
 	s.flushStats()
+	s.noteFigures()
 	c.Out.Verbatim("txt", s.listLine(time.Now())+"\n")
 	return nil
 }
@@ -108,6 +109,7 @@ func clientList(s *Session, c *command.Call) error {
 		return command.ErrSyntax
 	}
 	s.flushStats()
+	s.noteFigures()
 	now := time.Now()
 	var lines strings.Builder
 	for _, other := range s.server.sessions() {
@@ -129,6 +131,7 @@ type clientFilter struct {
 	clientType       string
 	remote           string
 	local            string
+	user             string
 	skipMe           bool
 	maxAge           time.Duration
 	hasID, hasMaxAge bool
@@ -180,9 +183,10 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 	case c.Is(i, "laddr"):
 		f.local = value
 	case c.Is(i, "user"):
-		if value != "default" {
+		if c.Host.Session.(*Session).server.users.Get(value) == nil {
 			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
 		}
+		f.user = value
 	case c.Is(i, "skipme") && c.Is(i+1, "yes"):
 		f.skipMe = true
 	case c.Is(i, "skipme") && c.Is(i+1, "no"):
@@ -209,6 +213,7 @@ func (f *clientFilter) matches(s, me *Session) bool {
 	case f.remote != "" && f.remote != s.client.remote,
 		f.local != "" && f.local != s.client.local,
 		f.hasID && f.id != s.id,
+		f.user != "" && f.user != s.client.user.Load().Name(),
 		f.clientType != "" && f.clientType != s.client.kind(),
 		f.hasMaxAge && time.Since(s.client.born) < f.maxAge,
 		f.skipMe && s == me:
@@ -265,5 +270,10 @@ func clientUnblock(s *Session, c *command.Call) error {
 		return err
 	}
 	other := s.server.session(id)
+	if other != nil {
+		if b := other.client.blocked.Load(); b != nil && b.postponed {
+			other = nil // it does not wait in a command: CLIENT UNPAUSE is for it
+		}
+	}
 	return c.Flag(other != nil && other.client.endWaitOf(how), nil)
 }

@@ -1,16 +1,15 @@
 package server
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/structures"
+	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// CONFIG GET shows what a tool built for Redis expects to find, CONFIG SET changes the few settings
-// that can change while the server runs (settingParsers in config.go). There is no file of
-// settings: what is set here lasts until the process ends.
+// CONFIG GET, SET and REWRITE work on the table of settings (config_table.go).
 
 var configCommand = &command.Command{
 	Name: "config", Arity: -2, Group: command.GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
@@ -19,10 +18,10 @@ var configCommand = &command.Command{
 		{Name: "config|get", Arity: -3, Flags: operatorFlags, Since: "2.0.0", Complexity: "O(n), n being the number of settings",
 			Summary: "Returns the settings that match patterns.", Syntax: "parameter [parameter ...]", Run: onSession(configGet)},
 		{Name: "config|set", Arity: -4, Flags: operatorFlags, Since: "2.0.0", Complexity: "O(n), n being the number of settings",
-			Summary: "Changes settings that may be changed while the server runs.", Syntax: "parameter value [parameter value ...]",
+			Summary: "Changes settings that may be changed while the server runs, all or none.", Syntax: "parameter value [parameter value ...]",
 			Run: onSession(configSet)},
-		{Name: "config|rewrite", Arity: 2, Flags: operatorFlags, Since: "2.8.0", Complexity: "O(1)",
-			Summary: "Is refused: there is no file of settings.", Run: configRewrite},
+		{Name: "config|rewrite", Arity: 2, Flags: operatorFlags, Since: "2.8.0", Complexity: "O(n), n being the size of the file",
+			Summary: "Writes the settings into the file that the server was started with.", Run: onSession(configRewrite)},
 		{Name: "config|resetstat", Arity: 2, Flags: operatorFlags, Since: "2.0.0", Complexity: "O(1)",
 			Summary: "Sets the counters of INFO to zero.", Run: onSession(configResetStat)},
 		{Name: "config|help", Arity: 2, Flags: anyStateFlags, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
@@ -36,7 +35,7 @@ func configGet(s *Session, c *command.Call) error {
 	var names []string
 	for name := range settings {
 		for _, pattern := range c.Args[2:] {
-			if structures.Match(strings.ToLower(string(pattern)), []byte(name)) {
+			if c.Matches(strings.ToLower(string(pattern)), []byte(name)) {
 				names = append(names, name)
 				break
 			}
@@ -58,39 +57,111 @@ func configSet(s *Session, c *command.Call) error {
 		return command.ErrSyntax
 	}
 	v := s.server
-	settings := v.settings()
-	var applies []func()
-	seen := map[string]bool{}
+	var rows []*settings.Directive
+	seen := map[string]bool{} // the names as they were given: an alias may stand beside its name, and the last holds
 	for i := 2; i < len(c.Args); i += 2 {
-		name := strings.ToLower(c.Key(i))
-		if _, known := settings[name]; !known {
+		d := settings.Table[strings.ToLower(c.Key(i))]
+		switch {
+		case d == nil:
 			return command.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", command.Quoted(c.Arg(i)))
-		}
-		tune := settingParsers[name]
-		if tune == nil {
+		case d.Name == "dir" || d.Name == "dbfilename":
+			return errSetting(c.Key(i), "can't set protected config")
+		case d.Mode == settings.AtStart:
 			return errSetting(c.Key(i), "can't set immutable config")
-		}
-		if seen[name] {
+		case seen[strings.ToLower(c.Key(i))]:
 			return errSetting(c.Key(i), "duplicate parameter")
 		}
-		seen[name] = true
+		seen[strings.ToLower(c.Key(i))] = true
+		rows = append(rows, d)
 	}
-	for i := 2; i < len(c.Args); i += 2 {
-		apply, err := settingParsers[strings.ToLower(c.Key(i))](v, c.Key(i+1))
-		if err != nil {
-			return errSetting(c.Key(i), err.Error())
+	values := make([]string, len(rows))
+	for i, d := range rows {
+		var err error
+		if values[i], err = v.newSetting(d, c.Key(2*i+3)); err != nil {
+			return errSetting(c.Key(2*i+2), err.Error())
 		}
-		applies = append(applies, apply)
 	}
-	for _, apply := range applies {
-		apply()
+	if i, err := v.applyAll(rows, values); err != nil {
+		return errSetting(c.Key(2*i+2), err.Error())
 	}
 	return c.OK()
 }
 
-// configRewrite is CONFIG REWRITE, which Redis refuses in these words without a file of settings.
-func configRewrite(*command.Call) error {
-	return command.Error("ERR The server is running without a config file")
+// applyAll makes checked values so, or none of them: then it says which one failed, and why.
+func (v *Server) applyAll(rows []*settings.Directive, values []string) (failed int, err error) {
+	var undo []func()
+	for i, d := range rows {
+		if changers[d.Name] == nil {
+			continue
+		}
+		before := v.setting(d)
+		if err := v.apply(d, values[i]); err != nil {
+			for _, back := range slices.Backward(undo) {
+				back()
+			}
+			return i, err
+		}
+		undo = append(undo, func() {
+			if err := v.apply(d, before); err != nil {
+				v.options.Logger.Error("a setting could not be put back", "name", d.Name, "error", err)
+			}
+		})
+	}
+	for i, d := range rows {
+		if set := setters[d.Name]; set != nil {
+			set(v, values[i])
+		}
+		v.config.Store(d, values[i], settings.FromClient)
+	}
+	return 0, nil
+}
+
+// newSetting checks a value that a client wants.
+func (v *Server) newSetting(d *settings.Directive, text string) (string, error) {
+	value, err := d.Kind.Check(text, v.setting(d))
+	switch {
+	case err != nil:
+		return "", err
+	case d.Mode == settings.Fixed && value != v.setting(d):
+		return "", errors.New(d.Refusal)
+	case d.Name == "maxclients":
+		return value, v.checkMaxClients(value)
+	}
+	return value, nil
+}
+
+// checkMaxClients refuses more clients than there are files for.
+func (v *Server) checkMaxClients(value string) error {
+	n, err := settings.ParseMemory(value)
+	if err != nil {
+		return err
+	}
+	if most, known := fileLimit(); known && n > most-reservedFiles {
+		return command.Errorf("The operating system is not able to handle the specified number of clients, try with %d", max(most-reservedFiles, 1))
+	}
+	return nil
+}
+
+// configRewrite is CONFIG REWRITE. An error of the file is the operator's to see, and no client's: it is
+// logged.
+func configRewrite(s *Session, c *command.Call) error {
+	v := s.server
+	v.reloadMu.Lock()
+	defer v.reloadMu.Unlock()
+	users := v.rewrittenUsers()
+	err := v.config.Rewrite(users)
+	if err == nil && users != nil {
+		v.given = users
+	}
+	switch {
+	case errors.Is(err, settings.ErrNoConfigFile):
+		return command.Error("ERR The server is running without a config file")
+	case err != nil:
+		v.options.Logger.Error("CONFIG REWRITE failed", "error", err)
+		return command.Error("ERR Rewriting config file: it could not be read or written; the log of the server says why")
+	}
+	v.options.Logger.Info("CONFIG REWRITE: the file of settings was rewritten", "client", s.id)
+	return c.OK()
 }
 
 // configResetStat is CONFIG RESETSTAT.

@@ -2,8 +2,8 @@ package server
 
 import (
 	"bytes"
+	"slices"
 
-	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -29,12 +29,9 @@ var connectionCommands = command.InGroup(command.GroupConnection, []*command.Com
 		Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
 		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.",
 		Run: onSession(resetCommand)},
-	{Name: "hello", Arity: -1, Flags: sessionFlags | command.Fast | command.NoAuth | command.AllowBusy, Since: "6.0.0",
-		Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
-		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Run: onSession(helloCommand)},
 	{
 		Name: "client", Arity: -2, Since: "2.4.0", Complexity: "Depends on the subcommand",
-		Summary: "A container for commands about connections.", Subcommands: append(clientCommands, clientControlCommands...),
+		Summary: "A container for commands about connections.", Subcommands: slices.Concat(clientCommands, clientControlCommands, clientModeCommands, trackingCommands),
 	},
 	// A browser that is tricked into talking to this port starts with one of these lines: the
 	// connection ends before it can smuggle a command in after them.
@@ -76,12 +73,18 @@ func selectCommand(s *Session, c *command.Call) error {
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
-	s.server.hub.unsubscribeAll(s)
+	s.stopTracking()
+	s.server.hub.UnsubscribeAll(&s.subscriber)
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}
 	s.out.SetVersion(2)
 	s.client.name.Store(&noText)
+	s.client.noEvict.Store(false)
+	s.client.noTouch.Store(false)
+	s.client.readOnly.Store(false)
+	s.replies = replyOn
+	s.startUnknown(false)
 	c.Out.Simple("RESET")
 	return nil
 }
@@ -104,52 +107,4 @@ func (s *Session) setName(name []byte) error {
 	text := string(name)
 	s.client.name.Store(&text)
 	return nil
-}
-
-// helloCommand is HELLO. Everything is checked before anything is changed. The reply is already in
-// the version that it chooses.
-func helloCommand(s *Session, c *command.Call) error {
-	version := int64(s.out.Version())
-	next := 1
-	if len(c.Args) > 1 {
-		var ok bool
-		if version, ok = number.ParseInt(c.Arg(1)); !ok {
-			return errProtoNotInteger
-		}
-		if version != 2 && version != 3 {
-			return errNoProto
-		}
-		next = 2
-	}
-	var name []byte
-	for ; next < len(c.Args); next++ {
-		more := len(c.Args) - next - 1
-		switch {
-		case c.Is(next, "auth") && more >= 2:
-			// There are no passwords yet: the default user is open, as in Redis without a
-			// configuration.
-			if string(c.Arg(next+1)) != "default" {
-				return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
-			}
-			next += 2
-		case c.Is(next, "setname") && more >= 1:
-			name = c.Arg(next + 1)
-			if !printable(name) {
-				return errInvalidName
-			}
-			next++
-		default:
-			return command.Errorf("ERR Syntax error in HELLO option '%s'", command.Clip(c.Arg(next), len(c.Arg(next))))
-		}
-	}
-	if name != nil {
-		if err := s.setName(name); err != nil {
-			return err
-		}
-	}
-	s.out.SetVersion(int(version))
-	return c.Reply([]command.Fact{
-		{Name: "server", Value: "redis"}, {Name: "version", Value: RedisVersion}, {Name: "proto", Value: version}, {Name: "id", Value: s.id},
-		{Name: "mode", Value: "standalone"}, {Name: "role", Value: "master"}, {Name: "modules", Value: []any{}},
-	})
 }

@@ -1,51 +1,109 @@
 package server
 
 import (
+	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/digest"
 )
 
-// DEBUG is for tests of clients: a command that takes as long as one says, and a description of how
-// a value is stored. It is off by default, for SLEEP keeps a connection and its goroutine busy.
+// DEBUG is for tests of clients and of servers. It is off by default: SLEEP keeps a connection and its goroutine
+// busy, and DIGEST locks the store. What would end the process, or corrupt it, is not there.
 
 var debugCommand = &command.Command{
 	Name: "debug", Arity: -2, Flags: operatorFlags, Group: command.GroupServer, Since: "1.0.0",
-	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if Options.Debug allows it: SLEEP seconds, OBJECT key.",
+	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if enable-debug-command allows it; DEBUG HELP lists what.",
 	Syntax: "subcommand [arg [arg ...]]", Run: onSession(debugRun),
 }
 
 const errNoDebug command.Error = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a " +
 	"local connection, otherwise you need to set this option in the configuration file, and then restart the server."
 
-// maxSleep bounds how long DEBUG SLEEP keeps its own connection waiting; others are not held up.
-const maxSleep = time.Minute
+// debugSubcommand is one of DEBUG's. They have no rows of their own in the table: Redis has none either.
+type debugSubcommand struct {
+	name  string
+	least int // arguments after the name
+	most  int // -1: any number
+	usage string
+	run   func(s *Session, c *command.Call) error
+}
 
-// debugRun is DEBUG SLEEP and DEBUG OBJECT, if Options.Debug allows them.
+// It is put together at run time, because HELP is in it and reads it.
+var debugSubcommands []debugSubcommand
+
+func init() {
+	ok := func(_ *Session, c *command.Call) error { return c.OK() }
+	debugSubcommands = []debugSubcommand{
+		{"change-repl-id", 0, 0, "Is accepted: there is no replication.", ok},
+		{"digest", 0, 0, "Returns a digest of all keys, which equals that of a Redis with the same data.", debugDigest},
+		{"digest-value", 0, -1, "key [key ...]: returns digests of values.", debugDigestValue},
+		{"error", 1, 1, "text: replies with an error.", func(_ *Session, c *command.Call) error { return oneLine(c.Arg(2)) }},
+		{"help", 0, 0, "Lists the subcommands.", debugHelp},
+		{"jmap", 0, 0, "Is accepted, and does nothing.", ok},
+		{"loadaof", 0, 0, "Makes all writes durable; memory follows the log at any time.", debugReload},
+		{"log", 1, 1, "text: writes into the log.", debugLog},
+		{"object", 1, 1, "key: describes how a key is stored.", func(_ *Session, c *command.Call) error { return debugObject(c, c.Key(2)) }},
+		{"pause-cron", 1, 1, "0|1: is accepted, and does nothing.", ok},
+		{"populate", 1, 3, "count [prefix [size]]: makes strings.", debugPopulate},
+		{"protocol", 1, 1, "type: replies with a value of a type.", debugProtocol},
+		{"quicklist-packed-threshold", 1, 1, "bytes: is accepted, and does nothing.", ok},
+		{"reload", 0, -1, "[NOSAVE] [NOFLUSH] [MERGE]: makes all writes durable; memory follows the log at any time.", debugReload},
+		{"set-active-expire", 1, 1, "0|1: stops or starts the cycle that deletes expired keys.", debugActiveExpire},
+		{"sleep", 1, 1, "seconds: waits.", debugSleep},
+		{"stringmatch-len", 2, 2, "length pattern: matches as many letters A with a pattern.", debugMatch},
+	}
+}
+
+// debugRun is DEBUG.
 func debugRun(s *Session, c *command.Call) error {
 	switch {
 	case !s.server.options.Debug:
 		return errNoDebug
 	case c.Queued: // the keys may be locked already
 		return errInMulti
-	case len(c.Args) == 3 && c.Is(1, "sleep"):
-		seconds, err := c.ParseFloat(2)
-		if err != nil {
-			return err
+	}
+	n := len(c.Args) - 2
+	for i := range debugSubcommands {
+		if sub := &debugSubcommands[i]; c.Is(1, sub.name) && n >= sub.least && (n <= sub.most || sub.most < 0) {
+			return sub.run(s, c)
 		}
-		timer := time.NewTimer(min(time.Duration(min(max(seconds, 0), maxSleep.Seconds())*float64(time.Second)), maxSleep))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.Host.Context.Done():
-		}
-		return c.OK()
-	case len(c.Args) == 3 && c.Is(1, "object"):
-		return debugObject(c, c.Key(2))
 	}
 	return command.Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try DEBUG HELP.", command.Quoted(c.Arg(1)))
+}
+
+// debugHelp is DEBUG HELP.
+func debugHelp(_ *Session, c *command.Call) error {
+	c.Out.Array(1 + 2*len(debugSubcommands))
+	c.Out.Simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, sub := range debugSubcommands {
+		c.Out.Simple(strings.ToUpper(sub.name))
+		c.Out.Simple("    " + sub.usage)
+	}
+	return nil
+}
+
+// maxSleep bounds how long DEBUG SLEEP keeps its own connection waiting; others are not held up.
+const maxSleep = time.Minute
+
+// debugSleep is DEBUG SLEEP.
+func debugSleep(_ *Session, c *command.Call) error {
+	seconds, err := c.ParseFloat(2)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(min(time.Duration(min(max(seconds, 0), maxSleep.Seconds())*float64(time.Second)), maxSleep))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.Host.Context.Done():
+	}
+	return c.OK()
 }
 
 // debugObject describes how a key is stored. Only the type and the length of the DUMP are given:
@@ -66,4 +124,182 @@ func debugObject(c *command.Call, key string) error {
 		c.Out.Simple(fmt.Sprintf("Value type:%s serializedlength:%d", typ, len(payload)))
 		return nil
 	})
+}
+
+// debugDigest is DEBUG DIGEST.
+func debugDigest(_ *Session, c *command.Call) error {
+	var d digest.Digest
+	if err := d.AddStore(c.Host.Store); err != nil {
+		return err
+	}
+	c.Out.Simple(hex.EncodeToString(d[:]))
+	return nil
+}
+
+// debugDigestValue is DEBUG DIGEST-VALUE.
+func debugDigestValue(_ *Session, c *command.Call) error {
+	keys := c.Strings(2)
+	digests := make([]digest.Digest, len(keys))
+	err := c.Host.Store.ViewKeys(keys, func(tx *db.Tx) error {
+		for i, key := range keys {
+			if err := digests[i].AddKey(tx, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.Out.Array(len(digests))
+	for i := range digests {
+		c.Out.Simple(hex.EncodeToString(digests[i][:]))
+	}
+	return nil
+}
+
+// debugReload is DEBUG RELOAD. In Redis it proves that the file has all of the data; here that is what Check is
+// for, and the sync is what is left.
+func debugReload(s *Session, c *command.Call) error {
+	for i := 2; i < len(c.Args); i++ {
+		if !c.Is(i, "nosave") && !c.Is(i, "noflush") && !c.Is(i, "merge") {
+			return command.Error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
+		}
+	}
+	return c.Done(s.server.save())
+}
+
+// debugLog is DEBUG LOG.
+func debugLog(s *Session, c *command.Call) error {
+	s.server.options.Logger.Warn("DEBUG LOG", "text", c.Key(2), "client", s.id)
+	return c.OK()
+}
+
+// debugActiveExpire is DEBUG SET-ACTIVE-EXPIRE. Expired keys are never seen, whether they are deleted or not.
+func debugActiveExpire(_ *Session, c *command.Call) error {
+	n, _ := strconv.Atoi(c.Key(2)) // what is no number is 0, as in Redis
+	c.Host.Store.SetExpiryCycle(n != 0)
+	return c.OK()
+}
+
+// debugMatch is DEBUG STRINGMATCH-LEN.
+func debugMatch(_ *Session, c *command.Call) error {
+	n, ok := number.ParseInt(c.Arg(2))
+	if !ok || n < 0 || n > 1<<20 {
+		return command.ErrNotInteger
+	}
+	return c.Flag(c.Matches(c.Key(3), []byte(strings.Repeat("A", int(n)))), nil)
+}
+
+// populateBatch is how many keys DEBUG POPULATE makes in one commit.
+const populateBatch = 500
+
+// debugPopulate is DEBUG POPULATE: strings value:N at PREFIX:N, unless the key is there. With a size a value is cut
+// or filled up with zeros.
+func debugPopulate(_ *Session, c *command.Call) error {
+	var numbers [2]int64
+	for i, at := range []int{2, 4} {
+		if at < len(c.Args) {
+			n, ok := number.ParseInt(c.Arg(at))
+			if !ok || n < 0 || n > [...]int64{1 << 32, 64 << 20}[i] {
+				return command.Error("ERR value is out of range, must be positive")
+			}
+			numbers[i] = n
+		}
+	}
+	prefix := "key"
+	if len(c.Args) > 3 {
+		prefix = c.Key(3)
+	}
+	count, size := numbers[0], numbers[1]
+	for from := int64(0); from < count; from += populateBatch {
+		if err := c.Host.Asking().Err(); err != nil {
+			return err
+		}
+		keys := make([]string, 0, populateBatch)
+		for n := from; n < min(from+populateBatch, count); n++ {
+			keys = append(keys, prefix+":"+strconv.FormatInt(n, 10))
+		}
+		err := c.Host.Store.UpdateKeys(keys, func(tx *db.Tx) error {
+			for i, key := range keys {
+				if exists, err := tx.Key(key).Exists(); exists || err != nil {
+					if err != nil {
+						return err
+					}
+					continue
+				}
+				value := []byte("value:" + strconv.FormatInt(from+int64(i), 10))
+				if size > 0 {
+					value = append(value[:min(int64(len(value)), size)], make([]byte, max(size-int64(len(value)), 0))...)
+				}
+				if err := tx.String(key).Put(value); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.OK()
+}
+
+// debugProtocol is DEBUG PROTOCOL: Redis's examples of each type.
+func debugProtocol(_ *Session, c *command.Call) error {
+	out := c.Out
+	numbers := func() {
+		for i := range int64(3) {
+			out.Int(i)
+		}
+	}
+	switch name := strings.ToLower(c.Key(2)); name {
+	case "string":
+		out.BulkString("Hello World")
+	case "integer":
+		out.Int(12345)
+	case "double":
+		out.Double(3.141)
+	case "null":
+		out.Null()
+	case "array":
+		out.Array(3)
+		numbers()
+	case "set":
+		out.Set(3)
+		numbers()
+	case "map":
+		out.Map(3)
+		for i := range int64(3) {
+			out.Int(i)
+			out.Bool(i == 1)
+		}
+	case "attrib":
+		if out.Version() == 3 {
+			return command.Error("ERR attributes are not supported")
+		}
+		out.BulkString("Some real reply following the attribute")
+	case "push":
+		if out.Version() < 3 {
+			return command.Error("ERR RESP2 is not supported by this command")
+		}
+		out.Push(2)
+		out.BulkString("server-cpu-usage")
+		out.Int(42)
+		out.BulkString("Some real reply following the push reply")
+	case "verbatim":
+		out.Verbatim("txt", "This is a verbatim\nstring")
+	case "true", "false":
+		out.Bool(name == "true")
+	case "bignum":
+		out.BigNumber("1234567999999999999999999999999999999")
+	default:
+		return command.Error("ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false")
+	}
+	return nil
+}
+
+// oneLine makes an error of a client's text.
+func oneLine(text []byte) error {
+	return command.Error(strings.NewReplacer("\r", " ", "\n", " ").Replace(string(text)))
 }

@@ -66,12 +66,22 @@ func execCommand(s *Session, c *command.Call) error {
 	}
 	s.queue = nil
 	watch := s.watch
-	defer s.unwatch()
+	defer func() {
+		if s.queue == nil { // otherwise EXEC is executed again
+			s.unwatch()
+		}
+	}()
 	if q.aborted {
 		return errExecAbort
 	}
+	defer s.saveIfDue()
+	defer func() { s.pendingLibraries = nil }()
+	s.verifyQueued(q)
+	s.dropUnsent()
 	before, space := s.namespace, s.host.Store
-	limit := s.out.Len() + s.server.options.MaxReply
+	limit := s.out.Len() + s.server.mostReply()
+	s.mustNotRepeat = !q.isRepeatable()
+	defer func() { s.mustNotRepeat = false }()
 	body := func(tx *db.Tx) error {
 		if watch != nil {
 			if changed, err := watch.Changed(tx); err != nil || changed {
@@ -98,11 +108,17 @@ func execCommand(s *Session, c *command.Call) error {
 	case len(keys) > 0:
 		err = s.transact(q.writes, keys, body)
 	default:
-		err = body(nil)
+		if err = body(nil); err == nil {
+			s.postUnsent()
+		}
+		s.unsent = nil
 	}
 	if err != nil {
 		// The SELECTs among the commands did not happen either.
 		s.namespace, s.host.Store = before, space
+	}
+	if err == errWouldWait || err == errNoRoom {
+		s.queue = q
 	}
 	return err
 }
@@ -116,8 +132,12 @@ func watchCommand(s *Session, c *command.Call) error {
 	if s.watch == nil {
 		s.watch = s.host.Store.NewWatch()
 	}
+	before := s.watch.Len()
 	if err := s.watch.Add(c.Tx, c.Strings(1)...); err != nil {
 		return err
+	}
+	if added := s.watch.Len() - before; added > 0 { // of some that were watched already the lengths are close enough
+		s.watchedBytes += added * (heldByWatch + sizeOf(c.Args[1:])/len(c.Args[1:]))
 	}
 	s.client.watched.Store(int64(s.watch.Len()))
 	return c.OK()

@@ -1,16 +1,15 @@
 package server
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/structures"
+	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
-// The handlers of SUBSCRIBE and PUBLISH; pubsub.go has the hub, pubsub_mailbox.go the way of a
-// message. In RESP2 a session that has subscribed may send only these commands, because replies and
+// The handlers of SUBSCRIBE and PUBLISH; package pubsub has the hub and the way
+// of a message. In RESP2 a session that has subscribed may send only these commands, because replies and
 // messages look alike; in RESP3 messages are pushes, and everything is allowed.
 
 const subscribing = command.PubSub | sessionFlags
@@ -18,34 +17,34 @@ const subscribing = command.PubSub | sessionFlags
 // pubSubCommands subscribe and publish. Subscribing replies with pushes in RESP3, one for each
 // channel, not with a reply.
 var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
-	{Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a channel",
+	{Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Listens: command.ToAllChannels, Since: "2.0.0", Complexity: "O(1) a channel",
 		Summary: "Listens to channels.", Syntax: "channel [channel ...]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toChannel) })},
-	{Name: "psubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a pattern",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, pubsub.Channel) })},
+	{Name: "psubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Listens: command.ToAllPatterns, Since: "2.0.0", Complexity: "O(1) a pattern",
 		Summary: "Listens to the channels that match patterns.", Syntax: "pattern [pattern ...]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toPattern) })},
-	{Name: "ssubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Since: "7.0.0",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, pubsub.Pattern) })},
+	{Name: "ssubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Listens: command.ToAllChannels, Since: "7.0.0",
 		Channels: command.ManyKeys("not_key"), Complexity: "O(1) a channel", Summary: "Listens to shard channels.",
 		Syntax: "shardchannel [shardchannel ...]",
-		Run:    onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, toShard) })},
+		Run:    onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, pubsub.Shard) })},
 	{Name: "unsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a channel",
 		Summary: "Stops listening to channels, or to all.", Syntax: "[channel [channel ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toChannel) })},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Channel) })},
 	{Name: "punsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Since: "2.0.0", Complexity: "O(1) a pattern",
 		Summary: "Stops listening to the channels that match patterns, or any.", Syntax: "[pattern [pattern ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toPattern) })},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Pattern) })},
 	{Name: "sunsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Since: "7.0.0",
 		Channels: command.ManyKeys("not_key"), Complexity: "O(1) a channel",
 		Summary: "Stops listening to shard channels, or to all.", Syntax: "[shardchannel [shardchannel ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, toShard) })},
-	{Name: "publish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Since: "2.0.0",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Shard) })},
+	{Name: "publish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Listens: command.ToOneChannel, Since: "2.0.0",
 		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
 		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toChannel) })},
-	{Name: "spublish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Since: "7.0.0",
+		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, pubsub.Channel) })},
+	{Name: "spublish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Listens: command.ToOneChannel, Since: "7.0.0",
 		Channels: command.OneKey("not_key"), Complexity: "O(n), n being the number of subscribers of the channel",
 		Summary: "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, toShard) })},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, pubsub.Shard) })},
 	{
 		Name: "pubsub", Arity: -2, Since: "2.8.0", Complexity: "Depends on the subcommand",
 		Summary: "A container for commands about who listens to what.", Subcommands: pubSubSubcommands,
@@ -55,111 +54,201 @@ var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 var pubSubSubcommands = []*command.Command{
 	{Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the channels that somebody listens to.",
-		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toChannel) })},
+		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Channel) })},
 	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toChannel) })},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Channel) })},
 	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
 		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Int(len(s.server.hub.names(toPattern)), nil)
+			return c.Int(len(s.server.hub.Names(pubsub.Pattern)), nil)
 		})},
 	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
-		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, toShard) })},
+		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Shard) })},
 	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
-		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, toShard) })},
+		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Shard) })},
 	{Name: "pubsub|help", Arity: 2, Flags: anyStateFlags, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
 		Run: command.Help},
 }
 
-// subscribeVerbs name the replies of subscribing to and leaving each audience.
-var subscribeVerbs = [audiences][2]string{
-	toChannel: {"subscribe", "unsubscribe"}, toPattern: {"psubscribe", "punsubscribe"}, toShard: {"ssubscribe", "sunsubscribe"},
+// subscribeVerbs name the replies of subscribing and leaving.
+var subscribeVerbs = map[pubsub.Kind][2]string{
+	pubsub.Channel: {"subscribe", "unsubscribe"}, pubsub.Pattern: {"psubscribe", "punsubscribe"}, pubsub.Shard: {"ssubscribe", "sunsubscribe"},
 }
 
 // subscribe replies once for each channel.
-func (s *Session) subscribe(c *command.Call, to audience) error {
-	if c.Queued && to == toShard {
+func (s *Session) subscribe(c *command.Call, to pubsub.Kind) error {
+	if c.Queued && to == pubsub.Shard {
 		return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 	}
 	for _, name := range c.Strings(1) {
-		s.server.hub.subscribe(s, to, name)
+		s.server.hub.Subscribe(&s.subscriber, to, name)
 		s.confirm(c, subscribeVerbs[to][0], to, name)
 	}
 	return nil
 }
 
 // unsubscribe replies once for each channel, and once if there is none to leave.
-func (s *Session) unsubscribe(c *command.Call, to audience) error {
+func (s *Session) unsubscribe(c *command.Call, to pubsub.Kind) error {
 	names := c.Strings(1)
 	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(s.subscribed[to]))
+		names = s.subscriber.Names(to)
 	}
 	for _, name := range names {
-		s.server.hub.unsubscribe(s, to, name)
+		s.server.hub.Unsubscribe(&s.subscriber, to, name)
 		s.confirm(c, subscribeVerbs[to][1], to, name)
 	}
 	if len(names) == 0 {
 		c.Out.Push(3)
 		c.Out.BulkString(subscribeVerbs[to][1])
 		c.Out.Null()
-		c.Out.Int(int64(s.subscriptionCount(to)))
+		c.Out.Int(s.subscriptionCount(to))
 	}
 	return nil
 }
 
 // confirm pushes that a subscription has begun or ended, and how many there are now.
-func (s *Session) confirm(c *command.Call, verb string, to audience, name string) {
+func (s *Session) confirm(c *command.Call, verb string, to pubsub.Kind, name string) {
 	c.Out.Push(3)
 	c.Out.BulkString(verb)
 	c.Out.BulkString(name)
-	c.Out.Int(int64(s.subscriptionCount(to)))
+	c.Out.Int(s.subscriptionCount(to))
 }
 
 // subscriptionCount is the number in the replies to subscriptions: shard channels are counted
 // separately.
-func (s *Session) subscriptionCount(to audience) int {
-	if to == toShard {
-		return len(s.subscribed[toShard])
+func (s *Session) subscriptionCount(to pubsub.Kind) int64 {
+	if to == pubsub.Shard {
+		return s.subscriber.Count(pubsub.Shard)
 	}
-	return len(s.subscribed[toChannel]) + len(s.subscribed[toPattern])
+	return s.subscriber.Count(pubsub.Channel) + s.subscriber.Count(pubsub.Pattern)
 }
 
-// publish posts at once, also within EXEC. A subscriber must not see a write that can be lost with
-// what the same client wrote before, so the message has the ticket of that.
-func (s *Session) publish(c *command.Call, to audience) error {
-	n := s.server.hub.publish(message{to: to, channel: c.Key(1), payload: c.Key(2), ticket: s.undurable})
-	return c.Int(n, nil)
+// publish posts at once; within EXEC or a script with its commit, if there is one. A subscriber must not see a write that can be lost
+// with what the same client wrote before, so the message has the ticket of that.
+func (s *Session) publish(c *command.Call, to pubsub.Kind) error {
+	m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
+	if !c.Queued {
+		return c.Int(s.server.hub.Publish(m, s.stopMatching), s.gaveUp())
+	}
+	p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
+	if n == 0 || s.gaveUp() != nil {
+		return c.Int(n, s.gaveUp())
+	}
+	if !s.mayKeepUnsent(p.Size()) {
+		return errMessagesTooLarge
+	}
+	if c.Tx == nil {
+		s.unsent = append(s.unsent, p)
+		return c.Int(n, nil)
+	}
+	return c.Int(n, s.postWith(c.Tx, p))
 }
+
+// mayKeepUnsent counts so many bytes more that wait for the end of an EXEC or a script, if there is room for them.
+func (s *Session) mayKeepUnsent(size int) bool {
+	if s.unsentBytes+size > s.server.options.MaxQueue {
+		return false
+	}
+	s.unsentBytes += size
+	return true
+}
+
+// postWith posts a message with the commit of a transaction.
+func (s *Session) postWith(tx *db.Tx, p pubsub.Prepared) error {
+	hub := &s.server.hub
+	return tx.OnCommit(func(ticket db.Ticket) { hub.Post(&p, ticket) })
+}
+
+// postUnsent posts what a unit has published that turned out to need no transaction.
+func (s *Session) postUnsent() {
+	for i := range s.unsent {
+		s.server.hub.Post(&s.unsent[i], s.undurable)
+	}
+	s.unsent = nil
+}
+
+// dropUnsent forgets what has been published and not posted, when EXEC or a script begins.
+func (s *Session) dropUnsent() { s.unsent, s.unsentBytes = nil, 0 }
 
 // channels is PUBSUB CHANNELS and SHARDCHANNELS.
-func (s *Session) channels(c *command.Call, to audience) error {
+func (s *Session) channels(c *command.Call, to pubsub.Kind) error {
 	if len(c.Args) > 3 {
-		return errUnknownOrArity(c)
+		return command.ErrUnknownOrArity(c)
 	}
-	names := s.server.hub.names(to)
+	names := s.server.hub.Names(to)
 	if len(c.Args) == 3 {
 		pattern := c.Key(2)
-		names = slices.DeleteFunc(names, func(name string) bool { return !structures.Match(pattern, []byte(name)) })
+		names = slices.DeleteFunc(names, func(name string) bool { return s.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
+		if s.gaveUp() != nil {
+			return s.gaveUp()
+		}
 	}
 	return c.Names(names)
 }
 
-// errUnknownOrArity is what Redis says of a subcommand with too many arguments for it.
-func errUnknownOrArity(c *command.Call) command.Error {
-	return command.Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.",
-		command.Quoted(c.Arg(1)), strings.ToUpper(c.Command.Container.Name))
-}
-
 // countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
-func (s *Session) countListeners(c *command.Call, to audience) error {
+func (s *Session) countListeners(c *command.Call, to pubsub.Kind) error {
 	names := c.Strings(2)
 	c.Out.Array(2 * len(names))
-	for i, n := range s.server.hub.subscribers(to, names) {
+	for i, n := range s.server.hub.Counts(to, names) {
 		c.Out.BulkString(names[i])
 		c.Out.Int(int64(n))
 	}
 	return nil
+}
+
+// initMail lets the session have messages. What they call may be called with keys locked.
+func (s *Session) initMail() {
+	s.subscriber.Wake = func() {
+		if s.client.wake != nil {
+			s.client.wake()
+		}
+	}
+	s.subscriber.Flooded = func() {
+		s.server.counters.flooded.Add(1)
+		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
+		if s.client.abort != nil {
+			s.client.abort()
+		}
+	}
+	s.client.tracking.ID, s.client.tracking.Mail = s.id, &s.subscriber
+}
+
+// deliverMessages moves messages into the output, as far as there is room. It is called between
+// commands only. The messages of one batch are held for the newest commit among them: none
+// overtakes the write that it reports, and a sync serves all.
+func (s *Session) deliverMessages() {
+	for s.subscriber.HasMail() && !s.closed && !s.Paused() {
+		from := s.out.Len()
+		messages, overflow := s.subscriber.Take()
+		if overflow {
+			s.closed = true
+			return
+		}
+		var ticket db.Ticket
+		for i := range messages {
+			m := &messages[i]
+			if m.Kind >= pubsub.ToReader {
+				s.client.tracking.Write(&s.out, m)
+			} else {
+				m.Write(&s.out)
+			}
+			ticket = max(ticket, m.Ticket)
+		}
+		if ticket > 0 {
+			s.holdReplies(ticket, from)
+		}
+	}
+}
+
+// inSubscribedMode reports whether the session is limited to subscriptions: in RESP2 a reply could
+// not be distinguished from a message.
+func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.subscriber.Listens() }
+
+// errSubscribedMode refuses a command of a session that has subscribed.
+func errSubscribedMode(name string) command.Error {
+	return command.Errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", name)
 }

@@ -5,17 +5,12 @@ import (
 
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
 // Commands that tools ask any Redis for.
 
-var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, roleCommand, lolwutCommand, latencyCommand, debugCommand}
-
-var roleCommand = &command.Command{
-	Name: "role", Arity: 1, Flags: sessionFlags | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
-	Summary: "Returns what the server is in a replication: a master without replicas.",
-	Run:     func(c *command.Call) error { return c.Reply([]any{"master", 0, []any{}}) },
-}
+var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, lolwutCommand, latencyCommand, debugCommand, moduleCommand, aclCommand}
 
 var lolwutCommand = &command.Command{
 	Name: "lolwut", Arity: -1, Flags: command.ReadOnly | command.Fast, Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
@@ -42,32 +37,25 @@ func lolwut(s *Session, c *command.Call) error {
 	return nil
 }
 
-// latencyNone is what there is to say about spikes of latency: nothing samples them.
-const latencyNone = "Spikes of latency are not sampled here. SLOWLOG shows commands that took long, INFO commandstats how long each takes."
+const errNoModules command.Error = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it from a " +
+	"local connection, otherwise you need to set this option in the configuration file, and then restart the server."
 
-var latencyCommand = &command.Command{
-	Name: "latency", Arity: -2, Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
-	Summary: "A container for commands about spikes of latency.",
+func refuseModules(*command.Call) error { return errNoModules }
+
+var moduleCommand = &command.Command{
+	Name: "module", Arity: -2, Group: command.GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
+	Summary: "A container for commands about modules, of which there are none.",
 	Subcommands: []*command.Command{
-		{Name: "latency|latest", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns nothing: spikes of latency are not sampled.",
-			Run:     func(c *command.Call) error { c.Out.Array(0); return nil }},
-		{Name: "latency|history", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns nothing: spikes of latency are not sampled.", Syntax: "event",
-			Run: func(c *command.Call) error { c.Out.Array(0); return nil }},
-		{Name: "latency|reset", Arity: -2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Returns 0: there is nothing to forget.", Syntax: "[event [event ...]]",
-			Run: func(c *command.Call) error { return c.Int(0, nil) }},
-		{Name: "latency|graph", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Is refused: there are no samples.", Syntax: "event",
-			Run: func(c *command.Call) error {
-				return command.Errorf("ERR No samples available for event '%s'", command.Quoted(c.Arg(2)))
-			}},
-		{Name: "latency|doctor", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Says where to look instead.",
-			Run:     func(c *command.Call) error { c.Out.Verbatim("txt", latencyNone+"\n"); return nil }},
-		{Name: "latency|help", Arity: 2, Flags: anyStateFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", Run: command.Help},
+		{Name: "module|list", Arity: 2, Flags: command.Admin | command.NoScript, Since: "4.0.0", Complexity: "O(1)",
+			Summary: "Returns nothing: there are no modules.", Run: func(c *command.Call) error { c.Out.Array(0); return nil }},
+		{Name: "module|load", Arity: -3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
+			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
+		{Name: "module|loadex", Arity: -3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
+		{Name: "module|unload", Arity: 3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
+			Summary: "Is refused: modules are not supported.", Syntax: "name", Run: refuseModules},
+		{Name: "module|help", Arity: 2, Flags: anyStateFlags, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
+			Run: command.Help},
 	},
 }
 
@@ -109,6 +97,6 @@ func monitorRun(s *Session, c *command.Call) error {
 	if c.Queued {
 		return command.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
 	}
-	s.server.hub.subscribe(s, toCommands, "")
+	s.server.hub.Subscribe(&s.subscriber, pubsub.Commands, "")
 	return c.OK()
 }

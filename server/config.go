@@ -1,154 +1,276 @@
 package server
 
 import (
+	"errors"
 	"fmt"
-	"math"
+	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/stavedb/stave/internal/number"
-	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/conf"
+	"github.com/stavedb/stave/server/internal/redact"
+	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// settings are what CONFIG GET shows: by Redis's names, so that tools find them. Mechanisms that
-// Stave does not have are shown as off. A value that can change is read when it is asked for.
-// Options.Settings comes last, so that a program can correct any of them.
-func (v *Server) settings() map[string]string {
-	o := &v.options
-	host, port := v.listenAddress()
-	settings := map[string]string{
-		"activedefrag":               "no",
-		"appendfsync":                "everysec",
-		"appendonly":                 "yes", // the log is append-only, and it is all there is
-		"bind":                       host,
-		"busy-reply-threshold":       "5000",
-		"client-output-buffer-limit": fmt.Sprintf("normal 0 0 0 slave 0 0 0 pubsub %d %d %d", maxMailBytes, softMailBytes, int(softMailPeriod.Seconds())),
-		"client-query-buffer-limit":  strconv.Itoa(o.MaxArgument),
-		"cluster-enabled":            "no",
-		"daemonize":                  "no",
-		"databases":                  strconv.Itoa(v.databases()),
-		"dbfilename":                 "",
-		"dir":                        v.store.Stats().Dir,
-		"hz":                         "10",
-		"io-threads":                 "1",
-		"latency-monitor-threshold":  "0",
-		"lazyfree-lazy-user-del":     "yes",
-		"loglevel":                   "notice",
-		"maxclients":                 strconv.FormatInt(v.tunables.maxClients.Load(), 10),
-		"maxmemory":                  "0",
-		"maxmemory-clients":          strconv.FormatInt(v.tunables.clientMemory.Load(), 10),
-		"maxmemory-policy":           "noeviction",
-		"maxmemory-samples":          "5",
-		"min-replicas-to-write":      "0",
-		"notify-keyspace-events":     notifyFlags(v.notifier.flags.Load()).String(),
-		"port":                       port,
-		"proto-max-bulk-len":         strconv.Itoa(o.MaxArgument),
-		"protected-mode":             "yes",
-		"rdbcompression":             "no",
-		"replica-read-only":          "yes",
-		"replicaof":                  "",
-		"requirepass":                "",
-		"save":                       "",
-		"slave-read-only":            "yes",
-		"slowlog-log-slower-than":    strconv.FormatInt(v.tunables.slowerThan.Load(), 10),
-		"slowlog-max-len":            strconv.FormatInt(v.tunables.slowMaxLen.Load(), 10),
-		"tcp-keepalive":              strconv.Itoa(int(keepAlive.Seconds())),
-		"timeout":                    strconv.Itoa(int(time.Duration(v.tunables.idleTimeout.Load()).Seconds())),
-		"tls-port":                   "0",
-		"unixsocket":                 "",
-	}
-	for name, value := range o.Settings {
-		settings[name] = value
-	}
-	return settings
+// The settings of a running server. Package settings says which there are and where their values come from, config_bindings.go what
+// they set here; what the server asks for often is kept in tunables.
+
+// Config are settings by the names of redis.conf, before there is a server and while it runs. Where a setting
+// comes from decides which holds: the default, then the file, then the environment, then a flag; CONFIG SET
+// overrides all until the next start, unless CONFIG REWRITE writes it to the file.
+//
+// Its methods may be called from several goroutines.
+type Config struct{ inner *settings.Config }
+
+// NewConfig returns settings that are all at their defaults.
+func NewConfig() *Config { return &Config{settings.New()} }
+
+// File is the path of the file that Load has read, or "".
+func (c *Config) File() string { return c.inner.File() }
+
+// Get returns the value of a setting that is in the table, as CONFIG GET shows it.
+func (c *Config) Get(name string) string { return c.inner.Get(name) }
+
+// IsSet reports whether a setting has been set, were it to its default.
+func (c *Config) IsSet(name string) bool { return c.inner.IsSet(name) }
+
+// Set sets a value as a flag of the command line does.
+func (c *Config) Set(name, value string) error { return c.inner.Set(name, value) }
+
+// Load reads a file and what it includes. All directives are checked; the error names file and line of the
+// first that is wrong, and then nothing has changed. A warning is a directive that has no effect here.
+func (c *Config) Load(path string) (warnings []string, err error) { return c.inner.Load(path) }
+
+// Environment takes settings from variables such as STAVE_MAXCLIENTS for maxclients. A variable with that
+// prefix that is none of a setting is an error, but for those that the program reads itself.
+func (c *Config) Environment(environ []string) (warnings []string, err error) {
+	return c.inner.Environment(environ)
 }
 
-// tunables are the options that CONFIG SET can change.
+// tunables are settings that can change while the server runs.
 type tunables struct {
 	maxClients   atomic.Int64
 	idleTimeout  atomic.Int64 // nanoseconds; 0: never
+	keepAlive    atomic.Int64 // seconds; 0: no probes
 	clientMemory atomic.Int64 // bytes; 0: no limit
+	maxMemory    atomic.Int64 // bytes; 0: no limit
 	slowerThan   atomic.Int64 // microseconds that make a command slow; negative: none is
-	slowMaxLen   atomic.Int64 // entries of SLOWLOG
+	spikeMs      atomic.Int64 // milliseconds that make an execution a spike of LATENCY; 0: none is
+	busyMs       atomic.Int64 // milliseconds after which a script makes others BUSY; 0: never
+	noLatency    atomic.Bool  // executions are not counted by how long they take
+
+	outputHard, outputSoft, outputSeconds atomic.Int64 // of replies that wait for a client, as those for messages
+
+	aclLogMaxLen atomic.Int64 // entries of ACL LOG
 }
 
-// init takes the values that the options give.
+// init takes the values that the options give, and Redis's defaults for the others.
 func (t *tunables) init(o *Options) {
 	t.maxClients.Store(int64(o.MaxClients))
 	t.idleTimeout.Store(int64(o.IdleTimeout))
 	t.clientMemory.Store(o.ClientMemory)
+	t.keepAlive.Store(int64(defaultKeepAlive / time.Second))
 	t.slowerThan.Store(defaultSlowerThan)
-	t.slowMaxLen.Store(defaultSlowMax)
+	t.busyMs.Store(defaultBusyMs)
+	t.aclLogMaxLen.Store(defaultACLLogMax)
 }
 
 // The settings of SLOWLOG are Redis's until CONFIG SET changes them.
 const (
 	defaultSlowerThan = 10_000 // microseconds
 	defaultSlowMax    = 128
+	defaultACLLogMax  = 128
+	defaultBusyMs     = 5000
 )
 
-// CONFIG SET is all or nothing, as in Redis: each value is parsed, and only when all are right are
-// they applied.
-//
-// settingParsers read the value of a setting and return what makes it so. Whatever a value may
-// break is not among them: where the data is, what clients may reach, how long a write may take.
-var settingParsers = map[string]func(v *Server, text string) (apply func(), err error){
-	"notify-keyspace-events": func(v *Server, text string) (func(), error) {
-		flags, err := parseNotifyFlags(text)
-		return func() { v.setNotifyFlags(flags) }, err
-	},
-	"maxclients": func(v *Server, text string) (func(), error) {
-		n, err := parseSetting(text, 1, math.MaxUint32)
-		return func() { v.tunables.maxClients.Store(n) }, err
-	},
-	"timeout": func(v *Server, text string) (func(), error) {
-		n, err := parseSetting(text, 0, math.MaxInt32)
-		return func() { v.tunables.idleTimeout.Store(n * int64(time.Second)) }, err
-	},
-	"slowlog-log-slower-than": func(v *Server, text string) (func(), error) {
-		n, err := parseSetting(text, -1, math.MaxInt64)
-		return func() { v.tunables.slowerThan.Store(n) }, err
-	},
-	"slowlog-max-len": func(v *Server, text string) (func(), error) {
-		n, err := parseSetting(text, 0, math.MaxInt32)
-		return func() {
-			v.slowLog.mu.Lock()
-			defer v.slowLog.mu.Unlock()
-			v.tunables.slowMaxLen.Store(n)
-			v.slowLog.trim(int(n))
-		}, err
-	},
-	"maxmemory-clients": func(v *Server, text string) (func(), error) {
-		n, err := parseMemory(text)
-		return func() { v.tunables.clientMemory.Store(n) }, err
-	},
+// initConfig applies what Options.Config has set. It holds against the other options.
+func (v *Server) initConfig() error {
+	v.encodings.Init()
+	if v.options.Config == nil {
+		v.options.Config = NewConfig()
+	}
+	v.config = v.options.Config.inner
+	for _, name := range settings.Names {
+		d := settings.Table[name]
+		if value, isSet := v.config.Lookup(d); isSet && name == d.Name && (changers[name] == nil || value != v.setting(d)) {
+			if err := v.apply(d, value); err != nil {
+				return fmt.Errorf("server: %s: %w", name, err)
+			}
+		}
+	}
+	v.limitClients()
+	return nil
 }
 
-// parseSetting reads an integer within bounds.
-func parseSetting(text string, least, most int64) (int64, error) {
-	n, ok := number.ParseInt([]byte(text))
+// reservedFiles are the descriptors that clients may not take: the store needs them for its segments and for
+// merges, and the process for itself.
+const reservedFiles = 64
+
+// limitClients lowers maxclients to what the limit of open files allows. A server without listeners has no
+// clients and is left alone by it.
+func (v *Server) limitClients() {
+	most, known := fileLimit()
+	if !known {
+		return
+	}
+	if most = max(most-reservedFiles, 1); v.tunables.maxClients.Load() > most {
+		v.options.Logger.Warn("maxclients is lowered to what the limit of open files allows", "maxclients", most, "was", v.tunables.maxClients.Load(),
+			"reserved", reservedFiles)
+		v.tunables.maxClients.Store(most)
+	}
+}
+
+// apply makes a checked value of a setting so.
+func (v *Server) apply(d *settings.Directive, value string) error {
+	if change := changers[d.Name]; change != nil {
+		return change(v, value)
+	}
+	if set := setters[d.Name]; set != nil {
+		set(v, value)
+	}
+	return nil
+}
+
+// setting returns the value of a setting as CONFIG GET shows it.
+func (v *Server) setting(d *settings.Directive) string {
+	for _, name := range d.Names() {
+		if value, set := v.options.Settings[name]; set {
+			return value
+		}
+	}
+	if get := getters[d.Name]; get != nil {
+		return get(v)
+	}
+	value := v.config.Get(d.Name)
+	if value != "" && slices.Contains(redact.Settings, d.Name) {
+		return redact.Text
+	}
+	return value
+}
+
+// settings are what CONFIG GET shows, by name and by older name. Options.Settings comes last, so that a
+// program can correct any of them, and add others.
+func (v *Server) settings() map[string]string {
+	all := make(map[string]string, len(settings.Names))
+	for name, d := range settings.Table {
+		all[name] = v.setting(d)
+	}
+	maps.Copy(all, v.options.Settings)
+	return all
+}
+
+// Config returns the settings of the server.
+func (v *Server) Config() *Config { return v.options.Config }
+
+// OnReload adds what a reload of the settings is to do besides: reading certificates again, for instance. The
+// functions are called in order, by one goroutine at a time.
+func (v *Server) OnReload(reload func() error) {
+	v.reloadMu.Lock()
+	defer v.reloadMu.Unlock()
+	v.reloads = append(v.reloads, reload)
+}
+
+// Reload reads the file of settings again and applies what has changed in it and may change while the server
+// runs, all or nothing of what can be checked; what needs a restart is logged, and so is what fails. Then it does what OnReload has added.
+func (v *Server) Reload() error {
+	v.reloadMu.Lock()
+	defer v.reloadMu.Unlock()
+	users := -1 // how many lines of users there are, if they have changed
+	changed, err := v.config.Changed(func(list []conf.Directive) error {
+		users = len(list)
+		return v.reloadFileUsers(list)
+	})
 	switch {
-	case !ok:
-		return 0, command.Error("argument couldn't be parsed into an integer")
-	case n < least || n > most:
-		return 0, command.Errorf("argument must be between %d and %d inclusive", least, most)
+	case err != nil:
+		err = fmt.Errorf("the settings stay as they are: %w", err)
+	case users >= 0:
+		v.options.Logger.Info("the users of the file of settings were loaded", "users", users)
 	}
-	return n, nil
+	names := make([]string, 0, len(changed))
+	for name := range changed {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		d := settings.Table[name]
+		switch {
+		case name == "requirepass" && slices.ContainsFunc(v.fileUsers(), func(l conf.Directive) bool { return l.Args[0] == acl.DefaultName }):
+			// the line of that user holds, as at the start
+		case d.Mode == settings.Live:
+			if failed := v.apply(d, changed[name]); failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s stays as it is: %w", name, failed))
+				continue
+			}
+			v.options.Logger.Info("setting changed", "name", name, "value", settings.ShownValue(d, changed[name]))
+		case d.Mode == settings.AtStart:
+			v.options.Logger.Warn("setting changed in the file; it needs a restart", "name", name)
+		}
+	}
+	v.limitClients()
+	for _, reload := range v.reloads {
+		err = errors.Join(err, reload())
+	}
+	return err
 }
 
-// parseMemory reads a number of bytes with Redis's units: 1k is 1000, 1kb is 1024. The units are
-// those of redis.conf, in any case.
-func parseMemory(text string) (int64, error) {
-	lower := strings.ToLower(text)
-	digits := strings.TrimRight(lower, "bkmg")
-	factor, known := map[string]int64{
-		"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30,
-	}[lower[len(digits):]]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !known || err != nil || n < 0 || n > math.MaxInt64/factor {
-		return 0, command.Error("argument must be a memory or percent value")
+// setLogLevel sets what the log has, if the program has lent the server its level.
+func setLogLevel(v *Server, value string) {
+	if v.options.LogLevel == nil {
+		return
 	}
-	return n * factor, nil
+	level := slog.LevelInfo
+	switch value {
+	case "debug":
+		level = slog.LevelDebug
+	case "warning":
+		level = slog.LevelWarn
+	}
+	v.options.LogLevel.Set(level)
+}
+
+// setMaxMemory sets maxmemory, and maxmemory-clients if that is a share of it.
+func setMaxMemory(v *Server, n int64) {
+	v.tunables.maxMemory.Store(n)
+	if clients := v.config.Get("maxmemory-clients"); strings.HasSuffix(clients, "%") {
+		setClientMemory(v, clients)
+	}
+}
+
+// setClientMemory sets maxmemory-clients. A share of no limit is no limit.
+func setClientMemory(v *Server, value string) {
+	digits, percent := strings.CutSuffix(value, "%")
+	n, _ := strconv.ParseInt(digits, 10, 64) // checked
+	if percent {
+		n = v.tunables.maxMemory.Load() / 100 * n
+	}
+	v.tunables.clientMemory.Store(n)
+	v.replies.setClientMemory(n)
+}
+
+// shownClientMemory is maxmemory-clients as it was set.
+func shownClientMemory(v *Server) string {
+	if value := v.config.Get("maxmemory-clients"); strings.HasSuffix(value, "%") {
+		return value
+	}
+	return itoa(v.tunables.clientMemory.Load())
+}
+
+// setBufferLimits sets the limits of what waits for clients and subscribers.
+func setBufferLimits(v *Server, value string) {
+	words := strings.Fields(value)
+	for i := 0; i+3 < len(words); i += 4 {
+		t := &v.tunables
+		limits := map[string][]*atomic.Int64{
+			"normal": {&t.outputHard, &t.outputSoft, &t.outputSeconds}, "pubsub": {&v.hub.Limits.Hard, &v.hub.Limits.Soft, &v.hub.Limits.Seconds},
+		}
+		for j, to := range limits[words[i]] {
+			n, _ := strconv.ParseInt(words[i+1+j], 10, 64) // checked
+			to.Store(n)
+		}
+	}
 }

@@ -162,7 +162,7 @@ func (p *parties) served() string {
 		if err != nil {
 			return fmt.Sprintf("client %d waits in %q: stave %s, redis %v", i, args, show(ours[0]), err)
 		}
-		if d := diff(strings.ToLower(args[0]), ours[0], theirs); d != "" {
+		if d := diff(comparedName(args), ours[0], theirs); d != "" {
 			return fmt.Sprintf("client %d waited in %q: %s", i, args, d)
 		}
 	}
@@ -181,7 +181,7 @@ func (one *party) compare(args []string, ours, theirs resp.Reply) string {
 	if name == "exec" && theirs.Kind == resp.Array && !theirs.Null {
 		return diffExec(queued, ours, theirs)
 	}
-	return diff(name, ours, theirs)
+	return diff(comparedName(args), ours, theirs)
 }
 
 // sameState compares what the servers hold.

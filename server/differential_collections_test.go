@@ -29,6 +29,14 @@ func (g *generator) timeout() string {
 
 // waitsLong says whether the command may wait for longer than a test can: for ever, that is with a timeout of 0, or for long.
 func waitsLong(name string, args []string) bool {
+	if name == "xread" || name == "xreadgroup" {
+		at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "block") })
+		if at < 0 || at+1 >= len(args) {
+			return false
+		}
+		ms, ok := numbers.ParseInt(args[at+1])
+		return ok && (ms == 0 || ms > 10)
+	}
 	if !slices.Contains([]string{"blpop", "brpop", "brpoplpush", "blmove", "blmpop", "bzpopmin", "bzpopmax", "bzmpop"}, name) || len(args) < 2 {
 		return false
 	}

@@ -15,6 +15,7 @@ type generator struct {
 	r    *rand.Rand
 	wide bool          // large collections instead of small ones that collide
 	kind command.Group // of the command that is being made
+	next [][]string    // commands that come next
 	left int           // commands until EXEC or DISCARD; 0: none is due
 }
 
@@ -24,12 +25,12 @@ func pick[T any](g *generator, from ...T) T { return from[g.r.IntN(len(from))] }
 func (g *generator) chance(n int) bool { return g.r.IntN(n) == 0 }
 
 // keyPool are the keys of the test.
-var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x"}
+var keyPool = []string{"a", "b", "c", "d", "e", "f", "g", "h", "a:b", "", "\x00\r\n\xff", "s:x", "x"}
 
 // favourites are the keys that half of the commands of a group take, so that most of them find the right type.
 var favourites = map[command.Group][]string{
 	command.GroupString: {"a", "a:b"}, command.GroupBitmap: {"a"}, command.GroupHash: {"b", "\x00\r\n\xff"}, command.GroupList: {"c", "s:x"},
-	command.GroupSet: {"d", ""}, command.GroupSortedSet: {"e", "f"}, command.GroupGeo: {"f"},
+	command.GroupSet: {"d", ""}, command.GroupSortedSet: {"e", "f"}, command.GroupGeo: {"f"}, command.GroupStream: {"x"},
 }
 
 func (g *generator) key() string {
@@ -308,6 +309,23 @@ var commands = map[string]func(g *generator) []string{
 	"bzpopmax": func(g *generator) []string { return join(g.several(1, 3, g.key), g.timeout()) },
 	"bzmpop":   func(g *generator) []string { return join(g.timeout(), g.multiPop("min", "MAX")) },
 
+	"xadd":      (*generator).xadd,
+	"xlen":      func(g *generator) []string { return g.keyAnd() },
+	"xrange":    func(g *generator) []string { return g.keyAnd(g.streamBound(), g.streamBound(), g.streamCount()) },
+	"xrevrange": func(g *generator) []string { return g.keyAnd(g.streamBound(), g.streamBound(), g.streamCount()) },
+	"xread":     (*generator).xread,
+	"xdel":      func(g *generator) []string { return g.keyAnd(g.several(1, 4, g.streamID)) },
+	"xtrim":     func(g *generator) []string { return g.keyAnd(g.streamTrim(), g.maybe(30, "nomkstream")) },
+	"xsetid":    (*generator).xsetid,
+	"xinfo":     (*generator).xinfo,
+
+	"xgroup":     (*generator).xgroup,
+	"xreadgroup": (*generator).xreadgroup,
+	"xack":       func(g *generator) []string { return g.keyAnd(g.group(), g.several(1, 4, g.streamID)) },
+	"xpending":   (*generator).xpending,
+	"xclaim":     (*generator).xclaim,
+	"xautoclaim": (*generator).xautoclaim,
+
 	"geoadd":    (*generator).geoadd,
 	"geopos":    func(g *generator) []string { return g.keyAnd(g.several(0, 3, g.element)) },
 	"geohash":   func(g *generator) []string { return g.keyAnd(g.several(0, 3, g.element)) },
@@ -368,6 +386,9 @@ var rare = map[string]func(g *generator) []string{
 	"hello": func(g *generator) []string {
 		return pick(g, []string{"3"}, []string{"2"}, []string{"4"}, []string{"x"}, []string{"3", "x"}, []string{"2", "auth", "default", "any"},
 			[]string{"3", "SETNAME", "n", "AUTH", "default", "any"}, []string{"2", "setname", "a b"}, []string{"3", "AUTH", "nobody", "any"})
+	},
+	"auth": func(g *generator) []string {
+		return pick(g, []string{"default", "any"}, []string{"default", "any"}, []string{"any"}, []string{"nobody", "any"}, []string{"x", "y", "z"})
 	},
 	"nope": func(g *generator) []string { return g.several(0, 4, g.element) },
 	"client": func(g *generator) []string {
@@ -463,6 +484,11 @@ func (g *generator) command() []string {
 			args[g.r.IntN(len(args))] = g.element()
 		}
 	}
+	for i, arg := range args {
+		if name == "xadd" && arg == "*" { // an id by the clock
+			args[i] = "1-*"
+		}
+	}
 	if g.chance(4) {
 		name = strings.ToUpper(name)
 	}
@@ -475,6 +501,14 @@ func (g *generator) words() (name string, args []string) {
 		if g.left--; g.left == 0 {
 			return pick(g, "exec", "exec", "exec", "discard"), nil
 		}
+	}
+	if len(g.next) > 0 {
+		words := g.next[0]
+		g.next = g.next[1:]
+		return words[0], words[1:]
+	}
+	if g.chance(200) {
+		g.next = g.groupScene()
 	}
 	if g.chance(40) {
 		name = pick(g, rareNames()...)
@@ -489,7 +523,11 @@ func (g *generator) words() (name string, args []string) {
 			return c.Name, g.fromSyntax(c)
 		}
 	}
-	name = pick(g, commandNames()...)
+	if g.chance(20) {
+		name = "xadd" // which most others of its group need
+	} else {
+		name = pick(g, commandNames()...)
+	}
 	if c := server.Lookup(name); c != nil {
 		g.kind = c.Group
 	}

@@ -27,7 +27,7 @@ type peer interface {
 }
 
 // patience is how long a reply may take.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // redisPeer is a connection to a real redis-server.
 type redisPeer struct {
@@ -78,7 +78,7 @@ func startRedis(t *testing.T) *redisPeer {
 }
 
 // startRedisServer starts a redis-server for this test, on a unix socket, without persistence.
-func startRedisServer(t *testing.T) *redisServer {
+func startRedisServer(t *testing.T, flags ...string) *redisServer {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -90,7 +90,9 @@ func startRedisServer(t *testing.T) *redisServer {
 	}
 	socket := filepath.Join(dir, "s")
 	// It looks whether a wait is over as often as hz says, 10 times a second by default.
-	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--loglevel", "warning", "--hz", "500")
+	cmd := exec.Command(path, append([]string{
+		"--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--loglevel", "warning", "--hz", "500",
+	}, flags...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,7 @@ func startRedisServer(t *testing.T) *redisServer {
 // dial connects to the server once it has started.
 func (s *redisServer) dial() *redisPeer {
 	s.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("unix", s.socket)
 		if err == nil {
 			s.t.Cleanup(func() { _ = conn.Close() })
@@ -176,6 +178,7 @@ type pair struct {
 	dir          string // of the store
 	opened       int    // how often it was
 	store        *db.Store
+	stop         func() // ends the server; nil if there is only a session
 	stave, redis peer
 	together     int // how many commands may be sent in one piece
 	queued       [][]string
@@ -193,14 +196,23 @@ func newPair(t *testing.T) *pair {
 	p := &pair{t: t, redis: startRedis(t), dir: t.TempDir(), together: 1, outcomes: map[string]*outcome{}}
 	p.open()
 	t.Cleanup(func() {
-		if err := p.store.Close(); err != nil {
+		if err := p.close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return p
 }
 
-// open opens the store with a new session.
+// close ends the server, if there is one, and closes the store.
+func (p *pair) close() error {
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+	return p.store.Close()
+}
+
+// open opens the store: with a new session, or with a server and a connection to it, of each transport in turn.
 func (p *pair) open() {
 	p.t.Helper()
 	var err error
@@ -208,7 +220,41 @@ func (p *pair) open() {
 	if p.store, err = db.Open(p.dir, seam.With(&db.Options{}, seam.Options{ChunkSize: 16 * p.opened})); err != nil { // few strings are too short to be cut
 		p.t.Fatal(err)
 	}
-	p.stave = &stavePeer{newSession(p.t, p.store, nil)}
+	served := append([]server.Transport{""}, transports()...)
+	if transport := served[p.opened%len(served)]; transport != "" {
+		p.stave = p.connect(transport)
+	} else {
+		p.stave = &stavePeer{newSession(p.t, p.store, nil)}
+	}
+}
+
+// connect serves the store and connects to the server.
+func (p *pair) connect(transport server.Transport) peer {
+	p.t.Helper()
+	dir, err := os.MkdirTemp("", "stave") // short, as for redis-server
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	store := p.store
+	go func() { done <- server.Serve(ctx, ln, store, &server.Options{Transport: transport}) }()
+	conn, err := net.Dial("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.stop = func() {
+		_ = conn.Close()
+		cancel()
+		if err := errors.Join(<-done, os.RemoveAll(dir)); err != nil {
+			p.t.Error(err)
+		}
+	}
+	return &redisPeer{conn, resp.NewDecoder(conn)}
 }
 
 // reset brings both servers into the state of new ones.
@@ -256,7 +302,7 @@ func (p *pair) reopen() error {
 	if _, err := p.store.Merge(p.t.Context(), db.MergeOptions{All: true}); err != nil && !errors.Is(err, db.ErrMergeBusy) {
 		return err
 	}
-	if err := p.store.Close(); err != nil {
+	if err := p.close(); err != nil {
 		return err
 	}
 	p.open()

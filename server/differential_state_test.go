@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"strings"
 )
 
 // databases are those that the generator selects.
@@ -14,6 +13,7 @@ var readers = map[string][][]string{
 	"hash":   {{"hgetall"}, {"hlen"}},
 	"list":   {{"lrange", "0", "-1"}, {"llen"}},
 	"set":    {{"smembers"}, {"scard"}},
+	"stream": {{"xrange", "-", "+"}, {"xlen"}},
 	"zset":   {{"zrange", "0", "-1", "withscores"}, {"zcard"}},
 }
 
@@ -56,13 +56,16 @@ func (p *pair) sameKeys(keys []string) string {
 		for _, reader := range readers[types[2*i].String()] {
 			questions = append(questions, join(reader[0], key, reader[1:]))
 		}
+		if types[2*i].String() == "stream" {
+			questions = append(questions, fullStream(key))
+		}
 	}
 	ours, theirs, err := p.both(questions)
 	if err != nil {
 		return err.Error()
 	}
 	for i, args := range questions {
-		if d := diff(strings.ToLower(args[0]), ours[i], theirs[i]); d != "" {
+		if d := diff(comparedName(args), ours[i], theirs[i]); d != "" {
 			return fmt.Sprintf("%q: %s", args, d)
 		}
 	}

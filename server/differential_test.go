@@ -168,7 +168,7 @@ const (
 // order.
 var special = map[string]func(p *pair, args []string) string{
 	"spop": (*pair).spop, "srandmember": (*pair).srandmember, "zrandmember": (*pair).zrandmember, "hrandfield": (*pair).hrandfield,
-	"randomkey": (*pair).randomkey, "pfcount": (*pair).pfcount, "dump": (*pair).dump, "sort": (*pair).sort, "sort_ro": (*pair).sort,
+	"randomkey": (*pair).randomkey, "dump": (*pair).dump, "sort": (*pair).sort, "sort_ro": (*pair).sort,
 	"scan": (*pair).scan, "sscan": (*pair).scan, "hscan": (*pair).scan, "zscan": (*pair).scan, "dbsize": (*pair).dbsize,
 }
 
@@ -271,7 +271,7 @@ func (p *pair) compare(args []string, ours, theirs resp.Reply) string {
 		if string(theirs.Text) != "QUEUED" {
 			p.count(args, theirs)
 		}
-		if d := diff(name, ours, theirs); d != "" {
+		if d := diff(comparedName(args), ours, theirs); d != "" {
 			return d
 		}
 	}

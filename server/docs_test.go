@@ -27,8 +27,8 @@ func TestDocumentation(t *testing.T) {
 	var want strings.Builder
 	want.WriteString(head + heading + "\n" + strings.TrimRight(intro, "\n") + "\n")
 	for _, group := range []command.Group{
-		command.GroupString, command.GroupBitmap, command.GroupHash, command.GroupList, command.GroupSet, command.GroupSortedSet, command.GroupGeo, command.GroupHyperLogLog, command.GroupGeneric,
-		command.GroupTransactions, command.GroupPubSub, command.GroupConnection, command.GroupServer,
+		command.GroupString, command.GroupBitmap, command.GroupHash, command.GroupList, command.GroupSet, command.GroupSortedSet, command.GroupStream, command.GroupGeo, command.GroupHyperLogLog, command.GroupGeneric,
+		command.GroupTransactions, command.GroupScripting, command.GroupPubSub, command.GroupConnection, command.GroupCluster, command.GroupServer,
 	} {
 		fmt.Fprintf(&want, "\n### %s\n\n| command | arity | cost | what it does |\n|---|---|---|---|\n", group)
 		for _, c := range all() {

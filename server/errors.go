@@ -6,7 +6,6 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/structures"
 )
 
 // An error text is an interface: clients match its first word, and some the whole of it. So texts
@@ -17,16 +16,17 @@ import (
 // The refusals that concern the session. The texts are Redis's where Redis has the case: clients
 // compare them. Those of commands on keys are in package command.
 const (
-	errNestedMulti     command.Error = "ERR MULTI calls can not be nested"
-	errExecNoMulti     command.Error = "ERR EXEC without MULTI"
-	errDiscardNoMulti  command.Error = "ERR DISCARD without MULTI"
-	errInMulti         command.Error = "ERR Command not allowed inside a transaction"
-	errExecAbort       command.Error = "EXECABORT Transaction discarded because of previous errors."
-	errNoProto         command.Error = "NOPROTO unsupported protocol version"
-	errReplyTooLarge   command.Error = "ERR the reply is too large; ask for it in parts"
-	errQueueTooLarge   command.Error = "ERR the transaction is too large"
-	errInvalidName     command.Error = "ERR Client names cannot contain spaces, newlines or special characters."
-	errProtoNotInteger command.Error = "ERR Protocol version is not an integer or out of range"
+	errNestedMulti      command.Error = "ERR MULTI calls can not be nested"
+	errExecNoMulti      command.Error = "ERR EXEC without MULTI"
+	errDiscardNoMulti   command.Error = "ERR DISCARD without MULTI"
+	errInMulti          command.Error = "ERR Command not allowed inside a transaction"
+	errExecAbort        command.Error = "EXECABORT Transaction discarded because of previous errors."
+	errNoProto          command.Error = "NOPROTO unsupported protocol version"
+	errReplyTooLarge    command.Error = "ERR the reply is too large; ask for it in parts"
+	errMessagesTooLarge command.Error = "ERR the messages of the transaction are too large; publish some of them outside of it"
+	errQueueTooLarge    command.Error = "ERR the transaction is too large"
+	errInvalidName      command.Error = "ERR Client names cannot contain spaces, newlines or special characters."
+	errProtoNotInteger  command.Error = "ERR Protocol version is not an integer or out of range"
 )
 
 // errorText is the text of an error in a reply. Refusals carry their own text; anything else is a
@@ -34,18 +34,22 @@ const (
 // text; it may name a file of the store, which a client on this machine may know.
 func errorText(err error) string {
 	var reply command.Error
-	var refusal structures.Error
+	var denied *deniedError
 	switch {
+	case errors.As(err, &denied):
+		return "NOPERM " + denied.Error()
 	case errors.As(err, &reply):
 		return string(reply)
-	case errors.As(err, &refusal):
-		return string(refusal)
 	case errors.Is(err, db.ErrNotFound):
 		return string(command.ErrNoKey)
 	case errors.Is(err, db.ErrNoSpace):
 		return noSpaceText(err)
+	case errors.Is(err, db.ErrReadOnly):
+		return "READONLY You can't write against a read only replica: this store is open for reading only."
 	case errors.Is(err, db.ErrFailed):
 		return "MISCONF Stave refuses writes since a write or a sync has failed. Its log says which. Reads work; writes need a restart."
+	case errors.Is(err, db.ErrRolledBack):
+		return "TRYAGAIN The store that is followed has rolled back what was to be read, after a write that failed. Repeat the command."
 	default:
 		return "ERR " + err.Error()
 	}

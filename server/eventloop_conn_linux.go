@@ -17,6 +17,7 @@ type loopConn struct {
 	listens  uint32 // the events that the kernel reports
 	known    bool   // it is in loop.conns, or was
 	readable bool   // there may be something to read: the kernel said so once, and will not again
+	full     bool   // the socket takes no more now: the kernel says when it does
 	hangup   bool   // the last that can be read is the end
 	eof      bool   // it has been read
 	ended    bool
@@ -26,7 +27,7 @@ type loopConn struct {
 	round    uint64 // the last one that it took part in
 
 	active       time.Time // when it took part in a round
-	partialSince time.Time // when the command began that has not ended; zero without one
+	partialSince time.Time // when the command began that the client owes the rest of; zero without one
 	unsentSince  time.Time // when the piece of output began that has not been sent; zero without one
 	unsentTaken  int       // bytes that the client has taken since then
 	waiting      *blocked  // the wait that timer is for
@@ -76,6 +77,9 @@ func (c *loopConn) register() {
 	l.open++
 	c.known = true
 	c.active = l.now
+	if !c.session.authenticateBy().IsZero() {
+		l.sweepSoon()
+	}
 	if !c.listen(listening) {
 		c.end()
 	}
@@ -179,19 +183,21 @@ func (c *loopConn) finishRound() {
 	if held > 2*loopRead {
 		c.account() // what is left of it
 	}
+	s.noteFigures()
+	s.limitOutput()
 	c.isFull = paused && !s.closed
 	idle := !c.unsent() && !c.isFull
-	if idle && (s.closed || c.eof || l.stopping) {
+	if idle && (s.closed || (c.eof || l.stopping) && s.room == nil) {
 		c.end()
 		return
 	}
-	if c.isFull && !s.Paused() || c.mayRead() {
+	if c.isFull && !s.Paused() || c.mayRead() || c.unsent() && !c.full {
 		l.goOn(c)
 	}
 	c.watchWait()
 	c.watchPartial(idle)
 	events := uint32(listening)
-	if c.unsent() {
+	if c.full {
 		events |= unix.EPOLLOUT
 	}
 	if !c.listen(events) {
@@ -202,6 +208,7 @@ func (c *loopConn) finishRound() {
 // goAside gives the session to a goroutine of its own.
 func (c *loopConn) goAside() {
 	c.aside = true
+	c.session.server.counters.aside.Add(1)
 	c.loop.aside.Go(func() {
 		c.session.executeAside()
 		c.loop.post(c, markBack)
@@ -211,16 +218,22 @@ func (c *loopConn) goAside() {
 // unsent says whether the client has not taken all replies.
 func (c *loopConn) unsent() bool { return c.session.out.Len() > 0 }
 
-// flush sends the output as far as the client takes it. It reports false if the client has gone.
+// flush sends the output as far as the client takes it, but not much more than roundWrite. It reports
+// false if the client has gone.
 func (c *loopConn) flush() bool {
 	s := c.session
-	for c.unsent() {
+	c.full = false
+	for sent := 0; c.unsent(); {
+		if sent >= roundWrite {
+			return true // the client takes it, so no time-out
+		}
 		out := s.Output()
 		n, err := unix.Write(c.fd, out[:min(len(out), writeSize)])
 		if n > 0 {
+			sent += n
 			s.server.counters.out.Add(int64(n))
 			s.server.counters.writes.Add(1)
-			s.out.Discard(n)
+			s.discard(n)
 			if c.unsentTaken += n; c.unsentTaken >= writeSize {
 				c.unsentSince, c.unsentTaken = time.Time{}, 0 // the next piece has its own time
 			}
@@ -232,6 +245,7 @@ func (c *loopConn) flush() bool {
 		if err != unix.EAGAIN {
 			return false
 		}
+		c.full = true
 		if c.unsentSince.IsZero() {
 			c.unsentSince, c.unsentTaken = c.loop.now, 0
 		}
@@ -261,11 +275,11 @@ func (c *loopConn) watchWait() {
 // watchPartial notes since when the client owes the rest of a command. idle says that all it has
 // sent has been looked at.
 func (c *loopConn) watchPartial(idle bool) {
-	switch {
-	case !idle || c.session.blocked != nil || !c.session.Partial():
-		c.partialSince = time.Time{}
-	case c.partialSince.IsZero():
-		c.partialSince = c.loop.now
+	c.partialSince = time.Time{}
+	if !idle || c.session.blocked != nil {
+		return
+	}
+	if c.partialSince = c.session.owes(c.loop.now); !c.partialSince.IsZero() {
 		c.loop.sweepSoon()
 	}
 }
@@ -273,14 +287,19 @@ func (c *loopConn) watchPartial(idle bool) {
 // timeout is when the connection is to be closed if nothing happens; zero for never. idle is how
 // long it may say nothing, 0 for ever.
 func (c *loopConn) timeout(idle time.Duration) time.Time {
+	return earlier(c.idleTimeout(idle), c.session.authenticateBy())
+}
+
+// idleTimeout is timeout of a client that has authenticated.
+func (c *loopConn) idleTimeout(idle time.Duration) time.Time {
 	s := c.session
 	o := &s.server.options
 	switch {
 	case !c.unsentSince.IsZero():
 		return c.unsentSince.Add(o.WriteTimeout)
 	case !c.partialSince.IsZero():
-		return c.partialSince.Add(o.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
-	case idle > 0 && s.blocked == nil && !s.hasSubscriptions(): // as in Redis a subscriber may listen for ever
+		return s.partialDeadline(c.partialSince)
+	case idle > 0 && s.blocked == nil && !s.subscriber.Listens(): // as in Redis a subscriber may listen for ever
 		return c.active.Add(idle)
 	}
 	return time.Time{}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type eventLoop struct {
 	epoll     int // descriptors
 	wakeup    int
 	aside     sync.WaitGroup // sessions that are aside
+	waking    sync.WaitGroup // posts that write to wakeup; they begin while sleeping only
 
 	conns  []*loopConn // by descriptor
 	open   int         // connections
@@ -34,7 +36,7 @@ type eventLoop struct {
 	ready  []*loopConn // the round's connections
 	again  []*loopConn // those that go on in the next round without a new event
 	events []unix.EpollEvent
-	buf    []byte // what one read brings
+	buf    []byte // what one read brings; its length differs from round to round
 	batch  *batch
 	now    time.Time // of the round
 	evicts bool      // a client has been evicted in this round
@@ -59,8 +61,14 @@ type eventLoop struct {
 // The loop's constants.
 const (
 	loopEvents = 256       // taken from the kernel at a time
-	loopRead   = 256 << 10 // bytes of one read
+	loopRead   = 256 << 10 // bytes of the longest read
 	sweepEvery = time.Second
+
+	// Bounds of a round, and so of how long a client waits for the others.
+	roundRead  = 2 << 20   // bytes that are read, of all connections, but at least leastRead of each
+	leastRead  = 16 << 10  // as Redis reads
+	roundWrite = 256 << 10 // bytes that are written to one connection, about
+	roundPosts = 256       // connections whose marks are taken: those who wait for one key may all be woken at once
 )
 
 // newEventLoop makes a loop. run is its life.
@@ -96,9 +104,13 @@ func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
 	s.client.wake = func() { l.post(c, markWoken) }
-	s.client.abort = func() { l.post(c, markKilled) }
-	s.client.kill = func() {
+	s.probe = func() linkState { return probeDescriptor(c.fd) } // a session that is aside keeps it open
+	s.client.abort = func() {
+		s.client.killed.Store(true)
 		l.post(c, markKilled)
+	}
+	s.client.kill = func() {
+		s.client.abort()
 		s.client.endWaitOf(timedOut)
 	}
 	s.joinLoop(l.batch)
@@ -148,33 +160,45 @@ func (l *eventLoop) post(c *loopConn, m mark) {
 
 // wakeAndUnlock ends the loop's sleep, so that it finds what has been posted.
 func (l *eventLoop) wakeAndUnlock() {
-	sleeping := l.sleeping
-	l.news, l.sleeping = true, false
-	l.mu.Unlock()
-	if sleeping {
-		one := [8]byte{7: 1} // any number but 0, in any byte order
-		_, _ = unix.Write(l.wakeup, one[:])
+	if l.beginWakeAndUnlock() {
+		l.endWake()
 	}
+}
+
+// beginWakeAndUnlock notes that something has been posted. It reports whether the loop sleeps: then
+// the caller must call endWake, and the descriptor stays open until it has.
+func (l *eventLoop) beginWakeAndUnlock() (sleeping bool) {
+	sleeping = l.sleeping
+	l.news, l.sleeping = true, false
+	if sleeping {
+		l.waking.Add(1)
+	}
+	l.mu.Unlock()
+	return sleeping
+}
+
+// endWake writes to the eventfd.
+func (l *eventLoop) endWake() {
+	defer l.waking.Done()
+	one := [8]byte{7: 1}                // any number but 0, in any byte order
+	_, _ = unix.Write(l.wakeup, one[:]) // fails only if it is readable already
 }
 
 // run serves until shutdown has been called and all connections have ended.
 func (l *eventLoop) run() {
-	defer func() {
-		_ = unix.Close(l.wakeup)
-		_ = unix.Close(l.epoll)
-	}()
-	defer l.aside.Wait() // for who posts last may still be writing to the eventfd
-	for {
+	for !l.stopping || l.open > 0 {
 		n := l.wait()
 		l.round++
 		l.now, l.evicts = time.Now(), false
 		l.addReady(l.events[:n])
-		if !l.takePosted() {
-			return
-		}
+		l.takePosted()
 		l.serveRound()
 		l.sweepTimeouts()
 	}
+	l.aside.Wait()
+	l.waking.Wait() // nobody begins any more: the loop does not sleep
+	_ = unix.Close(l.wakeup)
+	_ = unix.Close(l.epoll)
 }
 
 // wait returns how many events there are. It sleeps until there is one, unless there is something
@@ -197,7 +221,7 @@ func (l *eventLoop) wait() int {
 	return n
 }
 
-// addReady puts the connections that have events into the round, behind those that go on.
+// addReady puts the connections that have events into the round, after those that go on.
 func (l *eventLoop) addReady(events []unix.EpollEvent) {
 	for _, c := range l.again {
 		l.join(c)
@@ -230,6 +254,7 @@ func (l *eventLoop) serveRound() {
 	if len(l.ready) == 0 {
 		return
 	}
+	l.buf = l.buf[:min(max(roundRead/len(l.ready), leastRead), loopRead)]
 	for _, c := range l.ready {
 		if c.read() {
 			c.session.beginRound(l.now)
@@ -247,17 +272,18 @@ func (l *eventLoop) serveRound() {
 	l.waitDurable()
 }
 
-// takePosted does what other goroutines have posted. Connections that have something to do take part
-// in the round. It reports false when the loop has ended.
-func (l *eventLoop) takePosted() bool {
+// takePosted does what other goroutines have posted, in the order in which they came, for a bounded number of connections: the
+// others have their turn in the next rounds. Connections that have something to do take part in the round.
+func (l *eventLoop) takePosted() {
 	l.mu.Lock()
 	l.sleeping = false
 	if !l.news {
 		l.mu.Unlock()
-		return true
+		return
 	}
-	l.news = false
-	l.posted, l.taken = l.taken[:0], l.posted
+	l.taken = append(l.taken[:0], l.posted[:min(len(l.posted), roundPosts)]...)
+	l.posted = slices.Delete(l.posted, 0, len(l.taken))
+	l.news = len(l.posted) > 0
 	synced, force := l.synced, l.force
 	l.synced, l.stopping = false, l.stop
 	for _, c := range l.taken {
@@ -275,7 +301,6 @@ func (l *eventLoop) takePosted() bool {
 	if l.stopping {
 		l.endIdle(force)
 	}
-	return !l.stopping || l.open > 0
 }
 
 // endIdle ends the connections that have nothing on its way, when the server shuts down.
@@ -286,6 +311,7 @@ func (l *eventLoop) endIdle(force bool) {
 		case !c.aside && (force || !c.unsent() && !c.isFull):
 			c.end()
 		case force:
+			c.session.client.killed.Store(true)
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // it ends when it comes back
 		}
 	}
@@ -343,7 +369,11 @@ func (l *eventLoop) sweepTimeouts() {
 	}
 	l.sweep = time.Time{}
 	for _, c := range l.conns {
-		if c == nil || c.aside {
+		if c == nil {
+			continue
+		}
+		if c.aside { // its time is looked at when it is back
+			l.sweep = l.now.Add(sweepEvery)
 			continue
 		}
 		by := c.timeout(idle)

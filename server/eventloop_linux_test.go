@@ -82,7 +82,7 @@ func TestWakeAndClose(t *testing.T) {
 		return dialed(address, func(waiting, other *redisPeer) error {
 			answered := make(chan error, 1)
 			go func() {
-				reply, err := waiting.do([]string{"BLPOP", key, "20"})
+				reply, err := waiting.do([]string{"BLPOP", key, "60"})
 				if err == nil && (reply.Null || len(reply.Items) != 2) {
 					err = fmt.Errorf("lost: %s", show(reply))
 				}
@@ -138,10 +138,10 @@ func TestWakeAndClose(t *testing.T) {
 	go func() { workers.Wait(); close(finished) }()
 	select {
 	case <-finished:
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatalf("somebody was not woken: %s", v.Info("clients"))
 	}
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(v.Info("clients"), "connected_clients:0\r\n"); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(v.Info("clients"), "connected_clients:0\r\n"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("connections are left: %s", v.Info("clients"))
 		}

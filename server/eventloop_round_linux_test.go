@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
@@ -22,11 +23,17 @@ import (
 // serveStore serves a store by the event loop, on a Unix socket, until the test ends.
 func serveStore(t *testing.T, store *db.Store, o server.Options) (connect func() *testClient) {
 	t.Helper()
+	o.Transport = server.TransportEventLoop
+	return serveStoreBy(t, store, o)
+}
+
+// serveStoreBy serves a store as the options say, on a Unix socket, until the test ends.
+func serveStoreBy(t *testing.T, store *db.Store, o server.Options) (connect func() *testClient) {
+	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Transport = server.TransportEventLoop
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- newServer(t, store, &o).Serve(ctx, ln) }()
@@ -85,6 +92,7 @@ func TestRoundsOfManyClients(t *testing.T) {
 				select {
 				case <-ended:
 					t.Logf("%d commands panicked meanwhile", panics)
+					expectCounted(t, connect(), 16*rounds)
 					return
 				default:
 				}
@@ -99,6 +107,25 @@ func TestRoundsOfManyClients(t *testing.T) {
 	}
 }
 
+// expectCounted checks that each command of so many rounds has been counted once, however often it was executed: a transaction of
+// several clients that fails is executed again.
+func expectCounted(t *testing.T, c *testClient, rounds int) {
+	t.Helper()
+	c.send("INFO commandstats\r\nINFO errorstats\r\nQUIT\r\n")
+	info, err := io.ReadAll(c.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("cmdstat_strlen:calls=%d,", rounds), fmt.Sprintf("cmdstat_incr:calls=%d,", 2*rounds),
+		fmt.Sprintf("cmdstat_get:calls=%d,", 2*rounds), fmt.Sprintf("errorstat_WRONGTYPE:count=%d\r\n", rounds),
+	} {
+		if !strings.Contains(string(info), want) {
+			t.Errorf("want %q in %s", want, info)
+		}
+	}
+}
+
 // manyClientsRound is what one client does in a round: n is how often it has done so.
 func manyClientsRound(c *testClient, key string, n int) error {
 	for _, step := range []struct{ send, want string }{
@@ -109,6 +136,10 @@ func manyClientsRound(c *testClient, key string, n int) error {
 		{fmt.Sprintf("RPUSH %s a b\r\nLRANGE %s 0 -1\r\nBLPOP %s 0\r\nDEL %s\r\n", key, key, key, key),
 			fmt.Sprintf(":2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$%d\r\n%s\r\n$1\r\na\r\n:1\r\n", len(key), key)},
 		{fmt.Sprintf("BLPOP %s 0.001\r\nGET %s\r\n", key, key), "*-1\r\n$-1\r\n"},
+		{fmt.Sprintf("XADD %s 1-1 f v\r\nXREADGROUP GROUP g c COUNT 1 STREAMS %s >\r\nXGROUP CREATE %s g 0\r\n", key, key, key),
+			fmt.Sprintf("$3\r\n1-1\r\n-NOGROUP No such key '%s' or consumer group 'g' in XREADGROUP with GROUP option\r\n+OK\r\n", key)},
+		{fmt.Sprintf("XREADGROUP GROUP g c COUNT 1 STREAMS %s >\r\nXREADGROUP GROUP g c COUNT 1 STREAMS %s >\r\nXREAD COUNT 1 STREAMS %s 1-1\r\nXACK %s g 1-1\r\nDEL %s\r\n", key, key, key, key, key),
+			fmt.Sprintf("*1\r\n*2\r\n$%d\r\n%s\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*-1\r\n*-1\r\n:1\r\n:1\r\n", len(key), key)},
 	} {
 		if _, err := io.WriteString(c.Conn, step.send); err != nil {
 			return err
@@ -141,7 +172,7 @@ func TestLockedKeysDoNotStopTheLoop(t *testing.T) {
 		}
 	})
 	t.Cleanup(release) // before the server is to end
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	a.send("SET mine 1\r\nSET locked 2\r\nGET locked\r\nPING\r\n") // in a batch
@@ -163,24 +194,33 @@ func TestLockedKeysDoNotStopTheLoop(t *testing.T) {
 func TestSlowCommandsLeaveTheLoop(t *testing.T) {
 	connect := serveStore(t, openStore(t), server.Options{Debug: true})
 	slow, gone, other := connect(), connect(), connect()
-	slow.send("SET k 1\r\nDEBUG SLEEP 0.5\r\nINCR k\r\n")
+	slow.send("SET k 1\r\nDEBUG SLEEP 2\r\nINCR k\r\n")
 	gone.send("DEBUG SLEEP 0.3\r\nINCR gone\r\n")
-	time.Sleep(20 * time.Millisecond)
+	other.until("EXISTS k", ":1") // the command before the slow one has been executed
 	_ = gone.Close()
 	slow.send("INCR k\r\n")
-	for range 100 {
+	time.Sleep(20 * time.Millisecond) // the slow ones have begun
+	meanwhile := 0
+	for ; meanwhile < 100; meanwhile++ {
 		other.send("GET k\r\n")
-		other.expect("$1\r\n1\r\n")
+		if _, err := other.in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := other.in.ReadString('\n'); got != "1\r\n" {
+			break
+		}
+	}
+	if meanwhile < 5 {
+		t.Errorf("%d commands of others were executed meanwhile", meanwhile)
 	}
 	slow.expect("+OK\r\n+OK\r\n:2\r\n:3\r\n")
-	other.send("GET gone\r\n") // it had been sent before the client left
-	other.expect("$1\r\n1\r\n")
+	other.until("EXISTS gone", ":1") // it had been sent before the client left
 }
 
 // TestLoopDoesNotWaitForTheDisk: no reply leaves before its commit is on the disk, and nobody else waits for that. If the disk
 // fails, the replies are errors.
 func TestLoopDoesNotWaitForTheDisk(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem())
+	faults := vfstest.NewFault(vfs.NewMem())
 	store, err := db.Open("d", seam.With(&db.Options{Sync: db.SyncAlways, NoMerge: true}, seam.Options{FS: faults}))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +233,7 @@ func TestLoopDoesNotWaitForTheDisk(t *testing.T) {
 		gate := make(chan struct{})
 		open := sync.OnceFunc(func() { close(gate) })
 		t.Cleanup(open) // before the store is closed
-		faults.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Path: "*.data", Sticky: broken != nil, Err: broken, Do: func(vfs.Event) { <-gate }})
+		faults.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Path: "*.data", Sticky: broken != nil, Err: broken, Do: func(vfstest.Event) { <-gate }})
 		for i, c := range clients {
 			c.send(fmt.Sprintf("SET k%d v\r\nPING\r\n", i))
 		}
@@ -230,5 +270,48 @@ func TestLoopDoesNotWaitForTheDisk(t *testing.T) {
 			}
 			c.expectEnd()
 		}
+	}
+}
+
+// TestSlowDiskStopsOnlyWriters: while the disk does not get a full segment sealed, who writes waits for the next, outside of the
+// loop, and nobody else does.
+func TestSlowDiskStopsOnlyWriters(t *testing.T) {
+	faults := vfstest.NewFault(vfs.NewMem())
+	store, err := db.Open("d", seam.With(&db.Options{SegmentSize: 256 << 10, NoMerge: true}, seam.Options{FS: faults}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	connect := serveStore(t, store, server.Options{})
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open) // before the server is to end
+	faults.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Path: "*.data", Sticky: true, Do: func(vfstest.Event) { <-gate }})
+	writers := []*testClient{connect(), connect()}
+	const n = 500 // of 4 KiB: several segments
+	for _, c := range writers {
+		go func() {
+			_, _ = io.WriteString(c.Conn, strings.Repeat("SET k "+strings.Repeat("x", 4<<10)+"\r\n", n)) // the replies tell
+		}()
+	}
+	other := connect()
+	if err := other.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		other.send("PING\r\n")
+		other.expect("+PONG\r\n")
+		time.Sleep(time.Millisecond)
+	}
+	if done := store.Stats().Sequence; done >= uint64(len(writers)*n) {
+		t.Errorf("the disk has not stopped the writers, which have written %d times: nothing was tested", done)
+	}
+	open()
+	for _, c := range writers {
+		c.expect(strings.Repeat("+OK\r\n", n))
 	}
 }

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"time"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/redact"
 )
 
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away. Servers
@@ -46,5 +49,44 @@ func (v *Server) ListensToStore() bool {
 	return v.notifier.stop != nil
 }
 
+// Asides is how often a session has left an event loop for a command.
+func (v *Server) Asides() int64 { return v.counters.aside.Load() }
+
 // PauseAt sets how many bytes of replies pause a session.
 func (v *Server) PauseAt(n int) { v.pauseAt = n }
+
+// LastingScripts is how many scripts and functions last, and how many of these have written.
+func (v *Server) LastingScripts() (lasting, written int) {
+	v.scripts.mu.Lock()
+	defer v.scripts.mu.Unlock()
+	for r := range v.scripts.runs {
+		lasting++
+		if r.wrote.Load() {
+			written++
+		}
+	}
+	return lasting, written
+}
+
+// TimeToAuth sets how long a connection may take to authenticate.
+func (v *Server) TimeToAuth(d time.Duration) { v.timeToAuth = d }
+
+// DefaultTimeToAuth is that of servers.
+const DefaultTimeToAuth = defaultTimeToAuth
+
+// ReplyBudget sets how long replies wait for room before clients are disconnected that have not read for so long.
+func (v *Server) ReplyBudget(pressEvery, stalledAfter time.Duration) {
+	v.replies.pressEvery, v.replies.stalledAfter = pressEvery, stalledAfter
+}
+
+// RepliesTaken is how many bytes long replies have taken of their budget.
+func (v *Server) RepliesTaken() int64 { return v.replies.Taken() }
+
+// StartUnknown makes a session that of a client about which nothing is known, as Serve does.
+func StartUnknown(s *Session) { s.startUnknown(false) }
+
+// SecretsOf says which arguments of which commands are redacted.
+var SecretsOf = redact.Secrets
+
+// ReadSize is what a connection reads at a time, into a buffer besides those of its session.
+const ReadSize = readSize

@@ -81,7 +81,7 @@ func (w *wire) fillUp(keys int) {
 func (w *wire) resumes(what string) {
 	w.t.Helper()
 	got := ""
-	for range 500 {
+	for range 6000 {
 		if got = w.ask("SET", "again", "v"); got == "OK" {
 			if state := w.info("store_state"); state != "ok" {
 				w.t.Errorf("%s: a store that takes writes is %s", what, state)

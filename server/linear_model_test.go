@@ -21,10 +21,27 @@ type linearValue struct {
 	set      bool
 	text     string
 	deadline int64 // Unix milliseconds; 0: none
+
+	// Of the queue only.
+	last    int64  // the highest id
+	pending string // what has been read and not acknowledged, as text
 }
 
-// linearState is what all keys hold.
-type linearState [len(linearKeys)]linearValue
+// linearQueue is a stream with a group that takes its entries, one at a time. Those are named by the numbers that they are.
+const linearQueue = "q"
+
+// linearScript swaps, so to say: it increments the second key and makes the first the same, in one commit. Its reply is what the first
+// was. The keys are declared, or are arguments; then the script begins again with more locks.
+const linearScript = `
+local function key(i) return KEYS[i] or ARGV[i] end
+local old = redis.call('GET', key(1))
+redis.call('INCR', key(2))
+redis.call('SET', key(1), redis.call('GET', key(2)))
+return old`
+
+// linearState is what all keys hold. The last is the queue: set says that it has the group, text is what that has not read, each entry
+// after a space.
+type linearState [len(linearKeys) + 1]linearValue
 
 // linearCall is one or, within MULTI, several commands.
 type linearCall struct {
@@ -114,6 +131,23 @@ func (s *linearState) key(name string) *linearValue { return &s[slices.Index(lin
 
 // do does one command. Deadlines that have passed take the key at once.
 func (s *linearState) do(cmd []string, now int64) string {
+	switch cmd[0] {
+	case "EVAL":
+		first, second := s.key(cmd[3]), s.key(cmd[4])
+		old := "nil"
+		if first.set {
+			old = first.text
+		}
+		n := int64(0)
+		if second.set {
+			n = number(second.text)
+		}
+		second.set, second.text = true, strconv.FormatInt(n+1, 10)
+		*first = linearValue{set: true, text: second.text}
+		return old
+	case "XADD", "XGROUP", "XREADGROUP", "XACK", "XCLAIM":
+		return s[len(linearKeys)].queue(cmd)
+	}
 	v := s.key(cmd[1])
 	switch cmd[0] {
 	case "GET":
@@ -162,6 +196,53 @@ func (s *linearState) do(cmd []string, now int64) string {
 		return "1"
 	}
 	panic("BUG: no command " + cmd[0])
+}
+
+// queue does a command on the queue.
+func (v *linearValue) queue(cmd []string) string {
+	switch entry := " " + cmd[len(cmd)-1]; {
+	case cmd[0] == "XADD" && number(entry[1:]) <= v.last:
+		return "ERR"
+	case cmd[0] == "XADD":
+		v.last = number(entry[1:])
+		v.text += entry
+		return "added"
+	case cmd[0] == "XGROUP" && v.set:
+		return "BUSYGROUP"
+	case cmd[0] == "XGROUP":
+		v.set = true
+		return "OK"
+	case cmd[0] == "XACK":
+		return strconv.Itoa(v.takePending(entry))
+	case !v.set:
+		return "NOGROUP"
+	case cmd[0] == "XCLAIM":
+		n := v.takePending(entry)
+		v.pending += strings.Repeat(entry, n)
+		return strconv.Itoa(n)
+	case v.text == "":
+		return "nil"
+	}
+	next, rest, more := strings.Cut(v.text[1:], " ")
+	if v.text = ""; more {
+		v.text = " " + rest
+	}
+	v.pending += " " + next
+	return next
+}
+
+// takePending removes an entry from those that are pending, if it is one, and returns how many it has removed.
+func (v *linearValue) takePending(entry string) int {
+	list := strings.Fields(v.pending)
+	at := slices.Index(list, entry[1:])
+	if at < 0 {
+		return 0
+	}
+	v.pending = ""
+	for _, other := range slices.Sorted(slices.Values(slices.Delete(list, at, at+1))) { // so that states are equal whatever the order
+		v.pending += " " + other
+	}
+	return 1
 }
 
 func (v *linearValue) expireAt(at, now int64) {

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,6 +138,30 @@ func TestLinearModel(t *testing.T) {
 		{"half of an MSET", []porcupine.Operation{
 			op(1, 9, "OK", "MSET", "a", "1", "b", "1"), op(2, 3, "1", "GET", "a"), op(4, 5, "nil", "GET", "b"),
 		}, porcupine.Illegal},
+		{"half of a script", []porcupine.Operation{
+			op(1, 9, "nil", "EVAL", linearScript, "2", "a", "b"), op(2, 3, "1", "GET", "b"), op(4, 5, "nil", "GET", "a"),
+		}, porcupine.Illegal},
+		{"a script", []porcupine.Operation{set, op(2, 9, "1", "EVAL", linearScript, "0", "a", "b"), op(3, 4, "1", "GET", "b"), op(5, 6, "1", "GET", "a")}, porcupine.Ok},
+		{"read twice by a group", []porcupine.Operation{
+			op(1, 2, "OK", "XGROUP", "CREATE"), op(2, 3, "added", "XADD", "q", "7"), op(4, 5, "7", "XREADGROUP"), op(6, 7, "7", "XREADGROUP"),
+		}, porcupine.Illegal},
+		{"read by a group in order", []porcupine.Operation{
+			op(1, 2, "added", "XADD", "q", "7"), op(2, 3, "added", "XADD", "q", "8"), op(3, 4, "NOGROUP", "XREADGROUP"), op(4, 5, "OK", "XGROUP", "CREATE"),
+			op(6, 7, "7", "XREADGROUP"), op(8, 9, "8", "XREADGROUP"), op(10, 11, "nil", "XREADGROUP"), op(12, 13, "BUSYGROUP", "XGROUP", "CREATE"),
+		}, porcupine.Ok},
+		{"acknowledged once", []porcupine.Operation{
+			op(1, 2, "OK", "XGROUP", "CREATE"), op(2, 3, "added", "XADD", "q", "7"), op(3, 4, "ERR", "XADD", "q", "6"), op(4, 5, "0", "XCLAIM", "q", "g", "c2", "0", "7"),
+			op(5, 6, "7", "XREADGROUP"), op(6, 7, "1", "XCLAIM", "q", "g", "c2", "0", "7"), op(7, 8, "1", "XACK", "q", "g", "7"), op(8, 9, "0", "XACK", "q", "g", "7"),
+		}, porcupine.Ok},
+		{"acknowledged twice", []porcupine.Operation{
+			op(1, 2, "OK", "XGROUP", "CREATE"), op(2, 3, "added", "XADD", "q", "7"), op(5, 6, "7", "XREADGROUP"),
+			op(7, 8, "1", "XACK", "q", "g", "7"), op(9, 10, "1", "XACK", "q", "g", "7"),
+		}, porcupine.Illegal},
+		{"claimed though acknowledged", []porcupine.Operation{
+			op(1, 2, "OK", "XGROUP", "CREATE"), op(2, 3, "added", "XADD", "q", "7"), op(5, 6, "7", "XREADGROUP"),
+			op(7, 8, "1", "XACK", "q", "g", "7"), op(9, 10, "1", "XCLAIM", "q", "g", "c2", "0", "7"),
+		}, porcupine.Illegal},
+		{"an older entry after a newer one", []porcupine.Operation{op(1, 2, "added", "XADD", "q", "7"), op(2, 3, "added", "XADD", "q", "7")}, porcupine.Illegal},
 		{"expired", []porcupine.Operation{op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(3, 6, "nil", "GET", "a")}, porcupine.Ok},
 		{"expired too early", []porcupine.Operation{op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(3, 4, "nil", "GET", "a")}, porcupine.Illegal},
 		{"expired too late", []porcupine.Operation{op(1, 2, "OK", "SET", "a", "1", "PXAT", "5"), op(6, 7, "1", "GET", "a")}, porcupine.Illegal},
@@ -163,11 +188,32 @@ func linearCommands(rng *rand.Rand) [][]string {
 	return list
 }
 
+// linearID is the newest entry of all queues, and never less than those that are drawn below it. Each history has its own queue, whose entries
+// may begin anywhere.
+var linearID atomic.Int64
+
+func init() { linearID.Store(1000) }
+
 func linearCommand(rng *rand.Rand) []string {
 	key := func() string { return linearKeys[rng.IntN(len(linearKeys))] }
 	value := func() string { return strconv.Itoa(rng.IntN(1000)) }
 	soon := func() string { return strconv.FormatInt(time.Now().UnixMilli()+rng.Int64N(8)-1, 10) }
-	switch p := rng.IntN(24); {
+	switch p := rng.IntN(36); {
+	case p >= 34:
+		n := linearID.Load() - rng.Int64N(6)
+		if p == 34 {
+			return []string{"XACK", linearQueue, "g", strconv.FormatInt(n, 10)}
+		}
+		return []string{"XCLAIM", linearQueue, "g", "c2", "0", strconv.FormatInt(n, 10)}
+	case p >= 32:
+		n := linearID.Add(1) - max(rng.Int64N(6)-4, 0) // some of them too late
+		return []string{"XADD", linearQueue, strconv.FormatInt(n, 10), "f", strconv.FormatInt(n, 10)}
+	case p >= 28:
+		return []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", linearQueue, ">"}
+	case p == 27:
+		return []string{"XGROUP", "CREATE", linearQueue, "g", "0", "MKSTREAM"}
+	case p >= 24:
+		return []string{"EVAL", linearScript, []string{"0", "2"}[rng.IntN(2)], key(), key()}
 	case p < 2:
 		return []string{"SET", key(), value()}
 	case p == 2:
@@ -188,7 +234,7 @@ func linearCommand(rng *rand.Rand) []string {
 
 func linearOptions(fsys vfs.FS, sync db.SyncMode) *db.Options {
 	return seam.With(&db.Options{Sync: sync, SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: time.Millisecond, Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2}},
-		seam.Options{FS: fsys})
+		seam.Options{FS: fsys, YieldEvery: 1})
 }
 
 // linearMemory is a server whose store is in memory. A kill leaves the files as
@@ -287,7 +333,10 @@ func transaction(commands [][]string) [][]string {
 func replies(read func() (resp.Reply, error), commands [][]string) (string, error) {
 	if len(commands) == 1 {
 		r, err := read()
-		return replyText(r), err
+		if err != nil {
+			return "", err
+		}
+		return replyText(commands[0], r), nil
 	}
 	for range len(commands) + 1 { // +OK and +QUEUED
 		if _, err := read(); err != nil {
@@ -295,18 +344,32 @@ func replies(read func() (resp.Reply, error), commands [][]string) (string, erro
 		}
 	}
 	r, err := read()
+	if err != nil {
+		return "", err
+	}
 	texts := make([]string, len(r.Items))
 	for i, item := range r.Items {
-		texts[i] = replyText(item)
+		texts[i] = replyText(commands[i], item)
 	}
-	return strings.Join(texts, " "), err
+	return strings.Join(texts, " "), nil
 }
 
-func replyText(r resp.Reply) string {
+func replyText(cmd []string, r resp.Reply) string {
 	if r.Null {
 		return "nil"
 	}
-	return r.String()
+	text := r.String()
+	switch code, _, _ := strings.Cut(text, " "); {
+	case cmd[0] == "XADD" && r.Err() == nil:
+		return "added"
+	case code == "NOGROUP" || code == "BUSYGROUP" || code == "ERR":
+		return code
+	case cmd[0] == "XCLAIM":
+		return strconv.Itoa(len(r.Items))
+	case cmd[0] == "XREADGROUP" && r.Err() == nil: // one stream with one entry: its id, and one field with its value
+		return r.Items[0].Items[1].Items[0].Items[1].Items[1].String()
+	}
+	return text
 }
 
 // TestLinearizable has several clients work on four keys at once, through

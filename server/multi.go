@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/compiled"
 )
 
 // queue is what MULTI has gathered.
@@ -16,9 +17,12 @@ import (
 type queue struct {
 	requests   []request
 	keys       []string // all keys the requests name, for the locks of EXEC
-	bytes      int      // memory of the requests
+	bytes      int      // of the requests, as MaxQueue counts them
+	held       int      // memory of the requests
 	writes     bool     // a request may write
+	grows      bool     // a request may add data
 	wholeStore bool     // a request looks at the keyspace as a whole
+	slow       bool     // a request may take long: not for an event loop
 	aborted    bool     // a request was refused: EXEC will be
 }
 
@@ -27,9 +31,20 @@ type request struct {
 	session    *Session // whose it is; nil for one of MULTI
 	command    *command.Command
 	args       [][]byte
-	firstKey   string // see command.Call.FirstKey
-	parserMark int    // where the parser found it
-	postponed  bool   // it was not executed: see Session.postpones
+	login      *login            // of AUTH or HELLO within EXEC
+	firstKey   string            // see command.Call.FirstKey
+	parserMark int               // where the parser found it
+	locks      compiled.LockMode // of a script
+	postponed  bool              // it was not executed: see Session.postpones
+	outcome    outcome
+}
+
+// outcome is how a request of a batch has ended. It is counted when the transaction has been
+// committed: until then the request may be executed again.
+type outcome struct {
+	failed    bool
+	refusal   string // the error that was replied; empty for none
+	hit, miss bool   // of a read
 }
 
 // requestOverhead is the memory of one argument besides its bytes.
@@ -50,6 +65,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 		return
 	}
 	q.bytes += size
+	q.held += size + heldByRequest + len(args)*heldByArgument
 	copied := make([][]byte, len(args))
 	for i, arg := range args {
 		copied[i] = bytes.Clone(arg)
@@ -58,9 +74,14 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	others := len(q.keys)
 	q.keys = cmd.AppendKeys(q.keys, copied)
 	none := len(cmd.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
-	q.writes = q.writes || cmd.IsWrite()
-	q.wholeStore = q.wholeStore || none || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
+	runsScript := cmd.Flags&command.RunsScript != 0    // which may touch any key
+	q.writes = q.writes || cmd.IsWrite() || runsScript && cmd.Flags&command.ReadOnly == 0
+	q.grows = q.grows || cmd.Flags&command.DenyOOM != 0
+	q.slow = q.slow || !cmd.CanBatch(copied)
+	q.wholeStore = q.wholeStore || none || runsScript || cmd.IsWrite() && len(cmd.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
+	from := s.out.Len()
 	s.out.Simple("QUEUED")
+	s.applyReplyMode(cmd, from)
 }
 
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the
@@ -76,13 +97,28 @@ func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 		}
 	}
 	stats := &s.server.commands[r.command.Index]
+	if s.isRestricted() {
+		if err := s.permitQueued(&r); err != nil {
+			stats.rejected.Add(1)
+			s.replyError(errorText(err))
+			return nil
+		}
+	}
 	stats.calls.Add(1)
 	start := s.server.startTimer()
-	failed, err := s.runInTx(&inner, limit)
-	s.noteSlow(start, r.command, r.args, 0)
+	s.login = r.login
+	refusal, err := s.runInTx(&inner, limit)
+	s.login = nil
+	took := elapsed(start)
+	if took > 0 {
+		stats.nanoseconds.Add(int64(took))
+		stats.noteLatency(s.server, took, 1)
+	}
+	s.noteSlow(took, r.command, r.args, 0)
 	s.feedMonitors(r.command, r.args)
-	if failed {
+	if refusal != "" {
 		stats.failed.Add(1)
+		s.server.countError(refusal)
 	}
 	return err
 }
@@ -91,7 +127,7 @@ func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 func (s *Session) unwatch() {
 	if s.watch != nil {
 		s.watch.Close()
-		s.watch = nil
+		s.watch, s.watchedBytes = nil, 0
 		s.client.watched.Store(0)
 	}
 }

@@ -2,12 +2,13 @@ package server
 
 import (
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -29,73 +30,22 @@ type notifier struct {
 	serving int        // calls of Serve that have not returned
 }
 
-// notifyFlags is the setting in Redis's letters: bit i is for letter i of notifyLetters.
-type notifyFlags uint32
-
-const notifyLetters = "g$lshzxetdnKEm"
-
-// notifyAll is the value of the letter A.
-const notifyAll = "g$lshzxetd"
-
-// notifyClasses are the events that letters stand for. Streams and modules do not exist here.
+// notifyClasses are the events that letters stand for. Modules do not exist here.
 var notifyClasses = map[byte]db.EventClass{
 	'g': structures.ClassGeneric, '$': structures.ClassString, 'l': structures.ClassList, 's': structures.ClassSet,
 	'h': structures.ClassHash, 'z': structures.ClassSortedSet, 'x': structures.ClassExpired, 'e': structures.ClassEvicted,
-	'n': structures.ClassNew,
-}
-
-// notifyBits is the setting that has these letters.
-func notifyBits(letters string) (f notifyFlags) {
-	for i := range len(letters) {
-		f |= 1 << strings.IndexByte(notifyLetters, letters[i])
-	}
-	return f
-}
-
-// has reports whether the setting has a letter.
-func (f notifyFlags) has(letter byte) bool { return f&notifyBits(string(letter)) != 0 }
-
-// parseNotifyFlags reads the setting.
-func parseNotifyFlags(text string) (f notifyFlags, err error) {
-	for i := range len(text) {
-		switch letter := text[i]; {
-		case letter == 'A':
-			f |= notifyBits(notifyAll)
-		case strings.IndexByte(notifyLetters, letter) >= 0:
-			f |= notifyBits(string(letter))
-		default:
-			return 0, command.Error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
-		}
-	}
-	return f, nil
-}
-
-// String is the setting as CONFIG GET shows it. As in Redis, A hides n, which it does not stand
-// for.
-func (f notifyFlags) String() string {
-	var text strings.Builder
-	rest := notifyLetters
-	if all := notifyBits(notifyAll); f&all == all {
-		text.WriteByte('A')
-		rest = "KEm"
-	}
-	for i := range len(rest) {
-		if f.has(rest[i]) {
-			text.WriteByte(rest[i])
-		}
-	}
-	return text.String()
+	'n': structures.ClassNew, 't': structures.ClassStream,
 }
 
 // setNotifyFlags changes the setting. Events that are under way when the setting changes are
 // published by the old one or the new one.
-func (v *Server) setNotifyFlags(f notifyFlags) {
+func (v *Server) setNotifyFlags(f settings.Events) {
 	n := &v.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v.stopListeningLocked()
 	n.flags.Store(uint32(f))
-	n.keymiss.Store((f.has('K') || f.has('E')) && f.has('m'))
+	n.keymiss.Store((f.Has('K') || f.Has('E')) && f.Has('m'))
 	v.listenLocked()
 }
 
@@ -115,11 +65,11 @@ func (v *Server) addServing(delta int) {
 
 // listenLocked listens to what the setting asks for.
 func (v *Server) listenLocked() {
-	f := notifyFlags(v.notifier.flags.Load())
+	f := settings.Events(v.notifier.flags.Load())
 	var classes db.EventClass
-	if f.has('K') || f.has('E') {
+	if f.Has('K') || f.Has('E') {
 		for letter, class := range notifyClasses {
-			if f.has(letter) {
+			if f.Has(letter) {
 				classes |= class
 			}
 		}
@@ -140,26 +90,29 @@ func (v *Server) stopListeningLocked() {
 // publishEvent publishes an event on its two channels. It is called with the key locked. The
 // namespace in the name of the channel is that of the key, not that of the subscriber.
 func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket) {
-	if v.hub.subscriptions.Load() == 0 {
+	if v.hub.Silent() {
 		return
 	}
-	flags := notifyFlags(v.notifier.flags.Load())
+	flags := settings.Events(v.notifier.flags.Load())
 	at := "@" + strconv.Itoa(namespace) + "__:"
-	if flags.has('K') {
-		v.hub.publish(message{channel: "__keyspace" + at + key, payload: event, ticket: ticket})
+	if flags.Has('K') {
+		v.hub.Publish(pubsub.Message{Channel: "__keyspace" + at + key, Payload: event, Ticket: ticket}, nil)
 	}
-	if flags.has('E') {
-		v.hub.publish(message{channel: "__keyevent" + at + event, payload: key, ticket: ticket})
+	if flags.Has('E') {
+		v.hub.Publish(pubsub.Message{Channel: "__keyevent" + at + event, Payload: key, Ticket: ticket}, nil)
 	}
 }
 
+// heldByMiss is what a miss takes in memory until its transaction ends, besides the key, about.
+const heldByMiss = 128
+
 // notifyMisses reports the keys that a command was to read and that do not exist, if there is a
 // listener. As in Redis looking at how a key is stored is not reading it. It runs inside the
-// transaction, so the answer is that of the moment of the read; it costs a second search of each
-// key.
+// transaction, so the answer is that of the moment of the read, and the event comes with its end, in its place among the others; it costs
+// a second search of each key.
 func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
-	if !v.notifier.keymiss.Load() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
+	if !v.notifier.keymiss.Load() || v.hub.Silent() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
 		return nil
 	}
 	for _, key := range c.Command.AppendKeys(nil, c.Args) {
@@ -167,7 +120,13 @@ func (s *Session) notifyMisses(c *command.Call) error {
 		case err != nil:
 			return err
 		case !exists:
-			v.publishEvent(c.Tx.Namespace(), "keymiss", key, 0)
+			if c.Queued && !s.mayKeepUnsent(len(key)+heldByMiss) {
+				return errMessagesTooLarge
+			}
+			ns := c.Tx.Namespace()
+			if err := c.Tx.OnCommit(func(ticket db.Ticket) { v.publishEvent(ns, "keymiss", key, ticket) }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 // Options are the settings of a server. The zero value works, and so does nil. New copies them and
 // refuses a negative number.
 type Options struct {
-	// Transport is how connections are served. Default: TransportGoroutines.
+	// Transport is how connections are served. Default: TransportEventLoop on Linux,
+	// TransportGoroutines elsewhere.
 	Transport Transport
 	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default:
 	// all of the store's.
@@ -32,6 +34,17 @@ type Options struct {
 	// ClientMemory is how many bytes the buffers of all clients may take together. Above it the
 	// largest client is closed. CONFIG SET maxmemory-clients changes it. Default: 1 GiB.
 	ClientMemory int64
+	// RequirePass is the password of the default user, which a client has to give by AUTH. Default: none is needed.
+	RequirePass string
+	// Users are further users, or other rules of the default user: each a line "NAME RULE ..." with the rules of ACL SETUSER. Default:
+	// the default user alone, who may do everything.
+	Users []string
+	// ACLFile is the path of a file with such lines, each after the word "user", which ACL LOAD and ACL SAVE read and write. It must
+	// exist. It excludes Users. Default: none.
+	ACLFile string
+	// AllowPlainText lets Serve listen without TLS on addresses that other machines can reach; a password is needed all the same. It is
+	// redis.conf's "protected-mode no". Default: Serve refuses.
+	AllowPlainText bool
 	// IdleTimeout closes a connection that sends nothing for so long, unless it has subscribed to
 	// something. CONFIG SET timeout changes it. Default: 0, never.
 	IdleTimeout time.Duration
@@ -40,15 +53,23 @@ type Options struct {
 	PartialTimeout time.Duration
 	// WriteTimeout closes a connection that takes none of its replies for so long. Default: 30 s.
 	WriteTimeout time.Duration
-	// ShutdownGrace is how long Serve waits for replies on their way when its context ends.
-	// Default: 10 s.
+	// ShutdownGrace is how long Serve waits for commands and for replies on their way when its context ends. Then connections are
+	// closed, and commands that take long are given up. Default: 10 s.
 	ShutdownGrace time.Duration
 	// Logger takes what an operator should know: connections refused or broken off, panics.
 	// Default: nothing is logged.
 	Logger *slog.Logger
+	// Config are settings by the names of redis.conf, as a file has them. They hold against the other fields. CONFIG
+	// REWRITE and Server.Reload need the file that they were loaded from. Default: NewConfig().
+	Config *Config
+	// LogLevel is the level of Logger, for CONFIG SET loglevel to change. Default: that has no effect.
+	LogLevel *slog.LevelVar
 	// Settings are further names, in lower case, and values that CONFIG GET shows, such as dir.
 	// They override the built-in ones. Default: none.
 	Settings map[string]string
+	// Cluster makes the server a cluster of one node, which owns all slots, for clients that speak to clusters only. Default:
+	// there is no cluster.
+	Cluster bool
 	// Debug allows DEBUG SLEEP and DEBUG OBJECT, which are for tests of clients. Default: they are
 	// refused.
 	Debug bool
@@ -60,16 +81,25 @@ type Options struct {
 type Transport string
 
 const (
-	// TransportGoroutines serves each connection by a goroutine of its own. It works everywhere.
+	// TransportGoroutines serves each connection by a goroutine of its own. It works everywhere, and
+	// uses all cores.
 	TransportGoroutines Transport = "goroutines"
 	// TransportEventLoop serves all connections by one goroutine: what clients send at the same time
 	// is executed in the order in which it arrived, and written to the log at once. Commands that may
 	// take long run apart. A quick command takes less processor time than with goroutines; but all of
-	// them share one core, and those that run apart, such as LRANGE, cost some microseconds more. It
-	// exists on Linux; connections other than TCP and Unix sockets are served by goroutines all the
-	// same.
+	// them share one core, and those that run apart, such as SORT or an LRANGE with a long reply, cost
+	// some microseconds more. It exists on Linux; connections other than TCP and Unix sockets, such as
+	// those of TLS, are served by goroutines all the same.
 	TransportEventLoop Transport = "event-loop"
 )
+
+// defaultTransport is the transport of this platform unless the options choose one.
+func defaultTransport() Transport {
+	if eventLoopSupported {
+		return TransportEventLoop
+	}
+	return TransportGoroutines
+}
 
 // Validate fails for a transport that does not exist, or not on this platform.
 func (t Transport) Validate() error {
@@ -143,6 +173,29 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
+// takeConfig takes the options that the settings give, and that do not change while the server runs.
+func (o *Options) takeConfig() {
+	if o.Config == nil {
+		return
+	}
+	number := func(name string, to *int) {
+		if o.Config.IsSet(name) {
+			*to, _ = strconv.Atoi(o.Config.Get(name)) // checked
+		}
+	}
+	number("databases", &o.Databases)
+	number("proto-max-bulk-len", &o.MaxArgument)
+	if o.Config.IsSet("transport") {
+		o.Transport = Transport(o.Config.Get("transport"))
+	}
+	if o.Config.IsSet("cluster-enabled") {
+		o.Cluster = o.Config.Get("cluster-enabled") == "yes"
+	}
+	if o.Config.IsSet("enable-debug-command") {
+		o.Debug = o.Config.Get("enable-debug-command") != "no"
+	}
+}
+
 // withDefaults returns the options with a value in every field, or an error that names the field
 // that is wrong.
 func (o *Options) withDefaults() (Options, error) {
@@ -150,10 +203,11 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		out = *o
 	}
+	out.takeConfig()
 	if err := out.validate(); err != nil {
 		return Options{}, err
 	}
-	out.Transport = orDefault(out.Transport, TransportGoroutines)
+	out.Transport = orDefault(out.Transport, defaultTransport())
 	out.MaxClients = orDefault(out.MaxClients, defaultMaxClients)
 	out.MaxArgument = orDefault(out.MaxArgument, resp.DefaultBulk)
 	out.MaxReply = orDefault(out.MaxReply, defaultMaxReply)

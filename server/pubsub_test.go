@@ -69,6 +69,7 @@ var pubSubScripts = map[string]string{
 	"quit": `
 		a: SUBSCRIBE c
 		a: QUIT
+		b: sleep
 		b: PUBLISH c x`,
 	"gone": `
 		a: SUBSCRIBE c
@@ -131,6 +132,88 @@ var pubSubScripts = map[string]string{
 		b: <
 		a: PING
 		a: GET k`,
+	"a transaction with messages and notifications": `
+		a: CONFIG SET notify-keyspace-events KEAm
+		b: PSUBSCRIBE *
+		a: MULTI
+		a: PUBLISH c 1
+		a: SET k v
+		a: PUBLISH c 2
+		a: PUBLISH d 3
+		a: GET none
+		a: INCR k
+		a: LPUSH l x
+		a: PUBLISH c 4
+		a: EXEC
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		b: <
+		a: MULTI
+		a: PUBLISH c 5
+		a: PUBLISH d 6
+		a: EXEC
+		b: <
+		b: <`,
+	"a transaction that does not happen": `
+		b: SUBSCRIBE c
+		a: WATCH k
+		c: SET k v
+		a: MULTI
+		a: PUBLISH c 1
+		a: SET l v
+		a: EXEC
+		a: MULTI
+		a: PUBLISH c 2
+		a: NOPE
+		a: EXEC
+		a: MULTI
+		a: PUBLISH c 3
+		a: DISCARD
+		a: PUBLISH c 4
+		b: <`,
+	"joining and leaving within a transaction": `
+		a: HELLO3
+		a: MULTI
+		a: PUBLISH c early
+		a: SUBSCRIBE c
+		a: PSUBSCRIBE [c]
+		a: SET k v
+		a: UNSUBSCRIBE c
+		a: PUNSUBSCRIBE [c]
+		a: PUBLISH c late
+		a: EXEC
+		a: PING
+		a: GET k`,
+	"a script with messages": `
+		b: SUBSCRIBE c
+		a: EVAL return(redis.call('PUBLISH','c','1')+redis.call('PUBLISH','d','2')) 0
+		b: <
+		a: EVAL redis.call('PUBLISH','c','3');redis.call('SET',KEYS[1],'v');redis.call('PUBLISH','c','4');return(redis.call('GET','other')) 1 k
+		b: <
+		b: <
+		a: EVAL redis.call('PUBLISH','c','5');redis.call('SET',KEYS[1],'w');redis.call('PUBLISH','c','6');return(redis.call('LPUSH',KEYS[1],'x')) 1 k
+		b: <
+		b: <
+		a: EVAL redis.call('PUBLISH','c','7');error('no') 0
+		b: <
+		a: EVAL_RO redis.call('PUBLISH','c','8') 0
+		a: MULTI
+		a: PUBLISH c 9
+		a: EVAL return(redis.call('PUBLISH','c','10')) 0
+		a: PUBLISH c 11
+		a: EXEC
+		b: <
+		b: <
+		b: <
+		a: GET k
+		a: PING`,
 	"names of keys and events": `
 		a: CONFIG SET notify-keyspace-events KEA
 		b: PSUBSCRIBE __key*

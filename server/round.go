@@ -1,9 +1,12 @@
 package server
 
 import (
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/script"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each
@@ -44,6 +47,7 @@ func (s *Session) beginRound(now time.Time) {
 func (s *Session) endRound() {
 	s.deliverMessages()
 	s.flushStats()
+	s.leaveRoom()
 }
 
 // leave ends the session's round before the request at mark of the parser.
@@ -61,11 +65,15 @@ func (s *Session) executeAside() {
 	s.joinLoop(shared)
 }
 
-// maxPatternBytes and maxMatched bound what PUBLISH may do in an event loop: it matches every pattern
-// with the name of the channel.
+// Bounds of what the loop does itself.
 const (
-	maxPatternBytes = 16 << 10 // bytes of all patterns
-	maxMatched      = 256      // bytes of the channel's name
+	// maxLoopReply is how many bytes a command may reply that works as long as its reply is. One that
+	// exceeds it has done that much in vain.
+	maxLoopReply = 32 << 10
+	// overheadOfName is how much longer the channels of a keyspace notification are than the key.
+	overheadOfName = 64
+	// maxWoken is how many waiters a command may serve, about 2 us each.
+	maxWoken = 256
 )
 
 // staysInLoop reports whether the loop executes a command itself, because that takes little time.
@@ -73,15 +81,99 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 	if s.queue != nil && cmd.Flags&command.RunsInsideMulti == 0 {
 		return true // it is queued only
 	}
-	size := 0
-	for _, arg := range args {
-		size += len(arg)
+	size := sizeOf(args)
+	switch {
+	case size > maxBatchBytes, cmd.Flags&command.NoAuth != 0 && verifiesPassword(cmd, args):
+		return false
+	case cmd.Name == "exec":
+		return s.queue == nil || s.queue.isQuick(s)
+	case cmd.Name == "publish":
+		return s.server.hub.MatchesQuickly(len(args[1]))
+	case cmd.Flags&command.RunsScript != 0:
+		return s.scriptStaysInLoop(cmd)
 	}
-	if size > maxBatchBytes || !cmd.IsQuick() {
+	return (cmd.IsQuick(args) || cmd.IsSized()) && s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)
+}
+
+// scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what MONITOR
+// shows must not be repeated.
+func (s *Session) scriptStaysInLoop(cmd *command.Command) bool {
+	return strings.HasPrefix(cmd.Name, "eval") && !s.server.hub.Monitored()
+}
+
+// canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its runs so far
+// have needed. One that turns out to need more ends the transaction with errWouldWait.
+func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks compiled.LockMode, ok bool) {
+	if !s.scriptStaysInLoop(cmd) {
+		return 0, false
+	}
+	sha := strings.ToLower(string(args[1]))
+	if strings.HasPrefix(cmd.Name, "eval") && !strings.HasPrefix(cmd.Name, "evalsha") {
+		sha = script.SHA(string(args[1]))
+	}
+	p := s.server.scripts.cache.Lookup(sha)
+	if p == nil || p.Shuns() {
+		return 0, false
+	}
+	return compiled.LockMode(p.Needs.Load()), true
+}
+
+// runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or asks now and
+// then whether to go on.
+func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
+	if isPublish(cmd) {
+		return s.server.hub.MatchesQuickly(len(args[1]))
+	}
+	if cmd.Flags&command.WholeKeyspace != 0 || len(cmd.Keys) == 0 && cmd.Flags&command.Fast == 0 {
 		return false
 	}
-	if cmd.Name == "publish" {
-		return s.server.hub.patternBytes.Load() == 0 || s.server.hub.patternBytes.Load() <= maxPatternBytes && len(args[1]) <= maxMatched
+	size := sizeOf(args)
+	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)
+}
+
+// wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction. One of a list or
+// a sorted set serves a waiter for each element that it gives; one that gives or deletes a stream, or moves a key, may serve all.
+func (s *Session) wakesFew(cmd *command.Command, args [][]byte) bool {
+	if !cmd.IsWrite() || s.host.Store.Waiters() <= maxWoken {
+		return true
 	}
-	return true
+	if (cmd.Group == command.GroupList || cmd.Group == command.GroupSortedSet) && len(args) <= maxWoken {
+		return true
+	}
+	return s.host.Store.Waiters(cmd.AppendKeys(nil, args)...) <= maxWoken
+}
+
+// isQuick reports whether EXEC takes little time.
+func (q *queue) isQuick(s *Session) bool {
+	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && len(q.requests) <= maxBatch && q.bytes <= 2*maxBatchBytes && s.notifiesQuickly(q.bytes, len(q.requests)) &&
+		(s.watch == nil || s.watch.Len() <= maxBatch)
+}
+
+// notifiesQuickly reports whether the keyspace notifications of a command with so many bytes of
+// arguments are soon matched with the patterns: that is done with the keys locked.
+func (s *Session) notifiesQuickly(size, args int) bool {
+	return s.server.notifier.flags.Load() == 0 || s.server.hub.MatchesQuickly(size+args*overheadOfName)
+}
+
+// maxReply is how many bytes the session may reply to a command, before errExceeded ends it.
+func (s *Session) maxReply(cmd *command.Command) int {
+	most := s.server.mostReply()
+	if s.mostReply > 0 {
+		most = min(most, s.mostReply)
+	}
+	if s.inLoop && cmd.IsSized() {
+		return min(maxLoopReply, most)
+	}
+	return most
+}
+
+// errExceeded is the error of a command whose reply exceeds maxReply.
+func (s *Session) errExceeded(c *command.Call) error {
+	if s.inLoop && c.Command.IsSized() {
+		return errLong
+	}
+	if c.Out.Exceeded() {
+		return errReplyTooLarge
+	}
+	return s.errShort()
 }

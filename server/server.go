@@ -10,29 +10,63 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/settings"
+	"github.com/stavedb/stave/server/internal/slowlog"
+	"github.com/stavedb/stave/server/internal/tracking"
 )
 
 // Server is what the sessions on one store share: settings, counters, the list of clients. Its
 // methods are safe for concurrent use.
 type Server struct {
-	store   *db.Store
-	options Options
-	pauseAt int // bytes of replies that pause a session
-	runID   string
-	started time.Time
+	store      *db.Store
+	options    Options
+	pauseAt    int           // bytes of replies that pause a session
+	timeToAuth time.Duration // of a connection; then it is closed
+	runID      string
+	started    time.Time
 
-	nextID   atomic.Int64
-	commands []commandStats // by command.Command.Index
-	counters counters
-	tunables tunables
-	hub      hub
-	notifier notifier
-	slowLog  slowLog
+	nextID    atomic.Int64
+	commands  []commandStats // by command.Command.Index
+	counters  counters
+	left      struct{ input, output peak } // buffers of clients that have left: see recentBuffers
+	tunables  tunables
+	hub       pubsub.Hub
+	notifier  notifier
+	tracked   tracking.Table
+	slowLog   slowlog.Log
+	spikes    latency.Spikes
+	pause     pause
+	replies   replyBudget
+	scripts   scripts
+	functions compiled.Libraries
+	saves     saves
+	users     *acl.Users
+	aclLog    acl.Log
+	aclFile   sync.Mutex // held while the file of users is written
 
-	mu      sync.Mutex         // guards clients and errors
-	clients map[int64]*Session // connected, by id
-	errors  map[string]int64   // error replies by code
-	address net.Addr           // of the listener, once Serve has one
+	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
+
+	peakMemory atomic.Uint64
+	counted    counted
+
+	config    *settings.Config
+	encodings command.Encodings
+
+	reloadMu sync.Mutex     // guards reloads and given, and that one reload or CONFIG REWRITE runs at a time
+	given    [][]string     // the users as the file of settings has them, by Users.Given
+	reloads  []func() error // what OnReload has added
+
+	mu       sync.Mutex         // guards the five below
+	clients  map[int64]*Session // connected, by id
+	errors   map[string]int64   // error replies by code
+	address  net.Addr           // of the listener, once Serve has one
+	serving  map[int]func()     // ends each Serve that runs: see endedBy
+	servings int                // calls of Serve so far
 
 	rateMu    sync.Mutex // guards the three below
 	rateSince time.Time  // start of the interval that rate measures
@@ -50,16 +84,32 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	var id [20]byte
 	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
 	v := &Server{
-		store:    store,
-		options:  options,
-		pauseAt:  defaultPauseOutput,
-		runID:    hex.EncodeToString(id[:]),
-		started:  time.Now(),
-		commands: make([]commandStats, table.Size),
-		clients:  make(map[int64]*Session),
-		errors:   make(map[string]int64),
+		store:      store,
+		options:    options,
+		pauseAt:    defaultPauseOutput,
+		timeToAuth: defaultTimeToAuth,
+		runID:      hex.EncodeToString(id[:]),
+		started:    time.Now(),
+		commands:   make([]commandStats, table.Size),
+		clients:    make(map[int64]*Session),
+		errors:     make(map[string]int64),
+		serving:    make(map[int]func()),
 	}
+	v.hub.Limits.Init()
+	v.tracked.Init(store, &v.hub.Limits, v.trackingClient)
 	v.tunables.init(&v.options)
+	v.slowLog.Limit(defaultSlowMax)
+	v.replies.init(v.options.ClientMemory)
+	if err := v.initConfig(); err != nil {
+		return nil, err
+	}
+	v.scripts.init()
+	v.functions.Init(store, v.scripts.engine, v.options.Logger)
+	v.functions.Current() // so that what is wrong with one is in the log from the beginning
+	v.saves.init(v.started, store.Stats().Sequence)
+	if err := v.initUsers(); err != nil {
+		return nil, err
+	}
 	return v, nil
 }
 
@@ -82,6 +132,14 @@ func (v *Server) session(id int64) *Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.clients[id]
+}
+
+// trackingClient is the side of it that tracks keys.
+func (v *Server) trackingClient(id int64) *tracking.Client {
+	if s := v.session(id); s != nil {
+		return &s.client.tracking
+	}
+	return nil
 }
 
 // sessions returns the connected sessions by ascending id. It is a copy: the sessions run on, and

@@ -11,7 +11,10 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -38,6 +41,16 @@ type Session struct {
 	out    resp.Writer
 	closed bool
 
+	requests         uint64    // that the parser has returned
+	owedSince        time.Time // when the command began that has not ended; zero without one
+	owedRequest      uint64    // requests then
+	user             *acl.User
+	authenticated    bool      // as user, or the default user needs no password
+	login            *login    // of the request that EXEC is executing; nil for others
+	hasSlot          bool      // it takes one of the places for those that have not authenticated
+	outputBeforeAuth int       // bytes
+	unknownSince     time.Time // when it began, or RESET made it forget who it is
+
 	namespace int
 	host      command.Host // what handlers get of the session: the store, seen through the namespace, above all
 	undurable db.Ticket    // of the newest commit that has not been waited for; 0 for none
@@ -45,28 +58,55 @@ type Session struct {
 	queue     *queue       // commands since MULTI; nil outside
 	client    client       // what CLIENT LIST shows of it
 	watch     *db.Watch    // keys that the next EXEC depends on; nil for none
-	blocked   *blocked     // the command that waits; nil without one
 
-	subscribed [audiences]map[string]struct{} // its subscriptions
-	mail       mailbox
+	watchedBytes int       // memory of the keys in watch
+	blocked      *blocked  // the command that waits; nil without one
+	room         *roomWait // its place among those that wait for memory for a reply; nil without one
+
+	mustNotRepeat bool // the EXEC that runs cannot be given up and executed again
+
+	subscriber  pubsub.Subscriber
+	unsent      []pubsub.Prepared // published by the EXEC or script that runs, which has no transaction yet
+	unsentBytes int               // of all that it has published
 
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
-	batch       *batch // commands that are to run together
-	inAttempt   bool   // a transaction of the batch is tried that has a request of this session
-	attemptFrom int    // where in the output the replies of the last one start
-	rewound     bool   // the parser went back to rewoundTo, for not all could be executed
+	batch       *batch            // commands that are to run together
+	locks       compiled.LockMode // of the transaction of the batch that runs, for scripts in it
+	inAttempt   bool              // a transaction of the batch is tried that has a request of this session
+	attemptFrom int               // where in the output the replies of the last one start
+	rewound     bool              // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
+	tracks  bool // its reads are noted: see trackReads
+	caching bool // CLIENT CACHING concerns the next command, or the transaction
+
+	replies replyMode // what CLIENT REPLY has chosen
+	saveDue bool      // a BGSAVE within the EXEC that runs
+
+	probe               func() linkState // looks at the connection; nil: there is nothing to look at
+	giveUp              context.Context  // of DoContext; nil: none
+	mostReply           int              // bytes of a reply, if that is less than for others; 0: as for others
+	probedAt, halfSince time.Time        // see interrupted
+	probedFor           uint64           // requests then
+	writesFor           uint64           // requests when the last transaction began that writes
+	abandoned           error            // nobody waits for the command; it stays until the next one
+
+	pendingLibraries *compiled.Set // what the EXEC that runs has made of the libraries; nil if nothing
+
+	isTLS   bool // it is encrypted
 	inLoop  bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
 	leaving bool // it has met a command that is not for the loop
 
 	// Method values, made once: making one allocates.
 	runInCallTx func(*db.Tx) error
 	runCallFunc func() error
+	interrupt   func() error
 
-	statsSince time.Time // when the commands of stats began
+	stopMatching func(int) bool // for structures.MatchUntil
+
+	statsSince time.Time // when the command began, or the batch
 	stats      sessionStats
 }
 
@@ -85,26 +125,34 @@ func (v *Server) NewSession() *Session {
 	s := &Session{
 		server: v,
 		id:     v.nextID.Add(1),
-		parser: resp.NewParser(resp.Limits{Bulk: v.options.MaxArgument}),
+		parser: resp.NewParser(v.fullLimits()),
 	}
-	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s}
+	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
+	s.host.MayReadAllKeys = s.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
+		tx.SetOrigin(s.id)
 		err := s.call.Command.Run(&s.call)
+		s.trackReads(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
 		}
-		if err == nil && s.out.Exceeded() {
+		if err == nil && s.out.Dropped() {
 			// Within the transaction, so that a command that cannot be answered is not done either.
-			err = errReplyTooLarge
+			err = s.errExceeded(&s.call)
 		}
 		return err
 	}
 	s.namespace = v.store.Namespace()
 	// Kept, because making a method a func value allocates.
 	s.runCallFunc = s.runCall
+	s.interrupt = s.interrupted
+	s.stopMatching = func(int) bool { return s.interrupted() != nil }
+	s.host.Interrupted = s.interrupt
 	s.batch = newBatch()
 	s.client.init()
+	s.initMail()
+	s.setUser(v.users.Default(), true)
 	return s
 }
 
@@ -132,7 +180,8 @@ func (s *Session) Feed(in []byte) (closed bool) {
 // The deferred calls run last to first: messages are delivered, counts are added, and only then is
 // the disk awaited, so that replies and messages of this round wait together and once.
 func (s *Session) executeBuffered() {
-	s.statsSince = time.Now()
+	s.statsSince, s.rewound = time.Now(), false
+	defer s.leaveRoom()
 	defer s.awaitDurable()
 	defer s.flushStats()
 	defer s.deliverMessages()
@@ -157,7 +206,12 @@ func (s *Session) mayExecute() bool {
 // protocol.
 func (s *Session) executeNext(args [][]byte, err error) {
 	if err == nil {
+		s.requests++
+		before := s.out.Len()
 		s.execute(args)
+		if !s.authenticated {
+			s.countUnauthenticated(before)
+		}
 		return
 	}
 	if s.runBatch() && !s.closed {
@@ -172,8 +226,14 @@ func (s *Session) Output() []byte { return s.out.Bytes() }
 // Flushed confirms that the first n bytes of the output have been sent, and executes what waited
 // for that.
 func (s *Session) Flushed(n int) {
-	s.out.Discard(n)
+	s.discard(n)
 	s.executeBuffered()
+}
+
+// discard drops output that has been sent.
+func (s *Session) discard(n int) {
+	s.out.Discard(n)
+	s.client.reply.note(s.out.Taken(), n)
 }
 
 // Closed reports whether the connection is to be ended once the output has been sent.
@@ -185,27 +245,58 @@ func (s *Session) Paused() bool { return s.out.Len() >= s.server.pauseAt }
 // Partial reports whether the client has begun a command and not finished it.
 func (s *Session) Partial() bool { return s.parser.Partial() }
 
-// Held returns the memory of the session's buffers in bytes. The sum over all sessions is what
-// Options.ClientMemory bounds.
+// owes notes whether the client owes the rest of a command, and returns since when; zero if it does
+// not. A client that finishes its commands owes each for its own time.
+func (s *Session) owes(now time.Time) (since time.Time) {
+	switch {
+	case !s.Partial():
+		s.owedSince = time.Time{}
+	case s.owedSince.IsZero() || s.owedRequest != s.requests:
+		s.owedSince, s.owedRequest = now, s.requests
+	}
+	return s.owedSince
+}
+
+// partialDeadline is when the rest of the command must have arrived that the client owes since then.
+func (s *Session) partialDeadline(since time.Time) time.Time {
+	return since.Add(s.server.options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
+}
+
+// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, subscriptions and watched
+// keys. The sum over all sessions is what Options.ClientMemory bounds.
 func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held() + s.mail.held()
+	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size()
 	if s.queue != nil {
-		n += s.queue.bytes
+		n += s.queue.held
+	}
+	if s.watch != nil {
+		n += s.watchedBytes
 	}
 	return n
 }
+
+// What the session keeps takes in memory besides the bytes of names and arguments, about: slices, maps, and what growing them
+// leaves unused.
+const (
+	heldByRequest  = 130 // a queued command
+	heldByArgument = 16  // an argument of it
+	heldByWatch    = 330
+)
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version
 // that the session speaks. It must not be mixed with Feed.
 func (s *Session) Do(args [][]byte) (reply []byte) { return s.DoContext(context.Background(), args) }
 
-// DoContext is Do that gives up a command that waits, such as BLPOP, when ctx ends, as if its time
-// were over.
+// DoContext is Do that gives the command up when ctx ends: one that waits, such as BLPOP, as if its time
+// were over, and one that takes long with the error of ctx, without any effect.
 func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	if len(args) == 0 || s.closed {
 		return nil
 	}
 	s.statsSince = time.Now()
+	s.requests++
+	s.giveUp = ctx
+	defer func() { s.giveUp = nil }()
 	s.execute(args)
 	s.runBatch()
 	if s.blocked != nil {
@@ -227,8 +318,23 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
 		err = errInMulti
 	}
+	if err == nil && s.isRestricted() {
+		err = s.permit(cmd, args)
+	}
+	if err == nil && s.server.options.Cluster {
+		err = s.refusesInCluster(cmd, args)
+	}
+	if err == nil && s.queue != nil && stallsExec(cmd, args) {
+		err = errInMulti
+	}
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)
+	}
+	if err == nil && s.refusesGrowth(cmd) {
+		err = errOutOfMemory
+	}
+	if s.server.pause.active.Load() && s.postpone(cmd, err) {
+		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
 		return
@@ -261,17 +367,25 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	if cmd != nil {
 		s.server.commands[cmd.Index].rejected.Add(1)
 	}
+	if denied, ok := err.(*deniedError); ok {
+		s.noteDenied(denied.Denial, s.user.Name())
+	}
 	text := errorText(err)
 	switch {
 	case cmd != nil && cmd.Name == "exec":
 		// An EXEC that is refused ends the transaction all the same, and the watch.
 		s.queue = nil
 		s.unwatch()
-		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+		if err != errCrossSlot {
+			text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+		}
 	case s.queue != nil:
 		s.queue.aborted = true
 	}
+	from := s.out.Len()
 	s.replyError(text)
+	s.applyReplyMode(cmd, from)
+	s.endCaching(cmd)
 }
 
 // replyError replies with an error and counts it.
@@ -285,22 +399,30 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.statsFor(cmd)
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
-	s.out.SetLimit(from + s.server.options.MaxReply)
-	start := s.server.startTimer()
+	limitReply(&s.out, cmd, from+s.maxReply(cmd))
+	start := time.Now()
+	s.statsSince = start
 	err := s.catchPanic(s.runCallFunc)
-	if err == errWouldWait {
+	if err == errWouldWait || err == errLong {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
 		s.call = command.Call{}
 		s.leave(mark)
 		return
 	}
-	if err == nil && s.out.Exceeded() {
-		err = errReplyTooLarge
+	if err == nil && s.out.Dropped() {
+		err = s.errExceeded(&s.call)
 	}
-	s.noteSlow(start, cmd, args, 0)
+	if err == errNoRoom {
+		s.awaitRoom(cmd, mark, from)
+		s.call = command.Call{}
+		return
+	}
+	took := time.Since(start)
+	s.noteSlow(took, cmd, args, 0)
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
+	s.statsFor(cmd).took += took
 	s.deliverMessages()
 }
 
@@ -340,7 +462,11 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 		s.replyError(errorText(err))
 		t.failed++
 	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
-		t.countRead(s.out.Bytes()[from:])
+		t.countRead(s.out.From(from))
+	}
+	if err != errBlocked {
+		s.applyReplyMode(cmd, from)
+		s.endCaching(cmd)
 	}
 	s.call = command.Call{}
 }

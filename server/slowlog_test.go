@@ -97,6 +97,26 @@ var operatorScripts = map[string]string{
 		a: SELECT 0
 		a: LPUSH new x
 		c: <`,
+	"keys of streams": `
+		a: COMMAND GETKEYS XREAD STREAMS x 1
+		a: COMMAND GETKEYS XREAD COUNT 1 x 1
+		a: COMMAND GETKEYS XREAD COUNT 1 STREAMS
+		a: COMMAND GETKEYS XREAD COUNT 1 STREAMS x
+		a: COMMAND GETKEYSANDFLAGS XREADGROUP NOACK GROUP nope bob STREAMS d
+		a: COMMAND GETKEYS XREAD COUNT 3 BLOCK -1 STREAMS x s:x a:b 10-0 3
+		a: COMMAND GETKEYS XREAD STREAMS streams streams 1 1
+		a: COMMAND GETKEYS XREADGROUP GROUP g c STREAMS x y > >
+		a: COMMAND GETKEYS XREADGROUP GROUP g c STREAMS x y >`,
+	"a stream twice": `
+		a: XGROUP CREATE x g 0 MKSTREAM
+		a: XADD x 1 f v
+		a: XADD x 2 f v
+		a: XADD x 3 f v
+		a: XREADGROUP GROUP g c COUNT 1 STREAMS x x x > 0 >
+		a: XREADGROUP GROUP g c STREAMS x x > >
+		a: XREADGROUP GROUP g c STREAMS x x > >
+		a: XADD x 4 f v
+		a: XREADGROUP GROUP g c COUNT 2 STREAMS x x > >`,
 	"role and latency": `
 		a: ROLE
 		a: LATENCY LATEST
@@ -112,18 +132,28 @@ var operatorScripts = map[string]string{
 }
 
 func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
-	redis := startRedis(t)
+	agreeWithRedis(t, operatorScripts, regexp.MustCompile(`\d+\.\d+ \[(\d+) [^\]]*\]`))
+}
+
+// agreeWithRedis runs conversations on both servers and compares the replies, without what unlike finds in them but for its groups.
+func agreeWithRedis(t *testing.T, scripts map[string]string, unlike *regexp.Regexp) {
+	agreeWith(t, startRedis(t), server.Options{}, scripts, unlike)
+}
+
+// agreeWith is agreeWithRedis with a server of its own, and options.
+func agreeWith(t *testing.T, redis *redisPeer, o server.Options, scripts map[string]string, unlike *regexp.Regexp) {
+	t.Helper()
 	address := redis.conn.RemoteAddr().String()
-	unlike := regexp.MustCompile(`\d+\.\d+ \[(\d+) [^\]]*\]`)
-	for _, name := range slices.Sorted(maps.Keys(operatorScripts)) { // their settings stay in Redis
-		script := operatorScripts[name]
+	for _, name := range slices.Sorted(maps.Keys(scripts)) { // their settings stay in Redis
+		script := scripts[name]
 		t.Run(name, func(t *testing.T) {
 			if _, err := redis.do([]string{"flushall"}); err != nil {
 				t.Fatal(err)
 			}
 			theirs := talk(t, address, script)
 			eachTransport(t, func(t *testing.T, transport server.Transport) {
-				ours := talk(t, serveUnix(t, transport), script)
+				o.Transport = transport
+				ours := talk(t, serveUnixWith(t, &o), script)
 				for i := range ours {
 					if a, b := unlike.ReplaceAllString(ours[i], "$1"), unlike.ReplaceAllString(theirs[i], "$1"); a != b {
 						t.Errorf("stave %s, redis %s", a, b)

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/redact"
+	"github.com/stavedb/stave/server/internal/slowlog"
 )
 
 // INFO is read rarely and commands are run all the time, so counting is arranged for the latter: a
@@ -27,12 +30,16 @@ type counters struct {
 	writes      atomic.Int64 // write(2) calls
 	clientBytes atomic.Int64 // bytes of the buffers of all clients
 	blocked     atomic.Int64 // clients that wait in a command
+	aside       atomic.Int64 // times that a session has left an event loop for a command
+
+	handshakesFailed atomic.Int64 // of TLS
 }
 
-// commandStats counts one command. The nanoseconds are those between two flushes of a session's
-// counts, so that a pipeline is timed as a whole.
+// commandStats counts one command. The nanoseconds are those of its execution; in a batch each
+// command has an equal share.
 type commandStats struct {
 	calls, nanoseconds, rejected, failed atomic.Int64
+	latency                              atomic.Pointer[latency.Histogram] // nil until the command is called
 }
 
 // sessionStats counts what a session does until it is added to the server's counters: once for a
@@ -41,6 +48,7 @@ type commandStats struct {
 type sessionStats struct {
 	command                     *command.Command
 	calls, failed, hits, misses int64
+	took                        time.Duration
 }
 
 // statsFor prepares the counts for another execution of a command. A change of the command flushes
@@ -54,39 +62,81 @@ func (s *Session) statsFor(cmd *command.Command) *sessionStats {
 }
 
 // flushStats adds the counts to the server's counters, and updates the session's place in CLIENT
-// LIST. It reads the clock once for a run of equal commands, not twice for each command.
+// LIST.
 func (s *Session) flushStats() {
 	t := &s.stats
 	if t.command == nil {
 		return
 	}
-	now := time.Now()
 	stats := &s.server.commands[t.command.Index]
 	stats.calls.Add(t.calls)
 	stats.failed.Add(t.failed)
-	stats.nanoseconds.Add(int64(now.Sub(s.statsSince)))
+	stats.nanoseconds.Add(int64(t.took))
+	if t.calls > 0 {
+		stats.noteLatency(s.server, t.took/time.Duration(t.calls), t.calls)
+	}
 	if t.hits > 0 {
 		s.server.counters.hits.Add(t.hits)
 	}
 	if t.misses > 0 {
 		s.server.counters.misses.Add(t.misses)
 	}
-	s.statsSince = now
 	s.client.noteCommand(s, t.command)
 	*t = sessionStats{}
+}
+
+// noteLatency counts executions that took so long each, on the average of those that were timed together.
+func (c *commandStats) noteLatency(v *Server, each time.Duration, calls int64) {
+	if v.tunables.noLatency.Load() {
+		return
+	}
+	h := c.latency.Load()
+	if h == nil { // a command that is called has one, made once
+		c.latency.CompareAndSwap(nil, new(latency.Histogram))
+		h = c.latency.Load()
+		if h == nil {
+			return // CONFIG RESETSTAT came in between
+		}
+	}
+	h.Note(each, calls)
 }
 
 // countRead counts a read as a hit or a miss by its reply: a null, a zero or an empty aggregate is
 // a miss. Redis counts keys that do not exist, which costs a second search of the key; for caches it
 // makes no difference.
 func (t *sessionStats) countRead(reply []byte) {
-	if len(reply) < 3 {
-		return
-	}
-	if reply[0] == '_' || reply[1] == '-' || reply[1] == '0' && reply[2] == '\r' {
-		t.misses++
-	} else {
+	switch hit, miss := readOutcome(reply); {
+	case hit:
 		t.hits++
+	case miss:
+		t.misses++
+	}
+}
+
+// readOutcome is what countRead counts.
+func readOutcome(reply []byte) (hit, miss bool) {
+	if len(reply) < 3 {
+		return false, false
+	}
+	miss = reply[0] == '_' || reply[1] == '-' || reply[1] == '0' && reply[2] == '\r'
+	return !miss, miss
+}
+
+// countRequest counts a request of a batch that has been committed.
+func (s *Session) countRequest(r *request, took time.Duration) {
+	t := s.statsFor(r.command)
+	t.calls++
+	t.took += took
+	switch o := &r.outcome; {
+	case o.hit:
+		t.hits++
+	case o.miss:
+		t.misses++
+	case o.failed:
+		t.failed++
+		if o.refusal != "" {
+			s.server.countError(o.refusal)
+		}
 	}
 }
 
@@ -150,6 +200,7 @@ func (v *Server) resetStats() {
 		s.nanoseconds.Store(0)
 		s.rejected.Store(0)
 		s.failed.Store(0)
+		s.latency.Store(nil)
 	}
 	v.mu.Lock()
 	clear(v.errors)
@@ -157,4 +208,45 @@ func (v *Server) resetStats() {
 	v.rateMu.Lock()
 	v.rateSince, v.rateCount = time.Now(), 0
 	v.rateMu.Unlock()
+}
+
+// startTimer is the moment from which an execution counts, the zero time if executions are not
+// timed.
+func (v *Server) startTimer() (start time.Time) {
+	if v.tunables.slowerThan.Load() >= 0 || v.tunables.spikeMs.Load() > 0 {
+		start = time.Now()
+	}
+	return start
+}
+
+// elapsed is the time since start; none if executions are not timed.
+func elapsed(start time.Time) (took time.Duration) {
+	if !start.IsZero() {
+		took = time.Since(start)
+	}
+	return took
+}
+
+// noteSlow notes an execution that took long. more is how many commands ran with this one and
+// cannot be separated from it. With the log and spikes switched off it costs one comparison, and no
+// clock is read.
+func (s *Session) noteSlow(took time.Duration, cmd *command.Command, args [][]byte, more int) {
+	if took == 0 {
+		return
+	}
+	v := s.server
+	limit := v.tunables.slowerThan.Load()
+	if least := v.tunables.spikeMs.Load(); least > 0 && took >= time.Duration(least)*time.Millisecond {
+		event := "command"
+		if cmd.Flags&command.Fast != 0 {
+			event = "fast-command"
+		}
+		v.spikes.Add(event, time.Now(), took.Milliseconds())
+	}
+	if cmd.Flags&command.SkipSlowlog != 0 || limit < 0 || took < time.Duration(limit)*time.Microsecond {
+		return
+	}
+	v.slowLog.Add(slowlog.Entry{
+		Took: took, Args: slowlog.Args(redact.Args(cmd, args), more), From: s.client.remote, Name: *s.client.name.Load(),
+	})
 }

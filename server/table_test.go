@@ -144,7 +144,7 @@ func TestSyntax(t *testing.T) {
 // ours are the facts of the table that are not those of Redis 7.0, on purpose.
 var ours = map[string]string{
 	"client": "", "client|setinfo": "since 7.2", "command": "", "config": "",
-	"zrank": "WITHSCORE since 7.2", "zrevrank": "WITHSCORE since 7.2", "command|getkeys": "arity -3 since 7.2",
+	"zrank": "WITHSCORE since 7.2", "zrevrank": "WITHSCORE since 7.2", "command|getkeys": "arity -3 since 7.2", "command|getkeysandflags": "arity -3 since 7.2",
 }
 
 // TestTableAgreesWithRedis compares arity, flags, key positions and categories with COMMAND INFO of a real server.
@@ -155,7 +155,7 @@ func TestTableAgreesWithRedis(t *testing.T) {
 		if r.Null || len(r.Items) < 9 {
 			return nil
 		}
-		for i, name := range []string{"name", "arity", "flags", "first", "last", "step", "categories"} {
+		for i, name := range []string{"name", "arity", "flags", "first", "last", "step", "categories", "tips"} {
 			item := r.Items[i]
 			var words []string
 			for _, word := range item.Items {
@@ -218,6 +218,8 @@ func TestCommandIntrospection(t *testing.T) {
 		{"COMMAND GETKEYS SORT k\r\n", "*1\r\n$1\r\nk\r\n"},
 		{"COMMAND GETKEYS GEORADIUS k 1 2 3 m STORE a STOREDIST b STORE c\r\n", "*3\r\n$1\r\nk\r\n$1\r\na\r\n$1\r\nb\r\n"},
 		{"COMMAND GETKEYS GEORADIUS k 1 2 3 m STORE STORE STORE b\r\n", "*2\r\n$1\r\nk\r\n$5\r\nSTORE\r\n"},
+		{"COMMAND GETKEYSANDFLAGS MSET a 1 b 2\r\n", "*2\r\n*2\r\n$1\r\na\r\n*2\r\n+OW\r\n+update\r\n*2\r\n$1\r\nb\r\n*2\r\n+OW\r\n+update\r\n"},
+		{"COMMAND GETKEYSANDFLAGS PING\r\n", "-ERR The command has no key arguments\r\n"},
 		{"COMMAND INFO nope\r\n", "*1\r\n*-1\r\n"},
 		{"COMMAND DOCS nope\r\n", "*0\r\n"},
 		{"COMMAND LIST FILTERBY PATTERN config|ge*\r\n", "*1\r\n$10\r\nconfig|get\r\n"},

@@ -18,7 +18,7 @@ import (
 // transaction in call.Tx.
 func (s *Session) runCall() error {
 	cmd, args := s.call.Command, s.call.Args
-	if len(cmd.Keys) == 0 {
+	if len(cmd.Keys) == 0 || cmd.Flags&command.RunsScript != 0 {
 		return cmd.Run(&s.call)
 	}
 	s.keys = cmd.AppendKeys(s.keys[:0], args)
@@ -28,7 +28,13 @@ func (s *Session) runCall() error {
 	if cmd.StartsWithKey() && len(s.keys) > 0 {
 		s.call.FirstKey = s.keys[0]
 	}
-	return s.transact(cmd.Writes(args), s.keys, s.runInCallTx)
+	from := s.out.Len()
+	err := s.transact(cmd.Writes(args), s.keys, s.runInCallTx)
+	if err != nil && cmd.SavesCount(args) && !command.IsRefusal(err) && !errors.Is(err, errWouldWait) {
+		s.out.Truncate(from) // what could not be saved can be read
+		err = s.transact(false, s.keys, s.runInCallTx)
+	}
+	return err
 }
 
 // errPanicked rolls a transaction back whose command panicked. It reaches no client.
@@ -38,15 +44,35 @@ var errPanicked = errors.New("server: command panicked")
 // session leaves the event loop and executes it again.
 var errWouldWait = errors.New("server: command would wait for a lock")
 
+// errLong ends a command of a session in an event loop that turns out to take long. It has changed
+// nothing. The session leaves the event loop and executes it again.
+var errLong = errors.New("server: command takes long")
+
 // begin begins a transaction over keys, or over the whole store if there are none. A session in an
 // event loop does not wait for locks: see errWouldWait.
-func (s *Session) begin(write bool, keys []string) (*db.Tx, error) {
+func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
+	if write {
+		s.writesFor = s.requests
+	}
 	if !s.inLoop {
-		return s.host.Store.Begin(write, keys...)
+		if s.server.scripts.long.Load() > 0 {
+			tx, err = s.beginBesideScript(write, keys)
+		} else {
+			tx, err = s.host.Store.Begin(write, keys...)
+		}
+		if err == nil {
+			tx.SetInterrupt(s.interrupt)
+		}
+		return tx, err
 	}
 	if len(keys) == 0 {
 		return nil, errWouldWait
 	}
+	return s.tryBegin(write, keys)
+}
+
+// tryBegin begins a transaction over keys, or over the whole store if there are none, without waiting.
+func (s *Session) tryBegin(write bool, keys []string) (*db.Tx, error) {
 	tx, ok, err := s.host.Store.TryBegin(write, keys...)
 	if err == nil && !ok {
 		err = errWouldWait
@@ -86,37 +112,46 @@ func (s *Session) holdReplies(ticket db.Ticket, from int) {
 	s.undurable = max(s.undurable, ticket)
 }
 
-// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, and
-// failed: the command's writes are rolled back, and the unit continues. An error is a failure of
-// the store, which ends the unit. limit is how long the output may become. A reply that is too
-// large is a refusal too. The savepoint is taken for writes only: a read has nothing to roll back.
+// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, which the
+// caller counts: the command's writes are rolled back, and the unit continues. An error is a failure
+// of the store, which ends the unit, or errLong. limit is how long the output may become. A reply
+// that is too large is a refusal too. The savepoint is taken for what writes or publishes: a read has nothing to roll back.
 // The hooks of keymiss run before the decision, since they may fail.
-func (s *Session) runInTx(c *command.Call, limit int) (failed bool, err error) {
-	from := s.out.Len()
-	s.out.SetLimit(limit)
+func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error) {
+	from := c.Out.Len()
+	limitReply(c.Out, c.Command, limit)
 	var mark db.Savepoint
-	write := c.Command.Writes(c.Args)
+	write := c.Command.Writes(c.Args) || c.Tx != nil && (c.Command.Flags&command.RunsScript != 0 || isPublish(c.Command))
 	if write {
 		mark = c.Tx.Savepoint()
 	}
+	if c.Tx != nil {
+		c.Tx.SetOrigin(s.id)
+	}
 	err = c.Command.Run(c)
-	if err == nil {
+	s.trackReads(c)
+	if err == nil && c.Out.Dropped() {
+		err = s.errExceeded(c)
+	}
+	if err == nil { // last, because a read that is given up and repeated has no savepoint that takes it back
 		err = s.notifyMisses(c)
 	}
-	if err == nil && s.out.Exceeded() {
-		err = errReplyTooLarge
-	}
-	if err == nil || !command.IsRefusal(err) {
-		return false, err
+	if err == nil || err != errNoRoom && !command.IsRefusal(err) {
+		return "", err
 	}
 	if write {
 		if err := c.Tx.RollbackTo(mark); err != nil {
-			return false, err // what the command wrote must not be committed with the unit
+			return "", err // what the command wrote must not be committed with the unit
 		}
 	}
-	s.out.Truncate(from)
-	s.replyError(errorText(err))
-	return true, nil
+	if err == errNoRoom {
+		return "", err
+	}
+	c.Out.Truncate(from)
+	c.Out.SetLimit(limit) // what was too long is no matter of the whole unit
+	refusal = errorText(err)
+	c.Out.Error(refusal)
+	return refusal, nil
 }
 
 // awaitDurable waits until the commits of the commands are as durable as the store's sync mode

@@ -37,7 +37,7 @@ func TestOptionalStoreLocksAsReader(t *testing.T) {
 // time, on a busy machine.
 func waitsForReaders(t *testing.T, store *db.Store, s *server.Session, cmd string, expected bool) bool {
 	t.Helper()
-	patience := 10 * time.Second
+	patience := time.Minute
 	if expected {
 		patience = 200 * time.Millisecond
 	}

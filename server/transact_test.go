@@ -2,15 +2,18 @@ package server_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
@@ -56,7 +59,7 @@ func TestTransactionsAreIsolated(t *testing.T) {
 
 // TestNothingIsAcknowledgedBeforeItIsDurable lets the fsync fail after a pipeline of writes.
 func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
-	disk := vfs.NewFault(vfs.NewMem())
+	disk := vfstest.NewFault(vfs.NewMem())
 	store, err := db.Open("data", seam.With(&db.Options{Sync: db.SyncAlways}, seam.Options{FS: disk}))
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +70,7 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	if got := ask(s, "SET a 1\r\nSET b 2\r\n"); got != "+OK\r\n+OK\r\n" {
 		t.Fatal(got)
 	}
-	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO, Sticky: true})
+	disk.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO, Sticky: true})
 	got := ask(s, "GET a\r\nSET a 3\r\nMULTI\r\nSET b 4\r\nEXEC\r\nPING\r\n")
 	if !strings.HasPrefix(got, "-MISCONF ") || strings.Count(got, "\r\n") != 1 || !s.Closed() {
 		t.Errorf("replies before the failed fsync: %q, closed %t", got, s.Closed())
@@ -83,7 +86,7 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 
 // TestFailedWriteLeavesNothing fills the disk.
 func TestFailedWriteLeavesNothing(t *testing.T) {
-	disk := vfs.NewFault(vfs.NewMem())
+	disk := vfstest.NewFault(vfs.NewMem())
 	store, err := db.Open("data", seam.With(&db.Options{}, seam.Options{FS: disk}))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +94,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	defer func() { _ = store.Close() }() // reports the failure again
 	s := newSession(t, store, nil)
 	ask(s, "RPUSH l a\r\n")
-	disk.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
+	disk.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
 	got := ask(s, "RPUSH l b c\r\nLRANGE l 0 -1\r\nMULTI\r\nRPUSH l d\r\nSELECT 3\r\nEXEC\r\nLLEN l\r\n")
 	parts := strings.SplitN(got, "\r\n", 2)
 	if !strings.HasPrefix(parts[0], "-MISCONF ") || !strings.HasPrefix(parts[1], "*1\r\n$1\r\na\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-MISCONF ") || !strings.HasSuffix(got, ":1\r\n") {
@@ -176,4 +179,76 @@ func FuzzSession(f *testing.F) {
 		}
 		t.Fatalf("%q panics", in)
 	})
+}
+
+// TestValuesBeyondTheLimitOfAReply: a command that changes fields and returns their values reads no more of them than the reply may have, even if one
+// field is asked for again and again, and has then changed nothing.
+func TestValuesBeyondTheLimitOfAReply(t *testing.T) {
+	store := openStore(t)
+	s := newServer(t, store, &server.Options{MaxReply: 1000}).NewSession()
+	do(s, "HSET", "h", "f", strings.Repeat("x", 400), "g", strings.Repeat("y", 400), "i", strings.Repeat("z", 400))
+	do(s, "HEXPIRE", "h", "1000", "FIELDS", "1", "g")
+	before := do(s, "HEXPIRETIME", "h", "FIELDS", "3", "f", "g", "i")
+	many := slices.Repeat([]string{"f", "g"}, 500_000)
+	for _, words := range [][]string{
+		{"HGETEX", "h", "EX", "100", "FIELDS", "1000000"}, {"HGETEX", "h", "PERSIST", "FIELDS", "1000000"}, {"HGETEX", "h", "FIELDS", "1000000"},
+	} {
+		if got := do(s, append(words, many...)...); got != "-ERR the reply is too large; ask for it in parts\r\n" {
+			t.Errorf("%q: %.100q", words, got)
+		}
+	}
+	if got := do(s, "HGETDEL", "h", "FIELDS", "3", "f", "g", "i"); got != "-ERR the reply is too large; ask for it in parts\r\n" {
+		t.Errorf("HGETDEL: %q", got)
+	}
+	if got := do(s, "HEXPIRETIME", "h", "FIELDS", "3", "f", "g", "i"); got != before {
+		t.Errorf("deadlines %q, want %q", got, before)
+	}
+	read := 0
+	enough := func(int, []byte) bool { read++; return read%2 != 0 }
+	for name, err := range map[string]error{
+		"expire":  store.Hash("h").VisitAndExpireAt(time.Now().Add(time.Hour), []string{"f", "i", "g"}, enough),
+		"persist": store.Hash("h").VisitAndPersist([]string{"f", "i", "g"}, enough),
+		"delete":  store.Hash("h").VisitAndDelete([]string{"f", "i", "g"}, enough),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := do(s, "HKEYS", "h"); read != 6 || got != "*1\r\n$1\r\ng\r\n" {
+		t.Errorf("%d values read, and then %q", read, got)
+	}
+}
+
+// TestLastReplyOfExecTooLong: the limit of a reply is for all of an EXEC. The command that exceeds it is refused and has done nothing, also if
+// it is the last one; the others stand.
+func TestLastReplyOfExecTooLong(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		s := newServer(t, openStore(t), &server.Options{MaxReply: 1000}).NewSession()
+		if got := do(s, "RPUSH", "l", strings.Repeat("x", 400), strings.Repeat("y", 400), strings.Repeat("z", 400)); got != ":3\r\n" {
+			t.Fatal(got)
+		}
+		want := "-ERR the reply is too large; ask for it in parts\r\n"
+		queued := [][]string{{"MULTI"}, {"LPOP", "l", "3"}, {"EXEC"}}
+		count := "*1\r\n"
+		if !alone {
+			queued = [][]string{{"MULTI"}, {"INCR", "n"}, {"LINDEX", "l", "0"}, {"LINDEX", "l", "1"}, {"LPOP", "l", "1"}, {"EXEC"}}
+			count = "*4\r\n:1\r\n$400\r\n" + strings.Repeat("x", 400) + "\r\n$400\r\n" + strings.Repeat("y", 400) + "\r\n"
+		}
+		var got string
+		for _, words := range queued {
+			got = do(s, words...)
+		}
+		if got != count+want {
+			t.Errorf("alone %t: EXEC: %q", alone, got)
+		}
+		if got := do(s, "LLEN", "l"); got != ":3\r\n" {
+			t.Errorf("alone %t: the list has %q elements", alone, got)
+		}
+		if got := do(s, "GET", "n"); alone != (got == "$-1\r\n") {
+			t.Errorf("alone %t: the counter is %q", alone, got)
+		}
+		if got := do(s, "PING"); got != "+PONG\r\n" {
+			t.Errorf("alone %t: PING: %q", alone, got)
+		}
+	}
 }

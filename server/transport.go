@@ -14,19 +14,15 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// ErrNotLoopback is returned by Serve for a listener that other machines can reach: there are no
-// passwords yet, so anybody who can connect owns the data.
-var ErrNotLoopback = errors.New("server: refusing to listen on an address that other machines can reach: the server has no authentication; bind 127.0.0.1, ::1 or a unix socket")
-
 // The transport's constants.
 const (
-	readSize     = 16 << 10          // bytes of one read while reads are small
-	maxReadSize  = 256 << 10         // bytes of one read once a client sends much
-	writeSize    = 256 << 10         // bytes of one write; each has its own time-out
-	keepAlive    = 300 * time.Second // between TCP keep-alive probes, as in Redis
-	uploadRate   = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
-	acceptPause  = 10 * time.Millisecond
-	coarseSecond = time.Second // deadlines are renewed this often, not at each read and write
+	readSize         = 16 << 10          // bytes of one read while reads are small
+	maxReadSize      = 256 << 10         // bytes of one read once a client sends much
+	writeSize        = 256 << 10         // bytes of one write; each has its own time-out
+	defaultKeepAlive = 300 * time.Second // between TCP keep-alive probes, as in Redis
+	uploadRate       = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
+	acceptPause      = 10 * time.Millisecond
+	coarseSecond     = time.Second // deadlines are renewed this often, not at each read and write
 )
 
 // Serve answers the clients that connect to ln until ctx ends or ln fails. It closes ln, lets
@@ -42,22 +38,21 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 }
 
 // Serve is what the function Serve calls. A server may serve several listeners; when the
-// last has ended, it tells nobody of what happens to keys any more.
+// last has ended, it reports to nobody what happens to keys any more.
 func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
-	if !isLocal(ln.Addr()) {
-		return errors.Join(fmt.Errorf("%s: %w", ln.Addr(), ErrNotLoopback), ln.Close())
+	if err := v.checkListener(ln); err != nil {
+		return errors.Join(err, ln.Close())
 	}
 	v.mu.Lock()
 	v.address = ln.Addr()
 	v.mu.Unlock()
 	v.addServing(1)
 	defer v.addServing(-1)
+	ctx, shutDown := context.WithCancel(ctx)
+	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := &transport{server: v, context: work, log: v.options.Logger, conns: make(map[*conn]struct{})}
-	if err := t.startLoop(); err != nil {
-		return errors.Join(err, ln.Close())
-	}
+	t := &transport{server: v, context: work, log: v.options.Logger, public: !isLocal(ln.Addr()), conns: make(map[*conn]struct{})}
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
 	err := t.accept(ctx, ln)
@@ -69,25 +64,14 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return err
 }
 
-// isLocal says whether only this machine can connect to the address.
-func isLocal(a net.Addr) bool {
-	switch a := a.(type) {
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	case *net.UnixAddr:
-		return true
-	}
-	// Listeners without a network, such as in-memory ones of tests.
-	return a.Network() != "tcp" && a.Network() != "udp"
-}
-
 // transport is the connections of one listener. It outlives none of them: shutdown waits for all.
 type transport struct {
 	server      *Server
 	context     context.Context // ends when the transport does: for commands that take long
 	log         *slog.Logger
+	public      bool           // other machines can reach the listener
 	connections sync.WaitGroup // one for each goroutine that serves a connection, or all of them
-	loop        *eventLoop     // serves the connections that it can; nil without one
+	loop        *eventLoop     // serves the connections that it can; nil before the first of them
 
 	mu       sync.Mutex         // guards conns and open, and the read deadlines against done
 	conns    map[*conn]struct{} // those with a goroutine of their own
@@ -103,13 +87,12 @@ type transport struct {
 // a connection needs one goroutine, and an idle one nothing but a blocked read.
 type conn struct {
 	net.Conn
-	transport    *transport
-	session      *Session
-	buf          []byte
-	partialSince time.Time // when the command began that has not ended; zero without one
-	readBy       time.Time // the read deadline that is set; zero for none
-	writeBy      time.Time // the write deadline that is set
-	woken        bool      // the session has to Resume; guarded by transport.mu
+	transport *transport
+	session   *Session
+	buf       []byte
+	readBy    time.Time // the read deadline that is set; zero for none
+	writeBy   time.Time // the write deadline that is set
+	woken     bool      // the session has to Resume; guarded by transport.mu
 }
 
 // accept takes connections until the listener ends. An error that may pass, such as too many open
@@ -134,51 +117,89 @@ func (t *transport) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// startLoop makes the event loop, if the options choose it.
-func (t *transport) startLoop() (err error) {
+// adopt gives a connection to the event loop, if the options choose that and the connection has a
+// descriptor that the loop can wait for. The loop begins with the first of them.
+func (t *transport) adopt(nc net.Conn, s *Session) bool {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
+		return false
+	}
 	if t.server.options.Transport != TransportEventLoop {
-		return nil
+		return false
 	}
-	if t.loop, err = newEventLoop(t); err == nil {
-		t.connections.Go(t.loop.run)
+	if t.loop == nil {
+		loop, err := newEventLoop(t)
+		if err != nil {
+			t.log.Warn("no event loop; a goroutine serves the connection", "error", err)
+			return false
+		}
+		t.loop = loop
+		t.connections.Go(loop.run)
 	}
-	return err
+	return t.loop.adopt(nc, s)
 }
 
 // start serves a connection, or turns it away.
 func (t *transport) start(nc net.Conn) {
 	v := t.server
-	if reason := t.admit(); reason != "" {
+	if t.public && !v.users.Default().Rules().NeedsPassword() && !isLocal(nc.RemoteAddr()) {
 		v.counters.rejected.Add(1)
-		// A courtesy that must not hold up others: one short write, then the end, whatever becomes
-		// of it.
-		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = nc.Write([]byte("-ERR " + reason + "\r\n"))
-		_ = nc.Close()
+		t.turnAway(nc, "DENIED connections from other machines are accepted only while the default user needs a password: CONFIG SET requirepass, or ACL SETUSER default")
+		return
+	}
+	needsSlot := v.users.Default().Rules().NeedsPassword() || isTLS(nc)
+	if reason := t.admit(needsSlot); reason != "" {
+		v.counters.rejected.Add(1)
+		t.turnAway(nc, "ERR "+reason)
 		return
 	}
 	v.counters.connections.Add(1)
-	if tcp, ok := nc.(*net.TCPConn); ok {
+	if tcp, ok := rawConn(nc).(*net.TCPConn); ok {
 		// Failing to set it costs the detection of dead peers, no more.
-		_ = tcp.SetKeepAlivePeriod(keepAlive)
+		_ = tcp.SetKeepAliveConfig(v.keepAlive())
 	}
 	s := v.NewSession()
 	s.host.Context = t.context
+	s.probe = probeOf(nc)
+	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	if t.loop == nil || !t.loop.adopt(nc, s) {
+	s.hasSlot, s.isTLS = needsSlot, isTLS(nc)
+	s.startUnknown(isTLS(nc))
+	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)
 	}
+}
+
+// keepAlive is how the system probes whether the other end of an idle connection is still there.
+func (v *Server) keepAlive() net.KeepAliveConfig {
+	period := time.Duration(v.tunables.keepAlive.Load()) * time.Second
+	return net.KeepAliveConfig{Enable: period > 0, Idle: period, Interval: max(period/3, time.Second), Count: 3}
+}
+
+// turnAway ends a connection with an error: a courtesy that must not hold up others, one short write, then the end, whatever becomes of it. A client
+// of TLS gets none, for that would take a handshake.
+func (t *transport) turnAway(nc net.Conn, text string) {
+	if !isTLS(nc) {
+		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = nc.Write([]byte("-" + text + "\r\n"))
+	}
+	_ = rawConn(nc).Close()
 }
 
 // serveByGoroutine starts a goroutine for a connection.
 func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	c := &conn{Conn: nc, transport: t, session: s}
+	raw := rawConn(nc)
+	s.client.wake = c.wake
+	s.client.abort = func() {
+		s.client.killed.Store(true)
+		_ = raw.Close()
+	}
 	s.client.kill = func() {
-		_ = nc.Close()
+		s.client.abort()
 		s.client.endWaitOf(timedOut)
 	}
-	s.client.wake = c.wake
-	s.client.abort = func() { _ = nc.Close() }
 	t.mu.Lock()
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
@@ -187,7 +208,7 @@ func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 }
 
 // admit makes room for a connection, or says why there is none.
-func (t *transport) admit() (reason string) {
+func (t *transport) admit(needsSlot bool) (reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -195,6 +216,8 @@ func (t *transport) admit() (reason string) {
 		return "the server is shutting down"
 	case int64(t.open) >= t.server.tunables.maxClients.Load():
 		return "max number of clients reached"
+	case needsSlot && !t.server.takeSlot():
+		return "max number of clients that have not authenticated reached"
 	}
 	t.open++
 	return ""
@@ -202,6 +225,9 @@ func (t *transport) admit() (reason string) {
 
 // forget is the end of what admit and register began, for a connection that is closed.
 func (t *transport) forget(s *Session) {
+	s.releaseSlot()
+	s.client.figures.leave(t.server)
+	s.out.Close()
 	t.server.counters.clientBytes.Add(-s.client.bufferBytes.Swap(0))
 	t.server.unregister(s)
 	t.mu.Lock()
@@ -212,6 +238,9 @@ func (t *transport) forget(s *Session) {
 // serve is the life of a connection: read, execute, write, until either side ends it.
 func (c *conn) serve() {
 	defer c.end()
+	if !c.handshake() {
+		return
+	}
 	c.buf = make([]byte, readSize)
 	for {
 		n, err := c.read()
@@ -239,30 +268,37 @@ func (c *conn) serve() {
 // read waits for bytes. A connection between commands may wait for ever (or Options.IdleTimeout);
 // one that has begun a command owes the rest.
 func (c *conn) read() (int, error) {
-	o := &c.transport.server.options
 	var by time.Time
 	if c.session.Blocked() {
 		return c.readBlocked()
 	}
 	if c.session.Partial() {
-		now := time.Now()
-		if c.partialSince.IsZero() {
-			c.partialSince = now
-		}
-		by = c.partialSince.Add(o.PartialTimeout + time.Duration(c.session.parser.Buffered())*time.Second/uploadRate)
+		by = c.session.partialDeadline(c.session.owes(time.Now()))
 	} else {
-		c.partialSince = time.Time{}
 		// As in Redis a subscriber may listen for ever.
-		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.hasSubscriptions() {
+		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.subscriber.Listens() {
 			by = time.Now().Add(idle)
 		}
 	}
-	if by.IsZero() != c.readBy.IsZero() || by.Before(c.readBy) || by.Sub(c.readBy) > coarseSecond {
+	authenticateBy := c.session.authenticateBy()
+	by = earlier(by, authenticateBy)
+	if by.IsZero() != c.readBy.IsZero() || c.readBy.Before(by) || c.readBy.Sub(by) > coarseSecond {
+		if !by.IsZero() && by != authenticateBy {
+			by = by.Add(coarseSecond) // so that the next reads need not set it
+		}
 		if err := c.setReadDeadline(by); err != nil {
 			return 0, err
 		}
 	}
 	return c.Conn.Read(c.buf)
+}
+
+// earlier returns the earlier of two deadlines; a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // setReadDeadline sets the deadline unless the transport is stopping: then the deadline is what
@@ -286,8 +322,7 @@ var past = time.Unix(1, 0)
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it
 // sends is kept. The read ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
-	c.partialSince = time.Time{}
-	if c.session.parser.Buffered() >= c.transport.server.pauseAt {
+	if c.session.parser.Buffered() >= c.transport.server.pauseAt || c.session.room != nil {
 		c.session.Wait(c.transport.context)
 		return 0, nil
 	}
@@ -339,8 +374,13 @@ func (c *conn) flush() bool {
 		v.counters.out.Add(int64(n))
 		v.counters.writes.Add(1)
 		c.session.Flushed(n)
+		c.session.noteFigures()
+		c.session.limitOutput()
 		if err != nil {
 			return false
+		}
+		if c.session.out.Len() > writeSize {
+			c.accountMemory() // another reply may have come
 		}
 	}
 }
@@ -367,6 +407,9 @@ func (c *conn) accountMemory() {
 // accountMemory notes what a client holds in memory, and reports whether that is too much for all
 // clients together.
 func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
+	s.client.reply.note(s.out.Taken(), 0)
+	s.noteFigures()
+	s.limitOutput()
 	total := v.counters.clientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
 	most := v.tunables.clientMemory.Load()
 	return most > 0 && total > most
@@ -376,6 +419,9 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 func (v *Server) evictLargestClient() {
 	var largest *Session
 	for _, s := range v.sessions() {
+		if s.client.noEvict.Load() {
+			continue
+		}
 		if largest == nil || s.client.bufferBytes.Load() > largest.client.bufferBytes.Load() {
 			largest = s
 		}
@@ -416,7 +462,7 @@ func (t *transport) shutdown() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for c := range t.conns {
-			_ = c.Close()
+			c.session.client.abort() // to close one of TLS would wait to say goodbye
 		}
 	})
 	defer force.Stop()

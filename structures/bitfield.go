@@ -90,7 +90,7 @@ func (b Bitmap) Field(ops []BitfieldOp) ([]BitfieldResult, error) {
 		changed = changed || wrote
 	}
 	if changed {
-		err = notifyUnless(b.Txn, EventSetBit, b.Key, b.Txn.PutString(b.Key, data))
+		err = notifyUnless(b.Txn, EventSetBit, b.Key, s.putEdited(data))
 	}
 	return results, err
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // Bitmap is a string seen as bits: bit 0 is the highest of the first byte, and beyond the end there
-// are only zeros. It is stored like any string: a long one in chunks, so that a bit costs a chunk,
-// read or written, and a short one as one record, which is read and written whole.
+// are only zeros. It is stored like any string: in short chunks once a change has met it longer than
+// eight of them, so that a bit costs a chunk, read or written, and until then as one record, which is
+// written whole.
 type Bitmap struct {
 	Txn Txn
 	Key string
@@ -17,9 +18,6 @@ type Bitmap struct {
 const maxBit = MaxString*8 - 1
 
 func (b Bitmap) string() String { return String(b) }
-
-// read returns the bytes; ok says whether the key exists.
-func (b Bitmap) read() (data []byte, ok bool, err error) { return b.string().Get(nil) }
 
 // Get returns the bit at a position. O(1), of a short bitmap O(length).
 func (b Bitmap) Get(offset int64) (bool, error) {
@@ -31,13 +29,8 @@ func (b Bitmap) Get(offset int64) (bool, error) {
 	if err != nil || !c.exists {
 		return false, err
 	}
-	if !c.cut() { // a cut one has zeros after its end
-		if n, err := s.len(&c); err != nil || at >= n {
-			return false, err
-		}
-	}
 	data, err := s.appendTo(nil, &c, at, at+1)
-	return err == nil && data[0]&(0x80>>(offset%8)) != 0, err
+	return len(data) > 0 && data[0]&(0x80>>(offset%8)) != 0, err
 }
 
 // Set changes the bit at a position and returns its old value. The string grows as far as needed;
@@ -47,7 +40,7 @@ func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 		return false, ErrBitOffset
 	}
 	at, s := int(offset/8), b.string()
-	c, n, err := b.open()
+	c, n, err := b.openAt(at)
 	if err != nil {
 		return false, err
 	}
@@ -66,6 +59,20 @@ func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 		one[0] |= mask
 	}
 	return was, notifyUnless(b.Txn, EventSetBit, b.Key, s.edit(&c, n, at, one))
+}
+
+// openAt is open for a change of the byte at a position. The length is only said to be beyond the
+// position if that is plain without the last chunk, and the chunks stay.
+func (b Bitmap) openAt(at int) (c stringValue, length int, err error) {
+	s := b.string()
+	if c, err = s.find(); err != nil {
+		return c, 0, err
+	}
+	if c.cut() && at/c.size < c.last && c.size <= s.shortChunk() {
+		return c, at + 1, nil
+	}
+	length, err = s.len(&c)
+	return c, length, err
 }
 
 // BitRange is a part of a bitmap, both ends inclusive. Negative positions count
@@ -236,6 +243,9 @@ const (
 	BitNot
 )
 
+// apartFrom is how many bytes are combined without letting others work meanwhile.
+const apartFrom = 64 << 10
+
 // CombineBits makes dest hold the result of an operation on the bitmaps at the
 // keys, all seen as long as the longest of them, and returns that length in
 // bytes. dest has no deadline afterwards; it does not exist if the length is 0.
@@ -244,28 +254,47 @@ func CombineBits(t Txn, op BitOp, dest string, keys []string) (int, error) {
 	if op == BitNot && len(keys) != 1 {
 		return 0, ErrBitNot
 	}
-	sources := make([][]byte, len(keys))
 	length := 0
-	for i, key := range keys {
-		var err error
-		if sources[i], _, err = (Bitmap{Txn: t, Key: key}).read(); err != nil {
+	for _, key := range keys {
+		_, n, err := (Bitmap{Txn: t, Key: key}).open()
+		if err != nil {
 			return 0, err
 		}
-		length = max(length, len(sources[i]))
+		length = max(length, n)
 	}
 	if length == 0 {
 		_, err := Key{Txn: t, Key: dest}.Delete()
 		return 0, err
 	}
 	result := make([]byte, length)
-	copy(result, sources[0])
-	if op == BitNot {
-		for i := range result {
-			result[i] = ^result[i]
+	var source []byte // one at a time: a key may be named often
+	for i, key := range keys {
+		var err error
+		if source, _, err = (String{Txn: t, Key: key}).Get(source[:0]); err == nil {
+			err = t.Step(length >> 8)
+		}
+		if err != nil {
+			return 0, err
+		}
+		combine := func() {
+			if i == 0 {
+				copy(result, source)
+			} else {
+				combineBytes(op, result, source)
+			}
+		}
+		if len(source) < apartFrom {
+			combine()
+		} else {
+			t.Apart(combine)
 		}
 	}
-	for _, source := range sources[1:] {
-		combineBytes(op, result, source)
+	if op == BitNot {
+		t.Apart(func() {
+			for i := range result {
+				result[i] = ^result[i]
+			}
+		})
 	}
 	_, err := String{Txn: t, Key: dest}.Set(result, SetOptions{})
 	return length, err

@@ -6,13 +6,13 @@
 //
 //	n, err := structures.Hash{Txn: t, Key: "user:1"}.Put([]structures.Field{{Name: "name", Value: v}})
 //
-// String, Hash, List, Set and SortedSet are the five types; Bitmap and HyperLogLog are views of a string. Key holds what all
-// types share (existence, deadline, name, copies, sorting). Besides them the package has Redis's number syntax (ParseInt,
-// ParseFloat, AppendFloat) and its glob patterns (Match). A [Txn] is all that the types need of a store.
+// String, Hash, List, Set, SortedSet and Stream are the six types; Bitmap and HyperLogLog are views of a string. Key holds what all
+// types share (existence, deadline, name, copies, sorting). Besides them the package has Redis's glob patterns (Match). A [Txn] is all that the
+// types need of a store.
 //
 // # Records
 //
-// A short string is one record; one of more than eight chunks (see [Txn].ChunkSize) is a record for each chunk. A hash has a record for
+// A short string is one record; a long one, or one that is edited in small parts, is a record for each chunk. A hash has a record for
 // each field, a set one for each member, a sorted set one for each member with its score, and a list one for each element, under an index that
 // grows at the back and falls in front. A field's deadline is a record of its own. How they look is in docs/FORMAT.md.
 //

@@ -46,7 +46,22 @@ const (
 	ErrAddNXXX        Error = "ERR XX and NX options at the same time are not compatible"
 	ErrAddNXGTLT      Error = "ERR GT, LT, and/or NX options at the same time are not compatible"
 	ErrExpireNX       Error = "ERR NX and XX, GT or LT options at the same time are not compatible"
+	ErrStreamIDZero   Error = "ERR The ID specified in XADD must be greater than 0-0"
+	ErrStreamIDSmall  Error = "ERR The ID specified in XADD is equal or smaller than the target stream top item"
+	ErrStreamTooLarge Error = "ERR Elements are too large to be stored"
+	ErrStreamSetTop   Error = "ERR The ID specified in XSETID is smaller than the target stream top item"
+	ErrStreamSetAdded Error = "ERR The entries_added specified in XSETID is smaller than the target stream length"
+	ErrStreamExists   Error = "BUSYKEY Target key name already exists."
+	ErrNoGroup        Error = "NOGROUP No such consumer group"
+	ErrGroupExists    Error = "BUSYGROUP Consumer Group name already exists"
+	ErrTooManyGroups  Error = "ERR too many groups or consumers"
 	ErrExpireGTLT     Error = "ERR GT and LT options at the same time are not compatible"
+)
+
+// Two refusals of streams, whose texts are long.
+const (
+	ErrStreamExhausted  Error = "ERR The stream has exhausted the last possible ID, unable to add more items"
+	ErrStreamSetDeleted Error = "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
 )
 
 // MaxString is the longest value of a string, a field or a list element, in
@@ -62,6 +77,17 @@ func checkElem(name string, value []byte) error {
 		return ErrTooLong
 	}
 	return nil
+}
+
+// EntryError reports an entry of a stream whose value is none.
+type EntryError struct {
+	Key string
+	ID  StreamID
+}
+
+// Error names the key and the entry.
+func (e *EntryError) Error() string {
+	return fmt.Sprintf("structures: entry %v of stream %q has a value that is none", e.ID, e.Key)
 }
 
 // HoleError reports an index within the bounds of a list that has no element.

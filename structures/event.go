@@ -20,9 +20,10 @@ const (
 	ClassEvicted                          // e: a key has made room for others, which no store does today
 	ClassNew                              // n: a key has been made
 	ClassNamespace                        // a whole namespace has been emptied or swapped
+	ClassStream                           // t
 
 	// AllClasses is every class but ClassNew, which "lpush" and its like imply.
-	AllClasses = ClassGeneric | ClassString | ClassList | ClassSet | ClassHash | ClassSortedSet | ClassExpired | ClassEvicted | ClassNamespace
+	AllClasses = ClassGeneric | ClassString | ClassList | ClassSet | ClassHash | ClassSortedSet | ClassStream | ClassExpired | ClassEvicted | ClassNamespace
 )
 
 // The events. A call that leaves a collection empty reports EventDel after its own event.
@@ -86,6 +87,16 @@ const (
 	EventGeoSearchStore
 	EventGeoRadiusStore
 
+	EventXAdd
+	EventXDel
+	EventXTrim
+	EventXSetID
+	EventXGroupCreate
+	EventXGroupSetID
+	EventXGroupDestroy
+	EventXGroupCreateConsumer
+	EventXGroupDelConsumer
+
 	EventExpired
 	EventEvicted
 	EventNew
@@ -115,6 +126,10 @@ var eventNames = [...]string{
 	EventZUnionStore: "zunionstore", EventZInterStore: "zinterstore", EventZDiffStore: "zdiffstore", EventZRangeStore: "zrangestore",
 	EventGeoSearchStore: "geosearchstore", EventGeoRadiusStore: "georadiusstore",
 
+	EventXAdd: "xadd", EventXDel: "xdel", EventXTrim: "xtrim", EventXSetID: "xsetid",
+	EventXGroupCreate: "xgroup-create", EventXGroupSetID: "xgroup-setid", EventXGroupDestroy: "xgroup-destroy",
+	EventXGroupCreateConsumer: "xgroup-createconsumer", EventXGroupDelConsumer: "xgroup-delconsumer",
+
 	EventExpired: "expired", EventEvicted: "evicted", EventNew: "new", EventFlushed: "flushed", EventSwapped: "swapped",
 }
 
@@ -137,6 +152,8 @@ func (e EventKind) Class() EventClass {
 		return ClassSet
 	case e <= EventGeoRadiusStore:
 		return ClassSortedSet
+	case e <= EventXGroupDelConsumer:
+		return ClassStream
 	}
 	switch e {
 	case EventExpired:

@@ -127,7 +127,7 @@ func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
 	if q.Count > 0 && q.Order == AnyOrder && !q.Any {
 		q.Order = NearestFirst
 	}
-	found := q.collect(f)
+	found := q.collect(f, walk(g.Txn))
 	switch q.Order {
 	case NearestFirst:
 		slices.SortStableFunc(found, func(a, b GeoResult) int { return cmp.Compare(a.Distance, b.Distance) })
@@ -141,7 +141,7 @@ func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
 }
 
 // collect finds the members of all cells. Around the whole earth, neighbours can be the same cell.
-func (q GeoSearch) collect(f keydir.Collection) []GeoResult {
+func (q GeoSearch) collect(f keydir.Collection, step func() bool) []GeoResult {
 	var found []GeoResult
 	full := func() bool { return q.Any && q.Count > 0 && len(found) >= q.Count }
 	cells := q.Shape.cells(q.Centre)
@@ -164,7 +164,7 @@ func (q GeoSearch) collect(f keydir.Collection) []GeoResult {
 			if d, within := q.Shape.distanceOf(point, q.Centre); within {
 				found = append(found, GeoResult{GeoMember: GeoMember{m.Member, point}, Distance: d, Score: m.Score})
 			}
-			if full() {
+			if full() || !step() {
 				break
 			}
 		}

@@ -11,11 +11,29 @@ package structures
 // more cannot help, because the part after the later one then has fewer places to match. The cost
 // is O(len(pattern) * len(name))
 // at worst, and linear without stars.
-func Match(pattern string, name []byte) bool {
+func Match(pattern string, name []byte) bool { return MatchUntil(pattern, name, nil) }
+
+// bytesPerStep is how many bytes of a pattern are compared in about the time of a step of a Txn.
+const bytesPerStep = 16
+
+// MatchStep is Match as a part of an atomic unit: it ends with false when that is to end.
+func MatchStep(t Txn, pattern string, name []byte) bool {
+	if len(pattern)+len(name) < matchedBetween {
+		return Match(pattern, name) // at most a millisecond, and the caller counts a step
+	}
+	return MatchUntil(pattern, name, func(compared int) bool { return t.Step(compared/bytesPerStep) != nil })
+}
+
+// matchedBetween is how many bytes of a pattern are compared between two calls of stop.
+const matchedBetween = 4096
+
+// MatchUntil is Match that asks stop now and then whether to end, with false; it says how many bytes of the pattern have been
+// compared since it asked last. nil never ends it.
+func MatchUntil(pattern string, name []byte, stop func(compared int) bool) bool {
 	if len(name) == 0 {
 		return pattern == "" || pattern == "*"
 	}
-	p, n := 0, 0
+	p, n, compared := 0, 0, 0
 	star, from := -1, 0 // after the last star, and where its rest was tried
 	for n < len(name) {
 		if p < len(pattern) && pattern[p] == '*' {
@@ -29,7 +47,14 @@ func Match(pattern string, name []byte) bool {
 			continue
 		}
 		if p < len(pattern) {
-			if next, ok := matchOne(pattern, p, name[n]); ok {
+			next, ok := matchOne(pattern, p, name[n])
+			if compared += next - p; compared >= matchedBetween {
+				if stop != nil && stop(compared) {
+					return false
+				}
+				compared = 0
+			}
+			if ok {
 				p, n = next, n+1
 				continue
 			}

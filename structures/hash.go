@@ -38,22 +38,10 @@ func (h Hash) Get(dst []byte, field string) ([]byte, bool, error) {
 // nil stands for one that does not exist. The slice is valid during the call
 // only. O(log n) a field.
 func (h Hash) GetMany(fields []string, visit func(i int, value []byte)) error {
-	v, err := h.open()
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
-	for i, field := range fields {
-		var value []byte
-		if loc, ok := v.get(field); ok {
-			if buf, err = v.value(buf[:0], field, loc); err != nil {
-				return err
-			}
-			value = buf
-		}
+	return h.VisitMany(fields, func(i int, value []byte) bool {
 		visit(i, value)
-	}
-	return nil
+		return true
+	})
 }
 
 // Has says whether the field exists. O(log n).
@@ -93,27 +81,8 @@ func (h Hash) PutAll(fields []Field) (int, error) {
 	if len(fields) == 0 {
 		return 0, nil
 	}
-	for i := range fields {
-		if err := checkElem(fields[i].Name, fields[i].Value); err != nil {
-			return 0, err
-		}
-	}
-	v, err := h.create()
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for i := range fields {
-		isNew, err := v.put(fields[i].Name, fields[i].Value, false)
-		if err != nil {
-			return 0, err
-		}
-		if isNew {
-			n++
-		}
-	}
-	h.Txn.Notify(EventHSet, h.Key)
-	return n, nil
+	n, _, err := h.PutWith(fields, FieldDeadline{Change: ClearDeadlines}, 0, 0)
+	return n, err
 }
 
 // Delete deletes fields and returns how many of them existed. O(log n) a field.
@@ -172,9 +141,11 @@ func (h Hash) Visit(start func(n int), visit func(name, value []byte) bool) erro
 		start(v.len())
 	}
 	if v.len() > 0 {
-		v.each(v.reading(&err, visit))
+		if err := v.eachValue(v.each, visit); err != nil {
+			return err
+		}
 	}
-	return err
+	return h.Txn.Step(0)
 }
 
 // VisitFields is Visit without the values, which are not read. O(n).
@@ -189,7 +160,7 @@ func (h Hash) VisitFields(start func(n int), visit func(name []byte) bool) error
 	if v.len() > 0 {
 		v.each(func(name []byte, _ keydir.Loc) bool { return visit(name) })
 	}
-	return nil
+	return h.Txn.Step(0)
 }
 
 // visitAll calls start with the size of a collection, 0 if it does not exist,
@@ -207,9 +178,9 @@ func visitAll(t Txn, key string, typ keydir.Type, start func(n int), visit func(
 		start(n)
 	}
 	if n > 0 {
-		f.Each(visit)
+		f.Each(func(elem []byte, loc keydir.Loc) bool { return visit(elem, loc) && t.Step(1) == nil })
 	}
-	return nil
+	return t.Step(0)
 }
 
 // Scan visits some fields from the cursor on and returns the cursor that
@@ -222,7 +193,7 @@ func (h Hash) Scan(cursor uint64, o ScanOptions, visit func(name, value []byte))
 		return 0, err
 	}
 	var buf []byte
-	return scan(v.all, cursor, o, func(name []byte, loc keydir.Loc) (err error) {
+	return scan(h.Txn, v.all, cursor, o, func(name []byte, loc keydir.Loc) (err error) {
 		if v.hidden(text(name)) {
 			return nil
 		}

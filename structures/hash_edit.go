@@ -16,32 +16,21 @@ func (h Hash) ValueLen(field string) (int, error) {
 	return h.Txn.ValueLen(h.Key, field, keydir.Hash, loc)
 }
 
-// GetAndDelete calls visit with the value of each of several fields, in their order, and deletes
+// GetAndDelete calls visit with the value of each of several fields, in their order, until it returns false, and deletes
 // them; nil stands for one that does not exist. The slice is valid during the call only. O(log n) a
 // field.
-func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte)) error {
+func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte) bool) error {
 	v, err := h.open()
 	if err != nil {
 		return err
 	}
 	deleted := false
-	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
-	for i, field := range fields {
-		var value []byte
-		if loc, ok := v.get(field); ok {
-			if buf, err = v.value(buf[:0], field, loc); err != nil {
-				return err
-			}
-			value = buf
-			if _, err = v.delete(field); err != nil {
-				return err
-			}
-			deleted = true
-		}
-		visit(i, value)
-	}
-	if !deleted {
-		return nil
+	err = v.getMany(fields, visit, func(field string) (err error) {
+		deleted, err = v.delete(field)
+		return err
+	})
+	if err != nil || !deleted {
+		return err
 	}
 	return v.afterDelete(EventHDel)
 }
@@ -55,8 +44,7 @@ func (h Hash) VisitRandom(n int, random func() uint64, start func(n int), visit 
 	if err != nil {
 		return err
 	}
-	v.random(n, random, start, v.reading(&err, visit))
-	return err
+	return v.eachValue(func(visit func(name []byte, loc keydir.Loc) bool) { v.random(n, random, start, visit) }, visit)
 }
 
 // VisitRandomFields is VisitRandom without the values, which are not read.

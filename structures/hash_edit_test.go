@@ -18,12 +18,13 @@ func TestHashGetAndDelete(t *testing.T) {
 	var got []string
 	take := func(fields ...string) []string {
 		got = nil
-		must(t, h.GetAndDelete(fields, func(i int, value []byte) {
+		must(t, h.GetAndDelete(fields, func(i int, value []byte) bool {
 			if value == nil {
 				got = append(got, fields[i]+" none")
 			} else {
 				got = append(got, fields[i]+" "+string(value))
 			}
+			return true
 		}))
 		return got
 	}

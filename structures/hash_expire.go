@@ -150,15 +150,18 @@ func (h Hash) VisitTimed(start func(n int, first int64), visit func(name, value 
 	}
 	start(v.len(), first)
 	if v.len() > 0 {
-		v.each(v.reading(&err, func(name, value []byte) bool {
+		err := v.eachValue(v.each, func(name, value []byte) bool {
 			ms, ok := v.deadline(text(name))
 			if !ok {
 				ms = NoDeadline
 			}
 			return visit(name, value, ms)
-		}))
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return h.Txn.Step(0)
 }
 
 // Persist takes the deadlines of fields away, and calls visit with what became of
@@ -206,9 +209,9 @@ const (
 )
 
 // GetAndExpire calls visit with the value of each of several fields, in their
-// order, and changes their deadlines; nil stands for a field that does not exist.
+// order, until it returns false, and changes their deadlines; nil stands for a field that does not exist.
 // The slice is valid during the call only. O(log n) a field.
-func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit func(i int, value []byte)) error {
+func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit func(i int, value []byte) bool) error {
 	if err := checkFieldDeadline(o.MS); err != nil {
 		return err
 	}
@@ -218,30 +221,20 @@ func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit fu
 	}
 	var done expiryCount
 	persisted := false
-	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
-	for i, field := range fields {
-		loc, ok := v.get(field)
-		if !ok {
-			visit(i, nil)
-			continue
-		}
-		if buf, err = v.value(buf[:0], field, loc); err != nil {
-			return err
-		}
+	err = v.getMany(fields, visit, func(field string) error {
 		switch _, set := v.deadline(field); {
 		case o.Change == SetDeadlines:
 			r, err := v.expireIf(field, o.MS, now, 0)
-			if err != nil {
-				return err
-			}
 			done.count(r)
+			return err
 		case o.Change == ClearDeadlines && set:
-			if err := v.persist(field); err != nil {
-				return err
-			}
 			persisted = true
+			return v.persist(field)
 		}
-		visit(i, buf)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if persisted {
 		h.Txn.Notify(EventHPersist, h.Key)
@@ -268,7 +261,7 @@ func (h Hash) PutWith(list []Field, o FieldDeadline, now int64, c Condition) (n 
 	if err != nil || len(list) == 0 || !v.allow(c, list) {
 		return 0, len(list) == 0, err
 	}
-	if v, err = h.create(); err != nil {
+	if err := v.ensure(); err != nil {
 		return 0, false, err
 	}
 	var done expiryCount

@@ -125,7 +125,7 @@ func timedCall(t *testing.T, m *memory, model *timed, r *rand.Rand) {
 	for i, name := range list {
 		pairs[i] = structures.Field{Name: name, Value: strconv.AppendInt(nil, r.Int64N(100), 10)}
 	}
-	value := func(i int, v []byte) { add(&got, i, v == nil, string(v)) }
+	value := func(i int, v []byte) bool { add(&got, i, v == nil, string(v)); return true }
 	result := func(i int, v structures.FieldResult) { add(&got, i, v) }
 	wantValue := func(i int) {
 		f, ok := model.fields[list[i]]
@@ -283,7 +283,7 @@ func TestCopyHashWithDeadlines(t *testing.T) {
 
 func TestHashDeadlineEvents(t *testing.T) {
 	none := func(int, structures.FieldResult) {}
-	value := func(int, []byte) {}
+	value := func(int, []byte) bool { return true }
 	set := func(ms int64) structures.FieldDeadline {
 		return structures.FieldDeadline{Change: structures.SetDeadlines, MS: ms}
 	}

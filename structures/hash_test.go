@@ -291,3 +291,46 @@ func TestHashAgainstModel(t *testing.T) {
 		}
 	}
 }
+
+// TestHashValuesTogether: values that are read together are those of their fields, in their order, wherever the visit or a read stops.
+func TestHashValuesTogether(t *testing.T) {
+	m := newMemory()
+	h := m.hash("h")
+	var all []structures.Field
+	for i := range 300 {
+		all = append(all, structures.Field{Name: fmt.Sprint("f", i), Value: []byte(strings.Repeat("v", i%50))})
+	}
+	_, err := h.PutAll(all)
+	must(t, err)
+	var asked []string
+	for i := range 500 {
+		asked = append(asked, fmt.Sprint("f", i*7%400)) // every fourth is not there, and some come twice
+	}
+	for _, stop := range []int{1, 3, 4, 5, 20, 63, 64, 65, 128, 299, 300, 301, 499, 1000} {
+		n := 0
+		must(t, h.VisitMany(asked, func(i int, value []byte) bool {
+			var field int
+			_, err := fmt.Sscanf(asked[i], "f%d", &field)
+			must(t, err)
+			if i != n || (value == nil) != (field >= 300) || value != nil && string(value) != string(all[field].Value) {
+				t.Fatalf("call %d: %q has %q", n, asked[i], value)
+			}
+			n++
+			return n < stop
+		}))
+		equal(t, "visited of many", n, min(stop, len(asked)))
+		seen := map[string]bool{}
+		must(t, h.Visit(nil, func(name, value []byte) bool {
+			var field int
+			_, err := fmt.Sscanf(string(name), "f%d", &field)
+			must(t, err)
+			if string(value) != string(all[field].Value) || seen[string(name)] {
+				t.Fatalf("%q has %q, or came twice", name, value)
+			}
+			seen[string(name)] = true
+			return len(seen) < stop
+		}))
+		equal(t, "visited of all", len(seen), min(stop, len(all)))
+	}
+	must(t, h.VisitMany(nil, func(int, []byte) bool { t.Error("called for no field"); return true }))
+}

@@ -30,10 +30,18 @@ func (h Hash) open() (hashView, error) {
 // one field into it.
 func (h Hash) create() (hashView, error) {
 	v, err := h.open()
-	if err == nil && !v.all.Valid() {
-		v.all, err = h.Txn.Collection(h.Key, keydir.Hash)
+	if err == nil {
+		err = v.ensure()
 	}
 	return v, err
+}
+
+// ensure makes the hash if it is absent.
+func (v *hashView) ensure() (err error) {
+	if !v.all.Valid() {
+		v.all, err = v.hash.Txn.Collection(v.hash.Key, keydir.Hash)
+	}
+	return err
 }
 
 // refresh reads the deadlines, again after each change of them: the collection
@@ -91,24 +99,35 @@ func (v *hashView) value(dst []byte, field string, loc keydir.Loc) ([]byte, erro
 	return v.hash.Txn.Value(dst, v.hash.Key, field, keydir.Hash, loc)
 }
 
-// reading is a visit of fields that reads their values, as far as that goes well.
-func (v *hashView) reading(err *error, visit func(field, value []byte) bool) func(field []byte, loc keydir.Loc) bool {
-	var buf []byte
-	return func(field []byte, loc keydir.Loc) bool {
-		if buf, *err = v.value(buf[:0], text(field), loc); *err != nil {
-			return false
+// getMany calls visit with the value of each of several fields, nil for one that does not exist, after then, unless that is nil, has
+// been called for one that does, until visit returns false.
+func (v *hashView) getMany(fields []string, visit func(i int, value []byte) bool, then func(field string) error) (err error) {
+	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
+	for i, field := range fields {
+		var value []byte
+		if loc, ok := v.get(field); ok {
+			if buf, err = v.value(buf[:0], field, loc); err != nil {
+				return err
+			}
+			if value = buf; then != nil {
+				if err := then(field); err != nil {
+					return err
+				}
+			}
 		}
-		return visit(field, buf)
+		if !visit(i, value) {
+			break
+		}
 	}
+	return nil
 }
 
 // each calls visit for the fields until it returns false.
 func (v *hashView) each(visit func(field []byte, loc keydir.Loc) bool) {
-	if v.expired == 0 {
-		v.all.Each(visit)
-		return
-	}
-	v.all.Each(func(field []byte, loc keydir.Loc) bool { return v.hidden(text(field)) || visit(field, loc) })
+	step := walk(v.hash.Txn)
+	v.all.Each(func(field []byte, loc keydir.Loc) bool {
+		return (v.expired > 0 && v.hidden(text(field)) || visit(field, loc)) && step()
+	})
 }
 
 // put sets a field and says whether it is new. Its deadline goes unless it is to
@@ -132,12 +151,9 @@ func (v *hashView) put(field string, value []byte, keep bool) (isNew bool, err e
 // replace sets a field, of a hash that need not be there yet, and keeps its
 // deadline.
 func (v *hashView) replace(field string, value []byte) (err error) {
-	if !v.all.Valid() {
-		if v.all, err = v.hash.Txn.Collection(v.hash.Key, keydir.Hash); err != nil {
-			return err
-		}
+	if err = v.ensure(); err == nil {
+		_, err = v.put(field, value, true)
 	}
-	_, err = v.put(field, value, true)
 	return err
 }
 
@@ -182,7 +198,8 @@ func (v *hashView) afterDelete(e EventKind) error {
 // random is visitRandom for fields. Hidden fields make it O(n).
 func (v *hashView) random(n int, random func() uint64, start func(n int), visit func(field []byte, loc keydir.Loc) bool) {
 	if v.expired == 0 {
-		visitRandom(v.all, n, random, start, visit)
+		step := walk(v.hash.Txn)
+		visitRandom(v.all, n, random, start, func(field []byte, loc keydir.Loc) bool { return visit(field, loc) && step() })
 		return
 	}
 	shown := make([]int, 0, v.len()) // positions, in the order of At
@@ -194,11 +211,7 @@ func (v *hashView) random(n int, random func() uint64, start func(n int), visit 
 		i++
 		return true
 	})
-	count := min(n, len(shown))
-	if n < 0 && len(shown) > 0 {
-		count = -n
-	}
-	count = max(count, 0)
+	count := drawCount(n, len(shown))
 	if start != nil {
 		start(count)
 	}
@@ -209,7 +222,7 @@ func (v *hashView) random(n int, random func() uint64, start func(n int), visit 
 			shown[k], shown[at] = shown[at], shown[k]
 			at = k
 		}
-		if !visit(v.all.At(shown[at])) {
+		if !visit(v.all.At(shown[at])) || v.hash.Txn.Step(1) != nil {
 			break
 		}
 	}

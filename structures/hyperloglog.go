@@ -1,9 +1,12 @@
 package structures
 
+import "encoding/binary"
+
 // HyperLogLog is a string seen as a sketch that estimates how many different
 // elements were added to it, within 0.81 % (one standard deviation), in 12 KiB at
-// most. The string is Redis's own representation; what changes it writes it
-// whole.
+// most. The string is Redis's own representation. A dense sketch is kept in short chunks, of which
+// a change writes those with the registers that it raises; a sparse one, at most 3000 bytes, is
+// written whole.
 type HyperLogLog struct {
 	Txn Txn
 	Key string
@@ -15,20 +18,43 @@ func (l HyperLogLog) read() (s sketch, ok bool, err error) {
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	return value, true, checkSketch(value)
+	return value, true, checkSketch(value, len(value))
+}
+
+// open finds the sketch and reads its header.
+func (l HyperLogLog) open(header []byte) (c stringValue, length int, head sketch, err error) {
+	s := String(l)
+	if c, err = s.find(); err != nil || !c.exists {
+		return c, 0, nil, err
+	}
+	if length, err = s.len(&c); err != nil {
+		return c, length, nil, err
+	}
+	if head, err = s.appendTo(header, &c, 0, min(sketchHeader, length)); err != nil {
+		return c, length, nil, err
+	}
+	return c, length, head, checkSketch(head, length)
 }
 
 // Add adds elements, and says whether that changed the sketch; a key that does
-// not exist is made, also for no element. The deadline stays. O(1) an element,
-// and 12 KiB written at most.
+// not exist is made, also for no element. The deadline stays. O(1) an element.
 func (l HyperLogLog) Add(elements [][]byte) (bool, error) {
-	s, ok, err := l.read()
+	c, _, head, err := l.open(make([]byte, 0, sketchHeader))
 	if err != nil {
 		return false, err
 	}
-	changed := !ok
-	if !ok {
+	if c.cut() && head.isDense() {
+		return l.addDense(&c, head, elements)
+	}
+	scratch := editBuffers.Get().(*[]byte)
+	defer editBuffers.Put(scratch)
+	changed, s := !c.exists, sketch(nil)
+	if changed {
 		s = newSketch()
+	} else if s, err = String(l).whole((*scratch)[:0], &c); err != nil {
+		return false, err
+	} else {
+		*scratch = s
 	}
 	for _, element := range elements {
 		index, value := registerOf(element)
@@ -42,37 +68,89 @@ func (l HyperLogLog) Add(elements [][]byte) (bool, error) {
 		return false, nil
 	}
 	s.invalidate()
-	return true, notifyUnless(l.Txn, EventPFAdd, l.Key, String(l).put(s))
+	return true, notifyUnless(l.Txn, EventPFAdd, l.Key, String(l).putEdited(s))
+}
+
+// addDense is Add to a dense sketch in chunks: it reads and writes those that it needs. head is its
+// header.
+func (l HyperLogLog) addDense(c *stringValue, head sketch, elements [][]byte) (bool, error) {
+	p := chunkCache{s: String(l), c: c}
+	room := make([]byte, 0, 2)
+	for _, element := range elements {
+		index, value := registerOf(element)
+		at, shift := registerAt(index)
+		end := min(at+2, denseSize)
+		var pair []byte
+		var err error
+		if p.held != nil {
+			pair = p.load(at, end-at)
+		} else if pair, err = p.s.appendTo(room, c, at, end); err != nil {
+			return false, err
+		}
+		if sixBits(pair, shift) >= value {
+			continue
+		}
+		setSixBits(pair, shift, value)
+		if p.held == nil {
+			p.held = map[int]*cachedChunk{}
+		}
+		p.store(at, pair)
+	}
+	if p.held == nil {
+		return false, nil
+	}
+	if last := head[staleAt]; last&stale == 0 {
+		p.store(staleAt, []byte{last | stale})
+	}
+	return true, notifyUnless(l.Txn, EventPFAdd, l.Key, p.flush())
 }
 
 // CountHyperLogLogs estimates how many different elements the sketches at the
-// keys have together; one that does not exist has none. A count that a sketch of
-// Redis's has cached is used, but none is written back: a read stays a read. O(1)
-// a key, with a large constant: 16384 registers.
-func CountHyperLogLogs(t Txn, keys []string) (uint64, error) {
-	if len(keys) != 1 {
-		largest, _, err := mergeSketches(t, keys)
-		if err != nil {
-			return 0, err
-		}
-		var h histogram
-		for _, value := range largest {
-			h[value]++
-		}
-		return h.estimate(), nil
+// keys have together; one that does not exist has none. The estimate of a single one is
+// kept in its header until the sketch changes, as in Redis: if it has to be computed and save is set,
+// it is written there, which is not an event. kept is false if a call that saves would spare later ones the
+// work. O(1) a key, with a large constant, 16384 registers, unless the estimate is there.
+func CountHyperLogLogs(t Txn, keys []string, save bool) (n uint64, kept bool, err error) {
+	if len(keys) == 1 {
+		return HyperLogLog{Txn: t, Key: keys[0]}.count(save)
 	}
-	s, ok, err := HyperLogLog{Txn: t, Key: keys[0]}.read()
-	if err != nil || !ok {
-		return 0, err
-	}
-	if n, ok := s.cached(); ok {
-		return n, nil
-	}
-	h, err := s.histogram()
+	largest, _, err := mergeSketches(t, keys)
 	if err != nil {
-		return 0, err
+		return 0, true, err
 	}
-	return h.estimate(), nil
+	var h histogram
+	for _, value := range largest {
+		h[value]++
+	}
+	return h.estimate(), true, nil
+}
+
+// count is CountHyperLogLogs of one key.
+func (l HyperLogLog) count(save bool) (n uint64, kept bool, err error) {
+	s := String(l)
+	c, length, head, err := l.open(make([]byte, 0, sketchHeader))
+	if err != nil || !c.exists {
+		return 0, true, err
+	}
+	if n, ok := head.cached(); ok {
+		return n, true, nil
+	}
+	scratch := editBuffers.Get().(*[]byte)
+	defer editBuffers.Put(scratch)
+	whole, err := s.whole((*scratch)[:0], &c)
+	if err != nil {
+		return 0, false, err
+	}
+	*scratch = whole
+	h, err := sketch(whole).histogram()
+	if err != nil {
+		return 0, true, err
+	}
+	n = h.estimate()
+	if save {
+		err = s.edit(&c, length, cachedAt, binary.LittleEndian.AppendUint64(nil, n))
+	}
+	return n, save, err
 }
 
 // mergeSketches returns the union of the sketches at the keys, and whether one of
@@ -124,5 +202,5 @@ func MergeHyperLogLogs(t Txn, dest string, keys []string) error {
 		}
 	}
 	s.invalidate()
-	return notifyUnless(t, EventPFAdd, dest, String{Txn: t, Key: dest}.put(s))
+	return notifyUnless(t, EventPFAdd, dest, String{Txn: t, Key: dest}.putEdited(s))
 }

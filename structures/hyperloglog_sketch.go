@@ -46,9 +46,9 @@ func newSketch() sketch {
 	return appendZeros(s, registers)
 }
 
-// checkSketch reports whether a string is a sketch, as far as its header shows.
-func checkSketch(b []byte) error {
-	if len(b) < sketchHeader || string(b[:4]) != "HYLL" || b[4] > encodingRuns || b[4] == encodingDense && len(b) != denseSize {
+// checkSketch reports whether a string of a length is a sketch, as far as its header shows.
+func checkSketch(b []byte, length int) error {
+	if len(b) < sketchHeader || string(b[:4]) != "HYLL" || b[4] > encodingRuns || b[4] == encodingDense && length != denseSize {
 		return ErrNotSketch
 	}
 	return nil
@@ -58,11 +58,18 @@ func (s sketch) isDense() bool { return s[4] == encodingDense }
 
 // cached returns the count that the header holds, unless it is stale.
 func (s sketch) cached() (uint64, bool) {
-	return binary.LittleEndian.Uint64(s[8:]), s[15]&0x80 == 0
+	return binary.LittleEndian.Uint64(s[cachedAt:]), s[staleAt]&stale == 0
 }
 
+// stale is the bit of byte staleAt that says that the count is not to be used.
+const (
+	cachedAt = 8
+	staleAt  = 15
+	stale    = 0x80
+)
+
 // invalidate marks the count as stale. PFCOUNT computes it again.
-func (s sketch) invalidate() { s[15] |= 0x80 }
+func (s sketch) invalidate() { s[staleAt] |= stale }
 
 // A run is one instruction of the sparse encoding.
 type run struct {
@@ -86,6 +93,27 @@ func (s sketch) runAt(p int) run {
 		low = int(s[p+1])
 	}
 	return run{2, int(b&0x3f)<<8 | low + 1, 0}
+}
+
+// seek returns the place of the run that has a register, of the run before it (-1 if there is none),
+// and the first register of the run. Most of the time that an element takes goes here.
+func (s sketch) seek(index int) (previous, p, first int) {
+	previous, p = -1, sketchHeader
+	for p < len(s) {
+		b, size := s[p], 1
+		length := int(b&0x3f) + 1
+		switch {
+		case b&0x80 != 0:
+			length = int(b&3) + 1
+		case b&0x40 != 0:
+			length, size = s.runAt(p).length, 2
+		}
+		if first+length > index {
+			break
+		}
+		previous, p, first = p, p+size, first+length
+	}
+	return previous, p, first
 }
 
 func appendZeros(b []byte, n int) []byte {
@@ -136,14 +164,31 @@ func (s sketch) eachValue(fn func(i, value int)) error {
 	})
 }
 
+// registerAt returns where a register of a dense sketch is: in the byte at a position from a bit on, and
+// in the byte after it if it does not fit.
+func registerAt(i int) (at, shift int) { return sketchHeader + i*6/8, i * 6 % 8 }
+
 // register reads a register of a dense sketch.
 func (s sketch) register(i int) int {
-	at, shift := sketchHeader+i*6/8, i*6%8
-	v := int(s[at]) >> shift
+	at, shift := registerAt(i)
+	return sixBits(s[at:], shift)
+}
+
+// sixBits reads the register that begins in the first byte.
+func sixBits(b []byte, shift int) int {
+	v := int(b[0]) >> shift
 	if shift > 2 {
-		v |= int(s[at+1]) << (8 - shift)
+		v |= int(b[1]) << (8 - shift)
 	}
 	return v & 63
+}
+
+// setSixBits writes the register that begins in the first byte.
+func setSixBits(b []byte, shift, value int) {
+	b[0] = b[0]&^(63<<shift) | byte(value<<shift)
+	if shift > 2 {
+		b[1] = b[1]&^(63>>(8-shift)) | byte(value>>(8-shift))
+	}
 }
 
 // four reads the four registers of a dense sketch from i on, which is a multiple of four: they take
@@ -155,11 +200,8 @@ func (s sketch) four(i int) (a, b, c, d uint8) {
 }
 
 func (s sketch) setRegister(i, value int) {
-	at, shift := sketchHeader+i*6/8, i*6%8
-	s[at] = s[at]&^(63<<shift) | byte(value<<shift)
-	if shift > 2 {
-		s[at+1] = s[at+1]&^(63>>(8-shift)) | byte(value>>(8-shift))
-	}
+	at, shift := registerAt(i)
+	setSixBits(s[at:], shift, value)
 }
 
 // dense returns the sketch in the dense encoding.
@@ -185,17 +227,11 @@ func (s sketch) raise(index, value int) (sketch, bool, error) {
 	if value > largestVal {
 		return s.promote(index, value)
 	}
-	previous, p, first := -1, sketchHeader, 0
-	var r run
-	for ; p < len(s); p += r.size {
-		if r = s.runAt(p); index < first+r.length {
-			break
-		}
-		previous, first = p, first+r.length
-	}
+	previous, p, first := s.seek(index)
 	if p >= len(s) {
 		return s, false, ErrSketchDamaged
 	}
+	r := s.runAt(p)
 	if r.value >= value {
 		return s, false, nil
 	}

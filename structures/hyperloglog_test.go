@@ -1,7 +1,9 @@
 package structures_test
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -31,16 +33,16 @@ func TestHyperLogLogEstimates(t *testing.T) {
 			_, err := m.hyperLogLog(key).Add(list)
 			must(t, err)
 		}
-		all, err := structures.CountHyperLogLogs(m, []string{"all"})
+		all, _, err := structures.CountHyperLogLogs(m, []string{"all"}, false)
 		must(t, err)
-		union, err := structures.CountHyperLogLogs(m, []string{"even", "none", "odd"})
+		union, _, err := structures.CountHyperLogLogs(m, []string{"even", "none", "odd"}, false)
 		must(t, err)
 		equal(t, "union", union, all)
 		if off := math.Abs(float64(all) - float64(n)); off > 5*0.0081*float64(n)+1 {
 			t.Errorf("%d elements are estimated as %d", n, all)
 		}
 		must(t, structures.MergeHyperLogLogs(m, "merged", []string{"even", "odd", "none"}))
-		merged, err := structures.CountHyperLogLogs(m, []string{"merged"})
+		merged, _, err := structures.CountHyperLogLogs(m, []string{"merged"}, false)
 		must(t, err)
 		equal(t, "merged", merged, all)
 	}
@@ -69,9 +71,65 @@ func TestHyperLogLogChanges(t *testing.T) {
 	set(t, m, "k", string(sketch))
 	for want, change := range []func(){func() {}, func() { _, _ = l.Add([][]byte{[]byte("c")}) }} {
 		change()
-		n, err := structures.CountHyperLogLogs(m, []string{"k"})
+		n, _, err := structures.CountHyperLogLogs(m, []string{"k"}, false)
 		must(t, err)
 		equal(t, "count", n, []uint64{42, 4}[want])
+	}
+}
+
+// TestHyperLogLogKeepsItsCount: a count that is saved is in the string, in Redis's place, until the sketch changes, and only
+// what has changed is written.
+func TestHyperLogLogKeepsItsCount(t *testing.T) {
+	for name, elements := range map[string]int{"sparse": 10, "dense": 20_000} {
+		m := newMemory()
+		m.chunk = 8192
+		l := m.hyperLogLog("k")
+		list := make([][]byte, elements)
+		for i := range list {
+			list[i] = []byte(strconv.Itoa(i))
+		}
+		_, err := l.Add(list)
+		must(t, err)
+		var counts []uint64
+		count := func(save, kept bool, writes int) {
+			t.Helper()
+			before := m.writes
+			n, got, err := structures.CountHyperLogLogs(m, []string{"k"}, save)
+			must(t, err)
+			equal(t, name+": kept", got, kept)
+			equal(t, name+": records written", m.writes-before, writes)
+			counts = append(counts, n)
+		}
+		count(false, false, 0)
+		equal(t, name+": stale", get(t, m, "k")[15], 0x80)
+		m.events = nil
+		count(true, true, 1)
+		equal(t, name+": events", len(m.events), 0)
+		equal(t, name+": in the string", binary.LittleEndian.Uint64([]byte(get(t, m, "k"))[8:]), counts[0])
+		count(false, true, 0)
+		count(true, true, 0)
+		for i := 0; ; i++ { // until an element changes the sketch
+			before := m.writes
+			changed, err := l.Add([][]byte{fmt.Appendf(nil, "another %d", i)})
+			must(t, err)
+			if !changed {
+				equal(t, name+": records of no change", m.writes, before)
+				continue
+			}
+			if wrote := m.writes - before; wrote > 3 || name == "sparse" && wrote != 1 {
+				t.Errorf("%s: an element wrote %d records", name, wrote)
+			}
+			break
+		}
+		equal(t, name+": stale again", get(t, m, "k")[15]&0x80, 0x80)
+		count(true, true, 1)
+		if counts[0] != counts[1] || counts[0] != counts[2] || counts[0] != counts[3] || counts[4] < counts[0] {
+			t.Errorf("%s: counts %d", name, counts)
+		}
+		must(t, m.SetDeadline("k", 7))
+		_, err = l.Add([][]byte{[]byte("more"), []byte("and more"), []byte("1")})
+		must(t, err)
+		equal(t, name+": deadline", m.deadlines["k"], 7)
 	}
 }
 
@@ -91,8 +149,8 @@ func TestHyperLogLogRefusals(t *testing.T) {
 		m := newMemory()
 		set(t, m, "k", value)
 		writes := m.writes
-		_, count := structures.CountHyperLogLogs(m, []string{"k"})
-		_, union := structures.CountHyperLogLogs(m, []string{"k", "k"})
+		_, _, count := structures.CountHyperLogLogs(m, []string{"k"}, false)
+		_, _, union := structures.CountHyperLogLogs(m, []string{"k", "k"}, false)
 		merge := structures.MergeHyperLogLogs(m, "k", nil)
 		if count != want || union != want || merge != want {
 			t.Errorf("%.20q: %v, %v, %v; want %v", value, count, union, merge, want)
@@ -109,7 +167,7 @@ func FuzzHyperLogLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, runs []byte, element string) {
 		m := newMemory()
 		set(t, m, "k", "HYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80"+string(runs))
-		_, err := structures.CountHyperLogLogs(m, []string{"k"})
+		_, _, err := structures.CountHyperLogLogs(m, []string{"k"}, false)
 		damaged := errors.Is(err, structures.ErrSketchDamaged)
 		if err != nil && !damaged {
 			t.Fatal(err)

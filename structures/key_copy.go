@@ -81,6 +81,8 @@ func (k Key) copyCollection(dst Txn, to string, source keydir.Collection) error 
 		return err
 	case source.Type().Indexed():
 		return k.copyIndexed(dst, source, target)
+	case source.Type() == keydir.Stream:
+		return Stream(k).copy(dst, source, target)
 	}
 	return k.copyElements(dst, source, target)
 }
@@ -98,11 +100,14 @@ func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
 		name string
 		loc  keydir.Loc
 	}
-	list := make([]element, 0, v.len())
+	list, step := make([]element, 0, v.len()), steps(k.Txn, []keydir.Collection{source})
 	v.each(func(name []byte, loc keydir.Loc) bool {
 		list = append(list, element{string(name), loc})
-		return true
+		return step()
 	})
+	if err := k.Txn.Step(0); err != nil {
+		return err
+	}
 	var value []byte
 	for _, e := range list {
 		var err error
@@ -118,6 +123,7 @@ func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
 		if err != nil {
 			return err
 		}
+		dst.Yield()
 	}
 	return nil
 }
@@ -154,6 +160,7 @@ func (k Key) copyIndexed(dst Txn, source, target keydir.Collection) error {
 		if err := dst.PutIndex(target, i, value); err != nil {
 			return err
 		}
+		dst.Yield()
 	}
 	return nil
 }

@@ -81,6 +81,7 @@ func (l List) Push(end End, values [][]byte, c Condition) (int, error) {
 		if err := l.Txn.PutIndex(f, index, value); err != nil {
 			return 0, err
 		}
+		l.Txn.Yield()
 	}
 	l.Txn.Notify(end.event(EventLPush, EventRPush), l.Key)
 	return f.Len(), nil
@@ -137,13 +138,28 @@ type listReader struct {
 	f    keydir.Collection
 	buf  []byte
 	name [ordered.HexLen]byte
+
+	// What each reads together.
+	locs  [readAhead]keydir.Loc
+	names [readAhead][ordered.HexLen]byte
+	elems [readAhead]string // the bytes of names
+	ends  []int
 }
 
-var readers = sync.Pool{New: func() any { return new(listReader) }}
+// readAhead is how many elements are read together at most.
+const readAhead = 64
+
+var readers = sync.Pool{New: func() any {
+	r := &listReader{ends: make([]int, 0, readAhead)}
+	for i := range r.names {
+		r.elems[i] = text(r.names[i][:])
+	}
+	return r
+}}
 
 // keptBuffer is the largest buffer, in bytes, that a reader keeps for its next
 // use.
-const keptBuffer = 64 << 10
+const keptBuffer = 128 << 10
 
 func (l List) reader(f keydir.Collection) *listReader {
 	r := readers.Get().(*listReader)
@@ -158,6 +174,40 @@ func (r *listReader) release() {
 		r.buf = nil
 	}
 	readers.Put(r)
+}
+
+// each calls visit for n elements within the bounds until it returns false: those from an index on, or up
+// to it and the last first if step is -1. It reads few elements in vain if visit stops soon. visit must
+// not change the list.
+func (r *listReader) each(index int64, n int, step int64, visit func(value []byte) bool) error {
+	for ahead := 4; n > 0; ahead = min(4*ahead, readAhead) {
+		k := min(n, ahead)
+		locs, last := r.locs[:k], index+step*int64(k-1)
+		r.f.LocsAt(min(index, last), locs)
+		if step < 0 {
+			slices.Reverse(locs)
+		}
+		for i, loc := range locs {
+			at := index + step*int64(i)
+			if loc == 0 {
+				return &HoleError{Key: r.Key, Index: at}
+			}
+			AppendIndex(r.names[i][:0], at)
+		}
+		var err error
+		if r.buf, r.ends, err = r.Txn.Values(r.buf[:0], r.ends[:0], r.Key, r.elems[:k], keydir.List, locs); err != nil {
+			return err
+		}
+		start := 0
+		for _, end := range r.ends {
+			if !visit(r.buf[start:end:end]) {
+				return nil
+			}
+			start = end
+		}
+		index, n = index+step*int64(len(r.ends)), n-len(r.ends)
+	}
+	return nil
 }
 
 // at returns the element at an index within the bounds. It is valid until the
@@ -181,6 +231,9 @@ func (r *listReader) append(dst []byte, index int64) ([]byte, error) {
 func (r *listReader) move(from, to int64) error {
 	value, err := r.at(from)
 	if err != nil {
+		return err
+	}
+	if err := r.Txn.Step(1); err != nil {
 		return err
 	}
 	return r.Txn.PutIndex(r.f, to, value)
@@ -255,16 +308,7 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 	r := l.reader(f)
 	defer r.release()
 	head, _ := f.Bounds()
-	for i := range count {
-		value, err := r.at(head + int64(first+i))
-		if err != nil {
-			return err
-		}
-		if !visit(value) {
-			return nil
-		}
-	}
-	return nil
+	return r.each(head+int64(first), count, 1, visit)
 }
 
 // Trim keeps the elements from position start to stop, both inclusive. It
@@ -289,9 +333,15 @@ func (l List) deleteEnds(f keydir.Collection, front, back int) error {
 		if _, err := l.Txn.DeleteIndex(f, head+i); err != nil {
 			return err
 		}
+		if err := l.Txn.Step(1); err != nil {
+			return err
+		}
 	}
 	for i := range int64(back) {
 		if _, err := l.Txn.DeleteIndex(f, tail-i); err != nil {
+			return err
+		}
+		if err := l.Txn.Step(1); err != nil {
 			return err
 		}
 	}
@@ -348,31 +398,17 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 // the first limit of them, the last -limit, or all if limit is 0.
 func (l List) search(f keydir.Collection, value []byte, limit int64) ([]int64, error) {
 	var found []int64
-	r := l.reader(f)
-	defer r.release()
-	n := int64(f.Len())
-	head, _ := f.Bounds()
-	for i := range n {
-		position := i
-		if limit < 0 {
-			position = n - 1 - i
+	err := l.eachPosition(f, limit < 0, f.Len(), func(position int64, elem []byte) bool {
+		if bytes.Equal(elem, value) {
+			found = append(found, position)
 		}
-		elem, err := r.at(head + position)
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.Equal(elem, value) {
-			continue
-		}
-		found = append(found, position)
-		if count := int64(len(found)); count == limit || count == -limit {
-			break
-		}
-	}
+		count := int64(len(found))
+		return count == 0 || count != limit && count != -limit
+	})
 	if limit < 0 {
 		slices.Reverse(found)
 	}
-	return found, nil
+	return found, err
 }
 
 // Remove deletes elements that equal value and returns their number: the first

@@ -96,29 +96,38 @@ func (l List) positions(f keydir.Collection, value []byte, o PositionOptions) ([
 	if o.MaxLen > 0 {
 		most = min(most, o.MaxLen)
 	}
+	var found []int64
+	err := l.eachPosition(f, backwards, int(most), func(position int64, elem []byte) bool {
+		switch {
+		case !bytes.Equal(elem, value):
+		case skip > 0:
+			skip--
+		default:
+			found = append(found, position)
+			return int64(len(found)) != o.Count
+		}
+		return true
+	})
+	return found, err
+}
+
+// eachPosition calls visit for the first n elements, or the last n and the last first, until it returns
+// false.
+func (l List) eachPosition(f keydir.Collection, backwards bool, n int, visit func(position int64, elem []byte) bool) error {
 	r := l.reader(f)
 	defer r.release()
-	head, _ := f.Bounds()
-	var found []int64
-	for i := range most {
-		position := i
-		if backwards {
-			position = n - 1 - i
-		}
-		elem, err := r.at(head + position)
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.Equal(elem, value) {
-			continue
-		}
-		if skip > 0 {
-			skip--
-			continue
-		}
-		if found = append(found, position); int64(len(found)) == o.Count {
-			break
-		}
+	head, tail := f.Bounds()
+	index, step := head, int64(1)
+	if backwards {
+		index, step = tail, -1
 	}
-	return found, nil
+	err := r.each(index, n, step, func(elem []byte) bool {
+		position := index - head
+		index += step
+		return visit(position, elem) && l.Txn.Step(1) == nil
+	})
+	if err == nil {
+		err = l.Txn.Step(0)
+	}
+	return err
 }

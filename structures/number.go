@@ -2,13 +2,7 @@ package structures
 
 import (
 	"math/bits"
-
-	"github.com/stavedb/stave/internal/number"
 )
-
-// ParseFloat parses a score or an increment the way Redis does. It refuses NaN,
-// spaces and what a double cannot hold, and takes infinities.
-func ParseFloat(text []byte) (float64, bool) { return number.ParseFloat(text) }
 
 // add is a + b unless that overflows.
 func add(a, b int64) (int64, bool) {

@@ -23,12 +23,24 @@ type ScanOptions struct {
 	NoValues bool
 }
 
+// cursorBits is how long a cursor is: Redis's are short, so there are clients that read them as signed integers, or as
+// JavaScript's numbers, which are exact up to 2^53.
+const cursorBits = 53
+
+// CursorOf is the cursor of an element with that hash. Elements with equal cursors belong to one page.
+func CursorOf(hash uint64) uint64 { return hash >> (64 - cursorBits) }
+
+// HashOf is the lowest hash with that cursor; ok is false for a cursor that no scan has returned, which is past the end.
+func HashOf(cursor uint64) (hash uint64, ok bool) {
+	return cursor << (64 - cursorBits), cursor < 1<<cursorBits
+}
+
 // scan visits elements from the cursor on and returns the cursor after them, 0 at the end. The
-// cursor is a hash: the elements are in the order of theirs, so it stays valid whatever is added or
-// removed in between, and no state is kept. Elements with equal hashes come together, for a cursor
-// cannot separate them.
-func scan(f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
-	if !f.Valid() {
+// cursor is the beginning of a hash: the elements are in the order of theirs, so it stays valid whatever is added or
+// removed in between, and no state is kept. Elements with equal cursors come together, for they cannot be told apart.
+func scan(t Txn, f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
+	from, ok := HashOf(cursor)
+	if !f.Valid() || !ok {
 		return 0, nil
 	}
 	count := o.Count
@@ -40,14 +52,18 @@ func scan(f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []b
 	}
 	all := o.Match == "" || o.Match == "*"
 	seen, last := 0, uint64(0)
-	f.Scan(cursor, func(hash uint64, elem []byte, loc keydir.Loc) bool {
-		if seen >= count && hash != last {
-			next = hash
+	f.Scan(from, func(hash uint64, elem []byte, loc keydir.Loc) bool {
+		at := CursorOf(hash)
+		if seen >= count && at != last {
+			next = at
 			return false
 		}
-		seen, last = seen+1, hash
-		if all || Match(o.Match, elem) {
+		seen, last = seen+1, at
+		if all || MatchStep(t, o.Match, elem) {
 			err = visit(elem, loc)
+		}
+		if err == nil {
+			err = t.Step(1)
 		}
 		return err == nil
 	})

@@ -40,6 +40,7 @@ func (s Set) Add(members []string) (int, error) {
 			return n, err
 		}
 		n++
+		s.Txn.Yield()
 	}
 	if n > 0 {
 		s.Txn.Notify(EventSAdd, s.Key)
@@ -92,7 +93,7 @@ func (s Set) Scan(cursor uint64, o ScanOptions, visit func(member []byte)) (next
 	if err != nil {
 		return 0, err
 	}
-	return scan(f, cursor, o, func(member []byte, _ keydir.Loc) error {
+	return scan(s.Txn, f, cursor, o, func(member []byte, _ keydir.Loc) error {
 		visit(member)
 		return nil
 	})
@@ -112,8 +113,11 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 	if n >= f.Len() {
 		f.Each(func(member []byte, _ keydir.Loc) bool {
 			members = append(members, string(member))
-			return true
+			return s.Txn.Step(1) == nil
 		})
+		if err := s.Txn.Step(0); err != nil {
+			return nil, err
+		}
 		return members, dropAll(s.Txn, s.Key, EventSPop)
 	}
 	for range n {
@@ -140,8 +144,9 @@ func (s Set) VisitRandom(n int, random func() uint64, start func(n int), visit f
 	if err != nil {
 		return err
 	}
-	visitRandom(f, n, random, start, func(member []byte, _ keydir.Loc) bool { return visit(member) })
-	return nil
+	step := walk(s.Txn)
+	visitRandom(f, n, random, start, func(member []byte, _ keydir.Loc) bool { return visit(member) && step() })
+	return s.Txn.Step(0)
 }
 
 func visitRandom(f keydir.Collection, n int, random func() uint64, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) {
@@ -149,12 +154,7 @@ func visitRandom(f keydir.Collection, n int, random func() uint64, start func(n 
 	if f.Valid() {
 		size = f.Len()
 	}
-	count := min(n, size)
-	if n < 0 && size > 0 {
-		count = -n
-	} else {
-		count = max(count, 0)
-	}
+	count := drawCount(n, size)
 	if start != nil {
 		start(count)
 	}
@@ -171,6 +171,15 @@ func visitRandom(f keydir.Collection, n int, random func() uint64, start func(n 
 	default:
 		visitFew(f, count, random, visit)
 	}
+}
+
+// drawCount is how many of size elements are visited: up to n different ones, or -n that may repeat.
+func drawCount(n, size int) int {
+	count := min(n, size)
+	if n < 0 && size > 0 {
+		count = -n
+	}
+	return max(count, 0)
 }
 
 // visitSample walks all elements and takes each with the chance that is left for it (Knuth's
@@ -224,29 +233,30 @@ func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) err
 	if err != nil || len(sets) == 0 {
 		return err
 	}
+	step := steps(t, sets)
 	switch op {
 	case Union:
 		sets = slices.DeleteFunc(sets, func(f keydir.Collection) bool { return !f.Valid() })
 		// The largest set goes first, for the first is looked up nowhere.
 		slices.SortStableFunc(sets, func(a, b keydir.Collection) int { return cmp.Compare(b.Len(), a.Len()) })
-		visitUnion(sets, visit)
+		visitUnion(sets, step, visit)
 	case Inter:
 		if slices.ContainsFunc(sets, func(f keydir.Collection) bool { return !f.Valid() }) {
 			return nil
 		}
 		slices.SortStableFunc(sets, func(a, b keydir.Collection) int { return cmp.Compare(a.Len(), b.Len()) })
 		sets[0].Each(func(member []byte, _ keydir.Loc) bool {
-			return !inAll(sets[1:], member) || visit(member)
+			return (!inAll(sets[1:], member) || visit(member)) && step()
 		})
 	case Diff:
 		if !sets[0].Valid() {
 			return nil
 		}
 		sets[0].Each(func(member []byte, _ keydir.Loc) bool {
-			return inAny(sets[1:], member) || visit(member)
+			return (inAny(sets[1:], member) || visit(member)) && step()
 		})
 	}
-	return nil
+	return t.Step(0)
 }
 
 // openSets finds the sets at keys; those that do not exist are not valid. Every
@@ -262,11 +272,28 @@ func openSets(t Txn, keys []string) ([]keydir.Collection, error) {
 	return sets, nil
 }
 
-func visitUnion(sets []keydir.Collection, visit func(member []byte) bool) {
+// steps returns what is called between two steps of a walk through collections, and says whether to go on: Step, and Yield if
+// others cannot move their memory. A step is looked up in each of them. The walk is followed by Step(0), for its error.
+func steps(t Txn, all []keydir.Collection) func() bool {
+	for _, f := range all {
+		if f.Valid() && !f.Private() {
+			return func() bool { return t.Step(len(all)) == nil }
+		}
+	}
+	return func() bool {
+		t.Yield()
+		return t.Step(len(all)) == nil
+	}
+}
+
+// walk is steps for a walk that must not be moved from.
+func walk(t Txn) func() bool { return func() bool { return t.Step(1) == nil } }
+
+func visitUnion(sets []keydir.Collection, step func() bool, visit func(member []byte) bool) {
 	more := true
 	for i := 0; i < len(sets) && more; i++ {
 		sets[i].Each(func(member []byte, _ keydir.Loc) bool {
-			more = inAny(sets[:i], member) || visit(member)
+			more = (inAny(sets[:i], member) || visit(member)) && step()
 			return more
 		})
 	}

@@ -89,9 +89,9 @@ func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
 		if inAll(all[1:], member) {
 			n++
 		}
-		return n != limit || limit == 0
+		return (n != limit || limit == 0) && t.Step(len(all)) == nil
 	})
-	return n, nil
+	return n, t.Step(0)
 }
 
 // openMembers finds the set or the sorted set at key.

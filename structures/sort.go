@@ -49,19 +49,53 @@ type sortItem struct {
 // Sort returns the elements of a list, a set or a sorted set in sorted order; nil stands for a
 // value that a Get pattern did not find. A key that does not exist has no elements. O(n log n), and
 // a lookup for each pattern and element.
-func (k Key) Sort(o SortOptions) ([][]byte, error) {
+func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
+	values = [][]byte{}
+	err = k.VisitSorted(o, nil, func(value []byte) bool {
+		values = append(values, value)
+		return true
+	})
+	return values, err
+}
+
+// VisitSorted calls start, unless it is nil, with the number of values that Sort returns, then visit with each of them until it
+// returns false. Only the elements are in memory, and not all that the Get patterns find.
+func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []byte) bool) error {
 	items, err := k.sortItems(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !o.Unsorted {
 		if err := k.weigh(items, o); err != nil {
-			return nil, err
+			return err
 		}
-		slices.SortStableFunc(items, o.compare)
+		err := sortApart(k.Txn, items, slices.SortStableFunc[[]sortItem], o.compare)
+		if err != nil {
+			return err
+		}
 	}
 	items = items[:o.cut(items)]
-	return k.fetch(items, o)
+	if start != nil {
+		start(len(items) * max(1, len(o.Get)))
+	}
+	return k.fetch(items, o, visit)
+}
+
+// sortApart sorts while others may work. Where the atomic unit is to end, all that is left to compare is equal, so that the sort is
+// soon over.
+func sortApart[E any](t Txn, list []E, by func([]E, func(a, b E) int), compare func(a, b E) int) (err error) {
+	t.Apart(func() {
+		by(list, func(a, b E) int {
+			if err == nil {
+				err = t.Step(1)
+			}
+			if err != nil {
+				return 0
+			}
+			return compare(a, b)
+		})
+	})
+	return err
 }
 
 // SortInto makes dest a list of what Sort returns, with empty strings for what
@@ -178,22 +212,23 @@ func (o SortOptions) compare(a, b sortItem) int {
 	return order
 }
 
-// fetch returns the wanted values of each item.
-func (k Key) fetch(items []sortItem, o SortOptions) ([][]byte, error) {
-	values := make([][]byte, 0, len(items)*max(1, len(o.Get)))
+// fetch visits the wanted values of each item.
+func (k Key) fetch(items []sortItem, o SortOptions, visit func(value []byte) bool) error {
 	for _, item := range items {
-		if len(o.Get) == 0 {
-			values = append(values, item.element)
+		if len(o.Get) == 0 && !visit(item.element) {
+			return nil
 		}
 		for _, pattern := range o.Get {
 			value, _, err := k.lookUp(pattern, item.element)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				err = k.Txn.Step(1)
 			}
-			values = append(values, value)
+			if err != nil || !visit(value) {
+				return err
+			}
 		}
 	}
-	return values, nil
+	return nil
 }
 
 // lookUp returns what a pattern and an element name, not nil if it is there. Like

@@ -87,6 +87,7 @@ func (z SortedSet) Add(members []Scored, c Condition) (AddResult, error) {
 		} else {
 			res.Added++
 		}
+		z.Txn.Yield()
 	}
 	if res != (AddResult{}) {
 		z.Txn.Notify(EventZAdd, z.Key)
@@ -199,7 +200,7 @@ func (z SortedSet) Scan(cursor uint64, o ScanOptions, visit func(member []byte, 
 	if err != nil {
 		return 0, err
 	}
-	return scan(f, cursor, o, func(member []byte, _ keydir.Loc) error {
+	return scan(z.Txn, f, cursor, o, func(member []byte, _ keydir.Loc) error {
 		form, _, _ := f.Score(text(member))
 		visit(member, ordered.ToFloat(form))
 		return nil
@@ -261,6 +262,9 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 		members = rankSpan{from: low, count: min(left, removeBatch)}.collect(members[:0], f)
 		for i := range members {
 			if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
+				return 0, err
+			}
+			if err := z.Txn.Step(1); err != nil {
 				return 0, err
 			}
 		}

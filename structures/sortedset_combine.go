@@ -57,6 +57,7 @@ type Combination struct {
 type weightedSet struct {
 	keydir.Collection
 	weight float64
+	step   func() bool // see steps
 }
 
 func (s weightedSet) size() int {
@@ -87,13 +88,13 @@ func (s weightedSet) each(visit func(member []byte, score float64)) {
 	if s.Type() == keydir.Set {
 		s.Each(func(member []byte, _ keydir.Loc) bool {
 			visit(member, 1)
-			return true
+			return s.step()
 		})
 		return
 	}
 	s.AscendRank(0, func(member []byte, form uint64) bool {
 		visit(member, ordered.ToFloat(form))
-		return true
+		return s.step()
 	})
 }
 
@@ -108,7 +109,7 @@ func (c Combination) Combine(t Txn) ([]Scored, error) {
 		if err != nil {
 			return nil, err
 		}
-		sources[i] = weightedSet{f, 1}
+		sources[i] = weightedSet{Collection: f, weight: 1}
 		if i < len(c.Weights) {
 			if math.IsNaN(c.Weights[i]) {
 				return nil, ErrNotFloat
@@ -118,6 +119,14 @@ func (c Combination) Combine(t Txn) ([]Scored, error) {
 	}
 	if len(sources) == 0 {
 		return nil, nil
+	}
+	all := make([]keydir.Collection, len(sources))
+	for i, s := range sources {
+		all[i] = s.Collection
+	}
+	step := steps(t, all)
+	for i := range sources {
+		sources[i].step = step
 	}
 	var members []Scored
 	if c.Op == Diff {
@@ -132,13 +141,16 @@ func (c Combination) Combine(t Txn) ([]Scored, error) {
 			members = c.unite(sources)
 		}
 	}
-	slices.SortFunc(members, func(a, b Scored) int {
+	if err := t.Step(0); err != nil {
+		return nil, err
+	}
+	err := sortApart(t, members, slices.SortFunc[[]Scored], func(a, b Scored) int {
 		if n := cmp.Compare(a.Score, b.Score); n != 0 {
 			return n
 		}
 		return cmp.Compare(a.Member, b.Member)
 	})
-	return members, nil
+	return members, err
 }
 
 func differ(sources []weightedSet) []Scored {
@@ -208,7 +220,16 @@ func (z SortedSet) PutRange(from string, r Range) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return z.replace(s.collect(nil, f), EventZRangeStore)
+	var members []Scored
+	step := steps(z.Txn, []keydir.Collection{f})
+	s.visit(f, func(member []byte, score uint64) bool {
+		members = append(members, Scored{Member: string(member), Score: ordered.ToFloat(score)})
+		return step()
+	})
+	if err := z.Txn.Step(0); err != nil {
+		return 0, err
+	}
+	return z.replace(members, EventZRangeStore)
 }
 
 // replace makes the key a sorted set of these members, by which event.
@@ -244,9 +265,10 @@ func (z SortedSet) VisitRandom(n int, random func() uint64, start func(n int), v
 	if err != nil {
 		return err
 	}
+	step := walk(z.Txn)
 	visitRandom(f, n, random, start, func(member []byte, _ keydir.Loc) bool {
 		form, _, _ := f.Score(text(member))
-		return visit(member, ordered.ToFloat(form))
+		return visit(member, ordered.ToFloat(form)) && step()
 	})
-	return nil
+	return z.Txn.Step(0)
 }

@@ -285,8 +285,9 @@ func (z SortedSet) Visit(r Range, start func(n int), visit func(member []byte, s
 	if start != nil {
 		start(s.count)
 	}
-	s.visit(f, func(member []byte, score uint64) bool { return visit(member, ordered.ToFloat(score)) })
-	return nil
+	step := walk(z.Txn)
+	s.visit(f, func(member []byte, score uint64) bool { return visit(member, ordered.ToFloat(score)) && step() })
+	return z.Txn.Step(0)
 }
 
 // Position is where SortedSet.Page continues. The zero value is the start.

@@ -3,6 +3,7 @@ package structures
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -21,9 +22,23 @@ import (
 // that it touches, but for those that it overwrites whole; after a gap nothing is
 // written for the zeros. A string that is one record, however long (of a store with
 // longer chunks, say), is cut by the first edit after which it is long.
+//
+// Whoever edits a string in small parts will do so again, and whoever sets it whole may
+// never do. So SET cuts into long chunks, which are quicker to read and take less memory,
+// and an edit that is shorter than a long chunk cuts into short ones: a string that is one
+// record and longer than eight short chunks, or one in long chunks that is not too long to
+// be written again at once.
 
-// oneRecord is how many chunks long a string may be as one record.
-const oneRecord = 8
+const (
+	// oneRecord is how many chunks long a string may be as one record.
+	oneRecord = 8
+	// shortChunks is how many short chunks are as long as a long one.
+	shortChunks = 16
+	// minChunk is the length of the shortest chunks in bytes.
+	minChunk = 16
+	// maxRecut is how many long chunks a string may have that a small edit cuts into short ones.
+	maxRecut = 128
+)
 
 // stringValue is what the key of a string holds.
 type stringValue struct {
@@ -32,6 +47,7 @@ type stringValue struct {
 	chunks keydir.Collection // the chunks,
 	size   int               // into how many bytes the string is cut,
 	last   int               // and the number of the last chunk
+	name   []byte            // of the chunk that was read last
 }
 
 // stringValueOf returns what a key holds of which Find said this; ok is false if it is
@@ -73,35 +89,32 @@ func (s String) len(c *stringValue) (int, error) {
 	}
 	index := keydir.ChunkIndex(c.size, c.last)
 	loc, _ := c.chunks.LocAt(index)
-	var name [16]byte
-	n, err := s.Txn.ValueLen(s.Key, text(AppendIndex(name[:0], index)), keydir.Chunks, loc)
+	c.name = AppendIndex(c.name[:0], index)
+	n, err := s.Txn.ValueLen(s.Key, text(c.name), keydir.Chunks, loc)
 	return c.size*c.last + n, err
 }
 
 // appendChunk appends what there is of a chunk.
 func (s String) appendChunk(dst []byte, c *stringValue, number int) ([]byte, error) {
+	return s.appendPart(dst, c, number, 0, c.size)
+}
+
+// appendPart appends what there is of a chunk from one position in it to another.
+func (s String) appendPart(dst []byte, c *stringValue, number, from, to int) ([]byte, error) {
 	index := keydir.ChunkIndex(c.size, number)
 	loc, ok := c.chunks.LocAt(index)
 	if !ok {
 		return dst, nil
 	}
-	var name [16]byte
-	return s.Txn.Value(dst, s.Key, text(AppendIndex(name[:0], index)), keydir.Chunks, loc)
+	c.name = AppendIndex(c.name[:0], index)
+	return s.Txn.ValuePart(dst, s.Key, text(c.name), keydir.Chunks, loc, from, to)
 }
 
-// appendTo appends the bytes from one position to another, which is not beyond the end, unless the
-// string is cut: there are zeros after it then.
+// appendTo appends the bytes from one position to another, of a string in one record as far as there
+// are any. After the end of one that is cut there are zeros.
 func (s String) appendTo(dst []byte, c *stringValue, from, to int) ([]byte, error) {
 	if !c.cut() {
-		held := len(dst)
-		value, err := s.Txn.Value(dst, s.Key, "", keydir.String, c.loc)
-		if err != nil {
-			return dst, err
-		}
-		if from > 0 {
-			copy(value[held:], value[held+from:held+to])
-		}
-		return value[:held+to-from], nil
+		return s.Txn.ValuePart(dst, s.Key, "", keydir.String, c.loc, from, to)
 	}
 	start := len(dst)
 	dst = slices.Grow(dst, to-from)
@@ -110,14 +123,12 @@ func (s String) appendTo(dst []byte, c *stringValue, from, to int) ([]byte, erro
 		first, end := from-number*c.size, min(c.size, to-number*c.size)
 		held := len(dst)
 		var err error
-		if dst, err = s.appendChunk(dst, c, number); err != nil {
+		if dst, err = s.appendPart(dst, c, number, first, end); err != nil {
 			return dst[:start], err
 		}
-		dst = padded(dst, held+end)[:held+end]
-		if first > 0 {
-			dst = dst[:held+copy(dst[held:], dst[held+first:])]
-		}
+		dst = padded(dst, held+end-first)
 		from += end - first
+		s.Txn.Yield()
 	}
 	return dst, nil
 }
@@ -157,22 +168,42 @@ func (s String) visit(c *stringValue, from, to int, fn func(part []byte) bool) e
 }
 
 // put makes the string value. The deadline stays.
-func (s String) put(value []byte) error {
-	if s.long(len(value)) {
-		_, err := s.Txn.PutChunks(s.Key, value)
+func (s String) put(value []byte) error { return s.putCut(value, s.Txn.ChunkSize()) }
+
+// putEdited is put of a string that has been edited in a small part and will be again.
+func (s String) putEdited(value []byte) error { return s.putCut(value, s.shortChunk()) }
+
+// putCut is put of a string that is cut into chunks of size bytes if it is longer than eight of them.
+func (s String) putCut(value []byte, size int) error {
+	if len(value) > oneRecord*size {
+		_, err := s.Txn.PutChunks(s.Key, value, size)
 		return err
 	}
 	return s.Txn.PutString(s.Key, value)
 }
 
-// long reports whether a string of that length is cut.
+// long reports whether a string of that length is cut when it is set.
 func (s String) long(length int) bool { return length > oneRecord*s.Txn.ChunkSize() }
+
+// shortChunk is into how many bytes small edits cut a string.
+func (s String) shortChunk() int {
+	long := s.Txn.ChunkSize()
+	return min(long, max(long/shortChunks, minChunk))
+}
+
+// cutFor is into how many bytes an edit of that length cuts a string.
+func (s String) cutFor(edit int) int {
+	if long := s.Txn.ChunkSize(); edit >= long {
+		return long
+	}
+	return s.shortChunk()
+}
 
 // edit writes part over what the string has at an offset, with zeros before it
 // where the string, n bytes long, was shorter. The deadline stays.
 func (s String) edit(c *stringValue, n, offset int, part []byte) error {
-	length := max(n, offset+len(part))
-	if !c.cut() && !s.long(length) {
+	length, size := max(n, offset+len(part)), s.cutFor(len(part))
+	if !c.cut() && length <= oneRecord*size {
 		whole, err := s.grown(c, n, length)
 		if err != nil {
 			return err
@@ -180,23 +211,24 @@ func (s String) edit(c *stringValue, n, offset int, part []byte) error {
 		copy(whole[offset:], part)
 		return s.Txn.PutString(s.Key, whole)
 	}
-	if err := s.split(c, n); err != nil {
+	if err := s.split(c, n, size); err != nil {
 		return err
 	}
-	var buf []byte
+	scratch := editBuffers.Get().(*[]byte)
+	defer editBuffers.Put(scratch)
 	for len(part) > 0 {
 		number := offset / c.size
 		first := offset - number*c.size
 		k := min(c.size-first, len(part))
 		chunk := part[:k]
 		if k < c.size {
-			var err error
-			if buf, err = s.appendChunk(buf[:0], c, number); err != nil {
+			buf, err := s.appendChunk((*scratch)[:0], c, number)
+			if err != nil {
 				return err
 			}
 			buf = padded(buf, first+k)
 			copy(buf[first:], chunk)
-			chunk = buf
+			chunk, *scratch = buf, buf
 		}
 		if err := s.Txn.PutIndex(c.chunks, keydir.ChunkIndex(c.size, number), chunk); err != nil {
 			return err
@@ -206,21 +238,31 @@ func (s String) edit(c *stringValue, n, offset int, part []byte) error {
 	return nil
 }
 
-// split cuts a string of n bytes that is one record, or not there, into chunks.
-// If it is empty the caller puts the last chunk.
-func (s String) split(c *stringValue, n int) error {
-	if c.cut() {
+// editBuffers hold a chunk, or a sketch, while it is changed: a transaction copies what is shorter than 1 MiB.
+var editBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// split cuts a string of n bytes that is one record, or not there, into chunks of size bytes. It
+// cuts one in longer chunks again, unless that is too much at once. If the string is empty the caller puts
+// the last chunk.
+func (s String) split(c *stringValue, n, size int) error {
+	var whole []byte
+	var err error
+	switch {
+	case !c.cut():
+		whole, err = s.grown(c, n, n)
+	case c.size <= size, n > maxRecut*s.Txn.ChunkSize():
 		return nil
+	default:
+		whole, err = s.appendTo(nil, c, 0, n)
 	}
-	whole, err := s.grown(c, n, n)
 	if err != nil {
 		return err
 	}
-	f, err := s.Txn.PutChunks(s.Key, whole)
+	f, err := s.Txn.PutChunks(s.Key, whole, size)
 	if err != nil {
 		return err
 	}
-	*c = stringValue{exists: true, chunks: f, size: s.Txn.ChunkSize()}
+	*c = stringValue{exists: true, chunks: f, size: size, last: max(n-1, 0) / size, name: c.name}
 	return nil
 }
 
@@ -241,8 +283,10 @@ func (s String) grown(c *stringValue, n, length int) ([]byte, error) {
 // fieldChunks executes the operations of a bitfield on a string of length bytes
 // that is cut, or will be, after it has grown to at least need bytes.
 func (s String) fieldChunks(c *stringValue, length, need int, ops []BitfieldOp) ([]BitfieldResult, error) {
-	if err := s.split(c, length); err != nil {
-		return nil, err
+	if need > 0 {
+		if err := s.split(c, length, s.shortChunk()); err != nil {
+			return nil, err
+		}
 	}
 	p := chunkCache{s: s, c: c, held: map[int]*cachedChunk{}}
 	changed := need > length

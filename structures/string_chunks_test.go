@@ -17,8 +17,19 @@ func (m *memory) typeOf(key string) keydir.Type {
 	return slot.Type
 }
 
+// chunkOf is the length of the chunks of a string, 0 if it is not cut.
+func (m *memory) chunkOf(key string) int {
+	slot, f := m.find(key)
+	if slot.Type != keydir.Chunks {
+		return 0
+	}
+	head, _ := f.Bounds()
+	size, _, _ := keydir.ChunkAt(head)
+	return size
+}
+
 // TestChunkedString does random edits and reads to a string, whose chunks have 16
-// bytes, and to a slice of bytes.
+// bytes, or 16 to 64 when it is set whole, and to a slice of bytes.
 func TestChunkedString(t *testing.T) {
 	rng := chance.Rand(t)
 	m := newMemory()
@@ -35,12 +46,14 @@ func TestChunkedString(t *testing.T) {
 	if testing.Short() {
 		steps = 3000
 	}
-	cut := 0
+	cut, recut := 0, 0
 	for range steps {
+		before := m.chunkOf("k")
 		at := rng.IntN(len(want) + 50)
 		switch rng.IntN(10) {
 		case 0:
-			want = random(rng.IntN(300))
+			want = random(rng.IntN(300 << rng.IntN(2)))
+			m.chunk = 16 << rng.IntN(3)
 			set(t, m, "k", string(want))
 		case 1:
 			part := random(rng.IntN(40))
@@ -97,6 +110,9 @@ func TestChunkedString(t *testing.T) {
 		}
 		if m.typeOf("k") == keydir.Chunks {
 			cut++
+			if now := m.chunkOf("k"); before > 16 && now == 16 {
+				recut++
+			}
 		}
 		if t.Failed() {
 			return
@@ -104,6 +120,9 @@ func TestChunkedString(t *testing.T) {
 	}
 	if cut < steps/10 || cut > steps*19/20 {
 		t.Errorf("the string was cut in %d of %d steps", cut, steps)
+	}
+	if recut == 0 {
+		t.Error("no edit has cut the string into shorter chunks")
 	}
 }
 
@@ -268,5 +287,49 @@ func TestLongRecordIsCut(t *testing.T) {
 		equal(t, "deadline", m.deadlines["k"], 77)
 		equal(t, "value", get(t, m, "k")[:500], string(value))
 		equal(t, "length", len(get(t, m, "k")), 501)
+	}
+}
+
+// TestSmallEditsCutShort: a small edit cuts a string into short chunks, if it is not too long for that; a
+// long one does not, and neither does what only reads, or changes nothing.
+func TestSmallEditsCutShort(t *testing.T) {
+	const long, short = 256, 16
+	bit := func(b structures.Bitmap) error { _, err := b.Set(8, true); return err }
+	appendOf := func(n int) func(b structures.Bitmap) error {
+		return func(b structures.Bitmap) error {
+			_, err := structures.String(b).Append(make([]byte, n))
+			return err
+		}
+	}
+	field := func(op structures.BitfieldOp) func(b structures.Bitmap) error {
+		return func(b structures.Bitmap) error { _, err := b.Field([]structures.BitfieldOp{op}); return err }
+	}
+	for name, c := range map[string]struct {
+		length int
+		edit   func(b structures.Bitmap) error
+		want   int // length of the chunks, 0 for one record
+	}{
+		"SETBIT of little":                        {8*short - 1, bit, 0},
+		"SETBIT of one record":                    {8*short + 1, bit, short},
+		"SETBIT of long chunks":                   {8*long + 1, bit, short},
+		"SETBIT of many long chunks":              {128*long + 1, bit, long},
+		"SETBIT of as many as are cut":            {128 * long, bit, short},
+		"APPEND of a long part to one record":     {8 * short, appendOf(long), 0},
+		"APPEND of a long part that cuts":         {8 * long, appendOf(long), long},
+		"APPEND of a long part to long chunks":    {9 * long, appendOf(long), long},
+		"APPEND of less to one record":            {8 * short, appendOf(long - 1), short},
+		"BITFIELD that reads long chunks":         {9 * long, field(structures.BitfieldOp{Bits: 8}), long},
+		"BITFIELD that changes nothing":           {8 * long, field(structures.BitfieldOp{Action: structures.BitfieldSet, Bits: 8}), 0},
+		"BITFIELD that writes to one record":      {8 * long, field(structures.BitfieldOp{Action: structures.BitfieldIncr, Bits: 8, Value: 1}), short},
+		"BITFIELD that writes to long chunks":     {9 * long, field(structures.BitfieldOp{Action: structures.BitfieldIncr, Bits: 8, Value: 1}), short},
+		"SETBIT that leaves it as it was, of one": {8 * long, func(b structures.Bitmap) error { _, err := b.Set(8, false); return err }, 0},
+	} {
+		m := newMemory()
+		m.chunk = long
+		set(t, m, "k", strings.Repeat("\x00", c.length))
+		must(t, m.SetDeadline("k", 5))
+		must(t, c.edit(structures.Bitmap{Txn: m, Key: "k"}))
+		equal(t, name, m.chunkOf("k"), c.want)
+		equal(t, name+": deadline", m.deadlines["k"], 5)
 	}
 }

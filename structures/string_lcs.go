@@ -28,7 +28,7 @@ func LongestCommonSubsequence(t Txn, a, b string) (LCS, error) {
 	if int64(len(left)+1)*int64(len(right)+1) > maxLCS {
 		return LCS{}, ErrLCSTooLong
 	}
-	return longestCommon(left, right), nil
+	return longestCommon(t, left, right)
 }
 
 // lcsOperand reads a string. A key of another type is refused with a text of its
@@ -44,11 +44,14 @@ func lcsOperand(t Txn, key string) ([]byte, error) {
 // longestCommon is the textbook's dynamic programming, row by row. To walk back
 // it is enough to know, of bytes that differ, whether the longer sequence was
 // found above: one bit a cell, where a table of lengths has 32.
-func longestCommon(a, b []byte) LCS {
+func longestCommon(t Txn, a, b []byte) (LCS, error) {
 	row := make([]uint32, len(b)+1)
 	above := make([]uint64, (len(a)*len(b)+63)/64)
 	cell := 0
 	for _, x := range a {
+		if err := t.Step(1 + len(b)/bytesPerStep); err != nil {
+			return LCS{}, err
+		}
 		diagonal := uint32(0)
 		for j, y := range b {
 			up := row[j+1]
@@ -81,7 +84,7 @@ func longestCommon(a, b []byte) LCS {
 			j--
 		}
 	}
-	return lcs
+	return lcs, nil
 }
 
 // addMatch takes a pair of equal bytes, found from the back. It belongs to the

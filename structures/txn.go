@@ -10,18 +10,23 @@ type Txn interface {
 	Find(key string) (keydir.Slot, keydir.Collection, error)
 	// Value appends to dst the value of a record that Find or a collection gave loc
 	// for, once it is proved to be that of the key and the element. elem is a
-	// hash's field, the index of a list or a chunk as AppendIndex has it, or empty for a string.
+	// hash's field, the index of a list or a chunk as AppendIndex has it, the id of an entry as its record has it, or empty for a string.
 	Value(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc) ([]byte, error)
+	// Values is Value of several elements: it appends their values to dst, one after another, and where each ends to ends. It
+	// may stop after any but the first, so that long values do not take all memory.
+	Values(dst []byte, ends []int, key string, elems []string, t keydir.Type, locs []keydir.Loc) ([]byte, []int, error)
+	// ValuePart is Value of the bytes from one position to another, as far as there are any.
+	ValuePart(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc, from, to int) ([]byte, error)
 	// ValueLen is the length of what Value would append.
 	ValueLen(key, elem string, t keydir.Type, loc keydir.Loc) (int, error)
 
 	// PutString makes key a string in one record, whatever it held before. The
 	// deadline stays.
 	PutString(key string, value []byte) error
-	// PutChunks makes key a string in chunks of ChunkSize bytes, whatever it held
+	// PutChunks makes key a string in chunks of size bytes, whatever it held
 	// before. The deadline stays. If value is empty, chunks have to follow.
-	PutChunks(key string, value []byte) (keydir.Collection, error)
-	// ChunkSize is into how many bytes long strings are cut.
+	PutChunks(key string, value []byte, size int) (keydir.Collection, error)
+	// ChunkSize is into how many bytes strings are cut that are long when they are set.
 	ChunkSize() int
 	// Collection finds or makes the collection at key. The caller has checked the
 	// type.
@@ -33,11 +38,36 @@ type Txn interface {
 	PutScored(f keydir.Collection, elem string, score uint64) error
 	// PutIndex writes a list element, or a chunk of a string.
 	PutIndex(f keydir.Collection, index int64, value []byte) error
+	// PutEntry adds an entry to a stream, after all others.
+	PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error
+	// DeleteEntry deletes an entry of a stream, and says whether it was there; then PutStreamMeta follows.
+	DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error)
+	// StreamMeta is what is known of a stream besides its entries, and LastEntryID the Last of it.
+	StreamMeta(f keydir.Collection) (keydir.StreamMeta, error)
+	LastEntryID(f keydir.Collection) (keydir.StreamID, error)
+	// PutStreamMeta writes that, and removes all entries before First, which never goes back. Len is as counted.
+	PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error
+	// StreamGroups is what the groups of a stream have (keydir/streamgroups.go); a collection that is not valid if it has none.
+	StreamGroups(f keydir.Collection) (keydir.Collection, error)
+	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and returns how
+	// many there were.
+	PutGroups(f keydir.Collection, elem string, value []byte) error
+	DeleteGroups(f keydir.Collection, elem string) (int, error)
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.
 	DeleteElem(f keydir.Collection, elem string) (bool, error)
 	// DeleteIndex deletes from a list.
 	DeleteIndex(f keydir.Collection, index int64) (bool, error)
+
+	// Yield is called between two steps of a call that makes many: the transaction may let others work, on other
+	// keys, before it continues. What it has read stays right, but a name that is memory of a collection which is not
+	// Collection.Private may be gone.
+	Yield()
+	// Step is called by what takes long and calls nothing else of the Txn meanwhile, with the work since the last call: a
+	// walk of one element is 1. With an error the call is to end, which is the end of the atomic unit.
+	Step(work int) error
+	// Apart runs fn, which takes long and uses nothing of the Txn but Step, while others may work.
+	Apart(fn func())
 
 	// Drop deletes key whole, with its deadline, and says whether it was there.
 	Drop(key string) (bool, error)
@@ -64,6 +94,8 @@ type Txn interface {
 	// Notify reports what a call has done to key, for listeners. It is called once the call cannot
 	// fail any more but for the store.
 	Notify(e EventKind, key string)
+	// Unwatched is the transaction for writes that are no change to who watches the key, and have no event.
+	Unwatched() Txn
 }
 
 // open finds the collection at key and proves its type. A key that is absent

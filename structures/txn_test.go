@@ -1,6 +1,7 @@
 package structures_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -18,6 +19,7 @@ type memory struct {
 	records   []memoryRecord
 	deadlines map[string]int64
 	chunk     int // bytes of a chunk
+	streams   map[string]keydir.StreamMeta
 	writes    int
 	deletes   int
 	drops     int
@@ -25,6 +27,8 @@ type memory struct {
 	events    []string
 	now       int64 // for the deadlines of fields
 }
+
+func (m *memory) Unwatched() structures.Txn { return structures.Quiet{Txn: m} }
 
 func (m *memory) Notify(e structures.EventKind, key string) {
 	m.events = append(m.events, e.String()+" "+key)
@@ -38,7 +42,7 @@ type memoryRecord struct {
 
 func newMemory() *memory {
 	seed := keydir.Seed{1, 2}
-	return &memory{seed: seed, dir: keydir.NewDirectory(seed), deadlines: map[string]int64{}, chunk: 16}
+	return &memory{seed: seed, dir: keydir.NewDirectory(seed), deadlines: map[string]int64{}, streams: map[string]keydir.StreamMeta{}, chunk: 16}
 }
 
 var errName = errors.New("another record than the keydir expects")
@@ -71,7 +75,7 @@ func (m *memory) find(key string) (keydir.Slot, keydir.Collection) {
 			}
 			continue
 		}
-		if slot.Type == keydir.FieldDeadlines {
+		if slot.Type.Alongside() {
 			continue
 		}
 		if f := m.dir.CollectionOf(h, slot); f.Key() == key {
@@ -82,7 +86,7 @@ func (m *memory) find(key string) (keydir.Slot, keydir.Collection) {
 
 func (m *memory) Find(key string) (keydir.Slot, keydir.Collection, error) {
 	slot, f := m.find(key)
-	if f.Valid() && f.Len() == 0 {
+	if f.Valid() && f.Empty() {
 		return keydir.Slot{}, keydir.Collection{}, nil
 	}
 	if d, _, _ := m.fieldDeadlines(key); d.Valid() && d.Len() == f.Len() && d.Rank(ordered.Int(m.now)+1, "") == f.Len() {
@@ -101,6 +105,26 @@ func (m *memory) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir
 	return append(dst, r.value...), nil
 }
 
+// Values stops now and then, as a store does.
+func (m *memory) Values(dst []byte, ends []int, key string, elems []string, typ keydir.Type, locs []keydir.Loc) (_ []byte, _ []int, err error) {
+	for i, loc := range locs[:min(len(locs), 1+m.reads%7)] {
+		if dst, err = m.Value(dst, key, elems[i], typ, loc); err != nil {
+			return dst, ends, err
+		}
+		ends = append(ends, len(dst))
+	}
+	return dst, ends, nil
+}
+
+func (m *memory) ValuePart(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc, from, to int) ([]byte, error) {
+	m.reads++
+	r, err := m.record(key, elem, typ, loc)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, r.value[min(from, len(r.value)):min(to, len(r.value))]...), nil
+}
+
 func (m *memory) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
 	r, err := m.record(key, elem, typ, loc)
 	if err != nil {
@@ -109,14 +133,22 @@ func (m *memory) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (in
 	return len(r.value), nil
 }
 
+func (m *memory) Step(int) error  { return nil }
+func (m *memory) Yield()          {}
+func (m *memory) Apart(fn func()) { fn() }
+
 func (m *memory) unlink(key string) bool {
 	h := m.seed.Hash(key)
 	slot, f := m.find(key)
 	switch {
 	case f.Valid():
-		existed := f.Len() > 0
-		if d, ok := m.dir.FindFieldDeadlines(h, key); ok {
+		existed := !f.Empty()
+		delete(m.streams, key)
+		if d, ok := m.dir.FindAlongside(h, key, keydir.FieldDeadlines); ok {
 			m.dir.DropCollection(h, d)
+		}
+		if g, ok := m.dir.FindAlongside(h, key, keydir.StreamGroups); ok {
+			m.dir.DropCollection(h, g)
 		}
 		m.dir.DropCollection(h, f)
 		return existed
@@ -134,11 +166,12 @@ func (m *memory) PutString(key string, value []byte) error {
 	return nil
 }
 
-func (m *memory) PutChunks(key string, value []byte) (keydir.Collection, error) {
+func (m *memory) PutChunks(key string, value []byte, size int) (keydir.Collection, error) {
+	value = bytes.Clone(value) // of chunks of this very string, perhaps
 	m.unlink(key)
 	f := m.dir.NewCollection(m.seed.Hash(key), keydir.Chunks, key)
-	for i := 0; i*m.chunk < len(value); i++ {
-		if err := m.PutIndex(f, keydir.ChunkIndex(m.chunk, i), value[i*m.chunk:min((i+1)*m.chunk, len(value))]); err != nil {
+	for i := 0; i*size < len(value); i++ {
+		if err := m.PutIndex(f, keydir.ChunkIndex(size, i), value[i*size:min((i+1)*size, len(value))]); err != nil {
 			return f, err
 		}
 	}
@@ -175,6 +208,76 @@ func (m *memory) PutIndex(f keydir.Collection, index int64, value []byte) error 
 	return nil
 }
 
+func (m *memory) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
+	f.PutEntry(id, m.add(f.Key(), fmt.Sprintf("%016x-%016x", id.Ms, id.Seq), keydir.Stream, value))
+	return nil
+}
+
+func (m *memory) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
+	_, existed := f.DeleteEntry(id)
+	return existed, nil
+}
+
+func (m *memory) StreamMeta(f keydir.Collection) (keydir.StreamMeta, error) {
+	s := m.streams[f.Key()]
+	if last, ok := f.LastEntry(); ok && s.Last.Less(last) {
+		s.Added += uint64(f.CountEntries(s.Last))
+		s.Last = last
+	}
+	s.Len = f.Len()
+	return s, nil
+}
+
+func (m *memory) LastEntryID(f keydir.Collection) (keydir.StreamID, error) {
+	s, err := m.StreamMeta(f)
+	return s.Last, err
+}
+
+func (m *memory) PutStreamMeta(f keydir.Collection, s keydir.StreamMeta) error {
+	if old := m.streams[f.Key()].First; s.First.Less(old) {
+		s.First = old
+	}
+	f.TrimEntries(s.First)
+	m.streams[f.Key()] = s
+	f.SetMeta(m.add(f.Key(), "", keydir.Stream, nil))
+	return nil
+}
+
+func (m *memory) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
+	g, _ := m.dir.FindAlongside(m.seed.Hash(f.Key()), f.Key(), keydir.StreamGroups)
+	return g, nil
+}
+
+func (m *memory) PutGroups(f keydir.Collection, elem string, value []byte) error {
+	score, ok := keydir.GroupsScore([]byte(elem), value)
+	if !ok {
+		return fmt.Errorf("%q is no value of %q", value, elem)
+	}
+	g, _ := m.StreamGroups(f)
+	if !g.Valid() {
+		g = m.dir.NewCollection(m.seed.Hash(f.Key()), keydir.StreamGroups, f.Key())
+	}
+	g.PutScored(elem, score, m.add(f.Key(), elem, keydir.StreamGroups, value))
+	return nil
+}
+
+func (m *memory) DeleteGroups(f keydir.Collection, elem string) (n int, err error) {
+	g, _ := m.StreamGroups(f)
+	ranges, ok := keydir.GroupsRangeOf([]byte(elem))
+	if !g.Valid() || !ok {
+		return 0, nil
+	}
+	for _, elem := range append(g.Within(ranges), elem) {
+		if _, _, had := g.DeleteScored(elem); had {
+			n++
+		}
+	}
+	if g.Len() == 0 {
+		m.dir.DropCollection(m.seed.Hash(f.Key()), g)
+	}
+	return n, nil
+}
+
 func (m *memory) DeleteElem(f keydir.Collection, elem string) (existed bool, err error) {
 	if f.Type() == keydir.ZSet {
 		_, _, existed = f.DeleteScored(elem)
@@ -191,7 +294,7 @@ func (m *memory) DeleteElem(f keydir.Collection, elem string) (existed bool, err
 }
 
 func (m *memory) fieldDeadlines(key string) (keydir.Collection, int64, error) {
-	d, _ := m.dir.FindFieldDeadlines(m.seed.Hash(key), key)
+	d, _ := m.dir.FindAlongside(m.seed.Hash(key), key, keydir.FieldDeadlines)
 	return d, m.now, nil
 }
 

@@ -23,8 +23,11 @@ func (m *memory) stringCalls() []call {
 		func(k string) error { _, _, err := m.string(k).GetAndPersist(nil); return err },
 		func(k string) error { _, err := m.string(k).SetRange(1, []byte("x")); return err },
 		func(k string) error { _, err := m.hyperLogLog(k).Add(nil); return err },
-		func(k string) error { _, err := structures.CountHyperLogLogs(m, []string{k}); return err },
-		func(k string) error { _, err := structures.CountHyperLogLogs(m, []string{"none", k}); return err },
+		func(k string) error { _, _, err := structures.CountHyperLogLogs(m, []string{k}, true); return err },
+		func(k string) error {
+			_, _, err := structures.CountHyperLogLogs(m, []string{"none", k}, true)
+			return err
+		},
 		func(k string) error { return structures.MergeHyperLogLogs(m, "dest", []string{k}) },
 		func(k string) error { _, err := m.bitmap(k).Get(1); return err },
 		func(k string) error { _, err := m.bitmap(k).Set(1, true); return err },

@@ -104,6 +104,20 @@ func (d *Deadlines) Len(ns uint32) int {
 	return int(sp.count.Load())
 }
 
+// Fresh returns deadlines without an entry, for Take.
+func (d *Deadlines) Fresh() *Deadlines {
+	fresh := &Deadlines{seed: d.seed}
+	fresh.spaces.Store(&map[uint32]*space{})
+	return fresh
+}
+
+// Take replaces all entries by those of other, which Fresh of d has returned and nobody uses any more.
+func (d *Deadlines) Take(other *Deadlines) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spaces.Store(other.spaces.Load())
+}
+
 // DropNamespace removes the deadlines of all keys of a namespace. O(1): the garbage collector frees the memory. A
 // concurrent Set of the same namespace counts as made before.
 func (d *Deadlines) DropNamespace(ns uint32) {
@@ -141,33 +155,4 @@ func (d *Deadlines) Average(ns uint32, now int64) int64 {
 	}
 	mean, _ := bits.Div64(hi, lo, n) // At most the largest of the deadlines, so it fits.
 	return max(int64(mean)-now, 0)
-}
-
-// Next returns the earliest deadline of all. O(number of namespaces).
-func (d *Deadlines) Next() (ms int64, ok bool) {
-	for _, sp := range *d.spaces.Load() {
-		if sp.count.Load() == 0 {
-			continue
-		}
-		for i := range sp.shards {
-			if at := sp.shards[i].earliest.Load(); !ok || at < ms {
-				ms, ok = at, true
-			}
-		}
-	}
-	return ms, ok
-}
-
-// Due appends to dst up to max entries whose deadline is not after now, the earliest first. The order of equal deadlines is
-// arbitrary. The entries are not removed.
-func (d *Deadlines) Due(now int64, max int, dst []Entry) []Entry {
-	c := newDueCursor(now, []Queue{{Deadlines: d}})
-	for ; max > 0; max-- {
-		e, _, ok := c.next()
-		if !ok {
-			break
-		}
-		dst = append(dst, e)
-	}
-	return dst
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/ttl"
 )
@@ -164,13 +165,13 @@ func TestFirstVersion(t *testing.T) {
 func TestRemove(t *testing.T) {
 	m := memory(t)
 	must(t, ttl.Write(m, "db", storeID, mark(1), fill(some...)))
-	rec := vfs.NewRecorder(m)
+	rec := vfstest.NewRecorder(m)
 	must(t, ttl.Remove(rec, "db"))
 	must(t, ttl.Remove(rec, "db"))
 	if names, _ := m.List("db"); len(names) > 0 {
 		t.Errorf("the directory holds %q", names)
 	}
-	if got := rec.Trace(vfs.OpSyncDir); got != "sync-dir db\nsync-dir db\n" {
+	if got := rec.Trace(vfstest.OpSyncDir); got != "sync-dir db\nsync-dir db\n" {
 		t.Errorf("synced: %s", got)
 	}
 }
@@ -274,7 +275,7 @@ func TestGraftedBlocksAreDetected(t *testing.T) {
 
 // TestOrderOfOperations pins the order in which things become durable.
 func TestOrderOfOperations(t *testing.T) {
-	rec := vfs.NewRecorder(memory(t))
+	rec := vfstest.NewRecorder(memory(t))
 	must(t, ttl.Write(rec, "db", storeID, mark(5), fill(some...)))
 	want := `remove db/TTL.new (remove db/TTL.new: file does not exist)
 create db/TTL.new
@@ -294,15 +295,15 @@ sync-dir db
 func TestEveryFailureOfWrite(t *testing.T) {
 	base := memory(t)
 	must(t, ttl.Write(base, "db", storeID, mark(1), fill(some[0])))
-	healthy := vfs.NewFault(base.Clone())
+	healthy := vfstest.NewFault(base.Clone())
 	must(t, ttl.Write(healthy, "db", storeID, mark(2), fill(some...)))
 	for n := range healthy.Ops() {
-		for _, rule := range []vfs.Rule{
+		for _, rule := range []vfstest.Rule{
 			{Err: syscall.EIO}, {Err: syscall.EIO, Sticky: true}, {Err: syscall.ENOSPC, Partial: 20}, {Err: syscall.EMFILE, Applied: true},
 		} {
 			rule.Skip = n
 			m := base.Clone()
-			err := ttl.Write(vfs.NewFault(m, rule), "db", storeID, mark(2), fill(some...))
+			err := ttl.Write(vfstest.NewFault(m, rule), "db", storeID, mark(2), fill(some...))
 			if !errors.Is(err, rule.Err) {
 				t.Errorf("operation %d failing with %v gives %v", n, rule.Err, err)
 			}
@@ -324,13 +325,13 @@ func TestEveryFailureOfWrite(t *testing.T) {
 func TestEveryFailureOfRead(t *testing.T) {
 	m := memory(t)
 	must(t, ttl.Write(m, "db", storeID, mark(1), fill(some...)))
-	healthy := vfs.NewFault(m)
+	healthy := vfstest.NewFault(m)
 	_, _, err := ttl.Read(healthy, "db", storeID)
 	must(t, err)
 	for n := range healthy.Ops() {
-		for _, rule := range []vfs.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Partial: 3}, {Err: io.EOF, Partial: 3}} {
+		for _, rule := range []vfstest.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Partial: 3}, {Err: io.EOF, Partial: 3}} {
 			rule.Skip = n
-			upTo, got, err := ttl.Read(vfs.NewFault(m, rule), "db", storeID)
+			upTo, got, err := ttl.Read(vfstest.NewFault(m, rule), "db", storeID)
 			if err == nil || upTo != (ttl.Mark{}) || got != nil {
 				t.Errorf("operation %d failing gives %v up to %v, %v", n, got, upTo, err)
 			}

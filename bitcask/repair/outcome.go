@@ -8,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -15,11 +16,12 @@ import (
 // show.
 func (v *salvager) fixCounts(out string, o bitcask.Options) error {
 	o.ReadOnly, o.Sync, o.Loading = false, bitcask.SyncNone, nil
+	seam.Of(&o).Until = v.ctx
 	s, err := bitcask.Open(out, &o)
 	if err != nil {
 		return err
 	}
-	n, err := s.FixCounts()
+	n, err := s.FixCounts(v.ctx)
 	v.result.Mended += n
 	if err != nil {
 		return errors.Join(err, s.Close())
@@ -34,6 +36,9 @@ func (v *salvager) report(s *bitcask.Store) error {
 		v.result.Lost = append(v.result.Lost, h.Lost)
 	}
 	for _, list := range v.named {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
 		for _, x := range list {
 			ns, ok := s.NamespaceOf(x.Namespace)
 			if !ok && x.typ != keydir.None {
@@ -64,7 +69,7 @@ func shows(s *bitcask.Store, ns int, x *loss) (bool, error) {
 	if x.kind == format.KindSystem {
 		return s.System(x.Key) != nil, nil
 	}
-	if x.kind == format.KindMeta || x.kind == format.KindNamespaces {
+	if x.kind == format.KindMeta && x.typ != keydir.Stream || x.kind == format.KindNamespaces {
 		return x.kind == format.KindNamespaces, nil // counts have been corrected
 	}
 	t, err := s.Begin(false, x.Key)
@@ -80,9 +85,20 @@ func shows(s *bitcask.Store, ns int, x *loss) (bool, error) {
 		_, _, ok := coll.Score(x.Element)
 		return ok, nil
 	}
+	if x.typ == keydir.StreamGroups {
+		coll, err := t.StreamGroups(ns, x.Key)
+		if err != nil || !coll.Valid() {
+			return false, err
+		}
+		_, _, ok := coll.Score(x.Element)
+		return ok || keydir.IsGroupsRange(x.Element), nil
+	}
 	slot, coll, err := t.Find(ns, x.Key)
 	if err != nil || slot.Type == keydir.None {
 		return false, err
+	}
+	if x.kind == format.KindMeta { // entries that it had trimmed may be back
+		return coll.Valid() && coll.Type() == keydir.Stream, nil
 	}
 	if x.kind != format.KindElement && x.kind != format.KindElementTombstone {
 		return true, nil
@@ -97,6 +113,10 @@ func shows(s *bitcask.Store, ns int, x *loss) (bool, error) {
 	case keydir.List, keydir.Chunks:
 		if index, valid := format.ParseIndex([]byte(x.Element)); valid {
 			_, ok = coll.LocAt(index)
+		}
+	case keydir.Stream:
+		if id, valid := format.ParseEntryName([]byte(x.Element)); valid {
+			_, ok = coll.Entry(id)
 		}
 	default:
 		_, ok = coll.Get(x.Element)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -36,6 +37,9 @@ func (v *salvager) openRemains() error {
 			continue
 		}
 		c, err := v.openCut(name)
+		if errors.Is(err, syscall.EIO) {
+			err = &failure.CorruptError{File: name, Reason: fmt.Sprintf("cannot be read: %v", err)}
+		}
 		if err == nil {
 			err = v.checkCut(c, id, offset)
 		}
@@ -107,22 +111,27 @@ func (v *salvager) openCut(name string) (*cut, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := f.Size()
+	file := &unreadable{File: f, ctx: v.ctx}
+	size, err := file.Size()
 	b := make([]byte, min(size, format.RemainsHeaderSize))
 	if err == nil {
-		_, err = f.ReadAt(b, 0)
+		_, err = file.ReadAt(b, 0)
 	}
 	var h format.RemainsHeader
 	if err == nil {
 		h, err = format.ParseRemainsHeader(b, name, size)
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err != nil && len(file.holes) > 0 { // which are all of its header
+		err = file.holes[0].err
 	}
-	sg := segment.New(h.Store, h.ID, remainsFile{f, h.Offset})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	file.base = h.Offset - format.RemainsHeaderSize
+	sg := segment.New(h.Store, h.ID, remainsFile{file, h.Offset})
 	sg.Name = name
 	sg.Size.Store(h.Offset + h.Length)
-	src := &segmentSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: true, remains: true}
+	src := &segmentSource{v: v, sg: sg, file: file, fr: segment.NewFrames(sg), active: true, remains: true}
 	src.fr.Pos = h.Offset
 	return &cut{src: src, h: h}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -81,11 +82,12 @@ type Result struct {
 // Salvage makes a new store in out from what can be read of the one in dir. It ignores locks:
 // nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty, ErrNotFound if there is no segment
 // in dir, ErrVersion, or the file system's; a loss is no error. o is for the new store; only its
-// SegmentSize and Logger count.
+// SegmentSize and Logger count. When ctx ends, so does Salvage, with its error; out is then no store to be used, and to be deleted, as
+// after any other error.
 func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
 	options, err := o.WithDefaults()
 	if err != nil {
-		return Result{Lost: []Lost{}}, fmt.Errorf("salvage %s: %w", dir, err)
+		return Result{Lost: []Lost{}}, fmt.Errorf("repair %s: %w", dir, err)
 	}
 	v := &salvager{ctx: ctx, dir: dir, opts: options, sources: map[*segment.Segment]*segmentSource{}, named: losses{}, unlisted: map[uint32]bool{}}
 	v.result.Lost = []Lost{}
@@ -101,7 +103,7 @@ func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, 
 		err = errors.Join(err, held.Close())
 	}
 	if err != nil {
-		return v.result, fmt.Errorf("salvage %s: %w", dir, err)
+		return v.result, fmt.Errorf("repair %s: %w", dir, err)
 	}
 	return v.result, nil
 }
@@ -165,12 +167,16 @@ func (v *salvager) write(list []*source, out string) (err error) {
 	}
 	err = mergeBySequence(list, func(sg *segment.Segment, e *format.Entry) error { return v.copy(w, v.sources[sg], e) })
 	if err == nil {
+		err = v.ctx.Err()
+	}
+	if err == nil {
 		err = w.publish()
 	}
-	if err := errors.Join(err, w.close()); err != nil {
+	// What could not be read because the context has ended is no loss.
+	if err := errors.Join(err, w.close(), v.ctx.Err()); err != nil {
 		return err
 	}
-	return v.fixCounts(out, o)
+	return errors.Join(v.fixCounts(out, o), v.ctx.Err())
 }
 
 // list finds the segments: those that the manifest names, or all there are.
@@ -224,27 +230,54 @@ func (v *salvager) list() (ids []uint32, err error) {
 // holdsCommits reports whether a segment that the manifest does not list is more than what an interrupted rotation or merge
 // left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if something that is
 // listed is missing.
-func (v *salvager) holdsCommits(id uint32) (bool, error) {
-	sg, err := segment.Open(v.seam.FS, v.dir, v.man.StoreOf(id), id, vfs.ReadOnly)
+func (v *salvager) holdsCommits(id uint32) (held bool, err error) {
+	missing := slices.ContainsFunc(v.man.Listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
+	lostEdit := len(v.man.Rest) > 0 || id >= v.man.NextID
+	name := format.DataName(id)
+	f, err := v.seam.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
+	if errors.Is(err, syscall.EIO) {
+		if missing || lostEdit {
+			v.lose(v.missing(id), Lost{File: name, Reason: fmt.Sprintf("cannot be read: %v", err)})
+		}
+		return false, nil
+	}
 	if err != nil {
+		if failure.IsDamage(err) {
+			err = nil
+		}
+		return false, err
+	}
+	file := &unreadable{File: f, ctx: v.ctx}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	sg := segment.New(v.man.StoreOf(id), id, file)
+	size, err := file.Size()
+	sg.Size.Store(size)
+	if err == nil {
+		err = sg.ReadHeader()
+	}
+	if err != nil && len(file.holes) == 0 {
 		if failure.IsDamage(err) || errors.Is(err, failure.ErrForeign) {
 			err = nil
 		}
 		return false, err
 	}
-	missing := slices.ContainsFunc(v.man.Listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
+	if !missing && (sg.Merged || !lostEdit) {
+		return false, nil
+	}
 	_, frame := segment.NewFrames(sg).Next()
-	held := frame == nil && (missing || !sg.Merged && (len(v.man.Rest) > 0 || id >= v.man.NextID))
-	return held, errors.Join(segment.IgnoreEnd(frame), sg.Close())
+	return frame == nil || len(file.holes) > 0, segment.IgnoreEnd(frame) // what cannot be read may be commits
 }
 
 // headerOf reads which store made the segment in a file; zero if its header does not verify.
 func (v *salvager) headerOf(name string) (store [16]byte, err error) {
 	f, err := v.seam.FS.Open(filepath.Join(v.dir, name), vfs.ReadOnly)
+	if errors.Is(err, syscall.EIO) { // open says that it is lost
+		return store, nil
+	}
 	if err != nil {
 		return store, err
 	}
-	store, err = readStore(f, name)
+	store, err = readStore(&unreadable{File: f, ctx: v.ctx}, name)
 	return store, errors.Join(err, f.Close())
 }
 
@@ -292,16 +325,22 @@ func (v *salvager) open(id uint32) error {
 		v.lose(v.missing(id), Lost{File: name, Reason: "the file is missing"})
 		return nil
 	}
+	if errors.Is(err, syscall.EIO) {
+		v.lose(v.missing(id), Lost{File: name, Reason: fmt.Sprintf("cannot be read: %v", err)})
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	file := &unreadable{File: f, ctx: v.ctx}
+	f = file
 	store, err := v.storeOf(id, f)
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	sg := segment.New(store, id, f)
 	listed := v.man != nil && !v.unlisted[id]
-	src := &segmentSource{v: v, sg: sg, fr: segment.NewFrames(sg), active: listed, log: v.man != nil && slices.Contains(v.man.Tail, id)}
+	src := &segmentSource{v: v, sg: sg, file: file, active: listed, log: v.man != nil && slices.Contains(v.man.Tail, id)}
 	v.sources[sg] = src
 	v.result.Segments++
 	size, err := f.Size()
@@ -309,7 +348,7 @@ func (v *salvager) open(id uint32) error {
 		return err
 	}
 	sg.Size.Store(size)
-	src.fr.End = size
+	src.fr = segment.NewFrames(sg)
 	if !listed {
 		// Without the manifest the footer alone says whether, and how, it was sealed.
 		if err := sg.ReadFooter(); err != nil && !failure.IsDamage(err) {
@@ -333,6 +372,13 @@ func (v *salvager) open(id uint32) error {
 	}
 	if sg.Sealed() {
 		src.last = sg.Info().MaxSeq
+	} else if err := sg.FindContent(src.closed); err != nil {
+		return err
+	} else {
+		if file.anyFrom(sg.Content) { // no zeros that a writer has left
+			sg.Content = size
+		}
+		src.fr = segment.NewFrames(sg)
 	}
 	src.log = src.log || sg.ReadHeader() == nil && !sg.Merged
 	return src.useHint()
@@ -399,6 +445,7 @@ func (v *salvager) copy(w *writer, src *segmentSource, e *format.Entry) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
+	v.seam.Progress(int64(e.Size))
 	if e.Seq <= v.last {
 		return nil // the same record in two segments: a merge had made one from the other
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -22,6 +23,7 @@ type segmentSource struct {
 	hint    *segment.HintReader // nil: walk the frames
 	fr      *segment.Frames     // also reads records for the hint
 	records []format.Record
+	file    *unreadable // nil: there is none
 
 	log   bool    // written by commits, in order of sequence with the others; not by a merge
 	open  []*hole // with no good record after them so far
@@ -59,6 +61,10 @@ func (src *segmentSource) useHint() error {
 		}
 		err = errors.Join(err, hs.Close())
 	}
+	if errors.Is(err, syscall.EIO) { // the frames say the same, but for the names of what is lost
+		src.v.opts.Logger.Warn("a hint cannot be read", "file", format.HintName(src.sg.ID), "err", err)
+		return nil
+	}
 	if errors.Is(err, segment.ErrHint) || errors.Is(err, failure.ErrVersion) || failure.IsNotExist(err) || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -85,7 +91,7 @@ func (src *segmentSource) read(e *format.Entry) (records []format.Record, reason
 	fr := src.fr
 	at := fr.Pos
 	defer func() { fr.Pos = at }()
-	if fr.Pos = int64(e.At); fr.Pos+int64(e.Size) > fr.End {
+	if fr.Pos = int64(e.At); fr.Pos+int64(e.Size) > fr.Reach {
 		return nil, "the file ends before", nil
 	}
 	raw, err := fr.Window(int64(e.Size))
@@ -100,7 +106,7 @@ func (src *segmentSource) read(e *format.Entry) (records []format.Record, reason
 	for pos := 0; pos < len(raw); {
 		rec, ok := src.recordAt(raw[pos:], e.At+uint32(pos))
 		if !ok {
-			return nil, "record checksum", nil
+			return nil, src.reason(int64(e.At), int64(e.Size), "record checksum"), nil
 		}
 		if pos == 0 && !sameIdentity(&rec.Identity, &e.Identity) || pos > 0 && !rec.Kind.Follows() {
 			return nil, "another record than the hint says", nil
@@ -154,7 +160,7 @@ func (src *segmentSource) walk() ([]format.Entry, error) {
 func (src *segmentSource) torn() (bool, error) {
 	fr := src.fr
 	at := fr.Pos
-	if !src.active || at < src.closed {
+	if !src.active || at < src.closed || src.file != nil && src.file.anyFrom(at) {
 		return false, nil
 	}
 	why, err := "", error(nil)
@@ -183,7 +189,7 @@ func (src *segmentSource) within() ([]format.Entry, error) {
 	if err != nil {
 		return nil, segment.IgnoreBad(err)
 	}
-	h, ok := format.ParseFrameHeader(b, src.sg.Seed, uint32(fr.Pos), fr.End-fr.Pos)
+	h, ok := format.ParseFrameHeader(b, src.sg.Seed, uint32(fr.Pos), fr.Reach-fr.Pos)
 	if !ok || h.Footer {
 		return nil, nil
 	}
@@ -229,7 +235,16 @@ func (src *segmentSource) within() ([]format.Entry, error) {
 }
 
 func (src *segmentSource) loseWithin(from, to int) {
-	src.loseBefore(Lost{File: src.sg.Name, Offset: src.fr.Pos + int64(from), Bytes: int64(to - from), Reason: "record checksum"})
+	at, n := src.fr.Pos+int64(from), int64(to-from)
+	src.loseBefore(Lost{File: src.sg.Name, Offset: at, Bytes: n, Reason: src.reason(at, n, "record checksum")})
+}
+
+// reason is why something does not verify.
+func (src *segmentSource) reason(at, n int64, otherwise string) string {
+	if src.file == nil {
+		return otherwise
+	}
+	return src.file.reason(at, at+n, otherwise)
 }
 
 // skip moves to the next whole frame, or the end.
@@ -240,7 +255,7 @@ func (src *segmentSource) skip(reason string) error {
 		return segment.IgnoreBad(err)
 	}
 	if from < fr.End {
-		src.loseBefore(Lost{File: src.sg.Name, Offset: from, Bytes: fr.Pos - from, Reason: reason})
+		src.loseBefore(Lost{File: src.sg.Name, Offset: from, Bytes: fr.Pos - from, Reason: src.reason(from, fr.Pos-from, reason)})
 	}
 	return nil
 }

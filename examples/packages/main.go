@@ -5,21 +5,17 @@
 //	go run ./examples/packages -section admin -needs zlib1g -rank git
 //	go run ./examples/packages -status examples/packages/testdata/status.sample -dir /tmp/packages
 //
-// It shows:
+// It stores a hash for each package, a set for each section, a sorted set by installed size, a list in the order of loading,
+// sets of reverse dependencies, and a string that expires. One Update for each package makes all facts about it one commit, and
+// one View answers all questions as of one moment (store.go). Then it closes, opens, merges, checks and deletes.
 //
-//   - a hash for each package, a set for each section, a sorted set by installed size, a list in the order of loading, sets
-//     of reverse dependencies, and a string that expires (store.go);
-//   - one Update for each package: all that is known about it is one commit over several keys;
-//   - one View for all questions: the answers are those of one moment (ask in store.go);
-//   - closing, opening again, merging, checking and deleting (tour.go).
-//
-// After each step it computes the answers and everything else that is stored a second time, from the file alone with plain
-// Go maps, and compares (verify.go). The first difference ends it with status 1. The store is in a temporary directory,
-// unless -dir names an empty one to keep. Without a dpkg status file, sixty packages of Debian 12 that come with the program
-// take its place.
+// After each step it computes everything that should be stored a second time, from the file alone with plain Go maps, and
+// compares (verify.go). The first difference ends it with status 1. The store is in a temporary directory, unless -dir names
+// an empty one to keep. Without a dpkg status file, sixty packages of Debian 12 that come with the program take its place.
 package main
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -60,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	t := tour{out: stdout}
 	set := flag.NewFlagSet("packages", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	set.StringVar(&t.status, "status", defaultStatus, "dpkg status `file`; a sample takes the place of the default one if there is none")
+	status := set.String("status", defaultStatus, "dpkg status `file`; a sample takes the place of the default one if there is none")
 	set.StringVar(&t.dir, "dir", "", "`directory` for the store, new or empty, to keep (default a temporary one)")
 	set.StringVar(&t.question.Section, "section", "libs", "list the packages of this `section`")
 	set.StringVar(&t.question.Needs, "needs", "libc6", "list the packages that depend on this `package`")
@@ -68,26 +64,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	set.DurationVar(&t.ttl, "ttl", 2*time.Second, "`time` after which the cached summary expires, at least 1ms")
 	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
-	} else if err != nil {
-		return errUsage // Parse has said why.
-	}
-	if set.NArg() > 0 || t.ttl < time.Millisecond {
+	} else if err != nil || set.NArg() > 0 || t.ttl < time.Millisecond {
 		set.Usage()
 		return errUsage
 	}
-	text, err := os.ReadFile(t.status)
-	if errors.Is(err, fs.ErrNotExist) && t.status == defaultStatus {
-		t.status, text, err = "the sample", sample, nil
-	}
-	if err == nil {
-		t.packages, err = parseStatus(string(text), t.status)
+	text, err := os.ReadFile(*status)
+	if errors.Is(err, fs.ErrNotExist) && *status == defaultStatus {
+		*status, text, err = "the sample", sample, nil
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%d installed packages in %s\n", len(t.packages), t.status)
+	if t.packages, err = parseStatus(bytes.NewReader(text)); err != nil {
+		return fmt.Errorf("%s: %w", *status, err)
+	}
+	fmt.Fprintf(stdout, "%d installed packages in %s\n", len(t.packages), *status)
 	if !slices.ContainsFunc(t.packages, func(p Package) bool { return p.Name == t.question.Rank }) {
-		return fmt.Errorf("no package %q in %s; -rank takes one that is there", t.question.Rank, t.status)
+		return fmt.Errorf("no package %q in %s; -rank takes one that is there", t.question.Rank, *status)
 	}
 	if t.dir == "" {
 		if t.dir, err = os.MkdirTemp("", "packages-"); err != nil {

@@ -91,9 +91,9 @@ func TestBadCommandLines(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		`no package "nonsense"`: {"-status", sampleFile, "-rank", "nonsense"},
-		"no-such-file":          {"-status", "no-such-file"},
-		"main_test.go:1":        {"-status", "main_test.go"},
+		`no package "nonsense"`:     {"-status", sampleFile, "-rank", "nonsense"},
+		"no-such-file":              {"-status", "no-such-file"},
+		"main_test.go: paragraph 1": {"-status", "main_test.go"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %s", args, err, want)
@@ -166,7 +166,7 @@ func TestVerifySeesASummaryThatStays(t *testing.T) {
 // loaded is a tour after its first step.
 func loaded(t *testing.T) *tour {
 	t.Helper()
-	packages, err := parseStatus(string(sample), sampleFile)
+	packages, err := parseStatus(bytes.NewReader(sample))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,10 +66,7 @@ func remove(tx *db.Tx, p Package) error {
 	if _, err := tx.List(loadedKey).Remove(1, []byte(p.Name)); err != nil {
 		return err
 	}
-	existed, err := tx.Key(pkgKey + p.Name).Delete()
-	if err == nil && !existed {
-		err = fmt.Errorf("package %s: %w", p.Name, db.ErrNotFound)
-	}
+	_, err := tx.Key(pkgKey + p.Name).Delete()
 	return err
 }
 

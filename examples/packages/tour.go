@@ -16,10 +16,10 @@ import (
 
 // tour is one walk through the life of a store.
 type tour struct {
-	out         io.Writer
-	status, dir string
-	question    Question
-	ttl         time.Duration // of the summary
+	out      io.Writer
+	dir      string
+	question Question
+	ttl      time.Duration // of the summary
 
 	store    *db.Store
 	packages []Package // that the store should hold
@@ -59,8 +59,8 @@ func (t *tour) run(ctx context.Context) (err error) {
 
 // load stores each package in a transaction of its own, then the summary.
 func (t *tour) load(context.Context) error {
-	if n := t.store.Len(); n > 0 {
-		return fmt.Errorf("%s already holds a store with %d keys; give an empty directory", t.dir, n)
+	if t.store.Len() > 0 {
+		return fmt.Errorf("%s holds a store already; give an empty directory", t.dir)
 	}
 	for _, p := range t.packages {
 		if err := t.store.Update(func(tx *db.Tx) error { return add(tx, p) }); err != nil {

@@ -49,10 +49,12 @@ func ToInt(u uint64) int64 { return int64(u ^ signBit) }
 
 // AppendHex appends the 16 lower-case hex digits of u to dst. Texts compare byte by byte as the numbers compare.
 func AppendHex(dst []byte, u uint64) []byte {
-	for shift := 60; shift >= 0; shift -= 4 {
-		dst = append(dst, digits[u>>shift&0xf])
+	var text [HexLen]byte
+	for i := HexLen - 1; i >= 0; i-- {
+		text[i] = digits[u&0xf]
+		u >>= 4
 	}
-	return dst
+	return append(dst, text[:]...)
 }
 
 // ParseHex is the inverse of [AppendHex]. It accepts exactly what AppendHex writes: 16 digits, no upper case, no sign, no

@@ -1,7 +1,7 @@
 // Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version of
 // the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server reads, and
-// that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings, lists, sets, hashes
-// and sorted sets up to version 12, those of the days of ziplists among them. Streams and modules' types are refused.
+// that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings, lists, sets, hashes,
+// sorted sets and streams up to version 12, those of the days of ziplists among them. Streams with groups and modules' types are refused.
 //
 // The format is described in the sources of Redis: rdb.c, listpack.c, ziplist.c, zipmap.c, intset.c and lzf_d.c.
 //
@@ -48,6 +48,7 @@ const (
 	Set
 	SortedSet
 	Hash
+	StreamKind
 )
 
 // Value is a decoded value. Its slices may be parts of the payload.
@@ -55,6 +56,8 @@ type Value struct {
 	Kind     Kind
 	Elements [][]byte  // the string alone; elements; members; names and values of fields in turns
 	Scores   []float64 // of a sorted set's members
+
+	Stream *Stream // of a stream, which has no Elements
 
 	// Deadlines are those of a hash's fields, in Unix milliseconds; 0 is none. nil: no field has one.
 	Deadlines []int64

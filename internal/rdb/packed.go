@@ -1,26 +1,38 @@
 package rdb
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // The formats of small collections, each one string: listpacks, and from the time before them ziplists, zipmaps and
-// intsets. A reader is on the inside of that string. The functions append elements to a list.
+// intsets. A reader is on the inside of that string. The functions add its elements to the value.
 
 const packEnd = 0xff
 
 // listpack reads a header of six bytes (all bytes, elements), and the elements: an encoding, the data, and the length of
 // both once more, by which a listpack is walked backwards.
-func (r *reader) listpack(list [][]byte) [][]byte {
+func (r *reader) listpack() {
 	r.header(6)
 	for !r.failed {
-		before := len(r.rest)
-		b := r.byte()
-		if b == packEnd {
-			break
+		b, more := r.listpackNext()
+		if !more {
+			return
 		}
-		list = append(list, r.listpackElement(b))
-		r.take(backLength(uint64(before - len(r.rest))))
+		r.add(b)
 	}
-	return r.ended(list)
+}
+
+// listpackNext reads an element, or the end.
+func (r *reader) listpackNext() (element []byte, more bool) {
+	before := len(r.rest)
+	b := r.byte()
+	if r.failed || b == packEnd {
+		return nil, false
+	}
+	element = r.listpackElement(b)
+	r.take(backLength(uint64(before - len(r.rest))))
+	return element, !r.failed
 }
 
 // header skips a header that begins with the size of all.
@@ -29,14 +41,6 @@ func (r *reader) header(n uint64) {
 	if b := r.take(n); b != nil && uint64(binary.LittleEndian.Uint32(b)) != uint64(size) {
 		r.fail()
 	}
-}
-
-// ended returns the list, unless bytes follow its end.
-func (r *reader) ended(list [][]byte) [][]byte {
-	if len(r.rest) > 0 {
-		r.fail()
-	}
-	return list
 }
 
 // backLength is how many bytes it takes to write the length of an element, seven bits in each. The limits are Redis's: from
@@ -69,10 +73,7 @@ func (r *reader) listpackElement(b byte) []byte {
 	}
 	switch b {
 	case 0xf0:
-		if b := r.take(4); b != nil {
-			return r.take(uint64(binary.LittleEndian.Uint32(b)))
-		}
-		return nil
+		return r.take(r.fixed(4))
 	case 0xf1:
 		return r.integer(2)
 	case 0xf2:
@@ -88,17 +89,13 @@ func (r *reader) listpackElement(b byte) []byte {
 
 // integer reads a signed little-endian integer.
 func (r *reader) integer(size uint64) []byte {
-	var u uint64
-	for i, b := range r.take(size) {
-		u |= uint64(b) << (8 * i)
-	}
 	shift := 64 - 8*size
-	return decimal(int64(u<<shift) >> shift)
+	return decimal(int64(r.fixed(size)<<shift) >> shift)
 }
 
 // ziplist reads a header of ten bytes (all bytes, where the last element is, elements), and the elements: the length of
 // the one before, an encoding, the data.
-func (r *reader) ziplist(list [][]byte) [][]byte {
+func (r *reader) ziplist() {
 	r.header(10)
 	for !r.failed {
 		before := r.byte()
@@ -108,9 +105,8 @@ func (r *reader) ziplist(list [][]byte) [][]byte {
 		if before == 0xfe {
 			r.take(4)
 		}
-		list = append(list, r.ziplistElement(r.byte()))
+		r.add(r.ziplistElement(r.byte()))
 	}
-	return r.ended(list)
 }
 
 func (r *reader) ziplistElement(b byte) []byte {
@@ -120,10 +116,7 @@ func (r *reader) ziplistElement(b byte) []byte {
 	case 1:
 		return r.take(uint64(b&0x3f)<<8 | uint64(r.byte()))
 	case 2:
-		if b := r.take(4); b != nil {
-			return r.take(uint64(binary.BigEndian.Uint32(b)))
-		}
-		return nil
+		return r.take(bits.ReverseBytes64(r.fixed(4)) >> 32)
 	}
 	switch b {
 	case 0xc0:
@@ -146,7 +139,7 @@ func (r *reader) ziplistElement(b byte) []byte {
 
 // zipmap reads the number of fields, which counts only up to 253, and the fields: a length and the name, a length, how many
 // bytes are unused after the value, the value, and those bytes.
-func (r *reader) zipmap(list [][]byte) [][]byte {
+func (r *reader) zipmap() {
 	r.byte()
 	for !r.failed {
 		b := r.byte()
@@ -156,10 +149,10 @@ func (r *reader) zipmap(list [][]byte) [][]byte {
 		name := r.take(r.zipmapLength(b))
 		size := r.zipmapLength(r.byte())
 		unused := r.byte()
-		list = append(list, name, r.take(size))
+		r.add(name)
+		r.add(r.take(size))
 		r.take(uint64(unused))
 	}
-	return r.ended(list)
 }
 
 func (r *reader) zipmapLength(b byte) uint64 {
@@ -167,27 +160,24 @@ func (r *reader) zipmapLength(b byte) uint64 {
 	case b < 0xfe:
 		return uint64(b)
 	case b == 0xfe:
-		if b := r.take(4); b != nil {
-			return uint64(binary.LittleEndian.Uint32(b))
-		}
+		return r.fixed(4)
 	}
 	r.fail()
 	return 0
 }
 
 // intset reads the size of an integer, how many there are, and them.
-func (r *reader) intset(list [][]byte) [][]byte {
+func (r *reader) intset() {
 	head := r.take(8)
 	if head == nil {
-		return nil
+		return
 	}
 	size, n := uint64(binary.LittleEndian.Uint32(head)), uint64(binary.LittleEndian.Uint32(head[4:]))
 	if size != 2 && size != 4 && size != 8 || n*size != uint64(len(r.rest)) {
 		r.fail()
-		return nil
+		return
 	}
-	for range n {
-		list = append(list, r.integer(size))
+	for ; n > 0 && !r.failed; n-- {
+		r.add(r.integer(size))
 	}
-	return list
 }

@@ -31,6 +31,16 @@ func show(v rdb.Value) string {
 	if v.Deadlines != nil {
 		text += fmt.Sprint(" ", v.Deadlines)
 	}
+	if s := v.Stream; s != nil {
+		text += fmt.Sprintf(" %v last %v deleted %v added %d", s.Entries, s.Last, s.Delete, s.Added)
+		for _, g := range s.Groups {
+			text += fmt.Sprintf(" group %q %v %d", g.Name, g.Last, g.Read)
+			for _, c := range g.Consumers {
+				text += fmt.Sprintf(" %q %d %d", c.Name, c.Seen, c.Active)
+			}
+			text += fmt.Sprint(" ", g.Pending)
+		}
+	}
 	return text
 }
 
@@ -250,6 +260,37 @@ func TestTimedHash(t *testing.T) {
 	}
 }
 
+// encoded is a payload of the value.
+func encoded(v rdb.Value) []byte {
+	if v.Kind == rdb.StreamKind {
+		var w rdb.StreamWriter
+		for _, e := range v.Stream.Entries {
+			w.Add(e.ID, e.Fields)
+		}
+		return w.Seal(*v.Stream)
+	}
+	var w rdb.Writer
+	n := len(v.Elements)
+	if v.Kind == rdb.Hash {
+		n /= 2
+	}
+	if v.Deadlines == nil {
+		w.Begin(v.Kind, n)
+	} else {
+		w.BeginTimed(n, firstOf(v.Deadlines))
+	}
+	for i, b := range v.Elements {
+		if v.Deadlines != nil && i%2 == 0 {
+			w.Deadline(v.Deadlines[i/2])
+		}
+		w.Bytes(b)
+		if v.Kind == rdb.SortedSet {
+			w.Score(v.Scores[i])
+		}
+	}
+	return w.Seal()
+}
+
 // FuzzDecode takes any bytes for a value. Its allocations are bounded by its input, and a decoded value can be
 // written and read again.
 func FuzzDecode(f *testing.F) {
@@ -259,6 +300,7 @@ func FuzzDecode(f *testing.F) {
 		"0b 0a 02000000 01000000 0100", "12 01 02 0a 0a000000 0100 81 61 02 ff", "12 01 01 01 61",
 		"18 8813000000000000 02 43 e9 01 61 01 78 01 01 62 01 79",
 		"19 8813000000000000 19 19000000 0600 81 61 02 81 78 02 f1 8813 03 81 62 02 81 79 02 00 01 ff", "03 02 01 61 03 312e35 01 62 ff",
+		"0f 00 00 00 00 00", "13 00 00 05 00 00 00 00 00 07 00",
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(body, " ", ""))
 		if err != nil {
@@ -278,26 +320,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var w rdb.Writer
-		n := len(v.Elements)
-		if v.Kind == rdb.Hash {
-			n /= 2
-		}
-		if v.Deadlines == nil {
-			w.Begin(v.Kind, n)
-		} else {
-			w.BeginTimed(n, firstOf(v.Deadlines))
-		}
-		for i, b := range v.Elements {
-			if v.Deadlines != nil && i%2 == 0 {
-				w.Deadline(v.Deadlines[i/2])
-			}
-			w.Bytes(b)
-			if v.Kind == rdb.SortedSet {
-				w.Score(v.Scores[i])
-			}
-		}
-		again, err := rdb.Decode(w.Seal())
+		again, err := rdb.Decode(encoded(v))
 		if err != nil || show(again) != show(v) {
 			t.Fatalf("%s, written and read again: %s, %v", show(v), show(again), err)
 		}

@@ -1,8 +1,8 @@
 package rdb
 
 import (
-	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 
 	"github.com/stavedb/stave/internal/number"
@@ -18,29 +18,41 @@ func Decode(payload []byte) (Value, error) {
 	if len(body) == 0 {
 		return Value{}, ErrFormat
 	}
-	r := reader{rest: body[1:], inflate: maxInflated}
-	v := r.value(body[0])
-	if r.failed || v.Kind != String && len(v.Elements) == 0 || !v.unique() {
+	var v Value
+	r := reader{rest: body[1:], inflate: maxInflated, v: &v}
+	r.value(body[0])
+	if r.failed || v.Kind != String && v.Kind != StreamKind && len(v.Elements) == 0 || !v.unique() {
 		return Value{}, ErrFormat
 	}
 	return v, nil
 }
 
-// maxInflated is what the compressed strings of a payload may come to altogether, in bytes.
+// maxInflated is what the compressed strings of a payload may come to altogether, and one string of a file, in bytes.
 const maxInflated = 512 << 20
 
 // reader decodes a value. After the first thing that does not fit it has failed, and everything it returns is empty.
 type reader struct {
 	rest    []byte
-	inflate int // bytes that may still be inflated
+	file    *file // what comes after rest; nil: nothing
+	inflate int   // bytes that may still be inflated
 	failed  bool
+
+	v     *Value     // is being filled
+	unit  int        // of so many elements v may be cut
+	parse func()     // what is to be done to the elements of v before it is complete; nil: nothing
+	piece *pieceSink // takes v in pieces; nil: v is wanted whole
 }
 
-func (r *reader) fail() { r.failed, r.rest = true, nil }
+func (r *reader) fail() {
+	if r.file != nil {
+		r.file.at(r)
+	}
+	r.failed, r.rest = true, nil
+}
 
-// take returns the next n bytes.
+// take returns the next n bytes. They stay as they are.
 func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.rest)) {
+	if n > uint64(len(r.rest)) && !(r.file != nil && !r.failed && r.file.read(r, n)) {
 		r.fail()
 		return nil
 	}
@@ -70,16 +82,20 @@ func (r *reader) length() (n uint64, encoded bool) {
 	}
 	switch b {
 	case length32:
-		if b := r.take(4); b != nil {
-			return uint64(binary.BigEndian.Uint32(b)), false
-		}
+		return bits.ReverseBytes64(r.fixed(4)) >> 32, false
 	case length64:
-		if b := r.take(8); b != nil {
-			return binary.BigEndian.Uint64(b), false
-		}
+		return bits.ReverseBytes64(r.fixed(8)), false
 	}
 	r.fail()
 	return 0, false
+}
+
+// fixed reads a little-endian integer of so many bytes.
+func (r *reader) fixed(size uint64) (u uint64) {
+	for i, b := range r.take(size) {
+		u |= uint64(b) << (8 * i)
+	}
+	return u
 }
 
 // count is a length that is not encoded.
@@ -98,17 +114,18 @@ func (r *reader) string() []byte {
 	if !encoded {
 		return r.take(n)
 	}
-	switch n {
+	return r.encodedString(n)
+}
+
+// encodedString is string after the length that says how it is encoded.
+func (r *reader) encodedString(how uint64) []byte {
+	switch how {
 	case encodedInt8:
-		return decimal(int64(int8(r.byte())))
+		return r.integer(1)
 	case encodedInt16:
-		if b := r.take(2); b != nil {
-			return decimal(int64(int16(binary.LittleEndian.Uint16(b))))
-		}
+		return r.integer(2)
 	case encodedInt32:
-		if b := r.take(4); b != nil {
-			return decimal(int64(int32(binary.LittleEndian.Uint32(b))))
-		}
+		return r.integer(4)
 	case encodedLZF:
 		packed, size := r.count(), r.count()
 		b := r.take(packed)
@@ -125,50 +142,80 @@ func (r *reader) string() []byte {
 	return nil
 }
 
-// value reads a value of a type.
-func (r *reader) value(code byte) (v Value) {
+// value reads a value of a type into v.
+func (r *reader) value(code byte) {
+	v := r.v
+	r.unit, r.parse = 1, nil
 	switch code {
 	case typeString:
-		v.Kind, v.Elements = String, [][]byte{r.string()}
+		v.Kind = String
+		r.wholeString()
 	case typeList:
-		v.Kind, v.Elements = List, r.strings(1)
+		v.Kind = List
+		r.strings(1)
 	case typeSet:
-		v.Kind, v.Elements = Set, r.strings(1)
+		v.Kind = Set
+		r.strings(1)
 	case typeHash:
-		v.Kind, v.Elements = Hash, r.strings(2)
+		v.Kind = Hash
+		r.strings(2)
 	case typeSortedSet, typeSortedSetText:
 		v.Kind = SortedSet
 		for n := r.count(); n > 0 && !r.failed; n-- {
-			v.Elements = append(v.Elements, r.string())
+			member := r.string()
 			if code == typeSortedSet {
-				v.Scores = append(v.Scores, r.double())
+				r.score(r.double())
 			} else {
-				v.Scores = append(v.Scores, r.textDouble())
+				r.score(r.textDouble())
 			}
+			r.add(member)
 		}
 	case typeQuicklist, typeQuicklist2:
 		v.Kind = List
 		for n := r.count(); n > 0 && !r.failed; n-- {
-			v.Elements = r.node(v.Elements, code)
+			r.node(code)
 		}
+	case typeStream, typeStream2, typeStream3:
+		r.stream(code)
 	case typeTimedHash:
-		r.timedHash(&v)
+		r.timedHash()
 	case typeTimedListpack:
-		r.timedListpack(&v)
+		r.timedListpack()
 	default:
-		r.packed(&v, code)
+		r.packed(code)
 	}
-	for _, score := range v.Scores {
-		if math.IsNaN(score) {
-			r.fail()
-		}
+	if r.parse != nil {
+		r.parse()
 	}
-	return v
+}
+
+// wholeString reads the value of a string.
+func (r *reader) wholeString() {
+	if r.piece != nil {
+		r.stringPieces()
+		return
+	}
+	r.add(r.string())
+}
+
+// add adds an element to the value, after whatever is known of it besides.
+func (r *reader) add(b []byte) {
+	r.v.Elements = append(r.v.Elements, b)
+	if r.piece != nil {
+		r.piece.grown(r, len(b))
+	}
+}
+
+func (r *reader) score(score float64) {
+	if math.IsNaN(score) {
+		r.fail()
+	}
+	r.v.Scores = append(r.v.Scores, score)
 }
 
 // timedHash reads a hash with deadlines of fields: the first deadline, and fields with the distances to it.
-func (r *reader) timedHash(v *Value) {
-	v.Kind = Hash
+func (r *reader) timedHash() {
+	r.v.Kind, r.unit = Hash, 2
 	first := r.first()
 	for n := r.count(); n > 0 && !r.failed; n-- {
 		ms := r.count()
@@ -178,37 +225,41 @@ func (r *reader) timedHash(v *Value) {
 		if ms > 0 {
 			ms += first - 1
 		}
-		r.deadline(v, int64(ms))
-		v.Elements = append(v.Elements, r.string(), r.string())
+		r.deadline(int64(ms))
+		r.add(r.string())
+		r.add(r.string())
 	}
 }
 
 // timedListpack reads one whose fields are in a listpack, each with its deadline.
-func (r *reader) timedListpack(v *Value) {
-	v.Kind = Hash
+func (r *reader) timedListpack() {
+	r.v.Kind, r.unit, r.parse = Hash, 3, r.parseDeadlines
 	r.first() // every deadline is there in full
-	list := r.inside(nil, (*reader).listpack)
+	r.inside((*reader).listpack)
+}
+
+// parseDeadlines parts fields from the deadlines that follow them, as text.
+func (r *reader) parseDeadlines() {
+	list := r.v.Elements
 	if len(list)%3 != 0 {
 		r.fail()
 		return
 	}
+	fields := list[:0]
 	for ; len(list) > 0; list = list[3:] {
 		ms, ok := number.ParseInt(list[2])
 		if !ok {
 			r.fail()
 		}
-		r.deadline(v, ms)
-		v.Elements = append(v.Elements, list[0], list[1])
+		r.deadline(ms)
+		fields = append(fields, list[0], list[1])
 	}
+	r.v.Elements = fields
 }
 
 // first reads the first of the deadlines of a hash.
 func (r *reader) first() uint64 {
-	b := r.take(8)
-	if b == nil {
-		return 0
-	}
-	first := binary.LittleEndian.Uint64(b)
+	first := r.fixed(8)
 	if first > LastDeadline {
 		r.fail()
 	}
@@ -216,16 +267,17 @@ func (r *reader) first() uint64 {
 }
 
 // deadline adds the deadline of the field that comes next.
-func (r *reader) deadline(v *Value, ms int64) {
+func (r *reader) deadline(ms int64) {
 	if ms < 0 || ms > LastDeadline {
 		r.fail()
 	}
-	v.Deadlines = append(v.Deadlines, ms)
+	r.v.Deadlines = append(r.v.Deadlines, ms)
 }
 
 // packed reads a value that is one string, whose inside has a format of its own.
-func (r *reader) packed(v *Value, code byte) {
-	var unpack func(*reader, [][]byte) [][]byte
+func (r *reader) packed(code byte) {
+	v := r.v
+	var unpack func(*reader)
 	switch code {
 	case typeListZiplist:
 		v.Kind, unpack = List, (*reader).ziplist
@@ -247,78 +299,94 @@ func (r *reader) packed(v *Value, code byte) {
 		r.fail()
 		return
 	}
-	v.Elements = r.inside(nil, unpack)
-	if v.Kind == Hash && len(v.Elements)%2 != 0 {
-		r.fail()
+	switch v.Kind {
+	case Hash:
+		r.unit, r.parse = 2, r.parseFields
+	case SortedSet:
+		r.unit, r.parse = 2, r.parseScores
 	}
-	if v.Kind == SortedSet {
-		r.parseScores(v)
-	}
+	r.inside(unpack)
 }
 
 // inside reads a string and unpacks it.
-func (r *reader) inside(list [][]byte, unpack func(*reader, [][]byte) [][]byte) [][]byte {
-	inner := reader{rest: r.string(), failed: r.failed}
-	list = unpack(&inner, list)
-	if inner.failed {
+func (r *reader) inside(unpack func(*reader)) {
+	packed := r.string()
+	if r.failed {
+		return
+	}
+	rest, file := r.rest, r.file
+	if file != nil {
+		file.at(r)
+	}
+	r.rest, r.file = packed, nil
+	unpack(r)
+	if len(r.rest) > 0 { // bytes follow the end
 		r.fail()
 	}
-	return list
+	if r.file = file; !r.failed {
+		r.rest = rest
+	}
+}
+
+// parseFields notices a name without a value.
+func (r *reader) parseFields() {
+	if len(r.v.Elements)%2 != 0 {
+		r.fail()
+	}
 }
 
 // parseScores parts members from the scores that follow them, as text.
-func (r *reader) parseScores(v *Value) {
-	if len(v.Elements)%2 != 0 {
+func (r *reader) parseScores() {
+	list := r.v.Elements
+	if len(list)%2 != 0 {
 		r.fail()
 		return
 	}
-	members := v.Elements[:0]
-	for i := 0; i < len(v.Elements); i += 2 {
-		score, err := strconv.ParseFloat(string(v.Elements[i+1]), 64)
+	members := list[:0]
+	for i := 0; i < len(list); i += 2 {
+		score, err := strconv.ParseFloat(string(list[i+1]), 64)
 		if err != nil && !math.IsInf(score, 0) {
 			r.fail()
 		}
-		members = append(members, v.Elements[i])
-		v.Scores = append(v.Scores, score)
+		members = append(members, list[i])
+		r.score(score)
 	}
-	v.Elements = members
+	r.v.Elements = members
 }
 
 // node reads a node of a quicklist: a listpack or a ziplist, or an element that was too large for one.
-func (r *reader) node(list [][]byte, code byte) [][]byte {
+func (r *reader) node(code byte) {
 	const plain, packed = 1, 2
 	if code == typeQuicklist {
-		return r.inside(list, (*reader).ziplist)
+		r.inside((*reader).ziplist)
+		return
 	}
 	switch r.count() {
 	case plain:
-		return append(list, r.string())
+		r.add(r.string())
 	case packed:
-		return r.inside(list, (*reader).listpack)
-	}
-	r.fail()
-	return list
-}
-
-// strings reads a count and so many times some strings.
-func (r *reader) strings(each uint64) (list [][]byte) {
-	n := r.count()
-	if n > uint64(len(r.rest)) { // a string takes a byte at least
+		r.inside((*reader).listpack)
+	default:
 		r.fail()
 	}
-	for n *= each; n > 0 && !r.failed; n-- {
-		list = append(list, r.string())
-	}
-	return list
 }
 
-func (r *reader) double() float64 {
-	b := r.take(8)
-	if b == nil {
-		return 0
+// strings reads a count and so many times some strings, each of which takes a byte at least.
+func (r *reader) strings(each int) {
+	r.unit = each
+	n := r.count()
+	if n > maxCount || r.file == nil && n > uint64(len(r.rest)) {
+		r.fail()
 	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	for n *= uint64(each); n > 0 && !r.failed; n-- {
+		r.add(r.string())
+	}
 }
+
+// maxCount is above any number of elements that there can be.
+const maxCount = 1 << 48
+
+func (r *reader) double() float64 { return math.Float64frombits(r.fixed(8)) }
 
 // textDouble reads the old form of a double: its text after a length; some lengths stand for values without
 // digits.
@@ -342,7 +410,7 @@ func (r *reader) textDouble() float64 {
 
 // unique says whether no member and no field comes twice.
 func (v *Value) unique() bool {
-	if v.Kind == String || v.Kind == List {
+	if v.Kind == String || v.Kind == List || v.Kind == StreamKind {
 		return true
 	}
 	step := 1

@@ -10,24 +10,31 @@ import (
 
 // The types of values, the first byte of a payload.
 const (
-	typeString        = 0
-	typeList          = 1
-	typeSet           = 2
-	typeSortedSetText = 3 // scores as text
-	typeHash          = 4
-	typeSortedSet     = 5  // scores as binary doubles
-	typeHashZipmap    = 9  // up to Redis 2.4
-	typeListZiplist   = 10 // up to 3.0
-	typeSetIntset     = 11
-	typeSortedZiplist = 12 // up to 6.2
-	typeHashZiplist   = 13 // up to 6.2
-	typeQuicklist     = 14 // of ziplists, up to 6.2
-	typeHashListpack  = 16
-	typeSortedPack    = 17
-	typeQuicklist2    = 18 // of listpacks
-	typeSetListpack   = 20 // since 7.2
-	typeTimedHash     = 24 // hash with deadlines of fields, since 7.4
-	typeTimedListpack = 25 // the same
+	typeString           = 0
+	typeList             = 1
+	typeSet              = 2
+	typeSortedSetText    = 3 // scores as text
+	typeHash             = 4
+	typeSortedSet        = 5  // scores as binary doubles
+	typeModuleOld        = 6  // of release candidates of 4.0
+	typeModule           = 7  // since 4.0
+	typeHashZipmap       = 9  // up to Redis 2.4
+	typeListZiplist      = 10 // up to 3.0
+	typeSetIntset        = 11
+	typeSortedZiplist    = 12 // up to 6.2
+	typeHashZiplist      = 13 // up to 6.2
+	typeQuicklist        = 14 // of ziplists, up to 6.2
+	typeStream           = 15 // since 5.0
+	typeHashListpack     = 16
+	typeSortedPack       = 17
+	typeQuicklist2       = 18 // of listpacks
+	typeStream2          = 19 // since 7.0
+	typeSetListpack      = 20 // since 7.2
+	typeStream3          = 21 // since 7.2; differs in its groups
+	typeTimedHashOld     = 22 // of release candidates of 7.4
+	typeTimedListpackOld = 23 // the same
+	typeTimedHash        = 24 // hash with deadlines of fields, since 7.4
+	typeTimedListpack    = 25 // the same
 )
 
 // Lengths have 6, 14, 32 or 64 bits by their first byte; the last form of it says that a string is encoded.
@@ -53,8 +60,15 @@ type Writer struct {
 
 // Begin starts a value. n is the number of elements, members or fields; a string has none.
 func (w *Writer) Begin(kind Kind, n int) {
-	code := map[Kind]byte{String: typeString, List: typeList, Set: typeSet, SortedSet: typeSortedSet, Hash: typeHash}[kind]
-	w.buf = append(w.buf[:0], code)
+	w.buf = append(w.buf[:0], plainType[kind])
+	w.number(kind, n)
+}
+
+// plainType has the types that are written.
+var plainType = [...]byte{String: typeString, List: typeList, Set: typeSet, SortedSet: typeSortedSet, Hash: typeHash}
+
+// number writes how many elements, members or fields follow.
+func (w *Writer) number(kind Kind, n int) {
 	if kind != String {
 		w.length(uint64(n))
 	}
@@ -64,6 +78,10 @@ func (w *Writer) Begin(kind Kind, n int) {
 // field is written as Deadline, name and value.
 func (w *Writer) BeginTimed(n int, first int64) {
 	w.buf = append(w.buf[:0], typeTimedHash)
+	w.firstDeadline(n, first)
+}
+
+func (w *Writer) firstDeadline(n int, first int64) {
 	w.buf = binary.LittleEndian.AppendUint64(w.buf, uint64(first))
 	w.timed, w.first = true, first
 	w.length(uint64(n))

@@ -78,7 +78,9 @@ type Parser struct {
 	look   int // buf[pos:look] holds no line end: do not search it again
 	count  int // arguments of the current command still to come; 0 = between commands
 	bulk   int // announced length of the current argument; -1 = its length line is still to come
+	total  int // arguments of the current command
 	spans  []span
+	listed bool // spans has the arguments read so far; without it they are found again when the command is complete
 	args   [][]byte
 	err    error
 }
@@ -115,6 +117,9 @@ func (p *Parser) reserve(n int) {
 // Buffered returns how many bytes have been fed and not been returned as commands.
 func (p *Parser) Buffered() int { return len(p.buf) - p.start }
 
+// Free returns how many more bytes the buffer has room for.
+func (p *Parser) Free() int { return cap(p.buf) - p.Buffered() }
+
 // Partial reports whether a command has begun and not ended: its client owes us bytes.
 func (p *Parser) Partial() bool { return p.count > 0 || p.pos < len(p.buf) }
 
@@ -141,7 +146,7 @@ func (p *Parser) compact() {
 	p.pos -= p.start
 	p.look -= p.start
 	p.start = 0
-	if p.count == 0 && cap(p.spans) > keepArgs {
+	if p.count == 0 && (cap(p.spans) > keepArgs || cap(p.args) > keepArgs) {
 		p.spans, p.args = nil, nil
 	}
 }
@@ -185,7 +190,7 @@ func (p *Parser) Mark() int { return p.start }
 // Rewind goes back to a mark: Next returns that command again, and those after it.
 func (p *Parser) Rewind(mark int) {
 	p.start, p.pos, p.look = mark, mark, mark
-	p.count, p.bulk, p.spans, p.err = 0, -1, p.spans[:0], nil
+	p.count, p.bulk, p.spans, p.listed, p.err = 0, -1, p.spans[:0], true, nil
 }
 
 // lineEnd returns the offset of the next end byte at or after pos, or -1 when more bytes are needed; a line beyond the
@@ -256,19 +261,23 @@ func (p *Parser) header() bool {
 		return false
 	}
 	p.count = int(max(n, 0))
+	p.total, p.listed = p.count, true
 	return true
 }
 
-// arguments reads "$length" and bytes until the command is complete. Bytes that are only announced get no memory.
+// arguments reads "$length" and bytes until the command is complete. Bytes that are only announced get no memory, and of
+// many arguments that have arrived no more is kept than their bytes: an empty one has six, and its span would take 16.
 func (p *Parser) arguments() bool {
 	for p.count > 0 {
-		if p.bulk < 0 && !p.length() {
+		if p.bulk < 0 && !p.length() || len(p.buf)-p.pos < p.bulk+2 {
+			if len(p.spans) > keepArgs {
+				p.spans, p.listed = nil, false
+			}
 			return false
 		}
-		if len(p.buf)-p.pos < p.bulk+2 {
-			return false
+		if p.listed {
+			p.spans = append(p.spans, span{p.pos, p.pos + p.bulk})
 		}
-		p.spans = append(p.spans, span{p.pos, p.pos + p.bulk})
 		p.pos += p.bulk + 2
 		p.look = p.pos
 		p.bulk = -1
@@ -296,7 +305,7 @@ func (p *Parser) length() bool {
 		p.err = errBulk
 		return false
 	}
-	if p.pos-p.start+int(n) > p.limits.Command {
+	if p.pos-p.start+int(n)+len("\r\n") > p.limits.Command {
 		p.err = errCommandTooBig
 		return false
 	}
@@ -305,9 +314,27 @@ func (p *Parser) length() bool {
 }
 
 func (p *Parser) command() [][]byte {
+	if !p.listed {
+		return p.found()
+	}
 	p.args = p.args[:0]
 	for _, s := range p.spans {
 		p.args = append(p.args, p.buf[s.from:s.to:s.to])
+	}
+	return p.args
+}
+
+// found returns the arguments of a command of which no list has been kept. It reads the lengths again, which have been proved.
+func (p *Parser) found() [][]byte {
+	p.args = make([][]byte, 0, p.total)
+	at := p.start + bytes.IndexByte(p.buf[p.start:], '\r') + 2
+	for range p.total {
+		end := at + bytes.IndexByte(p.buf[at:], '\r')
+		n, _ := ParseInt(p.buf[at+1 : end])
+		from := end + 2
+		to := from + int(n)
+		p.args = append(p.args, p.buf[from:to:to])
+		at = to + 2
 	}
 	return p.args
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -336,4 +337,89 @@ func BenchmarkParserPipeline(b *testing.B) {
 			}
 		}
 	}
+}
+
+// TestParserManyArguments: a command of many arguments is the same however it arrives, and again after Rewind.
+func TestParserManyArguments(t *testing.T) {
+	var stream strings.Builder
+	var want []string
+	const n = 3000
+	fmt.Fprintf(&stream, "*%d\r\n", n)
+	for i := range n {
+		arg := strings.Repeat("\r", i%3) + strings.Repeat(fmt.Sprint(i), i%4)
+		want = append(want, arg)
+		fmt.Fprintf(&stream, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	stream.WriteString("*1\r\n$4\r\nPING\r\n")
+	for _, size := range []int{1, 7, 1000, 5000, 1 << 20} {
+		p := resp.NewParser(resp.Limits{})
+		rest := []byte("*1\r\n$1\r\nx\r\n" + stream.String())
+		var got [][]string
+		for len(rest) > 0 {
+			k := min(size, len(rest))
+			p.Feed(rest[:k])
+			rest = rest[k:]
+			some, err := drain(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, some...)
+		}
+		if !reflect.DeepEqual(got, [][]string{{"x"}, want, {"PING"}}) {
+			t.Errorf("in pieces of %d bytes the commands are others", size)
+		}
+	}
+	p := resp.NewParser(resp.Limits{})
+	text := []byte(stream.String())
+	p.Feed(text[:len(text)-20])
+	if args, err := p.Next(); args != nil || err != nil {
+		t.Fatal(args, err)
+	}
+	p.Feed(text[len(text)-20:])
+	for range 2 {
+		args, err := p.Next()
+		if err != nil || len(args) != n || string(args[n-1]) != want[n-1] {
+			t.Fatalf("%d arguments, %v", len(args), err)
+		}
+		p.Rewind(p.Mark())
+	}
+}
+
+// TestUnfinishedCommandTakesItsBytes: what has arrived of a command of a million empty arguments takes little more memory than its
+// bytes, and Held knows it.
+func TestUnfinishedCommandTakesItsBytes(t *testing.T) {
+	const n = 1_000_000
+	piece := []byte(strings.Repeat("$0\r\n\r\n", 2500))
+	before := live()
+	parsers := make([]*resp.Parser, 10)
+	for i := range parsers {
+		p := resp.NewParser(resp.Limits{})
+		p.Feed([]byte("*1048576\r\n"))
+		for fed := 0; fed < n; fed += 2500 {
+			p.Feed(piece)
+			if args, err := p.Next(); args != nil || err != nil {
+				t.Fatal(args, err)
+			}
+		}
+		parsers[i] = p
+	}
+	each := (live() - before) / len(parsers)
+	sent := n * len("$0\r\n\r\n")
+	t.Logf("%d bytes of an unfinished command take %d bytes, and Held says %d", sent, each, parsers[0].Held())
+	if each > sent*3/2 {
+		t.Errorf("%d bytes take %d", sent, each)
+	}
+	if held := parsers[0].Held(); held < each*9/10 || held > each*2 {
+		t.Errorf("Held says %d bytes of %d", held, each)
+	}
+	runtime.KeepAlive(parsers)
+}
+
+// live is how many bytes the objects in use take.
+func live() int {
+	runtime.GC()
+	runtime.GC() // pools let go of what they have in two steps
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -11,21 +11,31 @@ import (
 // The zero Writer speaks RESP2.
 type Writer struct {
 	buf      []byte
-	sent     int // buf[:sent] has been discarded
+	own      []byte // what buf was before it became a shared buffer, empty
+	sent     int    // so many bytes of the first part have been discarded; without parts, of buf
+	longest  int    // how long buf has been since the writer was empty, as Discard and startPart have seen it
+	drained  int    // longest, when the writer was last empty
+	header   int    // length of the last header that EndBulk wrote
+	value    int    // length of the value after it
 	resp3    bool
 	limit    int  // 0: none
 	exceeded bool // something was dropped because of limit
+	parts    parts
 }
 
 // SetLimit makes the writer drop every bulk string that would take it beyond n bytes, 0 meaning no limit, and clears
-// Exceeded. It keeps one reply from taking all memory; the caller truncates the incomplete reply.
-func (w *Writer) SetLimit(n int) { w.limit, w.exceeded = n, false }
+// Exceeded. It keeps one reply from taking all memory; the caller truncates the incomplete reply. Only with a limit does a
+// writer ask its Budget: what is written without one is a reply that must not be given up.
+func (w *Writer) SetLimit(n int) { w.limit, w.exceeded, w.parts.short = n, false, false }
 
 // Exceeded reports whether something was dropped since SetLimit.
 func (w *Writer) Exceeded() bool { return w.exceeded }
 
 // fits reports whether n more bytes are within the limit.
 func (w *Writer) fits(n int) bool {
+	if w.parts.short {
+		return w.countOnly(n)
+	}
 	if w.limit > 0 && w.Len()+n > w.limit {
 		w.exceeded = true
 		return false
@@ -44,41 +54,109 @@ func (w *Writer) Version() int {
 	return 2
 }
 
-// Bytes returns the bytes that have been written and not discarded. It is valid until the next
-// call.
-func (w *Writer) Bytes() []byte { return w.buf[w.sent:] }
+// Bytes returns the bytes that have been written and not discarded; of a writer with a Budget the first part of them. It is
+// valid until the next call.
+func (w *Writer) Bytes() []byte {
+	if len(w.parts.list) > 0 {
+		return w.parts.list[0][w.sent:]
+	}
+	return w.buf[w.sent:]
+}
 
 // Len returns the number of bytes written and not discarded.
-func (w *Writer) Len() int { return len(w.buf) - w.sent }
+func (w *Writer) Len() int { return w.parts.length + len(w.buf) - w.sent }
 
-// Held returns the memory of the writer's buffer in bytes.
-func (w *Writer) Held() int { return cap(w.buf) }
+// Held returns the memory of the writer's buffers in bytes.
+func (w *Writer) Held() int { return w.parts.held + cap(w.buf) + cap(w.own) }
+
+// Waiting returns how many bytes wait in the writer's own buffer, and the number and memory of larger ones that it has for long replies.
+func (w *Writer) Waiting() (buffered, parts, partBytes int) {
+	parts, partBytes = len(w.parts.list), w.parts.held
+	if cap(w.buf) > keepReplies {
+		return 0, parts + 1, partBytes + cap(w.buf)
+	}
+	if buffered = len(w.buf); parts == 0 {
+		buffered -= w.sent
+	}
+	return buffered, parts, partBytes
+}
 
 // Discard drops the first n bytes: they have been sent. It moves the rest only when that is no more than the dropped part,
 // so that sending a reply in pieces moves each byte once at most.
 func (w *Writer) Discard(n int) {
+	if len(w.parts.list) > 0 {
+		if n = w.discardParts(n); n < 0 {
+			return
+		}
+	}
 	w.sent += n
-	switch rest := w.Len(); {
+	rest := w.Len()
+	w.longest = max(w.longest, len(w.buf))
+	if rest == 0 {
+		w.drained, w.longest = w.longest, 0
+	}
+	switch {
 	case rest > w.sent:
 		return
 	case rest > 0:
 		copy(w.buf, w.buf[w.sent:])
 		w.buf = w.buf[:rest]
 	case cap(w.buf) > keepReplies:
-		w.buf = nil // one large reply must not cost its connection memory for good
+		giveBuffer(w.buf) // one large reply must not cost its connection memory for good
+		w.buf, w.own = w.own, nil
+		w.giveBack()
 	default:
 		w.buf = w.buf[:0]
 	}
 	w.sent = 0
 }
 
-// keepReplies is what a drained writer keeps allocated, in bytes.
-const keepReplies = 16 << 10
+// makeRoom makes room for n more bytes, in a shared buffer if they are many. It reports false if the budget is short: then
+// nothing is to be written.
+func (w *Writer) makeRoom(n int) bool {
+	need := len(w.buf) + n
+	if need <= cap(w.buf) || need <= keepReplies/4 {
+		return true
+	}
+	most := maxShared
+	if w.parts.budget != nil {
+		if need > PartSize {
+			return w.startPart(n)
+		}
+		most = PartSize
+	}
+	if need > maxShared {
+		need = max(need, 2*cap(w.buf))
+	}
+	// A client that has been sent much is expected to be sent as much again.
+	b := append(takeBuffer(max(need, min(w.drained, most))), w.buf...)
+	w.leaveBuffer()
+	w.buf = b
+	return true
+}
+
+// leaveBuffer gives the buffer away whose contents have been moved to another.
+func (w *Writer) leaveBuffer() {
+	if cap(w.buf) > keepReplies {
+		giveBuffer(w.buf)
+	} else {
+		w.own = w.buf[:0]
+	}
+}
 
 // Truncate drops everything after the first n bytes: replies that must not be sent after all.
-func (w *Writer) Truncate(n int) { w.buf = w.buf[:w.sent+n] }
+func (w *Writer) Truncate(n int) {
+	n += w.sent
+	if len(w.parts.list) > 0 {
+		n = w.truncateParts(n)
+	}
+	w.buf = w.buf[:n]
+	if cap(w.buf) > PartSize && w.Len() == 0 {
+		w.Discard(0) // what has been given up takes no memory
+	}
+}
 
-func (w *Writer) header(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }
+func (w *Writer) begin(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }
 
 func (w *Writer) crlf() { w.buf = append(w.buf, '\r', '\n') }
 
@@ -117,10 +195,10 @@ func (w *Writer) Int(n int64) {
 
 // Bulk writes a bulk string. A nil slice is an empty string, not a null.
 func (w *Writer) Bulk(b []byte) {
-	if !w.fits(len(b) + 16) {
+	if !w.fits(len(b)+16) || !w.makeRoom(len(b)+bulkHeader) {
 		return
 	}
-	w.header(BulkString, len(b))
+	w.begin(BulkString, len(b))
 	w.buf = append(w.buf, b...)
 	w.crlf()
 }
@@ -129,30 +207,60 @@ func (w *Writer) Bulk(b []byte) {
 const bulkHeader = len("$9223372036854775807\r\n\r\n")
 
 // BeginBulk returns a buffer to append the contents of a bulk string to, which is the writer's own: a long value is read to
-// where it will be sent from. EndBulk or nothing at all follows.
+// where it will be sent from. The length is not known yet: value and header are expected to be as long as the last ones, so
+// that the value is copied once. EndBulk or nothing at all follows.
 func (w *Writer) BeginBulk() []byte {
+	w.expect(w.value + bulkHeader)
 	var room [bulkHeader]byte
-	return append(w.buf, room[:]...)
+	return append(w.buf, room[:w.header]...)
+}
+
+// expect makes room for n more bytes, of which nothing is known but that as many came the last time: it takes
+// nothing that the budget does not have.
+func (w *Writer) expect(n int) {
+	n = min(n, maxShared-partSlack)
+	need := len(w.buf) + n
+	switch {
+	case need > cap(w.buf) && need > PartSize && w.parts.budget != nil:
+		w.expectPart(n) // so that a long value does not move what is before it
+	case len(w.buf) == 0 && w.drained > keepReplies:
+		w.makeRoom(max(n, min(w.drained, PartSize)))
+	case need > keepReplies:
+		w.makeRoom(n)
+	}
 }
 
 // EndBulk writes the bulk string that has been appended to what BeginBulk returned.
 func (w *Writer) EndBulk(b []byte) {
-	value := b[len(w.buf)+bulkHeader:]
+	at := len(w.buf)
+	value := b[at+w.header:]
 	if !w.fits(len(value) + 16) {
 		return
 	}
-	w.buf = b[:len(w.buf)]
-	w.header(BulkString, len(value))
-	w.buf = append(w.buf, value...) // they overlap, and it moves to the left
-	w.crlf()
+	var room [bulkHeader]byte
+	header := appendHeader(room[:0], byte(BulkString), len(value))
+	if len(header) != w.header {
+		b = append(b, room[:]...)[:at+len(header)+len(value)]
+		copy(b[at+len(header):], value) // they overlap, or b is a new buffer
+	}
+	copy(b[at:], header)
+	b = append(b, '\r', '\n')
+	w.header, w.value = len(header), len(value)
+	if cap(b) > PartSize && !w.reserve(cap(b)-cap(w.buf)) {
+		return
+	}
+	if cap(b) != cap(w.buf) {
+		w.leaveBuffer()
+	}
+	w.buf = b
 }
 
 // BulkString is [Writer.Bulk] for a string.
 func (w *Writer) BulkString(s string) {
-	if !w.fits(len(s) + 16) {
+	if !w.fits(len(s)+16) || !w.makeRoom(len(s)+bulkHeader) {
 		return
 	}
-	w.header(BulkString, len(s))
+	w.begin(BulkString, len(s))
 	w.buf = append(w.buf, s...)
 	w.crlf()
 }
@@ -163,8 +271,11 @@ func (w *Writer) BulkInt(n int64) {
 	w.Bulk(strconv.AppendInt(digits[:0], n, 10))
 }
 
-// Null writes a null.
+// Null writes a null, within the limit: a reply may have many of them.
 func (w *Writer) Null() {
+	if !w.fits(len("$-1\r\n")) || !w.makeRoom(len("$-1\r\n")) {
+		return
+	}
 	if w.resp3 {
 		w.buf = append(w.buf, "_\r\n"...)
 		return
@@ -183,15 +294,15 @@ func (w *Writer) NullArray() {
 }
 
 // Array starts an array; its n elements are the next n replies.
-func (w *Writer) Array(n int) { w.header(Array, n) }
+func (w *Writer) Array(n int) { w.beginAggregate(Array, n) }
 
 // Map starts a map of n pairs; its keys and values are the next 2n replies.
 func (w *Writer) Map(n int) {
 	if w.resp3 {
-		w.header(Map, n)
+		w.beginAggregate(Map, n)
 		return
 	}
-	w.header(Array, 2*n)
+	w.beginAggregate(Array, 2*n)
 }
 
 // Set starts a set of n elements.
@@ -204,14 +315,28 @@ func (w *Writer) aggregate(kind Kind, n int) {
 	if !w.resp3 {
 		kind = Array
 	}
-	w.header(kind, n)
+	w.beginAggregate(kind, n)
+}
+
+// shortest is the length of the shortest reply, a null.
+const shortest = len("_\r\n")
+
+// beginAggregate writes the header of n elements, unless so many cannot fit: then what replies can
+// stop before it has read any of them.
+func (w *Writer) beginAggregate(kind Kind, n int) {
+	if w.fits(n * shortest) {
+		w.begin(kind, n)
+	}
 }
 
 // Mark is where an aggregate starts whose length is not known yet.
-type Mark int
+type Mark struct {
+	part int // parts before it
+	at   int // bytes before it in the part
+}
 
 // Begin starts an aggregate of unknown length; its elements are the replies up to End.
-func (w *Writer) Begin() Mark { return Mark(len(w.buf)) }
+func (w *Writer) Begin() Mark { return Mark{len(w.parts.list), len(w.buf)} }
 
 // EndArray ends an array of n elements that began at m.
 func (w *Writer) EndArray(m Mark, n int) { w.insert(m, Array, n) }
@@ -227,12 +352,19 @@ func (w *Writer) EndSet(m Mark, n int) {
 
 // insert puts a header before the elements written since m. Moving the elements once costs less than counting them first.
 func (w *Writer) insert(m Mark, kind Kind, n int) {
+	if w.parts.short {
+		return
+	}
 	var scratch [24]byte
 	header := appendHeader(scratch[:0], byte(kind), n)
-	body := len(w.buf) - int(m)
+	if m.part < len(w.parts.list) {
+		w.insertInPart(m, header)
+		return
+	}
+	body := len(w.buf) - m.at
 	w.buf = append(w.buf, header...)
-	copy(w.buf[int(m)+len(header):], w.buf[m:int(m)+body])
-	copy(w.buf[m:], header)
+	copy(w.buf[m.at+len(header):], w.buf[m.at:m.at+body])
+	copy(w.buf[m.at:], header)
 }
 
 // Double writes a double.
@@ -279,7 +411,7 @@ func (w *Writer) Verbatim(format, text string) {
 		w.BulkString(text)
 		return
 	}
-	w.header(Verbatim, len(format)+1+len(text))
+	w.begin(Verbatim, len(format)+1+len(text))
 	w.buf = append(w.buf, format...)
 	w.buf = append(w.buf, ':')
 	w.buf = append(w.buf, text...)

@@ -19,10 +19,4 @@ func BootOf(fsys FS, dir string) BootID {
 }
 
 // BootID implements [Booter].
-func (v faultFS) BootID(dir string) BootID { return BootOf(v.inner, dir) }
-
-// BootID implements [Booter].
-func (v recordedFS) BootID(dir string) BootID { return BootOf(v.inner, dir) }
-
-// BootID implements [Booter].
 func (h *Held) BootID(dir string) BootID { return BootOf(h.view, dir) }

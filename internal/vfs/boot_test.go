@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -17,7 +18,7 @@ func TestBootID(t *testing.T) {
 	if other := vfs.BootOf(vfs.NewMem(), "."); other == id {
 		t.Errorf("two file systems have the id %x", other)
 	}
-	for _, wrapped := range []vfs.FS{vfs.NewFault(mem), vfs.NewRecorder(mem), vfs.NewRecorder(vfs.NewFault(mem))} {
+	for _, wrapped := range []vfs.FS{vfstest.NewFault(mem), vfstest.NewRecorder(mem), vfstest.NewRecorder(vfstest.NewFault(mem))} {
 		if got := vfs.BootOf(wrapped, "."); got != id {
 			t.Errorf("%T: %x, want %x", wrapped, got, id)
 		}

@@ -18,25 +18,25 @@ type Held struct {
 	FS
 	base  FS
 	dir   string
-	view  heldView
+	view  HeldView
 	users *users
 
 	once sync.Once
 	err  error // of the first Close
 }
 
-// heldView is what a file system makes of itself when it holds a directory.
-type heldView interface {
+// HeldView is what a file system makes of itself when it holds a directory.
+type HeldView interface {
 	FS
-	where() (Where, error)
-	linkTo(oldname string, to FS, newname string) error
-	watch(name string, notify func()) (stop func())
-	release() error
+	Where() (Where, error)
+	LinkTo(oldname string, to FS, newname string) error
+	Watch(name string, notify func()) (stop func())
+	Release() error
 }
 
-// holder is a file system that can hold a directory. Others are used as they are.
-type holder interface {
-	hold(dir string) (heldView, error)
+// Holder is a file system that can hold a directory. Others are used as they are.
+type Holder interface {
+	HoldDir(dir string) (HeldView, error)
 }
 
 // users counts the users of one handle of a directory.
@@ -69,10 +69,10 @@ func Hold(fsys FS, dir string) (*Held, error) {
 			fsys = h.base
 		}
 	}
-	view := heldView(unheld{fsys})
-	if can, ok := fsys.(holder); ok {
+	view := HeldView(unheld{fsys})
+	if can, ok := fsys.(Holder); ok {
 		var err error
-		if view, err = can.hold(dir); err != nil {
+		if view, err = can.HoldDir(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -107,17 +107,17 @@ const (
 )
 
 // Where reports where the path that was given to [Hold] leads now, links included.
-func (h *Held) Where() (Where, error) { return h.view.where() }
+func (h *Held) Where() (Where, error) { return h.view.Where() }
 
 // LinkTo gives a file in this directory one more name, in another one that is held. See [FS.Link].
 func (h *Held) LinkTo(oldname string, to *Held, newname string) error {
-	return h.view.linkTo(oldname, to.view, newname)
+	return h.view.LinkTo(oldname, to.view, newname)
 }
 
 // Watch has notify called, by another goroutine, when the system reports that a file in the directory was removed, renamed or
 // replaced. It may be called without a change, and it may never be called: where the system has no reports, or can watch no more
 // files. It must not wait for anything. After stop has returned it is not called.
-func (h *Held) Watch(name string, notify func()) (stop func()) { return h.view.watch(name, notify) }
+func (h *Held) Watch(name string, notify func()) (stop func()) { return h.view.Watch(name, notify) }
 
 // Close releases the handle. A second call returns what the first did.
 func (h *Held) Close() error {
@@ -125,7 +125,7 @@ func (h *Held) Close() error {
 		h.users.mu.Lock()
 		defer h.users.mu.Unlock()
 		if h.users.n--; h.users.n == 0 {
-			h.err = h.view.release()
+			h.err = h.view.Release()
 		}
 	})
 	return h.err
@@ -156,13 +156,13 @@ func HasAnyName(file any) bool {
 // unheld stands for a file system that cannot hold a directory.
 type unheld struct{ FS }
 
-func (unheld) where() (Where, error)                               { return Here, nil }
-func (unheld) watch(string, func()) (stop func())                  { return func() {} }
-func (unheld) release() error                                      { return nil }
-func (u unheld) linkTo(oldname string, _ FS, newname string) error { return u.Link(oldname, newname) }
+func (unheld) Where() (Where, error)                               { return Here, nil }
+func (unheld) Watch(string, func()) (stop func())                  { return func() {} }
+func (unheld) Release() error                                      { return nil }
+func (u unheld) LinkTo(oldname string, _ FS, newname string) error { return u.Link(oldname, newname) }
 
-// errOtherSystem means that two directories are held by different file systems. [CannotLink] holds for it.
-var errOtherSystem = fmt.Errorf("directories of different file systems: %w", errors.ErrUnsupported)
+// ErrOtherSystem means that two directories are held by different file systems. [CannotLink] holds for it.
+var ErrOtherSystem = fmt.Errorf("directories of different file systems: %w", errors.ErrUnsupported)
 
 // cutDirectory takes a directory's name away from the front of another one: "" is left of the directory itself. Both are clean.
 func cutDirectory(dir, name string) (rest string, within bool) {

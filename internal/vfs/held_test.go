@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -44,17 +45,17 @@ func wantNames(t *testing.T, fsys vfs.FS, dir string, want ...string) {
 func TestHeldDirectoryIsFollowed(t *testing.T) {
 	eachHeld(t, func(t *testing.T, fsys vfs.FS, held *vfs.Held, dir string) {
 		in := func(name string) string { return filepath.Join(dir, name) }
-		f := create(t, held, in("a"), "first")
+		f := vfstest.Create(t, held, in("a"), "first")
 		wantWhere(t, held, vfs.Here)
 		moved := dir + ".moved"
 		must(t, fsys.RenameDir(dir, moved))
 		wantWhere(t, held, vfs.Nowhere)
 		must(t, fsys.MkdirAll(dir))
-		create(t, fsys, in("a"), "of the other")
-		create(t, fsys, in("b"), "of the other")
+		vfstest.Create(t, fsys, in("a"), "of the other")
+		vfstest.Create(t, fsys, in("b"), "of the other")
 		wantWhere(t, held, vfs.Elsewhere)
 
-		create(t, held, in("c"), "third")
+		vfstest.Create(t, held, in("c"), "third")
 		must(t, held.Rename(in("c"), in("d")))
 		must(t, held.Link(in("a"), in("e")))
 		must(t, held.MkdirAll(in("sub")))
@@ -65,7 +66,7 @@ func TestHeldDirectoryIsFollowed(t *testing.T) {
 		must(t, held.RemoveDir(in("below")))
 		g, err := held.Open(in("a"), vfs.ReadOnly)
 		must(t, err)
-		if got := text(t, g); got != "first" {
+		if got := vfstest.Text(t, g); got != "first" {
 			t.Errorf("a is %q", got)
 		}
 		must(t, g.Close())
@@ -110,11 +111,11 @@ func TestHeldDirectoryIsFollowed(t *testing.T) {
 func TestHeldDirectoryThatIsRemoved(t *testing.T) {
 	eachHeld(t, func(t *testing.T, fsys vfs.FS, held *vfs.Held, dir string) {
 		name := filepath.Join(dir, "a")
-		f := create(t, held, name, "first")
+		f := vfstest.Create(t, held, name, "first")
 		must(t, fsys.Remove(name))
 		must(t, fsys.RemoveDir(dir))
 		must(t, fsys.MkdirAll(dir))
-		create(t, fsys, name, "of the other")
+		vfstest.Create(t, fsys, name, "of the other")
 		if got, err := vfs.HasName(f, name); got || err != nil {
 			t.Errorf("the file has its name: %v, %v", got, err)
 		}
@@ -124,7 +125,7 @@ func TestHeldDirectoryThatIsRemoved(t *testing.T) {
 		wantErr(t, err, fs.ErrNotExist)
 		wantErr(t, held.Remove(name), fs.ErrNotExist)
 		wantNames(t, fsys, dir, "a")
-		if got := text(t, f); got != "first" {
+		if got := vfstest.Text(t, f); got != "first" {
 			t.Errorf("the open file is %q", got)
 		}
 	})
@@ -136,11 +137,11 @@ func TestHold(t *testing.T) {
 		wantErr(t, err, fs.ErrNotExist)
 		made, err := vfs.HoldNew(fsys, filepath.Join(dir+".new", "deep"))
 		must(t, err)
-		create(t, made, filepath.Join(dir+".new", "deep", "a"), "made")
+		vfstest.Create(t, made, filepath.Join(dir+".new", "deep", "a"), "made")
 		must(t, made.Close())
 
 		// Names elsewhere are paths; names that are deeper need a handle of their own, which is relative to this one.
-		create(t, held, filepath.Join(dir+".new", "b"), "elsewhere")
+		vfstest.Create(t, held, filepath.Join(dir+".new", "b"), "elsewhere")
 		sub := filepath.Join(dir, "sub")
 		must(t, held.MkdirAll(sub))
 		_, err = held.Open(filepath.Join(sub, "a"), vfs.Create)
@@ -148,8 +149,8 @@ func TestHold(t *testing.T) {
 		must(t, fsys.RenameDir(dir, dir+".moved"))
 		below, err := vfs.Hold(held, sub)
 		must(t, err)
-		create(t, below, filepath.Join(sub, "a"), "below")
-		create(t, held, filepath.Join(dir, "first"), "linked")
+		vfstest.Create(t, below, filepath.Join(sub, "a"), "below")
+		vfstest.Create(t, held, filepath.Join(dir, "first"), "linked")
 		must(t, held.LinkTo(filepath.Join(dir, "first"), below, filepath.Join(sub, "second")))
 		must(t, below.Close())
 		wantNames(t, fsys, filepath.Join(dir+".moved", "sub"), "a", "second")
@@ -164,7 +165,7 @@ func TestHold(t *testing.T) {
 		must(t, err)
 		must(t, again.Close())
 		must(t, again.Close())
-		create(t, once, filepath.Join(dir, "shared"), "")
+		vfstest.Create(t, once, filepath.Join(dir, "shared"), "")
 		must(t, once.Close())
 		must(t, held.Close())
 		_, err = held.Open(filepath.Join(dir, "first"), vfs.ReadOnly)
@@ -186,7 +187,7 @@ func TestHoldOfAnotherFileSystem(t *testing.T) {
 	held, err := vfs.Hold(struct{ vfs.FS }{mem}, "dir")
 	must(t, err)
 	defer held.Close()
-	create(t, held, "dir/a", "")
+	vfstest.Create(t, held, "dir/a", "")
 	must(t, held.LinkTo("dir/a", held, "dir/b"))
 	wantNames(t, mem, "dir", "a", "b")
 	wantWhere(t, held, vfs.Here)
@@ -217,7 +218,7 @@ func TestHeldOutlivesTheWorkingDirectory(t *testing.T) {
 		held, err := vfs.Hold(vfs.OS(), dir)
 		must(t, err)
 		t.Chdir(second)
-		create(t, held, filepath.Join(dir, "a"), "")
+		vfstest.Create(t, held, filepath.Join(dir, "a"), "")
 		wantWhere(t, held, vfs.Here)
 		must(t, held.Close())
 	}

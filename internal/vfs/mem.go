@@ -59,6 +59,8 @@ type memFile struct {
 	name  string // It was opened by, for messages.
 	mode  Mode
 
+	window memWindow // Its one user guards it.
+
 	mu     sync.RWMutex // Guards closed; held for reading during operations, so that Close waits for them.
 	closed bool
 }
@@ -143,22 +145,18 @@ func (m *Mem) Leaks() []string {
 }
 
 // Open implements [FS].
-func (v memFS) Open(name string, mode Mode) (File, error) {
+func (v memFS) Open(name string, mode Mode) (file File, err error) {
 	openFlags(mode) // Panics for an unknown mode, as OS does.
-	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	name, err := v.atLocked("open", name)
-	if err != nil {
-		return nil, err
-	}
-	inode, err := m.inodeLocked("open", name, mode == Create)
-	if err != nil {
-		return nil, err
-	}
-	f := &memFile{fs: v, inode: inode, name: name, mode: mode}
-	m.open[f] = true
-	return f, nil
+	err = v.oneName("open", name, func(name string) error {
+		inode, err := v.mem.inodeLocked("open", name, mode == Create)
+		if err != nil {
+			return err
+		}
+		f := &memFile{fs: v, inode: inode, name: name, mode: mode}
+		v.mem.open[f], file = true, f
+		return nil
+	})
+	return file, err
 }
 
 // inodeLocked finds the file of a name, or makes it.
@@ -180,46 +178,37 @@ func (m *Mem) inodeLocked(op, name string, create bool) (*memInode, error) {
 }
 
 // List implements [FS].
-func (v memFS) List(dir string) ([]string, error) {
-	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	dir, err := v.atLocked("open", dir)
-	if err != nil {
-		return nil, err
-	}
-	if !m.dirs[dir] {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
-	}
-	names := []string{}
-	for name := range m.files {
-		if filepath.Dir(name) == dir {
-			names = append(names, filepath.Base(name))
+func (v memFS) List(dir string) (names []string, err error) {
+	err = v.oneName("open", dir, func(dir string) error {
+		if err := v.mem.isDirLocked(dir); err != nil {
+			return err
 		}
-	}
-	for name := range m.dirs {
-		if name != dir && filepath.Dir(name) == dir && filepath.Dir(name) != name {
-			names = append(names, filepath.Base(name))
+		names = []string{}
+		for name := range v.mem.files {
+			if filepath.Dir(name) == dir {
+				names = append(names, filepath.Base(name))
+			}
 		}
-	}
-	slices.Sort(names)
-	return names, nil
+		for name := range v.mem.dirs {
+			if name != dir && filepath.Dir(name) == dir && filepath.Dir(name) != name {
+				names = append(names, filepath.Base(name))
+			}
+		}
+		slices.Sort(names)
+		return nil
+	})
+	return names, err
 }
 
 // Remove implements [FS].
 func (v memFS) Remove(name string) error {
-	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	name, err := v.atLocked("remove", name)
-	if err != nil {
+	return v.oneName("remove", name, func(name string) error {
+		_, err := v.mem.inodeLocked("remove", name, false)
+		if err == nil {
+			delete(v.mem.files, name)
+		}
 		return err
-	}
-	if _, err := m.inodeLocked("remove", name, false); err != nil {
-		return err
-	}
-	delete(m.files, name)
-	return nil
+	})
 }
 
 // Rename implements [FS].
@@ -254,14 +243,9 @@ func (m *Mem) nameLocked(op, oldname, newname string) error {
 }
 
 // MkdirAll implements [FS].
-func (v memFS) MkdirAll(dir string) error {
-	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	dir, err := v.atLocked("mkdir", dir)
-	if err != nil {
-		return err
-	}
+func (v memFS) MkdirAll(dir string) error { return v.oneName("mkdir", dir, v.mem.mkdirLocked) }
+
+func (m *Mem) mkdirLocked(dir string) error {
 	var missing []string
 	for d := dir; !m.dirs[d]; d = filepath.Dir(d) {
 		if m.files[d] != nil {
@@ -300,14 +284,9 @@ func (m *Mem) renameDirLocked(op, oldname, newname string) error {
 }
 
 // RemoveDir implements [FS].
-func (v memFS) RemoveDir(dir string) error {
-	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	dir, err := v.atLocked("remove", dir)
-	if err != nil {
-		return err
-	}
+func (v memFS) RemoveDir(dir string) error { return v.oneName("remove", dir, v.mem.removeDirLocked) }
+
+func (m *Mem) removeDirLocked(dir string) error {
 	fail := func(err error) error { return &fs.PathError{Op: "remove", Path: dir, Err: err} }
 	switch {
 	case !m.dirs[dir]:
@@ -320,20 +299,25 @@ func (v memFS) RemoveDir(dir string) error {
 	return nil
 }
 
+// moveNames changes the keys of a map that are names in a directory as the directory's name changes.
+func moveNames[T any](of map[string]T, olddir, newdir string) {
+	for name, v := range maps.Clone(of) {
+		if rest, within := strings.CutPrefix(name, olddir+string(filepath.Separator)); within {
+			delete(of, name)
+			of[filepath.Join(newdir, rest)] = v
+		}
+	}
+}
+
 func (m *Mem) emptyLocked(dir string) bool {
 	within := func(name string) bool { return strings.HasPrefix(name, dir+string(filepath.Separator)) }
 	return !slices.ContainsFunc(slices.Collect(maps.Keys(m.files)), within) && !slices.ContainsFunc(slices.Collect(maps.Keys(m.dirs)), within)
 }
 
 // SyncDir implements [FS].
-func (v memFS) SyncDir(dir string) error {
-	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	dir, err := v.atLocked("open", dir)
-	if err != nil {
-		return err
-	}
+func (v memFS) SyncDir(dir string) error { return v.oneName("open", dir, v.mem.isDirLocked) }
+
+func (m *Mem) isDirLocked(dir string) error {
 	if !m.dirs[dir] {
 		return &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
 	}
@@ -341,27 +325,23 @@ func (v memFS) SyncDir(dir string) error {
 }
 
 // Lock implements [FS]. The lock file stays empty, so that the same run leaves the same bytes in any process.
-func (v memFS) Lock(name string) (io.Closer, error) {
+func (v memFS) Lock(name string) (lock io.Closer, err error) {
 	m := v.mem
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	name, err := v.atLocked("open", name)
-	if err != nil {
-		return nil, err
-	}
-	inode, err := m.inodeLocked("open", name, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		inode, err = m.inodeLocked("open", name, true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if m.locks[inode] != nil {
-		return nil, &LockedError{Name: name}
-	}
-	lock := &memLock{fs: v, inode: inode, name: name}
-	m.locks[inode] = lock
-	return lock, nil
+	err = v.oneName("open", name, func(name string) error {
+		inode, err := m.inodeLocked("open", name, false)
+		if errors.Is(err, fs.ErrNotExist) {
+			inode, err = m.inodeLocked("open", name, true)
+		}
+		if err == nil && m.locks[inode] != nil {
+			err = &LockedError{Name: name}
+		}
+		if err == nil {
+			m.locks[inode] = &memLock{fs: v, inode: inode, name: name}
+			lock = m.locks[inode]
+		}
+		return err
+	})
+	return lock, err
 }
 
 // memLock is a held lock; its fields are guarded by the file system's mu.
@@ -457,11 +437,11 @@ func (f *memFile) Truncate(size int64) error {
 }
 
 func (f *memFile) Sync() error {
-	if err := f.begin("sync", false); err != nil {
-		return err
+	err := f.begin("sync", false)
+	if err == nil {
+		f.mu.RUnlock()
 	}
-	f.mu.RUnlock()
-	return nil
+	return err
 }
 
 func (f *memFile) Size() (int64, error) {

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 func TestMemTellsWhatIsOpen(t *testing.T) {
 	m := vfs.NewMem()
-	a, b := create(t, m, "a", ""), create(t, m, "b", "")
+	a, b := vfstest.Create(t, m, "a", ""), vfstest.Create(t, m, "b", "")
 	again, err := m.Open("a", vfs.ReadOnly)
 	must(t, err)
 	lock, err := m.Lock("LOCK")
@@ -28,7 +29,7 @@ func TestMemTellsWhatIsOpen(t *testing.T) {
 
 func TestMemCloneIsAnotherProcess(t *testing.T) {
 	m := vfs.NewMem()
-	f := create(t, m, "a", "before")
+	f := vfstest.Create(t, m, "a", "before")
 	must(t, m.Link("a", "b"))
 	lock, err := m.Lock("LOCK")
 	must(t, err)
@@ -46,15 +47,15 @@ func TestMemCloneIsAnotherProcess(t *testing.T) {
 	g, err := c.Open("a", vfs.ReadWrite)
 	must(t, err)
 	defer g.Close()
-	if got := text(t, g); got != "before" {
+	if got := vfstest.Text(t, g); got != "before" {
 		t.Errorf("a write to the original changed the copy to %q", got)
 	}
 	_, err = g.WriteAt([]byte("BE"), 0)
 	must(t, err)
-	if got := content(t, c, "b"); got != "BEfore" {
+	if got := vfstest.Content(t, c, "b"); got != "BEfore" {
 		t.Errorf("links of the copy do not share bytes: %q", got)
 	}
-	if got := content(t, m, "a"); got != "after!" {
+	if got := vfstest.Content(t, m, "a"); got != "after!" {
 		t.Errorf("a write to the copy changed the original to %q", got)
 	}
 }

@@ -35,6 +35,17 @@ func (v memFS) atLocked(op, name string) (string, error) {
 	return filepath.Join(v.dir.path, rest), nil
 }
 
+// oneName does what needs one name.
+func (v memFS) oneName(op, name string, do func(at string) error) error {
+	v.mem.mu.Lock()
+	defer v.mem.mu.Unlock()
+	at, err := v.atLocked(op, name)
+	if err != nil {
+		return err
+	}
+	return do(at)
+}
+
 // twoNames does what needs two names.
 func (v memFS) twoNames(op, oldname, newname string, do func(op, oldname, newname string) error) error {
 	v.mem.mu.Lock()
@@ -78,7 +89,7 @@ func (m *Mem) goneLocked(dir string) {
 	}
 }
 
-func (v memFS) hold(dir string) (heldView, error) {
+func (v memFS) HoldDir(dir string) (HeldView, error) {
 	v.mem.mu.Lock()
 	defer v.mem.mu.Unlock()
 	path, err := v.atLocked("open", dir)
@@ -96,7 +107,7 @@ func (v memFS) hold(dir string) (heldView, error) {
 // memHeld is a view on a directory that is held.
 type memHeld struct{ memFS }
 
-func (v memHeld) where() (Where, error) {
+func (v memHeld) Where() (Where, error) {
 	v.mem.mu.Lock()
 	defer v.mem.mu.Unlock()
 	switch {
@@ -108,19 +119,19 @@ func (v memHeld) where() (Where, error) {
 	return Nowhere, nil
 }
 
-func (v memHeld) watch(string, func()) (stop func()) { return func() {} }
+func (v memHeld) Watch(string, func()) (stop func()) { return func() {} }
 
-func (v memHeld) linkTo(oldname string, to FS, newname string) error {
+func (v memHeld) LinkTo(oldname string, to FS, newname string) error {
 	other, ok := to.(memHeld)
 	if !ok || other.mem != v.mem {
-		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: errOtherSystem}
+		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: ErrOtherSystem}
 	}
 	v.mem.mu.Lock()
 	defer v.mem.mu.Unlock()
 	return v.fromToLocked("link", oldname, other.memFS, newname, v.mem.nameLocked)
 }
 
-func (v memHeld) release() error {
+func (v memHeld) Release() error {
 	v.mem.mu.Lock()
 	defer v.mem.mu.Unlock()
 	v.dir.closed = true

@@ -25,15 +25,16 @@ type osFS struct {
 // osFile forwards to an [os.File], whose methods retry interrupted calls, finish partial writes, use F_FULLFSYNC on
 // macOS, and keep a descriptor from being reused while another goroutine is still reading through it.
 type osFile struct {
-	f  *os.File
-	fs osFS // It was opened in.
+	f      *os.File
+	fs     osFS // It was opened in.
+	window osWindow
 }
 
 func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }
 func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
 func (f *osFile) Truncate(size int64) error                { return f.f.Truncate(size) }
 func (f *osFile) Sync() error                              { return f.f.Sync() }
-func (f *osFile) Close() error                             { return f.f.Close() }
+func (f *osFile) Close() error                             { return errors.Join(f.EndWindow(), f.f.Close()) }
 
 func (f *osFile) Size() (int64, error) {
 	info, err := f.f.Stat()
@@ -52,7 +53,7 @@ func (o osFS) Open(name string, mode Mode) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{f, o}, nil
+	return &osFile{f: f, fs: o}, nil
 }
 
 // HasName implements [Namer].

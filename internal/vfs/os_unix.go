@@ -21,10 +21,18 @@ func (at spot) call(fn func(dir int) error) error {
 }
 
 // callBoth is call for two names.
-func callBoth(a, b spot, fn func(olddir, newdir int) error) error {
-	return a.call(func(olddir int) error {
-		return b.call(func(newdir int) error { return fn(olddir, newdir) })
+func callBoth(op string, from osFS, oldname string, to osFS, newname string, fn func(olddir int, a spot, newdir int, b spot) error) error {
+	a, b, err := twoSpots(op, from, oldname, to, newname)
+	if err != nil {
+		return err
+	}
+	err = a.call(func(olddir int) error {
+		return b.call(func(newdir int) error { return fn(olddir, a, newdir, b) })
 	})
+	if err != nil {
+		return &os.LinkError{Op: op, Old: oldname, New: newname, Err: err}
+	}
+	return nil
 }
 
 // openRegular opens a file if it is a regular one or, with O_CREATE, makes it.
@@ -94,30 +102,18 @@ func (o osFS) Rename(oldname, newname string) error { return o.rename(oldname, n
 func (o osFS) RenameDir(oldname, newname string) error { return o.rename(oldname, newname, "/") }
 
 func (o osFS) rename(oldname, newname, end string) error {
-	a, b, err := twoSpots("rename", o, oldname, o, newname)
-	if err != nil {
-		return err
-	}
-	err = callBoth(a, b, func(olddir, newdir int) error { return unix.Renameat(olddir, a.rel+end, newdir, b.rel) })
-	if err != nil {
-		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
-	}
-	return nil
+	return callBoth("rename", o, oldname, o, newname, func(olddir int, a spot, newdir int, b spot) error {
+		return unix.Renameat(olddir, a.rel+end, newdir, b.rel)
+	})
 }
 
 func (o osFS) Link(oldname, newname string) error { return linkSpots(o, oldname, o, newname) }
 
 func linkSpots(from osFS, oldname string, to osFS, newname string) error {
-	a, b, err := twoSpots("link", from, oldname, to, newname)
-	if err != nil {
-		return err
-	}
 	// linkat without AT_SYMLINK_FOLLOW never follows a symbolic link; what plain link does differs between systems.
-	err = callBoth(a, b, func(olddir, newdir int) error { return unix.Linkat(olddir, a.rel, newdir, b.rel, 0) })
-	if err != nil {
-		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: err}
-	}
-	return nil
+	return callBoth("link", from, oldname, to, newname, func(olddir int, a spot, newdir int, b spot) error {
+		return unix.Linkat(olddir, a.rel, newdir, b.rel, 0)
+	})
 }
 
 // cannotLink is the part of CannotLink that is the operating system's.

@@ -86,7 +86,7 @@ func (o osFS) hasName(f *os.File, name string) (bool, error) {
 // isGone reports whether an error says that there is nothing of a name: not even, on a network, the directory.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || isStale(err) }
 
-func (o osFS) hold(dir string) (heldView, error) {
+func (o osFS) HoldDir(dir string) (HeldView, error) {
 	at, err := o.at("open", dir)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (o osFS) hold(dir string) (heldView, error) {
 // osHeld is a view on a directory that is held.
 type osHeld struct{ osFS }
 
-func (o osHeld) where() (Where, error) {
+func (o osHeld) Where() (Where, error) {
 	there, err := os.Stat(o.dir.path)
 	if isGone(err) {
 		return Nowhere, nil
@@ -128,15 +128,15 @@ func (o osHeld) where() (Where, error) {
 	return Elsewhere, nil
 }
 
-func (o osHeld) linkTo(oldname string, to FS, newname string) error {
+func (o osHeld) LinkTo(oldname string, to FS, newname string) error {
 	other, ok := to.(osHeld)
 	if !ok {
-		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: errOtherSystem}
+		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: ErrOtherSystem}
 	}
 	return linkSpots(o.osFS, oldname, other.osFS, newname)
 }
 
-func (o osHeld) release() error { return errors.Join(o.dir.handle.Close(), o.dir.root.Close()) }
+func (o osHeld) Release() error { return errors.Join(o.dir.handle.Close(), o.dir.root.Close()) }
 
 // twoSpots is where two names lead.
 func twoSpots(op string, from osFS, oldname string, to osFS, newname string) (a, b spot, err error) {

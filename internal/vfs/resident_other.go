@@ -3,4 +3,4 @@
 package vfs
 
 // Resident implements [Mapper]: not all of these systems have mincore(2), and none of them runs the tests.
-func (f *osFile) Resident([]byte) bool { return true }
+func (f *osFile) Resident([]byte, *ResidentPages) bool { return true }

@@ -1,12 +1,8 @@
 // Package vfs is the one way by which the store reaches files.
 //
-// [FS] and [File] are the few operations an append-only store needs. There are four file systems:
-//
-//   - [OS] is the operating system's.
-//   - [Mem] lives in memory, is deterministic and lists the handles that were left open.
-//   - [Fault] wraps another one and makes chosen operations fail.
-//   - [Recorder] wraps another one and keeps every operation, in order, with the bytes: enough to read the order of syncs
-//     as text, and to rebuild every state that a power cut could have left.
+// [FS] and [File] are the few operations an append-only store needs. There are two file systems, [OS], which is the operating
+// system's, and [Mem], which lives in memory, is deterministic and lists the handles that were left open. Package
+// internal/test/vfstest wraps them for tests.
 //
 // # What a caller must know
 //
@@ -57,8 +53,9 @@ type Mapper interface {
 	// Unmap releases a mapping made by Map of the same file, also after Close. The slice must not be touched again.
 	Unmap(mapping []byte) error
 	// Resident reports whether a part of a mapping is in memory, so that touching it waits for no disk. A page may be evicted
-	// a moment later. Systems that cannot tell say true.
-	Resident(part []byte) bool
+	// a moment later. Systems that cannot tell say true. Unless pages is nil, it learns which pages are: the part then
+	// begins with a page, and if the answer is no, bit i of pages stands for its i-th ResidentUnit bytes.
+	Resident(part []byte, pages *ResidentPages) bool
 }
 
 // WriteBacker is what a [File] is as well if the operating system can be asked to begin writing to the disk. Ask with a

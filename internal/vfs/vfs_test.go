@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -29,8 +30,8 @@ func eachFS(t *testing.T, run func(t *testing.T, fsys vfs.FS, dir string)) {
 		return m
 	}
 	t.Run("mem", func(t *testing.T) { run(t, mem(t), "dir") })
-	t.Run("fault", func(t *testing.T) { run(t, vfs.NewFault(mem(t)), "dir") })
-	t.Run("recorder", func(t *testing.T) { run(t, vfs.NewRecorder(mem(t)), "dir") })
+	t.Run("fault", func(t *testing.T) { run(t, vfstest.NewFault(mem(t)), "dir") })
+	t.Run("recorder", func(t *testing.T) { run(t, vfstest.NewRecorder(mem(t)), "dir") })
 }
 
 func must(t *testing.T, err error) {
@@ -47,53 +48,20 @@ func wantErr(t *testing.T, err, want error) {
 	}
 }
 
-// create makes a file with the text in it and leaves it open until the test ends.
-func create(t *testing.T, fsys vfs.FS, name, text string) vfs.File {
-	t.Helper()
-	f, err := fsys.Open(name, vfs.Create)
-	must(t, err)
-	t.Cleanup(func() { f.Close() })
-	n, err := f.WriteAt([]byte(text), 0)
-	must(t, err)
-	if n != len(text) {
-		t.Fatalf("wrote %d bytes, want %d", n, len(text))
-	}
-	return f
-}
-
-func content(t *testing.T, fsys vfs.FS, name string) string {
-	t.Helper()
-	f, err := fsys.Open(name, vfs.ReadOnly)
-	must(t, err)
-	defer f.Close()
-	return text(t, f)
-}
-
-func text(t *testing.T, f vfs.File) string {
-	t.Helper()
-	size, err := f.Size()
-	must(t, err)
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 func TestWriteAndRead(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "a")
-		f := create(t, fsys, name, "hello")
+		f := vfstest.Create(t, fsys, name, "hello")
 		_, err := f.WriteAt([]byte("far"), 8)
 		must(t, err)
-		if got := text(t, f); got != "hello\x00\x00\x00far" {
+		if got := vfstest.Text(t, f); got != "hello\x00\x00\x00far" {
 			t.Errorf("a write past the end leaves %q", got)
 		}
 		_, err = f.WriteAt(nil, 100)
 		must(t, err)
 		must(t, f.Truncate(4))
 		must(t, f.Truncate(6))
-		if got := text(t, f); got != "hell\x00\x00" {
+		if got := vfstest.Text(t, f); got != "hell\x00\x00" {
 			t.Errorf("cut and grown again it reads %q", got)
 		}
 		p := make([]byte, 4)
@@ -108,7 +76,7 @@ func TestWriteAndRead(t *testing.T) {
 		}
 		must(t, f.Sync())
 		must(t, f.Close())
-		if got := content(t, fsys, name); got != "hell\x00\x00" {
+		if got := vfstest.Content(t, fsys, name); got != "hell\x00\x00" {
 			t.Errorf("after close and open it reads %q", got)
 		}
 	})
@@ -117,7 +85,7 @@ func TestWriteAndRead(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "a")
-		f := create(t, fsys, name, "hello")
+		f := vfstest.Create(t, fsys, name, "hello")
 		if _, err := f.ReadAt(make([]byte, 1), -1); err == nil || err == io.EOF {
 			t.Errorf("a read at a negative offset gives %v", err)
 		}
@@ -136,7 +104,7 @@ func TestBadArguments(t *testing.T) {
 		if r.Truncate(0) == nil {
 			t.Error("a cut of a file open for reading is accepted")
 		}
-		if got := content(t, fsys, name); got != "hello" {
+		if got := vfstest.Content(t, fsys, name); got != "hello" {
 			t.Errorf("refused calls left %q", got)
 		}
 	})
@@ -151,7 +119,7 @@ func TestModes(t *testing.T) {
 		}
 		_, err := fsys.Open(filepath.Join(dir, "none", "a"), vfs.Create)
 		wantErr(t, err, fs.ErrNotExist)
-		create(t, fsys, name, "hello")
+		vfstest.Create(t, fsys, name, "hello")
 		_, err = fsys.Open(name, vfs.Create)
 		wantErr(t, err, fs.ErrExist)
 		_, err = fsys.Open(dir, vfs.ReadOnly)
@@ -161,7 +129,7 @@ func TestModes(t *testing.T) {
 		defer f.Close()
 		_, err = f.WriteAt([]byte("J"), 0)
 		must(t, err)
-		if got := content(t, fsys, name); got != "Jello" {
+		if got := vfstest.Content(t, fsys, name); got != "Jello" {
 			t.Errorf("reads %q", got)
 		}
 	})
@@ -179,8 +147,8 @@ func TestNames(t *testing.T) {
 			}
 		}
 		list()
-		create(t, fsys, at("b"), "one")
-		create(t, fsys, at("a"), "two")
+		vfstest.Create(t, fsys, at("b"), "one")
+		vfstest.Create(t, fsys, at("a"), "two")
 		must(t, fsys.MkdirAll(at("d/e/f")))
 		must(t, fsys.MkdirAll(at("d/e/f")))
 		list("a", "b", "d")
@@ -192,7 +160,7 @@ func TestNames(t *testing.T) {
 		must(t, fsys.Rename(at("b"), at("a")))
 		wantErr(t, fsys.Rename(at("b"), at("x")), fs.ErrNotExist)
 		list("a", "c", "d")
-		if got := content(t, fsys, at("a")); got != "one" {
+		if got := vfstest.Content(t, fsys, at("a")); got != "one" {
 			t.Errorf("the renamed file reads %q", got)
 		}
 		must(t, fsys.Remove(at("a")))
@@ -219,9 +187,9 @@ func TestDirectories(t *testing.T) {
 		for _, name := range []string{"a/b", "empty", "full"} {
 			must(t, fsys.MkdirAll(at(name)))
 		}
-		f := create(t, fsys, at("a/b/f"), "one")
-		create(t, fsys, at("full/g"), "two")
-		create(t, fsys, at("file"), "three")
+		f := vfstest.Create(t, fsys, at("a/b/f"), "one")
+		vfstest.Create(t, fsys, at("full/g"), "two")
+		vfstest.Create(t, fsys, at("file"), "three")
 		lock, err := fsys.Lock(at("a/LOCK"))
 		must(t, err)
 		for _, to := range []string{"full", "file", "none/a"} {
@@ -235,12 +203,12 @@ func TestDirectories(t *testing.T) {
 		wantErr(t, fsys.RenameDir(at("none"), at("x")), fs.ErrNotExist)
 		must(t, fsys.RenameDir(at("a"), at("empty")))
 		must(t, fsys.RenameDir(at("empty"), at("c")))
-		if got := content(t, fsys, at("c/b/f")); got != "one" {
+		if got := vfstest.Content(t, fsys, at("c/b/f")); got != "one" {
 			t.Errorf("a file in the renamed directory reads %q", got)
 		}
 		_, err = f.WriteAt([]byte("!"), 3)
 		must(t, err)
-		if got := content(t, fsys, at("c/b/f")); got != "one!" {
+		if got := vfstest.Content(t, fsys, at("c/b/f")); got != "one!" {
 			t.Errorf("written through a handle from before it reads %q", got)
 		}
 		_, err = fsys.Lock(at("c/LOCK"))
@@ -266,7 +234,7 @@ func TestDirectories(t *testing.T) {
 
 func TestLinksThatCannotBe(t *testing.T) {
 	for _, cause := range []error{syscall.EXDEV, syscall.EPERM, syscall.EACCES, syscall.EMLINK, syscall.ENOTSUP, syscall.ENOSYS} {
-		if err := vfs.NewFault(vfs.NewMem(), vfs.Rule{Err: cause}).Link("a", "b"); !vfs.CannotLink(err) {
+		if err := vfstest.NewFault(vfs.NewMem(), vfstest.Rule{Err: cause}).Link("a", "b"); !vfs.CannotLink(err) {
 			t.Errorf("%v is said to pass", err)
 		}
 	}
@@ -280,18 +248,18 @@ func TestLinksThatCannotBe(t *testing.T) {
 func TestLinksShareBytesAndRemovedFilesLiveOn(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-		f := create(t, fsys, a, "one")
+		f := vfstest.Create(t, fsys, a, "one")
 		must(t, fsys.Link(a, b))
 		_, err := f.WriteAt([]byte("two"), 0)
 		must(t, err)
-		if got := content(t, fsys, b); got != "two" {
+		if got := vfstest.Content(t, fsys, b); got != "two" {
 			t.Errorf("through the other name it reads %q", got)
 		}
 		must(t, fsys.Remove(a))
 		must(t, fsys.Remove(b))
 		_, err = f.WriteAt([]byte("!"), 3)
 		must(t, err)
-		if got := text(t, f); got != "two!" {
+		if got := vfstest.Text(t, f); got != "two!" {
 			t.Errorf("removed but open it reads %q", got)
 		}
 	})
@@ -299,7 +267,7 @@ func TestLinksShareBytesAndRemovedFilesLiveOn(t *testing.T) {
 
 func TestClosedHandle(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
-		f := create(t, fsys, filepath.Join(dir, "a"), "hello")
+		f := vfstest.Create(t, fsys, filepath.Join(dir, "a"), "hello")
 		must(t, f.Close())
 		_, err := f.ReadAt(make([]byte, 1), 0)
 		wantErr(t, err, fs.ErrClosed)
@@ -342,7 +310,7 @@ func TestLockExcludesWithinOneProcess(t *testing.T) {
 
 func TestParallelUse(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
-		shared := create(t, fsys, filepath.Join(dir, "shared"), "")
+		shared := vfstest.Create(t, fsys, filepath.Join(dir, "shared"), "")
 		var wg sync.WaitGroup
 		for g := range 4 {
 			wg.Go(func() {
@@ -362,7 +330,7 @@ func TestParallelUse(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if got := text(t, shared); len(got) != 200 || strings.Contains(got, "\x00") {
+		if got := vfstest.Text(t, shared); len(got) != 200 || strings.Contains(got, "\x00") {
 			t.Errorf("parallel writes left %d bytes", len(got))
 		}
 		if names, _ := fsys.List(dir); len(names) != 201 {

@@ -102,7 +102,7 @@ func (w *watcher) report(path string) {
 	}
 }
 
-func (o osHeld) watch(name string, notify func()) (stop func()) {
+func (o osHeld) Watch(name string, notify func()) (stop func()) {
 	at, err := o.at("watch", name)
 	if err != nil || at.dir == nil || ownTime() {
 		return func() {}

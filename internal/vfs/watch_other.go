@@ -2,5 +2,5 @@
 
 package vfs
 
-// watch reports nothing. On Windows a directory in which files are open cannot be moved or removed.
-func (o osHeld) watch(string, func()) (stop func()) { return func() {} }
+// Watch reports nothing. On Windows a directory in which files are open cannot be moved or removed.
+func (o osHeld) Watch(string, func()) (stop func()) { return func() {} }

@@ -56,6 +56,26 @@ func (c *Call) ParseInt(i int) (int64, error) {
 	return n, nil
 }
 
+// parseSigned is ParseInt without the lowest integer, which has no opposite.
+func (c *Call) parseSigned(i int) (int64, error) {
+	n, err := c.ParseInt(i)
+	if err == nil && n == math.MinInt64 {
+		err = errBetween(-math.MaxInt64, math.MaxInt64)
+	}
+	return n, err
+}
+
+// withInt is a handler whose first check is that argument i is an integer.
+func withInt(i int, run func(c *Call, n int64) error) func(*Call) error {
+	return func(c *Call) error {
+		n, err := c.ParseInt(i)
+		if err != nil {
+			return err
+		}
+		return run(c, n)
+	}
+}
+
 // parsePositive returns argument i as a count that may not be negative.
 func (c *Call) parsePositive(i int) (int, error) {
 	n, ok := number.ParseInt(c.Args[i])
@@ -95,7 +115,7 @@ func (c *Call) ParseFloat(i int) (float64, error) {
 // clampInt is n cut to what an int holds, which is 32 bits on some machines.
 func clampInt(n int64) int { return int(min(max(n, -math.MaxInt), math.MaxInt)) }
 
-// parseRange reads two integers, start and stop.
+// parseRange reads two integers, such as start and stop.
 func (c *Call) parseRange(i int) (start, stop int64, err error) {
 	if start, err = c.ParseInt(i); err != nil {
 		return 0, 0, err

@@ -15,9 +15,9 @@ import (
 
 const (
 	bitmapRead   = "O(n), n being the length of the range"
-	bitCost      = "O(1), or O(n), n being the length of a string up to 64 KiB"
-	bitfieldCost = "O(n), n being the number of operations, or the length of a string up to 64 KiB"
-	stringEdit   = "O(n), n being the length of the new part, or that of a string up to 64 KiB"
+	bitCost      = "O(1), or O(n), n being the length of a string up to 1 MiB that has not been edited"
+	bitfieldCost = "O(n), n being the number of operations, or the length of a string up to 1 MiB that has not been edited"
+	stringEdit   = "O(n), n being the length of the new part, or that of a string up to 1 MiB that has not been edited"
 )
 
 // bitmapCommands work on the bits of a string. Bit 0 is the highest of byte 0, as in Redis, and a
@@ -36,7 +36,7 @@ var bitmapCommands = InGroup(GroupBitmap, []*Command{
 		Keys: []Keys{{Use: "OW update", First: 2, Step: 1}, {Use: "RO access", First: 3, Last: -1, Step: 1}}, Since: "2.6.0",
 		Complexity: "O(n), n being the length of all strings", Summary: "Combines strings bit by bit into another one.",
 		Syntax: "<AND | OR | XOR | NOT> destkey key [key ...]", Run: bitopCommand},
-	{Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Keys: OneKey("RW access update variable_flags"), Since: "3.2.0",
+	{Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Keys: oneKeyVaried(bitfieldUse), Since: "3.2.0",
 		Complexity: bitfieldCost, Summary: "Reads and changes integers of any width within a string.",
 		Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]",
 		Run:    func(c *Call) error { return bitfield(c, false) }},
@@ -113,10 +113,7 @@ func bitcountCommand(c *Call) error {
 	case 2:
 	case 4, 5:
 		var err error
-		if r.Start, err = c.ParseInt(2); err != nil {
-			return err
-		}
-		if r.End, err = c.ParseInt(3); err != nil {
+		if r.Start, r.End, err = c.parseRange(2); err != nil {
 			return err
 		}
 		if len(c.Args) == 5 {
@@ -260,4 +257,20 @@ func bitfield(c *Call, readOnly bool) error {
 		}
 	}
 	return nil
+}
+
+// bitfieldUse is what BITFIELD does with its key: it reads it only if there is nothing but GET, as far as the words can be understood.
+func bitfieldUse(args [][]byte) string {
+	for i := 2; i < len(args); i++ {
+		more := len(args) - i - 1
+		switch {
+		case equalFold(args[i], "get") && more >= 2:
+			i += 2
+		case equalFold(args[i], "overflow") && more >= 1:
+			i++
+		default:
+			return "RW access update"
+		}
+	}
+	return "RO access"
 }

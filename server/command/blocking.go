@@ -96,13 +96,17 @@ func blockingPop(c *Call, end db.End) error {
 	})
 }
 
-// blmpopCommand is BLMPOP. The timeout is the first argument and the last one checked, as in Redis.
-func blmpopCommand(c *Call) error {
-	p, err := c.parseMultiPop(2, "left", "right")
-	if err != nil {
-		return err
+// parseBlockingPop reads the arguments of BLMPOP and BZMPOP. The timeout is the first and the last one checked, as in Redis.
+func (c *Call) parseBlockingPop(front, back string) (p multiPop, timeout time.Duration, err error) {
+	if p, err = c.parseMultiPop(2, front, back); err == nil {
+		timeout, err = c.parseTimeout(1)
 	}
-	timeout, err := c.parseTimeout(1)
+	return p, timeout, err
+}
+
+// blmpopCommand is BLMPOP.
+func blmpopCommand(c *Call) error {
+	p, timeout, err := c.parseBlockingPop("left", "right")
 	if err != nil {
 		return err
 	}
@@ -163,13 +167,9 @@ func blockingPopScored(c *Call, highest bool) error {
 	})
 }
 
-// bzmpopCommand is BZMPOP. Like BLMPOP it checks the timeout last.
+// bzmpopCommand is BZMPOP.
 func bzmpopCommand(c *Call) error {
-	p, err := c.parseMultiPop(2, "min", "max")
-	if err != nil {
-		return err
-	}
-	timeout, err := c.parseTimeout(1)
+	p, timeout, err := c.parseBlockingPop("min", "max")
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/structures"
 )
 
 // Call is one execution of one command: what a handler works with.
@@ -39,16 +40,42 @@ type Host struct {
 	Store *db.Store
 	// Databases is how many namespaces SELECT reaches.
 	Databases int
-	// Context ends with the server: for commands that take long.
+	// Context ends with the server: for commands that take long and can be begun again.
 	Context context.Context
+	// Interrupted is asked now and then by commands that take long, outside of a transaction, which asks by itself. An error ends
+	// the command: nobody waits for it any more. nil: it is not asked.
+	Interrupted func() error
 
 	// Wait lets the session wait for what w does, without an end if timeout is 0. reply is called
 	// once it has been done. It returns the error with which the handler is to end.
 	Wait func(c *Call, w db.Wait, timeout time.Duration, reply func(*Call)) error
 
+	// Encodings are the limits that OBJECT ENCODING obeys.
+	Encodings *Encodings
+	// MayReadAllKeys reports whether the user may read keys that the call does not name. nil: everything is allowed.
+	MayReadAllKeys func(c *Call) bool
+
 	// Session is the session itself, for the commands that its own package adds to the table.
 	Session any
 }
+
+// askingContext is a context that asks Interrupted too.
+type askingContext struct {
+	context.Context
+	host *Host
+}
+
+// Err is the parent's, or that nobody waits for the command.
+func (c askingContext) Err() error {
+	if err := c.Context.Err(); err != nil || c.host.Interrupted == nil {
+		return err
+	}
+	return c.host.Interrupted()
+}
+
+// Asking is Context that also ends when nobody waits for the command any more. That is only said to whoever asks Err, which must be
+// the goroutine of the command.
+func (h *Host) Asking() context.Context { return askingContext{h.Context, h} }
 
 // Arg returns argument i.
 func (c *Call) Arg(i int) []byte { return c.Args[i] }
@@ -59,6 +86,16 @@ func (c *Call) Key(i int) string {
 		return c.FirstKey
 	}
 	return string(c.Args[i])
+}
+
+// Matches is structures.Match in a command that has no transaction. It is false when the command is to end.
+func (c *Call) Matches(pattern string, name []byte) bool {
+	return structures.MatchUntil(pattern, name, func(int) bool { return c.Host.Interrupted != nil && c.Host.Interrupted() != nil })
+}
+
+// mayReadAllKeys says whether the call may read keys that it does not name.
+func (c *Call) mayReadAllKeys() bool {
+	return c.Host.MayReadAllKeys == nil || c.Host.MayReadAllKeys(c)
 }
 
 // now is the moment of the command in Unix milliseconds: the transaction's, where there is one.

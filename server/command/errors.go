@@ -9,22 +9,20 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// An error of a handler is one of two things. A refusal (Error, structures.Error, db.ErrNotFound)
-// is an answer to the client: the command has failed and others continue. Anything else is a failure
+// An error of a handler is one of two things. A refusal (Error, db.ErrNotFound) is an
+// answer to the client: the command has failed and others continue. Anything else is a failure
 // of the store: it ends the transaction, and what follows in it is not executed.
 
 // Error is an error that goes to the client as it stands, code first.
-type Error string
-
-func (e Error) Error() string { return string(e) }
+type Error = structures.Error
 
 // The refusals that are the server's own; those of the data types are in package structures.
 const (
-	ErrSyntax      Error = "ERR syntax error"
-	ErrNotInteger  Error = "ERR value is not an integer or out of range"
-	errNotFloat    Error = "ERR value is not a valid float"
-	errNotPositive Error = "ERR value is out of range, must be positive"
-	ErrNoKey       Error = "ERR no such key"
+	ErrSyntax            = structures.ErrSyntax
+	ErrNotInteger        = structures.ErrNotInteger
+	errNotFloat          = structures.ErrNotFloat
+	errNotPositive       = structures.ErrNegative
+	ErrNoKey             = structures.ErrNoKey
 	ErrDBIndex     Error = "ERR DB index is out of range"
 	errCursor      Error = "ERR invalid cursor"
 )
@@ -34,9 +32,8 @@ func Errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format,
 
 // IsRefusal says whether err is an answer to the client rather than a failure of the store.
 func IsRefusal(err error) bool {
-	var reply Error
-	var refusal structures.Error
-	return errors.As(err, &reply) || errors.As(err, &refusal) || errors.Is(err, db.ErrNotFound)
+	var refusal Error
+	return errors.As(err, &refusal) || errors.Is(err, db.ErrNotFound)
 }
 
 // ArityError refuses a number of arguments. name is in lower case, with a bar before a subcommand,
@@ -84,4 +81,9 @@ func errUnknownCommand(args [][]byte) Error {
 // errUnknownSubcommand refuses a subcommand and says where there is help.
 func errUnknownSubcommand(container string, name []byte) Error {
 	return Errorf("ERR unknown subcommand '%s'. Try %s HELP.", Quoted(name), strings.ToUpper(container))
+}
+
+// ErrUnknownOrArity is what Redis says of a subcommand with too many arguments for it.
+func ErrUnknownOrArity(c *Call) Error {
+	return Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.", Quoted(c.Arg(1)), strings.ToUpper(c.Command.Container.Name))
 }

@@ -1,7 +1,7 @@
 package command
 
 // Flag is a set of properties of a command, named as COMMAND INFO names them.
-type Flag uint32
+type Flag uint64
 
 // The flags, in the order in which COMMAND INFO lists them.
 const (
@@ -10,14 +10,13 @@ const (
 	Write Flag = 1 << iota
 	// ReadOnly commands read keys and never change them. Their replies count as hits and misses.
 	ReadOnly
-	// DenyOOM commands may grow the data. Redis refuses them when memory is short; here they meet a
-	// full disk like any write.
+	// DenyOOM commands may grow the data. They are refused while maxmemory is exceeded.
 	DenyOOM
 	// Admin commands are for operators. MONITOR does not show them: they may carry secrets.
 	Admin
 	// PubSub commands belong to publishing and subscribing.
 	PubSub
-	// NoScript commands are refused in scripts, which do not exist yet.
+	// NoScript commands are refused in scripts.
 	NoScript
 	// Blocking commands may wait for other clients.
 	Blocking
@@ -34,12 +33,16 @@ const (
 	Fast
 	// NoAuth commands are allowed before authentication.
 	NoAuth
+	// NoAsyncLoading commands are refused while a replica loads in the background, which none does here.
+	NoAsyncLoading
 	// NoMulti commands are refused within MULTI.
 	NoMulti
 	// MovableKeys commands have keys in places that depend on the other arguments.
 	MovableKeys
 	// AllowBusy commands are allowed while a script runs for long.
 	AllowBusy
+	// NoMandatoryKeys commands may be given no key at all.
+	NoMandatoryKeys
 
 	// Dangerous is a category only: the command can hurt a production store.
 	Dangerous
@@ -55,20 +58,33 @@ const (
 // Flags that COMMAND INFO does not list. They are counted from the top, so that a flag of Redis's
 // can be added below.
 const (
+	// RunsScript commands run a script, which begins its own transaction.
+	RunsScript Flag = 1 << (23 + iota)
+	// slow commands take long though Redis calls them fast, or their group is quick: they write a whole
+	// value again, or compare two.
+	slow
+	// sized commands read no more than they reply: see IsSized.
+	sized
+	// quick commands take little time though Redis does not call them fast: see IsQuick.
+	quick
+	// stepped commands ask now and then whether to go on: see IsStepped.
+	stepped
 	// WhileSubscribed commands are allowed to a RESP2 session that has subscribed to something.
-	WhileSubscribed Flag = 1 << (28 + iota)
+	WhileSubscribed
 	// collectionCategories are "set", "sortedset" and "list", which SORT has instead of "keyspace".
 	collectionCategories
 	// RunsInsideMulti commands are executed at once within MULTI, and not queued.
 	RunsInsideMulti
 	// own commands do not exist in Redis.
 	own
+	// savesCount commands read one key, and keep what they have counted with it: see Command.SavesCount.
+	savesCount
 )
 
 // flagNames are the names by bit.
 var flagNames = []string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale", "skip_monitor",
-	"skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
+	"skip_slowlog", "fast", "no_auth", "no_async_loading", "no_multi", "movablekeys", "allow_busy", "no_mandatory_keys",
 }
 
 // Names returns the flags as COMMAND INFO lists them.
@@ -96,10 +112,13 @@ const (
 	GroupSet          Group = "set"
 	GroupSortedSet    Group = "sorted-set"
 	GroupGeo          Group = "geo"
+	GroupStream       Group = "stream"
 	GroupConnection   Group = "connection"
+	GroupCluster      Group = "cluster"
 	GroupServer       Group = "server"
 	GroupTransactions Group = "transactions"
 	GroupPubSub       Group = "pubsub"
+	GroupScripting    Group = "scripting"
 )
 
 // Categories returns the ACL categories, "@" first: those that follow from the flags and the one of
@@ -116,14 +135,20 @@ func (c *Command) Categories() []string {
 	add("sortedset", c.Flags&collectionCategories != 0)
 	add("list", c.Flags&collectionCategories != 0)
 	add("write", c.Flags&Write != 0)
-	add("read", c.Flags&ReadOnly != 0)
+	add("read", c.Flags&ReadOnly != 0 && c.Flags&RunsScript == 0)
 	add("connection", c.Flags&ConnectionCategory != 0)
 	switch c.Group {
+	case GroupConnection:
+		add("connection", len(c.Subcommands) == 0) // a container has those that its flags give
 	case GroupSortedSet:
 		add("sortedset", true)
 	case GroupTransactions:
 		add("transaction", true)
-	case GroupGeneric, GroupServer, GroupPubSub:
+	case GroupStream:
+		add("stream", len(c.Subcommands) == 0)
+	case GroupScripting:
+		add("scripting", len(c.Subcommands) == 0)
+	case GroupGeneric, GroupServer, GroupPubSub, GroupCluster:
 	default:
 		add(string(c.Group), true)
 	}

@@ -27,14 +27,14 @@ const (
 // latitude, interleaved. So ZRANGE, ZREM and the like work on them too, and positions come back
 // rounded to a cell of 0.6 m or less.
 var geoCommands = InGroup(GroupGeo, []*Command{
-	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
+	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM | quick, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
 		Summary: "Adds members with their places, or gives them other places.",
 		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Run: geoaddCommand},
-	{Name: "geopos", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+	{Name: "geopos", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
 		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", Run: geoposCommand},
-	{Name: "geohash", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
+	{Name: "geohash", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
 		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", Run: geohashCommand},
-	{Name: "geodist", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
+	{Name: "geodist", Arity: -4, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", Run: geodistCommand},
 	{Name: "geosearch", Arity: -7, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
 		Summary: "Returns the members within a circle or a box.", Syntax: "key " + geoShape + " " + geoWords,

@@ -29,10 +29,10 @@ var hashCommands = InGroup(GroupHash, []*Command{
 	{Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash.",
 		Syntax: "key field [field ...]", Run: hmgetCommand},
-	{Name: "hgetall", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.0.0",
+	{Name: "hgetall", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns all fields of a hash with their values.", Syntax: "key",
 		Run: hgetallCommand},
-	{Name: "hkeys", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.0.0",
+	{Name: "hkeys", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the names of all fields of a hash.", Syntax: "key",
 		Run: func(c *Call) error {
 			return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, func(name []byte) bool {
@@ -40,7 +40,7 @@ var hashCommands = InGroup(GroupHash, []*Command{
 				return !c.Out.Exceeded()
 			})
 		}},
-	{Name: "hvals", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.0.0",
+	{Name: "hvals", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the values of all fields of a hash.", Syntax: "key",
 		Run: func(c *Call) error {
 			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool {
@@ -58,7 +58,7 @@ var hashCommands = InGroup(GroupHash, []*Command{
 		Summary: "Says whether a field of a hash exists.", Syntax: "key field",
 		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).Has(c.Key(2))) }},
 	{Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: hincrbyCommand},
+		Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: withInt(3, hincrbyCommand)},
 	{Name: "hscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
 		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and the next cursor.",
 		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand},
@@ -108,8 +108,20 @@ func hgetCommand(c *Call) error {
 // hmgetCommand is HMGET: a null for each field that does not exist. It fails with WRONGTYPE, unlike
 // MGET: there is one key, and it must be a hash or absent.
 func hmgetCommand(c *Call) error {
-	values, err := c.Tx.Hash(c.Key(1)).GetMany(c.Strings(2)...)
-	return c.bulksOrNulls(values, err)
+	return c.fieldValues(c.Tx.Hash(c.Key(1)), c.Strings(2))
+}
+
+// fieldValues replies with the values of fields. A field may be named often, so they are not gathered before they are written: the
+// limit of a reply ends that.
+func (c *Call) fieldValues(h db.Hash, fields []string) error {
+	c.Out.Array(len(fields))
+	return h.VisitMany(fields, c.eachOrNull)
+}
+
+// eachOrNull writes one of several values, nil being null, and reports whether there is room for more.
+func (c *Call) eachOrNull(_ int, value []byte) bool {
+	c.bulkOrNull(value)
+	return !c.Out.Exceeded()
 }
 
 // hgetallCommand is HGETALL: a map in RESP3, names and values in turn in RESP2. The order is that
@@ -126,11 +138,7 @@ func hgetallCommand(c *Call) error {
 // hincrbyCommand is HINCRBY: a field that does not exist counts from 0. An overflow is refused and
 // leaves the field. A value that is no integer has an error text of its own in Redis, which package
 // structures returns.
-func hincrbyCommand(c *Call) error {
-	delta, err := c.ParseInt(3)
-	if err != nil {
-		return err
-	}
+func hincrbyCommand(c *Call, delta int64) error {
 	return c.Int64(c.Tx.Hash(c.Key(1)).Incr(c.Key(2), delta))
 }
 

@@ -43,12 +43,10 @@ func hrandfieldCommand(c *Call) error {
 		}
 		return err
 	}
-	count, err := c.ParseInt(2)
+	count, err := c.parseSigned(2)
 	switch {
 	case err != nil:
 		return err
-	case count == math.MinInt64:
-		return errBetween(-math.MaxInt64, math.MaxInt64)
 	case len(c.Args) > 4 || len(c.Args) == 4 && !c.Is(3, "withvalues"):
 		return ErrSyntax
 	case len(c.Args) == 3:
@@ -83,6 +81,6 @@ func hgetdelCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	values, err := h.GetAndDelete(fields...)
-	return c.bulksOrNulls(values, err)
+	c.Out.Array(len(fields))
+	return h.VisitAndDelete(fields, c.eachOrNull)
 }

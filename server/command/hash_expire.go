@@ -236,11 +236,13 @@ func hgetexCommand(c *Call) error {
 	case err != nil:
 		return err
 	case persist:
-		return c.bulksOrNulls(h.GetAndPersist(fields...))
+		c.Out.Array(len(fields))
+		return h.VisitAndPersist(fields, c.eachOrNull)
 	case word == 4:
-		return c.bulksOrNulls(h.GetAndExpireAt(at, fields...))
+		c.Out.Array(len(fields))
+		return h.VisitAndExpireAt(at, fields, c.eachOrNull)
 	}
-	return c.bulksOrNulls(h.GetMany(fields...))
+	return c.fieldValues(h, fields)
 }
 
 // fieldDeadlineOption reads "EX 10" and its relatives. Two letters count from now, four from 1970.

@@ -5,10 +5,10 @@ package command
 // both directions.
 var hyperLogLogCommands = InGroup(GroupHyperLogLog, []*Command{
 	{Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.8.9",
-		Complexity: "O(1) an element; up to 12 KiB are written", Summary: "Adds elements to a HyperLogLog.",
+		Complexity: "O(1) an element", Summary: "Adds elements to a HyperLogLog.",
 		Syntax: "key [element [element ...]]", Run: pfaddCommand},
-	{Name: "pfcount", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RW access"), Since: "2.8.9",
-		Complexity: "O(n), n being the number of keys, with a large constant",
+	{Name: "pfcount", Arity: -2, Flags: ReadOnly | savesCount, Keys: ManyKeys("RW access"), Since: "2.8.9",
+		Complexity: "O(1) for one key that has not changed since the last time; O(n), n being the number of keys, with a large constant, otherwise",
 		Summary:    "Estimates how many different elements HyperLogLogs have together.", Syntax: "key [key ...]", Run: pfcountCommand},
 	{Name: "pfmerge", Arity: -2, Flags: Write | DenyOOM,
 		Keys: []Keys{{Use: "RW access insert", First: 1, Step: 1}, {Use: "RO access", First: 2, Last: -1, Step: 1}}, Since: "2.8.9",
@@ -22,9 +22,8 @@ func pfaddCommand(c *Call) error {
 	return c.Flag(c.Tx.HyperLogLog(c.Key(1)).Add(c.Args[2:]...))
 }
 
-// pfcountCommand is PFCOUNT: of several keys it counts the union, without writing it. Redis caches
-// the estimate in the string, which makes a read a write; here one that is cached is used, and none
-// is written.
+// pfcountCommand is PFCOUNT: of several keys it counts the union, without writing it. The estimate of
+// one is kept in the string until the sketch changes, as in Redis.
 func pfcountCommand(c *Call) error {
 	n, err := c.Tx.Keyspace().CountHyperLogLogs(c.Strings(1)...)
 	return c.Int64(int64(n), err)

@@ -8,7 +8,7 @@ import (
 
 // keyCommands work on keys whatever they hold.
 var keyCommands = InGroup(GroupGeneric, []*Command{
-	{Name: "del", Arity: -2, Flags: Write, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
+	{Name: "del", Arity: -2, Flags: Write | quick, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
 		Summary: "Deletes keys and returns how many existed.", Syntax: "key [key ...]", Run: deleteCommand},
 	{Name: "unlink", Arity: -2, Flags: Write | Fast, Keys: ManyKeys("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
 		Summary: "Deletes keys and returns how many existed; the same as DEL here.", Syntax: "key [key ...]", Run: deleteCommand},
@@ -21,7 +21,7 @@ var keyCommands = InGroup(GroupGeneric, []*Command{
 	{Name: "rename", Arity: 3, Flags: Write, Keys: renameKeys("OW update"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again",
 		Summary:    "Renames a key, replacing a key of the new name.", Syntax: "key newkey", Run: renameCommand},
-	{Name: "renamenx", Arity: 3, Flags: Write | Fast, Keys: renameKeys("OW insert"), Since: "1.0.0",
+	{Name: "renamenx", Arity: 3, Flags: Write | Fast | slow, Keys: renameKeys("OW insert"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the value, which is written again",
 		Summary:    "Gives a key another name unless that exists.", Syntax: "key newkey", Run: renamenxCommand},
 })

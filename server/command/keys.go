@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/stavedb/stave/internal/number"
 )
 
 // Keys says where a run of keys stands among the arguments, and what the command does with them:
@@ -13,6 +15,7 @@ import (
 //	BLPOP key [key ...] timeout       {First: 1, Last: -2, Step: 1}
 //	ZUNION numkeys key [key ...]      {First: 1, Counted: true}
 //	GEORADIUS key ... [STORE key]     {First: 6, Keyword: "STORE"}
+//	XREAD STREAMS key [key ...] id [id ...]   {First: 1, Keyword: "STREAMS", Half: true}
 //
 // A command may have several runs. Only keys that a run finds are locked, so a run that finds too
 // many costs concurrency, and one that finds too few is a bug.
@@ -24,45 +27,119 @@ type Keys struct {
 	Counted bool   // argument First is the number of keys, which follow it
 	Keyword string // upper case: the key follows this word, which is at argument First or later, if it is there at all
 
-	Unknown bool                         // the keys have no fixed positions
-	find    func(args [][]byte) []string // keys of an Unknown run that the arguments name; nil: none
+	Half bool // with Keyword: the keys are the first half of everything after the word
+
+	Unknown bool                       // the keys have no fixed positions
+	find    func(args [][]byte) []int  // indexes of the keys of an Unknown run that the arguments name; nil: none
+	vary    func(args [][]byte) string // what a request uses the keys for, if that depends on its other arguments; nil: Use
 }
 
 // Append appends the keys of one run.
 func (k *Keys) Append(keys []string, args [][]byte) []string {
-	first, last, step := k.First, k.First+k.Last, k.Step
-	switch {
-	case k.Unknown:
-		if k.find != nil {
-			keys = append(keys, k.find(args)...)
+	if k.isScattered() {
+		for _, i := range k.scattered(args) {
+			keys = append(keys, string(args[i]))
 		}
 		return keys
-	case k.Keyword != "":
-		return k.appendAfterKeyword(keys, args)
-	case k.Counted:
-		n := leadingInt(args[k.First])
-		if n <= 0 || n > len(args)-k.First-1 {
-			return keys
-		}
-		first, last, step = k.First+1, k.First+n, 1
-	case k.Last < 0:
-		last = len(args) + k.Last
 	}
-	for i := first; i <= last && i < len(args); i += step {
+	first, end, step := k.span(args)
+	for i := first; i < end; i += step {
 		keys = append(keys, string(args[i]))
 	}
 	return keys
 }
 
-// appendAfterKeyword appends the arguments after a keyword. Wherever it stands more than once, all
-// are taken: to lock too many keys does no harm.
-func (k *Keys) appendAfterKeyword(keys []string, args [][]byte) []string {
+// isScattered says whether scattered finds the keys of the run, and not span.
+func (k *Keys) isScattered() bool { return k.Unknown || k.Keyword != "" }
+
+// span returns the first index of a run, the end beyond its last one, and the step between.
+func (k *Keys) span(args [][]byte) (first, end, step int) {
+	switch {
+	case k.Counted:
+		n := leadingInt(args[k.First])
+		if n <= 0 || n > len(args)-k.First-1 {
+			return 0, 0, 1
+		}
+		return k.First + 1, k.First + n + 1, 1
+	case k.Last < 0:
+		return k.First, min(len(args), len(args)+k.Last+1), k.Step
+	}
+	return k.First, min(len(args), k.First+k.Last+1), k.Step
+}
+
+// scattered returns the indexes of keys whose places depend on words. Wherever a keyword stands more than once, all are taken: to lock
+// too many keys does no harm.
+func (k *Keys) scattered(args [][]byte) (list []int) {
+	if k.Unknown {
+		if k.find != nil {
+			list = k.find(args)
+		}
+		return list
+	}
 	for i := k.First; i+1 < len(args); i++ {
-		if strings.EqualFold(string(args[i]), k.Keyword) {
-			keys = append(keys, string(args[i+1]))
+		if !strings.EqualFold(string(args[i]), k.Keyword) {
+			continue
+		}
+		n := 1
+		if k.Half {
+			n = (len(args) - i - 1) / 2 // what is left over is no key: the request is refused, and COMMAND GETKEYS does not name it
+		}
+		for next := i + 1; next <= i+n; next++ {
+			list = append(list, next)
+		}
+		if k.Half {
+			break
 		}
 	}
-	return keys
+	return list
+}
+
+// KeyUse is a key of a request: the index of its argument, and what it is used for, as in Keys.
+type KeyUse struct {
+	Arg int
+	Use string
+}
+
+// AppendKeyUses appends the keys that a request names, in the order of AppendKeys. Of a request whose number of keys is none, as 1.5,
+// which the command refuses, Redis still knows the keys by the digits in front, but not what they are used for.
+func (c *Command) AppendKeyUses(list []KeyUse, args [][]byte) []KeyUse {
+	known := !slices.ContainsFunc(c.Keys, func(k Keys) bool {
+		if !k.Counted {
+			return false
+		}
+		_, ok := number.ParseInt(args[k.First])
+		return !ok
+	})
+	for i := range c.Keys {
+		k, use := &c.Keys[i], ""
+		if known {
+			use = k.UseBy(args)
+		}
+		for _, arg := range k.positions(args) {
+			list = append(list, KeyUse{arg, use})
+		}
+	}
+	return list
+}
+
+// UseBy is what a request does with the keys of the run: of some commands its words decide it.
+func (k *Keys) UseBy(args [][]byte) string {
+	if k.vary != nil {
+		return k.vary(args)
+	}
+	return k.Use
+}
+
+// positions returns the indexes of the keys of one run.
+func (k *Keys) positions(args [][]byte) (list []int) {
+	if k.isScattered() {
+		return k.scattered(args)
+	}
+	first, end, step := k.span(args)
+	for i := first; i < end; i += step {
+		list = append(list, i)
+	}
+	return list
 }
 
 // leadingInt reads the digits that b starts with, as COMMAND GETKEYS does of Redis; the handlers
@@ -120,6 +197,11 @@ func (c *Command) KeySpan() (first, last, step int) {
 
 // OneKey is the key specification of most commands: one key, after the name.
 func OneKey(use string) []Keys { return []Keys{{Use: use, First: 1, Step: 1}} }
+
+// oneKeyVaried is a key whose use depends on the other arguments of a request.
+func oneKeyVaried(vary func(args [][]byte) string) []Keys {
+	return []Keys{{Use: "RW access update variable_flags", First: 1, Step: 1, vary: vary}}
+}
 
 // ManyKeys is that of commands whose arguments are all keys.
 func ManyKeys(use string) []Keys { return []Keys{{Use: use, First: 1, Last: -1, Step: 1}} }

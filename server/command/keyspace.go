@@ -35,13 +35,27 @@ var keyspaceCommands = []*Command{
 		Summary: "Returns a key chosen at random.", Run: randomkeyCommand},
 }
 
-// keyspace is the handle on all keys: within EXEC the transaction's, otherwise the store's, which
-// locks a little at a time.
+// database is what a namespace is to commands on all of its keys.
+type database interface {
+	Len() int
+	Flush() error
+	Swap(a, b int) error
+}
+
+// database is within EXEC the transaction's namespace, otherwise the store's, which locks a little at a time.
+func (c *Call) database() database {
+	if c.Tx != nil {
+		return c.Tx
+	}
+	return c.Host.Store
+}
+
+// keyspace is the handle on its keys, whose calls end when nobody waits for the command.
 func (c *Call) keyspace() db.Keyspace {
 	if c.Tx != nil {
 		return c.Tx.Keyspace()
 	}
-	return c.Host.Store.Keyspace()
+	return c.Host.Store.InterruptibleKeyspace(c.Host.Interrupted)
 }
 
 // keysCommand is KEYS. The pattern is Redis's glob, on bytes and not on characters. A pattern
@@ -60,7 +74,7 @@ const unknownType db.Type = 255
 
 // typeByName is the type that SCAN's TYPE names, in any case.
 func typeByName(name []byte) db.Type {
-	for _, t := range []db.Type{db.TypeString, db.TypeHash, db.TypeList, db.TypeSet, db.TypeSortedSet} {
+	for _, t := range []db.Type{db.TypeString, db.TypeHash, db.TypeList, db.TypeSet, db.TypeSortedSet, db.TypeStream} {
 		if equalFold(name, t.String()) {
 			return t
 		}
@@ -103,14 +117,7 @@ func scanCommand(c *Call) error {
 // dbsizeCommand is DBSIZE. Keys count until they are reaped, as in Redis. The count is kept, not
 // made.
 func dbsizeCommand(c *Call) error {
-	n := 0
-	if c.Tx != nil {
-		n = c.Tx.Len()
-	} else {
-		n = c.Host.Store.Len()
-	}
-	c.Out.Int(int64(n))
-	return nil
+	return c.Int(c.database().Len(), nil)
 }
 
 // flushMode checks the word after FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1),
@@ -130,13 +137,7 @@ func flushdbCommand(c *Call) error {
 	if err := c.flushMode(); err != nil {
 		return err
 	}
-	var err error
-	if c.Tx != nil {
-		err = c.Tx.Flush()
-	} else {
-		err = c.Host.Store.Flush()
-	}
-	return c.Done(err)
+	return c.Done(c.database().Flush())
 }
 
 // flushallCommand is FLUSHALL: it empties all databases of the store, also those that SELECT does
@@ -174,13 +175,7 @@ func swapdbCommand(c *Call) error {
 	if min(index[0], index[1]) < 0 || max(index[0], index[1]) >= c.Host.Databases {
 		return ErrDBIndex
 	}
-	var err error
-	if c.Tx != nil {
-		err = c.Tx.Swap(index[0], index[1])
-	} else {
-		err = c.Host.Store.Swap(index[0], index[1])
-	}
-	return c.Done(err)
+	return c.Done(c.database().Swap(index[0], index[1]))
 }
 
 // randomkeyCommand is RANDOMKEY: null if there are no keys. It is almost uniform, and O(1): see

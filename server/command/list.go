@@ -33,37 +33,37 @@ var listCommands = InGroup(GroupList, []*Command{
 		Complexity: "O(1) an element", Summary: "Puts elements at the end of a list, if it exists.",
 		Syntax: "key element [element ...]",
 		Run:    func(c *Call) error { return c.pushx(db.Back) }},
-	{Name: "lpop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
+	{Name: "lpop", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
 		Summary: "Removes and returns elements from the front of a list.", Syntax: "key [count]",
 		Run: func(c *Call) error { return pop(c, db.List.PopFront, db.List.PopFrontN) }},
-	{Name: "rpop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
+	{Name: "rpop", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) an element",
 		Summary: "Removes and returns elements from the end of a list.", Syntax: "key [count]",
 		Run: func(c *Call) error { return pop(c, db.List.PopBack, db.List.PopBackN) }},
 	{Name: "llen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the length of a list.", Syntax: "key",
 		Run: func(c *Call) error { return c.Int(c.Tx.List(c.Key(1)).Len()) }},
-	{Name: "lrange", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0",
+	{Name: "lrange", Arity: 4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the number of elements returned", Summary: "Returns a range of the elements of a list.",
 		Syntax: "key start stop", Run: lrangeCommand},
-	{Name: "lindex", Arity: 3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
+	{Name: "lindex", Arity: 3, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the element at a position of a list.", Syntax: "key index", Run: lindexCommand},
-	{Name: "lset", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Since: "1.0.0", Complexity: "O(1)",
+	{Name: "lset", Arity: 4, Flags: Write | DenyOOM | quick, Keys: OneKey("RW update"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Replaces the element at a position of a list.", Syntax: "key index element", Run: lsetCommand},
-	{Name: "ltrim", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "1.0.0", Complexity: "O(1) a removed element",
+	{Name: "ltrim", Arity: 4, Flags: Write | stepped, Keys: OneKey("RW delete"), Since: "1.0.0", Complexity: "O(1) a removed element",
 		Summary: "Removes all elements of a list but a range.", Syntax: "key start stop", Run: ltrimCommand},
-	{Name: "linsert", Arity: 5, Flags: Write | DenyOOM, Keys: OneKey("RW insert"), Since: "2.2.0",
+	{Name: "linsert", Arity: 5, Flags: Write | DenyOOM | stepped, Keys: OneKey("RW insert"), Since: "2.2.0",
 		Complexity: "O(n), n being the length of the list", Summary: "Puts an element before or after another one.",
 		Syntax: "key <BEFORE | AFTER> pivot element", Run: linsertCommand},
-	{Name: "lrem", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "1.0.0",
+	{Name: "lrem", Arity: 4, Flags: Write | stepped, Keys: OneKey("RW delete"), Since: "1.0.0",
 		Complexity: "O(n), n being the length of the list", Summary: "Removes elements that equal a value and returns how many.",
-		Syntax: "key count element", Run: lremCommand},
-	{Name: "lpos", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.0.6",
+		Syntax: "key count element", Run: withInt(2, lremCommand)},
+	{Name: "lpos", Arity: -3, Flags: ReadOnly | stepped, Keys: OneKey("RO access"), Since: "6.0.6",
 		Complexity: "O(n), n being the length of the list", Summary: "Returns the positions of elements that equal a value.",
 		Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Run: lposCommand},
-	{Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
+	{Name: "lmove", Arity: 5, Flags: Write | DenyOOM | quick, Keys: sourceAndDestination(), Since: "6.2.0", Complexity: "O(1)",
 		Summary: "Moves an element from an end of one list to an end of another, and returns it.",
 		Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Run: lmoveCommand},
-	{Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Keys: sourceAndDestination(), Since: "1.2.0", Complexity: "O(1)",
+	{Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM | quick, Keys: sourceAndDestination(), Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Moves the last element of a list to the front of another, and returns it.", Syntax: "source destination",
 		Run: func(c *Call) error { return c.move(db.Back, db.Front) }},
 	{Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Keys: countedKeys("RW access delete"), Since: "7.0.0",
@@ -173,11 +173,7 @@ func linsertCommand(c *Call) error {
 
 // lremCommand is LREM: a negative count removes from the back, 0 removes all. The lowest integer is
 // refused, for it has no opposite. With the last element the key goes.
-func lremCommand(c *Call) error {
-	count, err := c.ParseInt(2)
-	if err != nil {
-		return err
-	}
+func lremCommand(c *Call, count int64) error {
 	if count == math.MinInt64 {
 		return errBetween(-math.MaxInt64, math.MaxInt64)
 	}
@@ -233,12 +229,10 @@ func lposCommand(c *Call) error {
 // parseRank reads the RANK of LPOS: 1 is the first match, -1 the last one. 0 is refused, and so is
 // the one number without an opposite.
 func (c *Call) parseRank(i int) (int64, error) {
-	rank, err := c.ParseInt(i)
+	rank, err := c.parseSigned(i)
 	switch {
 	case err != nil:
 		return 0, err
-	case rank == math.MinInt64:
-		return 0, errBetween(-math.MaxInt64, math.MaxInt64)
 	case rank == 0:
 		return 0, Error("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +
 			"or use negative to start from the end of the list")

@@ -98,7 +98,7 @@ const maxFindings = 100
 // are counted in full and listed up to a bound. It is the check of "stave check", of a store in use.
 func checkCommand(c *Call) error {
 	var findings []string
-	result, err := c.Host.Store.Check(c.Host.Context, func(f db.Finding) {
+	result, err := c.Host.Store.Check(c.Host.Asking(), func(f db.Finding) {
 		if len(findings) < maxFindings {
 			findings = append(findings, f.String())
 		}

@@ -3,6 +3,8 @@ package command
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 )
 
@@ -22,6 +24,10 @@ var memoryCommands = []*Command{{
 			Summary: "Tells what the server takes in memory and on disk."},
 		{Name: "memory|doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryDoctor,
 			Summary: "Says in words what memory is used for."},
+		{Name: "memory|malloc-stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryMallocStats,
+			Summary: "Tells what the Go runtime has allocated, class by class."},
+		{Name: "memory|purge", Arity: 2, Since: "4.0.0", Complexity: "O(n), n being the memory in use", Run: memoryPurge,
+			Summary: "Collects garbage, and gives memory that is free back to the operating system."},
 		{Name: "memory|help", Arity: 2, Flags: Loading | Stale, Since: "4.0.0", Complexity: "O(1)",
 			Summary: "Lists the subcommands.", Run: Help},
 	},
@@ -81,5 +87,31 @@ func memoryDoctor(c *Call) error {
 	}
 	c.Out.Verbatim("txt", fmt.Sprintf("The index of %s takes %d bytes of memory, %d a key. Values are on disk: %d bytes, and %d that merges have yet to clear away.\n",
 		keys, s.IndexBytes, s.IndexBytes/int64(s.Keys), s.LiveBytes, max(s.Bytes-s.LiveBytes, 0)))
+	return nil
+}
+
+// memoryPurge is MEMORY PURGE.
+func memoryPurge(c *Call) error {
+	debug.FreeOSMemory()
+	return c.OK()
+}
+
+// memoryMallocStats is MEMORY MALLOC-STATS: the figures of the allocator in use, in its own words.
+func memoryMallocStats(c *Call) error {
+	samples := []metrics.Sample{}
+	for _, d := range metrics.All() {
+		if strings.HasPrefix(d.Name, "/memory/classes/") || strings.HasPrefix(d.Name, "/gc/heap/") || strings.HasPrefix(d.Name, "/gc/cycles/") {
+			samples = append(samples, metrics.Sample{Name: d.Name})
+		}
+	}
+	metrics.Read(samples)
+	var text strings.Builder
+	text.WriteString("Allocator: that of the Go runtime, " + runtime.Version() + "\n")
+	for _, s := range samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			fmt.Fprintf(&text, "%s %d\n", s.Name, s.Value.Uint64())
+		}
+	}
+	c.Out.Verbatim("txt", text.String())
 	return nil
 }

@@ -2,6 +2,8 @@ package command
 
 import (
 	"errors"
+	"math"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
@@ -54,16 +56,43 @@ func objectFreq(c *Call) error {
 // Redis chooses an encoding when a value is made and keeps it while the value shrinks. Here the
 // name is computed from the present value, so it can only say what Redis would choose for it today.
 
-// Limits of the encodings of Redis 7.4, as it is configured by default.
+// Limits of the encodings of strings, which no setting changes.
 const (
-	longestInt      = 20   // bytes of a string that is an integer
-	longestEmbedded = 44   // bytes of a string within its object
-	longestPacked   = 64   // bytes of an element of a listpack
-	mostPacked      = 128  // elements of a listpack; fields have a limit of their own
-	mostFields      = 512  // fields
-	mostIntegers    = 512  // members of a set of integers
-	listpackBytes   = 8192 // of a list
+	longestInt      = 20 // bytes of a string that is an integer
+	longestEmbedded = 44 // bytes of a string within its object
 )
+
+// Encodings are the limits of the compact encodings of collections: elements, and bytes of one. Settings
+// change them while commands run.
+type Encodings struct {
+	HashEntries, HashValue           atomic.Int64
+	ListSize                         atomic.Int64 // elements; -1 to -5: 4 KiB and twice as much each
+	SetIntegers, SetEntries          atomic.Int64
+	SetValue                         atomic.Int64
+	SortedSetEntries, SortedSetValue atomic.Int64
+}
+
+// Init sets the limits of Redis 7.4, as it is configured by default.
+func (e *Encodings) Init() {
+	e.HashEntries.Store(512)
+	e.HashValue.Store(64)
+	e.ListSize.Store(-2)
+	e.SetIntegers.Store(512)
+	e.SetEntries.Store(128)
+	e.SetValue.Store(64)
+	e.SortedSetEntries.Store(128)
+	e.SortedSetValue.Store(64)
+}
+
+// encodings are the limits that hold for a call.
+func (c *Call) encodings() *Encodings {
+	if c.Host.Encodings != nil {
+		return c.Host.Encodings
+	}
+	e := new(Encodings)
+	e.Init()
+	return e
+}
 
 // objectEncoding is OBJECT ENCODING. The store has one encoding a type; clients and tests want to
 // see one of Redis's names, so it says what a value of this size would have there if it was just
@@ -73,7 +102,7 @@ func objectEncoding(c *Call) error {
 	if err != nil {
 		return err
 	}
-	encoding := ""
+	encoding, e := "", c.encodings()
 	switch typ {
 	case db.TypeNone:
 		c.Out.Null()
@@ -81,13 +110,15 @@ func objectEncoding(c *Call) error {
 	case db.TypeString:
 		encoding, err = stringEncoding(c.Tx.String(c.Key(2)))
 	case db.TypeList:
-		encoding, err = listEncoding(c.Tx.List(c.Key(2)))
+		encoding, err = listEncoding(e, c.Tx.List(c.Key(2)))
 	case db.TypeSet:
-		encoding, err = setEncoding(c.Tx.Set(c.Key(2)))
+		encoding, err = setEncoding(e, c.Tx.Set(c.Key(2)))
 	case db.TypeHash:
-		encoding, err = hashEncoding(c.Tx.Hash(c.Key(2)))
+		encoding, err = hashEncoding(e, c.Tx.Hash(c.Key(2)))
+	case db.TypeStream:
+		encoding = "stream"
 	case db.TypeSortedSet:
-		encoding, err = sortedSetEncoding(c.Tx.SortedSet(c.Key(2)))
+		encoding, err = sortedSetEncoding(e, c.Tx.SortedSet(c.Key(2)))
 	}
 	return c.text(encoding, err)
 }
@@ -95,8 +126,8 @@ func objectEncoding(c *Call) error {
 // hashEncoding is listpackex if a field has a deadline, which Redis keeps alongside the fields.
 // Only a hash that fits into a listpack is searched for deadlines; in a large one they do not
 // change the name.
-func hashEncoding(h db.Hash) (string, error) {
-	encoding, err := packedEncoding(mostFields, "hashtable", h.Visit)
+func hashEncoding(e *Encodings, h db.Hash) (string, error) {
+	encoding, err := packedEncoding(e.HashEntries.Load(), e.HashValue.Load(), "hashtable", h.Visit)
 	if err != nil || encoding != "listpack" {
 		return encoding, err
 	}
@@ -135,10 +166,10 @@ func stringEncoding(s db.String) (string, error) {
 
 // packedEncoding is listpack for a collection with few small elements, otherwise large. It stops at
 // the first element that is too long, so a large collection costs little.
-func packedEncoding(most int, large string, visit func(start func(int), visit func(name, value []byte) bool) error) (string, error) {
+func packedEncoding(most, longest int64, large string, visit func(start func(int), visit func(name, value []byte) bool) error) (string, error) {
 	n, encoding := 0, "listpack"
 	err := visit(func(size int) { n = size }, func(name, value []byte) bool {
-		if n > most || len(name) > longestPacked || len(value) > longestPacked {
+		if int64(n) > most || int64(len(name)) > longest || int64(len(value)) > longest {
 			encoding = large
 		}
 		return encoding != large
@@ -148,12 +179,12 @@ func packedEncoding(most int, large string, visit func(start func(int), visit fu
 
 // setEncoding is intset for few integers, listpack for few short members, otherwise hashtable. It
 // reads no more members than it needs: a set beyond both limits ends at its first member.
-func setEncoding(s db.Set) (string, error) {
+func setEncoding(e *Encodings, s db.Set) (string, error) {
 	n, integers, packed := 0, true, true
 	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
 		_, isInt := number.ParseInt(member)
-		integers = integers && isInt && n <= mostIntegers
-		packed = packed && len(member) <= longestPacked && n <= mostPacked
+		integers = integers && isInt && int64(n) <= e.SetIntegers.Load()
+		packed = packed && int64(len(member)) <= e.SetValue.Load() && int64(n) <= e.SetEntries.Load()
 		return integers || packed
 	})
 	switch {
@@ -166,18 +197,28 @@ func setEncoding(s db.Set) (string, error) {
 }
 
 // sortedSetEncoding is listpack for few short members, otherwise skiplist.
-func sortedSetEncoding(z db.SortedSet) (string, error) {
-	return packedEncoding(mostPacked, "skiplist", func(start func(int), visit func(name, value []byte) bool) error {
+func sortedSetEncoding(e *Encodings, z db.SortedSet) (string, error) {
+	return packedEncoding(e.SortedSetEntries.Load(), e.SortedSetValue.Load(), "skiplist", func(start func(int), visit func(name, value []byte) bool) error {
 		return z.Visit(db.RankRange{Stop: -1}, start, func(member []byte, _ float64) bool { return visit(member, nil) })
 	})
 }
 
-// listEncoding is listpack for a list that fits into one node of 8 KiB, otherwise quicklist. Each
-// element counts its bytes and two more, which is right for short ones.
-func listEncoding(l db.List) (string, error) {
-	size, encoding := 6+1, "listpack" // the header and the end
+// listEncoding is listpack for a list that fits into one node, otherwise quicklist. Where the limit is one of
+// bytes, each element counts its own and two more, which is right for short ones; where it is one of elements,
+// 8 KiB are a limit as well.
+func listEncoding(e *Encodings, l db.List) (string, error) {
+	const safe = 8 << 10 // bytes of a node whose limit is one of elements
+	limit := e.ListSize.Load()
+	size, elements, bytes, encoding := 6+1, int64(0), 4<<10, "listpack" // the size begins with the header and the end
+	if limit < 0 {
+		bytes <<= min(-limit, 5) - 1
+		limit = math.MaxInt64
+	} else {
+		bytes = safe
+	}
 	err := l.Visit(0, -1, nil, func(value []byte) bool {
-		if size += len(value) + 2; size > listpackBytes {
+		elements++
+		if size += len(value) + 2; size > bytes || elements > limit {
 			encoding = "quicklist"
 		}
 		return encoding == "listpack"

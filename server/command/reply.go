@@ -131,20 +131,13 @@ func (c *Call) bulks(values [][]byte) {
 	}
 }
 
-// bulksOrNulls replies with an array of strings, those that are nil being nulls.
-func (c *Call) bulksOrNulls(values [][]byte, err error) error {
-	if err != nil {
-		return err
+// bulkOrNull writes a string, nil being null.
+func (c *Call) bulkOrNull(value []byte) {
+	if value == nil {
+		c.Out.Null()
+	} else {
+		c.Out.Bulk(value)
 	}
-	c.Out.Array(len(values))
-	for _, value := range values {
-		if value == nil {
-			c.Out.Null()
-		} else {
-			c.Out.Bulk(value)
-		}
-	}
-	return nil
 }
 
 // Fact is a name and a value of a map reply.
@@ -152,6 +145,9 @@ type Fact struct {
 	Name  string
 	Value any
 }
+
+// BulkSet is a set of strings, which is an array in RESP2.
+type BulkSet []string
 
 // SimpleSet is a set of simple strings, which is an array in RESP2.
 type SimpleSet []string
@@ -174,6 +170,11 @@ func (c *Call) Reply(value any) error {
 		c.Out.BulkString(value)
 	case []string:
 		return c.Names(value)
+	case BulkSet:
+		c.Out.Set(len(value))
+		for _, text := range value {
+			c.Out.BulkString(text)
+		}
 	case SimpleSet:
 		c.Out.Set(len(value))
 		for _, name := range value {

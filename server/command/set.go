@@ -1,10 +1,6 @@
 package command
 
-import (
-	"math"
-
-	"github.com/stavedb/stave/db"
-)
+import "github.com/stavedb/stave/db"
 
 // Members are in memory, so no command here reads the disk: an answer takes what its complexity
 // says, without a wait for a page. They are kept in the order of a keyed hash of their name:
@@ -26,7 +22,7 @@ var setCommands = InGroup(GroupSet, []*Command{
 		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Has(c.Key(2))) }},
 	{Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(1) a member",
 		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", Run: smismemberCommand},
-	{Name: "smembers", Arity: 2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0",
+	{Name: "smembers", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the set", Summary: "Returns all members of a set.", Syntax: "key",
 		Run: func(c *Call) error {
 			return c.Tx.Set(c.Key(1)).Visit(c.Out.Set, func(member []byte) bool {
@@ -34,7 +30,7 @@ var setCommands = InGroup(GroupSet, []*Command{
 				return !c.Out.Exceeded()
 			})
 		}},
-	{Name: "spop", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) a member",
+	{Name: "spop", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) a member",
 		Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", Run: spopCommand},
 	{Name: "srandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1) a member",
 		Summary: "Returns members chosen at random.", Syntax: "key [count]", Run: srandmemberCommand},
@@ -99,12 +95,9 @@ func srandmemberCommand(c *Call) error {
 	default:
 		return ErrSyntax
 	}
-	count, err := c.ParseInt(2)
+	count, err := c.parseSigned(2)
 	if err != nil {
 		return err
-	}
-	if count == math.MinInt64 {
-		return errBetween(-math.MaxInt64, math.MaxInt64)
 	}
 	// A negative count may be any number: the limit of a reply stops it long before memory does.
 	return set.VisitRandom(int(count), c.Out.Array, func(member []byte) bool {

@@ -40,7 +40,7 @@ func sortKeys() []Keys {
 
 // sortDestination finds the key of SORT's STORE; of several the last one counts. It must agree with
 // sortElements about which words take arguments, or a key would be written without a lock.
-func sortDestination(args [][]byte) (keys []string) {
+func sortDestination(args [][]byte) (destination []int) {
 	for i := 2; i+1 < len(args); i++ {
 		switch {
 		case equalFold(args[i], "limit"):
@@ -49,11 +49,17 @@ func sortDestination(args [][]byte) (keys []string) {
 			i++
 		case equalFold(args[i], "store"):
 			i++
-			keys = []string{string(args[i])}
+			destination = []int{i}
 		}
 	}
-	return keys
+	return destination
 }
+
+// Patterns reach keys that the arguments do not name, so a user needs all of them.
+const (
+	errSortBy  Error = "ERR BY option of SORT denied due to insufficient ACL permissions"
+	errSortGet Error = "ERR GET option of SORT denied due to insufficient ACL permissions"
+)
 
 // sortElements is SORT and SORT_RO. The words are checked before the key, as in Redis. A BY without
 // a star means "do not sort": the order is then that of the list, or of the scores. With STORE the
@@ -72,10 +78,7 @@ func sortElements(c *Call, stores bool) error {
 			o.Alpha = true
 		case c.Is(i, "limit") && more >= 2:
 			var err error
-			if o.Offset, err = c.ParseInt(i + 1); err != nil {
-				return err
-			}
-			if o.Count, err = c.ParseInt(i + 2); err != nil {
+			if o.Offset, o.Count, err = c.parseRange(i + 1); err != nil {
 				return err
 			}
 			o.Limited = true
@@ -88,8 +91,13 @@ func sortElements(c *Call, stores bool) error {
 			o.By = c.Key(i)
 			if stars := Clip(c.Arg(i), math.MaxInt); !strings.Contains(stars, "*") {
 				o.Unsorted = true // for the whole command, whatever another BY says
+			} else if !c.mayReadAllKeys() {
+				return errSortBy
 			}
 		case c.Is(i, "get") && more >= 1:
+			if !c.mayReadAllKeys() {
+				return errSortGet
+			}
 			i++
 			o.Get = append(o.Get, c.Key(i))
 		default:
@@ -100,6 +108,8 @@ func sortElements(c *Call, stores bool) error {
 	if destination >= 0 {
 		return c.Int(key.SortInto(c.Key(destination), o))
 	}
-	values, err := key.Sort(o)
-	return c.bulksOrNulls(values, err)
+	return key.VisitSorted(o, func(n int) { c.Out.Array(n) }, func(value []byte) bool {
+		c.bulkOrNull(value)
+		return !c.Out.Exceeded()
+	})
 }

@@ -1,10 +1,7 @@
 package command
 
 import (
-	"bytes"
-
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -40,10 +37,10 @@ var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
 	{Name: "zrevrank", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(log n)",
 		Summary: "Returns the position of a member, highest score first.", Syntax: "key member [WITHSCORE]",
 		Run: func(c *Call) error { return rank(c, true) }},
-	{Name: "zpopmin", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "5.0.0",
+	{Name: "zpopmin", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "5.0.0",
 		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the lowest scores.", Syntax: "key [count]",
 		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMin) }},
-	{Name: "zpopmax", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "5.0.0",
+	{Name: "zpopmax", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "5.0.0",
 		Complexity: "O(log n) a member", Summary: "Removes and returns the members with the highest scores.", Syntax: "key [count]",
 		Run: func(c *Call) error { return zpop(c, db.SortedSet.PopMax) }},
 	{Name: "zscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
@@ -258,16 +255,4 @@ func zscanCommand(c *Call) error {
 		c.Out.Bulk(appendScore(digits[:0], m.Score))
 	}
 	return nil
-}
-
-// parseBound reads one end of a range of scores: a number, or an open one after a parenthesis.
-// Redis reads a C string, which a NUL ends.
-func parseBound(b []byte) (score float64, open, ok bool) {
-	b, _, _ = bytes.Cut(b, []byte{0})
-	if len(b) > 0 && b[0] == '(' {
-		open = true
-		b = b[1:]
-	}
-	score, ok = number.ParseBound(b)
-	return score, open, ok
 }

@@ -222,13 +222,11 @@ func zrandmemberCommand(c *Call) error {
 		}
 		return nil
 	}
-	count, err := c.ParseInt(2)
+	count, err := c.parseSigned(2)
 	withScores := len(c.Args) == 4
 	switch {
 	case err != nil:
 		return err
-	case count == math.MinInt64:
-		return errBetween(-math.MaxInt64, math.MaxInt64)
 	case len(c.Args) > 4 || withScores && !c.Is(3, "withscores"):
 		return ErrSyntax
 	case withScores && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/structures"
 )
@@ -16,29 +18,29 @@ import (
 // sortedSetRangeCommands read, count and remove ranges by rank, score or name. ZRANGE has all
 // orders in one command; the others, which Redis had before it, name order and direction.
 var sortedSetRangeCommands = InGroup(GroupSortedSet, []*Command{
-	{Name: "zrange", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.2.0",
+	{Name: "zrange", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "1.2.0",
 		Complexity: "O(log n + m), m being the number of members returned",
 		Summary:    "Returns the members in a range of positions, scores or names.",
 		Syntax:     "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
 		Run:        func(c *Call) error { return zrange(c, rangeQuery{}) }},
-	{Name: "zrevrange", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.2.0",
+	{Name: "zrevrange", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "1.2.0",
 		Complexity: "O(log n + m), m being the number of members returned",
 		Summary:    "Returns the members in a range of positions, highest score first.", Syntax: "key start stop [WITHSCORES]",
 		Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, reverse: true}) }},
-	{Name: "zrangebyscore", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.5",
+	{Name: "zrangebyscore", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "1.0.5",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of scores.",
 		Syntax: "key min max [WITHSCORES] [LIMIT offset count]",
 		Run:    func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore}) }},
-	{Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.2.0",
+	{Name: "zrevrangebyscore", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.2.0",
 		Complexity: "O(log n + m), m being the number of members returned",
 		Summary:    "Returns the members in a range of scores, highest first.",
 		Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
 		Run:        func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byScore, reverse: true}) }},
-	{Name: "zrangebylex", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.9",
+	{Name: "zrangebylex", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned", Summary: "Returns the members in a range of names.",
 		Syntax: "key min max [LIMIT offset count]",
 		Run:    func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex}) }},
-	{Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.9",
+	{Name: "zrevrangebylex", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.8.9",
 		Complexity: "O(log n + m), m being the number of members returned",
 		Summary:    "Returns the members in a range of names, last one first.", Syntax: "key max min [LIMIT offset count]",
 		Run: func(c *Call) error { return zrange(c, rangeQuery{named: true, by: byLex, reverse: true}) }},
@@ -48,13 +50,13 @@ var sortedSetRangeCommands = InGroup(GroupSortedSet, []*Command{
 	{Name: "zlexcount", Arity: 4, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.8.9", Complexity: "O(log n)",
 		Summary: "Counts the members in a range of names.", Syntax: "key min max",
 		Run: func(c *Call) error { return zcount(c, byLex) }},
-	{Name: "zremrangebyrank", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "2.0.0",
+	{Name: "zremrangebyrank", Arity: 4, Flags: Write | stepped, Keys: OneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of positions.", Syntax: "key start stop",
 		Run: func(c *Call) error { return zremrange(c, byRank) }},
-	{Name: "zremrangebyscore", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "1.2.0",
+	{Name: "zremrangebyscore", Arity: 4, Flags: Write | stepped, Keys: OneKey("RW delete"), Since: "1.2.0",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of scores.", Syntax: "key min max",
 		Run: func(c *Call) error { return zremrange(c, byScore) }},
-	{Name: "zremrangebylex", Arity: 4, Flags: Write, Keys: OneKey("RW delete"), Since: "2.8.9",
+	{Name: "zremrangebylex", Arity: 4, Flags: Write | stepped, Keys: OneKey("RW delete"), Since: "2.8.9",
 		Complexity: "O(log n) a removed member", Summary: "Removes the members in a range of names.", Syntax: "key min max",
 		Run: func(c *Call) error { return zremrange(c, byLex) }},
 })
@@ -102,10 +104,7 @@ func (q *rangeQuery) options(c *Call, i int) (err error) {
 			q.withScores = true
 		case c.Is(i, "limit") && more >= 2:
 			q.limited = true
-			if q.offset, err = c.ParseInt(i + 1); err != nil {
-				return err
-			}
-			if q.count, err = c.ParseInt(i + 2); err != nil {
+			if q.offset, q.count, err = c.parseRange(i + 1); err != nil {
 				return err
 			}
 			i += 2
@@ -141,41 +140,16 @@ func (q *rangeQuery) bounds(c *Call, i int) (db.Range, error) {
 		start, stop, err := c.parseRange(i)
 		return db.RankRange{Start: start, Stop: stop, Reverse: q.reverse}, err
 	case byScore:
-		r := db.ScoreRange{Reverse: q.reverse, Offset: q.offset, Count: q.limit()}
-		var okMin, okMax bool
-		r.Min, r.MinOpen, okMin = parseBound(lower)
-		r.Max, r.MaxOpen, okMax = parseBound(upper)
-		if !okMin || !okMax {
-			return nil, structures.ErrScoreRange
-		}
-		return r, nil
+		lower, _, _ = bytes.Cut(lower, []byte{0}) // Redis reads C strings
+		upper, _, _ = bytes.Cut(upper, []byte{0})
+		r, err := structures.ParseScoreRange(lower, upper)
+		r.Reverse, r.Offset, r.Count = q.reverse, q.offset, q.limit()
+		return r, err
 	default:
-		r := db.LexRange{Reverse: q.reverse, Offset: q.offset, Count: q.limit()}
-		var okMin, okMax bool
-		r.Min, okMin = parseLexBound(lower)
-		r.Max, okMax = parseLexBound(upper)
-		if !okMin || !okMax {
-			return nil, structures.ErrLexRange
-		}
-		return r, nil
+		r, err := structures.ParseLexRange(lower, upper)
+		r.Reverse, r.Offset, r.Count = q.reverse, q.offset, q.limit()
+		return r, err
 	}
-}
-
-// parseLexBound reads one end of a range of names: [name, (name, - or +. A name without a bracket
-// is an error, and "(" alone is the empty name, excluded.
-func parseLexBound(b []byte) (db.LexBound, bool) {
-	switch {
-	case len(b) == 0:
-	case b[0] == '[':
-		return db.Lex(string(b[1:])), true
-	case b[0] == '(':
-		return db.LexOpen(string(b[1:])), true
-	case string(b) == "-":
-		return db.LexMin, true
-	case string(b) == "+":
-		return db.LexMax, true
-	}
-	return db.LexBound{}, false
 }
 
 // zrange is ZRANGE and the commands that it replaces. q says what the command's name implies.

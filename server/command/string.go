@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -24,7 +25,7 @@ import (
 var stringCommands = InGroup(GroupString, []*Command{
 	{Name: "get", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Returns the string at a key.", Syntax: "key", Run: getCommand},
-	{Name: "set", Arity: -3, Flags: Write | DenyOOM, Keys: OneKey("RW access update variable_flags"), Since: "1.0.0",
+	{Name: "set", Arity: -3, Flags: Write | DenyOOM, Keys: oneKeyVaried(setUse), Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Makes a key hold a string, whatever it held before.",
 		Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Run:    setCommand},
@@ -52,15 +53,9 @@ var stringCommands = InGroup(GroupString, []*Command{
 		Summary: "Subtracts one from the integer at a key.", Syntax: "key", Run: func(c *Call) error { return incr(c, -1) }},
 	{Name: "incrby", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Adds to the integer at a key.", Syntax: "key increment",
-		Run: func(c *Call) error {
-			n, err := c.ParseInt(2)
-			if err != nil {
-				return err
-			}
-			return incr(c, n)
-		}},
+		Run: withInt(2, incr)},
 	{Name: "decrby", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Subtracts from the integer at a key.", Syntax: "key decrement", Run: decrbyCommand},
+		Summary: "Subtracts from the integer at a key.", Syntax: "key decrement", Run: withInt(2, decrbyCommand)},
 	{Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.0.0", Complexity: stringEdit,
 		Summary: "Extends the string at a key and returns its new length.", Syntax: "key value",
 		Run: func(c *Call) error { return c.Int(c.Tx.String(c.Key(1)).Append(c.Arg(2))) }},
@@ -85,11 +80,7 @@ func getCommand(c *Call) error {
 // only the range is read. Both numbers are read before the key: a bad one is an error also for a
 // key that does not exist.
 func getrangeCommand(c *Call) error {
-	start, err := c.ParseInt(2)
-	if err != nil {
-		return err
-	}
-	end, err := c.ParseInt(3)
+	start, end, err := c.parseRange(2)
 	if err != nil {
 		return err
 	}
@@ -276,13 +267,17 @@ func incr(c *Call, delta int64) error {
 
 // decrbyCommand is DECRBY. The lowest integer has no opposite, and is refused before the key is
 // read.
-func decrbyCommand(c *Call) error {
-	n, err := c.ParseInt(2)
-	if err != nil {
-		return err
-	}
+func decrbyCommand(c *Call, n int64) error {
 	if n == math.MinInt64 {
 		return Error("ERR decrement would overflow")
 	}
 	return incr(c, -n)
+}
+
+// setUse is what SET does with its key: it reads it with the word GET only.
+func setUse(args [][]byte) string {
+	if slices.ContainsFunc(args[min(3, len(args)):], func(arg []byte) bool { return equalFold(arg, "get") }) {
+		return "RW access update"
+	}
+	return "OW update"
 }

@@ -25,11 +25,11 @@ var stringEditCommands = InGroup(GroupString, []*Command{
 		Summary: "Makes a key hold a string and returns the one before.", Syntax: "key value", Run: getsetCommand},
 	{Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Since: "2.2.0", Complexity: stringEdit,
 		Summary: "Overwrites a part of the string at a key and returns its new length.", Syntax: "key offset value",
-		Run: setrangeCommand},
+		Run: withInt(2, setrangeCommand)},
 	{Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.6.0",
 		Complexity: "O(1)", Summary: "Adds to the float at a key.", Syntax: "key increment",
 		Run: func(c *Call) error { return c.text(c.Tx.String(c.Key(1)).IncrDecimal(c.Key(2))) }},
-	{Name: "lcs", Arity: -3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Since: "7.0.0",
+	{Name: "lcs", Arity: -3, Flags: ReadOnly | slow, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Since: "7.0.0",
 		Complexity: "O(n*m), n and m being the lengths of the strings",
 		Summary:    "Finds the longest common subsequence of two strings.",
 		Syntax:     "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]", Run: lcsCommand},
@@ -94,11 +94,7 @@ func getsetCommand(c *Call) error {
 // setrangeCommand is SETRANGE. The string grows with zeros; an empty value at any offset changes
 // nothing. The limit of 512 MiB is checked by package structures, with Redis's text for it. The
 // reply is the length in bytes, also if nothing was written.
-func setrangeCommand(c *Call) error {
-	offset, err := c.ParseInt(2)
-	if err != nil {
-		return err
-	}
+func setrangeCommand(c *Call, offset int64) error {
 	return c.Int(c.Tx.String(c.Key(1)).SetRange(offset, c.Arg(3)))
 }
 

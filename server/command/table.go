@@ -3,6 +3,8 @@ package command
 import (
 	"slices"
 	"strings"
+
+	"github.com/stavedb/stave/internal/resp"
 )
 
 // Command is one row of the command table.
@@ -17,12 +19,17 @@ type Command struct {
 	Keys []Keys
 	// Channels are runs of names that COMMAND describes like keys, and that are none.
 	Channels []Keys
+	// Listens are the channels that a request is about, for the permissions of users.
+	Listens Listens
 	// Since is the first version of Redis, or of Stave for its own commands, that has it.
 	Since string
 	// Complexity is in the notation of Redis's documentation, with what n is.
 	Complexity string
 	// Summary is one sentence.
 	Summary string
+	// Count is which argument says how many elements to take; 0 for none, and one element is taken
+	// if it is absent.
+	Count int
 	// Syntax has the arguments in the notation of usage lines: see Arguments.
 	Syntax string
 	// Subcommands make a container of the command: argument 1 chooses one of them.
@@ -35,6 +42,28 @@ type Command struct {
 	Container *Command
 	// Index numbers the commands of a table from 0, for counters. NewTable sets it.
 	Index int
+}
+
+// Listens says which arguments are channels that a user needs permission for.
+type Listens int
+
+// To publish and to subscribe need a permission; to leave does not.
+const (
+	ToNothing     Listens = iota
+	ToOneChannel          // argument 1
+	ToAllChannels         // all arguments
+	ToAllPatterns         // all arguments, which are patterns
+)
+
+// ChannelArgs returns which of n arguments are channels or patterns of channels; none if last is below first.
+func (c *Command) ChannelArgs(n int) (first, last int, arePatterns bool) {
+	switch c.Listens {
+	case ToOneChannel:
+		return 1, 1, false
+	case ToAllChannels, ToAllPatterns:
+		return 1, n - 1, c.Listens == ToAllPatterns
+	}
+	return 1, 0, false
 }
 
 // IsOwn reports whether the command is Stave's and not Redis's.
@@ -55,7 +84,7 @@ func Data() []*Command {
 		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
 		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
-		blockingCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
+		blockingCommands, streamCommands, streamGroupCommands, streamInfoCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
 	)
 }
 
@@ -180,7 +209,10 @@ func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
 // to a key that follows the word STORE, locks as a reader without that. The arity has been checked.
 func (c *Command) Writes(args [][]byte) bool {
 	if !c.IsWrite() {
-		return false
+		return c.SavesCount(args)
+	}
+	if c.Flags&Blocking != 0 { // XREADGROUP, to which Redis gives keys that are read only, writes what is pending
+		return true
 	}
 	for i := range c.Keys {
 		if k := &c.Keys[i]; !strings.HasPrefix(k.Use, "RO") && (k.Keyword == "" && !k.Unknown || len(k.Append(nil, args)) > 0) {
@@ -190,22 +222,58 @@ func (c *Command) Writes(args [][]byte) bool {
 	return len(c.Keys) == 0
 }
 
-// CanBatch says whether a command may run in a batch with others. Nothing in a batch may take long,
+// SavesCount reports whether a request reads, but may keep what it has computed with the key that it read, as PFCOUNT
+// does. It needs a writing transaction for that, and can do without.
+func (c *Command) SavesCount(args [][]byte) bool { return c.Flags&savesCount != 0 && len(args) == 2 }
+
+// CanBatch says whether a request may run in a batch with others. Nothing in a batch may take long,
 // wait, or be about the session: the locks of all its keys are held until the last one has run.
-func (c *Command) CanBatch() bool {
-	return len(c.Keys) > 0 && (c.Flags&Fast != 0 || c.Group == GroupString && c.Name != "lcs") && c.Flags&(Blocking|RunsInsideMulti) == 0
+func (c *Command) CanBatch(args [][]byte) bool {
+	if len(c.Keys) == 0 || c.Flags&(RunsInsideMulti|slow) != 0 || c.takesMany(args) {
+		return false
+	}
+	if c.Flags&Blocking != 0 {
+		few, waits := readsFew(args)
+		return c.Group == GroupStream && few && !waits
+	}
+	return c.Flags&Fast != 0 || c.Group == GroupString || c.Name == "setbit" || c.SavesCount(args)
 }
 
-// IsQuick says whether a command takes little time whatever its keys hold, so that an event loop can
+// IsQuick says whether a request takes little time whatever its keys hold, so that an event loop can
 // execute it itself while others wait.
-func (c *Command) IsQuick() bool {
+func (c *Command) IsQuick(args [][]byte) bool {
 	switch {
-	case c.CanBatch(), c.Flags&Fast != 0:
+	case c.Flags&slow != 0 || c.takesMany(args):
+		return false
+	case c.CanBatch(args), c.Flags&(Fast|quick) != 0:
 		return true
+	case c.Flags&Blocking != 0 && c.Group == GroupStream:
+		few, _ := readsFew(args)
+		return few
 	case c.Flags&Blocking != 0: // the others take as many elements as they are asked for
 		return c.Name != "blmpop" && c.Name != "bzmpop"
 	case c.Flags&PubSub != 0:
 		return c.Container == nil
 	}
-	return c.Name == "del" // collections are freed by and by
+	return false
+}
+
+// IsSized says whether a command works no longer than its reply is long, and stops when the reply
+// exceeds the writer's limit: with a low limit it takes little time.
+func (c *Command) IsSized() bool { return c.Flags&sized != 0 }
+
+// IsStepped says whether a command that may take long asks its transaction about each element, before it has worked on many,
+// whether to go on: see db.Tx.SetInterrupt.
+func (c *Command) IsStepped() bool { return c.Flags&stepped != 0 }
+
+// maxTaken is how many elements a quick command may be asked to take.
+const maxTaken = 100
+
+// takesMany says whether a request asks for many elements, of a command that otherwise takes one.
+func (c *Command) takesMany(args [][]byte) bool {
+	if c.Count == 0 || len(args) <= c.Count {
+		return false
+	}
+	n, ok := resp.ParseInt(args[c.Count])
+	return ok && n > maxTaken // what is no number is refused at once
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
@@ -155,20 +154,11 @@ func (a *archive) add(name string, from vfs.File, size int64, rest []byte) error
 	err := a.tar.WriteHeader(&tar.Header{
 		Typeflag: tar.TypeReg, Name: name, Size: size + int64(len(rest)), Mode: 0o600, ModTime: a.made, Format: tar.FormatUSTAR,
 	})
-	a.buf = slices.Grow(a.buf[:0], int(min(size, copyPiece)))
-	for at := int64(0); at < size && err == nil; {
-		piece := a.buf[:min(size-at, copyPiece)]
-		if err = a.Ended(); err != nil {
-			break
-		}
-		var n int
-		if n, err = from.ReadAt(piece, at); err == io.EOF && n < len(piece) {
-			return &failure.CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
-		}
-		if err == nil || err == io.EOF {
-			_, err = a.tar.Write(piece)
-		}
-		at += int64(len(piece))
+	if err == nil {
+		err = a.eachPiece(from, name, size, func(piece []byte, _ int64) error {
+			_, err := a.tar.Write(piece)
+			return err
+		})
 	}
 	if err == nil {
 		_, err = a.tar.Write(rest)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -34,6 +35,7 @@ type backup struct {
 	*Source
 	parent    *vfs.Held // of dir
 	to        *vfs.Held // of temp
+	earlier   *earlier  // nil: none
 	dir, temp string
 	sealed    map[uint32]format.SealedInfo // the segments of the copy
 	buf       []byte
@@ -51,6 +53,10 @@ func (b *backup) run() (err error) {
 	} else if err != nil && !failure.IsNotExist(err) {
 		return err
 	}
+	if err := b.openEarlier(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.earlier.close()) }()
 	if _, err := leftovers(b.parent, b.temp); err != nil {
 		return err
 	}
@@ -121,6 +127,14 @@ func (b *backup) fill() error {
 
 // linkSegment gives a sealed segment and its hint a name in the copy.
 func (b *backup) linkSegment(sg *segment.Segment) error {
+	if done, err := b.reuse(sg); err != nil {
+		return err
+	} else if done {
+		if b.NoHints {
+			return nil
+		}
+		return b.linkHint(format.HintName(sg.ID))
+	}
 	size := sg.Size.Load()
 	err := b.link(sg.Name)
 	// Alongside a live writer the name may be gone; the open file is not.
@@ -184,30 +198,41 @@ func (b *backup) copyBytes(from vfs.File, name string, size int64) (_ vfs.File, 
 	if err != nil {
 		return nil, err
 	}
-	if piece := min(size, copyPiece); int64(len(b.buf)) < piece {
-		b.buf = make([]byte, piece)
-	}
-	for at := int64(0); at < size && err == nil; {
-		piece := b.buf[:min(int64(len(b.buf)), size-at)]
-		if err = b.Ended(); err != nil {
-			break
-		}
-		var n int
-		if n, err = from.ReadAt(piece, at); err == io.EOF {
-			err = &failure.CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
-		}
-		if err == nil {
-			_, err = f.WriteAt(piece, at)
-		}
+	err = b.eachPiece(from, name, size, func(piece []byte, at int64) error {
+		_, err := f.WriteAt(piece, at)
 		if wb, ok := f.(vfs.WriteBacker); ok && err == nil {
 			wb.WriteBack(at, int64(len(piece)))
 		}
-		at += int64(len(piece))
-	}
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// eachPiece reads the first bytes of a file, a piece at a time, until the backup is to end.
+func (b *backup) eachPiece(from vfs.File, name string, size int64, do func(piece []byte, at int64) error) error {
+	b.buf = slices.Grow(b.buf[:0], int(min(size, copyPiece)))
+	for at := int64(0); at < size; {
+		if err := b.Ended(); err != nil {
+			return err
+		}
+		piece := b.buf[:min(size-at, copyPiece)]
+		n, err := from.ReadAt(piece, at)
+		switch {
+		case err == io.EOF && n < len(piece):
+			return &failure.CorruptError{File: name, Offset: at + int64(n), Reason: "file is shorter than it was"}
+		case err != nil && err != io.EOF:
+			return err
+		}
+		if err := do(piece, at); err != nil {
+			return err
+		}
+		b.Read(int64(n))
+		at += int64(n)
+	}
+	return nil
 }
 
 // copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy that does

@@ -17,8 +17,12 @@ type Source struct {
 	Cut func() (list []commitlog.CutSegment, next uint64, release func(), err error)
 	// Manifest returns what a copy inherits of the store's manifest: Store, Seed, Features, Collided and Origins. They belong to the caller.
 	Manifest func() *manifest.Manifest
+	// Earlier is the directory of an earlier backup, whose segments are used where they are the same. Default: none.
+	Earlier string
 	// Ended is why the copy is to be given up, or nil.
 	Ended func() error
+	// Read is told how many bytes more have been read of files that are copied or compared.
+	Read func(bytes int64)
 }
 
 // Result says what a copy is made of.
@@ -29,4 +33,7 @@ type Result struct {
 	Copied      int // of them, that only the copy has
 	BytesLinked int64
 	BytesCopied int64
+	Reused      int // of them, that the earlier backup has as well
+	BytesReused int64
+	Damaged     int // segments of the earlier backup that do not verify; the copy has those of the store
 }

@@ -17,9 +17,9 @@ import (
 type Log struct {
 	env   Environment
 	spins int // how often a writer checks whether another is done; 0 on one processor
-	// yields says that a writer lets others run before it writes: a sync has
-	// released many at once, and one write for all of them is cheaper.
-	yields bool
+	// waited says that every writer waits for a sync. Then a writer lets others run before it writes, for the sync has released
+	// many at once, and one write for all of them is cheaper; and frames are written, not copied.
+	waited atomic.Bool
 
 	mu       sync.Mutex // guards all below; never held during a write or a commit's sync
 	changed  sync.Cond  // a write or sync has ended, and a rotation waits for that
@@ -34,6 +34,7 @@ type Log struct {
 	foot     format.Footer // of active, so far
 	writing  bool          // a writer writes, or has been assigned to
 	busy     atomic.Bool   // writing, to be read without mu
+	tight    atomic.Bool   // active is nearly full, to be read without mu
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
 	closeLen int64  // length of active that the manifest calls closed
@@ -74,7 +75,8 @@ const (
 // Close.
 type Environment struct {
 	SegmentSize    int64
-	SyncAlways     bool // every writer waits for a sync
+	SyncAlways     bool  // every writer waits for a sync, until SetWaited says otherwise
+	CopyStep       int64 // how many bytes of zeros are reserved for commits to be copied into; 0: commits are written
 	Logger         *slog.Logger
 	Segments       *atomic.Pointer[segment.Set] // of the store, sealed ones included
 	Stop           <-chan struct{}              // closed when the store closes
@@ -90,12 +92,14 @@ func (l *Log) Init(env Environment) {
 	l.env, l.nextSeq, l.writeSeq = env, 1, 1
 	l.changed.L = &l.mu
 	l.rotation.wake = make(chan struct{}, 1)
-	if env.SyncAlways {
-		l.yields = true
-	} else if runtime.GOMAXPROCS(0) > 1 {
+	l.waited.Store(env.SyncAlways)
+	if runtime.GOMAXPROCS(0) > 1 {
 		l.spins = spinLimit
 	}
 }
+
+// SetWaited says whether every writer waits for a sync from now on. It decides how frames are written best, not who waits.
+func (l *Log) SetWaited(waited bool) { l.waited.Store(waited) }
 
 // Append writes a commit and returns the place of its frame. The sequence numbers of its records
 // begin at seq. I3: they ascend without a gap, in the order of the frames.
@@ -122,7 +126,7 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 	if !l.writing && l.queue == nil {
 		l.setWritingLocked(true)
 		l.mu.Unlock()
-		if l.yields {
+		if l.waited.Load() {
 			runtime.Gosched()
 		}
 		g := writeGroup{at: at, first: seq}
@@ -157,6 +161,9 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 
 // spinWait waits a moment for the end of a write in progress.
 func (l *Log) spinWait() {
+	if l.waited.Load() {
+		return
+	}
 	for i := 0; i < l.spins && l.busy.Load(); i++ {
 	}
 }
@@ -214,7 +221,7 @@ func (g *writeGroup) add(frame []byte, pieces [][]byte) {
 // written in place.
 const gatherBytes = 128 << 10
 
-// writeTo writes the frames of a group, with one write unless there are long
+// writeTo writes the frames of a group, with one write or copy unless there are long
 // values among them.
 func (g *writeGroup) writeTo(sg *segment.Segment) error {
 	at := g.at
@@ -222,7 +229,7 @@ func (g *writeGroup) writeTo(sg *segment.Segment) error {
 		if len(b) == 0 {
 			return nil
 		}
-		_, err := sg.File.WriteAt(b, at)
+		err := sg.Append(b, at)
 		at += int64(len(b))
 		return err
 	}
@@ -261,6 +268,7 @@ func (l *Log) wroteLocked(sg *segment.Segment, g *writeGroup, err error) {
 		l.foot.MaxSeq = g.next - 1
 		l.writeSeq = g.next
 		l.commits += uint64(max(g.members, 1)) // a writer alone is no member
+		l.noteRoomLocked()
 		l.prepareLocked()
 	}
 	g.wake()
@@ -281,7 +289,7 @@ func (l *Log) writeFailedLocked(sg *segment.Segment, g *writeGroup, cause error)
 	err := fmt.Errorf("%s: writing at %d: %w", sg.Name, g.at, cause)
 	l.offset, l.nextSeq = g.at, g.first
 	l.cuts++
-	if cut := sg.File.Truncate(g.at); cut != nil || !failure.IsTransient(cause) {
+	if cut := sg.CutAppends(g.at); cut != nil || !failure.IsTransient(cause) {
 		err = l.failLocked(errors.Join(err, cut))
 	}
 	if behind := l.queue; behind != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -23,7 +24,7 @@ import (
 // fixture is a log without a store: segments in memory, and the types of the edits that it makes.
 type fixture struct {
 	commitlog.Log
-	fault    *vfs.Fault
+	fault    *vfstest.Fault
 	segments atomic.Pointer[segment.Set]
 	mu       sync.Mutex // guards edits
 	edits    []byte
@@ -34,7 +35,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	mem := vfs.NewMem()
-	f := &fixture{fault: vfs.NewFault(mem), stop: make(chan struct{})}
+	f := &fixture{fault: vfstest.NewFault(mem), stop: make(chan struct{})}
 	if err := mem.MkdirAll("d"); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestFailureStays(t *testing.T) {
 	if _, _, _, err := f.Append(frame("a", []byte("1"))); err != nil {
 		t.Fatal(err)
 	}
-	f.fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: "*.data", Err: syscall.EIO})
+	f.fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Err: syscall.EIO})
 	for range 2 {
 		if _, _, _, err := f.Append(frame("b", []byte("2"))); !errors.Is(err, failure.ErrFailed) || !errors.Is(err, syscall.EIO) {
 			t.Errorf("append: %v", err)

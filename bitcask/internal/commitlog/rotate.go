@@ -27,7 +27,8 @@ import (
 //	after the switch:            two segments with frames; if the older does not reach
 //	                             the newer's first sequence number, what the newer holds
 //	                             was never acknowledged as durable, and is dropped (judgeNext)
-//	after the first sync:        the same, the older one whole
+//	after the first sync:        the same, the older one whole, perhaps with zeros after its frames (segment/append.go)
+//	after the truncation:        the same, with or without them
 //	after the footer:            the same, with a footer, perhaps a torn one
 //	after the edit "seal":       the new state
 //	after making the next file:  also a file without frames that no manifest names; Open removes it
@@ -94,6 +95,27 @@ func (l *Log) switchLocked() error {
 	return nil
 }
 
+// nearEnd is how many bytes before its end a segment counts as nearly full: several commits of an event
+// loop.
+const nearEnd = 1 << 20
+
+// noteRoomLocked notes whether the active segment is nearly full.
+func (l *Log) noteRoomLocked() {
+	l.tight.Store(l.offset > l.env.SegmentSize-min(nearEnd, l.env.SegmentSize/4))
+}
+
+// MayWait reports whether a commit may have to wait for the next segment, and so for the disk: the
+// active one is nearly full, and the one before it is not sealed yet or the next not made. Nothing is
+// reserved: the answer is about commits of up to a quarter of a MiB, unless many are made meanwhile.
+func (l *Log) MayWait() bool {
+	if !l.tight.Load() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed == nil && (l.rotation.sealing != nil || len(l.rotation.ready) == 0)
+}
+
 // refusedSince returns why a step that began after so many others failed.
 func (r *rotation) refusedSince(steps uint64) error {
 	if r.refused > steps {
@@ -106,6 +128,19 @@ func (r *rotation) refusedSince(steps uint64) error {
 func (l *Log) startLocked(sg *segment.Segment, ft format.Footer, size, synced int64) {
 	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
 	l.closeLen = 0
+	l.noteRoomLocked()
+	if l.env.CopyStep > 0 {
+		sg.BeginAppends(l.env.CopyStep, l.env.SegmentSize, &l.waited)
+	}
+}
+
+// endAppends truncates the zeros after the frames of a segment; nothing has changed if there is no space for that.
+func endAppends(sg *segment.Segment) error {
+	err := sg.EndAppends()
+	if failure.IsTransient(err) {
+		return failure.NewRetryable(err)
+	}
+	return err
 }
 
 // waitLocked waits until a write, a sync or a step of the rotation has ended.
@@ -249,6 +284,9 @@ func (l *Log) seal(sl *sealing) error {
 	active := l.active.ID
 	l.mu.Unlock()
 	if !sl.footed {
+		if err := endAppends(sl.sg); err != nil {
+			return err
+		}
 		if err := sl.sg.AppendFooter(sl.foot); err != nil {
 			return err
 		}

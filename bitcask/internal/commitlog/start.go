@@ -27,6 +27,42 @@ func (l *Log) Show(tail []*segment.Segment) {
 	}
 }
 
+// Follow is Show for a store that goes on reading: the log ends with active, and next is the number of the record to come.
+func (l *Log) Follow(active *segment.Segment, foot format.Footer, next uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active != nil && l.active != active {
+		l.active.Footer = l.foot
+	}
+	l.shown = true
+	l.active, l.foot, l.nextSeq, l.writeSeq = active, foot, next, next
+}
+
+// End is the segment that the log ends with, and what its footer would say.
+func (l *Log) End() (active *segment.Segment, foot format.Footer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active, l.foot
+}
+
+// FollowFooter notes what the footer of a segment says, all of which has been read.
+func (l *Log) FollowFooter(sg *segment.Segment, foot format.Footer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sg.Footer = foot; sg == l.active {
+		l.foot = foot
+	}
+}
+
+// FollowSeal is FollowFooter for a segment that the manifest calls sealed, and of that length.
+func (l *Log) FollowSeal(sg *segment.Segment, foot format.Footer, length int64) {
+	l.FollowFooter(sg, foot)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sg.Size.Store(length)
+	sg.MarkSealed()
+}
+
 // newest is the index of the last segment that holds frames; 0 if none does.
 func newest(tail []*segment.Segment) int {
 	for i, sg := range slices.Backward(tail) {
@@ -95,6 +131,11 @@ func (l *Log) Close() error {
 	defer l.mu.Unlock()
 	if l.failed != nil {
 		return l.failed
+	}
+	if err := endAppends(l.active); failure.IsRetryable(err) {
+		l.env.Logger.Warn("reserved zeros stay at the end of the log until the next open", "err", err)
+	} else if err != nil {
+		return l.failLocked(err)
 	}
 	if sl := l.rotation.sealing; sl != nil { // for lack of space: a part of its footer may have been truncated
 		if err := sl.sg.File.Sync(); err != nil {

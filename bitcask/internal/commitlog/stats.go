@@ -9,13 +9,15 @@ type Stats struct {
 	Written  int64  // bytes of these commits
 	Syncs    uint64 // since Open
 	Failed   error  // why writes are refused
+
+	SyncTimes SyncTimes
 }
 
 // Stats returns current figures.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Stats{Sequence: l.writeSeq - 1, Commits: l.commits, Written: l.appended, Syncs: l.syncing.count, Failed: l.failed}
+	return Stats{Sequence: l.writeSeq - 1, Commits: l.commits, Written: l.appended, Syncs: l.syncing.count, Failed: l.failed, SyncTimes: l.syncing.times}
 }
 
 // Err is why the store refuses writes, or nil.

@@ -24,6 +24,7 @@ type syncState struct {
 	count  uint64     // syncs made, for Stats
 	expect int        // how many may want the next one: those of the last, and those that came since
 	took   time.Duration
+	times  SyncTimes
 	cuts   uint64 // so many of the log's truncations are on disk
 }
 
@@ -169,12 +170,14 @@ func (l *Log) syncLocked(next uint64) error {
 	l.mu.Unlock()
 	begin := time.Now()
 	err := sg.File.Sync()
+	sg.NoteSynced()
 	took := time.Since(begin)
 	unlinked := l.env.Unlinked(sg)
 	l.mu.Lock()
 	ss.going = false
 	ss.count++
 	ss.took = took
+	ss.times.add(took)
 	if l.waiting > 0 {
 		l.changed.Broadcast()
 	}

@@ -24,6 +24,9 @@ var (
 	ErrFailed   = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to write again
 	ErrNoSpace  = errors.New("no space to write")                                 // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 
+	// ErrRolledBack is what a store that follows says of a commit that it has read, and that its writer has truncated.
+	ErrRolledBack = errors.New("the writer has rolled back what was to be read: read again")
+
 	// ErrDirectoryGone comes with ErrFailed as well: what is written would be lost.
 	ErrDirectoryGone = errors.New("the directory, or a file that is in use, has been removed or replaced")
 )
@@ -63,6 +66,14 @@ func IsRetryable(err error) bool {
 	return errors.As(err, &u)
 }
 
+// Retryable is err as a failure after which the same may be tried again, if it is transient.
+func Retryable(err error) error {
+	if err != nil && IsTransient(err) {
+		return NewRetryable(err)
+	}
+	return err
+}
+
 // IsTransient reports whether what failed may work again later: the disk is full, or
 // there are no more descriptors.
 func IsTransient(err error) bool { return NoSpace(err) || noDescriptors(err) }
@@ -88,13 +99,6 @@ func NameNoSpace(err error) error {
 // noDescriptors also says that a directory was not even opened to be synced.
 func noDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
-func IgnoreNotExist(err error) error {
-	if IsNotExist(err) {
-		return nil
-	}
-	return err
 }
 
 func IsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -33,13 +34,34 @@ func EachPiece(f vfs.File, from, length int64, fn func(b []byte, at int64) error
 func AllZeros(f vfs.File, from, length int64) (bool, error) {
 	zeros := true
 	err := EachPiece(f, from, length, func(b []byte, _ int64) error {
-		zeros = zeros && onlyZeros(b)
+		zeros = zeros && OnlyZeros(b)
 		return nil
 	})
 	return zeros, err
 }
 
-func onlyZeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+// OnlyZeros reports whether all bytes are zero.
+func OnlyZeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+
+// TrimZeros returns where the first size bytes of a file end without the zeros at their end. It looks through no more than most bytes and
+// a piece.
+func TrimZeros(f vfs.File, size, most int64) (end int64, err error) {
+	const piece = 16 << 10
+	buf := make([]byte, min(piece, size))
+	for end = size; end > 0 && size-end <= most; {
+		b := buf[:min(piece, end)]
+		if _, err := f.ReadAt(b, end-int64(len(b))); err != nil && err != io.EOF {
+			return 0, fmt.Errorf("reading at %d: %w", end-int64(len(b)), err)
+		}
+		rest := len(bytes.TrimRight(b, "\x00"))
+		end -= int64(len(b) - rest)
+		if rest > 0 {
+			break
+		}
+		clear(buf)
+	}
+	return end, nil
+}
 
 // WriteAgain writes what stands from an offset to the end of a file once more.
 // The sync of a process that came before may have failed: the kernel then calls
@@ -51,7 +73,7 @@ func WriteAgain(f vfs.File, from, end int64) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("writing again what may not be on disk: %w", err)
+		return fmt.Errorf("writing again what may not be on disk: %w", failure.Retryable(err))
 	}
 	return nil
 }
@@ -90,5 +112,5 @@ func LostSector(is, was []byte, offset int64) bool {
 		i++
 	}
 	from := (offset+int64(i))/diskSector*diskSector - offset
-	return i < len(is) && onlyZeros(is[max(from, 0):min(from+diskSector, int64(len(is)))])
+	return i < len(is) && OnlyZeros(is[max(from, 0):min(from+diskSector, int64(len(is)))])
 }

@@ -19,7 +19,8 @@ type Entry struct {
 
 // Inlined reports whether the keydir needs the value of such a record.
 func Inlined(k Kind, t keydir.Type) bool {
-	return k == KindDeadline || k == KindFieldDeadline || k == KindNamespaces || k == KindSystem || k == KindElement && t == keydir.ZSet
+	return k == KindDeadline || k == KindFieldDeadline || k == KindNamespaces || k == KindSystem ||
+		k == KindElement && (t == keydir.ZSet || t == keydir.StreamGroups) || k == KindMeta && t == keydir.Stream
 }
 
 // Deadline is what an entry of KindDeadline or KindFieldDeadline says.

@@ -2,14 +2,15 @@ package format
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/klauspost/crc32"
 )
 
-// OtherVersion reports whether the head of an INDEX or of a hint is whole and of another version than this.
-func OtherVersion(head []byte, magic string, version uint16) bool {
+// OtherVersion reports whether the head of an INDEX or of a hint is whole and of another version than these.
+func OtherVersion(head []byte, magic string, versions ...uint16) bool {
 	end := len(head) - 4
-	return string(head[:len(magic)]) == magic && binary.LittleEndian.Uint16(head[len(magic):]) != version &&
+	return string(head[:len(magic)]) == magic && !slices.Contains(versions, binary.LittleEndian.Uint16(head[len(magic):])) &&
 		binary.LittleEndian.Uint32(head[end:]) == crc32.ChecksumIEEE(head[:end])
 }
 

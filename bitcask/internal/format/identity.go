@@ -32,10 +32,10 @@ const (
 	// KindSystem is what the store notes of itself, by name: stave:{name} -> value.
 	KindSystem Kind = 13
 
-	// Not written yet: KindExtended is for kinds and types of a second table,
-	// KindFree for what that leaves.
+	// KindExtended is the kind in the tag of records whose kind and type one more byte
+	// states, those of streams. No Record or Entry that is known has it.
 	KindExtended Kind = 14
-	KindFree     Kind = 15
+	KindFree     Kind = 15 // not written yet
 )
 
 // String returns what a record of the kind is about, such as "element".
@@ -85,6 +85,8 @@ const (
 	MetaLen  = "__len__"
 	MetaHead = "__head__"
 	MetaTail = "__tail__"
+
+	MetaStream = "__meta__"
 )
 
 // Identity is what a record is about. No two facts share one, whatever bytes
@@ -109,6 +111,8 @@ var TypePrefix = [...]string{
 
 	keydir.FieldDeadlines: "ttl:",
 	keydir.Chunks:         "string:",
+	keydir.Stream:         "stream:",
+	keydir.StreamGroups:   "stream:",
 }
 
 // ValidKind reports whether kind and type can stand together.
@@ -116,10 +120,12 @@ func ValidKind(k Kind, t keydir.Type) bool {
 	switch k {
 	case KindString:
 		return t == keydir.String
-	case KindElement, KindMeta:
+	case KindElement:
+		return t.IsCollection() || t == keydir.StreamGroups
+	case KindMeta:
 		return t.IsCollection()
 	case KindElementTombstone:
-		return t.IsCollection() && t != keydir.Chunks // a string does not shrink
+		return t.IsCollection() && t != keydir.Chunks || t == keydir.StreamGroups // a string does not shrink
 	case KindBound:
 		return t == keydir.List
 	case KindOrder:
@@ -138,7 +144,12 @@ func ValidKind(k Kind, t keydir.Type) bool {
 
 // TagOf packs kind and type into a tag. A string is a string there, in chunks or not:
 // the kind says which.
-func TagOf(k Kind, t keydir.Type) byte { return byte(k) | byte(t.Public())<<4 }
+func TagOf(k Kind, t keydir.Type) byte {
+	if extended(t) {
+		return byte(KindExtended)
+	}
+	return byte(k) | byte(t.Public())<<4
+}
 
 // SplitTag is the inverse of TagOf.
 func SplitTag(tag byte) (Kind, keydir.Type) {
@@ -152,7 +163,7 @@ func SplitTag(tag byte) (Kind, keydir.Type) {
 // NameLen is the length of the name of a record.
 func NameLen(k Kind, t keydir.Type, keyLen, elemLen int) int {
 	n := len(TypePrefix[t]) + keyLen
-	if k.HasElement() {
+	if hasElement(k, t) {
 		n += 1 + elemLen
 	}
 	return n
@@ -162,7 +173,7 @@ func NameLen(k Kind, t keydir.Type, keyLen, elemLen int) int {
 func AppendName[K, E string | []byte](dst []byte, k Kind, t keydir.Type, key K, elem E) []byte {
 	dst = append(dst, TypePrefix[t]...)
 	dst = append(dst, key...)
-	if k.HasElement() {
+	if hasElement(k, t) {
 		dst = append(dst, ':')
 		dst = append(dst, elem...)
 	}
@@ -178,7 +189,7 @@ func splitName(name []byte, k Kind, t keydir.Type, keyLen int) (key, elem []byte
 	}
 	key = name[len(prefix) : len(prefix)+keyLen]
 	rest := name[len(prefix)+keyLen:]
-	if !k.HasElement() {
+	if !hasElement(k, t) {
 		if len(rest) != 0 {
 			return nil, nil, fmt.Errorf("name %q is longer than its key", name)
 		}

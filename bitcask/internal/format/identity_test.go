@@ -18,11 +18,14 @@ var identityKinds = []struct {
 	{KindElementTombstone, keydir.Set}, {KindDeadlineTombstone, keydir.Deadline}, {KindNamespaces, keydir.None},
 	{KindFieldDeadline, keydir.FieldDeadlines}, {KindFieldDeadlineTombstone, keydir.FieldDeadlines},
 	{KindElement, keydir.Chunks}, {KindMeta, keydir.Chunks},
+	{KindElement, keydir.Stream}, {KindMeta, keydir.Stream}, {KindTombstone, keydir.Stream}, {KindElementTombstone, keydir.Stream},
 }
 
 // FuzzIdentity proves that no two facts share an identity: an encoded fact decodes to itself, for
 // arbitrary bytes, and the encodings of two facts are equal only if the facts are.
 func FuzzIdentity(f *testing.F) {
+	f.Add(uint8(18), uint8(2), []byte("s"), []byte("0000000000000001-0000000000000000"), []byte("s"), []byte("__meta__"))
+	f.Add(uint8(20), uint8(10), []byte("s"), []byte(""), []byte("s"), []byte(""))
 	f.Add(uint8(1), uint8(1), []byte("a:b"), []byte("c"), []byte("a"), []byte("b:c"))
 	f.Add(uint8(1), uint8(5), []byte("a"), []byte("__len__"), []byte("a"), []byte("__len__"))
 	f.Add(uint8(3), uint8(8), []byte("z"), []byte("s:8000000000000000:m"), []byte("z"), []byte("s:8000000000000000:m"))

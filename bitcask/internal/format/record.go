@@ -17,8 +17,8 @@ import (
 //	+--------+-----+----------+-----------+--------+----------+----------+------+-------+
 //	tag: bits 0-3 kind, bits 4-6 type, bit 7: the record carries its own sequence
 //	*  only with bit 7 (records that merge copied): difference to the frame's sequence;
-//	   kinds 14 and 15, which no version writes yet, have one more byte after it
-//	** only for kinds whose name has an element
+//	   kinds 14 and 15 have one more byte after it, kind and type of a second table
+//	** only for kinds whose name has an element, and for all of kind 14
 //
 // The crc covers everything after itself and is seeded with store id, segment
 // id and the offset of the record (checksum.go).
@@ -63,9 +63,12 @@ func AppendRecordHeader(dst []byte, k Kind, t keydir.Type, seqDelta int64, ns ui
 	if seqDelta >= 0 {
 		dst = binary.AppendUvarint(dst, uint64(seqDelta))
 	}
+	if extended(t) {
+		dst = append(dst, SecondTag(k, t))
+	}
 	dst = binary.AppendUvarint(dst, uint64(ns))
 	dst = binary.AppendUvarint(dst, uint64(keyLen))
-	if k.HasElement() {
+	if hasElement(k, t) {
 		dst = binary.AppendUvarint(dst, uint64(elemLen))
 	}
 	return binary.AppendUvarint(dst, uint64(valueLen))
@@ -105,19 +108,25 @@ func ParseHeader(b []byte) (h RecordHeader, err error) {
 	h.Kind, h.typ = SplitTag(tag)
 	h.hasSeq = tag&TagSequence != 0
 	h.unknown = Reserved(tag)
-	if !h.unknown && !ValidKind(h.Kind, h.typ) {
+	if h.Kind != KindExtended && !h.unknown && !ValidKind(h.Kind, h.typ) {
 		return h, ErrRecord
 	}
 	r := Varints{Bytes: b, At: RecordCRCSize + 1}
 	if h.hasSeq {
 		h.seqDelta = r.Next(1<<64 - 1)
 	}
-	if h.Kind.Extended() {
-		r.At++ // kind and type of the second table
+	if h.Kind.Extended() { // kind and type of the second table
+		if r.At >= len(b) {
+			return h, ErrRecord
+		}
+		if k, t, ok := SplitSecond(tag, b[r.At]); ok {
+			h.Kind, h.typ, h.unknown = k, t, false
+		}
+		r.At++
 	}
 	h.Namespace = uint32(r.Next(1<<32 - 1))
 	h.KeyLen = int(r.Next(MaxKey))
-	if h.Kind.HasElement() {
+	if hasElement(h.Kind, h.typ) {
 		h.elemLen = int(r.Next(MaxElementPart))
 	}
 	h.valueLen = int(r.Next(MaxValue))

@@ -35,17 +35,21 @@ import (
 //	          fresh space u32 | location of the namespaces record u64 |
 //	          n u32 | n times: namespace u32, space u32 |
 //	          n u32 | n times: segment id u32, length u64, records u64, min seq u64, max seq u64, end crc u32 |
-//	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32 |
+//	          n u32 | n times: segment id u32, live bytes u64 |
+//	          n u32 | n times: space u32, stripe u32, offset u64, length u64, crc u32, keys u32, deadlines u32, hashes with deadlines u32 |
 //	          n u32 | n times: sequence u64, location u64, length of name u32, length of value u32, name, value
 //
 // The checksums of sections and contents are seeded with the store id and the offset. A segment's length is
 // how far it had been replayed; end crc is the checksum of its last bytes before there, up to 64. A stripe is
 // complete up to its own sequence, or later: the log's records after that are replayed. Everything in the
-// sections was written before the mark (format.Mark).
+// sections was written before the mark (format.Mark). Live bytes are what all sections lead to in a segment, and
+// the counts of a section are those of its slots: so a store knows its figures before it has loaded any.
+// Version 3 has neither, so that all sections are loaded at Open.
 const (
 	TempName   = FileName + ".new"
 	Magic      = "STAVEIDX"
-	Version    = 3
+	Version    = 4
+	Version3   = 3 // of earlier builds
 	HeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 8 + 8 + 4 + 4
 )
 
@@ -61,7 +65,9 @@ type Contents struct {
 	Record    keydir.Loc
 	Moved     map[uint32]uint32
 	Segments  []Segment
+	Live      map[uint32]int64 // bytes that the sections lead to, by segment
 	Sections  []Section
+	Promises  bool // Live and the counts of sections are known; not written: it is the version
 	System    system.Names
 	DataBytes int64 // of the file; not written
 }
@@ -79,6 +85,7 @@ type Section struct {
 	Space, Stripe  uint32
 	Offset, Length uint64
 	Crc            uint32
+	Counts         keydir.Counts
 }
 
 // before is the order of the sections in the file.
@@ -89,14 +96,21 @@ func (s *Section) before(t *Section) bool {
 const (
 	indexMovedSize   = 4 + 4
 	indexSegmentSize = 4 + 4*8 + 4
-	indexSectionSize = 4 + 4 + 8 + 8 + 4
+	indexLiveSize    = 4 + 8
+	indexSectionOld  = 4 + 4 + 8 + 8 + 4 // of version 3
+	indexSectionSize = indexSectionOld + 3*4
 	indexSystemSize  = 8 + 8 + 4 + 4
 )
 
+// EncodeHeader returns the header of an INDEX whose contents stand at offset.
 func EncodeHeader(store [16]byte, seed keydir.Seed, offset, length uint64, sum uint32) []byte {
+	return encodeHeader(Version, store, seed, offset, length, sum)
+}
+
+func encodeHeader(version uint16, store [16]byte, seed keydir.Seed, offset, length uint64, sum uint32) []byte {
 	b := make([]byte, 0, HeaderSize)
 	b = append(b, Magic...)
-	b = binary.LittleEndian.AppendUint16(b, Version)
+	b = binary.LittleEndian.AppendUint16(b, version)
 	b = binary.LittleEndian.AppendUint16(b, 0)
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = append(b, store[:]...)
@@ -108,15 +122,23 @@ func EncodeHeader(store [16]byte, seed keydir.Seed, offset, length uint64, sum u
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
+// Header is what the header of an INDEX says of its contents.
+type Header struct {
+	Offset, Length uint64
+	Sum            uint32
+	Version        uint16
+}
+
 // ParseHeader is the inverse of EncodeHeader. A header of another
 // store, seed or version is as good as none.
-func ParseHeader(b []byte, store [16]byte, seed keydir.Seed) (offset, length uint64, sum uint32, ok bool) {
+func ParseHeader(b []byte, store [16]byte, seed keydir.Seed) (h Header, ok bool) {
 	if len(b) != HeaderSize {
-		return 0, 0, 0, false
+		return h, false
 	}
-	offset, length = binary.LittleEndian.Uint64(b[48:]), binary.LittleEndian.Uint64(b[56:])
-	sum = binary.LittleEndian.Uint32(b[64:])
-	return offset, length, sum, slices.Equal(b, EncodeHeader(store, seed, offset, length, sum))
+	h.Version = binary.LittleEndian.Uint16(b[8:])
+	h.Offset, h.Length = binary.LittleEndian.Uint64(b[48:]), binary.LittleEndian.Uint64(b[56:])
+	h.Sum = binary.LittleEndian.Uint32(b[64:])
+	return h, (h.Version == Version || h.Version == Version3) && slices.Equal(b, encodeHeader(h.Version, store, seed, h.Offset, h.Length, h.Sum))
 }
 
 func (c *Contents) Encode() []byte {
@@ -141,6 +163,11 @@ func (c *Contents) Encode() []byte {
 		b = binary.LittleEndian.AppendUint64(b, sg.Foot.MaxSeq)
 		b = binary.LittleEndian.AppendUint32(b, sg.End)
 	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Live)))
+	for _, id := range slices.Sorted(maps.Keys(c.Live)) {
+		b = binary.LittleEndian.AppendUint32(b, id)
+		b = binary.LittleEndian.AppendUint64(b, uint64(c.Live[id]))
+	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Sections)))
 	for _, s := range c.Sections {
 		b = binary.LittleEndian.AppendUint32(b, s.Space)
@@ -148,6 +175,9 @@ func (c *Contents) Encode() []byte {
 		b = binary.LittleEndian.AppendUint64(b, s.Offset)
 		b = binary.LittleEndian.AppendUint64(b, s.Length)
 		b = binary.LittleEndian.AppendUint32(b, s.Crc)
+		b = binary.LittleEndian.AppendUint32(b, s.Counts.Keys)
+		b = binary.LittleEndian.AppendUint32(b, s.Counts.Deadlines)
+		b = binary.LittleEndian.AppendUint32(b, s.Counts.FieldDeadlines)
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.System)))
 	for _, name := range slices.Sorted(maps.Keys(c.System)) {
@@ -161,11 +191,11 @@ func (c *Contents) Encode() []byte {
 	return b
 }
 
-// Decode is the inverse of Encode. It takes no more memory than in
-// proportion to b, whatever b says.
-func Decode(b []byte) (*Contents, bool) {
+// Decode is the inverse of Encode, for contents under a header of a version. It takes no more
+// memory than in proportion to b, whatever b says.
+func Decode(b []byte, version uint16) (*Contents, bool) {
 	f := format.Fields{B: b}
-	c := &Contents{UpTo: f.U64(), Moved: map[uint32]uint32{}}
+	c := &Contents{UpTo: f.U64(), Moved: map[uint32]uint32{}, Live: map[uint32]int64{}, Promises: version != Version3}
 	for i := range c.Stripes {
 		c.Stripes[i] = f.U64()
 		f.Bad = f.Bad || c.Stripes[i] < c.UpTo
@@ -184,8 +214,16 @@ func Decode(b []byte) (*Contents, bool) {
 			ID: f.U32(), Length: f.U64(), Foot: format.Footer{Records: f.U64(), MinSeq: f.U64(), MaxSeq: f.U64()}, End: f.U32(),
 		})
 	}
-	for i := range f.Count(indexSectionSize) {
+	sectionSize := indexSectionOld
+	if c.Promises {
+		sectionSize = indexSectionSize
+		c.readLive(&f)
+	}
+	for i := range f.Count(sectionSize) {
 		s := Section{Space: f.U32(), Stripe: f.U32(), Offset: f.U64(), Length: f.U64(), Crc: f.U32()}
+		if c.Promises {
+			s.Counts = keydir.Counts{Keys: f.U32(), Deadlines: f.U32(), FieldDeadlines: f.U32()}
+		}
 		f.Bad = f.Bad || s.Stripe >= keydir.Stripes || i > 0 && !c.Sections[i-1].before(&s)
 		c.Sections = append(c.Sections, s)
 	}
@@ -200,6 +238,15 @@ func Decode(b []byte) (*Contents, bool) {
 		c.System[name], last = r, name
 	}
 	return c, !f.Bad && len(f.B) == 0
+}
+
+func (c *Contents) readLive(f *format.Fields) {
+	last := int64(-1)
+	for range f.Count(indexLiveSize) {
+		id, n := f.U32(), f.U64()
+		f.Bad = f.Bad || int64(id) <= last || n > 1<<62
+		c.Live[id], last = int64(n), int64(id)
+	}
 }
 
 // SegmentOf is how far a segment was replayed; no further than its header if it

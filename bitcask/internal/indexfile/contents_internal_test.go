@@ -18,17 +18,18 @@ func FuzzIndexContents(f *testing.F) {
 	}
 	c.End = format.Mark{Opening: 1, Sequence: 7 + keydir.Stripes, Segment: 9, Length: 50, Sum: 6}
 	c.Segments = []Segment{{ID: 1, Length: 100, Foot: format.Footer{Records: 1, MinSeq: 2, MaxSeq: 3}, End: 4}, {ID: 9, Length: 40}}
-	c.Sections = []Section{{Space: 1, Stripe: 0, Offset: 72, Length: 3, Crc: 5}, {Space: 0, Stripe: 255, Offset: 75, Length: 9}}
+	c.Live = map[uint32]int64{1: 60, 9: 0}
+	c.Sections = []Section{{Space: 1, Stripe: 0, Offset: 72, Length: 3, Crc: 5, Counts: keydir.Counts{Keys: 3, Deadlines: 2, FieldDeadlines: 1}}, {Space: 0, Stripe: 255, Offset: 75, Length: 9}}
 	c.System = system.Names{"a": {Value: []byte("1"), Seq: 9, Loc: keydir.MakeLoc(1, 40, 20)}, "b": {Value: []byte{}, Seq: 8, Loc: keydir.MakeLoc(1, 90, 20)}}
 	f.Add(c.Encode())
 	f.Add((&Contents{Fresh: namespace.FirstFreshSpace}).Encode())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, ok := Decode(b)
+		c, ok := Decode(b, Version)
 		if !ok {
 			return
 		}
-		again, ok := Decode(c.Encode())
+		again, ok := Decode(c.Encode(), Version)
 		if !ok || !reflect.DeepEqual(c, again) {
 			t.Fatalf("%+v became %+v, %v", c, again, ok)
 		}

@@ -32,8 +32,8 @@ func CollectionOf(dir *keydir.Directory, h uint64, id *format.Identity) (keydir.
 	switch {
 	case !id.Kind.InCollection():
 		return keydir.Collection{}, false
-	case id.Kind == format.KindFieldDeadline:
-		return dir.FindFieldDeadlines(h, format.Text(id.Key))
+	case id.Type == keydir.FieldDeadlines || id.Type == keydir.StreamGroups:
+		return dir.FindAlongside(h, format.Text(id.Key), id.Type)
 	}
 	coll, ok := dir.FindCollection(h, format.Text(id.Key))
 	return coll, ok && coll.Type() == id.Type
@@ -42,7 +42,7 @@ func CollectionOf(dir *keydir.Directory, h uint64, id *format.Identity) (keydir.
 func moveElem(coll keydir.Collection, id *format.Identity, old, new keydir.Loc) bool {
 	elem := format.Text(id.Elem)
 	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
+	case keydir.ZSet, keydir.FieldDeadlines, keydir.StreamGroups:
 		score, loc, ok := coll.Score(elem)
 		if !ok || loc != old {
 			return false
@@ -57,6 +57,15 @@ func moveElem(coll keydir.Collection, id *format.Identity, old, new keydir.Loc) 
 			return false
 		}
 		coll.PutAt(index, new)
+	case keydir.Stream:
+		entry, ok := format.ParseEntryName(id.Elem)
+		if !ok {
+			return false
+		}
+		if loc, ok := coll.Entry(entry); !ok || loc != old {
+			return false
+		}
+		coll.PutEntry(entry, new)
 	default:
 		if loc, ok := coll.Get(elem); !ok || loc != old {
 			return false
@@ -78,24 +87,37 @@ func PointsTo(dir *keydir.Directory, h uint64, id *format.Identity, loc keydir.L
 			}
 		}
 	}
+	at := Find(dir, h, id)
+	return at == loc && at != 0
+}
+
+// Find is where the keydir has a record of a collection; 0 if nowhere.
+func Find(dir *keydir.Directory, h uint64, id *format.Identity) (at keydir.Loc) {
 	coll, ok := CollectionOf(dir, h, id)
 	if !ok {
-		return false
+		return 0
 	}
 	if id.Kind == format.KindMeta {
-		return coll.Meta() == loc
+		return coll.Meta()
 	}
-	var at keydir.Loc
 	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines:
+	case keydir.ZSet, keydir.FieldDeadlines, keydir.StreamGroups:
 		_, at, ok = coll.Score(format.Text(id.Elem))
 	case keydir.List, keydir.Chunks:
 		var index int64
 		if index, ok = format.ParseIndex(id.Elem); ok {
 			at, ok = coll.LocAt(index)
 		}
+	case keydir.Stream:
+		var entry keydir.StreamID
+		if entry, ok = format.ParseEntryName(id.Elem); ok {
+			at, ok = coll.Entry(entry)
+		}
 	default:
 		at, ok = coll.Get(format.Text(id.Elem))
 	}
-	return ok && at == loc
+	if !ok {
+		return 0
+	}
+	return at
 }

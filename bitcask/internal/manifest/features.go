@@ -21,7 +21,7 @@ const (
 	FeatureOpenings Features = 1 << 4 // edits of types 9 and 10 may occur
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = FeatureBoot | FeatureSystem | FeatureThrough | FeatureOpenings
+	knownFeatures = FeatureBoot | FeatureSystem | FeatureExtended | FeatureThrough | FeatureOpenings
 )
 
 // check returns ErrVersion if there is a bit that this build does not know.
@@ -31,6 +31,9 @@ func (f Features) check() error {
 	}
 	return nil
 }
+
+// Has reports whether the manifest says that all of these may be used.
+func (m *Manifest) Has(f Features) bool { return m.Features&f == f }
 
 // Need sets a feature bit durably. It costs nothing if the bit is set. The caller writes what the
 // bit announces only after it has returned nil.

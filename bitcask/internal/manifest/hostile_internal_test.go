@@ -72,7 +72,7 @@ func TestHostileManifest(t *testing.T) {
 		} else if !failure.IsDamage(err) {
 			t.Errorf("%s: %v", hostile.name, err)
 		}
-		if took > time.Minute { // of two seconds on an idle machine, and hours without the sums of ranges
+		if took > 10*time.Minute { // of two seconds on an idle machine, and hours without the sums of ranges
 			t.Errorf("%s: judged in %v", hostile.name, took)
 		}
 	}

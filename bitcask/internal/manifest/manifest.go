@@ -102,8 +102,8 @@ type Manifest struct {
 	Boot   vfs.BootID // what the last one says
 }
 
-// closed reports whether the last writer has closed the store: everything that it wrote is on disk.
-func (m *Manifest) closed() bool { return m.Booted && m.Boot == vfs.BootID{} }
+// Closed reports whether the last writer has closed the store: everything that it wrote is on disk.
+func (m *Manifest) Closed() bool { return m.Booted && m.Boot == vfs.BootID{} }
 
 // sameBoot reports whether there can be no power cut between the last writer and now: all that was ever written to the store's
 // files is still there, short of a failed sync.
@@ -111,7 +111,7 @@ func (m *Manifest) sameBoot() bool { return m.Booted && m.Boot == m.Here && m.He
 
 // NothingLost reports whether all of the log is there. Besides a writer that was killed that is one that has closed the
 // store: the next one writes to the manifest first.
-func (m *Manifest) NothingLost() bool { return m.closed() || m.sameBoot() }
+func (m *Manifest) NothingLost() bool { return m.Closed() || m.sameBoot() }
 
 // editSum is the checksum of an edit at offset, from its length on.
 func (m *Manifest) editSum(offset int64, edit []byte) uint32 {

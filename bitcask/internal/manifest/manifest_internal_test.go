@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -70,17 +71,17 @@ func TestManifestOfManySegments(t *testing.T) {
 func TestFeatureBits(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	m, err := Create(fault, "d", [16]byte{1}, keydir.Seed{2, 3})
 	must(t, err)
 	must(t, m.Log(EditCollision, make([]byte, 8)))
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite}, Path: TempName, Err: syscall.ENOSPC})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: TempName, Err: syscall.ENOSPC})
 	if err := m.Need(1 << 15); !errors.Is(err, syscall.ENOSPC) || m.Features != FeatureBoot|FeatureOpenings {
 		t.Errorf("on a full disk: %v, features %#x", err, m.Features)
 	}
 	must(t, m.Log(EditNextID, []byte{7, 0, 0, 0})) // goes on with the old file
 	must(t, m.Need(1<<15))
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpWrite, vfs.OpRename}, Err: errors.New("written again")})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite, vfstest.OpRename}, Err: errors.New("written again")})
 	must(t, m.Need(1<<15))
 	must(t, m.Close())
 	if _, err := Read(mem, "d", vfs.ReadOnly, nil); !errors.Is(err, failure.ErrVersion) || !strings.Contains(err.Error(), "0x8000") {
@@ -101,10 +102,10 @@ func TestFeatureBits(t *testing.T) {
 func TestNoEditAfterAFailedSync(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))
-	fault := vfs.NewFault(mem)
+	fault := vfstest.NewFault(mem)
 	m, err := Create(fault, "d", [16]byte{1}, keydir.Seed{2, 3})
 	must(t, err)
-	fault.Inject(vfs.Rule{Ops: []vfs.Op{vfs.OpSync}, Err: syscall.EIO})
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO})
 	long := SwapBody([]uint32{7, 8, 9}, nil)
 	for _, next := range []func() error{
 		func() error { return m.Log(EditSwap, long) },
@@ -178,7 +179,7 @@ func TestFlippedEdit(t *testing.T) {
 func TestNewManifestIsNamed(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))
-	rec := vfs.NewRecorder(mem)
+	rec := vfstest.NewRecorder(mem)
 	m, err := Create(rec, "d", [16]byte{1}, keydir.Seed{2, 3})
 	must(t, err)
 	before := len(rec.Events())
@@ -186,9 +187,9 @@ func TestNewManifestIsNamed(t *testing.T) {
 	renamed, named := false, false
 	for _, e := range rec.Events()[before:] {
 		switch e.Op {
-		case vfs.OpRename:
+		case vfstest.OpRename:
 			renamed, named = true, false
-		case vfs.OpSyncDir:
+		case vfstest.OpSyncDir:
 			named = true
 		}
 	}

@@ -41,7 +41,7 @@ func Read(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error) (m *Ma
 func (m *Manifest) MakeGood() error {
 	if len(m.Rest) > 0 {
 		if err := m.File.Truncate(m.Size); err != nil {
-			return fmt.Errorf("%s: truncating what no edit is: %w", FileName, err)
+			return fmt.Errorf("%s: truncating what no edit is: %w", FileName, failure.Retryable(err))
 		}
 		m.Rest = nil
 	}
@@ -139,6 +139,17 @@ func (m *Manifest) parseHeader(b []byte) error {
 	copy(m.Store[:], b[16:])
 	m.Seed = keydir.Seed{binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])}
 	return nil
+}
+
+// ParseHeader reads the header at the beginning of b, for who looks at the file alone. The manifest can verify edits; with an error it
+// can if the bytes of the store's id are right. It is nil if there are none.
+func ParseHeader(b []byte) (*Manifest, string, error) {
+	if len(b) < HeaderSize {
+		return nil, "", &failure.CorruptError{File: FileName, Offset: 0, Reason: "shorter than a header"}
+	}
+	m := &Manifest{Store: [16]byte(b[16:])}
+	err := m.parseHeader(b)
+	return m, fmt.Sprintf("MANIFEST of store %x, feature bits %#x", m.Store, uint16(m.Features)), err
 }
 
 func (m *Manifest) EditAt(b []byte, pos int) (typ byte, body []byte, ok bool) {

@@ -3,5 +3,5 @@
 //
 // Inputs yields entries of many segments with few of them open at a time; an Input knows which of its strings and deadlines are live, if a
 // live scan has found out; a RecordReader reads ahead and verifies; a Batch groups entries by stripe, so that a lock is taken for many at a
-// time. Nothing here takes a lock: the store visits batches and decides which entries are live.
+// time. Nothing here takes a lock: package mergeselect visits batches and decides which entries are live.
 package mergeinput

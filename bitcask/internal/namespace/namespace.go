@@ -183,8 +183,8 @@ func (m *Map) Encode(fresh uint32) []byte {
 	return b
 }
 
-// decodeSpaces is the inverse of Encode.
-func decodeSpaces(b []byte) (moved map[uint32]uint32, fresh uint32, err error) {
+// Decode is the inverse of Encode.
+func Decode(b []byte) (moved map[uint32]uint32, fresh uint32, err error) {
 	r := format.Varints{Bytes: b}
 	fresh = uint32(r.Next(1<<32 - 1))
 	moved = map[uint32]uint32{}
@@ -198,10 +198,16 @@ func decodeSpaces(b []byte) (moved map[uint32]uint32, fresh uint32, err error) {
 	return moved, fresh, nil
 }
 
+// Parses reports whether Replay can read the value of a record.
+func Parses(value []byte) bool {
+	_, _, err := Decode(value)
+	return err == nil
+}
+
 // Replay installs the map that a KindNamespaces record states and returns the
 // spaces that lost their name.
 func (n *Table) Replay(value []byte) (dropped []*Space, err error) {
-	moved, fresh, err := decodeSpaces(value)
+	moved, fresh, err := Decode(value)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (fr *Frames) correctBit() (raw []byte, h format.FrameHeader, ok bool) {
 	}
 	head := slices.Clone(b)
 	parse := func() (ok bool) {
-		h, ok = format.ParseFrameHeader(head, fr.Segment.Seed, uint32(fr.Pos), fr.End-fr.Pos)
+		h, ok = format.ParseFrameHeader(head, fr.Segment.Seed, uint32(fr.Pos), fr.Reach-fr.Pos)
 		return ok
 	}
 	whole := parse()

@@ -14,7 +14,9 @@ type Frames struct {
 	Segment   *Segment
 	From      int64 // where it began, if what stands before is on disk
 	Pos       int64
-	End       int64 // no frame reaches past it
+	End       int64 // no frame begins there or later
+	Reach     int64 // no frame reaches past it
+	Loads     int   // how often bytes were read from the file
 	buf       []byte
 	bufAt     int64
 	Entries   []format.Entry
@@ -24,12 +26,19 @@ type Frames struct {
 	Synced    int64 // highest "synced through" seen
 	HasFooter bool  // the last frame was the footer
 	Foot      format.Footer
+	Chain     Chain // the frames read, without the footer
 }
 
 const scanWindow = 1 << 20
 
 func NewFrames(sg *Segment) *Frames {
-	return &Frames{Segment: sg, Pos: format.SegmentHeaderSize, End: sg.Size.Load(), MinSeq: 1<<64 - 1}
+	size := sg.Size.Load()
+	fr := &Frames{Segment: sg, Pos: format.SegmentHeaderSize, End: size, Reach: size, MinSeq: 1<<64 - 1}
+	fr.Chain.From, fr.Chain.End, fr.Chain.Last = fr.Pos, fr.Pos, fr.Pos
+	if sg.Content > 0 {
+		fr.End = sg.Content
+	}
+	return fr
 }
 
 // NewFramesAfter reads on where a segment was read up to before.
@@ -37,6 +46,7 @@ func NewFramesAfter(sg *Segment, length int64, before format.Footer) *Frames {
 	fr := NewFrames(sg)
 	fr.Pos = length
 	fr.From = fr.Pos
+	fr.Chain.From, fr.Chain.End, fr.Chain.Last = fr.Pos, fr.Pos, fr.Pos
 	if before.Records > 0 {
 		fr.Records, fr.MinSeq, fr.MaxSeq = before.Records, before.MinSeq, before.MaxSeq
 	}
@@ -72,12 +82,15 @@ func (fr *Frames) NextFrame() (raw []byte, h format.FrameHeader, entries []forma
 	if err != nil {
 		return nil, h, nil, err
 	}
-	h, ok := format.ParseFrameHeader(b, fr.Segment.Seed, at, fr.End-fr.Pos)
+	h, ok := format.ParseFrameHeader(b, fr.Segment.Seed, at, fr.Reach-fr.Pos)
 	if !ok {
 		return nil, h, nil, &BadFrame{fr.Pos, "frame header"}
 	}
 	if raw, err = fr.Window(int64(h.Size)); err != nil {
 		return nil, h, nil, err
+	}
+	if len(raw) < int(h.Size) {
+		return nil, h, nil, &BadFrame{fr.Pos + int64(len(raw)), shorter}
 	}
 	if h.Footer {
 		if h.Size != format.FooterSize || h.Sum != fr.Segment.Seed.Sum(at+format.FrameHeaderSize, raw[format.FrameHeaderSize:]) {
@@ -118,6 +131,7 @@ func (fr *Frames) take(raw []byte, h *format.FrameHeader) (entries []format.Entr
 	}
 	fr.Synced = max(fr.Synced, int64(h.Synced))
 	fr.Pos += int64(h.Size)
+	fr.Chain.add(raw, h.Size)
 	return fr.Entries, 0, true, nil
 }
 
@@ -144,7 +158,7 @@ func (fr *Frames) Collect(at uint32, seq uint64, rec *format.Record) error {
 
 // Window returns n bytes at pos (fewer only at the end), reading ahead.
 func (fr *Frames) Window(n int64) ([]byte, error) {
-	n = max(min(n, fr.End-fr.Pos), 0)
+	n = max(min(n, fr.Reach-fr.Pos), 0)
 	if n == 0 {
 		return nil, nil
 	}
@@ -152,20 +166,49 @@ func (fr *Frames) Window(n int64) ([]byte, error) {
 	if from >= 0 && from+n <= int64(len(fr.buf)) {
 		return fr.buf[from : from+n], nil
 	}
-	want := min(max(n, scanWindow), fr.End-fr.Pos)
+	want := min(max(n, scanWindow), fr.Reach-fr.Pos)
 	if int64(cap(fr.buf)) < want {
 		fr.buf = make([]byte, want)
 	}
 	fr.buf = fr.buf[:want]
 	fr.bufAt = fr.Pos
-	if got, err := fr.Segment.File.ReadAt(fr.buf, fr.Pos); err != nil {
+	fr.Loads++
+	got, err := fr.Segment.File.ReadAt(fr.buf, fr.Pos)
+	switch reached := fr.Pos + int64(got); {
+	case err == nil:
+		return fr.buf[:n], nil
+	case errors.Is(err, io.EOF) && reached >= fr.End:
+		// A writer alongside has truncated the zeros that it had reserved. What has been read counts.
+		fr.Reach, fr.buf = reached, fr.buf[:got]
+		return fr.buf[:min(n, int64(got))], nil
+	case errors.Is(err, io.EOF):
 		fr.buf = fr.buf[:0]
-		if errors.Is(err, io.EOF) {
-			return nil, &BadFrame{fr.Pos + int64(got), "file is shorter than it was"}
-		}
-		return nil, fmt.Errorf("%s: reading at %d: %w", fr.Segment.Name, fr.Pos, err)
+		return nil, &BadFrame{reached, shorter}
 	}
-	return fr.buf[:n], nil
+	fr.buf = fr.buf[:0]
+	return nil, fmt.Errorf("%s: reading at %d: %w", fr.Segment.Name, fr.Pos, err)
+}
+
+// shorter is the reason of a bad frame that the file no longer holds.
+const shorter = "file is shorter than it was"
+
+// Again is Next of a frame that was bad a moment ago, in a file to which a writer alongside may have been copying it.
+func (fr *Frames) Again() ([]format.Entry, error) {
+	fr.buf = fr.buf[:0]
+	return fr.Next()
+}
+
+// Extend has the reader go on in a file that is of another length by now. What it had read ahead does not count: a writer alongside may
+// have copied frames there since.
+func (fr *Frames) Extend(size int64) {
+	fr.End, fr.Reach, fr.buf = size, size, fr.buf[:0]
+}
+
+// BackTo undoes what was read since before, a copy of fr.
+func (fr *Frames) BackTo(before *Frames) {
+	buf, loads := fr.buf[:0], fr.Loads
+	*fr = *before
+	fr.buf, fr.Loads = buf, loads
 }
 
 // Skip moves to the next frame header after a bad place, or to the end.
@@ -175,7 +218,7 @@ func (fr *Frames) Skip() error {
 		if err != nil {
 			return err
 		}
-		if _, ok := format.ParseFrameHeader(b, fr.Segment.Seed, uint32(fr.Pos), fr.End-fr.Pos); ok {
+		if _, ok := format.ParseFrameHeader(b, fr.Segment.Seed, uint32(fr.Pos), fr.Reach-fr.Pos); ok {
 			break
 		}
 	}
@@ -206,7 +249,7 @@ func (fr *Frames) Resync(from int64) (synced int64, valid bool, err error) {
 		if err != nil {
 			return 0, false, err
 		}
-		if h, ok := format.ParseFrameHeader(b, fr.Segment.Seed, uint32(fr.Pos), fr.End-fr.Pos); ok {
+		if h, ok := format.ParseFrameHeader(b, fr.Segment.Seed, uint32(fr.Pos), fr.Reach-fr.Pos); ok {
 			synced, valid = max(synced, int64(h.Synced)), true
 		}
 	}

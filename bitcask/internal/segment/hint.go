@@ -19,13 +19,13 @@ import (
 //	header: magic "STAVEHNT" | version u16 | flags u16 | id u32 | store id 16 | nonce u32 |
 //	        data length u64 | min seq u64 | max seq u64 | records u64 | stamp u64 | end crc u32 | crc u32
 //	block:  crc u32 | size u32 (bit 31: last) | entries
-//	entry:  tag u8 | seq | (gap | namespace | keyLen) | size | elemLen* | inlineLen** | shared | rest of key | elem | inline
+//	entry:  tag u8 | second table u8*** | seq | (gap | namespace | keyLen) | size | elemLen* | inlineLen** | shared | rest of key | elem | inline
 //
 // Most of it refers to the entry before, which at the start of each block is one of zeros with an empty
 // key: seq is the difference, size too, zigzag; gap is the number of bytes between the two, and
 // shared how many bytes, at most 63, the keys have in common at their beginning. If bit 7 of tag is set,
 // the gap is 0, namespace and keyLen are those before, and all three are left out. Numbers are
-// uvarints. * and **: only for the kinds that have one. Flag 1, plain: all entries are strings and deadlines.
+// uvarints. * and **: only for the kinds that have one; ***: only for kind 14. Flag 1, plain: all entries are strings and deadlines.
 const (
 	hintMagic      = "STAVEHNT"
 	hintVersion    = 3
@@ -64,7 +64,11 @@ func (c *HintContext) Append(b []byte, e *format.Entry) []byte {
 	if like {
 		tag |= hintLike
 	}
-	b = binary.AppendUvarint(append(b, tag), e.Seq-c.Seq)
+	b = append(b, tag)
+	if format.InSecond(tag) {
+		b = append(b, format.SecondTag(e.Kind, e.Type))
+	}
+	b = binary.AppendUvarint(b, e.Seq-c.Seq)
 	if !like {
 		b = binary.AppendUvarint(b, uint64(gap))
 		b = binary.AppendUvarint(b, uint64(e.Namespace))
@@ -93,14 +97,24 @@ func (c *HintContext) Next(b []byte) (e format.Entry, n int, err error) {
 	if len(b) == 0 {
 		return e, 0, ErrHint
 	}
-	if format.Reserved(b[0] &^ hintLike) {
+	r := format.Varints{Bytes: b, At: 1}
+	if tag := b[0] &^ hintLike; format.InSecond(tag) {
+		if len(b) < 2 {
+			return e, 0, ErrHint
+		}
+		var ok bool
+		if e.Kind, e.Type, ok = format.SplitSecond(tag, b[1]); !ok {
+			return e, 0, failure.ErrVersion
+		}
+		r.At++
+	} else if format.Reserved(tag) {
 		return e, 0, failure.ErrVersion
+	} else {
+		e.Kind, e.Type = format.SplitTag(tag)
 	}
-	e.Kind, e.Type = format.SplitTag(b[0] &^ hintLike)
 	if !format.ValidKind(e.Kind, e.Type) || e.Kind.Follows() {
 		return e, 0, ErrHint
 	}
-	r := format.Varints{Bytes: b, At: 1}
 	e.Seq = c.Seq + r.Next(1<<64-1)
 	gap, key := uint64(0), len(c.Key)
 	e.Namespace = c.Namespace
@@ -222,6 +236,26 @@ func OpenHint(fsys vfs.FS, dir string, sg *Segment) (*HintReader, error) {
 	}
 	return &HintReader{seed: sg.Seed, file: f, pos: hintHeaderSize, size: size, Plain: h.flags == HintPlain, limit: uint64(sg.Size.Load())}, nil
 }
+
+// ReadHint opens a hint without its segment, for who looks at the file alone. It does not own the file.
+func ReadHint(file vfs.File, size int64) (*HintReader, format.SealedInfo, error) {
+	head := make([]byte, min(size, hintHeaderSize))
+	if _, err := file.ReadAt(head, 0); err != nil {
+		return nil, format.SealedInfo{}, err
+	}
+	if len(head) < hintHeaderSize {
+		return nil, format.SealedInfo{}, ErrHint
+	}
+	h, err := parseHintHeader(head)
+	if err != nil {
+		return nil, h.info, err
+	}
+	seed := format.NewChecksumSeed(h.store, h.info.ID)
+	return &HintReader{seed: seed, file: file, pos: hintHeaderSize, size: size, Plain: h.flags == HintPlain, limit: h.info.Length}, h.info, nil
+}
+
+// Position is where the next block begins.
+func (hs *HintReader) Position() int64 { return hs.pos }
 
 // Next returns the entries of the next block, io.EOF at the end. They are valid
 // until it is called again, unless Buf and Keys are replaced before.

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -17,21 +18,6 @@ import (
 // between moving the last location and unlinking a file. Reading without a lock
 // is in bitcask/read_lockfree.go.
 
-// Query says which record a location is expected to lead to.
-type Query struct {
-	Namespace uint32
-	Kind      format.Kind
-	Type      keydir.Type
-	Key       string
-	Elem      string
-	anyElem   bool // the caller knows the key only
-}
-
-func (q *Query) Matches(rec *format.Record) bool {
-	return rec.Kind == q.Kind && rec.Type == q.Type && rec.Namespace == q.Namespace &&
-		string(rec.Key) == q.Key && (q.anyElem || string(rec.Elem) == q.Elem)
-}
-
 // Get appends the value of the record at loc to dst if it is the one that q describes (I4). With
 // peek it returns the value in place instead, valid as long as the stripe lock is held, to be read
 // by AppendFrom.
@@ -42,17 +28,72 @@ func (sg *Segment) Get(dst []byte, loc keydir.Loc, q *Query, peek bool) (out []b
 			out, n, match, err = dst, 0, false, sg.fault(r, loc)
 		}
 	}()
-	rec, err := sg.verified(loc)
-	if err != nil {
+	value, match, err := sg.value(loc, q)
+	if err != nil || !match {
 		return dst, 0, false, err
 	}
-	if !q.Matches(&rec) {
-		return dst, 0, false, nil
-	}
 	if peek {
-		return rec.Value, len(rec.Value), true, nil
+		return value, len(value), true, nil
 	}
-	return append(dst, rec.Value...), len(rec.Value), true, nil
+	return append(dst, value...), len(value), true, nil
+}
+
+// AppendElements appends the values of elements of one key to dst, each the record at its location that q describes, but for
+// its element, and their ends to ends. It stops at the first that is not in the segment, and when dst has reached limit. All
+// of them cost one guard against page faults.
+func (sg *Segment) AppendElements(dst []byte, ends []int, q *Query, elems []string, locs []keydir.Loc, limit int) (out []byte, outEnds []int, err error) {
+	out, outEnds = dst, ends
+	i := 0
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = sg.fault(r, locs[i])
+		}
+	}()
+	for ; i < len(locs) && len(out) < limit && !locs[i].Pending() && locs[i].Segment() == sg.ID; i++ {
+		q.Elem = elems[i]
+		value, match, err := sg.value(locs[i], q)
+		if err == nil && !match {
+			err = sg.NotNamed(locs[i])
+		}
+		if err != nil {
+			return out, outEnds, err
+		}
+		out = append(out, value...)
+		outEnds = append(outEnds, len(out))
+	}
+	return out, outEnds, nil
+}
+
+// NotNamed is the error for a location that leads to an intact record of another name.
+func (sg *Segment) NotNamed(loc keydir.Loc) error {
+	return sg.excuse(loc, 0, &failure.CorruptError{File: sg.Name, Offset: int64(loc.Offset()), Reason: "the record is not the one that the keydir expects"})
+}
+
+// excuse is the error of a read: what its writer has rolled back is no damage. unsettled is sg.Unsettled as it was before the read, after
+// which the writer may have written the same bytes again, and the follower have found that they stand.
+func (sg *Segment) excuse(loc keydir.Loc, unsettled int64, err error) error {
+	covers := func(from int64) bool { return from != 0 && int64(loc.Offset()) >= from }
+	if !covers(unsettled) && !covers(sg.Unsettled.Load()) || !failure.IsDamage(err) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return fmt.Errorf("%s at offset %d: %w", sg.Name, loc.Offset(), failure.ErrRolledBack)
+}
+
+// GetPart is Get that appends the bytes of the value from one position to another, as far as there are any.
+func (sg *Segment) GetPart(dst []byte, loc keydir.Loc, q *Query, from, to int) (out []byte, match bool, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			out, match, err = dst, false, sg.fault(r, loc)
+		}
+	}()
+	value, match, err := sg.value(loc, q)
+	if err != nil || !match {
+		return dst, false, err
+	}
+	n := len(value)
+	return append(dst, value[min(from, n):min(to, n)]...), true, nil
 }
 
 // AppendFrom appends bytes that get gave out with peek.
@@ -87,20 +128,48 @@ func (sg *Segment) fault(r any, loc keydir.Loc) error {
 	if _, ok := r.(interface{ Addr() uintptr }); !ok {
 		panic(r)
 	}
-	return fmt.Errorf("%s: reading at %d: page fault: %w", sg.Name, loc.Offset(), io.ErrUnexpectedEOF)
+	return sg.excuse(loc, 0, fmt.Errorf("%s: reading at %d: page fault: %w", sg.Name, loc.Offset(), io.ErrUnexpectedEOF))
+}
+
+// value returns the value of the record at loc, in place, once the record verifies, and whether it is the one that q describes.
+func (sg *Segment) value(loc keydir.Loc, q *Query) (value []byte, match bool, err error) {
+	unsettled := sg.Unsettled.Load()
+	b, err := sg.recordBytes(loc)
+	if err != nil {
+		return nil, false, sg.excuse(loc, unsettled, err)
+	}
+	if value, size, ok := q.valueIn(b); ok && sg.Seed.Verifies(b[:size], loc.Offset()) {
+		return value, true, nil
+	}
+	rec, err := sg.verifiedIn(b, loc, unsettled)
+	if err != nil || !q.Matches(&rec) {
+		return nil, false, err
+	}
+	return rec.Value, true, nil
+}
+
+// recordBytes returns what the segment has from loc on, as much as the record at loc may be.
+func (sg *Segment) recordBytes(loc keydir.Loc) ([]byte, error) {
+	at := int64(loc.Offset())
+	n := min(int64(loc.Size()), sg.Size.Load()-at)
+	return sg.bytesAt(nil, at, int(max(n, 0)))
 }
 
 // verified parses the record at loc and checks it.
 func (sg *Segment) verified(loc keydir.Loc) (format.Record, error) {
-	at := int64(loc.Offset())
-	n := min(int64(loc.Size()), sg.Size.Load()-at)
-	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
+	unsettled := sg.Unsettled.Load()
+	b, err := sg.recordBytes(loc)
 	if err != nil {
-		return format.Record{}, err
+		return format.Record{}, sg.excuse(loc, unsettled, err)
 	}
+	return sg.verifiedIn(b, loc, unsettled)
+}
+
+// verifiedIn is verified for the bytes from loc on.
+func (sg *Segment) verifiedIn(b []byte, loc keydir.Loc, unsettled int64) (format.Record, error) {
 	rec, err := format.ParseRecord(b)
 	if err != nil || !sg.Seed.Verifies(b[:rec.Size], loc.Offset()) {
-		return format.Record{}, &failure.CorruptError{File: sg.Name, Offset: at, Reason: "record checksum"}
+		return format.Record{}, sg.excuse(loc, unsettled, &failure.CorruptError{File: sg.Name, Offset: int64(loc.Offset()), Reason: "record checksum"})
 	}
 	return rec, nil
 }

@@ -12,8 +12,9 @@ import (
 // memory are read through mappings, and all others from files.
 //
 // Asking the kernel costs more than reading, so it is asked about chunks, and the answer is trusted
-// for a while: pages that are being read are the last to be evicted. Only for a chunk that is not
-// wholly in memory is it asked each time. A page that is evicted in between costs a wait, as ever.
+// for a while: pages that are being read are the last to be evicted. Of a chunk that is not wholly in
+// memory the pages are kept that are, and it is asked again for the others only: they may have been
+// read since. A page that is evicted in between costs a wait, as ever.
 
 const (
 	chunkShift = 20
@@ -26,13 +27,18 @@ const (
 
 // residency caches the answers for the chunks of one mapping.
 type residency struct {
-	Round  atomic.Uint32   // looks of earlier rounds do not hold
-	chunks []atomic.Uint32 // round of the last look, times two; plus one if all of the chunk was in memory
+	Round  atomic.Uint32 // looks of earlier rounds do not hold
+	chunks []chunkResidency
+}
+
+type chunkResidency struct {
+	look  atomic.Uint32     // round of the last look, times two; plus one if all of the chunk was in memory
+	pages vfs.ResidentPages // else what was, or has been since; valid in that round
 }
 
 func (r *residency) init(length int) {
 	r.Round.Store(1)
-	r.chunks = make([]atomic.Uint32, (length+chunkSize-1)>>chunkShift)
+	r.chunks = make([]chunkResidency, (length+chunkSize-1)>>chunkShift)
 }
 
 // resident reports whether the bytes from at to end are mapped and, as far as is
@@ -43,23 +49,35 @@ func (sg *Segment) resident(at, end int) bool {
 	}
 	round := sg.Residency.Round.Load()
 	for c := at >> chunkShift; c<<chunkShift < end; c++ {
-		if sg.Residency.chunks[c].Load() != round<<1|1 && !sg.look(c, round, at, end) {
+		if sg.Residency.chunks[c].look.Load() != round<<1|1 && !sg.look(c, round, at, end) {
 			return false
 		}
 	}
 	return true
 }
 
-// look asks about a chunk, and if not all of it is in memory about the bytes from at to end.
+// look asks about a chunk, unless it has been asked about in this round, and then about the bytes from at to end where they
+// were not in memory. Two goroutines that look at the same chunk may both ask, and one may lose what the other has
+// learned: then it is asked once more.
 func (sg *Segment) look(c int, round uint32, at, end int) bool {
 	m := sg.File.(vfs.Mapper)
 	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.Size.Load()), len(sg.Data))
-	if chunk := &sg.Residency.chunks[c]; chunk.Load() != round<<1 && from < to {
-		if m.Resident(sg.Data[from:to]) {
-			chunk.Store(round<<1 | 1)
+	chunk := &sg.Residency.chunks[c]
+	if chunk.look.Load() != round<<1 && from < to {
+		if m.Resident(sg.Data[from:to], &chunk.pages) {
+			chunk.look.Store(round<<1 | 1)
 			return true
 		}
-		chunk.Store(round << 1)
+		chunk.look.Store(round << 1) // after the pages
 	}
-	return m.Resident(sg.Data[max(at, from):min(end, (c+1)<<chunkShift)])
+	at, end = max(at, from), min(end, (c+1)<<chunkShift)
+	first, last := (at-from)/vfs.ResidentUnit, (end-1-from)/vfs.ResidentUnit
+	if chunk.pages.Has(first, last) {
+		return true
+	}
+	if !m.Resident(sg.Data[at:end], nil) {
+		return false
+	}
+	chunk.pages.Add(first, last)
+	return true
 }

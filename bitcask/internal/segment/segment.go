@@ -30,7 +30,8 @@ type Segment struct {
 	Size      atomic.Int64 // bytes that hold frames (and footer, once sealed)
 	LiveBytes atomic.Int64 // estimate of bytes that the keydir points to
 	Merged    bool
-	Nonce     uint32 // of its header; unknown if damaged
+	Unsettled atomic.Int64 // of a segment that is followed: what was read from here on its writer may truncate; 0: nothing
+	Nonce     uint32       // of its header; unknown if damaged
 
 	// Hiding is the tombstones that a merge had to copy here: their bytes, and the
 	// sequence of the last. It is set before the segment is listed and not known
@@ -43,9 +44,13 @@ type Segment struct {
 	Footer format.Footer // valid when sealed, and during Open
 	sealed atomic.Bool
 
+	appends appends // of who writes to the active segment
+
 	// During Open, of an unsealed segment.
 	FramesEnd int64 // where its valid frames end
+	Content   int64 // after the last byte of the file that is not zero; 0: not looked for
 	DurableTo int64 // so much of it is known to have got to the disk
+	Chain     Chain // of the frames that were read
 	HasFooter bool  // with a footer
 	Damaged   bool  // its file is not what the manifest says: damage.go
 	Cut       bool  // it ends where it ended at the moment of a snapshot

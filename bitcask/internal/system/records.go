@@ -3,6 +3,7 @@ package system
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -11,6 +12,12 @@ import (
 const (
 	ClockName = "clock"
 	ClockSize = 8
+)
+
+// LibraryPrefix is what the names of the records of libraries begin with, and LibraryVersion what their values do.
+const (
+	LibraryPrefix  = "library:"
+	LibraryVersion = 1
 )
 
 // Record is the newest record of a name.
@@ -28,6 +35,8 @@ type Records struct {
 	Writing sync.Mutex
 	Mu      sync.Mutex // guards names; innermost
 	Names   Names
+
+	Changes atomic.Uint64 // how often a record was put; raised under Mu, after the change
 }
 
 // Put notes a record, unless a newer one is known. It returns the location that
@@ -40,6 +49,7 @@ func (sr *Records) Put(name string, r Record) (dead keydir.Loc, ok bool) {
 		return 0, false
 	}
 	sr.Names[name] = r
+	sr.Changes.Add(1)
 	return old.Loc, true
 }
 
@@ -62,6 +72,26 @@ func (sr *Records) Move(name string, old, loc keydir.Loc) bool {
 	r.Loc = loc
 	sr.Names[name] = r
 	return true
+}
+
+// ForgetDeleted forgets the deletions whose records are where they say, and returns their locations.
+func (sr *Records) ForgetDeleted(in func(keydir.Loc) bool) (list []keydir.Loc) {
+	sr.Mu.Lock()
+	defer sr.Mu.Unlock()
+	for name, r := range sr.Names {
+		if len(r.Value) == 0 && in(r.Loc) {
+			delete(sr.Names, name)
+			list = append(list, r.Loc)
+		}
+	}
+	return list
+}
+
+// Copy is all records that are there, at one moment. Their values are not changed by anyone.
+func (sr *Records) Copy() Names {
+	sr.Mu.Lock()
+	defer sr.Mu.Unlock()
+	return maps.Clone(sr.Names).There()
 }
 
 // Dump is all records, of which none that is in the log is missing.

@@ -12,17 +12,18 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/internal/test/crash"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
 // record does something to the files a and b of directory d.
-func record(t *testing.T, work func(fsys vfs.FS) error) []vfs.Event {
+func record(t *testing.T, work func(fsys vfs.FS) error) []vfstest.Event {
 	t.Helper()
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("d"); err != nil {
 		t.Fatal(err)
 	}
-	rec := vfs.NewRecorder(mem)
+	rec := vfstest.NewRecorder(mem)
 	if err := work(rec); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func write(fsys vfs.FS, base, text string, off int64, sync string) error {
 }
 
 // states lists what a cut at the end may leave, each state as text.
-func states(p crash.Profile, events []vfs.Event) []string {
+func states(p crash.Profile, events []vfstest.Event) []string {
 	d := crash.NewDisk("d", nil)
 	for i, e := range events {
 		d.Apply(i, e)

@@ -1,6 +1,6 @@
 // Package crash builds every state of a disk that a power cut may have left.
 //
-// A [Disk] follows a record of a [vfs.Recorder] and knows at each moment what is surely on it and which changes are not synced
+// A [Disk] follows a record of a [vfstest.Recorder] and knows at each moment what is surely on it and which changes are not synced
 // yet. Those changes are cut into units, each of which the cut keeps or loses by itself; a [Choice] says which.
 //
 // The model is weaker than any real file system, after ALICE (Pillai et al., OSDI 2014):
@@ -24,7 +24,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/internal/test/vfstest"
 )
 
 // Profile is a kind of file system.
@@ -154,16 +154,16 @@ func (d *Disk) find(path string) node {
 func (d *Disk) Units() int { return len(d.units) }
 
 // Apply follows the recorder's i-th event and returns how many units it added.
-func (d *Disk) Apply(i int, e vfs.Event) (added int) {
-	if e.Err != nil && e.Op == vfs.OpSync {
+func (d *Disk) Apply(i int, e vfstest.Event) (added int) {
+	if e.Err != nil && e.Op == vfstest.OpSync {
 		d.forget(d.files[e.File])
 	}
-	if e.Err != nil && e.Op != vfs.OpWrite { // of a failed write the first N bytes are there
+	if e.Err != nil && e.Op != vfstest.OpWrite { // of a failed write the first N bytes are there
 		return 0
 	}
 	before := len(d.units)
 	switch e.Op {
-	case vfs.OpOpen, vfs.OpLock, vfs.OpCreate:
+	case vfstest.OpOpen, vfstest.OpLock, vfstest.OpCreate:
 		in, name := d.folderOf(e.Name)
 		f := in.current[name].file
 		if f == nil {
@@ -171,30 +171,30 @@ func (d *Disk) Apply(i int, e vfs.Event) (added int) {
 			d.rename(i, in, map[string]node{name: {file: f}})
 		}
 		d.files[e.File] = f
-	case vfs.OpMkdir:
+	case vfstest.OpMkdir:
 		d.mkdir(i, e.Name)
-	case vfs.OpRemove, vfs.OpRemoveDir:
+	case vfstest.OpRemove, vfstest.OpRemoveDir:
 		in, name := d.folderOf(e.Name)
 		d.rename(i, in, map[string]node{name: {}})
-	case vfs.OpRename, vfs.OpRenameDir:
+	case vfstest.OpRename, vfstest.OpRenameDir:
 		in, name := d.folderOf(e.Name)
 		into, to := d.folderOf(e.To)
 		if in != into {
 			panic("BUG: a rename from one directory to another")
 		}
 		d.rename(i, in, map[string]node{to: in.current[name], name: {}})
-	case vfs.OpLink:
+	case vfstest.OpLink:
 		in, to := d.folderOf(e.To)
 		d.rename(i, in, map[string]node{to: d.find(e.Name)})
-	case vfs.OpWrite:
+	case vfstest.OpWrite:
 		d.write(i, e)
-	case vfs.OpTruncate:
+	case vfstest.OpTruncate:
 		d.units = append(d.units, unit{event: i, kind: cut, file: d.files[e.File], off: e.Off})
-	case vfs.OpSync:
+	case vfstest.OpSync:
 		f := d.files[e.File]
 		d.settle(e.Covers, func(u unit) bool { return u.file == f })
 		return 0
-	case vfs.OpSyncDir:
+	case vfstest.OpSyncDir:
 		in := d.find(e.Name).folder
 		d.settle(e.Covers, func(u unit) bool { return u.kind == naming && u.in == in })
 		return 0
@@ -268,7 +268,7 @@ func (d *Disk) rename(event int, in *folder, names map[string]node) {
 	d.units = append(d.units, unit{event: event, kind: naming, in: in, names: names})
 }
 
-func (d *Disk) write(event int, e vfs.Event) {
+func (d *Disk) write(event int, e vfstest.Event) {
 	f := d.files[e.File]
 	for at := 0; at < e.N; {
 		off := e.Off + int64(at)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -70,7 +71,10 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	n, err := f.Size()
 	b := make([]byte, max(n, 0))
 	if err == nil {
-		_, err = f.ReadAt(b, 0)
+		var got int
+		if got, err = f.ReadAt(b, 0); err == io.EOF { // it has become shorter since: a segment that is being sealed
+			b, err = b[:got], nil
+		}
 	}
 	return b, errors.Join(err, f.Close())
 }

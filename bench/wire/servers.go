@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// server is a server that runs in a process of its own, and a connection to it.
+type server struct {
+	name    string
+	command *exec.Cmd
+	port    string
+	conn    net.Conn
+	in      *resp.Decoder
+}
+
+// build makes the binary of this checkout, which is a module of its own.
+func build(ctx context.Context, binary string) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/stavedb/stave").Output()
+	if err != nil {
+		return fmt.Errorf("looking for the sources of stave: %w", err)
+	}
+	command := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-o", binary, ".")
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("building stave: %w", err)
+	}
+	return nil
+}
+
+// startAll starts redis-server, which is the first, and stave with each transport. What has been
+// started is returned also with an error.
+func startAll(ctx context.Context, s settings, dir string) (list []*server, err error) {
+	start := func(name string, command func(port, dir string) *exec.Cmd) {
+		if err != nil {
+			return
+		}
+		var v *server
+		if v, err = startServer(name, filepath.Join(dir, strconv.Itoa(len(list))), command); err == nil {
+			list = append(list, v)
+		}
+	}
+	start("redis-server", func(port, dir string) *exec.Cmd {
+		return exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "yes",
+			"--appendfsync", "everysec", "--loglevel", "warning")
+	})
+	for _, stave := range s.staves {
+		label, binary, _ := strings.Cut(stave, "=")
+		for _, transport := range s.transports {
+			start(label+" "+transport, func(port, dir string) *exec.Cmd {
+				return exec.CommandContext(ctx, binary, "serve", "--quiet", "--addr", "127.0.0.1:"+port, "--dir", dir, "--transport", transport)
+			})
+		}
+	}
+	return list, err
+}
+
+// startServer starts a server on a free port and connects to it.
+func startServer(name, dir string, command func(port, dir string) *exec.Cmd) (*server, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(free.Addr().String())
+	if err = errors.Join(err, free.Close()); err != nil {
+		return nil, err
+	}
+	v := &server{name: name, port: port, command: command(port, dir)}
+	v.command.Stderr = os.Stderr
+	v.command.Cancel = func() error { return v.command.Process.Signal(syscall.SIGTERM) }
+	if err := v.command.Start(); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if v.conn, err = net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			v.in = resp.NewDecoder(bufio.NewReaderSize(v.conn, 64<<10))
+			return v, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("%s does not answer: %w", name, err), v.command.Process.Kill(), v.command.Wait())
+		}
+	}
+}
+
+// stop ends the server.
+func (v *server) stop() error {
+	err := v.conn.Close()
+	if signalled := v.command.Process.Signal(syscall.SIGTERM); !errors.Is(signalled, os.ErrProcessDone) {
+		err = errors.Join(err, signalled)
+	}
+	var ended *exec.ExitError
+	if waited := v.command.Wait(); !errors.As(waited, &ended) && !errors.Is(waited, context.Canceled) { // interrupted
+		err = errors.Join(err, waited)
+	}
+	return err
+}
+
+// send sends commands together and waits for their replies.
+func (v *server) send(commands [][]string) error {
+	var out []byte
+	for _, args := range commands {
+		out = resp.AppendCommandStrings(out, args...)
+	}
+	if _, err := v.conn.Write(out); err != nil {
+		return err
+	}
+	for _, args := range commands {
+		reply, err := v.in.Read()
+		if err == nil {
+			err = reply.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", v.name, args[0], err)
+		}
+	}
+	return nil
+}
+
+// cpu is the processor time that the threads of the server have used.
+func (v *server) cpu() (used time.Duration, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", v.command.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		return 0, errors.Join(errors.New("processor time is read from /proc/PID/task/*/schedstat, which is not there"), err)
+	}
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has ended
+		}
+		field, _, _ := strings.Cut(string(text), " ")
+		nanoseconds, parsed := strconv.ParseInt(field, 10, 64)
+		if err = errors.Join(err, parsed); err != nil {
+			return 0, err
+		}
+		used += time.Duration(nanoseconds)
+	}
+	return used, nil
+}

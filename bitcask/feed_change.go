@@ -1,0 +1,270 @@
+package bitcask
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/bitcask/internal/system"
+	"github.com/stavedb/stave/internal/ordered"
+	"github.com/stavedb/stave/keydir"
+)
+
+// A Change is one thing that a commit has done. Which members have a meaning depends on Op and Type. Slices are valid as long as the commit.
+//
+// Changes state what holds afterwards and not how it came about: applying one twice, or all from an earlier commit on, ends in the same
+// content. A change of another type than its key had replaces what the key had.
+type Change struct {
+	Op        ChangeOp
+	Namespace int
+	Type      string // string, hash, list, set, zset or stream; of consumer groups GroupsType; "" where the op has none
+	Key       []byte
+	Element   []byte   // the field or the member; of groups the end of the record's name (docs/FORMAT.md, section 1)
+	Value     []byte   // of a string, a chunk, a field, an element of a list, a record of groups, a library
+	Score     float64  // of a member of a sorted set
+	Index     int64    // of an element of a list: elements count up from one end to the other, and keep their index
+	ID        string   // of an entry of a stream
+	Fields    [][]byte // of an entry of a stream: fields and values in turns
+	ExpireAt  int64    // of OpExpire, Unix milliseconds
+
+	Offset    int64 // of a chunk in its string
+	ChunkSize int   // into how many bytes the string is cut: a chunk of another size begins another string
+	Length    int64 // of OpLength, in bytes
+
+	First, Last, Deleted string // of OpStream: ids; entries before First are gone
+	Added                uint64 // of OpStream
+
+	With int // of OpSwap: the other namespace
+}
+
+// A ChangeOp says what a change does.
+type ChangeOp string
+
+// The values of [Change.Op].
+const (
+	OpPut     ChangeOp = "put"     // a string, or an element of a collection, has this value; a deadline of the key stays
+	OpRemove  ChangeOp = "remove"  // the element is gone, a field with its deadline
+	OpDelete  ChangeOp = "delete"  // the key is gone, with its deadlines
+	OpExpire  ChangeOp = "expire"  // the key, or the field Element, has this deadline
+	OpPersist ChangeOp = "persist" // it has none any more
+	OpLength  ChangeOp = "length"  // a string that is put in chunks is so long
+	OpStream  ChangeOp = "stream"  // First, Last, Deleted and Added of a stream
+	OpFlush   ChangeOp = "flush"   // the namespace is empty
+	OpSwap    ChangeOp = "swap"    // two namespaces have exchanged their content
+	OpLibrary ChangeOp = "library" // the library of functions named Key has the text Value; empty: it is gone
+)
+
+// GroupsType is the type of changes of a stream's consumer groups, which are records of the log as they are.
+const GroupsType = "groups"
+
+// feedSpaces is which namespace each space belongs to, at a place in the log.
+type feedSpaces struct {
+	moved map[uint32]uint32
+	fresh uint32
+}
+
+// namespaceOf is the namespace of a space, if it has one.
+func (s *feedSpaces) namespaceOf(space uint32) (ns int, ok bool) {
+	if _, moved := s.moved[space]; !moved && space < namespace.MaxNamespaces {
+		return int(space), true
+	}
+	for ns, id := range s.moved {
+		if id == space {
+			return int(ns), true
+		}
+	}
+	return 0, false
+}
+
+func (s *feedSpaces) spaceOf(ns uint32) uint32 {
+	if id, ok := s.moved[ns]; ok {
+		return id
+	}
+	return ns
+}
+
+// change is what a record about namespaces does.
+func (s *feedSpaces) change(value []byte) (changes []Change, err error) {
+	moved, fresh, err := namespace.Decode(value)
+	if err != nil {
+		return nil, err
+	}
+	now := feedSpaces{moved, fresh}
+	for ns := range uint32(namespace.MaxNamespaces) {
+		id := now.spaceOf(ns)
+		if id == s.spaceOf(ns) {
+			continue
+		}
+		other, named := s.namespaceOf(id)
+		switch {
+		case !named:
+			changes = append(changes, Change{Op: OpFlush, Namespace: int(ns)})
+		case now.spaceOf(uint32(other)) != s.spaceOf(ns):
+			return nil, fmt.Errorf("namespaces are neither emptied nor swapped: %w", ErrVersion)
+		case int(ns) < other:
+			changes = append(changes, Change{Op: OpSwap, Namespace: int(ns), With: other})
+		}
+	}
+	*s = now
+	return changes, nil
+}
+
+// changes takes from a frame that has verified what it changes.
+func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.FrameHeader) error {
+	c := &f.commit
+	_, _, err := format.EachRecord(raw, h, sg.Seed, uint32(at), func(at uint32, _ uint64, rec *format.Record) error {
+		corrupt := func(reason string) error {
+			return &CorruptError{File: sg.Name, Offset: int64(at), Reason: reason}
+		}
+		switch rec.Kind {
+		case KindNamespaces:
+			changes, err := f.spaces.change(rec.Value)
+			if err == format.ErrRecord {
+				err = corrupt("namespace map")
+			}
+			c.Changes = append(c.Changes, changes...)
+			return err
+		case KindSystem:
+			c.library(rec)
+			return nil
+		}
+		ns, named := f.spaces.namespaceOf(rec.Namespace)
+		if !named { // nobody sees it
+			return nil
+		}
+		ch := Change{Namespace: ns, Key: rec.Key, Type: rec.Type.Public().String()}
+		shown, reason := ch.of(rec)
+		if reason != "" {
+			return corrupt(reason)
+		}
+		if shown {
+			c.Changes = append(c.Changes, ch)
+		}
+		return nil
+	})
+	return err
+}
+
+// library adds a part of a library; the parts follow each other. Other system records concern the store alone.
+func (c *Commit) library(rec *format.Record) {
+	name, part, ok := partOf(format.Text(rec.Key))
+	switch n := len(c.Changes); {
+	case !ok || part > 0 && len(rec.Value) == 0: // the text before had more parts
+	case len(rec.Value) < libraryHeader:
+		c.Changes = append(c.Changes, Change{Op: OpLibrary, Key: []byte(name)})
+	case rec.Value[0] != system.LibraryVersion:
+	case part == 0:
+		c.Changes = append(c.Changes, Change{Op: OpLibrary, Key: []byte(name), Value: slices.Clip(rec.Value[libraryHeader:])})
+	case n > 0 && c.Changes[n-1].Op == OpLibrary && string(c.Changes[n-1].Key) == name:
+		c.Changes[n-1].Value = append(c.Changes[n-1].Value, rec.Value[libraryHeader:]...)
+	}
+}
+
+// of fills in what a record says. Those that only repeat what follows from others, such as counts, are not shown.
+func (c *Change) of(rec *format.Record) (shown bool, bad string) {
+	switch rec.Kind {
+	case KindString:
+		c.Op, c.Value = OpPut, rec.Value
+	case KindElement:
+		c.Op = OpPut
+		return true, c.element(rec, rec.Value)
+	case KindElementTombstone:
+		c.Op = OpRemove
+		return true, c.element(rec, nil)
+	case KindTombstone:
+		c.Op = OpDelete
+	case KindDeadline, KindFieldDeadline:
+		e := format.Entry{Identity: rec.Identity, Inline: rec.Value}
+		at, err := e.Deadline("")
+		if err != nil {
+			return false, "deadline is not a number"
+		}
+		c.Op, c.Type, c.Element, c.ExpireAt = OpExpire, "", rec.Elem, at
+	case KindDeadlineTombstone, KindFieldDeadlineTombstone:
+		c.Op, c.Type, c.Element = OpPersist, "", rec.Elem
+	case KindMeta:
+		return c.meta(rec)
+	default:
+		return false, ""
+	}
+	return true, ""
+}
+
+// element is of for elements and their tombstones, which have no value.
+func (c *Change) element(rec *format.Record, value []byte) (bad string) {
+	switch rec.Type {
+	case keydir.List, keydir.Chunks:
+		index, ok := format.ParseIndex(rec.Elem)
+		if !ok {
+			return "index"
+		}
+		c.Index, c.Value = index, value
+		if rec.Type == keydir.Chunks {
+			size, number, ok := keydir.ChunkAt(index)
+			if !ok {
+				return "chunk"
+			}
+			c.Index, c.ChunkSize, c.Offset = 0, size, int64(size)*int64(number)
+		}
+	case keydir.ZSet:
+		c.Element = rec.Elem
+		if c.Op == OpPut {
+			score, ok := ordered.ParseHex(value)
+			if !ok {
+				return "score"
+			}
+			c.Score = ordered.ToFloat(score)
+		}
+	case keydir.Stream:
+		id, ok := format.ParseEntryName(rec.Elem)
+		if !ok {
+			return "id of a stream's entry"
+		}
+		c.ID = id.String()
+		if c.Fields, ok = streamFields(value); !ok {
+			return "fields of a stream's entry"
+		}
+	case keydir.StreamGroups:
+		c.Type, c.Element, c.Value = GroupsType, rec.Elem, value
+	default:
+		c.Element, c.Value = rec.Elem, value
+	}
+	return ""
+}
+
+// streamFields are the fields and values of an entry.
+func streamFields(value []byte) (fields [][]byte, ok bool) {
+	for len(value) > 0 {
+		n, size := binary.Uvarint(value)
+		if size <= 0 || n > uint64(len(value)-size) {
+			return nil, false
+		}
+		fields = append(fields, value[size:size+int(n)])
+		value = value[size+int(n):]
+	}
+	return fields, true
+}
+
+// meta is of for records that count: of strings in chunks and of streams they say more.
+func (c *Change) meta(rec *format.Record) (shown bool, bad string) {
+	switch rec.Type {
+	case keydir.Chunks:
+		count := 0
+		if n, err := fmt.Sscanf(format.Text(rec.Value), "%d %d", &c.Length, &count); n != 2 || err != nil {
+			return false, "length of a string"
+		}
+		c.Op = OpLength
+	case keydir.Stream:
+		m, ok := format.ParseStreamMeta(rec.Value)
+		if !ok {
+			return false, errStreamMeta
+		}
+		c.Op, c.First, c.Last, c.Deleted, c.Added = OpStream, m.First.String(), m.Last.String(), m.Deleted.String(), m.Added
+	default:
+		return false, ""
+	}
+	return true, ""
+}

@@ -1,0 +1,156 @@
+package bitcask
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/internal/seam"
+)
+
+// Beginning to write. Before its first write a writer makes durable what it builds on, and notes in the manifest that it has the
+// store open (opener.makeGood, noteOpening): five syncs, one after another. A store that was closed, and whose INDEX is loaded after Open
+// (index_lazy.go), is served meanwhile. Nothing that Open shows could be lost: Close has synced the log, and then noted
+// in the manifest that it has. That edit itself may not be on disk, if its sync failed; without it a later Open replays the log, and finds
+// the same. Nor is anything written before all five are done: whatever writes calls begin first.
+//
+// So the files are as Close has left them until then, and a crash leaves a store that is closed.
+
+const (
+	// beginRetry is how long the background waits after begin has found no space on the disk.
+	beginRetry = time.Second
+	// beginShare is the part of the time, 1/beginShare, that further attempts take while writes keep finding none: each of them syncs.
+	beginShare = 20
+)
+
+// beginAttempts is what became of the attempts of begin.
+type beginAttempts struct {
+	failed error     // of the last one, if it may be repeated
+	next   time.Time // until then it stands; zero: the first failure may have been of a moment
+}
+
+// failing notes a failure that may be repeated. The attempt has taken so long.
+func (a *beginAttempts) failing(err error, took time.Duration) {
+	if a.failed != nil {
+		a.next = time.Now().Add(min(beginShare*took, beginRetry))
+	}
+	a.failed = err
+}
+
+// beginsLater reports whether there is nothing to be made good that has to be done before the store is served.
+func (s *opener) beginsLater() bool {
+	if s.opts.ReadOnly || s.lazy == nil || s.opts.seam.Load == seam.LoadAtOpen {
+		return false
+	}
+	if !s.man.Closed() || len(s.man.Rest) > 0 || !s.man.Has(manifest.FeatureBoot|manifest.FeatureOpenings) {
+		return false
+	}
+	if e, err := s.readEpoch(); err != nil || e != nil { // of which a commit is due: openHistory
+		return false
+	}
+	if len(s.leftover)+len(s.stale) > 0 || len(s.tail) == 0 || s.reserve.Full() {
+		return false
+	}
+	for i, sg := range s.tail {
+		if sg.HasFooter || i > 0 && sg.Footer.Records > 0 || sg.TornBytes() > 0 || sg.Size.Load() != sg.FramesEnd {
+			return false // to be sealed, or truncated
+		}
+	}
+	return true
+}
+
+// beginLater makes the store ready for all but writes.
+func (s *opener) beginLater() error {
+	for _, sg := range s.tail {
+		sg.EndAtFrames()
+	}
+	s.past = &manifest.Manifest{MaxSeq: s.man.MaxSeq, Openings: slices.Clone(s.man.Openings)}
+	s.notBegun.Store(s)
+	return s.startLog() // which has no segment to seal or to make: see beginsLater
+}
+
+// begin makes the store ready for writes, unless it is. The caller holds no lock but maintenanceMu, or stripes by BeginHold, which wait for it. After an error nothing is
+// written: it is tried again, at once and then now and then, or the log has failed.
+func (s *Store) begin() error {
+	if s.notBegun.Load() == nil {
+		return nil
+	}
+	s.beginMu.Lock()
+	defer s.beginMu.Unlock()
+	if a := &s.beginTries; a.failed != nil && !s.beginEnded && time.Now().Before(a.next) {
+		return a.failed
+	}
+	return s.beginLocked()
+}
+
+// beginForClose is the last begin, for Close. It reports whether anything can have been written.
+func (s *Store) beginForClose() (begun bool, err error) {
+	s.beginMu.Lock()
+	defer s.beginMu.Unlock()
+	err = s.beginLocked()
+	if failure.IsRetryable(err) { // a full disk: there is nothing to be noted, as nothing has been written
+		err = nil
+	}
+	begun = s.notBegun.Load() == nil
+	s.beginEnded = !begun
+	return begun, err
+}
+
+func (s *Store) beginLocked() error {
+	o := s.notBegun.Load()
+	if o == nil {
+		return nil
+	}
+	if s.beginEnded {
+		return ErrClosed
+	}
+	if err := s.log.Err(); err != nil {
+		return err
+	}
+	if err := s.checkDirectory(); err != nil { // another process may have the store by now
+		return err
+	}
+	started := time.Now()
+	if err := o.writeOpening(); err != nil {
+		if failure.IsRetryable(err) {
+			if failure.NoSpace(err) {
+				s.reserve.NoteLack(err)
+			}
+			err = failure.NameNoSpace(err)
+			s.beginTries.failing(err, time.Since(started))
+			return err
+		}
+		return s.log.Fail(err)
+	}
+	s.reserve.Begin()
+	s.startWork(o.hintless)
+	s.notBegun.Store(nil)
+	return nil
+}
+
+func (s *opener) writeOpening() error {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
+	if err := s.makeGood(); err != nil {
+		return err
+	}
+	return s.noteOpening()
+}
+
+// beginInBackground is begin for whoever writes first, until it succeeds, the log fails, or the store closes.
+func (s *Store) beginInBackground() {
+	warned := false
+	again := func() bool {
+		err := s.begin()
+		if err != nil && !errors.Is(err, ErrClosed) && !warned {
+			s.opts.Logger.Warn("not ready for writes", "err", err)
+			warned = true
+		}
+		return failure.IsRetryable(err)
+	}
+	if again() {
+		s.every(beginRetry, again)
+	}
+}

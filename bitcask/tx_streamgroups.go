@@ -1,0 +1,68 @@
+package bitcask
+
+import (
+	"fmt"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// The consumer groups of a stream. In the keydir groups, consumers and pending entries are one collection alongside the stream,
+// whose scores (keydir.GroupsScore) put together what belongs together: the number of entries that are pending for a consumer is a difference of
+// two ranks. In the log each is a record of its own. They live as long as the stream: a tombstone of the key, or a string in
+// its place, takes them away.
+
+// StreamGroups returns what the groups of the stream at key have; not valid if it has none.
+func (t *Tx) StreamGroups(ns int, key string) (keydir.Collection, error) {
+	return t.alongside(ns, key, keydir.StreamGroups)
+}
+
+// PutGroups writes a group, a consumer or a pending entry of a stream that exists. elem and value are as keydir/streamgroups.go has them.
+func (t *Tx) PutGroups(ns int, key, elem string, value []byte) error {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return err
+	}
+	score, ok := keydir.GroupsScore([]byte(elem), value)
+	if !ok {
+		return fmt.Errorf("BUG: %s: %q, %q", errGroups, elem, value)
+	}
+	if len(elem) > MaxElement {
+		return fmt.Errorf("bitcask: name of a group or a consumer of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	coll, ok := sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
+	if ok && coll.Full() || !ok && sp.Dir.Full(h) {
+		return fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
+	}
+	loc, err := t.add(KindElement, keydir.StreamGroups, sp, h, key, elem, value)
+	if err != nil {
+		return err
+	}
+	t.putAlongside(coll, keydir.StreamGroups, sp, h, key, elem, score, loc)
+	return nil
+}
+
+// DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It returns how many
+// there were.
+func (t *Tx) DeleteGroups(ns int, key, elem string) (n int, err error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return 0, err
+	}
+	coll, ok := sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
+	if !ok {
+		return 0, nil
+	}
+	ranges, ok := keydir.GroupsRangeOf([]byte(elem))
+	if !ok {
+		return 0, fmt.Errorf("BUG: %s: %q", errGroups, elem)
+	}
+	names := []string{elem}
+	if ranges != nil {
+		names = coll.Within(ranges)
+	}
+	if n = t.dropAlongside(keydir.StreamGroups, sp, h, key, names...); n == 0 {
+		return 0, nil
+	}
+	_, err = t.add(KindElementTombstone, keydir.StreamGroups, sp, h, key, elem, nil)
+	return n, err
+}

@@ -1,0 +1,200 @@
+package bitcask
+
+import (
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// A transaction that writes many records would keep out everybody whose keys share a stripe with
+// its own. So it releases its stripes now and then, and continues when it has them again. Its keys
+// stay its own: before it releases a stripe for the first time it claims them, and whoever gets the
+// lock of the stripe and finds a claim in its way releases all it has and waits for the end of the
+// transaction that has claimed. So nobody sees a part of the transaction, or changes what it has read.
+//
+// A transaction on other keys is not in the way. Everything else that locks a stripe waits for its
+// claims: View and Update, scans, merges, INDEX, Check. So no record is moved or removed meanwhile
+// that the transaction has a location of, be it only for its rollback.
+//
+// No one who waits for a claim holds a lock, and a transaction claims only what it has locked
+// without finding a claim: no deadlock is possible. Nobody claims while somebody waits for a claim,
+// so that a sequence of long transactions keeps out no one for longer than one of them takes.
+
+// claim is a transaction's.
+type claim struct {
+	done chan struct{} // closed at the end of the transaction
+}
+
+// stripeClaim is the part of a claim that concerns one stripe.
+type stripeClaim struct {
+	*claim
+	hashes []uint64 // of the keys, in order
+}
+
+// defaultYieldEvery is how many steps a transaction makes without releasing its stripes.
+const defaultYieldEvery = 512
+
+// Yield is called between two steps of a long transaction, each of which takes a microsecond or so. Now and then it
+// lets other transactions use the stripes. What the caller has of the index stays valid but for names within collections that
+// are not Collection.Private.
+func (t *Tx) Yield() {
+	if t.steps++; t.steps%t.s.yieldEvery() == 0 && t.claimKeys() {
+		t.unlockStripes(t.stripes)
+		t.lockStripes()
+	}
+}
+
+func (s *Store) yieldEvery() int {
+	if n := s.opts.seam.YieldEvery; n > 0 {
+		return n
+	}
+	return defaultYieldEvery
+}
+
+// Apart runs fn, which does not use the transaction and may take long, and lets other transactions use the stripes meanwhile.
+func (t *Tx) Apart(fn func()) {
+	if !t.open {
+		return
+	}
+	if t.claimKeys() {
+		t.unlockStripes(t.stripes)
+		defer t.lockStripes()
+	}
+	fn()
+}
+
+// claimKeys claims the keys of the transaction, unless it has done so, and reports whether it has.
+func (t *Tx) claimKeys() bool {
+	switch {
+	case t.system: // who waits for its lock may hold one of the stripes
+		return false
+	case t.claim != nil:
+		return true
+	case !t.open || !t.write || t.whole || t.steady || len(t.stripes) == 0 || t.s.claimWaiters.Load() != 0:
+		return false
+	}
+	t.claim = &claim{done: make(chan struct{})}
+	hashes := []uint64{t.firstHash}
+	if len(t.hashes) > 0 {
+		hashes = t.inOrder()
+	}
+	for _, i := range t.stripes {
+		st := &t.s.stripes[i]
+		st.claims = append(st.claims, stripeClaim{t.claim, inStripe(hashes, int(i))})
+	}
+	return true
+}
+
+// releaseClaim ends the claim, with the stripes locked.
+func (t *Tx) releaseClaim() {
+	if t.claim == nil {
+		return
+	}
+	for _, i := range t.stripes {
+		st := &t.s.stripes[i]
+		st.claims = slices.DeleteFunc(st.claims, func(c stripeClaim) bool { return c.claim == t.claim })
+	}
+	close(t.claim.done)
+	t.claim = nil
+}
+
+// claimed returns a claim of another transaction on a key of this one in a stripe that it has locked.
+func (t *Tx) claimed(stripe int) *claim {
+	claims := t.s.stripes[stripe].claims
+	if len(claims) == 0 {
+		return nil
+	}
+	if t.whole {
+		return claims[0].claim
+	}
+	if len(t.hashes) == 0 {
+		return t.s.stripes[stripe].claimOf(t.firstHash)
+	}
+	for _, h := range inStripe(t.inOrder(), stripe) {
+		if c := t.s.stripes[stripe].claimOf(h); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// claimOf returns the claim on a hash.
+func (st *stripe) claimOf(h uint64) *claim {
+	for _, c := range st.claims {
+		if _, ok := slices.BinarySearch(c.hashes, h); ok {
+			return c.claim
+		}
+	}
+	return nil
+}
+
+// claimWait is how one that needs a lock waits for claims, until it has the lock.
+type claimWait struct {
+	s       *Store
+	waiting bool
+}
+
+// forEnd waits for the end of a transaction. The caller holds no stripe.
+func (w *claimWait) forEnd(c *claim) {
+	if !w.waiting {
+		w.waiting = true
+		w.s.claimWaiters.Add(1)
+	}
+	<-c.done
+}
+
+// over is called with the lock held.
+func (w *claimWait) over() {
+	if w.waiting {
+		w.s.claimWaiters.Add(-1)
+	}
+}
+
+// lockWhole locks a stripe that is loaded and without claims. The caller holds no other.
+func (s *Store) lockWhole(stripe int, write bool) error {
+	if err := s.loadStripe(stripe); err != nil {
+		return err
+	}
+	w := claimWait{s: s}
+	for st := &s.stripes[stripe]; ; {
+		if write {
+			st.Lock()
+		} else {
+			st.RLock()
+		}
+		if len(st.claims) == 0 {
+			w.over()
+			return nil
+		}
+		c := st.claims[0].claim
+		s.unlockWhole(stripe, write)
+		w.forEnd(c)
+	}
+}
+
+func (s *Store) unlockWhole(stripe int, write bool) {
+	if write {
+		s.stripes[stripe].Unlock()
+	} else {
+		s.stripes[stripe].RUnlock()
+	}
+}
+
+// lockKey locks the stripe of a key, shared, when it is loaded and nobody claims the key.
+func (s *Store) lockKey(h uint64) (*stripe, error) {
+	i := keydir.StripeOf(h)
+	if err := s.loadStripe(i); err != nil {
+		return nil, err
+	}
+	w := claimWait{s: s}
+	for st := &s.stripes[i]; ; {
+		st.RLock()
+		c := st.claimOf(h)
+		if c == nil {
+			w.over()
+			return st, nil
+		}
+		st.RUnlock()
+		w.forEnd(c)
+	}
+}

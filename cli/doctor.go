@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/db"
+)
+
+// What an operator wants to know before trusting a machine with a store: the limits of the process, room on the disk and what a sync
+// costs, the clock, and what an earlier accident has left behind. Each line ends with what to do next. What differs by system is
+// in doctor_unix.go and doctor_other.go.
+
+// doctorCommand describes stave doctor.
+func doctorCommand(t *terminal.Streams) *cli.Command {
+	return &cli.Command{
+		Name:      "doctor",
+		Usage:     "Examines the machine and the directory of a store, and says what to do",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave doctor [DIR] [--json]",
+		Description: `   stave doctor /var/lib/stave
+
+Looks at the limits of the process, the file system and the room that it has, what a
+sync to the disk costs, the clock, and, if there is a store, at what an earlier
+opening has left behind. Each line is ok, a warning or a failure, and says what to
+do. The figures are of this moment.
+
+To measure the disk it writes a file of 4 KiB to the directory, some 50 times, and
+removes it. It changes nothing else, and a server may be running. It does not read
+the data: stave check does.
+
+The status is 0, or 1 if there is a failure.`,
+		Flags: []cli.Flag{dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print all of it as one JSON object"}},
+		Action: onDir(func(c *cli.Context, dir string) error {
+			return runDoctor(t, dir, c.Bool("json"))
+		}),
+	}
+}
+
+// A diagnosis is one line.
+type diagnosis struct {
+	Name   string `json:"name"`
+	State  string `json:"state"` // ok, warning or failure
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// The states of a diagnosis.
+const (
+	stateOK      = "ok"
+	stateWarning = "warning"
+	stateFailure = "failure"
+)
+
+// runDoctor examines and prints. A directory that is not there yet is examined by its parent.
+func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	at := absolute(dir)
+	found := []diagnosis{}
+	if info, err := os.Stat(at); err != nil || !info.IsDir() {
+		if err == nil {
+			return openError(dir, errors.New("not a directory"))
+		}
+		for at != filepath.Dir(at) {
+			if at = filepath.Dir(at); isDir(at) {
+				break
+			}
+		}
+		found = append(found, diagnosis{"directory", stateWarning, fmt.Sprintf("%s is not there; the rest is about %s", dir, at), "stave serve --dir " + dir + " makes it"})
+	}
+	found = append(found, examineLimits()...)
+	found = append(found, examineDisk(at)...)
+	found = append(found, examineSync(ctx, at), examineClock(time.Now()))
+	if at == absolute(dir) {
+		found = append(found, examineStore(dir)...)
+	}
+	if ctx.Err() != nil {
+		t.Complain(errors.New("interrupted"))
+		return ctx.Err()
+	}
+	var err error
+	if asJSON {
+		err = json.NewEncoder(t.Out).Encode(struct {
+			Dir      string      `json:"dir"`
+			Findings []diagnosis `json:"findings"`
+		}{dir, found})
+	} else {
+		err = printDiagnoses(t, found)
+	}
+	if err == nil && slices.ContainsFunc(found, func(d diagnosis) bool { return d.State == stateFailure }) {
+		return &exitError{status: exitCommand}
+	}
+	return failed(exitCommand, err)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal.
+func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
+	colors := map[string]string{stateOK: "32", stateWarning: "33", stateFailure: "31"}
+	p := picture{color: t.Color()}
+	for _, d := range found {
+		line := fmt.Sprintf("%s %-12s %s", p.paint(fmt.Sprintf("%-8s", d.State), colors[d.State]), d.Name, terminal.Safe([]byte(d.Found)))
+		if d.Advice != "" {
+			line += ": " + string(terminal.Safe([]byte(d.Advice)))
+		}
+		if _, err := fmt.Fprintln(t.Out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// examineSync measures what a sync of a small write takes.
+func examineSync(ctx context.Context, dir string) diagnosis {
+	times, err := syncTimes(ctx, dir, 50, 2*time.Second)
+	if err != nil || len(times) == 0 {
+		return diagnosis{"sync", stateWarning, fmt.Sprintf("not measured: %v", err), "run it as the user of the server, which must be able to write there"}
+	}
+	slices.Sort(times)
+	median, worst := times[len(times)/2], times[len(times)-1]
+	return judgeSync(median, worst, len(times))
+}
+
+// judgeSync says what to think of syncs. One that takes next to nothing does not reach a disk, or the disk has a protected cache.
+func judgeSync(median, worst time.Duration, n int) diagnosis {
+	d := diagnosis{Name: "sync", State: stateOK, Found: fmt.Sprintf("4 KiB take %s in the median of %d, %s at worst", terminal.Latency(median), n, terminal.Latency(worst))}
+	switch {
+	case median < 20*time.Microsecond:
+		d.State, d.Advice = stateWarning, "too fast for a disk: a memory file system, or syncs that are ignored; a power cut may take what was acknowledged"
+	case worst > 500*time.Millisecond:
+		d.State, d.Advice = stateWarning, "stalls like the worst delay every client with appendfsync always; look for other writers on this disk"
+	case median > 20*time.Millisecond:
+		d.State, d.Advice = stateWarning, "use appendfsync everysec, or a faster disk"
+	}
+	return d
+}
+
+// syncTimes writes and syncs a file some times, at most for a while, and removes it.
+func syncTimes(ctx context.Context, dir string, n int, most time.Duration) (times []time.Duration, err error) {
+	f, err := os.CreateTemp(dir, ".stave-doctor-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	block := make([]byte, 4096)
+	for began := time.Now(); len(times) < n && time.Since(began) < most && ctx.Err() == nil; {
+		started := time.Now()
+		if _, err := f.WriteAt(block, int64(len(times))*4096); err != nil {
+			return nil, err
+		}
+		if err := f.Sync(); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(started))
+	}
+	return times, nil
+}
+
+// examineClock looks for a clock that was never set: deadlines are absolute times.
+func examineClock(now time.Time) diagnosis {
+	d := diagnosis{Name: "clock", State: stateOK, Found: now.UTC().Format(time.RFC3339)}
+	if now.Year() < 2025 {
+		d.State, d.Advice = stateFailure, "the clock is not set: keys with deadlines would live too long; set it, and run a time service"
+	}
+	return d
+}
+
+// examineStore looks at what is in the directory, and opens the store for reading if there is one.
+func examineStore(dir string) []diagnosis {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return []diagnosis{{"store", stateFailure, err.Error(), "run it as the user of the server"}}
+	}
+	var found []diagnosis
+	var torn, partial []string
+	manifest := false
+	for _, e := range entries {
+		manifest = manifest || e.Name() == "MANIFEST"
+		if strings.Contains(e.Name(), ".torn-") {
+			torn = append(torn, e.Name())
+		}
+		if strings.HasSuffix(e.Name(), ".partial") {
+			partial = append(partial, e.Name())
+		}
+	}
+	if len(torn) > 0 {
+		found = append(found, diagnosis{"remains", stateWarning, fmt.Sprintf("%s: what openings have truncated", strings.Join(torn, ", ")), "stave repair reads them; delete them if nothing is missing"})
+	}
+	if len(partial) > 0 {
+		found = append(found, diagnosis{"remains", stateWarning, fmt.Sprintf("%s: from a repair or a backup that did not end", strings.Join(partial, ", ")), "delete it"})
+	}
+	if !manifest {
+		return append(found, diagnosis{"store", stateOK, "there is none in this directory yet", ""})
+	}
+	return append(found, examineOpen(dir)...)
+}
+
+// examineOpen opens the store for reading.
+func examineOpen(dir string) []diagnosis {
+	store, err := db.Open(dir, &db.Options{ReadOnly: true})
+	switch {
+	case isDamage(err):
+		return []diagnosis{{"store", stateFailure, err.Error(), "stave check DIR says how much is damaged, stave repair DIR --out NEW copies what is left"}}
+	case err != nil:
+		return []diagnosis{{"store", stateFailure, err.Error(), "see stave help check"}}
+	}
+	st, recovery := store.Stats(), store.Log().Recovery()
+	plan := store.Merger().Plan(false)
+	err = store.Close()
+	text := fmt.Sprintf("%s in %s, opened in %s", terminal.Plural(st.Keys, "key"), terminal.Plural(st.Segments, "segment"), terminal.Duration(recovery.Took))
+	found := []diagnosis{{"store", stateOK, text, "stave check DIR verifies every record"}}
+	if err != nil {
+		found = append(found, diagnosis{"store", stateFailure, err.Error(), ""})
+	}
+	if recovery.TornBytes > 0 {
+		found = append(found, diagnosis{"log", stateOK, terminal.Size(recovery.TornBytes) + " of an unfinished write at the end", "the next opening for writing truncates it; a running server may be writing just now"})
+	}
+	if len(recovery.Unknown) > 0 {
+		found = append(found, diagnosis{"files", stateWarning, strings.Join(recovery.Unknown, ", ") + ": not of a store", "keep other files elsewhere"})
+	}
+	if plan.Triggered && plan.Reclaims > 0 {
+		found = append(found, diagnosis{"merge", stateWarning, fmt.Sprintf("due: it would reclaim %s", terminal.Size(plan.Reclaims)), "a server does it by itself; else stave merge DIR"})
+	}
+	return found
+}
+
+// judgeRoom says whether the free space is enough for a merge, which writes a segment before it removes any.
+func judgeRoom(free, total, store, segment int64) diagnosis {
+	d := diagnosis{Name: "room", State: stateOK, Found: fmt.Sprintf("%s free of %s", terminal.Size(free), terminal.Size(total))}
+	switch {
+	case free < 64<<20:
+		d.State, d.Advice = stateFailure, "free some space now: writes are refused when it is full"
+	case free < 2*segment:
+		d.State, d.Advice = stateWarning, fmt.Sprintf("a merge writes up to %s before it removes anything; keep twice as much free", terminal.Size(segment))
+	case store > 0 && free < store/5:
+		d.State, d.Advice = stateWarning, fmt.Sprintf("the store has %s: keep a fifth of it free", terminal.Size(store))
+	}
+	return d
+}
+
+// judgeFiles says whether so many open files are enough: a connection takes one, and a segment one or two.
+func judgeFiles(limit uint64) diagnosis {
+	d := diagnosis{Name: "descriptors", State: stateOK, Found: fmt.Sprintf("%d open files allowed", limit)}
+	if limit < 4096 {
+		d.State, d.Advice = stateWarning, "raise it to 65536 (ulimit -n, or LimitNOFILE of the unit): a client takes one, a segment one or two"
+	}
+	return d
+}
+
+// judgeFileSystem says what to think of a file system by its name.
+func judgeFileSystem(name string) diagnosis {
+	d := diagnosis{Name: "file system", State: stateOK, Found: name}
+	switch name {
+	case "tmpfs", "ramfs":
+		d.State, d.Advice = stateWarning, "nothing in it survives a restart of the machine"
+	case "nfs", "smb", "cifs", "fuse", "9p":
+		d.State, d.Advice = stateWarning, "locks and syncs over a network, or a user's program, may promise more than they keep; use a local disk"
+	}
+	return d
+}
+
+// bytesIn is how many bytes the files in a directory have.
+func bytesIn(dir string) (n int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+	}
+	return n
+}

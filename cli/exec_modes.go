@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// What exec does in place of one command: the modes of redis-cli, under their names there.
+
+// An execMode is such a mode.
+type execMode struct {
+	name, usage string
+	run         func(ctx context.Context, s *session, c *cli.Context) error
+	instead     string // of a mode that there is not: why, and what there is
+}
+
+var execModes = []execMode{
+	{name: "pipe", usage: "run many commands from the standard input, as lines or as clients send them, without printing replies",
+		run: func(ctx context.Context, s *session, c *cli.Context) error {
+			return s.runPipe(ctx, s.In, c.Bool("keep-going"))
+		}},
+	{name: "scan", usage: "list the names of keys", run: runScan},
+	{name: "bigkeys", usage: "list, for each type, how many keys there are and which has the most elements", run: runBigkeys},
+	{name: "memkeys", usage: "list, for each type, how much memory its keys take (MEMORY USAGE) and which takes the most", run: runBigkeys},
+	{name: "keystats", usage: "list what --bigkeys and --memkeys do, and the ten keys that take the most memory", run: runBigkeys},
+	{name: "latency", usage: "measure how long a server takes to answer, each second until Ctrl-C; -i and -r say how often", run: runLatency},
+	{name: "hotkeys", instead: "nothing counts how often a key is read; stave top shows the busiest commands of a server, and MONITOR each of them"},
+	{name: "stat", instead: "stave top shows a running server once a second, and stave stats --watch a directory"},
+}
+
+// modeFlags are the options of the modes.
+func modeFlags() (flags []cli.Flag) {
+	for _, m := range execModes {
+		flags = append(flags, &cli.BoolFlag{Name: m.name, Usage: m.usage, Hidden: m.run == nil})
+	}
+	return append(flags,
+		&cli.StringFlag{Name: "pattern", Usage: "with --scan and the --...keys: only keys whose names match `GLOB`"},
+		&cli.StringFlag{Name: "type", Usage: "with --scan and the --...keys: only keys of `TYPE`: string, hash, list, set, zset or stream"})
+}
+
+// chosenMode is the mode that the options ask for, nil for a command or a script.
+func chosenMode(c *cli.Context) (chosen *execMode, err error) {
+	for i := range execModes {
+		m := &execModes[i]
+		switch {
+		case !c.Bool(m.name):
+		case m.run == nil:
+			return nil, usagef("--%s: %s", m.name, m.instead)
+		case chosen != nil:
+			return nil, usagef("--%s and --%s exclude each other", chosen.name, m.name)
+		default:
+			chosen = m
+		}
+	}
+	scans := chosen != nil && chosen.name != "pipe" && chosen.name != "latency"
+	switch {
+	case !scans && (c.IsSet("pattern") || c.IsSet("type")):
+		return nil, usagef("--pattern and --type need --scan, --bigkeys, --memkeys or --keystats")
+	case chosen == nil:
+		return nil, nil
+	case c.IsSet("type") && peekCommands[c.String("type")].unit == "":
+		return nil, usagef("--type %q: the types are string, hash, list, set, zset and stream", c.String("type"))
+	case c.NArg() > 0:
+		return nil, usagef("--%s takes no command", chosen.name)
+	case c.Bool("stdin-arg") || c.String("stdin-tag") != "":
+		return nil, usagef("-x and -X need a command")
+	case chosen.name != "latency" && (c.IsSet("repeat") || c.IsSet("interval")):
+		return nil, usagef("-r and -i need a command to repeat, or --latency")
+	case chosen.name == "latency" && c.String("addr") == "" && c.String("url") == "":
+		return nil, usagef("--latency is about a server: it needs --addr or --url")
+	}
+	return chosen, nil
+}
+
+// runMode opens what a mode works on, and runs it. All but --pipe only read.
+func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (err error) {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	o.readOnly = m.name != "pipe"
+	s, err := newSession(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s.backend.close)
+	err = m.run(ctx, s, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if _, decided := errors.AsType[*exitError](err); decided {
+		return err
+	}
+	return failed(statusOf(err), err)
+}
+
+// many runs commands that have one reply each: on a server all at once, which saves waiting for each reply; in a store one after another, until reply
+// returns false.
+func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i int, r resp.Reply) bool) error {
+	r, isRemote := s.backend.(*remote)
+	if !isRemote {
+		for i, args := range commands {
+			more := true
+			if err := s.backend.do(ctx, args, func(r resp.Reply) { more = reply(i, r) && more }); err != nil {
+				return err
+			}
+			if !more {
+				return nil
+			}
+		}
+		return nil
+	}
+	if r.conn == nil {
+		if err := r.connect(ctx); err != nil {
+			return err
+		}
+	}
+	link := &redisLink{remote: r}
+	err := link.pipeline(ctx, len(commands), func(dst []byte, i int) ([]byte, error) {
+		return resp.AppendCommand(dst, commands[i]...), nil
+	}, func(i int, r resp.Reply) error {
+		reply(i, r)
+		return nil
+	})
+	if err != nil {
+		r.close()
+		if ctx.Err() == nil && !isLost(err) {
+			err = &lostError{err}
+		}
+	}
+	return err
+}
+
+// words makes a command of strings.
+func words(args ...string) [][]byte {
+	list := make([][]byte, len(args))
+	for i, arg := range args {
+		list[i] = []byte(arg)
+	}
+	return list
+}
+
+// insertInput puts the standard input into a command: as the last argument, or in the place of those that are the tag.
+func insertInput(args [][]byte, tag string, data []byte) ([][]byte, error) {
+	if tag == "" {
+		return append(args, data), nil
+	}
+	found := false
+	for i, arg := range args {
+		if string(arg) == tag {
+			args[i], found = data, true
+		}
+	}
+	if !found {
+		return nil, usagef("-X %s: no argument is %s", tag, tag)
+	}
+	return args, nil
+}
+
+// isNoReply says why a command cannot be one of many: it has not one reply.
+func isNoReply(args [][]byte) error {
+	name := strings.ToUpper(string(args[0]))
+	switch {
+	case strings.HasSuffix(name, "SUBSCRIBE"), name == "MONITOR", name == "SYNC", name == "PSYNC",
+		name == "CLIENT" && len(args) > 1 && strings.EqualFold(string(args[1]), "REPLY"):
+		return fmt.Errorf("%s has not one reply, so --pipe does not take it", name)
+	}
+	return nil
+}

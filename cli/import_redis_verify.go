@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/jsonl"
+)
+
+// import --from --verify: every key of the server, and every key that the store alone has.
+
+// strangers names the keys that the store has and the server has not.
+func (im *redisImport) strangers(ctx context.Context, only int) error {
+	for _, ns := range im.store.Stats().Namespaces {
+		if only >= 0 && ns.Namespace != only {
+			continue
+		}
+		store, err := im.store.Use(ns.Namespace)
+		if err != nil {
+			return failed(exitCommand, err)
+		}
+		if _, err := im.link.call(ctx, "SELECT", fmt.Sprint(ns.Namespace)); err != nil {
+			return failed(statusOf(err), fmt.Errorf("the keys of namespace %d: %w; a URL with a database compares that one alone", ns.Namespace, err))
+		}
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			var page []db.KeyInfo
+			if page, cursor, err = store.Keyspace().Scan(cursor, db.KeyScanOptions{Match: im.match, Count: redisPage}); err != nil {
+				return failed(exitCommand, err)
+			}
+			page = slices.DeleteFunc(page, func(k db.KeyInfo) bool { return im.typ != "" && !strings.EqualFold(k.Type.String(), im.typ) })
+			gone, err := im.link.missing(ctx, page)
+			if err != nil {
+				return failed(statusOf(err), err)
+			}
+			for _, key := range gone {
+				im.differs(fmt.Errorf("key %s is in the store only", shortText(key, 60)))
+			}
+		}
+	}
+	return nil
+}
+
+// differs counts and names a difference.
+func (im *redisImport) differs(why error) {
+	if im.differ++; im.differ <= maxComplaints {
+		im.bar.Clear()
+		im.Complain(why)
+	}
+}
+
+// comparePage compares a page of keys with the store, and names those that differ.
+func (im *redisImport) comparePage(store *db.Store, keys [][]byte, found []dumped) error {
+	ours := make([]dumped, len(keys))
+	for i, key := range keys {
+		var err error
+		if ours[i], err = dumpOwn(store, string(key)); err != nil {
+			return failed(exitCommand, fmt.Errorf("key %s: %w", shortText(string(key), 60), err))
+		}
+	}
+	slack := int64(0)
+	if !im.exact {
+		slack = 1000
+	}
+	different, err := compareDumps(keys, found, ours, slack)
+	if err != nil {
+		return failed(exitCommand, err)
+	}
+	im.result.Keys += int64(len(keys))
+	for _, why := range different {
+		im.differs(why)
+	}
+	return nil
+}
+
+// dumpOwn is what the store has of a key.
+func dumpOwn(store *db.Store, key string) (d dumped, err error) {
+	err = store.ViewKeys([]string{key}, func(tx *db.Tx) error {
+		if d.payload, err = tx.Key(key).Dump(); err != nil {
+			return err
+		}
+		at, err := tx.Key(key).Deadline()
+		if !at.IsZero() {
+			d.deadline = at.UnixMilli()
+		}
+		return err
+	})
+	if errors.Is(err, db.ErrNotFound) {
+		return dumped{}, nil
+	}
+	return d, err
+}
+
+// compareDumps compares what two servers have of the same keys, and says how they differ. Two payloads may encode the same value in
+// different ways and orders, so both are restored, and compared as lines of JSON, which have an order.
+func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error, err error) {
+	lines := func(of []dumped) ([][]byte, error) {
+		store, err := db.OpenMemory(&db.Options{NoMerge: true, ExpireEvery: -1})
+		if err != nil {
+			return nil, err
+		}
+		defer closeInto(&err, store.Close)
+		for i, d := range of {
+			if d.payload == nil || d.refused != nil {
+				continue
+			}
+			if err := store.Key(fmt.Sprintf("%06d", i)).Restore(d.payload); err != nil {
+				of[i].refused = err
+			}
+		}
+		var out bytes.Buffer
+		if _, err := jsonl.Export(context.Background(), store, &out, jsonl.ExportOptions{Sort: true}); err != nil {
+			return nil, err
+		}
+		list := make([][]byte, len(of))
+		for line := range bytes.Lines(out.Bytes()) { // a key has none if the last of its fields has expired meanwhile
+			var named struct{ Key string }
+			if err := json.Unmarshal(line, &named); err != nil {
+				return nil, err
+			}
+			i, err := strconv.Atoi(named.Key)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = line
+		}
+		return list, nil
+	}
+	a, b = slices.Clone(a), slices.Clone(b)
+	first, err := lines(a)
+	if err != nil {
+		return nil, err
+	}
+	second, err := lines(b)
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range keys {
+		why := ""
+		switch gap := a[i].deadline - b[i].deadline; {
+		case a[i].payload == nil && b[i].payload == nil:
+		case a[i].refused != nil || b[i].refused != nil:
+			why = fmt.Sprintf("cannot be compared: %v", errors.Join(a[i].refused, b[i].refused))
+		case (a[i].payload == nil) != (b[i].payload == nil):
+			why = "is on one side only"
+		case !bytes.Equal(first[i], second[i]):
+			why = "has another value"
+		case (a[i].deadline == 0) != (b[i].deadline == 0) || gap < -slack || gap > slack:
+			why = fmt.Sprintf("has another deadline: %s and %s", deadlineText(a[i].deadline), deadlineText(b[i].deadline))
+		}
+		if why != "" {
+			different = append(different, fmt.Errorf("key %s %s", shortText(string(key), 60), why))
+		}
+	}
+	return different, nil
+}
+
+func deadlineText(ms int64) string {
+	if ms == 0 {
+		return "none"
+	}
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+}

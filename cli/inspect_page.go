@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/db"
+)
+
+// The page for a browser: one file with everything in it, no script, and a policy that lets a browser load nothing else.
+// html/template escapes names of keys wherever they stand.
+
+//go:embed inspect_page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"size": terminal.Size, "count": terminal.Count, "percent": terminal.Percent,
+	"int64": func(n int) int64 { return int64(n) },
+	"name":  func(key string) string { return shortText(key, 60) },
+}).Parse(pageText))
+
+// Sizes of the drawings, in the units of their view boxes.
+const (
+	pageBar       = 600.0 // the longest segment
+	pageTreeWide  = 960.0
+	pageTreeHigh  = 300.0
+	pageColumn    = 40 // of a histogram
+	pageHistogram = 120.0
+)
+
+// A pageData is what the template is given: an inspection, with the coordinates of its drawings.
+type pageData struct {
+	*inspection
+	Made     string
+	Rows     []pageRow
+	Types    []pageColumnData
+	Sizes    []pageColumnData
+	Lives    []pageColumnData
+	Tree     []pageTile
+	Forecast string
+	PerKey   string
+}
+
+// A pageRow is a segment with its bars.
+type pageRow struct {
+	inspectSegment
+	Name, Dead, Age          string
+	LiveWide, OldAt, OldWide float64
+	ExpiredAt, ExpiredWide   float64
+}
+
+// RecordCount is the number of records, for the template.
+func (r pageRow) RecordCount() int { return int(r.Records) }
+
+// A pageColumnData is one column of a histogram.
+type pageColumnData struct {
+	Label, Value string
+	X, Y, High   float64
+}
+
+// Middle and Above are the place of the figure over a column.
+func (c pageColumnData) Middle() float64 { return c.X + pageColumn/2 }
+func (c pageColumnData) Above() float64  { return c.Y - 4 }
+
+// A pageFigure is a histogram.
+type pageFigure struct {
+	Columns []pageColumnData
+	Wide    int
+}
+
+// Histogram is the argument of the template's histogram.
+func (pageData) Histogram(columns []pageColumnData) pageFigure {
+	return pageFigure{columns, max(len(columns), 1) * (pageColumn + 12)}
+}
+
+// A pageTile is a group of keys in the map of groups.
+type pageTile struct {
+	tile
+	Label, Title string
+	Shade        int // of eight
+}
+
+// TextX and TextY are the place of the label.
+func (t pageTile) TextX() float64 { return t.X + 4 }
+func (t pageTile) TextY() float64 { return t.Y + 13 }
+
+// inspectPage makes the page.
+func inspectPage(seen *inspection) ([]byte, error) {
+	d := pageData{inspection: seen, Made: seen.Time.UTC().Format(time.DateTime) + " UTC", Forecast: mergeForecast(seen), PerKey: perKey(seen.IndexBytes, seen.Keys.Keys+seen.Keys.Expired)}
+	longest := int64(1)
+	for _, s := range seen.Segments {
+		longest = max(longest, s.Bytes)
+	}
+	for _, s := range seen.Segments {
+		row := pageRow{inspectSegment: s, Name: fmt.Sprintf("%09d", s.Segment), Dead: "-", Age: "-"}
+		scale := pageBar / float64(longest)
+		row.LiveWide, row.OldWide, row.ExpiredWide = float64(s.Live)*scale, float64(s.Overwritten)*scale, float64(s.Expired)*scale
+		row.OldAt, row.ExpiredAt = row.LiveWide, row.LiveWide+row.OldWide
+		if s.Records > 0 {
+			row.Dead = terminal.Percent(s.Overwritten+s.Expired, s.Bytes)
+		}
+		if s.Time != nil {
+			row.Age = ageText(seen.Time.Sub(*s.Time))
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	for _, t := range seen.Keys.Types {
+		d.Types = append(d.Types, pageColumnData{Label: t.Type, Value: terminal.Count(int64(t.Keys)), High: float64(t.Keys)})
+	}
+	for _, s := range seen.Keys.Sizes {
+		d.Sizes = append(d.Sizes, pageColumnData{Label: "≤" + strings.ReplaceAll(terminal.Size(s.Bytes), " ", ""), Value: terminal.Count(int64(s.Keys)), High: float64(s.Keys)})
+	}
+	for i, l := range seen.Keys.Deadlines {
+		d.Lives = append(d.Lives, pageColumnData{Label: lifeText(seen.Keys.Deadlines, i), Value: terminal.Count(int64(l.Keys)), High: float64(l.Keys)})
+	}
+	for _, columns := range [][]pageColumnData{d.Types, d.Sizes, d.Lives} {
+		placeColumns(columns)
+	}
+	d.Tree = placeTree(seen.Keys)
+	var b bytes.Buffer
+	err := pageTemplate.Execute(&b, d)
+	return b.Bytes(), err
+}
+
+// placeColumns gives the columns of a histogram their places; the highest fills it.
+func placeColumns(columns []pageColumnData) {
+	most := 1.0
+	for _, c := range columns {
+		most = max(most, c.High)
+	}
+	for i := range columns {
+		c := &columns[i]
+		c.High *= pageHistogram / most
+		c.X, c.Y = float64(i)*(pageColumn+12), pageHistogram-c.High
+	}
+}
+
+// placeTree makes the map of groups: areas are as large as the groups are on disk.
+func placeTree(k db.Survey) (tiles []pageTile) {
+	var sizes []float64
+	for _, p := range k.Prefixes {
+		sizes = append(sizes, float64(p.Bytes))
+	}
+	for i, at := range squarify(sizes, tile{0, 0, pageTreeWide, pageTreeHigh}) {
+		p := k.Prefixes[i]
+		label := "(others)"
+		if p.Prefix != "" {
+			label = shortText(p.Prefix, 40)
+		}
+		t := pageTile{tile: at, Title: fmt.Sprintf("%s: %s, %s", label, terminal.Plural(p.Keys, "key"), terminal.Size(p.Bytes)), Shade: i % 8}
+		if room := int(at.Wide / 8); at.High > 16 && room >= 3 {
+			t.Label = shortText(label, room)
+		}
+		tiles = append(tiles, t)
+	}
+	return tiles
+}
+
+// A tile is a rectangle.
+type tile struct{ X, Y, Wide, High float64 }
+
+// squarify divides a rectangle among sizes, the largest first, into rectangles that are nearly squares (Bruls, Huizing and
+// van Wijk, Squarified Treemaps, 2000). Their areas are in the proportion of the sizes.
+func squarify(sizes []float64, room tile) []tile {
+	total := 0.0
+	for _, s := range sizes {
+		total += s
+	}
+	if total <= 0 {
+		return nil
+	}
+	scale := room.Wide * room.High / total
+	tiles := make([]tile, 0, len(sizes))
+	for start := 0; start < len(sizes); {
+		side := min(room.Wide, room.High)
+		end, sum := start, 0.0
+		for best := 0.0; end < len(sizes); end++ {
+			with := sum + sizes[end]*scale
+			// The worst of a row is its first or its last: sizes descend.
+			worst := max(side*side*sizes[start]*scale/(with*with), with*with/(side*side*max(sizes[end]*scale, 1e-9)))
+			if end > start && worst > best {
+				break
+			}
+			sum, best = with, worst
+		}
+		tiles, room = appendRow(tiles, sizes[start:end], scale, sum, room)
+		start = end
+	}
+	return tiles
+}
+
+// appendRow puts a row along the shorter side of the room, and returns what is left of it.
+func appendRow(tiles []tile, sizes []float64, scale, sum float64, room tile) ([]tile, tile) {
+	if room.Wide >= room.High {
+		wide, y := sum/max(room.High, 1e-9), room.Y
+		for _, s := range sizes {
+			high := s * scale / max(wide, 1e-9)
+			tiles = append(tiles, tile{room.X, y, wide, high})
+			y += high
+		}
+		return tiles, tile{room.X + wide, room.Y, room.Wide - wide, room.High}
+	}
+	high, x := sum/max(room.Wide, 1e-9), room.X
+	for _, s := range sizes {
+		wide := s * scale / max(high, 1e-9)
+		tiles = append(tiles, tile{x, room.Y, wide, high})
+		x += wide
+	}
+	return tiles, tile{room.X, room.Y + high, room.Wide, room.High - high}
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// The Go runtime lets the heap grow to twice what is live before it collects, and after a collection keeps a tenth more than the
+// next one will start at. An index that has just been loaded leaves a server idle with half as much memory again as it
+// needs, for good: nothing grows any more. So a server that has become quiet collects once, and gives back what is free.
+
+const (
+	// releaseEvery is how long a server must have been quiet.
+	releaseEvery = 10 * time.Second
+	// leastReleased is for how many bytes a collection is worth its while.
+	leastReleased = 8 << 20
+)
+
+// heapState is what the runtime says of the heap, in bytes.
+type heapState struct {
+	live      uint64 // found by the last collection
+	objects   uint64 // live, new since then, or garbage
+	free      uint64 // without objects, and not given back
+	allocated uint64 // by the process so far
+}
+
+func readHeap() (h heapState) {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(samples)
+	for i, to := range []*uint64{&h.live, &h.objects, &h.free, &h.allocated} {
+		if samples[i].Value.Kind() == metrics.KindUint64 {
+			*to = samples[i].Value.Uint64()
+		}
+	}
+	return h
+}
+
+// isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be given back.
+func (h heapState) isWorthReleasing(before heapState) bool {
+	surplus := h.objects - min(h.objects, h.live) + h.free
+	return h.allocated-before.allocated <= h.live/32 && surplus >= max(leastReleased, h.live/8)
+}
+
+// releaseMemory gives memory back when the process has become quiet, until ctx ends.
+func releaseMemory(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for before := readHeap(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := readHeap()
+		if now.isWorthReleasing(before) {
+			debug.FreeOSMemory()
+			now = readHeap()
+		}
+		before = now
+	}
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server"
+)
+
+// A setting of the server comes from its default, the file, the environment or a flag; the last of these that
+// has it holds. Package server has the table of settings; here is what the process makes of those that
+// concern its start.
+
+// serveSettings gathers them. A warning is a setting that has no effect.
+func serveSettings(c *cli.Context) (config *server.Config, warnings []string, err error) {
+	config = server.NewConfig()
+	if path := orDefault(c.String("config"), os.Getenv("STAVE_CONFIG")); path != "" {
+		if warnings, err = config.Load(path); err != nil {
+			return nil, nil, usagef("%w", err)
+		}
+	}
+	more, err := config.Environment(os.Environ())
+	if err != nil {
+		return nil, nil, usagef("%w", err)
+	}
+	if err := flagSettings(c, config); err != nil {
+		return nil, nil, usagef("%w", err)
+	}
+	return config, append(warnings, more...), nil
+}
+
+// flagSettings sets what flags say.
+func flagSettings(c *cli.Context, config *server.Config) error {
+	set := func(name, value string) error {
+		if value == "" {
+			return nil
+		}
+		return config.Set(name, value)
+	}
+	fsync := ""
+	if c.IsSet("sync") {
+		mode, err := syncMode(c.String("sync"))
+		if err != nil {
+			return err
+		}
+		fsync = map[db.SyncMode]string{db.SyncAlways: "always", db.SyncInterval: "everysec", db.SyncNone: "no"}[mode]
+	}
+	if transport := server.Transport(c.String("transport")); c.IsSet("transport") && transport.Validate() != nil {
+		return fmt.Errorf("--transport must be goroutines, or event-loop on Linux, not %q", transport)
+	}
+	for _, name := range []string{
+		"port", "bind", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
+	} {
+		if err := set(name, c.String(name)); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+	}
+	err := errors.Join(set("dir", c.String("dir")), set("appendfsync", fsync), set("transport", transportFlag(c)), set("http-addr", c.String("http")))
+	if c.Bool("quiet") {
+		err = errors.Join(err, config.Set("loglevel", "warning"))
+	}
+	return err
+}
+
+// serveLogger writes what an operator should know, a line each: to the standard error, or to a file that it
+// appends to. close is to be called at the end.
+func serveLogger(t *terminal.Streams, config *server.Config) (logger *slog.Logger, level *slog.LevelVar, closing func() error, err error) {
+	w, closing := t.Err, func() error { return nil }
+	if path := config.Get("logfile"); path != "" {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, nil, nil, failed(exitOpen, fmt.Errorf("logfile: %w", err))
+		}
+		w, closing = file, file.Close
+	}
+	level = new(slog.LevelVar)
+	switch config.Get("loglevel") {
+	case "debug":
+		level.Set(slog.LevelDebug)
+	case "warning":
+		level.Set(slog.LevelWarn)
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), level, closing, nil
+}
+
+// storeOptionsOf are the options of the store that settings give.
+func storeOptionsOf(config *server.Config) (*db.Options, error) {
+	o := &db.Options{}
+	switch config.Get("appendfsync") {
+	case "always":
+		o.Sync = db.SyncAlways
+	case "no":
+		o.Sync = db.SyncNone
+	default:
+		o.Sync = db.SyncInterval
+	}
+	var err, err2, err3 error
+	if config.IsSet("segment-size") {
+		o.SegmentSize, err = strconv.ParseInt(config.Get("segment-size"), 10, 64)
+	}
+	if config.IsSet("merge-bytes-per-second") {
+		if o.Merge.BytesPerSecond, err2 = strconv.ParseInt(config.Get("merge-bytes-per-second"), 10, 64); o.Merge.BytesPerSecond == 0 {
+			o.Merge.BytesPerSecond = -1
+		}
+	}
+	if config.IsSet("databases") {
+		o.Namespaces, err3 = strconv.Atoi(config.Get("databases"))
+	}
+	return o, errors.Join(err, err2, err3)
+}
+
+// addresses are those to listen on: that of the flag, or those of the settings. A Unix socket begins with "/".
+func addresses(c *cli.Context, config *server.Config) (list []string, err error) {
+	if addr := c.String("addr"); addr != "" {
+		if _, _, err := net.SplitHostPort(addr); err != nil && !strings.HasPrefix(addr, "/") {
+			return nil, usagef("--addr must be HOST:PORT, or a path that starts with /, not %q", addr)
+		}
+		return []string{addr}, nil
+	}
+	if config.Get("port") == "0" && config.Get("tls-port") != "0" && config.Get("unixsocket") == "" {
+		return nil, nil
+	}
+	if path := config.Get("unixsocket"); path != "" {
+		list = append(list, absolute(path))
+	}
+	if port := config.Get("port"); port != "0" {
+		list = append(list, boundTo(config, port)...)
+	}
+	if len(list) == 0 {
+		return nil, usagef("there is nothing to listen on: port is 0 and unixsocket is empty")
+	}
+	return list, nil
+}
+
+// boundTo are the addresses of bind with a port.
+func boundTo(config *server.Config, port string) (list []string) {
+	for _, host := range strings.Fields(config.Get("bind")) {
+		// As in redis.conf a minus means that the address may be missing, and * any.
+		host = strings.TrimPrefix(host, "-")
+		if host == "*" {
+			host = ""
+		}
+		list = append(list, net.JoinHostPort(host, port))
+	}
+	return list
+}
+
+// listenAll opens the sockets, or none.
+func listenAll(ctx context.Context, addrs []string, config *server.Config) (list []net.Listener, err error) {
+	for _, addr := range addrs {
+		ln, err := listen(ctx, addr, config.Get("unixsocketperm"))
+		if err != nil {
+			for _, open := range list {
+				err = errors.Join(err, open.Close())
+			}
+			return nil, err
+		}
+		list = append(list, ln)
+	}
+	return list, nil
+}
+
+// listen opens a socket. A socket file without a listener, left by a killed server, is replaced. A file at that
+// path that is no socket is left alone: the error is then that of listening. Nobody but the owner can connect
+// before the permissions are set.
+func listen(ctx context.Context, addr, perm string) (ln net.Listener, err error) {
+	var config net.ListenConfig
+	if !strings.HasPrefix(addr, "/") {
+		return config.Listen(ctx, "tcp", addr)
+	}
+	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
+		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
+	}
+	if info, err := os.Lstat(addr); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(addr); err != nil {
+			return nil, err
+		}
+	}
+	err = withPrivateFiles(func() error {
+		ln, err = config.Listen(ctx, "unix", addr)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	mode, err := strconv.ParseUint(perm, 8, 32)
+	if err == nil && mode == 0 {
+		mode = 0o700
+	}
+	if err == nil {
+		err = os.Chmod(addr, os.FileMode(mode))
+	}
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// transportFlag is what the flag says, if it was given.
+func transportFlag(c *cli.Context) string {
+	if c.IsSet("transport") {
+		return c.String("transport")
+	}
+	return ""
+}
+
+// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. all are the sockets that are open
+// then.
+func listenHTTP(ctx context.Context, config *server.Config, others []net.Listener) (web net.Listener, all []net.Listener, err error) {
+	addr := config.Get("http-addr")
+	if addr == "" {
+		return nil, others, nil
+	}
+	var lc net.ListenConfig
+	if web, err = lc.Listen(ctx, "tcp", addr); err != nil {
+		return nil, nil, fmt.Errorf("http-addr: %w", err)
+	}
+	return web, append(slices.Clone(others), web), nil
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// What the interactive shell does around commands: it asks before those that remove everything, sends replies to other programs, and
+// shows a key at a glance.
+
+// destroys says what a command would do that nobody wants by mistake; "" for most.
+func destroys(args [][]byte) string {
+	word := func(i int) string {
+		if i < len(args) {
+			return strings.ToLower(string(args[i]))
+		}
+		return ""
+	}
+	switch word(0) {
+	case "flushall":
+		return "FLUSHALL removes all keys of all databases"
+	case "flushdb":
+		return "FLUSHDB removes all keys of this database"
+	case "shutdown":
+		return "SHUTDOWN ends the server"
+	}
+	switch word(0) + " " + word(1) {
+	case "function flush":
+		return "FUNCTION FLUSH removes all libraries"
+	case "script flush":
+		return "SCRIPT FLUSH removes all cached scripts"
+	case "acl deluser":
+		return "ACL DELUSER removes users and ends their connections"
+	case "acl load":
+		return "ACL LOAD replaces all users, and ends the connections of those that change"
+	}
+	return ""
+}
+
+// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked.
+func (s *session) confirmed(args [][]byte) bool {
+	what := destroys(args)
+	if what == "" || s.editor == nil || s.inMulti {
+		return true
+	}
+	s.question = what + ". Go on? [y/N] "
+	answer, err := s.editor.readLine()
+	s.question = ""
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return err == nil && (answer == "y" || answer == "yes")
+}
+
+// systemCommand is a command line for the system's shell.
+func systemCommand(ctx context.Context, line string) *exec.Cmd {
+	if runtime.GOOS == "windows" {
+		return exec.CommandContext(ctx, "cmd", "/C", line)
+	}
+	return exec.CommandContext(ctx, "/bin/sh", "-c", line)
+}
+
+// pipeInto makes the system's shell read what is printed, in the form for programs, until the function that it returns is called. That waits for
+// the program, which may end before it has read everything.
+func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
+	program := systemCommand(ctx, command)
+	program.Stdout, program.Stderr = s.Out, s.Err
+	to, err := program.StdinPipe()
+	if err == nil {
+		err = program.Start()
+	}
+	out, format := s.Out, s.printer.Format
+	if err != nil {
+		fmt.Fprintf(s.Out, "Error: %v\n", err)
+		s.Out = io.Discard
+		return func() { s.Out = out }
+	}
+	s.Out = to
+	if format == terminal.Typed {
+		s.printer.Format = terminal.Raw
+	}
+	return func() {
+		s.Out, s.printer.Format = out, format
+		_ = to.Close() // a program that has ended has closed it
+		if err := program.Wait(); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(s.Out, "(%s: %v)\n", command, err)
+		}
+	}
+}
+
+// peeks reports whether a line is PEEK key, which no server knows.
+func peeks(args [][]byte) (key string, ok bool) {
+	if len(args) != 2 || !strings.EqualFold(string(args[0]), "peek") {
+		return "", false
+	}
+	return string(args[1]), true
+}
+
+// peekElements is how many elements of a collection, and peekBytes how many bytes of a string, PEEK shows.
+const (
+	peekElements = 10
+	peekBytes    = 200
+)
+
+// The commands that PEEK sends for a type, the key at the place of "".
+var peekCommands = map[string]struct {
+	unit          string
+	length, begin []string
+}{
+	"string": {"byte", []string{"STRLEN", ""}, []string{"GETRANGE", "", "0", strconv.Itoa(peekBytes - 1)}},
+	"hash":   {"field", []string{"HLEN", ""}, []string{"HSCAN", "", "0", "COUNT", strconv.Itoa(peekElements)}},
+	"list":   {"element", []string{"LLEN", ""}, []string{"LRANGE", "", "0", strconv.Itoa(peekElements - 1)}},
+	"set":    {"member", []string{"SCARD", ""}, []string{"SSCAN", "", "0", "COUNT", strconv.Itoa(peekElements)}},
+	"zset":   {"member", []string{"ZCARD", ""}, []string{"ZRANGE", "", "0", strconv.Itoa(peekElements - 1), "WITHSCORES"}},
+	"stream": {"element", []string{"XLEN", ""}, []string{"XREVRANGE", "", "+", "-", "COUNT", strconv.Itoa(peekElements)}},
+}
+
+// peek shows what a key is: its type, encoding, length and time to live on one line, and then its beginning. It reads no more than it shows.
+func (s *session) peek(ctx context.Context, key string) {
+	if s.inMulti {
+		fmt.Fprintln(s.Out, "PEEK cannot look within MULTI")
+		return
+	}
+	ask := func(args ...string) (resp.Reply, bool) {
+		for i := range args {
+			if i > 0 && args[i] == "" {
+				args[i] = key
+			}
+		}
+		r, err := s.query(ctx, args...)
+		if err != nil {
+			fmt.Fprintf(s.Out, "Error: %v\n", err)
+		}
+		return r, err == nil
+	}
+	typ, ok := ask("TYPE", key)
+	if !ok {
+		return
+	}
+	how, known := peekCommands[typ.String()]
+	if !known {
+		if typ.String() == "none" {
+			fmt.Fprintln(s.Out, "(no such key)")
+		} else {
+			fmt.Fprintf(s.Out, "%s\n", typ)
+		}
+		return
+	}
+	var length, begin, ttl, encoding resp.Reply
+	for _, q := range []struct {
+		args  []string
+		reply *resp.Reply
+	}{{append([]string(nil), how.length...), &length}, {[]string{"PTTL", key}, &ttl}, {[]string{"OBJECT", "ENCODING", key}, &encoding}, {append([]string(nil), how.begin...), &begin}} {
+		if *q.reply, ok = ask(q.args...); !ok {
+			return
+		}
+	}
+	fmt.Fprintf(s.Out, "%s (%s), %s", typ, encoding, terminal.Plural(length.Int, how.unit))
+	if ttl.Int >= 0 {
+		fmt.Fprintf(s.Out, ", expires in %s", terminal.Duration(time.Duration(ttl.Int)*time.Millisecond))
+	}
+	fmt.Fprintln(s.Out)
+	shown, pairs := begin, 1
+	if len(begin.Items) == 2 && (typ.String() == "hash" || typ.String() == "set") {
+		shown = begin.Items[1] // behind the cursor
+	}
+	if typ.String() == "hash" || typ.String() == "zset" {
+		pairs = 2
+	}
+	if most := pairs * peekElements; len(shown.Items) > most {
+		shown.Items = shown.Items[:most] // SCAN gives all of what is small
+	}
+	var listed [][]byte
+	if pairs == 2 {
+		listed = [][]byte{[]byte("HGETALL")} // whose reply has the same form
+	}
+	s.Out.Write(s.render(listed, shown))
+	left := length.Int - int64(len(shown.Items)/pairs)
+	if typ.String() == "string" {
+		left = length.Int - int64(len(shown.Text))
+	}
+	if left > 0 {
+		fmt.Fprintf(s.Out, "... and %s more\n", terminal.Plural(left, how.unit))
+	}
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/jsonl"
+	"github.com/stavedb/stave/structures"
+)
+
+// The commits of a store as lines of JSON, for programs that keep something else in step with it. What a line shows is on the disk, so no line
+// is ever taken back; bitcask.Feed says how that is known. Nothing here knows of a server: the directory is read.
+
+// tailCommand describes stave tail.
+func tailCommand(t *terminal.Streams) *cli.Command {
+	return &cli.Command{
+		Name:      "tail",
+		Usage:     "Shows the commits of a store as lines of JSON, also while a server writes to it",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave tail [DIR] [--since SEQ] [--follow] [--db N] [--match PATTERN]",
+		Description: `   stave tail data
+   stave tail data --since 0 > all.jsonl
+   stave tail data --since 4711 --follow --match 'user:*'
+
+Each line is a commit: the sequence number of its last record, and what it has
+changed, in order. A consumer that has dealt with a line goes on after it with
+--since and its number, and misses nothing. Without --since the last commits are
+shown. With --follow those that come are shown, until Ctrl-C.
+
+   {"sequence":1,"changes":[{"op":"put","key":"greeting","type":"string","value":"hi"}]}
+
+A commit is shown when it is known to be on the disk, with the default settings of
+a server one or two seconds after it was made, so no line is ever taken back.
+Merges remove commits: a --since before what is left is an error. Then take a
+stave export, and go on with the number that the error names.
+
+The log has no times. The store is not opened for writing, and no server needs to
+be asked. docs/FOLLOW.md explains the members of a line. The status is 0, also after
+Ctrl-C with --follow; 1 if commits are not there any more; 3 if there is no store;
+4 if the log is damaged.`,
+		Flags: []cli.Flag{
+			dirFlag(),
+			&cli.Uint64Flag{Name: "since", Usage: "begin after the commit with sequence number `SEQ`; 0: with the first", DefaultText: "the last commits"},
+			&cli.IntFlag{Name: "last", Value: 10, Usage: "without --since: begin with the last `N` commits"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with the commits that come"},
+			&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Value: -1, Usage: "show changes of namespace `N` alone", DefaultText: "all"},
+			&cli.StringFlag{Name: "match", Usage: "show changes of the keys that match the glob `PATTERN`, and of whole namespaces"},
+		},
+		Action: onDir(func(c *cli.Context, dir string) error {
+			o := tailOptions{since: c.Uint64("since"), follow: c.Bool("follow"), db: c.Int("db"), match: c.String("match")}
+			switch {
+			case c.IsSet("db") && o.db < 0:
+				return usagef("--db must not be negative")
+			case c.IsSet("since") && c.IsSet("last"):
+				return usagef("--since and --last both say where to begin")
+			case c.Int("last") < 0:
+				return usagef("--last must not be negative")
+			case !c.IsSet("since"):
+				o.last = max(c.Int("last"), 1)
+				o.none = c.Int("last") == 0
+			}
+			return runTail(t, dir, o)
+		}),
+	}
+}
+
+type tailOptions struct {
+	since  uint64
+	last   int
+	none   bool // of the commits that are there
+	follow bool
+	db     int // below 0: all
+	match  string
+}
+
+// runTail shows commits until there are no more, or it is interrupted.
+func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	if err := mustBeStore(dir); err != nil {
+		return err
+	}
+	feed, err := bitcask.OpenFeed(ctx, dir, bitcask.FeedOptions{After: o.since, Newest: o.last})
+	if err != nil {
+		return tailError(ctx, t, dir, o, err, true)
+	}
+	defer closeInto(&err, feed.Close)
+	out := bufio.NewWriterSize(t.Out, 64<<10)
+	for {
+		err := showCommits(ctx, feed, out, o)
+		if flushed := out.Flush(); flushed != nil {
+			return failed(exitCommand, flushed)
+		}
+		o.none = false
+		if err == nil && o.follow {
+			err = feed.Wait(ctx)
+		}
+		if err != nil || !o.follow {
+			return tailError(ctx, t, dir, o, err, false)
+		}
+	}
+}
+
+// showCommits shows what there is by now.
+func showCommits(ctx context.Context, feed *bitcask.Feed, out *bufio.Writer, o tailOptions) error {
+	var line []byte
+	for {
+		c, err := feed.Next(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var shown bool
+		if line, shown = appendCommit(line[:0], c, o); !shown || o.none {
+			continue
+		}
+		if _, err := out.Write(line); err != nil {
+			return failed(exitCommand, err)
+		}
+		if cap(line) > 1<<20 {
+			line = nil
+		}
+	}
+}
+
+// tailError gives an error its status, and says what to do.
+func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptions, err error, opening bool) error {
+	missing, exit := (*bitcask.MissingCommitsError)(nil), (*exitError)(nil)
+	future := (*bitcask.FutureError)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && o.follow:
+		return nil // the way to end it
+	case ctx.Err() != nil:
+		t.Complain(errors.New("interrupted; to go on, use --since with the sequence number of the last line"))
+		return ctx.Err()
+	case errors.As(err, &exit):
+		return err
+	case errors.As(err, &missing):
+		return failed(exitCommand, fmt.Errorf("tail %s: %w; take a stave export, then go on with --since %d", dir, missing, missing.From))
+	case errors.As(err, &future):
+		return failed(exitCommand, fmt.Errorf("tail %s: %w; --since 0 begins with the first commit, or take a stave export", dir, future))
+	case isDamage(err):
+		return failed(exitDamage, fmt.Errorf("tail %s: %w; stave check DIR says how much is damaged, stave repair DIR --out NEW copies what is left", dir, err))
+	case opening:
+		return openError(dir, err)
+	}
+	return failed(exitCommand, fmt.Errorf("tail %s: %w", dir, err))
+}
+
+// appendCommit appends the line of a commit, if any of its changes is to be shown.
+func appendCommit(dst []byte, c *bitcask.Commit, o tailOptions) (line []byte, shown bool) {
+	dst = strconv.AppendUint(append(dst, `{"sequence":`...), c.Last, 10)
+	dst = append(dst, `,"changes":[`...)
+	for i := range c.Changes {
+		ch := &c.Changes[i]
+		if !o.shows(ch) {
+			continue
+		}
+		if shown {
+			dst = append(dst, ',')
+		}
+		shown = true
+		dst = appendChange(dst, ch)
+	}
+	return append(dst, "]}\n"...), shown
+}
+
+// shows reports whether a change is to be shown. One of a whole namespace concerns its keys, whatever their names are.
+func (o *tailOptions) shows(ch *bitcask.Change) bool {
+	in := o.db < 0 || ch.Namespace == o.db
+	switch ch.Op {
+	case bitcask.OpFlush:
+		return in
+	case bitcask.OpSwap:
+		return in || ch.With == o.db
+	case bitcask.OpLibrary: // in none of the namespaces
+		return o.db < 0 && o.match == ""
+	}
+	return in && (o.match == "" || structures.Match(o.match, ch.Key))
+}
+
+// appendChange appends a change as an object.
+func appendChange(dst []byte, ch *bitcask.Change) []byte {
+	dst = append(append(append(dst, `{"op":"`...), ch.Op...), '"')
+	number := func(name string, n int64) {
+		dst = strconv.AppendInt(append(append(append(dst, ',', '"'), name...), '"', ':'), n, 10)
+	}
+	text := func(name string, value []byte) { dst = appendMember(append(dst, ','), name, value) }
+	if ch.Op == bitcask.OpLibrary {
+		text("library", ch.Key)
+		if len(ch.Value) > 0 {
+			text("value", ch.Value)
+		}
+		return append(dst, '}')
+	}
+	whole := ch.Op == bitcask.OpFlush || ch.Op == bitcask.OpSwap
+	if ch.Namespace != 0 || whole {
+		number("db", int64(ch.Namespace))
+	}
+	switch ch.Op {
+	case bitcask.OpFlush:
+		return append(dst, '}')
+	case bitcask.OpSwap:
+		number("with", int64(ch.With))
+		return append(dst, '}')
+	}
+	text("key", ch.Key)
+	if ch.Type != "" {
+		text("type", []byte(ch.Type))
+	}
+	switch ch.Op {
+	case bitcask.OpPut, bitcask.OpRemove:
+		dst = appendElement(dst, ch)
+	case bitcask.OpExpire, bitcask.OpPersist:
+		if ch.Element != nil {
+			text("field", ch.Element)
+		}
+		if ch.Op == bitcask.OpExpire {
+			number("expire_at_ms", ch.ExpireAt)
+		}
+	case bitcask.OpLength:
+		number("length", ch.Length)
+	case bitcask.OpStream:
+		text("first", []byte(ch.First))
+		text("last", []byte(ch.Last))
+		text("deleted", []byte(ch.Deleted))
+		dst = strconv.AppendUint(append(dst, `,"added":`...), ch.Added, 10)
+	}
+	return append(dst, '}')
+}
+
+// appendElement appends which element it is, and what it holds.
+func appendElement(dst []byte, ch *bitcask.Change) []byte {
+	put := ch.Op == bitcask.OpPut
+	text := func(name string, value []byte) { dst = appendMember(append(dst, ','), name, value) }
+	switch ch.Type {
+	case "hash":
+		text("field", ch.Element)
+	case "list":
+		dst = strconv.AppendInt(append(dst, `,"index":`...), ch.Index, 10)
+	case "set":
+		text("member", ch.Element)
+		return dst
+	case "zset":
+		text("member", ch.Element)
+		if put {
+			dst = jsonl.AppendScore(append(dst, `,"score":`...), ch.Score)
+		}
+		return dst
+	case "stream":
+		text("id", []byte(ch.ID))
+		if !put {
+			return dst
+		}
+		dst = append(dst, `,"fields":[`...)
+		for i, field := range ch.Fields {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = jsonl.AppendBytes(dst, field)
+		}
+		return append(dst, ']')
+	case bitcask.GroupsType:
+		text("element", ch.Element)
+	case "string":
+		if ch.ChunkSize > 0 {
+			dst = strconv.AppendInt(append(dst, `,"offset":`...), ch.Offset, 10)
+			dst = strconv.AppendInt(append(dst, `,"chunk_size":`...), int64(ch.ChunkSize), 10)
+		}
+	}
+	if put {
+		text("value", ch.Value)
+	}
+	return dst
+}
+
+// appendMember appends a member of an object, as package jsonl has those of a key: bytes that are not UTF-8 are in base64.
+func appendMember(dst []byte, name string, value []byte) []byte {
+	dst = append(append(dst, '"'), name...)
+	if utf8.Valid(value) {
+		return jsonl.AppendBytes(append(dst, '"', ':'), value)
+	}
+	dst = append(dst, `B64":"`...)
+	return append(base64.StdEncoding.AppendEncode(dst, value), '"')
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// A running server at a glance, from what INFO says twice. Rates are differences: the server's own averages are slower. It needs no
+// more of a server than INFO, so it works with Redis, whose figures lack the part about segments.
+
+// topCommand describes stave top.
+func topCommand(t *terminal.Streams) *cli.Command {
+	return &cli.Command{
+		Name:      "top",
+		Usage:     "Shows what a running server does, once a second",
+		UsageText: "stave top [-h HOST] [-p PORT] [--every T] [--count N]",
+		Description: `   stave top -p 6380
+   stave top --addr /run/stave.sock --count 1
+
+Operations a second, the share of reads that found a key, traffic, memory, the log
+with its live bytes and the merge that is running, and the busiest commands with
+the time that they took (median and 99th percentile since the server's start).
+Ctrl-C ends it. Where the output is no terminal, pictures follow one another.`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "the server is at `HOST` (also -h HOST)"},
+			&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: 6379, Usage: "and listens on `PORT`"},
+			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "the server is at `HOST:PORT`, or at a socket's path"},
+			&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD, or $REDISCLI_AUTH"},
+			&cli.BoolFlag{Name: "tls", Usage: "encrypt the connection"},
+			&cli.StringFlag{Name: "cacert", Usage: "verify the server by the certificates in `FILE`, instead of the system's"},
+			&cli.StringFlag{Name: "cert", Usage: "show the server the certificate in `FILE`"},
+			&cli.StringFlag{Name: "key", Usage: "whose key is in `FILE`"},
+			&cli.StringFlag{Name: "sni", Usage: "verify that the server is `HOST`, instead of the host of --addr"},
+		}, watchFlags()...),
+		Action: func(c *cli.Context) error {
+			every, count, err := readWatchFlags(c)
+			switch {
+			case err != nil:
+				return err
+			case c.NArg() > 0:
+				return usagef("top takes no argument: --addr HOST:PORT names the server")
+			case c.String("addr") != "" && (c.IsSet("host") || c.IsSet("port")):
+				return usagef("--addr excludes --host and --port")
+			}
+			if c.String("addr") == "" {
+				if err := c.Set("addr", fmt.Sprintf("%s:%d", c.String("host"), c.Int("port"))); err != nil {
+					return err
+				}
+			}
+			o, err := readStoreOptions(t, c)
+			if err != nil {
+				return err
+			}
+			return runTop(t, o, every, count)
+		},
+	}
+}
+
+// runTop asks and draws until it is interrupted, or has drawn count times.
+func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int) (err error) {
+	ctx, stop := t.Interruptible()
+	defer stop()
+	s, err := newSession(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s.backend.close)
+	var before topSample
+	return watch(ctx, t, true, every, count, func() (shown []byte, err error) {
+		now, err := askTop(ctx, s)
+		if err != nil {
+			return nil, failed(statusOf(err), err)
+		}
+		if before.info != nil {
+			shown = drawTop(before, now, s.name, t.Width(), t.Color())
+		}
+		before = now
+		return shown, nil
+	})
+}
+
+// A topSample is what INFO said at one moment.
+type topSample struct {
+	at   time.Time
+	info map[string]string
+}
+
+// askTop asks for INFO everything, and for INFO where the server knows no more.
+func askTop(ctx context.Context, s *session) (topSample, error) {
+	var text []byte
+	var refused error
+	err := s.backend.do(ctx, [][]byte{[]byte("INFO"), []byte("everything")}, func(r resp.Reply) {
+		if text, refused = bytes.Clone(r.Text), nil; r.IsError() {
+			refused = r.Err()
+		}
+	})
+	if err == nil {
+		err = refused
+	}
+	return topSample{time.Now(), parseInfo(text)}, err
+}
+
+// parseInfo reads the lines of INFO.
+func parseInfo(text []byte) map[string]string {
+	info := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && !strings.HasPrefix(line, "#") {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+// number is a field as a number; 0 if there is none.
+func (s topSample) number(name string) float64 {
+	v, err := strconv.ParseFloat(s.info[name], 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// part is a member of a field such as calls=3,usec=9.
+func (s topSample) part(field, name string) float64 {
+	for pair := range strings.SplitSeq(s.info[field], ",") {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0
+			}
+			return v
+		}
+	}
+	return 0
+}
+
+// A busyCommand is a row of the table.
+type busyCommand struct {
+	name            string
+	rate            float64
+	mean            float64 // of the interval, in microseconds
+	median, slowest string  // since the start
+}
+
+// drawTop draws the time between two samples.
+func drawTop(before, now topSample, name string, width int, color bool) []byte {
+	seconds := max(now.at.Sub(before.at).Seconds(), 0.001)
+	rate := func(field string) float64 { return max(now.number(field)-before.number(field), 0) / seconds }
+	p := picture{width: width, color: color}
+	var b strings.Builder
+	keys, timed := 0.0, 0.0
+	for field := range now.info {
+		if n, ok := strings.CutPrefix(field, "db"); ok {
+			if _, err := strconv.Atoi(n); err == nil {
+				keys, timed = keys+now.part(field, "keys"), timed+now.part(field, "expires")
+			}
+		}
+	}
+	version := "redis " + now.info["redis_version"]
+	if v := now.info["stave_version"]; v != "" {
+		version = "stave " + v
+	}
+	fmt.Fprintf(&b, "%s  %s  up %s  %s clients, %s blocked\n\n", terminal.Safe([]byte(name)), terminal.Safe([]byte(version)), ageText(time.Duration(now.number("uptime_in_seconds"))*time.Second),
+		terminal.Count(int64(now.number("connected_clients"))), terminal.Count(int64(now.number("blocked_clients"))))
+	hits, misses := rate("keyspace_hits"), rate("keyspace_misses")
+	found := "-"
+	if hits+misses > 0 {
+		found = fmt.Sprintf("%.1f %%", hits/(hits+misses)*100)
+	}
+	fmt.Fprintf(&b, "ops     %12s /s   hits %s   expired %s /s   errors %s /s\n", terminal.Count(int64(rate("total_commands_processed"))), found,
+		terminal.Count(int64(rate("expired_keys"))), terminal.Count(int64(rate("total_error_replies"))))
+	fmt.Fprintf(&b, "net     %12s /s in   %s /s out\n", terminal.Size(int64(rate("total_net_input_bytes"))), terminal.Size(int64(rate("total_net_output_bytes"))))
+	fmt.Fprintf(&b, "keys    %12s      %s with a deadline   memory %s\n", terminal.Count(int64(keys)), terminal.Count(int64(timed)), terminal.Size(int64(now.number("used_memory"))))
+	if disk := int64(now.number("storage_bytes")); disk > 0 {
+		live := int64(now.number("storage_live_bytes"))
+		fmt.Fprintf(&b, "log     %12s      %s live in %s   %s syncs /s\n", terminal.Size(disk), terminal.Percent(live, disk), terminal.Plural(int64(now.number("storage_segments")), "segment"), terminal.Count(int64(rate("storage_syncs"))))
+		if now.info["merge_running"] == "1" || now.info["merge_running"] == "true" {
+			read, all := int64(now.number("merge_read_bytes")), int64(now.number("merge_to_read_bytes"))
+			fmt.Fprintf(&b, "merge   [%s] %s of %s\n", terminal.PercentBar(min(read, all), all), terminal.Size(read), terminal.Size(all))
+		}
+		if why := now.info["storage_failed"]; why != "" {
+			fmt.Fprintf(&b, "%s\n", p.paint("writes are refused: "+string(terminal.Safe([]byte(why))), "31"))
+		}
+	}
+	table := terminal.NewTable("command", "calls /s", "mean", "p50", "p99")
+	for _, c := range busyCommands(before, now, seconds, 12) {
+		table.Row(string(terminal.Safe([]byte(c.name))), fmt.Sprintf("%.0f", c.rate), terminal.Latency(time.Duration(c.mean*1000)), c.median, c.slowest)
+	}
+	if len(table.Rows) > 1 {
+		b.WriteString("\n")
+		_ = table.Write(&b)
+	}
+	return []byte(b.String())
+}
+
+// busyCommands are those that were called most between two samples.
+func busyCommands(before, now topSample, seconds float64, most int) []busyCommand {
+	var list []busyCommand
+	for field := range now.info {
+		name, ok := strings.CutPrefix(field, "cmdstat_")
+		if !ok {
+			continue
+		}
+		calls := now.part(field, "calls") - before.part(field, "calls")
+		if calls <= 0 || name == "info" {
+			continue
+		}
+		c := busyCommand{name: name, rate: calls / seconds, mean: max(now.part(field, "usec")-before.part(field, "usec"), 0) / calls, median: "-", slowest: "-"}
+		if spread := "latency_percentiles_usec_" + name; now.info[spread] != "" {
+			c.median = terminal.Latency(time.Duration(now.part(spread, "p50") * 1000))
+			c.slowest = terminal.Latency(time.Duration(now.part(spread, "p99") * 1000))
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b busyCommand) int { return cmp.Or(cmp.Compare(b.rate, a.rate), cmp.Compare(a.name, b.name)) })
+	return list[:min(len(list), most)]
+}

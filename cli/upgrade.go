@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/stavedb/stave/bitcask/dump"
+	"github.com/stavedb/stave/cli/internal/terminal"
+)
+
+// What a newer program would change about a store. So far there is one version of segments and manifests, so nothing that holds data ever
+// has to be rewritten. Hints, INDEX and TTL are made from the log and have had several: one of an older version is not
+// read, or read as it is, and written anew.
+
+// upgradeCommand describes stave upgrade.
+func upgradeCommand(t *terminal.Streams) *cli.Command {
+	return &cli.Command{
+		Name:      "upgrade",
+		Usage:     "Says which files of a store have older formats, and what that means",
+		ArgsUsage: "[DIR]",
+		UsageText: "stave upgrade [DIR] [--json]",
+		Description: `   stave upgrade data
+
+Reads the version of each file of a store. Every version of Stave opens the segments
+and manifests of all earlier ones as they are, so there is nothing to be rewritten.
+Files that only save time (hints, INDEX, TTL) may be of an older version: a writer
+replaces them by itself, and says nothing.
+
+It changes nothing. The status is 0, or 3 if a segment or manifest is of a newer
+version, which this program refuses to open.`,
+		Flags: []cli.Flag{dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+		Action: onDir(func(c *cli.Context, dir string) error {
+			return runUpgrade(t, dir, c.Bool("json"))
+		}),
+	}
+}
+
+// A fileVersion counts the files of one kind and version.
+type fileVersion struct {
+	Kind    string `json:"kind"`
+	Version int    `json:"version"`
+	Current int    `json:"current"`
+	Files   int    `json:"files"`
+	derived bool
+}
+
+// runUpgrade reads the versions.
+func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
+	found, err := fileVersions(dir)
+	if err != nil {
+		return openError(dir, err)
+	}
+	if len(found) == 0 {
+		return openError(dir, errors.New("there is no store in this directory"))
+	}
+	newer := false
+	for _, f := range found {
+		newer = newer || f.Version > f.Current && !f.derived
+	}
+	if asJSON {
+		err = json.NewEncoder(t.Out).Encode(struct {
+			Files []fileVersion `json:"files"`
+			Newer bool          `json:"newer"`
+		}{found, newer})
+	} else {
+		err = printVersions(t, found)
+	}
+	if err == nil && newer {
+		return failed(exitOpen, fmt.Errorf("%s was written by a newer Stave: use that one, or restore a backup from before", dir))
+	}
+	return failed(exitCommand, err)
+}
+
+// fileVersions reads the versions of all files of a directory that have one.
+func fileVersions(dir string) ([]fileVersion, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[fileVersion]int{}
+	for _, e := range entries {
+		v, err := dump.VersionOf(filepath.Join(dir, e.Name()))
+		if errors.Is(err, dump.ErrUnknown) || e.IsDir() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		counts[fileVersion{Kind: v.Kind, Version: v.Version, Current: v.Current, derived: v.Derived}]++
+	}
+	var list []fileVersion
+	for f, n := range counts {
+		f.Files = n
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b fileVersion) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Version-b.Version) })
+	return list, nil
+}
+
+func printVersions(t *terminal.Streams, found []fileVersion) error {
+	table := terminal.NewTable("files", "kind", "version", "")
+	old, files := 0, 0
+	for _, f := range found {
+		note := "current"
+		switch {
+		case f.Version > f.Current && f.derived:
+			note = fmt.Sprintf("newer than %d: not read, made from the log", f.Current)
+		case f.Version > f.Current:
+			note = fmt.Sprintf("newer than this program's %d", f.Current)
+		case f.Version < f.Current && f.derived:
+			note = fmt.Sprintf("older than %d: replaced by a writer", f.Current)
+			old += f.Files
+		case f.Version < f.Current:
+			note = fmt.Sprintf("older than %d: read as it is", f.Current)
+			old += f.Files
+		}
+		files += f.Files
+		table.Row(terminal.Count(int64(f.Files)), f.Kind, fmt.Sprint(f.Version), note)
+	}
+	if err := table.Write(t.Out); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("nothing to upgrade: %s of the present format", terminal.Plural(files, "file"))
+	if old > 0 {
+		text = fmt.Sprintf("nothing to be done: %s of an older format, which the next writer replaces", terminal.Plural(old, "file"))
+	}
+	_, err := fmt.Fprintln(t.Out, text)
+	return err
+}

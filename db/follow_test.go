@@ -1,0 +1,392 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/chance"
+)
+
+// followed opens a store that follows the one in dir.
+func followed(t *testing.T, dir string, o db.Options, s seam.Options) *db.Store {
+	t.Helper()
+	o.ReadOnly, o.Follow = true, true
+	f := ok[*db.Store](t)(db.Open(dir, seam.With(&o, s)))
+	t.Cleanup(func() { must(t, f.Close()) })
+	return f
+}
+
+// caughtUp waits until a follower shows what its writer has committed.
+func caughtUp(t *testing.T, f, w *db.Store) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); f.Position() != w.Position(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the follower is at %d, the writer at %d: %+v", f.Position(), w.Position(), f.FollowState())
+		}
+	}
+}
+
+// contentsOf sums up all that a store holds, at one moment, and says at which position.
+func contentsOf(s *db.Store) (position uint64, sum uint64, text string, err error) {
+	var b strings.Builder
+	err = s.View(func(tx *db.Tx) error {
+		position = s.Log().Sequence()
+		for ns := range 3 {
+			in, err := tx.Use(ns)
+			if err != nil {
+				return err
+			}
+			keys, err := in.Keyspace().Keys("*")
+			if err != nil {
+				return err
+			}
+			slices.Sort(keys)
+			for _, key := range keys {
+				dump, err := in.Key(key).Dump()
+				if err != nil {
+					return fmt.Errorf("%d %q: %w", ns, key, err)
+				}
+				deadline, err := in.Key(key).Deadline()
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(&b, "%d %q %x %d\n", ns, key, dump, deadline.UnixMilli())
+			}
+		}
+		return nil
+	})
+	h := fnv.New64a()
+	h.Write([]byte(b.String()))
+	return position, h.Sum64(), b.String(), err
+}
+
+// followWorkload makes commits of all kinds.
+type followWorkload struct {
+	s *db.Store
+	r *rand.Rand
+}
+
+func (w *followWorkload) key() string { return fmt.Sprint("k", w.r.IntN(12)) }
+func (w *followWorkload) value() []byte {
+	return []byte(strings.Repeat(fmt.Sprint(w.r.IntN(1000), " "), 1+w.r.IntN(60)))
+}
+
+// commit makes one commit, at most.
+func (w *followWorkload) commit() error {
+	s, err := w.s.Use(w.r.IntN(3))
+	if err != nil {
+		return err
+	}
+	switch n := w.r.IntN(100); {
+	case n < 1:
+		return s.Flush()
+	case n < 2:
+		return s.Swap(0, 1+w.r.IntN(2))
+	case n < 3:
+		return s.FlushAll()
+	case n < 30:
+		return s.String(w.key()).Put(w.value())
+	default:
+		return s.Update(func(tx *db.Tx) error {
+			for range 1 + w.r.IntN(6) {
+				if err := w.step(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// step changes one key in a transaction.
+func (w *followWorkload) step(tx *db.Tx) (err error) {
+	key, value := w.key(), w.value()
+	member := fmt.Sprint("m", w.r.IntN(30))
+	typ, err := tx.Key(key).Type()
+	if err != nil {
+		return err
+	}
+	is := func(want db.Type) bool { return typ == db.TypeNone || typ == want }
+	later := time.UnixMilli(4e12 + w.r.Int64N(1e6))
+	switch n := w.r.IntN(14); {
+	case n < 2 || !is(db.TypeHash) && n < 4:
+		_, err = tx.Key(key).Delete()
+	case n == 4:
+		err = tx.String(key).Put(value)
+	case n == 5 && is(db.TypeString):
+		_, err = tx.String(key).Append([]byte(strings.Repeat("long ", 4_000)))
+	case n < 8 && is(db.TypeHash):
+		if _, err = tx.Hash(key).Put(member, value); err == nil && n == 7 {
+			_, err = tx.Hash(key).ExpireFieldsAt(later, []string{member})
+		}
+	case n == 8 && is(db.TypeHash):
+		_, err = tx.Hash(key).Delete(member)
+	case n < 10 && is(db.TypeSortedSet):
+		_, err = tx.SortedSet(key).Add(db.Scored{Member: member, Score: w.r.Float64()})
+	case n == 10 && is(db.TypeList):
+		_, err = tx.List(key).PushBack(value, value)
+	case n == 11 && is(db.TypeSet):
+		_, err = tx.Set(key).Add(member)
+	case n == 12 && is(db.TypeStream):
+		_, err = tx.Stream(key).Add(db.Field{Name: member, Value: value})
+	default:
+		_, err = tx.Key(key).ExpireAt(later)
+	}
+	return err
+}
+
+// TestFollow: whatever a follower shows at any moment is what its writer held after some commit, and the positions agree, next to
+// rotations, merges, flushes, swaps and a writer that closes and opens the store again, with commits that are copied and with such that are
+// written.
+func TestFollow(t *testing.T) {
+	for name, copies := range map[string]seam.Copies{"copied": seam.CopiesOn, "written": seam.CopiesOff} {
+		t.Run(name, func(t *testing.T) { testFollow(t, seam.Options{Copies: copies, CopyStep: 4 << 10}) })
+	}
+}
+
+func testFollow(t *testing.T, o seam.Options) {
+	dir, r := t.TempDir(), chance.Rand(t)
+	open := func() *db.Store {
+		return ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{SegmentSize: 16 << 10, NoMerge: true, ExpireEvery: -1}, o)))
+	}
+	w := open()
+	defer func() { must(t, w.Close()) }()
+	work := &followWorkload{s: w, r: r}
+	f := followed(t, dir, db.Options{OrderedKeys: true}, seam.Options{})
+
+	var mu sync.Mutex // guards states
+	states := map[uint64]string{}
+	note := func() {
+		at, _, text, err := contentsOf(w)
+		must(t, err)
+		mu.Lock()
+		states[at] = text
+		mu.Unlock()
+	}
+	note()
+	var looks sync.WaitGroup
+	stop := make(chan struct{})
+	moments := 0
+	looks.Go(func() {
+		for last := uint64(0); ; {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			at, _, text, err := contentsOf(f)
+			if err != nil {
+				t.Errorf("at %d: %v", at, err)
+				return
+			}
+			for range 1000 { // the writer notes what it held after its commit
+				mu.Lock()
+				want, known := states[at]
+				mu.Unlock()
+				if known && want != text {
+					t.Errorf("at %d the follower shows\n%s\nthe writer held\n%s", at, text, want)
+					return
+				}
+				if known {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if at < last {
+				t.Errorf("position %d after %d", at, last)
+			}
+			if at != last {
+				moments++
+			}
+			last = at
+		}
+	})
+	commits := 1500
+	if testing.Short() {
+		commits = 400
+	}
+	for i := range commits {
+		must(t, work.commit())
+		note()
+		switch n := r.IntN(200); {
+		case n < 4:
+			must(t, mergeEverything(w))
+		case n < 5:
+			must(t, w.Close())
+			w = open()
+			work.s = w
+			note()
+		case n < 12:
+			time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+		}
+		if i == commits/2 {
+			caughtUp(t, f, w)
+		}
+	}
+	caughtUp(t, f, w)
+	close(stop)
+	looks.Wait()
+	_, _, want, err := contentsOf(w)
+	must(t, err)
+	_, _, got, err := contentsOf(f)
+	must(t, err)
+	equal(t, "what is shown in the end", got, want)
+	var ordered []string
+	for k, err := range f.Keyspace().Range(db.KeyRange{}) {
+		must(t, err)
+		ordered = append(ordered, k.Key)
+	}
+	keys := ok[[]string](t)(w.Keyspace().Keys("*"))
+	slices.Sort(keys)
+	equal(t, "keys in order", fmt.Sprint(ordered), fmt.Sprint(keys))
+	st := f.FollowState()
+	t.Logf("%d moments, %d reloads", moments, st.Reloads)
+	must(t, st.Err)
+}
+
+// TestFollowShowsWholeCommits: of keys that are written in one commit a later read never shows an older one, whether the reads take locks or
+// not.
+func TestFollowShowsWholeCommits(t *testing.T) {
+	dir := t.TempDir()
+	w := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true}))
+	defer func() { must(t, w.Close()) }()
+	f := followed(t, dir, db.Options{}, seam.Options{})
+	const keys = 400
+	var looks sync.WaitGroup
+	stop := make(chan struct{})
+	looks.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			first, err := f.String("k0").Get()
+			if err != nil {
+				continue // not there yet
+			}
+			last, err := f.String(fmt.Sprint("k", keys-1)).Get()
+			if err != nil || string(last) < string(first) {
+				t.Errorf("the last key holds %q, %v, after the first one held %q", last, err, first)
+				return
+			}
+		}
+	})
+	for i := range 1500 {
+		pairs := make([]db.Pair, keys)
+		for k := range pairs {
+			pairs[k] = db.Pair{Key: fmt.Sprint("k", k), Value: fmt.Appendf(nil, "%09d", i)}
+		}
+		must(t, w.Keyspace().Put(pairs...))
+	}
+	caughtUp(t, f, w)
+	close(stop)
+	looks.Wait()
+}
+
+// TestFollowEnded: a listener that ends the goroutine which follows leaves no lock held, and who waits for a position is told.
+func TestFollowEnded(t *testing.T) {
+	dir := t.TempDir()
+	w := ok[*db.Store](t)(db.Open(dir, nil))
+	defer func() { must(t, w.Close()) }()
+	f := followed(t, dir, db.Options{}, seam.Options{})
+	defer f.OnChanges(func([]db.Change, db.Ticket) { runtime.Goexit() })()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	waited := make(chan error, 1)
+	go func() { waited <- f.WaitPosition(ctx, w.Position()+100) }()
+	must(t, w.String("a").Put([]byte("1")))
+	for _, err := range []error{<-waited, f.WaitPosition(ctx, w.Position()+100), f.FollowState().Err} {
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("what no longer follows says %v", err)
+		}
+	}
+	must(t, f.View(func(tx *db.Tx) error { return first(tx.String("a").Get()) }))
+}
+
+// TestFollowWaits: changes are told, positions waited for, blocking reads of streams served, and writes refused.
+func TestFollowWaits(t *testing.T) {
+	dir := t.TempDir()
+	w := ok[*db.Store](t)(db.Open(dir, nil))
+	defer func() { must(t, w.Close()) }()
+	f := followed(t, dir, db.Options{}, seam.Options{})
+	var mu sync.Mutex
+	var told []string
+	stop := f.OnChanges(func(changes []db.Change, ticket db.Ticket) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range changes {
+			told = append(told, fmt.Sprint(c.Namespace, c.Key, c.Whole, ticket))
+		}
+	})
+	defer stop()
+	watch := ok[*db.Watch](t)(f.Watch("a"))
+	defer watch.Close()
+	must(t, w.String("a").Put([]byte("1"), db.TTL(time.Hour)))
+	ok[bool](t)(w.Hash("h").Put("x", nil))
+	must(t, first(w.Hash("h").ExpireFields(time.Hour, []string{"x"})))
+	must(t, w.Flush())
+	must(t, f.WaitPosition(t.Context(), w.Position()))
+	mu.Lock()
+	if got := fmt.Sprint(told); !strings.HasPrefix(got, "[0afalse") || !strings.Contains(got, "0hfalse") || !strings.Contains(got, "0true") {
+		t.Errorf("told of %v", got)
+	}
+	mu.Unlock()
+	must(t, f.View(func(tx *db.Tx) error {
+		equal(t, "changed", ok[bool](t)(watch.Changed(tx)), true)
+		return nil
+	}))
+	if err := f.String("a").Put(nil); !errors.Is(err, db.ErrReadOnly) {
+		t.Errorf("a write gives %v", err)
+	}
+	if _, err := f.List("l").PopFrontWait(t.Context()); !errors.Is(err, db.ErrReadOnly) {
+		t.Errorf("a pop that waits gives %v", err)
+	}
+	if _, err := f.Stream("s").Group("g").ReadWait(t.Context(), "c", 1); !errors.Is(err, db.ErrReadOnly) {
+		t.Errorf("a read of a group that waits gives %v", err)
+	}
+	for name, backup := range map[string]func() (bitcask.BackupResult, error){
+		"Backup":   func() (bitcask.BackupResult, error) { return f.Backup(t.Context(), filepath.Join(t.TempDir(), "copy")) },
+		"BackupTo": func() (bitcask.BackupResult, error) { return f.BackupTo(t.Context(), io.Discard) },
+	} {
+		if _, err := backup(); !errors.Is(err, bitcask.ErrFollowing) {
+			t.Errorf("%s gives %v", name, err)
+		}
+	}
+	read := make(chan int, 1)
+	go func() {
+		list, err := f.Stream("s").ReadWait(t.Context(), db.StreamID{}, 0)
+		if err != nil {
+			t.Errorf("a read that waits gives %v", err)
+		}
+		read <- len(list)
+	}()
+	time.Sleep(20 * time.Millisecond)
+	ok[db.StreamID](t)(w.Stream("s").Add(db.Field{Name: "f"}))
+	equal(t, "entries that a read has waited for", <-read, 1)
+	for _, ns := range f.Stats().Namespaces {
+		equal(t, "deadlines after the flush", ns.Deadlines+ns.TimedHashes, 0)
+	}
+	if err := w.WaitPosition(t.Context(), w.Position()+1); !errors.Is(err, db.ErrNotFollowing) {
+		t.Errorf("waiting in the writer gives %v", err)
+	}
+	for _, o := range []*db.Options{{Follow: true}, {Follow: true, ReadDamaged: true}} {
+		if _, err := db.Open(dir, o); !errors.Is(err, db.ErrOption) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}

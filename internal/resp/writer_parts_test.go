@@ -1,0 +1,134 @@
+package resp_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
+)
+
+// TestWriterParts: whatever is written, given up and sent in pieces, the bytes are those that a single buffer would have had, and
+// the budget has at every moment what the writer holds beyond its allowance, and in the end nothing.
+func TestWriterParts(t *testing.T) {
+	r := chance.Rand(t)
+	budget := &resp.Budget{Allowance: 5 << 18}
+	var w resp.Writer
+	w.SetBudget(budget)
+	var want, got []byte
+	send := func(most int) {
+		n := min(r.IntN(most+1), len(w.Bytes()))
+		got = append(got, w.Bytes()[:n]...)
+		w.Discard(n)
+	}
+	for i := range 1500 {
+		w.SetLimit(r.IntN(2) * (1 << 30))
+		value := bytes.Repeat([]byte{byte(i)}, r.IntN(1<<r.IntN(20)))
+		bulk := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(value), value)
+		from := w.Len()
+		switch r.IntN(6) {
+		case 0:
+			w.EndBulk(append(w.BeginBulk(), value...))
+			want = append(want, bulk...)
+		case 1:
+			w.BulkString(string(value))
+			want = append(want, bulk...)
+		case 2:
+			for range r.IntN(10) {
+				w.Bulk(value)
+			}
+			w.Truncate(from)
+		case 3:
+			mark, n := w.Begin(), r.IntN(20)
+			for range n {
+				w.Bulk(value)
+			}
+			w.EndArray(mark, n)
+			want = append(fmt.Appendf(want, "*%d\r\n", n), bytes.Repeat(bulk, n)...)
+		default:
+			w.Bulk(value)
+			want = append(want, bulk...)
+		}
+		if rest := len(want) - len(got); w.Len() != rest {
+			t.Fatalf("step %d: %d bytes wait, want %d", i, w.Len(), rest)
+		}
+		if from <= w.Len() && from < len(want)-len(got) {
+			if piece := w.From(from); !bytes.HasPrefix(want[len(got)+from:], piece) || len(piece) == 0 {
+				t.Fatalf("step %d: other bytes after the first %d", i, from)
+			}
+		}
+		for range r.IntN(4) {
+			send(1 << r.IntN(22))
+		}
+		beyond := max(w.Held()-budget.Allowance, 0)
+		if taken := int(budget.Taken()); taken != w.Taken() || taken > beyond || taken < beyond-beyond/3-512<<10 {
+			t.Fatalf("step %d: %d bytes of the budget are taken, and %d are held", i, taken, w.Held())
+		}
+	}
+	for w.Len() > 0 {
+		send(1 << 20)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("other bytes were sent than written")
+	}
+	if budget.Taken() != 0 || w.Held() > 32<<10 {
+		t.Errorf("the drained writer holds %d bytes, and %d of the budget", w.Held(), budget.Taken())
+	}
+}
+
+// TestBudget: who finds no room writes nothing more and says how much it needs; who has no limit takes it all the same; whoever
+// waits hears of what is given back.
+func TestBudget(t *testing.T) {
+	const mib = 1 << 20
+	budget := &resp.Budget{Allowance: mib}
+	budget.SetLimit(4 * mib)
+	value := make([]byte, mib/2)
+	writers := make([]resp.Writer, 3)
+	fill := func(w *resp.Writer, values int) bool {
+		w.SetLimit(1 << 30)
+		for range values {
+			w.Bulk(value)
+		}
+		return !w.Dropped()
+	}
+	for i := range writers {
+		writers[i].SetBudget(budget)
+	}
+	a, b, c := &writers[0], &writers[1], &writers[2]
+	if !fill(a, 20) {
+		t.Fatal("alone, a writer may take more than there is")
+	}
+	if !fill(b, 1) {
+		t.Fatal("what is within the allowance needs no budget")
+	}
+	if from := b.Len(); fill(b, 4) {
+		t.Fatal("the budget has no end")
+	} else if short, wanted := b.Short(); !short || wanted < mib || wanted > 4*mib || b.Held() > budget.Allowance+len(value)+1000 {
+		t.Fatalf("short: %t, wanted %d, holds %d", short, wanted, b.Held())
+	} else {
+		b.Truncate(from)
+	}
+	b.SetLimit(0)
+	for range 4 {
+		b.Bulk(value)
+	}
+	if before := budget.Taken(); b.Len() < 4*len(value) || before <= 10*mib {
+		t.Fatalf("a reply that must not be given up was, or takes nothing: %d bytes", before)
+	}
+	given := 0
+	budget.Given = func() { given++ }
+	budget.Wanted(true)
+	a.Close()
+	if given == 0 || budget.HasRoom(4*mib) || !budget.HasRoom(mib) {
+		t.Fatalf("%d calls, %d bytes taken", given, budget.Taken())
+	}
+	if !fill(c, 4) {
+		t.Fatal("there is room, and nobody gets it")
+	}
+	b.Close()
+	c.Close()
+	if budget.Taken() != 0 || b.Held()+c.Held() != 0 {
+		t.Errorf("%d bytes are left", budget.Taken())
+	}
+}

@@ -1,0 +1,176 @@
+package acl
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/server/command"
+)
+
+// DefaultName is the user that a connection has before it authenticates, and that AUTH with a password alone means.
+const DefaultName = "default"
+
+// User is one user. Sessions keep a pointer to it; what it may do can change at any time.
+type User struct {
+	name    string
+	rules   atomic.Pointer[Rules]
+	limited atomic.Bool // the rules do not allow everything
+}
+
+// Name returns the user's name.
+func (u *User) Name() string { return u.name }
+
+// Rules returns what the user may do now.
+func (u *User) Rules() *Rules { return u.rules.Load() }
+
+// IsLimited reports whether there is anything that the user may not do. It is the question that each command asks.
+func (u *User) IsLimited() bool { return u.limited.Load() }
+
+// put puts rules in place. Whoever sees the old flag with the new rules asks once too often at most, for the flag is taken away last and
+// set first.
+func (u *User) put(r *Rules) {
+	if !r.isUnlimited() {
+		u.limited.Store(true)
+	}
+	u.rules.Store(r)
+	u.limited.Store(!r.isUnlimited())
+}
+
+// Users are the users of a server.
+type Users struct {
+	table     *command.Table
+	passwords *passwords
+	backoff   backoff
+	opening   atomic.Pointer[Rules]            // of the default user, unless a file that is loaded has others
+	fallback  *User                            // the default user, which is always there
+	byName    atomic.Pointer[map[string]*User] // the map does not change: it is replaced
+	edit      sync.Mutex                       // held by those who replace it or put rules in place
+}
+
+// New returns users with the default user alone, who needs no password and may do everything.
+func New(t *command.Table) *Users { return newUsers(t, bcryptCost) }
+
+func newUsers(t *command.Table, cost int) *Users {
+	u := &Users{table: t, passwords: newPasswords(cost), fallback: &User{name: DefaultName}}
+	u.opening.Store(u.openRules())
+	u.fallback.put(u.opening.Load())
+	u.byName.Store(&map[string]*User{DefaultName: u.fallback})
+	return u
+}
+
+// openRules are those of the default user when nothing else is said.
+func (u *Users) openRules() *Rules {
+	s := newSelector(u.table)
+	s.setAllCommands(true)
+	s.allKeys, s.allChannels = true, true
+	return &Rules{on: true, noPassword: true, selectors: []*selector{s}}
+}
+
+// Default returns the default user.
+func (u *Users) Default() *User { return u.fallback }
+
+// Get returns a user, nil if there is none of that name.
+func (u *Users) Get(name string) *User { return (*u.byName.Load())[name] }
+
+// Names returns the names of all users, sorted.
+func (u *Users) Names() []string { return slices.Sorted(maps.Keys(*u.byName.Load())) }
+
+// ErrUserName is returned for a name that could not be read from a file again.
+var ErrUserName error = ruleText("Usernames can't contain spaces or null characters")
+
+// Change is what ACL SETUSER, or a file that was loaded, has done to a user: its rules before and after.
+type Change struct {
+	User          *User
+	Before, After *Rules // Before is nil for a new user, After for one that is gone
+}
+
+// Set applies rules to a user, which it makes if need be. If one of them is wrong nothing is changed. It may take long: passwords are hashed.
+func (u *Users) Set(name string, rules []string) (Change, error) {
+	if hasBlank(name) || name == "" {
+		return Change{}, ErrUserName
+	}
+	u.edit.Lock()
+	defer u.edit.Unlock()
+	user := u.Get(name)
+	change := Change{User: user}
+	if user != nil {
+		change.Before = user.Rules()
+	}
+	b := newBuilder(u.table, u.passwords, change.Before)
+	if err := b.applyAll(rules); err != nil {
+		return Change{}, err
+	}
+	change.After = &b.rules
+	if user != nil {
+		user.put(change.After)
+		return change, nil
+	}
+	change.User = &User{name: name}
+	change.User.put(change.After)
+	all := maps.Clone(*u.byName.Load())
+	all[name] = change.User
+	u.byName.Store(&all)
+	return change, nil
+}
+
+// SetDefaultPassword is requirepass: the default user has this password alone, or needs none if it is empty.
+func (u *Users) SetDefaultPassword(password string) error {
+	rules := []string{"resetpass", ">" + password}
+	if password == "" {
+		rules = []string{"nopass"}
+	}
+	change, err := u.Set(DefaultName, rules)
+	if err == nil {
+		u.opening.Store(change.After)
+	}
+	return err
+}
+
+// Delete removes a user, and returns it; nil if there is none. The default user stays.
+func (u *Users) Delete(name string) *User {
+	u.edit.Lock()
+	defer u.edit.Unlock()
+	user := u.Get(name)
+	if user == nil || user == u.fallback {
+		return nil
+	}
+	all := maps.Clone(*u.byName.Load())
+	delete(all, name)
+	u.byName.Store(&all)
+	return user
+}
+
+// ErrWrongPassword is the answer to an unknown user, one that is off, and a wrong password alike.
+var ErrWrongPassword = errors.New("invalid username-password pair or user is disabled")
+
+// Authenticate returns the user of that name if the password is right. remote is the address of the client. It may take long,
+// so no lock may be held.
+func (u *Users) Authenticate(ctx context.Context, name, password, remote string) (*User, error) {
+	address := backoffAddress(remote)
+	if !u.backoff.admit(address, time.Now()) {
+		return nil, ErrTooManyFailures
+	}
+	user := u.Get(name)
+	var list []*secret
+	if user != nil && user.Rules().on {
+		rules := user.Rules()
+		if rules.noPassword {
+			return user, nil
+		}
+		list = rules.passwords
+	}
+	right, err := u.passwords.check(ctx, list, password)
+	switch {
+	case err != nil:
+		return nil, err
+	case !right:
+		u.backoff.fail(address, time.Now())
+		return nil, ErrWrongPassword
+	}
+	return user, nil
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/conf"
+	"github.com/stavedb/stave/server/internal/redact"
+)
+
+// Users come from the options: lines of rules, or a file of such lines, which ACL LOAD and ACL SAVE read and write. The file
+// has hashes of passwords, so only its owner may read what is written here.
+
+// maxACLFile is how many bytes of a file of users are read.
+const maxACLFile = 16 << 20
+
+// fileError is a file of users that cannot be read. Its text has the path, which no client is told.
+type fileError struct{ err error }
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// initUsers makes the users that the options describe.
+func (v *Server) initUsers() error {
+	o := &v.options
+	if c := o.Config; c != nil {
+		o.RequirePass = orDefault(c.Get("requirepass"), o.RequirePass)
+		o.ACLFile = orDefault(c.Get("aclfile"), o.ACLFile)
+		o.AllowPlainText = o.AllowPlainText || c.Get("protected-mode") == "no"
+	}
+	v.users = acl.New(table)
+	if o.ACLFile != "" && len(o.Users) > 0 {
+		return errors.New("server: Options.Users and Options.ACLFile exclude each other: put the users into the file")
+	}
+	if o.RequirePass != "" {
+		if err := v.users.SetDefaultPassword(o.RequirePass); err != nil {
+			return fmt.Errorf("server: Options.RequirePass: %w", err)
+		}
+	}
+	if err := v.users.Define(o.Users); err != nil {
+		return fmt.Errorf("server: Options.Users: %w", err)
+	}
+	if o.ACLFile != "" {
+		if _, err := v.loadACLFile(); err != nil {
+			return fmt.Errorf("server: %s: %w", o.ACLFile, err)
+		}
+	}
+	if list := v.fileUsers(); len(list) > 0 {
+		if _, err := v.setFileUsers(list); err != nil {
+			return err
+		}
+	}
+	v.given = v.users.Given()
+	v.options.RequirePass = "" // it is known by its hash from here on
+	return nil
+}
+
+// errTwoPlaces is the refusal of users in two places.
+var errTwoPlaces = errors.New("users stand in the configuration file, in the file that aclfile names, or in Options.Users, not in two of these")
+
+// fileUsers are the lines of users in the file of settings.
+func (v *Server) fileUsers() []conf.Directive {
+	if v.options.Config == nil {
+		return nil
+	}
+	return v.options.Config.inner.Users()
+}
+
+// setFileUsers replaces all users by those of lines of the file of settings, or changes nothing.
+func (v *Server) setFileUsers(list []conf.Directive) ([]acl.Change, error) {
+	if len(list) > 0 && (v.options.ACLFile != "" || len(v.options.Users) > 0) {
+		return nil, list[0].Errorf("%w", errTwoPlaces)
+	}
+	users := make([][]string, len(list))
+	for i := range list {
+		users[i] = list[i].Args
+	}
+	changes, wrong, err := v.users.Replace(users)
+	if err != nil {
+		var rule *acl.RuleError
+		if errors.As(err, &rule) && strings.IndexByte("#!", rule.Rule[0]) >= 0 { // perhaps a password that somebody took for a hash
+			err = &acl.RuleError{Rule: rule.Rule[:1] + redact.Text, Err: rule.Err}
+		}
+		return nil, list[wrong].Errorf("user: %w", err)
+	}
+	return changes, nil
+}
+
+// reloadFileUsers is setFileUsers while clients are connected. It is called with the settings locked, so it does not log.
+func (v *Server) reloadFileUsers(list []conf.Directive) error {
+	changes, err := v.setFileUsers(list)
+	if err != nil {
+		return err
+	}
+	s := v.NewSession() // nobody's
+	defer s.Close()
+	for _, change := range changes {
+		s.applyChange(change)
+	}
+	v.given = v.users.Given()
+	return nil
+}
+
+// rewrittenUsers are the users that CONFIG REWRITE is to write; nil if those of the file are right.
+func (v *Server) rewrittenUsers() [][]string {
+	given := v.users.Given()
+	if v.options.ACLFile != "" || len(v.options.Users) > 0 || slices.EqualFunc(given, v.given, slices.Equal) {
+		return nil
+	}
+	return given
+}
+
+// protectedMode is the word for it.
+func protectedMode(allowPlainText bool) string {
+	if allowPlainText {
+		return "no"
+	}
+	return "yes"
+}
+
+// shownPassword is what CONFIG GET shows of requirepass: never the password.
+func (v *Server) shownPassword() string {
+	if v.users.Default().Rules().AcceptsAnyPassword() {
+		return ""
+	}
+	return redact.Text
+}
+
+// setDefaultPassword is requirepass while the server runs; before that initUsers has it. The rules are right ones, so there is no error but a bug.
+func setDefaultPassword(v *Server, password string) {
+	if v.users == nil {
+		return
+	}
+	if err := v.users.SetDefaultPassword(password); err != nil {
+		panic("BUG: server: requirepass: " + err.Error())
+	}
+}
+
+// loadACLFile replaces the users by those of the file.
+func (v *Server) loadACLFile() ([]acl.Change, error) {
+	f, err := os.Open(v.options.ACLFile)
+	if err != nil {
+		return nil, &fileError{err}
+	}
+	defer f.Close() // nothing was written
+	text, err := io.ReadAll(io.LimitReader(f, maxACLFile+1))
+	if err != nil {
+		return nil, &fileError{err}
+	}
+	if len(text) > maxACLFile {
+		return nil, fmt.Errorf("it has more than %d bytes", maxACLFile)
+	}
+	return v.users.Load(string(text))
+}
+
+// saveACLFile replaces the file by one with the users as they are. After a crash there is either.
+func (v *Server) saveACLFile() (err error) {
+	v.aclFile.Lock()
+	defer v.aclFile.Unlock()
+	path := v.options.ACLFile
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()                                                 // nothing was written through it
+	f, err := os.CreateTemp(dir.Name(), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(v.users.Text())
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if runtime.GOOS == "windows" { // where a directory cannot be synced
+		return nil
+	}
+	return dir.Sync()
+}

@@ -1,0 +1,378 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+// An entry of a stream is one record, and its id is in memory: XLEN reads nothing from disk, XRANGE one record an entry. XADD
+// writes one record, also with MAXLEN ~ for 99 calls of 100; XTRIM writes one, however many entries go.
+
+// streamCommands work on streams. A stream without entries exists until its key is deleted.
+var streamCommands = InGroup(GroupStream, []*Command{
+	{Name: "xadd", Arity: -5, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "5.0.0",
+		Complexity: "O(1), and O(1) a trimmed entry", Summary: "Appends an entry to a stream and returns its id.",
+		Syntax: "key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]", Run: xaddCommand},
+	{Name: "xlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Returns the number of entries of a stream.", Syntax: "key",
+		Run: func(c *Call) error { return c.Int(c.Tx.Stream(c.Key(1)).Len()) }},
+	{Name: "xrange", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "5.0.0",
+		Complexity: "O(log n + m), m being the number of entries returned", Summary: "Returns the entries of a stream within a range of ids.",
+		Syntax: "key start end [COUNT count]", Run: func(c *Call) error { return c.xrange(false) }},
+	{Name: "xrevrange", Arity: -4, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "5.0.0",
+		Complexity: "O(log n + m), m being the number of entries returned",
+		Summary:    "Returns the entries of a stream within a range of ids, the last one first.",
+		Syntax:     "key end start [COUNT count]", Run: func(c *Call) error { return c.xrange(true) }},
+	{Name: "xread", Arity: -4, Flags: ReadOnly | Blocking | MovableKeys | sized, Since: "5.0.0",
+		Keys:       []Keys{{Use: "RO access", First: 1, Keyword: "STREAMS", Half: true}},
+		Complexity: "O(log n) a stream, and O(1) an entry returned", Summary: "Returns entries of several streams, and waits for one.",
+		Syntax: "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", Run: xreadCommand},
+	{Name: "xreadgroup", Arity: -7, Flags: Write | Blocking | MovableKeys, Since: "5.0.0",
+		Keys:       []Keys{{Use: "RO access", First: 4, Keyword: "STREAMS", Half: true}},
+		Complexity: "O(log n) an entry returned", Summary: "Returns entries of several streams to a consumer of a group, and waits for one.",
+		Syntax: "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]", Run: xreadgroupCommand},
+	{Name: "xack", Arity: -4, Flags: Write | Fast, Keys: OneKey("RW update"), Since: "5.0.0", Complexity: "O(log n) an id",
+		Summary: "Acknowledges entries and returns how many were pending.", Syntax: "key group id [id ...]", Run: xackCommand},
+	{Name: "xpending", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "5.0.0",
+		Complexity: "O(log n) a consumer, and O(1) an entry of the range", Summary: "Returns how much is pending in a group, or which entries.",
+		Syntax: "key group [[IDLE min-idle-time] start end count [consumer]]", Run: xpendingCommand},
+	{Name: "xclaim", Arity: -6, Flags: Write | Fast, Keys: OneKey("RW update"), Since: "5.0.0", Complexity: "O(log n) an id",
+		Summary: "Makes pending entries those of another consumer.",
+		Syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] " +
+			"[LASTID lastid]", Run: xclaimCommand},
+	{Name: "xautoclaim", Arity: -6, Flags: Write | Fast | slow, Keys: OneKey("RW delete"), Since: "6.2.0", Complexity: "O(log n) an entry looked at",
+		Summary: "Makes entries those of another consumer that have been pending for long.",
+		Syntax:  "key group consumer min-idle-time start [COUNT count] [JUSTID]", Run: xautoclaimCommand},
+	{Name: "xdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Since: "5.0.0", Complexity: "O(log n) an id",
+		Summary: "Deletes entries of a stream and returns how many were there.", Syntax: "key id [id ...]", Run: xdelCommand},
+	{Name: "xtrim", Arity: -4, Flags: Write, Keys: OneKey("RW delete"), Since: "5.0.0", Complexity: "O(1) a trimmed entry",
+		Summary: "Removes the oldest entries of a stream and returns how many.",
+		Syntax:  "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]", Run: xtrimCommand},
+	{Name: "xsetid", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Sets the last id of a stream.", Syntax: "key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
+		Run: xsetidCommand},
+})
+
+const (
+	errStreamID    Error = "ERR Invalid stream ID specified as stream command argument"
+	errTrimTwice   Error = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
+	errTrimLimit   Error = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+	errTrimExact   Error = "ERR syntax error, LIMIT cannot be used without the special ~ option"
+	errTrimMissing Error = "ERR syntax error, XTRIM must be called with either MAXLEN or MINID trimming strategies"
+)
+
+// maxStreamID is the longest text of an id, in bytes.
+const maxStreamID = 127
+
+// streamID reads an id; one without a number gets that one.
+func streamID(arg []byte, number uint64) (db.StreamID, error) {
+	if len(arg) <= maxStreamID {
+		if id, ok := structures.ParseStreamID(Clip(arg, maxStreamID), number); ok {
+			return id, nil
+		}
+	}
+	return db.StreamID{}, errStreamID
+}
+
+// streamBound reads an id that may be - or +, the least and the greatest one.
+func streamBound(arg []byte, number uint64) (db.StreamID, error) {
+	switch {
+	case len(arg) == 1 && arg[0] == '-':
+		return db.StreamID{}, nil
+	case len(arg) == 1 && arg[0] == '+':
+		return db.MaxStreamID, nil
+	}
+	return streamID(arg, number)
+}
+
+// addOrTrim is what XADD and XTRIM have in common.
+type addOrTrim struct {
+	trim  *db.StreamTrim
+	only  bool // NOMKSTREAM
+	id    structures.StreamNewID
+	after int // the first argument after the id
+}
+
+// parseAddOrTrim reads the arguments after the key; those of XADD end with the id.
+func (c *Call) parseAddOrTrim(add bool) (p addOrTrim, err error) {
+	limit, limited := int64(0), false
+	i := 2
+loop:
+	for ; i < len(c.Args); i++ {
+		more := len(c.Args) - i - 1
+		switch {
+		case add && string(c.Args[i]) == "*":
+			break loop
+		case (c.Is(i, "maxlen") || c.Is(i, "minid")) && more > 0:
+			if i, err = c.parseThreshold(i, &p); err != nil {
+				return p, err
+			}
+		case c.Is(i, "limit") && more > 0:
+			i++
+			if limit, err = c.ParseInt(i); err != nil {
+				return p, err
+			}
+			if limit < 0 {
+				return p, Error("ERR The LIMIT argument must be >= 0.")
+			}
+			limited = true
+		case add && c.Is(i, "nomkstream"):
+			p.only = true
+		case add:
+			if p.id, err = newStreamID(c.Args[i]); err != nil {
+				return p, err
+			}
+			break loop
+		default:
+			return p, ErrSyntax
+		}
+	}
+	p.after = i + 1
+	switch {
+	case limit != 0 && p.trim == nil:
+		return p, errTrimLimit
+	case p.trim == nil && !add:
+		return p, errTrimMissing
+	case limited && (p.trim == nil || !p.trim.Approximate):
+		return p, errTrimExact
+	case limited:
+		p.trim.Limit = clampInt(limit)
+	case p.trim != nil && p.trim.Approximate:
+		p.trim.Limit = structures.DefaultTrimLimit
+	}
+	return p, nil
+}
+
+// parseThreshold reads MAXLEN or MINID, which is argument i, and returns its last argument.
+func (c *Call) parseThreshold(i int, p *addOrTrim) (int, error) {
+	if p.trim != nil {
+		return i, errTrimTwice
+	}
+	p.trim = &db.StreamTrim{ByID: c.Is(i, "minid")}
+	i++
+	if sign := string(c.Args[i]); i+1 < len(c.Args) && (sign == "~" || sign == "=") {
+		p.trim.Approximate = sign == "~"
+		i++
+	}
+	if p.trim.ByID {
+		id, err := streamID(c.Args[i], 0)
+		p.trim.MinID = id
+		return i, err
+	}
+	n, err := c.ParseInt(i)
+	if err == nil && n < 0 {
+		err = Error("ERR The MAXLEN argument must be >= 0.")
+	}
+	p.trim.MaxLen = clampInt(n)
+	return i, err
+}
+
+// newStreamID reads the id of a new entry: "time-number", a time, or "time-*".
+func newStreamID(arg []byte) (n structures.StreamNewID, err error) {
+	if k := len(arg) - 2; k >= 0 && string(arg[k:]) == "-*" && k < maxStreamID {
+		id, ok := structures.ParseStreamID(Clip(arg[:k], maxStreamID)+"-0", 0)
+		if !ok {
+			return n, errStreamID
+		}
+		return structures.StreamNewID{NextInMs: true, ID: id}, nil
+	}
+	n.Given = true
+	n.ID, err = streamID(arg, 0)
+	return n, err
+}
+
+// xaddCommand is XADD. The id is checked before the key, and the number of arguments after the options.
+func xaddCommand(c *Call) error {
+	p, err := c.parseAddOrTrim(true)
+	if err != nil {
+		return err
+	}
+	if rest := len(c.Args) - p.after; rest < 2 || rest%2 == 1 {
+		return ArityError(c.Command.Name)
+	}
+	id, err := c.Tx.Stream(c.Key(1)).Append(c.Args[p.after:], p.id, p.only, p.trim)
+	if err != nil {
+		return orElse(err, c.Out.Null)
+	}
+	c.streamID(id)
+	return nil
+}
+
+func xtrimCommand(c *Call) error {
+	p, err := c.parseAddOrTrim(false)
+	if err != nil {
+		return err
+	}
+	return c.Int(c.Tx.Stream(c.Key(1)).Trim(*p.trim))
+}
+
+// xdelCommand looks for the key before it reads the ids, as Redis does.
+func xdelCommand(c *Call) error {
+	s := c.Tx.Stream(c.Key(1))
+	if _, err := s.LastID(); err != nil { // of another type
+		return err
+	}
+	if exists, err := c.Tx.Key(c.Key(1)).Exists(); err != nil || !exists {
+		return c.Int(0, err)
+	}
+	ids := make([]db.StreamID, 0, len(c.Args)-2)
+	for _, arg := range c.Args[2:] {
+		id, err := streamID(arg, 0)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	return c.Int(s.Delete(ids...))
+}
+
+// xsetidCommand is XSETID.
+func xsetidCommand(c *Call) error {
+	last, err := streamID(c.Args[2], 0)
+	if err != nil {
+		return err
+	}
+	var o db.StreamSetID
+	for i := 3; i < len(c.Args); i++ {
+		switch more := i+1 < len(c.Args); {
+		case more && c.Is(i, "entriesadded"):
+			i++
+			n, err := c.ParseInt(i)
+			if err != nil {
+				return err
+			}
+			if n < 0 {
+				return Error("ERR entries_added must be positive")
+			}
+			added := uint64(n)
+			o.Added = &added
+		case more && c.Is(i, "maxdeletedid"):
+			i++
+			id, err := streamID(c.Args[i], 0)
+			if err != nil {
+				return err
+			}
+			if last.Less(id) {
+				return structures.ErrStreamSetDeleted
+			}
+			o.Deleted = &id
+		default:
+			return ErrSyntax
+		}
+	}
+	err = c.Tx.Stream(c.Key(1)).SetID(last, o)
+	if errors.Is(err, db.ErrNotFound) {
+		return ErrNoKey
+	}
+	return c.Done(err)
+}
+
+// xrange is XRANGE and XREVRANGE. The ids and the count are read before the key. A count of 0 is a null array.
+func (c *Call) xrange(reverse bool) error {
+	first, last := 2, 3
+	if reverse {
+		first, last = 3, 2
+	}
+	from, to, err := streamInterval(c.Args[first], c.Args[last])
+	if err != nil {
+		return err
+	}
+	count, err := c.xrangeCount()
+	if err != nil {
+		return err
+	}
+	s := c.Tx.Stream(c.Key(1))
+	if count == 0 {
+		if _, err := s.Info(); err != nil {
+			return orElse(err, func() { c.Out.Array(0) })
+		}
+		c.Out.NullArray()
+		return nil
+	}
+	return c.entries(s, structures.StreamRange{From: from, To: to, Reverse: reverse, Count: max(count, 0)})
+}
+
+// xrangeCount reads the words after a range: -1 is no limit.
+func (c *Call) xrangeCount() (int, error) {
+	count := int64(-1)
+	for i := 4; i < len(c.Args); i++ {
+		if !c.Is(i, "count") || i+1 == len(c.Args) {
+			return 0, ErrSyntax
+		}
+		i++
+		n, err := c.ParseInt(i)
+		if err != nil {
+			return 0, err
+		}
+		count = max(n, 0)
+	}
+	return clampInt(count), nil
+}
+
+// streamInterval reads the ends of a range.
+func streamInterval(first, last []byte) (from, to db.StreamID, err error) {
+	if from, err = intervalStart(first); err != nil {
+		return from, to, err
+	}
+	to, open, err := rangeEnd(last, db.MaxStreamID.Seq)
+	if err != nil || !open {
+		return from, to, err
+	}
+	if to == (db.StreamID{}) {
+		return from, to, Error("ERR invalid end ID for the interval")
+	}
+	return from, to.Previous(), nil
+}
+
+// intervalStart reads the beginning of a range.
+func intervalStart(arg []byte) (db.StreamID, error) {
+	from, open, err := rangeEnd(arg, 0)
+	if err != nil || !open {
+		return from, err
+	}
+	if from == db.MaxStreamID {
+		return from, Error("ERR invalid start ID for the interval")
+	}
+	return from.Next(), nil
+}
+
+// rangeEnd reads an end of a range; open says that the id itself is not in it.
+func rangeEnd(arg []byte, number uint64) (id db.StreamID, open bool, err error) {
+	if len(arg) > 1 && arg[0] == '(' {
+		id, err = streamID(arg[1:], number)
+		return id, true, err
+	}
+	id, err = streamBound(arg, number)
+	return id, false, err
+}
+
+// entries replies with the entries of a range.
+func (c *Call) entries(s db.Stream, r structures.StreamRange) error {
+	mark, n := c.Out.Begin(), 0
+	err := s.VisitRange(r, func(id db.StreamID, fields [][]byte) bool {
+		n++
+		c.Out.Array(2)
+		c.streamID(id)
+		c.bulks(fields)
+		return !c.Out.Exceeded()
+	})
+	c.Out.EndArray(mark, n)
+	return err
+}
+
+func (c *Call) streamID(id db.StreamID) {
+	c.Out.EndBulk(id.Append(c.Out.BeginBulk()))
+}
+
+// entry replies with an entry that has been copied.
+func (c *Call) entry(e db.StreamEntry) {
+	c.Out.Array(2)
+	c.streamID(e.ID)
+	c.Out.Array(2 * len(e.Fields))
+	for _, f := range e.Fields {
+		c.Out.BulkString(f.Name)
+		c.Out.Bulk(f.Value)
+	}
+}

@@ -1,0 +1,113 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
+)
+
+// What Redis says of the nodes of its radix tree is said here of a tree that has a hundred entries a node.
+
+var streamInfoCommands = []*Command{
+	{Name: "xinfo", Arity: -2, Flags: 0, Group: GroupStream, Since: "5.0.0", Complexity: "Depends on the subcommand",
+		Summary: "Describes streams.", Subcommands: []*Command{
+			{Name: "xinfo|consumers", Arity: 4, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
+				Complexity: "O(log n) a consumer", Summary: "Lists the consumers of a group.", Syntax: "key group", Run: xinfoConsumers},
+			{Name: "xinfo|groups", Arity: 3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
+				Complexity: "O(log n) a group", Summary: "Lists the groups of a stream.", Syntax: "key", Run: xinfoGroups},
+			{Name: "xinfo|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.", Run: Help},
+			{Name: "xinfo|stream", Arity: -3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
+				Complexity: "O(1), with FULL O(n), n being the number of entries returned", Summary: "Describes a stream.",
+				Syntax: "key [FULL [COUNT count]]", Run: xinfoStream},
+		}},
+}
+
+// xinfoStream is XINFO STREAM. The key is looked up before the words after it are read.
+func xinfoStream(c *Call) error {
+	s := c.Tx.Stream(c.Key(2))
+	info, err := s.Info()
+	if errors.Is(err, db.ErrNotFound) {
+		return ErrNoKey
+	}
+	if err != nil {
+		return err
+	}
+	full, count, err := c.parseFull()
+	if err != nil {
+		return err
+	}
+	var ends [2][]db.StreamEntry // the first and the last entry
+	if ends[0], err = s.Range(db.StreamID{}, db.MaxStreamID, 1); err == nil {
+		ends[1], err = s.RangeReverse(db.StreamID{}, db.MaxStreamID, 1)
+	}
+	if err != nil {
+		return err
+	}
+	first := db.StreamID{}
+	if len(ends[0]) > 0 {
+		first = ends[0][0].ID
+	}
+	const perNode = 100
+	nodes := (info.Len + perNode - 1) / perNode
+	facts := []Fact{
+		{"length", info.Len}, {"radix-tree-keys", nodes}, {"radix-tree-nodes", nodes + 1}, {"last-generated-id", info.Last.String()},
+		{"max-deleted-entry-id", info.Deleted.String()}, {"entries-added", info.Added}, {"recorded-first-entry-id", first.String()},
+	}
+	more := 3 // groups, first-entry and last-entry
+	if full {
+		more = 2 // entries and groups
+	}
+	c.Out.Map(len(facts) + more)
+	for _, f := range facts {
+		c.Out.BulkString(f.Name)
+		if err := c.Reply(f.Value); err != nil {
+			return err
+		}
+	}
+	if full {
+		c.Out.BulkString("entries")
+		if err := c.entries(s, structures.StreamRange{To: db.MaxStreamID, Count: count}); err != nil {
+			return err
+		}
+		c.Out.BulkString("groups")
+		return c.fullGroups(s, count)
+	}
+	groups, err := s.CountGroups()
+	if err != nil {
+		return err
+	}
+	c.Out.BulkString("groups")
+	c.Out.Int(int64(groups))
+	for i, name := range []string{"first-entry", "last-entry"} {
+		c.Out.BulkString(name)
+		if len(ends[i]) == 0 {
+			c.Out.Null()
+		} else {
+			c.entry(ends[i][0])
+		}
+	}
+	return nil
+}
+
+// parseFull reads FULL and its count, 10 by default and 0 for all; full says whether it is there.
+func (c *Call) parseFull() (full bool, count int, err error) {
+	switch {
+	case len(c.Args) == 3:
+		return false, 0, nil
+	case !c.Is(3, "full"), len(c.Args) == 5, len(c.Args) > 6, len(c.Args) == 6 && !c.Is(4, "count"):
+		return false, 0, errSubcommandUse(c)
+	case len(c.Args) == 4:
+		return true, 10, nil
+	}
+	n, err := c.ParseInt(5)
+	if n < 0 {
+		n = 10
+	}
+	return true, clampInt(n), err
+}
+
+// errSubcommandUse refuses the arguments of a subcommand.
+func errSubcommandUse(c *Call) Error {
+	return Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try XINFO HELP.", Quoted(c.Args[1]))
+}

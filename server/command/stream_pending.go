@@ -1,0 +1,97 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/stavedb/stave/db"
+)
+
+// pendingRequest is the arguments of XPENDING with a range.
+type pendingRequest struct {
+	db.StreamPendingRange
+	none bool // a count of 0
+}
+
+// parsePending reads the arguments of XPENDING after the group. Without IDLE what follows the consumer is left unread, as in Redis.
+func (c *Call) parsePending() (r pendingRequest, err error) {
+	first := 3
+	if c.Is(3, "idle") {
+		if r.MinIdle, err = c.ParseInt(4); err != nil {
+			return r, err
+		}
+		if len(c.Args) < 8 {
+			return r, ErrSyntax
+		}
+		first = 5
+	}
+	count, err := c.ParseInt(first + 2)
+	if err != nil {
+		return r, err
+	}
+	r.Count, r.none = clampInt(max(count, 0)), count <= 0
+	if r.From, r.To, err = streamInterval(c.Args[first], c.Args[first+1]); err != nil {
+		return r, err
+	}
+	if first+3 < len(c.Args) {
+		r.Only, r.Consumer = true, string(c.Args[first+3])
+	}
+	return r, nil
+}
+
+// xpendingCommand is XPENDING. The range is read before the key.
+func xpendingCommand(c *Call) error {
+	if len(c.Args) != 3 && (len(c.Args) < 6 || len(c.Args) > 9) {
+		return ErrSyntax
+	}
+	g := c.Tx.Stream(c.Key(1)).Group(string(c.Args[2]))
+	if len(c.Args) == 3 {
+		return c.pendingSummary(g)
+	}
+	r, err := c.parsePending()
+	if err != nil {
+		return err
+	}
+	var list []db.StreamPending
+	if r.none {
+		_, err = g.HasNew() // whether there is one
+	} else {
+		list, err = g.Pending(r.StreamPendingRange)
+	}
+	if err != nil {
+		return groupOr(err, c.Args[1], c.Args[2])
+	}
+	c.Out.Array(len(list))
+	for _, p := range list {
+		c.Out.Array(4)
+		c.streamID(p.ID)
+		c.Out.BulkString(p.Consumer)
+		c.Out.Int(max(c.now()-p.Delivered, 0))
+		c.Out.Int(p.Deliveries)
+	}
+	return nil
+}
+
+// pendingSummary is XPENDING without a range.
+func (c *Call) pendingSummary(g db.StreamGroup) error {
+	sum, err := g.PendingSummary()
+	if err != nil {
+		return groupOr(err, c.Args[1], c.Args[2])
+	}
+	c.Out.Array(4)
+	c.Out.Int(int64(sum.Count))
+	if sum.Count == 0 {
+		c.Out.Null()
+		c.Out.Null()
+		c.Out.NullArray()
+		return nil
+	}
+	c.streamID(sum.First)
+	c.streamID(sum.Last)
+	c.Out.Array(len(sum.Consumers))
+	for _, of := range sum.Consumers {
+		c.Out.Array(2)
+		c.Out.BulkString(of.Consumer)
+		c.Out.BulkString(strconv.Itoa(of.Count))
+	}
+	return nil
+}

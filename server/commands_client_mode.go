@@ -1,0 +1,58 @@
+package server
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/server/command"
+)
+
+// clientModeCommands change how connections are served: whether they get replies, whether they wait,
+// whether they are closed first when memory is short.
+var clientModeCommands = []*command.Command{
+	{Name: "client|reply", Arity: 3, Flags: sessionFlags, Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Chooses whether this connection gets replies; SKIP drops the next one.", Syntax: "<ON | OFF | SKIP>", Run: onSession(clientReply)},
+	{Name: "client|pause", Arity: -3, Flags: operatorFlags, Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Makes the commands of all connections wait for some time, or only those that may write.", Syntax: "timeout [WRITE | ALL]",
+		Run: onSession(clientPause)},
+	{Name: "client|unpause", Arity: 2, Flags: operatorFlags, Since: "6.2.0", Complexity: "O(n), n being the number of connections",
+		Summary: "Ends what CLIENT PAUSE has begun.",
+		Run:     onSession(func(s *Session, c *command.Call) error { s.server.endPause(); return c.OK() })},
+	{Name: "client|no-evict", Arity: 3, Flags: operatorFlags, Since: "7.0.0", Complexity: "O(1)",
+		Summary: "Keeps this connection when the buffers of all are too large; see maxmemory-clients.", Syntax: "<ON | OFF>",
+		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noEvict.Store) })},
+	{Name: "client|no-touch", Arity: 3, Flags: sessionFlags, Since: "7.2.0", Complexity: "O(1)",
+		Summary: "Is accepted: commands change no access times, which are not kept.", Syntax: "<ON | OFF>",
+		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noTouch.Store) })},
+}
+
+// setMode sets what ON and OFF choose.
+func setMode(c *command.Call, set func(bool)) error {
+	switch {
+	case c.Is(2, "on"):
+		set(true)
+	case c.Is(2, "off"):
+		set(false)
+	default:
+		return command.ErrSyntax
+	}
+	return c.OK()
+}
+
+// clientPause is CLIENT PAUSE. It concerns the caller too.
+func clientPause(s *Session, c *command.Call) error {
+	all := true
+	switch {
+	case len(c.Args) > 4:
+		return command.ErrUnknownOrArity(c)
+	case len(c.Args) == 4 && c.Is(3, "write"):
+		all = false
+	case len(c.Args) == 4 && !c.Is(3, "all"):
+		return command.Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
+	}
+	timeout, err := parseMilliseconds(c, 2)
+	if err != nil {
+		return err
+	}
+	s.server.pause.begin(time.Now().Add(timeout), all)
+	return c.OK()
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/latency"
+)
+
+var latencyCommand = &command.Command{
+	Name: "latency", Arity: -2, Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
+	Summary: "A container for commands about what took long.",
+	Subcommands: []*command.Command{
+		{Name: "latency|latest", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Returns the last spike of each event, and the worst.", Run: onSpikes((*latency.Spikes).Latest)},
+		{Name: "latency|history", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1): up to 160 spikes are kept",
+			Summary: "Returns the spikes of an event.", Syntax: "event", Run: onSpikes((*latency.Spikes).History)},
+		{Name: "latency|histogram", Arity: -2, Flags: operatorFlags, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
+			Summary: "Returns how many executions of commands took how long, as sums up to powers of two of microseconds.",
+			Syntax:  "[command [command ...]]", Run: onSession(latencyHistogramOf)},
+		{Name: "latency|reset", Arity: -2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Forgets the spikes of some events, or of all, and returns of how many.", Syntax: "[event [event ...]]",
+			Run: onSession(func(s *Session, c *command.Call) error { return c.Int(s.server.spikes.Reset(c.Strings(2)...), nil) })},
+		{Name: "latency|graph", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Draws the spikes of an event.", Syntax: "event", Run: onSpikes((*latency.Spikes).Graph)},
+		{Name: "latency|doctor", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Says in words what the spikes are, and where to look next.",
+			Run: onSession(func(s *Session, c *command.Call) error {
+				return s.server.spikes.Doctor(c, s.server.tunables.spikeMs.Load())
+			})},
+		{Name: "latency|help", Arity: 2, Flags: anyStateFlags, Since: "2.8.13", Complexity: "O(1)",
+			Summary: "Lists the subcommands.", Run: command.Help},
+	},
+}
+
+// onSpikes makes a handler of one that works on the spikes only.
+func onSpikes(run func(*latency.Spikes, *command.Call) error) func(*command.Call) error {
+	return onSession(func(s *Session, c *command.Call) error { return run(&s.server.spikes, c) })
+}
+
+// latencyHistogramOf is LATENCY HISTOGRAM. A container stands for its subcommands; what is no command, or
+// was never called, is left out.
+func latencyHistogramOf(s *Session, c *command.Call) error {
+	s.flushStats()
+	var wanted []*command.Command
+	add := func(cmd *command.Command) {
+		for _, one := range append([]*command.Command{cmd}, cmd.Subcommands...) {
+			if s.server.commands[one.Index].latency.Load() != nil {
+				wanted = append(wanted, one)
+			}
+		}
+	}
+	if len(c.Args) == 2 {
+		for _, cmd := range Commands {
+			add(cmd)
+		}
+	}
+	for _, name := range c.Args[2:] {
+		if cmd := Lookup(string(name)); cmd != nil {
+			add(cmd)
+		}
+	}
+	c.Out.Map(len(wanted))
+	for _, cmd := range wanted {
+		h := s.server.commands[cmd.Index].latency.Load()
+		if h == nil { // CONFIG RESETSTAT came in between
+			h = new(latency.Histogram)
+		}
+		micros, sums := h.Octaves()
+		c.Out.BulkString(cmd.Name)
+		c.Out.Map(2)
+		c.Out.BulkString("calls")
+		var calls int64
+		if n := len(sums); n > 0 {
+			calls = sums[n-1]
+		}
+		c.Out.Int(calls)
+		c.Out.BulkString("histogram_usec")
+		c.Out.Map(len(micros))
+		for i := range micros {
+			c.Out.Int(micros[i])
+			c.Out.Int(sums[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"github.com/stavedb/stave/server/command"
+)
+
+// Redis's commands for its two files have a meaning for a log as well: SAVE and BGSAVE make all commits
+// durable, BGREWRITEAOF merges. Nothing of them is needed for data to be kept.
+
+var persistenceCommands = command.InGroup(command.GroupServer, []*command.Command{
+	{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti, Since: "1.0.0",
+		Complexity: "O(n), n being the bytes that are not on disk yet", Summary: "Makes all writes so far durable, and replies after that.",
+		Run: onSession(func(s *Session, c *command.Call) error { return c.Done(s.server.save()) })},
+	{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "1.0.0",
+		Complexity: "O(n), n being the bytes that are not on disk yet",
+		Summary:    "The same as SAVE with another reply; within EXEC it follows the commit.", Syntax: "[SCHEDULE]", Run: onSession(bgsaveCommand)},
+	{Name: "lastsave", Arity: 1, Flags: anyStateFlags | command.Fast | command.Dangerous | command.AdminCategory, Since: "1.0.0",
+		Complexity: "O(1)", Summary: "Returns the moment of the last SAVE or BGSAVE, or of the start, in Unix seconds.",
+		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.server.saves.at.Load()); return nil })},
+	{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "1.0.0",
+		Complexity: "O(1); the merge is O(n), n being the size of the segments that it picks",
+		Summary:    "Starts a merge in the background of the segments that the merge policy picks.", Run: bgrewriteaofCommand},
+	{Name: "shutdown", Arity: -1, Flags: operatorFlags | command.NoMulti | command.AllowBusy, Since: "1.0.0",
+		Complexity: "O(n), n being the bytes that are not on disk yet",
+		Summary:    "Makes all writes durable and ends the server. NOSAVE leaves the first to the end, FORCE goes on though it fails.",
+		Syntax:     "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Run: onSession(shutdownCommand)},
+})
+
+// bgsaveCommand is BGSAVE. A sync takes milliseconds, so it runs before the reply. Within EXEC the commit is
+// still to come: the save follows it.
+func bgsaveCommand(s *Session, c *command.Call) error {
+	if len(c.Args) > 2 || len(c.Args) == 2 && !c.Is(1, "schedule") {
+		return command.ErrSyntax
+	}
+	if c.Queued {
+		s.saveDue = true
+		c.Out.Simple("Background saving scheduled")
+		return nil
+	}
+	if err := s.server.save(); err != nil {
+		return err
+	}
+	c.Out.Simple("Background saving started")
+	return nil
+}
+
+// saveIfDue does what a BGSAVE within EXEC has asked for. The log has the error, and INFO.
+func (s *Session) saveIfDue() {
+	if s.saveDue {
+		s.saveDue = false
+		_ = s.server.save()
+	}
+}
+
+// bgrewriteaofCommand is BGREWRITEAOF.
+func bgrewriteaofCommand(c *command.Call) error {
+	switch {
+	case c.Host.Store.Merger().Status().Running:
+		return command.Error("ERR Background append only file rewriting already in progress")
+	case !c.Host.Store.MergeSoon():
+		return command.Error("ERR This store does not merge in the background. Use MERGE.")
+	}
+	c.Out.Simple("Background append only file rewriting started")
+	return nil
+}
+
+// shutdownCommand is SHUTDOWN. There is no reply: the connection ends, as all others do. The log is complete
+// without a save, so NOSAVE loses nothing.
+func shutdownCommand(s *Session, c *command.Call) error {
+	var save, noSave, now, force, abort bool
+	for i := 1; i < len(c.Args); i++ {
+		switch {
+		case c.Is(i, "nosave"):
+			noSave = true
+		case c.Is(i, "save"):
+			save = true
+		case c.Is(i, "now"):
+			now = true
+		case c.Is(i, "force"):
+			force = true
+		case c.Is(i, "abort"):
+			abort = true
+		default:
+			return command.ErrSyntax
+		}
+	}
+	switch {
+	case abort && (save || noSave || now || force), save && noSave:
+		return command.ErrSyntax
+	case abort:
+		return command.Error("ERR No shutdown in progress.")
+	}
+	if !noSave {
+		if err := s.server.save(); err != nil && !force {
+			return command.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+		}
+	}
+	if !s.server.shutDown() {
+		return command.Error("ERR There is no server to shut down: this is an embedded session.")
+	}
+	s.server.options.Logger.Info("SHUTDOWN: ending", "client", s.id, "address", s.client.remote)
+	s.closed = true
+	return errNoReply
+}

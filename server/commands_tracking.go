@@ -1,0 +1,142 @@
+package server
+
+import (
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/tracking"
+)
+
+// trackingCommands are about client-side caching.
+var trackingCommands = []*command.Command{
+	{Name: "client|tracking", Arity: -3, Flags: sessionFlags, Since: "6.0.0", Complexity: "O(n), n being the number of prefixes",
+		Summary: "Chooses whether this connection, or another, gets a message when what this one has read changes.",
+		Syntax:  "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+		Run:     onSession(clientTracking)},
+	{Name: "client|caching", Arity: 3, Flags: sessionFlags, Since: "6.0.0", Complexity: "O(1)",
+		Summary: "Chooses whether the keys of the next command are tracked, in the modes OPTIN and OPTOUT.", Syntax: "<YES | NO>",
+		Run: onSession(clientCaching)},
+	{Name: "client|trackinginfo", Arity: 2, Flags: sessionFlags, Since: "6.2.0", Complexity: "O(n), n being the number of prefixes",
+		Summary: "Shows what CLIENT TRACKING has chosen.", Run: onSession(clientTrackingInfo)},
+	{Name: "client|getredir", Arity: 2, Flags: sessionFlags, Since: "6.0.0", Complexity: "O(1)",
+		Summary: "Returns the client that gets the messages of this one: 0 if that is itself, -1 if nothing is tracked.", Run: onSession(clientGetRedir)},
+}
+
+// The refusals of CLIENT CACHING, in Redis's words.
+const (
+	errCachingNoMode   command.Error = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	errCachingYesOptIn command.Error = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	errCachingNoOptOut command.Error = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+)
+
+// clientTracking is CLIENT TRACKING.
+func clientTracking(s *Session, c *command.Call) error {
+	mode, err := tracking.Parse(c, func(id int64) bool { return s.server.session(id) != nil })
+	switch {
+	case err != nil:
+		return err
+	case c.Is(2, "off"):
+		s.stopTracking()
+	case !c.Is(2, "on"):
+		return command.ErrSyntax
+	default:
+		if err := mode.Follow(s.client.tracking.Mode()); err != nil {
+			return err
+		}
+		s.server.tracked.Add(&s.client.tracking, mode)
+		s.tracks = !mode.Broadcast
+	}
+	return c.OK()
+}
+
+// clientCaching is CLIENT CACHING.
+func clientCaching(s *Session, c *command.Call) error {
+	mode := s.client.tracking.Mode()
+	switch {
+	case mode == nil:
+		return errCachingNoMode
+	case c.Is(2, "yes"):
+		if !mode.OptIn {
+			return errCachingYesOptIn
+		}
+	case c.Is(2, "no"):
+		if !mode.OptOut {
+			return errCachingNoOptOut
+		}
+	default:
+		return command.ErrSyntax
+	}
+	s.caching = true
+	return c.OK()
+}
+
+// clientTrackingInfo is CLIENT TRACKINGINFO.
+func clientTrackingInfo(s *Session, c *command.Call) error {
+	mode := s.client.tracking.Mode()
+	flags, redirect := []string{"off"}, int64(-1)
+	if mode != nil {
+		flags, redirect = []string{"on"}, mode.Redirect
+	} else {
+		mode = new(tracking.Mode)
+	}
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{
+		{"bcast", mode.Broadcast}, {"optin", mode.OptIn}, {"caching-yes", mode.OptIn && s.caching}, {"optout", mode.OptOut},
+		{"caching-no", mode.OptOut && s.caching}, {"noloop", mode.NoLoop}, {"broken_redirect", s.client.tracking.Broken()},
+	} {
+		if flag.set {
+			flags = append(flags, flag.name)
+		}
+	}
+	c.Out.Map(3)
+	c.Out.BulkString("flags")
+	c.Out.Set(len(flags))
+	for _, flag := range flags {
+		c.Out.BulkString(flag)
+	}
+	c.Out.BulkString("redirect")
+	c.Out.Int(redirect)
+	c.Out.BulkString("prefixes")
+	c.Out.Array(len(mode.Prefixes))
+	for _, prefix := range mode.Prefixes {
+		c.Out.BulkString(prefix)
+	}
+	return nil
+}
+
+// clientGetRedir is CLIENT GETREDIR.
+func clientGetRedir(s *Session, c *command.Call) error {
+	c.Out.Int(s.client.tracking.Redirect())
+	return nil
+}
+
+// The session's side of CLIENT TRACKING; package tracking has the table.
+
+// stopTracking makes the session track no more.
+func (s *Session) stopTracking() {
+	s.tracks, s.caching = false, false
+	s.server.tracked.Remove(&s.client.tracking)
+}
+
+// trackReads notes which keys a command has read, while they are locked. In a transaction that has changed something the read
+// takes its place among the changes, so that those before it do not make it obsolete.
+func (s *Session) trackReads(c *command.Call) {
+	if !s.tracks || c.Tx == nil || c.Command.Flags&(command.ReadOnly|command.RunsScript) != command.ReadOnly || !s.client.tracking.Mode().Tracks(s.caching) {
+		return
+	}
+	keys := c.Command.AppendKeys(nil, c.Args)
+	if len(keys) > 0 && c.Tx.NoteRead(keys[0]) {
+		for _, key := range keys[1:] {
+			c.Tx.NoteRead(key)
+		}
+		return
+	}
+	s.server.tracked.Remember(&s.client.tracking, keys)
+}
+
+// endCaching ends what CLIENT CACHING has begun: it holds for the next command, or the next transaction as a whole.
+func (s *Session) endCaching(cmd *command.Command) {
+	if s.caching && s.queue == nil && (cmd == nil || cmd.Container == nil || cmd.Container.Name != "client") {
+		s.caching = false
+	}
+}

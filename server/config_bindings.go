@@ -1,0 +1,113 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/settings"
+)
+
+// setters make a checked value so, of a live directive or at the start, by name. The value of one that is not here is read where it is
+// needed, or has no effect.
+var setters = map[string]func(v *Server, value string){
+	"tcp-keepalive":              setInt(func(v *Server, n int64) { v.tunables.keepAlive.Store(n) }),
+	"timeout":                    setInt(func(v *Server, n int64) { v.tunables.idleTimeout.Store(n * int64(time.Second)) }),
+	"maxclients":                 setInt(func(v *Server, n int64) { v.tunables.maxClients.Store(n) }),
+	"client-output-buffer-limit": setBufferLimits,
+	"maxmemory":                  setInt(setMaxMemory),
+	"maxmemory-clients":          setClientMemory,
+	"tracking-table-max-keys":    setInt(func(v *Server, n int64) { v.tracked.Limit(n) }),
+	"loglevel":                   setLogLevel,
+	"slowlog-log-slower-than":    setInt(func(v *Server, n int64) { v.tunables.slowerThan.Store(n) }),
+	"slowlog-max-len":            setInt(func(v *Server, n int64) { v.slowLog.Limit(n) }),
+	"latency-monitor-threshold":  setInt(func(v *Server, n int64) { v.tunables.spikeMs.Store(n) }),
+	"latency-tracking":           func(v *Server, value string) { v.tunables.noLatency.Store(value == "no") },
+	"notify-keyspace-events": func(v *Server, value string) {
+		flags, _ := settings.ParseEvents(value) // checked
+		v.setNotifyFlags(flags)
+	},
+	"busy-reply-threshold":      setInt(func(v *Server, n int64) { v.tunables.busyMs.Store(n) }),
+	"hash-max-listpack-entries": setInt(func(v *Server, n int64) { v.encodings.HashEntries.Store(n) }),
+	"hash-max-listpack-value":   setInt(func(v *Server, n int64) { v.encodings.HashValue.Store(n) }),
+	"list-max-listpack-size":    setInt(func(v *Server, n int64) { v.encodings.ListSize.Store(n) }),
+	"set-max-intset-entries":    setInt(func(v *Server, n int64) { v.encodings.SetIntegers.Store(n) }),
+	"set-max-listpack-entries":  setInt(func(v *Server, n int64) { v.encodings.SetEntries.Store(n) }),
+	"set-max-listpack-value":    setInt(func(v *Server, n int64) { v.encodings.SetValue.Store(n) }),
+	"zset-max-listpack-entries": setInt(func(v *Server, n int64) { v.encodings.SortedSetEntries.Store(n) }),
+	"zset-max-listpack-value":   setInt(func(v *Server, n int64) { v.encodings.SortedSetValue.Store(n) }),
+	"requirepass":               setDefaultPassword,
+	"acllog-max-len":            setInt(func(v *Server, n int64) { v.tunables.aclLogMaxLen.Store(min(n, math.MaxInt32)) }),
+}
+
+// changers are setters that may fail; then nothing has changed. They come before the others, and are called with the value of before if a
+// later one fails.
+var changers = map[string]func(v *Server, value string) error{
+	"appendfsync": (*Server).setFsync,
+}
+
+// fsyncModes are the values of appendfsync.
+var fsyncModes = map[string]db.SyncMode{"always": db.SyncAlways, "everysec": db.SyncInterval, "no": db.SyncNone}
+
+// setFsync is appendfsync. When it has returned, all replies that have left keep the promise of the mode; it takes as long as a sync.
+func (v *Server) setFsync(value string) error {
+	if err := v.store.SetSync(fsyncModes[value]); err != nil {
+		v.options.Logger.Error("appendfsync stays as it is", "error", err)
+		return errors.New("the log could not be synced; the log of the server says why")
+	}
+	return nil
+}
+
+// fsync is appendfsync as the store has it.
+func (v *Server) fsync() string {
+	for value, mode := range fsyncModes {
+		if mode == v.store.SyncMode() {
+			return value
+		}
+	}
+	panic("BUG: server: a sync mode without a name")
+}
+
+// getters return the value that holds, where that may be another one than the one that was set.
+var getters = map[string]func(v *Server) string{
+	"appendfsync":               (*Server).fsync,
+	"bind":                      func(v *Server) string { host, _ := v.listenAddress(); return host },
+	"port":                      func(v *Server) string { _, port := v.listenAddress(); return port },
+	"timeout":                   func(v *Server) string { return itoa(v.tunables.idleTimeout.Load() / int64(time.Second)) },
+	"maxclients":                func(v *Server) string { return itoa(v.tunables.maxClients.Load()) },
+	"proto-max-bulk-len":        func(v *Server) string { return itoa(int64(v.options.MaxArgument)) },
+	"client-query-buffer-limit": func(v *Server) string { return itoa(int64(v.options.MaxArgument)) },
+	"transport":                 func(v *Server) string { return string(v.options.Transport) },
+	"databases":                 func(v *Server) string { return itoa(int64(v.databases())) },
+	"enable-debug-command":      func(v *Server) string { return yesIf(v.options.Debug) },
+	"maxmemory-clients":         shownClientMemory,
+	"dir":                       func(v *Server) string { return v.store.Stats().Dir },
+	"notify-keyspace-events":    func(v *Server) string { return settings.Events(v.notifier.flags.Load()).String() },
+	"requirepass":               (*Server).shownPassword,
+	"aclfile":                   func(v *Server) string { return v.options.ACLFile },
+	"protected-mode":            func(v *Server) string { return protectedMode(v.options.AllowPlainText) },
+	"cluster-enabled":           func(v *Server) string { return yesIf(v.options.Cluster) },
+}
+
+// setInt makes a setter of one for a number.
+func setInt(set func(*Server, int64)) func(*Server, string) {
+	return func(v *Server, value string) {
+		n, _ := settings.ParseMemory(value) // checked, and canonical: digits, perhaps with a sign
+		if len(value) > 1 && value[0] == '-' {
+			n, _ = settings.ParseMemory(value[1:])
+			n = -n
+		}
+		set(v, n)
+	}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func yesIf(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,134 @@
+package server_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server"
+)
+
+// TestWhatLeavesTheLoop: the loop executes what takes little time, alone and in pipelines; what may take long leaves it, and has the
+// same reply.
+func TestWhatLeavesTheLoop(t *testing.T) {
+	v, address := serveByLoop(t, server.Options{})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	peer := &redisPeer{conn, resp.NewDecoder(conn)}
+	do := func(line string) resp.Reply {
+		t.Helper()
+		reply, err := peer.do(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	for key, n := range map[string]int{"small": 100, "large": 20_000} {
+		for from := 0; from < n; from += 100 {
+			list, set, scored, hash := "RPUSH l"+key, "SADD s"+key, "ZADD z"+key, "HSET h"+key
+			for i := from; i < from+100; i++ {
+				list += fmt.Sprintf(" e%d", i)
+				set += fmt.Sprintf(" e%d", i)
+				scored += fmt.Sprintf(" %d e%d", i, i)
+				hash += fmt.Sprintf(" f%d v", i)
+			}
+			for _, line := range []string{list, set, scored, hash} {
+				do(line)
+			}
+		}
+	}
+	for key, n := range map[string]int{"small": 100, "large": 3000} {
+		for range n {
+			do("XADD x" + key + " * field value")
+		}
+	}
+	for _, test := range []struct {
+		line   string
+		leaves bool
+		items  int // in the last reply
+	}{
+		{"LRANGE lsmall 0 -1", false, 100},
+		{"LRANGE llarge 0 99", false, 100},
+		{"LRANGE llarge 0 -1", true, 20_000},
+		{"ZRANGE zlarge 0 99 WITHSCORES", false, 200},
+		{"ZRANGE zlarge 0 -1", true, 20_000},
+		{"ZRANGEBYSCORE zlarge 10 19", false, 10},
+		{"HGETALL hsmall", false, 200},
+		{"HGETALL hlarge", true, 40_000},
+		{"SMEMBERS ssmall", false, 100},
+		{"SMEMBERS slarge", true, 20_000},
+		{"RPOPLPUSH llarge llarge", false, 0},
+		{"LINDEX llarge 10000", false, 0},
+		{"LPOP llarge 100", false, 100},
+		{"LPOP llarge 101", true, 101},
+		{"SPOP slarge 5000", true, 5000},
+		{"ZPOPMIN zlarge 5000", true, 10_000},
+		{"RENAMENX llarge other", true, 0},
+		{"RENAMENX lsmall lsmall", true, 0},
+		{"SORT none", true, 0},
+		{"DEL zlarge", false, 0},
+		{"XRANGE xsmall - +", false, 100},
+		{"XRANGE xlarge - + COUNT 100", false, 100},
+		{"XREVRANGE xlarge + -", true, 3000},
+		{"XREAD COUNT 10 STREAMS xlarge 0", false, 1},
+		{"XREAD STREAMS xlarge 0", true, 1},
+		{"XREAD COUNT 10 BLOCK 10 STREAMS xlarge 0", false, 1},
+		{"XREAD BLOCK 1 STREAMS none 0", false, 0},
+		{"XGROUP CREATE xlarge g 0", true, 0},
+		{"XREADGROUP GROUP g c COUNT 10 STREAMS xlarge >", false, 1},
+		{"XREADGROUP GROUP g c BLOCK 10 COUNT 100 NOACK STREAMS xlarge >", false, 1},
+		{"XREADGROUP GROUP g c COUNT 100 STREAMS xlarge 0", false, 1},
+		{"XREADGROUP GROUP g c COUNT 51 STREAMS xlarge xlarge > >", true, 2},
+		{"XREADGROUP GROUP g c COUNT 101 STREAMS xlarge >", true, 1},
+		{"XREADGROUP GROUP g c COUNT 0 STREAMS xlarge >", true, 1},
+		{"XGROUP CREATE xlarge COUNT 0", true, 0},
+		{"XREADGROUP GROUP COUNT 5 STREAMS xlarge >", true, 1}, // all that a group of that name has not read, to the consumer 5
+		{"XREADGROUP GROUP COUNT 5 BLOCK 1 COUNT 1 STREAMS xlarge >", false, 0},
+	} {
+		before := v.Asides()
+		reply := do(test.line)
+		if left := v.Asides() > before; left != test.leaves || reply.IsError() || len(reply.Items) != test.items {
+			t.Errorf("%s: left the loop: %v, want %v; %d items, want %d; %s", test.line, left, test.leaves, len(reply.Items), test.items, reply.Text)
+		}
+	}
+	c := dial(t, address)
+	for _, test := range []struct {
+		send, want string
+		leaves     bool
+	}{
+		{"MULTI\r\nSET k 1\r\nINCR k\r\nGET k\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n:2\r\n$1\r\n2\r\n", false},
+		{"WATCH k\r\nMULTI\r\nINCR k\r\nEXEC\r\n", "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:3\r\n", false},
+		{"MULTI\r\nEXEC\r\n", "+OK\r\n*0\r\n", false},
+		{"EXEC\r\n", "-ERR EXEC without MULTI\r\n", false},
+		{"MULTI\r\nLPOP none 1000\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n*-1\r\n", true},
+		{"MULTI\r\nSORT none\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n*0\r\n", true},
+		{"RPUSH few a b\r\nLRANGE few 0 -1\r\nSET k 1\r\nLRANGE few 0 0\r\n", ":2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n*1\r\n$1\r\na\r\n", false},
+		{"SET k 1\r\nSMEMBERS none\r\nINCR k\r\nRENAMENX k j\r\nGET j\r\n", "+OK\r\n*0\r\n:2\r\n:1\r\n$1\r\n2\r\n", true},
+	} {
+		before := v.Asides()
+		c.send(test.send)
+		c.expect(test.want)
+		if left := v.Asides() > before; left != test.leaves {
+			t.Errorf("%q: left the loop: %v, want %v", test.send, left, test.leaves)
+		}
+	}
+	// What turns out to be too long within a batch does so for its client alone, and in its place.
+	c.send("SET k 1\r\nINCR k\r\nLRANGE other 0 -1\r\nINCR k\r\n")
+	c.expect("+OK\r\n:2\r\n*19799\r\n")
+	for range 19799 {
+		for range 2 {
+			if _, err := c.in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.expect(":3\r\n")
+	if info := v.Info("commandstats"); !strings.Contains(info, "cmdstat_lrange:calls=6,") || !strings.Contains(info, "cmdstat_incr:calls=5,") {
+		t.Errorf("executed once, counted otherwise: %s", info)
+	}
+}

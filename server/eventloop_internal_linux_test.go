@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+)
+
+// TestLateWakeup: a post that has found the loop asleep writes to the eventfd. If something else wakes the loop meanwhile, and the
+// server shuts down, the descriptor stays open until then: its number could be a store's file by now.
+func TestLateWakeup(t *testing.T) {
+	store, err := db.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	v, err := New(store, &Options{Transport: TransportEventLoop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &transport{server: v, context: context.Background(), log: v.options.Logger, conns: make(map[*conn]struct{})}
+	ln, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	client, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.start(accepted)
+	if _, err := client.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	for tr.loop.mu.Lock(); !tr.loop.sleeping; tr.loop.mu.Lock() {
+		tr.loop.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	if !tr.loop.beginWakeAndUnlock() {
+		t.Fatal("the loop does not sleep")
+	}
+	ended := make(chan struct{})
+	go func() { tr.shutdown(); close(ended) }()
+	if err := client.Close(); err != nil { // wakes the loop
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+		t.Error("the loop has ended while a post is about to write to its descriptor")
+	case <-time.After(100 * time.Millisecond):
+	}
+	tr.loop.endWake()
+	<-ended
+}
+
+// TestRoundTakesFewPosts: however many connections are woken at once, a round takes part of them, in the order in which they were
+// woken, so that others do not wait for all; and the loop does not sleep before it has taken the last.
+func TestRoundTakesFewPosts(t *testing.T) {
+	const posted = 10*roundPosts + 1
+	l := &eventLoop{transport: &transport{}}
+	conns := make([]*loopConn, posted)
+	for i := range conns {
+		conns[i] = &loopConn{loop: l, known: true}
+		l.post(conns[i], markWoken)
+	}
+	next := 0
+	for round := 1; next < posted; round++ {
+		if l.round++; !l.news {
+			t.Fatalf("after %d of %d connections the loop would sleep", next, posted)
+		}
+		l.takePosted()
+		if len(l.ready) == 0 || len(l.ready) > roundPosts {
+			t.Fatalf("round %d has %d connections, want at most %d", round, len(l.ready), roundPosts)
+		}
+		for _, c := range l.ready {
+			if c != conns[next] {
+				t.Fatalf("connection %d is not the next one", next)
+			}
+			next++
+		}
+		l.ready = l.ready[:0]
+	}
+	if l.news || len(l.posted) > 0 {
+		t.Errorf("%d connections are left", len(l.posted))
+	}
+}

@@ -1,0 +1,100 @@
+package server_test
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/server"
+)
+
+// TestHeld: what a session keeps counts, within a factor of two of what it takes on the heap.
+func TestHeld(t *testing.T) {
+	live := func() int {
+		runtime.GC()
+		runtime.GC() // pools let go of what they have in two steps
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	v := newServer(t, openStore(t), &server.Options{})
+	const n = 30_000
+	for name, request := range map[string]func(i int) string{
+		"subscriptions":      func(i int) string { return fmt.Sprintf("SUBSCRIBE channel:%d\r\n", i) },
+		"patterns":           func(i int) string { return fmt.Sprintf("PSUBSCRIBE pattern:%d:*\r\n", i) },
+		"watched keys":       func(i int) string { return fmt.Sprintf("WATCH key:%d\r\n", i) },
+		"queued commands":    func(int) string { return "PING\r\n" },
+		"queued arguments":   func(i int) string { return "MSET" + strings.Repeat(fmt.Sprintf(" key:%d value", i), 10) + "\r\n" },
+		"watched by one":     func(i int) string { return fmt.Sprintf("WATCH a:%d b:%d c:%d d:%d\r\n", i, i, i, i) },
+		"long channel names": func(i int) string { return fmt.Sprintf("SUBSCRIBE %0300d\r\n", i) },
+	} {
+		s := v.NewSession()
+		if strings.HasPrefix(name, "queued") {
+			ask(s, "MULTI\r\n")
+		}
+		before, heldBefore := live(), s.Held()
+		for i := range n {
+			ask(s, request(i))
+		}
+		took, held := live()-before, s.Held()-heldBefore
+		t.Logf("%d %s: %d bytes on the heap, %d counted", n, name, took, held)
+		if held < took/2 || held > 2*took {
+			t.Errorf("%d %s take %d bytes, and %d are counted", n, name, took, held)
+		}
+		ask(s, "DISCARD\r\nUNWATCH\r\nUNSUBSCRIBE\r\nPUNSUBSCRIBE\r\n")
+		if rest := s.Held() - heldBefore; rest > 64<<10 {
+			t.Errorf("%d bytes are counted when the %s are gone", rest, name)
+		}
+		s.Close()
+	}
+}
+
+// TestUnfinishedCommandsTakeTheirBytes: clients that have sent most of a command of a million empty arguments take little more
+// memory than these bytes, all of it is counted, and with less memory for clients the largest are disconnected.
+func TestUnfinishedCommandsTakeTheirBytes(t *testing.T) {
+	const clients, arguments = 30, 300_000
+	sent := arguments * len("$0\r\n\r\n")
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		runtime.GC() // pools let go of what they have in two steps
+		before := int(liveHeap())
+		for range clients {
+			dial(t, address).send("*1048576\r\n" + strings.Repeat("$0\r\n\r\n", arguments))
+		}
+		for fieldOf(t, v.Info("stats"), "total_net_input_bytes") < clients*sent {
+			time.Sleep(time.Millisecond)
+		}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // the last round is counted after it was read
+			runtime.GC()
+			taken, counted := int(liveHeap())-before, fieldOf(t, v.Info("clients"), "client_memory")
+			if taken <= clients*sent*2 && counted >= taken*3/4 && counted <= taken*2 {
+				t.Logf("%d clients have sent %d bytes each: %d bytes on the heap each, %d counted", clients, sent, taken/clients, counted/clients)
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d bytes on the heap, %d counted, for %d that were sent", taken, counted, clients*sent)
+			}
+		}
+		c := dial(t, address)
+		c.send(fmt.Sprintf("CONFIG SET maxmemory-clients %d\r\n", clients*sent/4))
+		c.expect("+OK\r\n")
+		for n := clients; n > clients/4+1; n = fieldOf(t, v.Info("clients"), "connected_clients") {
+			c.send("PING\r\n")
+			c.expect("+PONG\r\n")
+		}
+	})
+}
+
+// fieldOf is the number that a section of INFO has under a name.
+func fieldOf(t *testing.T, info, name string) int {
+	t.Helper()
+	_, rest, ok := strings.Cut(info, "\n"+name+":")
+	n, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]))
+	if !ok || err != nil {
+		t.Fatalf("INFO has no %s: %s", name, info)
+	}
+	return n
+}

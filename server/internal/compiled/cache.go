@@ -1,0 +1,191 @@
+package compiled
+
+import (
+	"container/list"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/script"
+)
+
+// Cache has compiled scripts by their SHA-1. Scripts live in memory only, as in Redis: after a restart clients load them again.
+type Cache struct {
+	writes func(word string) bool // whether a word of a source is a command that writes
+
+	mu        sync.Mutex // guards the rest
+	bySHA     map[string]*Script
+	evaluated list.List // of *cachedScript that only EVAL has brought, least recently used first
+	bytes     int       // of the sources
+}
+
+// Init makes an empty cache. writes says whether a word of a source is a command that writes.
+func (t *Cache) Init(writes func(word string) bool) {
+	t.writes, t.bySHA = writes, make(map[string]*Script)
+}
+
+// Bounds of the cache. The first is Redis 7.4's.
+const (
+	maxEvaluated   = 500       // scripts that only EVAL has brought: the least recently used one goes
+	maxScriptBytes = 256 << 20 // of all sources
+)
+
+const errScriptCache command.Error = "ERR the script cache is full. Use SCRIPT FLUSH to empty it."
+
+// Script is a compiled script, with what its runs so far have shown of the locks that it needs.
+type Script struct {
+	*script.Program
+	Needs   atomic.Uint32 // lockMode
+	asides  atomic.Int32  // how many more runs leave an event loop at once, for one took long
+	element *list.Element // of evaluated; nil once SCRIPT LOAD or EVALSHA_RO has asked to keep it
+}
+
+// LockMode says what a run has locked. Each bit makes it stricter.
+type LockMode uint32
+
+const (
+	LockWrite LockMode = 1 << iota // it may write
+	LockWhole                      // all keys, and not only those that were declared
+	LockFinal = LockWrite | LockWhole
+)
+
+// asidesOfLong is how many runs of a script leave an event loop after one that took long there, which has done so much in vain.
+const asidesOfLong = 100
+
+// TookLong notes that a run in an event loop took long.
+func (p *Script) TookLong() { p.asides.Store(asidesOfLong) }
+
+// Shuns reports whether the next run is not to be tried in an event loop.
+func (p *Script) Shuns() bool { return p.asides.Load() > 0 }
+
+// LeavesLoop is Shuns of a run that begins.
+func (p *Script) LeavesLoop() bool {
+	n := p.asides.Load()
+	if n > 0 {
+		p.asides.Store(n - 1)
+	}
+	return n > 0
+}
+
+// Known is whether the script of a source need not be compiled.
+func (t *Cache) Known(source string) bool { return t.Lookup(script.SHA(source)) != nil }
+
+// Lookup returns a script by its SHA-1, in lower case; nil if there is none.
+func (t *Cache) Lookup(sha string) *Script {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bySHA[sha]
+}
+
+// Load returns the script of a source, compiled now if it is not known. keep is set if it is to stay until SCRIPT
+// FLUSH.
+func (t *Cache) Load(source string, keep bool) (*Script, error) {
+	sha := script.SHA(source)
+	t.mu.Lock()
+	p := t.bySHA[sha]
+	t.noteUseLocked(p, keep)
+	t.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	program, err := compile(source)
+	if err != nil {
+		return nil, err
+	}
+	p = &Script{Program: program}
+	for word := range program.Words {
+		if t.writes(word) {
+			p.Needs.Store(uint32(LockWrite))
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first := t.bySHA[sha]; first != nil { // another session was faster
+		t.noteUseLocked(first, keep)
+		return first, nil
+	}
+	if t.bytes+len(source) > maxScriptBytes {
+		return nil, errScriptCache
+	}
+	t.bySHA[sha] = p
+	t.bytes += len(source)
+	if !keep {
+		p.element = t.evaluated.PushBack(p)
+		if t.evaluated.Len() > maxEvaluated {
+			oldest := t.evaluated.Remove(t.evaluated.Front()).(*Script)
+			delete(t.bySHA, oldest.SHA)
+			t.bytes -= len(oldest.Source)
+		}
+	}
+	return p, nil
+}
+
+// noteUseLocked notes that a script was loaded again; nil is none.
+func (t *Cache) noteUseLocked(p *Script, keep bool) {
+	switch {
+	case p == nil || p.element == nil:
+	case keep:
+		t.evaluated.Remove(p.element)
+		p.element = nil
+	default:
+		t.evaluated.MoveToBack(p.element)
+	}
+}
+
+// Flush forgets all scripts. Those that run, run on.
+func (t *Cache) Flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.bySHA)
+	t.evaluated.Init()
+	t.bytes = 0
+}
+
+// Usage is the number of scripts and the bytes of their sources.
+func (t *Cache) Usage() (n, bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.bySHA), t.bytes
+}
+
+// compile compiles a script for EVAL, and words what is wrong with it as Redis does.
+func compile(source string) (*script.Program, error) {
+	flags, err := flagsOf(source)
+	if err != nil {
+		return nil, err
+	}
+	p, err := script.Compile(source, "user_script")
+	if err != nil {
+		return nil, command.Errorf("ERR Error compiling script (new function): %s", err.Error())
+	}
+	p.Flags = flags
+	return p, nil
+}
+
+// flagsOf reads the first line of a script, if it is one for the shell.
+func flagsOf(source string) (flags script.Flags, err error) {
+	b, err := script.ParseShebang(source)
+	switch {
+	case err != nil:
+		return 0, command.Errorf("ERR %s", err.Error())
+	case b.Length == 0:
+		return 0, nil
+	case b.Engine != "lua":
+		return 0, command.Errorf("ERR Unexpected engine in script shebang: #!%s", b.Engine)
+	}
+	for _, field := range b.Fields {
+		list, ok := strings.CutPrefix(field, "flags=")
+		if !ok {
+			return 0, command.Errorf("ERR Unknown lua shebang option: %s", field)
+		}
+		for name := range strings.SplitSeq(list, ",") {
+			flag, ok := script.ParseFlag(name)
+			if !ok {
+				return 0, command.Errorf("ERR Unexpected flag in script shebang: %s", name)
+			}
+			flags |= flag
+		}
+	}
+	return flags, nil
+}

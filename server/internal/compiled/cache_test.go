@@ -1,0 +1,153 @@
+package compiled_test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/db/dbtest"
+	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/script"
+)
+
+func newCache() *compiled.Cache {
+	c := new(compiled.Cache)
+	c.Init(func(word string) bool { return word == "set" })
+	return c
+}
+
+func TestScriptsAreFoundAgain(t *testing.T) {
+	c := newCache()
+	source := "return redis.call('SET', KEYS[1], 'v')"
+	p, err := c.Load(source, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if compiled.LockMode(p.Needs.Load()) != compiled.LockWrite {
+		t.Errorf("a script that names SET needs the locks %d", p.Needs.Load())
+	}
+	again, err := c.Load(source, true)
+	if err != nil || again != p || !c.Known(source) || c.Lookup(script.SHA(source)) != p || c.Lookup(strings.Repeat("0", 40)) != nil {
+		t.Errorf("the script is not the same again: %v", err)
+	}
+	if reader, err := c.Load("return redis.call('GET', KEYS[1])", false); err != nil || reader.Needs.Load() != 0 {
+		t.Errorf("a script that names GET: %v", err)
+	}
+	if n, bytes := c.Usage(); n != 2 || bytes <= len(source) {
+		t.Errorf("%d scripts of %d bytes", n, bytes)
+	}
+	c.Flush()
+	if n, bytes := c.Usage(); n != 0 || bytes != 0 || c.Known(source) {
+		t.Errorf("after a flush: %d scripts of %d bytes", n, bytes)
+	}
+}
+
+// Of scripts that only EVAL has brought the least recently used goes; one that was loaded stays.
+func TestOldestEvaluatedScriptGoes(t *testing.T) {
+	c := newCache()
+	load := func(i int, keep bool) {
+		t.Helper()
+		if _, err := c.Load(fmt.Sprint("return ", i), keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(0, true)
+	for i := 1; i <= 500; i++ {
+		load(i, false)
+	}
+	load(1, false) // used again
+	load(3, true)  // kept from now on
+	load(501, false)
+	load(502, false)
+	for i, want := range map[int]bool{0: true, 1: true, 2: false, 3: true, 4: true, 501: true, 502: true} {
+		if c.Known(fmt.Sprint("return ", i)) != want {
+			t.Errorf("script %d is known: %t", i, !want)
+		}
+	}
+	if n, _ := c.Usage(); n != 502 {
+		t.Errorf("%d scripts are kept", n)
+	}
+}
+
+func TestScriptsThatAreRefused(t *testing.T) {
+	c := newCache()
+	for source, want := range map[string]string{
+		"return (":                       "Error compiling script",
+		"#!js\nreturn 1":                 "Unexpected engine in script shebang",
+		"#!lua nope=1\nreturn 1":         "Unknown lua shebang option",
+		"#!lua flags=nonsense\nreturn 1": "Unexpected flag",
+	} {
+		if _, err := c.Load(source, false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", source, err)
+		}
+	}
+	if n, _ := c.Usage(); n != 0 {
+		t.Errorf("%d refused scripts are kept", n)
+	}
+	if p, err := c.Load("#!lua flags=no-writes\nreturn 1", false); err != nil || p.Flags == 0 {
+		t.Errorf("a script with a flag: %v", err)
+	}
+}
+
+func TestRunsAfterALongOneLeaveTheLoop(t *testing.T) {
+	p, err := newCache().Load("return 1", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Shuns() || p.LeavesLoop() {
+		t.Error("a new script leaves the loop")
+	}
+	p.TookLong()
+	for i := range 100 {
+		if !p.Shuns() || !p.LeavesLoop() {
+			t.Fatalf("run %d after a long one stays in the loop", i)
+		}
+	}
+	if p.Shuns() || p.LeavesLoop() {
+		t.Error("it leaves the loop for good")
+	}
+}
+
+func TestSetsOfLibraries(t *testing.T) {
+	engine := script.NewEngine("7.4.0")
+	load := func(name, function string) *script.Library {
+		t.Helper()
+		lib, err := engine.Load("#!lua name="+name+"\nredis.register_function('"+function+"', function() return 1 end)", &script.Run{Name: name}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lib
+	}
+	set := compiled.NewSet()
+	a := load("a", "F")
+	if err := set.Add(a, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Add(load("a", "g"), false, nil); err == nil || err.Error() != "ERR Library 'a' already exists" {
+		t.Errorf("a library of the same name: %v", err)
+	}
+	if err := set.Add(load("b", "f"), false, nil); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("a function of the same name: %v", err)
+	}
+	copied := set.Clone()
+	if err := copied.Add(load("a", "g"), true, set); err != nil {
+		t.Fatal(err)
+	}
+	if set.Functions["f"] == nil || copied.Functions["f"] != nil || copied.Functions["g"] == nil {
+		t.Error("replacing a library in a copy has changed the set, or not the copy")
+	}
+	kept := compiled.NewSet()
+	if err := kept.Add(a, false, set); err != nil || kept.Functions["f"] != set.Functions["f"] {
+		t.Errorf("what is known of a function was forgotten: %v", err)
+	}
+	if names := set.Clear(); !slices.Equal(names, []string{"a"}) || set.Has("a") || set.Bytes != 0 {
+		t.Errorf("cleared %q, %d bytes are left", names, set.Bytes)
+	}
+	var libraries compiled.Libraries
+	libraries.Init(dbtest.New(t), engine, slog.New(slog.DiscardHandler))
+	if first := libraries.Current(); len(first.Names()) != 0 || libraries.Current() != first {
+		t.Error("an empty store has libraries, or they are loaded twice")
+	}
+}

@@ -1,0 +1,188 @@
+package tracking
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/pubsub"
+)
+
+// Mode is what CLIENT TRACKING has chosen for a client. It does not change; another choice makes another.
+type Mode struct {
+	OptIn, OptOut bool     // reads are tracked if CLIENT CACHING has said so, or unless it has
+	Broadcast     bool     // changes of all keys with the prefixes are reported, whatever has been read
+	NoLoop        bool     // what the client itself changes is not reported
+	Redirect      int64    // the client that gets the messages; 0: the client itself
+	Prefixes      []string // sorted
+}
+
+// Size is the memory that the prefixes take.
+func (m *Mode) Size() (n int) {
+	if m != nil {
+		for _, prefix := range m.Prefixes {
+			n += len(prefix) + keyOverhead
+		}
+	}
+	return n
+}
+
+// Tracks reports whether a read is noted, if CLIENT CACHING has been called for it or has not.
+func (m *Mode) Tracks(caching bool) bool {
+	return !m.Broadcast && !(m.OptIn && !caching || m.OptOut && caching)
+}
+
+// Client is one that may track. Its zero value does not; the fields are set before it is used, and do not change.
+type Client struct {
+	ID   int64
+	Mail *pubsub.Subscriber
+
+	mode   atomic.Pointer[Mode] // written with Table.mu held
+	broken atomic.Bool
+}
+
+// Mode is what the client has chosen; nil: it does not track. Any goroutine may ask.
+func (c *Client) Mode() *Mode { return c.mode.Load() }
+
+// Broken reports whether there is no client any more to redirect to.
+func (c *Client) Broken() bool { return c.broken.Load() }
+
+// Redirect is the client that gets the messages of this one: 0 if that is itself, -1 if nothing is tracked.
+func (c *Client) Redirect() int64 {
+	if mode := c.Mode(); mode != nil {
+		return mode.Redirect
+	}
+	return -1
+}
+
+// invalidateChannel is the channel from which clients of RESP2 get invalidations.
+const invalidateChannel = "__redis__:invalidate"
+
+// Write writes a message of the table. A client of RESP2 cannot be sent what it has not asked for, unless it has
+// subscribed to something, and gets the message instead of another client.
+func (c *Client) Write(out *resp.Writer, m *pubsub.Message) {
+	switch {
+	case m.Kind == pubsub.ToOrphan:
+		if out.Version() == 3 && c.Redirect() > 0 {
+			out.Push(2)
+			out.BulkString("tracking-redir-broken")
+			out.Int(c.Redirect())
+		}
+		return
+	case out.Version() == 3:
+		out.Push(2)
+		out.BulkString("invalidate")
+	case m.Kind == pubsub.ToRedirected && c.Mail.Listens():
+		out.Push(3)
+		out.BulkString("message")
+		out.BulkString(invalidateChannel)
+	default:
+		return
+	}
+	if m.Keys == nil {
+		out.Null()
+		return
+	}
+	out.Array(len(m.Keys))
+	for _, key := range m.Keys {
+		out.BulkString(key)
+	}
+}
+
+// The refusals of CLIENT TRACKING, in Redis's words.
+const (
+	errTwoRedirects     command.Error = "ERR A client can only redirect to a single other client"
+	errNoRedirect       command.Error = "ERR The client ID you want redirect to does not exist"
+	errPrefixNoBcast    command.Error = "ERR PREFIX option requires BCAST mode to be enabled"
+	errSwitchBcast      command.Error = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
+	errOptBcast         command.Error = "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	errOptInAndOut      command.Error = "ERR You can't specify both OPTIN mode and OPTOUT mode"
+	errSwitchOpt        command.Error = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
+	errPrefixOfExisting               = "ERR Prefix '%s' overlaps with an existing prefix '%s'. Prefixes for a single client must not overlap."
+	errPrefixOfOther                  = "ERR Prefix '%s' overlaps with another provided prefix '%s'. Prefixes for a single client must not overlap."
+)
+
+// Parse reads the options of CLIENT TRACKING. They are read, and their words checked, also with OFF. exists reports whether a client is connected.
+func Parse(c *command.Call, exists func(id int64) bool) (*Mode, error) {
+	mode := new(Mode)
+	for i := 3; i < len(c.Args); i++ {
+		more := i+1 < len(c.Args)
+		switch {
+		case c.Is(i, "redirect") && more:
+			i++
+			if mode.Redirect != 0 {
+				return nil, errTwoRedirects
+			}
+			id, err := c.ParseInt(i)
+			if err != nil {
+				return nil, err
+			}
+			if !exists(id) {
+				return nil, errNoRedirect
+			}
+			mode.Redirect = id
+		case c.Is(i, "bcast"):
+			mode.Broadcast = true
+		case c.Is(i, "optin"):
+			mode.OptIn = true
+		case c.Is(i, "optout"):
+			mode.OptOut = true
+		case c.Is(i, "noloop"):
+			mode.NoLoop = true
+		case c.Is(i, "prefix") && more:
+			i++
+			mode.Prefixes = append(mode.Prefixes, c.Key(i))
+		default:
+			return nil, command.ErrSyntax
+		}
+	}
+	return mode, nil
+}
+
+// Follow checks the mode, and that it may come after another one; nil: nothing is tracked. In broadcast mode the prefixes add up.
+func (m *Mode) Follow(before *Mode) error {
+	switch {
+	case !m.Broadcast && len(m.Prefixes) > 0:
+		return errPrefixNoBcast
+	case before != nil && before.Broadcast != m.Broadcast:
+		return errSwitchBcast
+	case m.Broadcast && (m.OptIn || m.OptOut):
+		return errOptBcast
+	case m.OptIn && m.OptOut:
+		return errOptInAndOut
+	case before != nil && (m.OptIn && before.OptOut || m.OptOut && before.OptIn):
+		return errSwitchOpt
+	case !m.Broadcast:
+		return nil
+	}
+	if before == nil {
+		before = new(Mode)
+	}
+	for i, prefix := range m.Prefixes {
+		for _, other := range before.Prefixes {
+			if overlap(prefix, other) {
+				return command.Errorf(errPrefixOfExisting, shown(prefix), shown(other))
+			}
+		}
+		for _, other := range m.Prefixes[i+1:] {
+			if overlap(prefix, other) {
+				return command.Errorf(errPrefixOfOther, shown(prefix), shown(other))
+			}
+		}
+	}
+	if len(m.Prefixes) == 0 {
+		m.Prefixes = []string{""}
+	}
+	m.Prefixes = slices.Concat(before.Prefixes, m.Prefixes)
+	slices.Sort(m.Prefixes)
+	m.Prefixes = slices.Compact(m.Prefixes) // "" may come again
+	return nil
+}
+
+// overlap reports whether a key can have both prefixes.
+func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+
+// shown is a prefix as an error shows it.
+func shown(prefix string) string { return command.Clip([]byte(prefix), len(prefix)) }

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// A command that takes long ends soon after nobody waits for it any more: its client has gone or was killed, or the grace period of
+// a shutdown is over. Nothing interrupts it from outside. The walks within it ask now and then (db.Tx.SetInterrupt), the session
+// then looks at its connection, and the command ends with an error, as if it had never begun.
+//
+// Whether a client has gone cannot be told from the end of what it sends: it may have closed that side only, and wait for the
+// reply. Such a command has halfClosedGrace more; one that writes goes on to its end, for a client may well send a write and leave.
+// A reset, or a Unix socket whose other end is closed, is no such doubt.
+
+const (
+	// probeEvery is how often a command that takes long looks at its connection. One that takes less does not.
+	probeEvery = 100 * time.Millisecond
+	// halfClosedGrace is how long a command goes on that writes nothing and whose client has ended what it sends.
+	halfClosedGrace = 2 * time.Second
+)
+
+// errAbandoned ends a command that nobody waits for. It reaches only a client that has closed the side that it sends on.
+var errAbandoned = errors.New("the command was given up, for its client has closed the connection or the server shuts down")
+
+// linkState is what a probe finds of a connection.
+type linkState uint8
+
+const (
+	linkUp     linkState = iota
+	linkHalf             // the client sends no more
+	linkBroken           // nobody reads what is written to it
+)
+
+// interrupted is what a command of the session asks now and then. It is called from whatever goroutine executes it.
+func (s *Session) interrupted() error {
+	now := time.Now()
+	if s.probedFor != s.requests || s.probedAt.IsZero() {
+		s.probedFor, s.probedAt, s.halfSince = s.requests, now, time.Time{}
+		if !s.closed {
+			s.abandoned = nil
+		}
+	}
+	if s.abandoned != nil || now.Sub(s.probedAt) < probeEvery {
+		return s.abandoned
+	}
+	s.probedAt = now
+	switch {
+	case s.giveUp != nil && s.giveUp.Err() != nil:
+		s.abandoned = s.giveUp.Err() // an embedded session goes on with the next command
+	case s.hasGone():
+		s.abandoned, s.closed = errAbandoned, true
+	case !s.halfSince.IsZero() && now.Sub(s.halfSince) >= halfClosedGrace && s.writesFor != s.requests:
+		s.abandoned = errAbandoned // and so does one whose client has sent more before it left
+	}
+	return s.abandoned
+}
+
+// gaveUp is the error of the command that runs, if it has asked and was told that nobody waits for it.
+func (s *Session) gaveUp() error {
+	if s.probedFor != s.requests {
+		return nil // it was another command
+	}
+	return s.abandoned
+}
+
+// hasGone says whether nobody waits for the replies of the session, and notes since when it is in doubt.
+func (s *Session) hasGone() bool {
+	if s.client.killed.Load() {
+		return true
+	}
+	if s.probe == nil {
+		return false
+	}
+	state := s.probe()
+	if state == linkHalf && s.halfSince.IsZero() {
+		s.halfSince = s.probedAt
+	}
+	return state == linkBroken
+}
+
+// probeOf returns what looks at a connection, nil if it cannot be looked at.
+func probeOf(nc net.Conn) func() linkState {
+	under, ok := rawConn(nc).(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := under.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return func() linkState {
+		state := linkBroken // if the connection is closed
+		if err := raw.Control(func(fd uintptr) { state = probeDescriptor(int(fd)) }); err != nil {
+			return linkBroken
+		}
+		return state
+	}
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Whoever can connect without a password owns the data, and whoever can listen on the way owns the password. So an address that other
+// machines can reach is refused unless the default user needs a password and the listener encrypts, or the operator has said that it need not.
+
+// The errors of an address that would leave the data open.
+var (
+	ErrNoPassword = errors.New("server: refusing to listen on an address that other machines can reach: the default user has no password; " +
+		"set one (requirepass, or a user default in the file of users), or bind 127.0.0.1, ::1 or a unix socket")
+	ErrPlainText = errors.New("server: refusing to listen without TLS on an address that other machines can reach: passwords and data would be readable on the way; " +
+		"listen with TLS only (tls-port, tls-cert-file, tls-key-file and port 0), or allow it (protected-mode no), or bind 127.0.0.1, ::1 or a unix socket")
+)
+
+// isLocal says whether only this machine can connect to the address.
+func isLocal(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	// Listeners without a network, such as in-memory ones of tests.
+	return a.Network() != "tcp" && a.Network() != "udp"
+}
+
+// checkListener refuses a listener that would leave the data open.
+func (v *Server) checkListener(ln net.Listener) error {
+	_, encrypts := ln.(tlsListener)
+	return v.checkExposed(ln.Addr().String(), isLocal(ln.Addr()), encrypts)
+}
+
+// checkExposed is the rule.
+func (v *Server) checkExposed(address string, local, encrypts bool) error {
+	switch {
+	case local:
+		return nil
+	case !v.users.Default().Rules().NeedsPassword():
+		return fmt.Errorf("%s: %w", address, ErrNoPassword)
+	case !encrypts && !v.options.AllowPlainText:
+		return fmt.Errorf("%s: %w", address, ErrPlainText)
+	}
+	return nil
+}
+
+// CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can ask before it opens the
+// store. A host is as public as the most public of its addresses.
+func (o *Options) CheckAddress(ctx context.Context, address string, encrypts bool) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	local := host != ""
+	if local {
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return err
+		}
+		for _, ip := range ips {
+			local = local && ip.Unmap().IsLoopback()
+		}
+	}
+	if local {
+		return nil
+	}
+	options, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	v := &Server{options: options}
+	if err := v.initUsers(); err != nil {
+		return err
+	}
+	return v.checkExposed(address, false, encrypts)
+}

@@ -1,0 +1,194 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/server"
+)
+
+const mib = 1 << 20
+
+// longReplies prepares a server whose long replies have little memory, and keys with values of a MiB. It returns what MGET of all of
+// them replies. A client that reads nothing for stalledAfter is disconnected when others need its memory.
+func longReplies(t *testing.T, transport server.Transport, o server.Options, stalledAfter time.Duration) (v *server.Server, address string, all string) {
+	t.Helper()
+	o.Transport, o.ClientMemory = transport, 32*mib
+	v, address = serve(t, &o, func(v *server.Server) { v.ReplyBudget(100*time.Millisecond, stalledAfter) })
+	c := dial(t, address)
+	var reply strings.Builder
+	reply.WriteString("*8\r\n")
+	for i := range 8 {
+		value := strings.Repeat(fmt.Sprintf("%d234567890abcdef", i), mib/16)
+		c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$2\r\nk%d\r\n$%d\r\n%s\r\n", i, len(value), value))
+		c.expect("+OK\r\n")
+		fmt.Fprintf(&reply, "$%d\r\n%s\r\n", len(value), value)
+	}
+	return v, address, reply.String()
+}
+
+const mgetAll = "MGET k0 k1 k2 k3 k4 k5 k6 k7\r\n"
+
+// liveHeap is how many bytes the objects take that are in use: it collects the garbage first.
+func liveHeap() uint64 {
+	runtime.GC()
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// TestUnreadRepliesTakeNoMemory: a hundred clients ask for 16 MiB each and read nothing; clients that read meanwhile get all
+// that they ask for, to the byte and in order, and the replies take no more than their budget of 16 MiB.
+func TestUnreadRepliesTakeNoMemory(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		const unread, readers = 100, 3
+		v, address, all := longReplies(t, transport, server.Options{}, 2*time.Second)
+		start := strings.Index(all[mib:], "$") + mib
+		value := all[strings.Index(all[start:], "\n")+start+1:][:100_000]
+		got := make([][]byte, readers)
+		for i := range got {
+			got[i] = make([]byte, len(all))
+		}
+		const request = "MGET k0 k1 k2 k3 k4 k5 k6 k7 k0 k1 k2 k3 k4 k5 k6 k7\r\n"
+		before, arrived := liveHeap(), fieldOf(t, v.Info("stats"), "total_net_input_bytes")
+		for range unread {
+			dial(t, address).send(request)
+		}
+		for fieldOf(t, v.Info("stats"), "total_net_input_bytes") < arrived+unread*len(request) {
+			time.Sleep(time.Millisecond)
+		}
+		var most, taken uint64
+		done := make(chan struct{})
+		var watcher, work sync.WaitGroup
+		watcher.Go(func() {
+			for n := 0; ; n++ {
+				taken = max(taken, uint64(v.RepliesTaken()))
+				if n%20 == 0 {
+					most = max(most, liveHeap())
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+		for i := range readers {
+			c := dial(t, address)
+			work.Go(func() {
+				for n := range 2 {
+					if _, err := io.WriteString(c.Conn, fmt.Sprintf("INCR n%d\r\n%sINCR n%d\r\nGETRANGE k1 0 99999\r\n", i, mgetAll, i)); err != nil {
+						t.Error(err)
+						return
+					}
+					for _, want := range []string{fmt.Sprintf(":%d\r\n", 2*n+1), all, fmt.Sprintf(":%d\r\n$100000\r\n%s\r\n", 2*n+2, value)} {
+						got := got[i][:len(want)]
+						if m, err := io.ReadFull(c.in, got); err != nil || string(got) != want {
+							t.Errorf("reader %d, round %d: %d bytes of %d, %v: %.100q", i, n, m, len(want), err, got[:m])
+							return
+						}
+					}
+				}
+			})
+		}
+		work.Wait()
+		close(done)
+		watcher.Wait()
+		most = max(most, liveHeap(), before) // those who read nothing are still there
+		grown := (most - before) / mib
+		t.Logf("the live heap has grown by %d MiB, of which long replies took %d", grown, taken/mib)
+		if taken > 17*mib {
+			t.Errorf("long replies took %d MiB", taken/mib)
+		}
+		if grown > 256 {
+			t.Errorf("the live heap has grown by %d MiB", grown)
+		}
+	})
+}
+
+// TestReplyWithoutRoom: a command that finds no room for its reply has not happened until there is some, whatever it is, and then it
+// happens once. Who reads slowly, but reads, keeps its room.
+func TestReplyWithoutRoom(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address, all := longReplies(t, transport, server.Options{WriteTimeout: time.Hour}, time.Minute)
+		c := dial(t, address)
+		element := strings.Repeat("e", 100_000)
+		for range 200 {
+			c.send(fmt.Sprintf("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100000\r\n%s\r\n", element))
+			if line, err := c.in.ReadString('\n'); err != nil || line[0] != ':' {
+				t.Fatal(line, err)
+			}
+		}
+		popped := func(n int) string {
+			return fmt.Sprintf("*%d\r\n", n) + strings.Repeat("$100000\r\n"+element+"\r\n", n)
+		}
+		holder := dial(t, address)
+		holder.send("CLIENT NO-EVICT ON\r\n" + "MGET k0 k1 k2 k3 k4 k5 k6 k7 k0 k1 k2 k3 k4 k5 k6 k7 k0\r\n")
+		for v.RepliesTaken() < 8*mib {
+			time.Sleep(time.Millisecond)
+		}
+		requests := []struct{ send, want string }{
+			{"LPOP l 100\r\nINCR y\r\n", popped(100) + ":1\r\n"}, // together
+			{"MULTI\r\nINCR once\r\nLPOP l 90\r\nEXEC\r\nPING\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n" + popped(90) + "+PONG\r\n"},
+			{"EVAL \"redis.call('INCR', 'script') return redis.call('MGET', 'k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7')\" 0\r\nPING\r\n", all + "+PONG\r\n"},
+			{"SET x 1\r\n" + mgetAll + "INCR x\r\n", "+OK\r\n" + all + ":2\r\n"},
+			{"MULTI\r\nEVAL \"return 0\" 0\r\n" + mgetAll + "EXEC\r\n",
+				"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:0\r\n-ERR no memory for the reply: replies that other clients have not read take it; try again later, or ask for it in parts\r\n"},
+		}
+		clients := make([]*testClient, len(requests))
+		for i, r := range requests {
+			clients[i] = dial(t, address)
+			clients[i].send(r.send)
+		}
+		last := len(requests) - 1
+		clients[last].expect(requests[last].want)
+		time.Sleep(500 * time.Millisecond)
+		c.send("LLEN l\r\nGET once\r\nGET script\r\nGET x\r\n")
+		c.expect(":200\r\n$-1\r\n$-1\r\n$1\r\n1\r\n")
+		rest := len("+OK\r\n*17\r\n") + 17*(len(all)-len("*8\r\n"))/8
+		for got := 0; got < rest; {
+			n, err := holder.in.Read(make([]byte, 300_000))
+			if err != nil {
+				t.Fatalf("who reads slowly is disconnected after %d bytes: %v", got, err)
+			}
+			got += n
+		}
+		var readers sync.WaitGroup
+		for i, r := range requests[:last] {
+			readers.Go(func() {
+				got := make([]byte, len(r.want))
+				_ = clients[i].SetReadDeadline(time.Now().Add(2 * time.Minute))
+				if n, err := io.ReadFull(clients[i].in, got); err != nil || string(got) != r.want {
+					t.Errorf("%.30q: %d bytes of %d, %v: %.200q", r.send, n, len(r.want), err, got[:n])
+				}
+			})
+		}
+		readers.Wait()
+		c.send("LLEN l\r\nGET once\r\nGET script\r\nGET x\r\n")
+		c.expect(":10\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n2\r\n")
+		if taken := v.RepliesTaken(); taken != 0 {
+			t.Errorf("%d bytes are taken when all replies have been read", taken)
+		}
+	})
+}
+
+// TestLongReplyIsWhole: of a pipeline of long and short replies, read in uneven pieces, every byte arrives.
+func TestLongReplyIsWhole(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address, all := longReplies(t, transport, server.Options{}, time.Minute)
+		c := dial(t, address)
+		go func() { _, _ = io.WriteString(c.Conn, strings.Repeat("PING\r\n"+mgetAll+"ECHO x\r\n", 20)+"QUIT\r\n") }()
+		want := strings.Repeat("+PONG\r\n"+all+"$1\r\nx\r\n", 20) + "+OK\r\n"
+		got, err := io.ReadAll(c.in)
+		if err != nil || !bytes.Equal(got, []byte(want)) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
+		}
+	})
+}

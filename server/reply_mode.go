@@ -1,0 +1,52 @@
+package server
+
+import "github.com/stavedb/stave/server/command"
+
+// replyMode is what CLIENT REPLY has chosen. It concerns replies, and neither messages nor the
+// confirmations of SUBSCRIBE and its like, which are messages too.
+type replyMode uint8
+
+const (
+	replyOn       replyMode = iota
+	replySkipNext           // CLIENT REPLY SKIP is being executed
+	replySkip               // the next reply is dropped
+	replyOff
+)
+
+// applyReplyMode drops the reply that starts at from, if the client does not want it. It is called once
+// for each request that has been answered, and before messages follow the reply.
+func (s *Session) applyReplyMode(cmd *command.Command, from int) {
+	const subscribes = command.PubSub | command.WhileSubscribed
+	if s.replies == replyOn {
+		return
+	}
+	if s.replies == replySkipNext {
+		s.replies = replySkip
+		return
+	}
+	if cmd == nil || cmd.Flags&subscribes != subscribes {
+		s.out.Truncate(from)
+	}
+	if s.replies == replySkip {
+		s.replies = replyOn
+	}
+}
+
+// clientReply is CLIENT REPLY. Within EXEC, where each command must have a reply, OFF and SKIP reply OK.
+func clientReply(s *Session, c *command.Call) error {
+	switch {
+	case c.Is(2, "on"):
+		s.replies = replyOn
+		return c.OK()
+	case c.Is(2, "off"):
+		s.replies = replyOff
+	case !c.Is(2, "skip"):
+		return command.ErrSyntax
+	case s.replies != replyOff:
+		s.replies = replySkipNext
+	}
+	if c.Queued {
+		return c.OK()
+	}
+	return errNoReply
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package server
+
+import "syscall"
+
+// fileLimit is how many files the process may have open.
+func fileLimit() (n int64, known bool) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, false
+	}
+	return int64(min(uint64(limit.Cur), 1<<40)), true
+}

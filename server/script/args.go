@@ -1,0 +1,96 @@
+package script
+
+import (
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Arguments of library functions, with the errors of C's luaL_check functions.
+
+// argError refuses argument i of a Go function, as luaL_argerror does.
+func argError(L *lua.LState, i int, message string) {
+	name := "?"
+	if frame, ok := L.GetStack(0); ok {
+		if _, err := L.GetInfo("n", frame, lua.LNil); err == nil && frame.Name != "" && frame.Name[0] != '(' {
+			name = frame.Name
+		}
+	}
+	fail(L, "bad argument #%d to '%s' (%s)", i, name, message)
+}
+
+// fail raises an error of a Go function, as luaL_error does.
+func fail(L *lua.LState, format string, args ...any) {
+	raiseBare(L, where(L, 1)+fmt.Sprintf(format, args...))
+}
+
+// where is the position of the call at a level in front of an error: 0 is the function that runs, 1 its caller. It is
+// empty if that is no function of the script, such as pcall.
+func where(L *lua.LState, level int) string {
+	frame, ok := L.GetStack(level)
+	if !ok {
+		return ""
+	}
+	if _, err := L.GetInfo("Sl", frame, lua.LNil); err != nil || frame.CurrentLine <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d: ", frame.Source, frame.CurrentLine)
+}
+
+func typeError(L *lua.LState, i int, want string) {
+	got := "no value"
+	if i <= L.GetTop() {
+		got = L.Get(i).Type().String()
+	}
+	argError(L, i, want+" expected, got "+got)
+}
+
+// textArg is argument i as a string, which a number is too.
+func textArg(L *lua.LState, i int) string {
+	text, ok := toText(L.Get(i))
+	if !ok {
+		typeError(L, i, "string")
+	}
+	return text
+}
+
+func numberArg(L *lua.LState, i int) float64 {
+	f, ok := toNumber(L.Get(i))
+	if !ok {
+		typeError(L, i, "number")
+	}
+	return f
+}
+
+// intArg is argument i as a C int, which has the lower bits of a larger number.
+func intArg(L *lua.LState, i int) int { return int(int32(toInteger(numberArg(L, i)))) }
+
+// indexArg is argument i as a position in a string, for which C has 64 bits.
+func indexArg(L *lua.LState, i, otherwise int) int {
+	if L.Get(i) == lua.LNil {
+		return otherwise
+	}
+	return int(toInteger(numberArg(L, i)))
+}
+
+func optInt(L *lua.LState, i, otherwise int) int {
+	if L.Get(i) == lua.LNil {
+		return otherwise
+	}
+	return intArg(L, i)
+}
+
+func tableArg(L *lua.LState, i int) *lua.LTable {
+	t, ok := L.Get(i).(*lua.LTable)
+	if !ok {
+		typeError(L, i, "table")
+	}
+	return t
+}
+
+func anyArg(L *lua.LState, i int) lua.LValue {
+	if i > L.GetTop() {
+		argError(L, i, "value expected")
+	}
+	return L.Get(i)
+}

@@ -1,0 +1,446 @@
+package script
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// The basic functions. What the interpreter's own do as C's is taken from it.
+
+var ownBase = functions{
+	"error": baseError, "getmetatable": baseGetMetatable, "setmetatable": baseSetMetatable, "ipairs": baseIpairs, "pairs": basePairs,
+	"next": baseNext, "rawget": baseRawGet, "rawset": baseRawSet, "tonumber": baseToNumber, "tostring": baseToString, "unpack": baseUnpack,
+	"load": baseLoad, "loadstring": baseLoadString, "collectgarbage": baseCollectGarbage, "gcinfo": baseGCInfo,
+	"pcall": basePCall, "xpcall": baseXPCall, "assert": baseAssert, "rawequal": baseRawEqual, "select": baseSelect, "type": baseType,
+}
+
+// openBase adds the basic functions to the globals.
+func (m *machine) openBase() {
+	L := m.L
+	for name, fn := range ownBase {
+		m.globals.RawSetString(name, L.NewFunction(fn))
+	}
+	m.globals.RawSetString("_VERSION", lua.LString("Lua 5.1"))
+}
+
+// openOS adds os.clock, which is all of its library that scripts may use.
+func (m *machine) openOS() {
+	start := time.Now()
+	m.library("os", functions{"clock": func(L *lua.LState) int {
+		L.Push(lua.LNumber(time.Since(start).Seconds()))
+		return 1
+	}})
+}
+
+func baseAssert(L *lua.LState) int {
+	if !lua.LVAsBool(anyArg(L, 1)) {
+		message := "assertion failed!"
+		if L.Get(2) != lua.LNil {
+			message, _, _ = strings.Cut(textArg(L, 2), "\x00")
+		}
+		fail(L, "%s", message)
+	}
+	return L.GetTop()
+}
+
+func baseRawEqual(L *lua.LState) int {
+	L.Push(lua.LBool(L.RawEqual(anyArg(L, 1), anyArg(L, 2))))
+	return 1
+}
+
+func baseType(L *lua.LState) int {
+	L.Push(lua.LString(anyArg(L, 1).Type().String()))
+	return 1
+}
+
+func baseSelect(L *lua.LState) int {
+	n := L.GetTop()
+	if L.Get(1) == lua.LString("#") {
+		L.Push(lua.LNumber(n - 1))
+		return 1
+	}
+	i := intArg(L, 1)
+	switch {
+	case i < 0:
+		i += n
+	case i > n:
+		i = n
+	}
+	if i < 1 {
+		argError(L, 1, "index out of range")
+	}
+	return n - i
+}
+
+func baseError(L *lua.LState) int {
+	level := optInt(L, 2, 1)
+	if text, ok := toText(L.Get(1)); ok && level > 0 {
+		raiseBare(L, where(L, level)+text)
+	}
+	L.Error(L.Get(1), 0)
+	return 0
+}
+
+// protectedCall calls a function with the values from argument `first` on, and returns its results, or the value that
+// it has raised.
+//
+// It does so on a thread of its own. The interpreter's pcall closes every open upvalue at an error, also those of the
+// functions that called it: their closures would not see later changes of their locals. It describes the whole stack
+// at each error, too.
+func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValue, raised lua.LValue, ok bool) {
+	m := of(L)
+	defer m.leaveTo(m.nested, m.depth)
+	m.enterThread(L)
+	m.allocate(L, coroutineSize)
+	thread, _ := L.NewThread()
+	thread.SetContext(m)
+	thread.Panic = raise
+	defer func() {
+		if p := recover(); p != nil {
+			if e, is := p.(*lua.ApiError); is {
+				raised = e.Object
+			} else {
+				raised = lua.LString(fmt.Sprint(p))
+			}
+			if text, is := raised.(lua.LString); is {
+				raised = lua.LString(plain(strings.TrimPrefix(string(text), " ")))
+			}
+			results, ok = nil, false
+		}
+	}()
+	thread.Push(fn)
+	for i := first; i <= L.GetTop(); i++ {
+		thread.Push(L.Get(i))
+	}
+	thread.Call(thread.GetTop()-1, lua.MultRet)
+	for i := 1; i <= thread.GetTop(); i++ {
+		results = append(results, thread.Get(i))
+	}
+	return results, nil, true
+}
+
+// basePCall returns the text of an error of redis.call, not its table, as Redis's pcall does.
+func basePCall(L *lua.LState) int {
+	fn := anyArg(L, 1)
+	results, raised, ok := protectedCall(L, fn, 2)
+	L.Push(lua.LBool(ok))
+	if !ok {
+		if t, is := raised.(*lua.LTable); is {
+			if text, is := t.RawGetString("err").(lua.LString); is {
+				raised = text
+			}
+		}
+		L.Push(raised)
+		return 2
+	}
+	for _, v := range results {
+		L.Push(v)
+	}
+	return 1 + len(results)
+}
+
+// baseXPCall calls the handler when the stack has been unwound, which it could see only with the library "debug".
+func baseXPCall(L *lua.LState) int {
+	handler := L.Get(2)
+	if L.GetTop() < 2 {
+		argError(L, 2, "value expected")
+	}
+	results, raised, ok := protectedCall(L, L.Get(1), L.GetTop()+1)
+	L.Push(lua.LBool(ok))
+	if !ok {
+		L.Push(handler)
+		L.Push(raised)
+		L.Call(1, 1)
+		return 2
+	}
+	for _, v := range results {
+		L.Push(v)
+	}
+	return 1 + len(results)
+}
+
+func baseGetMetatable(L *lua.LState) int {
+	m, v := of(L), anyArg(L, 1)
+	if t, ok := v.(*lua.LTable); ok && m.real[t] != nil {
+		v = m.real[t]
+	}
+	mt := L.GetMetatable(v)
+	if t, ok := mt.(*lua.LTable); ok && m.proxies[t] != nil {
+		mt = m.proxies[t]
+	}
+	L.Push(mt)
+	return 1
+}
+
+func baseSetMetatable(L *lua.LState) int {
+	t, mt := tableArg(L, 1), L.Get(2)
+	if _, ok := mt.(*lua.LTable); !ok && (mt != lua.LNil || L.GetTop() < 2) {
+		argError(L, 2, "nil or table expected")
+	}
+	if metamethod(L, t, "__metatable") != lua.LNil {
+		fail(L, "cannot change a protected metatable")
+	}
+	of(L).writable(L, t).Metatable = mt
+	L.Push(t)
+	return 1
+}
+
+func baseIpairs(L *lua.LState) int {
+	t := tableArg(L, 1)
+	L.Push(L.NewFunction(ipairsStep))
+	L.Push(t)
+	L.Push(lua.LNumber(0))
+	return 3
+}
+
+func ipairsStep(L *lua.LState) int {
+	t, i := tableArg(L, 1), lua.LNumber(numberArg(L, 2))+1
+	v := of(L).unwrap(t).RawGet(i)
+	if v == lua.LNil {
+		L.Push(lua.LNil)
+		return 1
+	}
+	L.Push(i)
+	L.Push(v)
+	return 2
+}
+
+func basePairs(L *lua.LState) int {
+	t := tableArg(L, 1)
+	L.Push(L.NewFunction(baseNext))
+	L.Push(t)
+	L.Push(lua.LNil)
+	return 3
+}
+
+func baseNext(L *lua.LState) int {
+	k, v := of(L).unwrap(tableArg(L, 1)).Next(L.Get(2))
+	if k == lua.LNil {
+		L.Push(lua.LNil)
+		return 1
+	}
+	L.Push(k)
+	L.Push(v)
+	return 2
+}
+
+func baseRawGet(L *lua.LState) int {
+	L.Push(of(L).unwrap(tableArg(L, 1)).RawGet(anyArg(L, 2)))
+	return 1
+}
+
+func baseRawSet(L *lua.LState) int {
+	t := tableArg(L, 1)
+	k, v := anyArg(L, 2), anyArg(L, 3)
+	if f, ok := k.(lua.LNumber); k == lua.LNil || ok && f != f {
+		fail(L, "table index is invalid")
+	}
+	of(L).writable(L, t).RawSet(k, v)
+	L.Push(t)
+	return 1
+}
+
+func baseToNumber(L *lua.LState) int {
+	base := optInt(L, 2, 10)
+	v := anyArg(L, 1)
+	if base == 10 {
+		if f, ok := toNumber(v); ok {
+			L.Push(lua.LNumber(f))
+		} else {
+			L.Push(lua.LNil)
+		}
+		return 1
+	}
+	text := textArg(L, 1)
+	if base < 2 || base > 36 {
+		argError(L, 2, "base out of range")
+	}
+	if n, ok := parseBase(text, base); ok {
+		L.Push(lua.LNumber(n))
+	} else {
+		L.Push(lua.LNil)
+	}
+	return 1
+}
+
+// parseBase is C's strtoul on the whole text.
+func parseBase(text string, base int) (float64, bool) {
+	text, _, _ = strings.Cut(text, "\x00") // where C stops
+	text = strings.Trim(text, blanks)
+	negative := strings.HasPrefix(text, "-")
+	text = strings.TrimPrefix(text, "-")
+	if !negative {
+		text = strings.TrimPrefix(text, "+")
+	}
+	if base == 16 && len(text) > 2 && (text[:2] == "0x" || text[:2] == "0X") {
+		text = text[2:]
+	}
+	var n uint64
+	overflow := false
+	for i := range len(text) {
+		digit := int(text[i] - '0')
+		if c := text[i] | 0x20; 'a' <= c && c <= 'z' {
+			digit = int(c-'a') + 10
+		} else if !isDigit(text[i]) {
+			return 0, false
+		}
+		if digit >= base {
+			return 0, false
+		}
+		overflow = overflow || n > (1<<64-1-uint64(digit))/uint64(base)
+		n = n*uint64(base) + uint64(digit)
+	}
+	switch {
+	case overflow:
+		n = 1<<64 - 1
+	case negative:
+		n = -n
+	}
+	return float64(n), text != ""
+}
+
+func baseToString(L *lua.LState) int {
+	v := anyArg(L, 1)
+	if handler := metamethod(L, v, "__tostring"); handler != lua.LNil {
+		L.Push(handler)
+		L.Push(v)
+		L.Call(1, 1)
+		return 1
+	}
+	L.Push(lua.LString(display(v)))
+	return 1
+}
+
+// display is a value as tostring writes it.
+func display(v lua.LValue) string {
+	if f, ok := v.(lua.LNumber); ok {
+		return numberText(float64(f))
+	}
+	if u, ok := v.(*lua.LUserData); ok && u.Value == (nullMark{}) {
+		return "userdata: (nil)"
+	}
+	return v.String()
+}
+
+func baseUnpack(L *lua.LState) int {
+	t := of(L).unwrap(tableArg(L, 1))
+	from := optInt(L, 2, 1)
+	to := 0
+	if L.Get(3) == lua.LNil {
+		to = tableLen(t)
+	} else {
+		to = intArg(L, 3)
+	}
+	if from > to {
+		return 0
+	}
+	n := to - from + 1
+	if n > maxUnpack {
+		fail(L, "too many results to unpack")
+	}
+	of(L).spend(L, n)
+	for i := from; i <= to; i++ {
+		L.Push(t.RawGet(lua.LNumber(i)))
+	}
+	return n
+}
+
+// loadText compiles a text for load and loadstring.
+func loadText(L *lua.LState, source, name string) int {
+	chunk := `[string "` + firstLine(name) + `"]`
+	if strings.HasPrefix(name, "=") || strings.HasPrefix(name, "@") {
+		chunk = name[1:]
+	}
+	m := of(L)
+	m.allocate(L, 64*len(source)) // the tree is larger than its text
+	proto, err := compile(source, chunk, nil)
+	if err != nil {
+		L.Push(lua.LNil)
+		L.Push(lua.LString(err.Error()))
+		return 2
+	}
+	L.Push(L.NewFunctionFromProto(proto))
+	return 1
+}
+
+// firstLine is what an error shows of a chunk that is named by its text.
+func firstLine(text string) string {
+	const most = 45
+	line, _, more := strings.Cut(text, "\n")
+	if len(line) > most {
+		line, more = line[:most], true
+	}
+	if more {
+		line += "..."
+	}
+	return line
+}
+
+func baseLoadString(L *lua.LState) int {
+	source := textArg(L, 1)
+	name := source
+	if L.Get(2) != lua.LNil {
+		name = textArg(L, 2)
+	}
+	return loadText(L, source, name)
+}
+
+// baseLoad joins the pieces that a function returns until it returns nothing.
+func baseLoad(L *lua.LState) int {
+	fn, ok := L.Get(1).(*lua.LFunction)
+	if !ok {
+		typeError(L, 1, "function")
+	}
+	name := "=(load)"
+	if L.Get(2) != lua.LNil {
+		name = textArg(L, 2)
+	}
+	var source strings.Builder
+	for {
+		L.Push(fn)
+		L.Call(0, 1)
+		piece := L.Get(-1)
+		L.Pop(1)
+		if piece == lua.LNil || piece == lua.LString("") {
+			return loadText(L, source.String(), name)
+		}
+		text, isText := toText(piece)
+		if !isText {
+			L.Push(lua.LNil)
+			L.Push(lua.LString("reader function must return a string"))
+			return 2
+		}
+		if source.Len()+len(text) > MaxSource {
+			L.Push(lua.LNil)
+			L.Push(lua.LString(ErrSourceTooLarge.Error()))
+			return 2
+		}
+		source.WriteString(text)
+	}
+}
+
+// baseCollectGarbage answers and does nothing: the collector belongs to the process.
+func baseCollectGarbage(L *lua.LState) int {
+	switch what := L.Get(1); what {
+	case lua.LString("count"):
+		return baseGCInfo(L)
+	case lua.LString("step"):
+		L.Push(lua.LTrue)
+	case lua.LNil, lua.LString("collect"), lua.LString("stop"), lua.LString("restart"), lua.LString("setpause"), lua.LString("setstepmul"):
+		L.Push(lua.LNumber(0))
+	default:
+		argError(L, 1, fmt.Sprintf("invalid option '%s'", textArg(L, 1)))
+	}
+	return 1
+}
+
+func baseGCInfo(L *lua.LState) int {
+	runtime.Gosched()
+	objects, _ := heap()
+	L.Push(lua.LNumber(objects >> 10))
+	return 1
+}

@@ -1,0 +1,68 @@
+package script
+
+import lua "github.com/yuin/gopher-lua"
+
+// openCoroutine adds the interpreter's coroutines. Each gets the machine as its context, so that its instructions
+// count, and they nest only so deep.
+func (m *machine) openCoroutine() {
+	L := m.L
+	lua.OpenCoroutine(L)
+	theirs := L.Get(-1).(*lua.LTable)
+	L.Pop(1)
+	get := func(name string) lua.LGFunction { return theirs.RawGetString(name).(*lua.LFunction).GFunction }
+	create, resume, status := get("create"), get("resume"), get("status")
+	newThread := func(L *lua.LState) *lua.LState {
+		if _, ok := L.Get(1).(*lua.LFunction); !ok {
+			argError(L, 1, "Lua function expected")
+		}
+		m.allocate(L, coroutineSize)
+		create(L)
+		thread := L.Get(-1).(*lua.LState)
+		thread.SetContext(m)
+		return thread
+	}
+	m.library("coroutine", functions{
+		"yield": get("yield"), "running": get("running"),
+		"status": func(L *lua.LState) int { threadArg(L); return status(L) },
+		"create": func(L *lua.LState) int { newThread(L); return 1 },
+		"resume": func(L *lua.LState) int { threadArg(L); return m.resume(L, resume) },
+		"wrap": func(L *lua.LState) int {
+			thread := newThread(L)
+			L.Push(L.NewFunction(func(L *lua.LState) int { return m.wrapped(L, thread, resume) }))
+			return 1
+		},
+	})
+}
+
+func threadArg(L *lua.LState) {
+	if _, ok := L.Get(1).(*lua.LState); !ok {
+		argError(L, 1, "coroutine expected")
+	}
+}
+
+// wrapped resumes a coroutine of coroutine.wrap: its errors are those of the call.
+func (m *machine) wrapped(L, thread *lua.LState, resume lua.LGFunction) int {
+	L.Insert(thread, 1)
+	n := m.resume(L, resume)
+	first := L.GetTop() - n + 1
+	if L.Get(first) == lua.LTrue {
+		L.Remove(first)
+		return n - 1
+	}
+	raised := L.Get(-1)
+	if text, ok := toText(raised); ok {
+		raised = lua.LString(where(L, 1) + text)
+	}
+	L.Error(raised, 0)
+	return 0
+}
+
+// coroutineSize is about the memory of one in bytes.
+const coroutineSize = 64 << 10
+
+// resume counts a coroutine that is being resumed: each takes of the stack of the goroutine.
+func (m *machine) resume(L *lua.LState, resume lua.LGFunction) int {
+	defer m.leaveTo(m.nested, m.depth)
+	m.enterThread(L)
+	return resume(L)
+}

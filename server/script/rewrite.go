@@ -1,0 +1,311 @@
+package script
+
+import (
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// The interpreter cannot be told how to concatenate, or how long a table is, and what % leaves of -4 and 2 is -0 for it. So these operators become calls of Go
+// functions: the callee is a string constant that no script can contain, and bindConstants puts the function in its
+// place once the prototype is made. A call costs some 100 ns more than the operator.
+
+var (
+	nonce      = rand.Text()
+	concatName = "concat " + nonce
+	lengthName = "length " + nonce
+	moduloName = "modulo " + nonce
+	bound      = map[string]*lua.LFunction{}
+)
+
+func init() {
+	bound[concatName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: concatOperator}
+	bound[moduloName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: stringArithmetic("__mod", modulo)}
+	bound[lengthName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: lengthOperator}
+}
+
+// bindConstants replaces the names of operators by their functions.
+func bindConstants(proto *lua.FunctionProto) {
+	for i, c := range proto.Constants {
+		if name, ok := c.(lua.LString); ok {
+			if fn := bound[string(name)]; fn != nil {
+				proto.Constants[i] = fn
+			}
+		}
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		bindConstants(inner)
+	}
+}
+
+func (r *rewriter) block(list []ast.Stmt) {
+	for _, stmt := range list {
+		r.stmt(stmt)
+	}
+}
+
+func (r *rewriter) stmt(stmt ast.Stmt) {
+	if !r.enter(stmt) {
+		return
+	}
+	defer func() { r.depth-- }()
+	switch s := stmt.(type) {
+	case *ast.AssignStmt:
+		r.list(s.Lhs)
+		r.list(s.Rhs)
+	case *ast.LocalAssignStmt:
+		r.list(s.Exprs)
+	case *ast.FuncCallStmt:
+		s.Expr = r.expr(s.Expr)
+	case *ast.DoBlockStmt:
+		r.block(s.Stmts)
+	case *ast.WhileStmt:
+		s.Condition = r.expr(s.Condition)
+		r.block(s.Stmts)
+	case *ast.RepeatStmt:
+		s.Condition = r.expr(s.Condition)
+		r.block(s.Stmts)
+	case *ast.IfStmt:
+		s.Condition = r.expr(s.Condition)
+		r.block(s.Then)
+		r.block(s.Else)
+	case *ast.NumberForStmt:
+		s.Init, s.Limit = r.expr(s.Init), r.expr(s.Limit)
+		if s.Step != nil {
+			s.Step = r.expr(s.Step)
+		}
+		r.block(s.Stmts)
+	case *ast.GenericForStmt:
+		r.list(s.Exprs)
+		r.block(s.Stmts)
+	case *ast.FuncDefStmt:
+		if s.Name.Func != nil {
+			s.Name.Func = r.expr(s.Name.Func)
+		}
+		if s.Name.Receiver != nil {
+			s.Name.Receiver = r.expr(s.Name.Receiver)
+		}
+		r.block(s.Func.Stmts)
+	case *ast.ReturnStmt:
+		r.list(s.Exprs)
+	}
+}
+
+func (r *rewriter) list(exprs []ast.Expr) {
+	for i := range exprs {
+		exprs[i] = r.expr(exprs[i])
+	}
+}
+
+func (r *rewriter) expr(expr ast.Expr) ast.Expr {
+	if expr == nil || !r.enter(expr) {
+		return expr
+	}
+	defer func() { r.depth-- }()
+	switch e := expr.(type) {
+	case *ast.NumberExpr:
+		if f, ok := parseNumber(e.Value); ok {
+			e.Value = strconv.FormatFloat(f, 'e', -1, 64) // the compiler would read 010 as 8
+		}
+	case *ast.StringExpr:
+		if r.words != nil && len(e.Value) <= maxWord {
+			r.words[strings.ToLower(e.Value)] = struct{}{}
+		}
+	case *ast.AttrGetExpr:
+		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
+	case *ast.TableExpr:
+		for _, f := range e.Fields {
+			f.Key, f.Value = r.expr(f.Key), r.expr(f.Value)
+		}
+	case *ast.FuncCallExpr:
+		e.Func, e.Receiver = r.expr(e.Func), r.expr(e.Receiver)
+		r.list(e.Args)
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.RelationalOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.ArithmeticOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+		if e.Operator == "%" {
+			return operatorCall(moduloName, e, []ast.Expr{e.Lhs, e.Rhs})
+		}
+	case *ast.UnaryMinusOpExpr:
+		e.Expr = r.expr(e.Expr)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = r.expr(e.Expr)
+	case *ast.FunctionExpr:
+		r.block(e.Stmts)
+	case *ast.UnaryLenOpExpr:
+		return operatorCall(lengthName, e, []ast.Expr{r.expr(e.Expr)})
+	case *ast.StringConcatOpExpr:
+		return r.concat(e)
+	}
+	return expr
+}
+
+// maxWord is above the length of every command's name.
+const maxWord = 32
+
+// maxOperands is how many operands one call concatenates: each takes a register, of which there are 250.
+const maxOperands = 40
+
+// concat makes one call of a chain of concatenations.
+func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
+	var operands []ast.Expr
+	var last ast.Expr = e
+	for {
+		next, more := last.(*ast.StringConcatOpExpr)
+		if !more {
+			break
+		}
+		operands = append(operands, r.expr(next.Lhs))
+		last = next.Rhs
+	}
+	operands = append(operands, r.expr(last))
+	for len(operands) > maxOperands {
+		tail := len(operands) - maxOperands
+		last := operatorCall(concatName, e, slices.Clone(operands[tail:]))
+		operands = append(operands[:tail], last)
+	}
+	return operatorCall(concatName, e, operands)
+}
+
+// operatorCall is a call of one of the functions of bound, with a single value of each operand.
+func operatorCall(name string, at ast.PositionHolder, operands []ast.Expr) ast.Expr {
+	callee := &ast.StringExpr{Value: name}
+	call := &ast.FuncCallExpr{Func: callee, Args: operands, AdjustRet: true}
+	for _, node := range []ast.PositionHolder{callee, call} {
+		node.SetLine(at.Line())
+		node.SetLastLine(at.LastLine())
+	}
+	switch last := operands[len(operands)-1].(type) {
+	case *ast.FuncCallExpr:
+		last.AdjustRet = true
+	case *ast.Comma3Expr:
+		last.AdjustRet = true
+	}
+	return call
+}
+
+// concatOperator is "..": from right to left, as metamethods can tell.
+func concatOperator(L *lua.LState) int {
+	n := L.GetTop()
+	size := 0
+	for i := 1; i <= n; i++ {
+		text, ok := toText(L.Get(i))
+		if !ok {
+			return concatObjects(L, n)
+		}
+		size += len(text)
+	}
+	of(L).allocate(L, size)
+	b := make([]byte, 0, size)
+	for i := 1; i <= n; i++ {
+		b = appendText(b, L.Get(i))
+	}
+	L.Push(lua.LString(b))
+	return 1
+}
+
+func appendText(b []byte, v lua.LValue) []byte {
+	if s, ok := v.(lua.LString); ok {
+		return append(b, s...)
+	}
+	text, _ := toText(v)
+	return append(b, text...)
+}
+
+// concatObjects concatenates values of which not all are text.
+func concatObjects(L *lua.LState, n int) int {
+	result := L.Get(n)
+	for i := n - 1; i >= 1; i-- {
+		left := L.Get(i)
+		a, aIs := toText(left)
+		b, bIs := toText(result)
+		if aIs && bIs {
+			of(L).allocate(L, len(a)+len(b))
+			result = lua.LString(a + b)
+			continue
+		}
+		handler := metamethod(L, left, "__concat")
+		if handler == lua.LNil {
+			handler = metamethod(L, result, "__concat")
+		}
+		if handler == lua.LNil {
+			wrong := left
+			if aIs {
+				wrong = result
+			}
+			fail(L, "attempt to concatenate a %s value", wrong.Type())
+		}
+		L.Push(handler)
+		L.Push(left)
+		L.Push(result)
+		L.Call(2, 1)
+		result = L.Get(-1)
+		L.Pop(1)
+	}
+	L.Push(result)
+	return 1
+}
+
+// lengthOperator is "#".
+func lengthOperator(L *lua.LState) int {
+	switch v := L.Get(1).(type) {
+	case lua.LString:
+		L.Push(lua.LNumber(len(v)))
+	case *lua.LTable:
+		L.Push(lua.LNumber(tableLen(of(L).unwrap(v))))
+	default:
+		if handler := metamethod(L, v, "__len"); handler != lua.LNil {
+			L.Push(handler)
+			L.Push(v)
+			L.Call(1, 1)
+			return 1
+		}
+		fail(L, "attempt to get length of a %s value", v.Type())
+	}
+	return 1
+}
+
+// metamethod is the handler of an event of a value; nil if it has none.
+func metamethod(L *lua.LState, v lua.LValue, event string) lua.LValue {
+	var mt lua.LValue
+	switch v := v.(type) {
+	case *lua.LTable:
+		mt = v.Metatable
+	case *lua.LUserData:
+		mt = v.Metatable
+	default:
+		mt = L.GetMetatable(v)
+	}
+	if table, ok := mt.(*lua.LTable); ok {
+		return table.RawGetString(event)
+	}
+	return lua.LNil
+}
+
+// tableLen is a border of a table. Elements from lua.MaxArrayIndex on are in the table's hash, where they are searched
+// for by doubling and halving.
+func tableLen(t *lua.LTable) int {
+	n := t.Len()
+	if n < lua.MaxArrayIndex-1 || t.RawGet(lua.LNumber(n+1)) == lua.LNil {
+		return n
+	}
+	there, not := n+1, 2*(n+1)
+	for t.RawGet(lua.LNumber(not)) != lua.LNil {
+		there, not = not, 2*not
+	}
+	for not-there > 1 {
+		if middle := there + (not-there)/2; t.RawGet(lua.LNumber(middle)) != lua.LNil {
+			there = middle
+		} else {
+			not = middle
+		}
+	}
+	return there
+}

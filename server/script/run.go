@@ -1,0 +1,424 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/internal/resp"
+	lua "github.com/yuin/gopher-lua"
+)
+
+// DefaultMemory is how many bytes the heap may grow by during a run, unless Run.Memory says otherwise.
+const DefaultMemory = 256 << 20
+
+// Engine is what runs share. The zero value is not usable: NewEngine makes one.
+type Engine struct {
+	random   random
+	machines sync.Pool // of *machine
+
+	// Version is what redis.REDIS_VERSION says.
+	Version string
+}
+
+// NewEngine returns an engine without machines: the first runs make them.
+func NewEngine(version string) *Engine {
+	e := &Engine{Version: version}
+	e.random.seed(0)
+	return e
+}
+
+// Host is the world around a script.
+type Host struct {
+	// Call executes a command and appends its reply to out, in the protocol version that out has been set to. An error
+	// reply is a reply. An error that Call returns stops the run: Engine.Run returns it.
+	Call func(args [][]byte, out *resp.Writer) error
+	// Allowed is redis.acl_check_cmd: whether a command may be executed. It fails if there is none of that name.
+	Allowed func(args [][]byte) (bool, error)
+	// Log takes the messages of redis.log: 0 for debug, 1 for verbose, 2 for notice, 3 for warning.
+	Log func(level int, message string)
+	// Long is called once, in the goroutine of the run, when the run has lasted 10 ms.
+	Long func(*Run)
+	// Context stops runs that have become long when it ends.
+	Context context.Context
+}
+
+// Run is one execution of a program, or of a function of a library.
+type Run struct {
+	Host Host
+	// Name is what errors call the script: the SHA-1 of its source, or the name of a function.
+	Name       string
+	Keys, Args [][]byte
+	// Memory is how many bytes the heap of the process may grow by during the run. Default: DefaultMemory.
+	Memory uint64
+	// Steps is how many instructions the run may take, about, before ErrSteps ends it. A command counts as 64. Default: any number.
+	Steps int
+
+	control control
+}
+
+// control lets other goroutines stop a run.
+type control struct{ reason atomic.Pointer[error] }
+
+func (c *control) stopped() error {
+	if p := c.reason.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Stop ends the run soon, with an error that a script cannot catch. It may be called from any goroutine.
+func (r *Run) Stop(reason error) { r.control.reason.CompareAndSwap(nil, &reason) }
+
+func (r *Run) memory() uint64 {
+	if r.Memory == 0 {
+		return DefaultMemory
+	}
+	return r.Memory
+}
+
+// Error is the error that a script has ended with: the text of the reply.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// Run executes a program and appends its reply to out. A script that fails is an Error, as is one that was stopped
+// for its memory or by ErrKilled. Any other reason of a stop, and an error of Host.Call, comes back as it is. After an
+// error nothing has been appended.
+func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
+	m := e.machine()
+	m.begin(r)
+	m.globals.RawSetString("KEYS", stringTable(m.L, r.Keys))
+	m.globals.RawSetString("ARGV", stringTable(m.L, r.Args))
+	err := m.call(m.L.NewFunctionFromProto(p.proto), out)
+	if err != nil {
+		return err // the machine may be in any state, so it is dropped
+	}
+	m.globals.RawSetString("KEYS", lua.LNil)
+	m.globals.RawSetString("ARGV", lua.LNil)
+	e.release(m)
+	return nil
+}
+
+// machine returns an idle machine, or a new one.
+func (e *Engine) machine() *machine {
+	if m, ok := e.machines.Get().(*machine); ok {
+		return m
+	}
+	return newMachine(e)
+}
+
+// keepReplies is the size of the reply buffer that an idle machine may keep, in bytes.
+const keepReplies = 64 << 10
+
+// release keeps a machine for the next run, unless it has grown.
+func (e *Engine) release(m *machine) {
+	m.run = nil
+	m.L.SetTop(0)
+	if m.out.Held() <= keepReplies && !m.long {
+		e.machines.Put(m)
+	}
+}
+
+// call calls a function with arguments and replies with its first result.
+func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) (err error) {
+	from := out.Len()
+	defer func() {
+		if p := recover(); p != nil {
+			out.Truncate(from)
+			err = m.failure(p)
+		}
+	}()
+	L := m.L
+	L.Push(fn)
+	for _, arg := range args {
+		L.Push(arg)
+	}
+	L.Call(len(args), 1)
+	if m.stopped != nil {
+		return m.failure(nil)
+	}
+	err = m.reply(out, L.Get(-1))
+	L.SetTop(0)
+	if err != nil {
+		out.Truncate(from)
+	}
+	return err
+}
+
+// failure is the error of a run that has panicked with p, which is how the interpreter raises errors.
+func (m *machine) failure(p any) error {
+	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
+		return m.stopped
+	}
+	source, line := m.position()
+	raised, ok := p.(*lua.ApiError)
+	text := ""
+	switch {
+	case m.stopped != nil:
+		text = "ERR " + m.stopped.Error()
+	case !ok:
+		text = "ERR " + plain(fmt.Sprint(p)) // a panic of the interpreter itself
+	default:
+		text, source, line = describe(raised.Object, source, line)
+	}
+	if line > 0 {
+		return Error(fmt.Sprintf("%s script: %s, on @%s:%d.", text, m.run.Name, source, line))
+	}
+	return Error(fmt.Sprintf("%s script: %s", text, m.run.Name))
+}
+
+// describe is the text of an error value, and where it says that it comes from.
+func describe(v lua.LValue, source string, line int) (string, string, int) {
+	t, ok := v.(*lua.LTable)
+	if !ok {
+		text, isText := toText(v)
+		if !isText {
+			text = v.String()
+		}
+		return "ERR " + plain(text), source, line
+	}
+	text, ok := toText(t.RawGetString("err"))
+	if !ok {
+		text = "ERR unknown error"
+	}
+	return text, source, line
+}
+
+// position is the place of the innermost call that is in Lua.
+func (m *machine) position() (source string, line int) {
+	L := m.L
+	if current := L.G.CurrentThread; current != nil {
+		L = current
+	}
+	for level := 0; ; level++ {
+		frame, ok := L.GetStack(level)
+		if !ok {
+			return "", 0
+		}
+		if _, err := L.GetInfo("Sl", frame, lua.LNil); err == nil && frame.CurrentLine > 0 {
+			return frame.Source, frame.CurrentLine
+		}
+	}
+}
+
+// The interpreter's own texts, as C's Lua words them, without the name of the variable.
+var rewordings = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(`attempt to index a non-table object\((\w+)\) with key '(?s:.*)'$`), "attempt to index a $1 value"},
+	{regexp.MustCompile(`attempt to call a non-function object$`), "attempt to call a non-function value"},
+	{regexp.MustCompile(`cannot perform \w+ operation between (?:number|string) and (\w+)$`), "attempt to perform arithmetic on a $1 value"},
+	{regexp.MustCompile(`cannot perform \w+ operation between (\w+) and \w+$`), "attempt to perform arithmetic on a $1 value"},
+	{regexp.MustCompile(`(?:lua callstack|registry) overflow$`), "stack overflow"},
+}
+
+// plain is the text of an error as C's Lua would word it.
+func plain(text string) string {
+	if !strings.Contains(text, "non-") && !strings.Contains(text, "cannot perform") && !strings.Contains(text, "overflow") {
+		return text
+	}
+	for _, r := range rewordings {
+		if r.pattern.MatchString(text) {
+			return r.pattern.ReplaceAllString(text, r.text)
+		}
+	}
+	return text
+}
+
+// stringTable is a list of strings.
+func stringTable(L *lua.LState, list [][]byte) *lua.LTable {
+	t := L.CreateTable(len(list), 0)
+	for i, s := range list {
+		of(L).holds(len(s))
+		t.RawSetInt(i+1, lua.LString(s))
+	}
+	return t
+}
+
+// maxReplyDepth bounds the nesting of the table that a script returns.
+const maxReplyDepth = 1000
+
+var errReplyDepth = Error("ERR reached lua stack limit")
+
+// reply writes a value as the script's reply.
+func (m *machine) reply(out *resp.Writer, v lua.LValue) error { return m.replyAt(out, v, 0) }
+
+func (m *machine) replyAt(out *resp.Writer, v lua.LValue, depth int) error {
+	switch v := v.(type) {
+	case lua.LString:
+		out.BulkString(string(v))
+	case lua.LNumber:
+		out.Int(toInteger(float64(v)))
+	case lua.LBool:
+		switch {
+		case m.resp == 3:
+			out.Bool(bool(v))
+		case bool(v):
+			out.Int(1)
+		default:
+			out.Null()
+		}
+	case *lua.LTable:
+		if depth == maxReplyDepth {
+			return errReplyDepth
+		}
+		return m.replyTable(out, m.unwrap(v), depth+1)
+	default:
+		out.Null()
+	}
+	return nil
+}
+
+// replyTable writes a table: one of the kinds that a field of it names, or an array up to the first nil.
+func (m *machine) replyTable(out *resp.Writer, t *lua.LTable, depth int) error {
+	if text, ok := t.RawGetString("err").(lua.LString); ok {
+		out.Error(strings.TrimPrefix(string(text), "-"))
+		return nil
+	}
+	if text, ok := t.RawGetString("ok").(lua.LString); ok {
+		out.Simple(strings.NewReplacer("\r", " ", "\n", " ").Replace(string(text)))
+		return nil
+	}
+	if f, ok := t.RawGetString("double").(lua.LNumber); ok {
+		out.Double(float64(f))
+		return nil
+	}
+	if pairs, ok := t.RawGetString("map").(*lua.LTable); ok {
+		return m.replyPairs(out, m.unwrap(pairs), depth, true)
+	}
+	if members, ok := t.RawGetString("set").(*lua.LTable); ok {
+		return m.replyPairs(out, m.unwrap(members), depth, false)
+	}
+	if number, ok := t.RawGetString("big_number").(lua.LString); ok {
+		out.BigNumber(strings.NewReplacer("\r", " ", "\n", " ").Replace(string(number)))
+		return nil
+	}
+	if verbatim, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
+		text, isText := verbatim.RawGetString("string").(lua.LString)
+		format, hasFormat := verbatim.RawGetString("format").(lua.LString)
+		if isText && hasFormat {
+			out.Verbatim((string(format) + "   ")[:3], string(text))
+			return nil
+		}
+	}
+	at, n := out.Begin(), 0
+	for ; ; n++ {
+		v := t.RawGet(lua.LNumber(n + 1))
+		if v == lua.LNil || out.Exceeded() {
+			break
+		}
+		if err := m.replyAt(out, v, depth); err != nil {
+			return err
+		}
+	}
+	out.EndArray(at, n)
+	return nil
+}
+
+// replyPairs writes a table as a map, or its keys as a set.
+func (m *machine) replyPairs(out *resp.Writer, t *lua.LTable, depth int, values bool) error {
+	n := 0
+	for k, _ := t.Next(lua.LNil); k != lua.LNil; k, _ = t.Next(k) {
+		n++
+	}
+	if values {
+		out.Map(n)
+	} else {
+		out.Set(n)
+	}
+	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
+		if err := m.replyAt(out, k, depth); err != nil {
+			return err
+		}
+		if values {
+			if err := m.replyAt(out, v, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fromReply makes a Lua value of the first reply in b, and returns the rest. A reply of our own writer is well formed.
+func (m *machine) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
+	kind, line, rest := resp.Kind(b[0]), "", b
+	for i := 1; i < len(b); i++ {
+		if b[i] == '\r' {
+			line, rest = string(b[1:i]), b[i+2:]
+			break
+		}
+	}
+	m.spend(L, 1)
+	switch kind {
+	case resp.SimpleString:
+		return field(L, "ok", lua.LString(line)), rest
+	case resp.Error:
+		return errorTable(L, line), rest
+	case resp.Integer:
+		n, _ := strconv.ParseInt(line, 10, 64)
+		return lua.LNumber(n), rest
+	case resp.Null:
+		return lua.LNil, rest
+	case resp.Boolean:
+		return lua.LBool(line == "t"), rest
+	case resp.Double:
+		f, _ := strtod(line)
+		return field(L, "double", lua.LNumber(f)), rest
+	case resp.BigNumber:
+		return field(L, "big_number", lua.LString(line)), rest
+	}
+	n, _ := strconv.Atoi(line)
+	if n < 0 {
+		return lua.LFalse, rest
+	}
+	switch kind {
+	case resp.BulkString:
+		return lua.LString(rest[:n]), rest[n+2:]
+	case resp.Verbatim:
+		t := L.CreateTable(0, 2)
+		t.RawSetString("format", lua.LString(rest[:3]))
+		t.RawSetString("string", lua.LString(rest[4:n]))
+		return field(L, "verbatim_string", t), rest[n+2:]
+	}
+	return m.fromAggregate(L, kind, n, rest)
+}
+
+// fromAggregate is fromReply for n elements.
+func (m *machine) fromAggregate(L *lua.LState, kind resp.Kind, n int, rest []byte) (lua.LValue, []byte) {
+	m.allocate(L, 32*n)
+	t := L.CreateTable(n, 0)
+	var v, w lua.LValue
+	for i := range n {
+		v, rest = m.fromReply(L, rest)
+		switch kind {
+		case resp.Map:
+			w, rest = m.fromReply(L, rest)
+			t.RawSet(v, w)
+		case resp.Set:
+			t.RawSet(v, lua.LTrue)
+		default:
+			t.RawSetInt(i+1, v)
+		}
+	}
+	switch kind {
+	case resp.Map:
+		return field(L, "map", t), rest
+	case resp.Set:
+		return field(L, "set", t), rest
+	}
+	return t, rest
+}
+
+// field is a table of one field.
+func field(L *lua.LState, name string, v lua.LValue) *lua.LTable {
+	t := L.CreateTable(0, 1)
+	t.RawSetString(name, v)
+	return t
+}

@@ -1,0 +1,404 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/script"
+)
+
+// A script is one transaction: what it writes becomes visible with its end, as one commit, also if it ends with an
+// error, as in Redis. Its commands run in it as those of a MULTI do.
+//
+// The transaction begins with the first command that needs one. It locks the keys that the script declares, for
+// reading, unless something says that more is needed: the words of the source that are commands that write, and what
+// earlier runs have needed. If that was too little, a command that writes or a key that was not declared ends the
+// attempt: what it wrote is rolled back, and the script begins again with the locks that it needs. Nobody has seen
+// anything of the first attempt: messages are sent with the commit, and while MONITOR watches, scripts have all locks.
+//
+// An event loop runs a script itself as long as that is short: it ends the attempt with errLong when the script has taken
+// loopSteps, when it calls a command that the loop does not execute, or when its commands have asked loopAsks times whether to go
+// on. The session leaves the loop then and begins again, as for a lock that somebody holds.
+
+// errRestart ends an attempt whose locks are too few.
+var errRestart = errors.New("server: the script needs more locks")
+
+// scriptRun is one execution of a script, in one or more attempts.
+type scriptRun struct {
+	session  *Session
+	call     *command.Call // of EVAL or FCALL
+	needs    *atomic.Uint32
+	execute  func(*script.Run, *resp.Writer) error
+	readOnly bool
+	mayGrow  bool // also while maxmemory is exceeded
+	short    bool // maxmemory was exceeded when it began
+
+	oneSlot bool // all keys that it touches must be of one slot of the cluster
+	slot    int  // of those that it has declared or touched; -1 without any
+
+	isFunction bool // of FCALL
+	run        script.Run
+	limit      int // of the replies of its commands
+
+	declared map[string]struct{} // the keys, if they are many
+	mode     compiled.LockMode   // of the attempt
+	tx       *db.Tx              // nil until a command needs it
+	within   bool                // tx is that of EXEC
+	started  time.Time
+	locking  atomic.Bool // it holds locks
+	asked    int         // how often its commands have asked whether to go on
+	wrote    atomic.Bool // a command of it has written
+	isLong   bool
+	inner    command.Call // of its command
+	keys     []string     // of that
+}
+
+// Bounds of a script in an event loop, some 100 us each.
+const (
+	loopSteps = 4096 // instructions
+	loopAsks  = 4    // times that its commands ask whether to go on: see db.Tx.SetInterrupt
+)
+
+// manyKeys is from how many keys on they are looked up in a map.
+const manyKeys = 16
+
+// runScript runs a script until it has had the locks that it needs. Its error is the reply, but no reason to roll
+// back, not even within EXEC.
+func (s *Session) runScript(r *scriptRun) error {
+	c := r.call
+	r.session, r.started = s, time.Now()
+	r.run.Host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
+	r.limit = s.server.mostReply()
+	if s.inLoop {
+		r.run.Steps = loopSteps
+	}
+	r.within = c.Tx != nil
+	r.short = !r.mayGrow && s.server.memoryIsShort(!r.within)
+	if len(r.run.Keys) > manyKeys {
+		r.declared = make(map[string]struct{}, len(r.run.Keys))
+		for _, key := range r.run.Keys {
+			r.declared[string(key)] = struct{}{}
+		}
+	}
+	r.mode = compiled.LockMode(r.needs.Load())
+	if r.within && s.inLoop {
+		r.mode = s.locks
+		c.Tx.SetInterrupt(r.interrupted)
+		defer c.Tx.SetInterrupt(nil)
+	}
+	if s.server.hub.Monitored() {
+		r.mode = compiled.LockFinal
+	}
+	from := c.Out.Len()
+	for {
+		err := r.attempt()
+		if err == errRestart {
+			r.needs.Store(uint32(r.mode))
+			continue
+		}
+		var failed script.Error
+		if errors.As(err, &failed) {
+			c.Out.Truncate(from)
+			s.server.countError(string(failed))
+			s.server.commands[c.Command.Index].failed.Add(1)
+			c.Out.Error(string(failed))
+			return nil
+		}
+		return err
+	}
+}
+
+// attempt runs the script once. The end of the transaction is deferred, so that a panic rolls it back.
+func (r *scriptRun) attempt() (err error) {
+	s := r.session
+	before, space := s.namespace, s.host.Store
+	from := r.call.Out.Len()
+	replies := s.out.Len()
+	r.tx, r.asked = nil, 0
+	if !r.call.Queued {
+		s.dropUnsent()
+	}
+	r.wrote.Store(false)
+	if r.slot = -1; r.oneSlot && len(r.run.Keys) > 0 {
+		r.slot = slotOf(string(r.run.Keys[0]))
+	}
+	if r.within {
+		r.tx = r.call.Tx
+	}
+	r.locking.Store(r.within)
+	err = errPanicked
+	defer func() {
+		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
+		if r.isLong {
+			s.server.scripts.removeLong(r)
+			r.isLong = false
+		}
+		outcome := err
+		if errors.As(err, new(script.Error)) {
+			outcome = nil // what it wrote stays
+		}
+		if r.tx == nil && outcome == nil {
+			s.postUnsent()
+		}
+		if !r.within {
+			s.unsent = nil
+		}
+		if r.tx == nil || r.within {
+			return
+		}
+		ticket, failed := r.tx.End(outcome)
+		if failed == nil && r.mode&compiled.LockWrite != 0 {
+			s.holdReplies(ticket, replies)
+		}
+		if failed != nil {
+			r.call.Out.Truncate(from)
+			err = failed
+		}
+	}()
+	err = r.execute(&r.run, r.call.Out)
+	if errors.Is(err, script.ErrSteps) || errors.Is(err, errLong) {
+		err = errLong
+	}
+	if err == nil && r.call.Out.Dropped() {
+		err = r.errExceeded()
+	}
+	return err
+}
+
+// errExceeded is the error of a script whose reply is too long.
+func (r *scriptRun) errExceeded() error {
+	if r.call.Out.Exceeded() {
+		return errReplyTooLarge
+	}
+	if r.within {
+		return errRepliesTooLarge
+	}
+	return r.session.errShort()
+}
+
+// beLong makes a run known to others once it has lasted some time.
+func (r *scriptRun) beLong(*script.Run) {
+	if !r.isLong {
+		r.isLong = true
+		r.session.server.scripts.addLong(r)
+	}
+}
+
+// The refusals of redis.call, in Redis's words.
+const (
+	errScriptUnknown  = "ERR Unknown Redis command called from script"
+	errScriptArity    = "ERR Wrong number of args calling Redis command from script"
+	errScriptRefused  = "ERR This Redis command is not allowed from script"
+	errScriptReadOnly = "ERR Write commands are not allowed from read-only scripts."
+)
+
+// resolve finds the command of redis.call, and says why the script may not call it.
+func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string) {
+	cmd, err := table.Resolve(args)
+	waits := cmd != nil && cmd.Flags&command.Blocking != 0 && len(cmd.Keys) > 0 // without an element it replies null, as within EXEC
+	switch {
+	case cmd == nil:
+		return nil, errScriptUnknown
+	case err != nil && cmd.ArityFits(len(args)):
+		return nil, errScriptUnknown // a subcommand
+	case err != nil:
+		return nil, errScriptArity
+	case cmd.Flags&(command.NoScript|command.RunsScript) != 0 && !waits, cmd.Flags&(command.NoMulti|command.RunsInsideMulti) != 0:
+		return nil, errScriptRefused
+	case r.readOnly && (cmd.IsWrite() || isPublish(cmd)):
+		return nil, errScriptReadOnly
+	}
+	return cmd, ""
+}
+
+// isPublish reports whether a command publishes a message.
+func isPublish(cmd *command.Command) bool { return cmd.Name == "publish" || cmd.Name == "spublish" }
+
+// command executes a command of the script.
+func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
+	s := r.session
+	cmd, refusal := r.resolve(args)
+	if refusal != "" {
+		s.server.countError(refusal)
+		out.Error(refusal)
+		return nil
+	}
+	refusal = s.permitInScript(cmd, args)
+	if refusal == "" {
+		refusal = s.refusesCall(cmd, args)
+	}
+	if refusal == "" && r.oneSlot {
+		refusal = r.leavesSlot(cmd, args)
+	}
+	if refusal == "" && r.short && cmd.Flags&command.DenyOOM != 0 && !r.wrote.Load() { // one that has written may finish
+		refusal = string(errOutOfMemory)
+	}
+	if refusal != "" {
+		s.server.countError(refusal)
+		out.Error(refusal)
+		return nil
+	}
+	limit := r.limit
+	if s.inLoop {
+		if !s.runsInLoop(cmd, args) {
+			return errLong
+		}
+		limit = min(limit, s.maxReply(cmd))
+	}
+	if err := r.lock(cmd, args); err != nil {
+		return err
+	}
+	r.inner = command.Call{Host: &s.host, Command: cmd, Args: args, Out: out, Queued: true, Tx: r.tx}
+	if r.tx != nil && r.tx.Namespace() != s.namespace {
+		var err error
+		if r.inner.Tx, err = r.tx.Use(s.namespace); err != nil {
+			return err
+		}
+	}
+	stats := &s.server.commands[cmd.Index]
+	stats.calls.Add(1)
+	refused, err := s.runInTx(&r.inner, limit)
+	switch {
+	case err != nil:
+		return err
+	case refused != "":
+		stats.failed.Add(1)
+		s.server.countError(refused)
+	case cmd.IsWrite():
+		r.wrote.Store(true)
+	}
+	s.feedMonitorsFrom("lua", cmd, args)
+	return nil
+}
+
+// lock begins the transaction if the command needs one, or checks that it locks enough.
+func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
+	s := r.session
+	if len(cmd.Keys) == 0 && cmd.Flags&command.WholeKeyspace == 0 {
+		return nil
+	}
+	var need compiled.LockMode
+	if r.within && !s.inLoop {
+		return nil // EXEC has locked everything
+	}
+	if cmd.Writes(args) {
+		need |= compiled.LockWrite
+	}
+	if r.mode&compiled.LockWhole == 0 && need&compiled.LockWhole == 0 && r.leavesDeclared(cmd, args) {
+		need |= compiled.LockWhole
+	}
+	if r.tx != nil && r.mode&need == need {
+		return nil
+	}
+	r.mode |= need
+	if r.within { // a batch, whose locks are too few
+		r.needs.Store(uint32(r.mode))
+		return errWouldWait
+	}
+	if r.tx != nil {
+		return errRestart
+	}
+	var keys []string
+	if r.mode&compiled.LockWhole == 0 {
+		for _, key := range r.run.Keys {
+			keys = append(keys, string(key))
+		}
+	}
+	write := r.mode&compiled.LockWrite != 0 && !r.readOnly
+	var tx *db.Tx
+	var err error
+	if s.inLoop {
+		if tx, err = s.tryBegin(write, keys); err == nil {
+			tx.SetInterrupt(r.interrupted)
+		}
+	} else {
+		tx, err = s.begin(write, keys)
+	}
+	if err != nil {
+		return err
+	}
+	r.tx = tx
+	r.locking.Store(true)
+	for _, p := range s.unsent {
+		err = errors.Join(err, s.postWith(tx, p))
+	}
+	s.unsent = nil
+	return err
+}
+
+// interrupted is what commands of a script in an event loop ask.
+func (r *scriptRun) interrupted() error {
+	if r.asked++; r.asked > loopAsks {
+		return errLong
+	}
+	return nil
+}
+
+// leavesDeclared reports whether a command may touch a key that the script has not declared.
+func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
+	if len(r.run.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(args) {
+		return true
+	}
+	r.keys = cmd.AppendKeys(r.keys[:0], args)
+	if len(r.keys) == 0 {
+		return true // LMPOP 0: it will be refused, but within a transaction
+	}
+	for _, key := range r.keys {
+		known := false
+		if r.declared != nil {
+			_, known = r.declared[key]
+		} else {
+			known = slices.ContainsFunc(r.run.Keys, func(k []byte) bool { return string(k) == key })
+		}
+		if !known {
+			return true
+		}
+	}
+	return false
+}
+
+// log is redis.log. The levels of the two differ by one: what Redis calls notice is information here.
+func (r *scriptRun) log(level int, message string) {
+	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
+	s := r.session
+	s.server.options.Logger.Log(s.host.Context, levels[level], "script: "+message, "client", s.id)
+}
+
+// scriptAllows is redis.acl_check_cmd: whether the user may execute a command.
+func (s *Session) scriptAllows(args [][]byte) (bool, error) {
+	cmd, err := table.Resolve(args)
+	if err != nil {
+		return false, err
+	}
+	return s.user.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
+}
+
+// whyDeniedInScript are the ends of refusals within a script, in Redis 7.0's words.
+var whyDeniedInScript = map[acl.Verdict]string{
+	acl.DeniedCommand: "can't run this command or subcommand",
+	acl.DeniedKey:     "can't access at least one of the keys mentioned in the command arguments",
+	acl.DeniedChannel: "can't publish to the channel mentioned in the command",
+}
+
+// permitInScript checks a command that a script calls: a script may do no more than its user.
+func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal string) {
+	if !s.user.IsLimited() {
+		return ""
+	}
+	d := s.user.Rules().Check(cmd, args)
+	if d.Verdict == acl.Allowed {
+		return ""
+	}
+	e := acl.Entry{Verdict: d.Verdict, Context: acl.InScript, Object: d.Object, Username: s.user.Name(), Updated: time.Now()}
+	e.Client = s.listLine(e.Updated)
+	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
+	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
+}

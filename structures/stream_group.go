@@ -1,0 +1,427 @@
+package structures
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stavedb/stave/keydir"
+)
+
+// StreamGroup is a consumer group of a stream: it delivers each entry to one of its consumers, and remembers which entries are
+// pending, delivered and not acknowledged. Its methods fail with ErrNoGroup if the stream or the group does not exist.
+//
+// The group, each consumer and each pending entry is one record. In memory they are elements of one collection alongside the stream
+// (keydir/streamgroups.go), by whose scores the pending entries of a consumer stand together, in order of id.
+type StreamGroup struct {
+	Txn  Txn
+	Key  string
+	Name string
+	Now  int64 // the moment of the call in Unix milliseconds
+}
+
+// streamGroup is a group that has been looked up.
+type streamGroup struct {
+	StreamGroup
+	stream keydir.Collection
+	all    keydir.Collection // what the groups of the stream have
+	number uint32
+	last   StreamID // that was delivered
+	read   int64    // entries, -1 if unknown
+}
+
+// GroupsError reports a group, a consumer or a pending entry whose value is none.
+type GroupsError struct {
+	Key  string
+	Elem string
+}
+
+// Error names the key and the element.
+func (e *GroupsError) Error() string {
+	return fmt.Sprintf("structures: %q of a group of stream %q has a value that is none", e.Elem, e.Key)
+}
+
+func (g StreamGroup) stream() Stream { return Stream{Txn: g.Txn, Key: g.Key} }
+
+// open looks the group up.
+func (g StreamGroup) open() (o streamGroup, err error) {
+	f, err := g.stream().open()
+	if err != nil {
+		return o, err
+	}
+	if !f.Valid() {
+		return o, ErrNoGroup
+	}
+	all, err := g.Txn.StreamGroups(f)
+	if err != nil {
+		return o, err
+	}
+	o = streamGroup{StreamGroup: g, stream: f, all: all}
+	return o, o.load()
+}
+
+// load reads the record of the group.
+func (o *streamGroup) load() error {
+	if !o.all.Valid() {
+		return ErrNoGroup
+	}
+	elem := keydir.GroupElem(o.Name)
+	score, loc, ok := o.all.Score(elem)
+	if !ok {
+		return ErrNoGroup
+	}
+	parts, err := o.value(elem, loc)
+	if err != nil {
+		return err
+	}
+	o.number = keydir.GroupNumber(score)
+	o.last, ok = ParseStreamID(parts[1], 0)
+	if o.read, err = strconv.ParseInt(parts[2], 10, 64); err != nil || !ok {
+		return &GroupsError{o.Key, elem}
+	}
+	return nil
+}
+
+// value reads the three parts of a record.
+func (o *streamGroup) value(elem string, loc keydir.Loc) (parts [3]string, err error) {
+	var space [3 * 24]byte
+	b, err := o.Txn.Value(space[:0], o.Key, elem, keydir.StreamGroups, loc)
+	if err != nil {
+		return parts, err
+	}
+	n := 0
+	for part := range strings.SplitSeq(string(b), " ") {
+		if n == len(parts) {
+			return parts, &GroupsError{o.Key, elem}
+		}
+		parts[n] = part
+		n++
+	}
+	if n < len(parts) {
+		return parts, &GroupsError{o.Key, elem}
+	}
+	return parts, nil
+}
+
+// numbers reads the second and the third part of a record, which are numbers.
+func (o *streamGroup) numbers(elem string, loc keydir.Loc) (a, b int64, err error) {
+	parts, err := o.value(elem, loc)
+	if err != nil {
+		return 0, 0, err
+	}
+	a, err1 := strconv.ParseInt(parts[1], 10, 64)
+	b, err2 := strconv.ParseInt(parts[2], 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, 0, &GroupsError{o.Key, elem}
+	}
+	return a, b, nil
+}
+
+// put writes the record of the group.
+func (o *streamGroup) put() error {
+	var b [3 * 24]byte
+	value := append(o.last.Append(append(strconv.AppendUint(b[:0], uint64(o.number), 10), ' ')), ' ')
+	return o.putElem(keydir.GroupElem(o.Name), strconv.AppendInt(value, o.read, 10))
+}
+
+// putNumbers writes the record of a consumer or of a pending entry.
+func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
+	var space [3 * 24]byte
+	value := append(strconv.AppendUint(space[:0], uint64(number), 10), ' ')
+	value = append(strconv.AppendInt(value, a, 10), ' ')
+	return o.putElem(elem, strconv.AppendInt(value, b, 10))
+}
+
+func (o *streamGroup) putElem(elem string, value []byte) (err error) {
+	if err := o.Txn.PutGroups(o.stream, elem, value); err != nil {
+		return err
+	}
+	if !o.all.Valid() {
+		o.all, err = o.Txn.StreamGroups(o.stream)
+	}
+	return err
+}
+
+// unused returns a number that no element with a score from one to another has.
+func (o *streamGroup) unused(from, to uint64) (uint32, error) {
+	if !o.all.Valid() {
+		return 0, nil
+	}
+	first, end := o.all.Rank(from, ""), o.all.Rank(to+1, "")
+	if first == end {
+		return 0, nil
+	}
+	var last uint64
+	o.all.AscendRank(end-1, func(_ []byte, score uint64) bool {
+		last = score
+		return false
+	})
+	if last < to {
+		return keydir.GroupNumber(last) + 1, nil
+	}
+	next := from // there is a gap, or 2^31 elements
+	o.all.AscendRank(first, func(_ []byte, score uint64) bool {
+		if score != next || next == to {
+			return false
+		}
+		next++
+		return true
+	})
+	if next == to {
+		return 0, ErrTooManyGroups
+	}
+	return keydir.GroupNumber(next), nil
+}
+
+// StreamGroupStart says where a group begins: after an entry.
+type StreamGroupStart struct {
+	ID   StreamID
+	Last bool    // after the last entry, not after ID
+	Read *uint64 // how many entries it has read already; nil: unknown
+	Make bool    // the stream, if it does not exist
+}
+
+// apply sets where the group is.
+func (o *streamGroup) apply(start StreamGroupStart) (err error) {
+	if o.last, o.read = start.ID, unknownRead; start.Last {
+		o.last, err = o.Txn.LastEntryID(o.stream)
+	}
+	if start.Read != nil {
+		o.read = int64(*start.Read)
+	}
+	return err
+}
+
+// Create makes the group. It fails with ErrGroupExists if there is one of that name, and with ErrNoKey if there is no stream and start
+// does not make one. O(1).
+func (g StreamGroup) Create(start StreamGroupStart) error {
+	if len(g.Name) > keydir.MaxName-keydir.GroupPrefix {
+		return ErrNameTooLong
+	}
+	s := g.stream()
+	f, err := s.open()
+	if err != nil {
+		return err
+	}
+	o := streamGroup{StreamGroup: g, stream: f}
+	switch {
+	case f.Valid():
+		if o.all, err = g.Txn.StreamGroups(f); err != nil {
+			return err
+		}
+	case !start.Make:
+		return ErrNoKey
+	default:
+		if err := s.Create(StreamInfo{}); err != nil {
+			return err
+		}
+		if o.stream, err = s.open(); err != nil {
+			return err
+		}
+	}
+	if o.all.Valid() {
+		if _, _, exists := o.all.Score(keydir.GroupElem(g.Name)); exists {
+			return ErrGroupExists
+		}
+	}
+	if o.number, err = o.unused(keydir.GroupScore(0), keydir.GroupScore(keydir.MaxGroup)); err == nil {
+		err = o.apply(start)
+	}
+	if err == nil {
+		err = o.put()
+	}
+	return notifyUnless(g.Txn, EventXGroupCreate, g.Key, err)
+}
+
+// Set lets the group continue elsewhere. What is pending stays. O(1).
+func (g StreamGroup) Set(start StreamGroupStart) error {
+	o, err := g.open()
+	if err == nil {
+		err = o.apply(start)
+	}
+	if err == nil {
+		err = o.put()
+	}
+	return notifyUnless(g.Txn, EventXGroupSetID, g.Key, err)
+}
+
+// Destroy removes the group with all that it has, in one record, and says whether it was there. It fails with ErrNoKey without a stream.
+// O(1) a consumer and a pending entry.
+func (g StreamGroup) Destroy() (bool, error) {
+	f, err := g.stream().open()
+	if err != nil {
+		return false, err
+	}
+	if !f.Valid() {
+		return false, ErrNoKey
+	}
+	o, err := g.open()
+	if err == ErrNoGroup {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = g.Txn.DeleteGroups(o.stream, keydir.GroupRange(o.number))
+	return err == nil, notifyUnless(g.Txn, EventXGroupDestroy, g.Key, err)
+}
+
+// groupConsumer is a consumer of a group.
+type groupConsumer struct {
+	name   string
+	number uint32
+	seen   int64 // milliseconds
+	active int64 // milliseconds, -1: never
+}
+
+// consumer looks a consumer up.
+func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error) {
+	c.name = name
+	elem := keydir.ConsumerElem(o.number, name)
+	score, loc, ok := o.all.Score(elem)
+	if !ok {
+		return c, false, nil
+	}
+	c.number = keydir.GroupNumber(score)
+	c.seen, c.active, err = o.numbers(elem, loc)
+	return c, err == nil, err
+}
+
+func (o *streamGroup) putConsumer(c groupConsumer) error {
+	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
+}
+
+// SeenStep is how old, in milliseconds, the seen-time of a consumer becomes before a call that changes nothing else writes it: a
+// consumer that polls an empty stream shall not cost a record, and a sync, each time. Whatever is delivered writes the exact time.
+const SeenStep = 10_000
+
+// see notes that a consumer has been seen, and makes it if it does not exist.
+func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
+	c, ok, err := o.consumer(name)
+	if err != nil {
+		return c, false, err
+	}
+	if ok && o.Now-c.seen < SeenStep {
+		c.seen = o.Now // written if the consumer is given something: see acted
+		return c, false, nil
+	}
+	if !ok {
+		if len(name) > keydir.MaxName-keydir.GroupPrefix {
+			return c, false, ErrNameTooLong
+		}
+		c.active = neverActive
+		if c.number, err = o.unused(keydir.ConsumerScore(o.number, 0), keydir.ConsumerScore(o.number, keydir.MaxGroup)); err != nil {
+			return c, false, err
+		}
+	}
+	c.seen = o.Now
+	if err := o.putConsumer(c); err != nil {
+		return c, false, err
+	}
+	if !ok {
+		o.Txn.Notify(EventXGroupCreateConsumer, o.Key)
+	}
+	return c, !ok, nil
+}
+
+// acted notes that a consumer has been given something.
+func (o *streamGroup) acted(c groupConsumer) error {
+	if c.active == o.Now {
+		return nil
+	}
+	c.active = o.Now
+	return o.putConsumer(c)
+}
+
+// CreateConsumer makes a consumer, and says whether it is new. O(log n).
+func (g StreamGroup) CreateConsumer(name string) (made bool, err error) {
+	o, err := g.open()
+	if err != nil {
+		return false, err
+	}
+	if _, ok, err := o.consumer(name); ok || err != nil {
+		return false, err
+	}
+	_, made, err = o.see(name)
+	return made, err
+}
+
+// DeleteConsumer removes a consumer with its pending entries, in one record, and returns how many these were. O(1) a pending entry.
+func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
+	o, err := g.open()
+	if err != nil {
+		return 0, err
+	}
+	c, ok, err := o.consumer(name)
+	if !ok || err != nil {
+		return 0, err
+	}
+	n, err := g.Txn.DeleteGroups(o.stream, keydir.ConsumerRange(o.number, c.number))
+	return n - 1, notifyUnless(g.Txn, EventXGroupDelConsumer, g.Key, err)
+}
+
+// consumers lists the consumers of the group in order of number; their times are left out.
+func (o *streamGroup) consumers() (list []groupConsumer) {
+	to := keydir.ConsumerScore(o.number, keydir.MaxGroup)
+	o.all.AscendRank(o.all.Rank(keydir.ConsumerScore(o.number, 0), ""), func(elem []byte, score uint64) bool {
+		if score > to {
+			return false
+		}
+		list = append(list, groupConsumer{name: string(elem[keydir.GroupPrefix:]), number: keydir.GroupNumber(score)})
+		return true
+	})
+	return list
+}
+
+// consumersByName lists the consumers of the group with their times.
+func (o *streamGroup) consumersByName() ([]groupConsumer, error) {
+	list := o.consumers()
+	slices.SortFunc(list, func(a, b groupConsumer) int { return strings.Compare(a.name, b.name) })
+	for i := range list {
+		c, ok, err := o.consumer(list[i].name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			list[i] = c
+		}
+	}
+	return list, nil
+}
+
+// copyGroups writes what the groups of a stream have to another one.
+func (s Stream) copyGroups(dst Txn, source, target keydir.Collection) error {
+	list, err := s.groupRecords(source)
+	for _, r := range list {
+		if err == nil {
+			err = dst.PutGroups(target, r.elem, r.value)
+		}
+	}
+	return err
+}
+
+type groupRecord struct {
+	elem  string
+	value []byte
+}
+
+// groupRecords reads all that the groups of a stream have.
+func (s Stream) groupRecords(f keydir.Collection) (list []groupRecord, err error) {
+	all, err := s.Txn.StreamGroups(f)
+	if err != nil || !all.Valid() {
+		return nil, err
+	}
+	list = make([]groupRecord, 0, all.Len())
+	all.AscendRank(0, func(elem []byte, _ uint64) bool {
+		list = append(list, groupRecord{elem: string(elem)})
+		return true
+	})
+	for i := range list {
+		_, loc, _ := all.Score(list[i].elem)
+		if list[i].value, err = s.Txn.Value(nil, s.Key, list[i].elem, keydir.StreamGroups, loc); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
