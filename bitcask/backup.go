@@ -27,11 +27,11 @@ type BackupResult struct {
 	Damaged     int    `json:"damaged,omitempty"` // segments of the earlier backup that do not verify
 }
 
-// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist. The copy is durable
-// when Backup returns, and holds every write that was acknowledged before Backup was called (of a store open for reading: what that
-// shows). It shares the files of the sealed segments with this store where the file system allows that: it then takes the time to copy
-// the unsealed ones, and damage to a shared file damages both. Only what is copied of the unsealed segments is verified: Check of the
-// copy verifies the rest.
+// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist, outside the store's own
+// directory. The copy is durable when Backup returns, and holds every write that was acknowledged before Backup was called (of a store open for
+// reading: what that shows). It shares the files of the sealed segments with this store where the file system allows that: it then takes the
+// time to copy the unsealed ones, and damage to a shared file damages both. Only what is copied of the unsealed segments is verified: Check of
+// the copy verifies the rest.
 //
 // One backup runs at a time, others wait for it. After an error there is no backup, except if only the sync of its parent failed: then
 // it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFollowing, ErrFailed in a store that

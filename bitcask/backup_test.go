@@ -315,6 +315,8 @@ func TestBackupRefuses(t *testing.T) {
 	refuse("a", bitcask.ErrNotEmpty)
 	refuse("other", bitcask.ErrNotEmpty)
 	refuse("none/b", fs.ErrNotExist)
+	refuse("a/b", fs.ErrInvalid)
+	refuse("./x/../a/b/c", fs.ErrInvalid)
 	if _, err := s.Backup(t.Context(), "file"); err == nil {
 		t.Error("a file was replaced")
 	}

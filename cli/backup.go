@@ -93,6 +93,15 @@ type backupReport struct {
 // gives the copy its name when all of it is on disk. The copy has the state of the moment at which
 // the store was opened here.
 func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool) (err error) {
+	if out != "-" {
+		old := []string{dir}
+		if earlier != "" {
+			old = append(old, earlier)
+		}
+		if out, err = placeOutside(out, old...); err != nil {
+			return fmt.Errorf("backup %s: %w", dir, err)
+		}
+	}
 	ctx, stop := t.Interruptible()
 	defer stop()
 	started := time.Now()

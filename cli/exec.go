@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -130,6 +131,9 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	// closeInto.
 	ctx, stop := t.Interruptible()
 	defer stop()
+	if done, err := withoutStore(t, o, args); done || err != nil {
+		return err
+	}
 	o.readOnly = readsOnly(args)
 	// A merge that one command begins by the way would be broken off when it ends, or hold it up.
 	o.noMerge = len(args) > 0 && !strings.EqualFold(string(args[0]), "bgrewriteaof")
@@ -156,6 +160,23 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// withoutStore does what needs neither a store nor a server: HELP, and refusing a command that no store would run, so that a slip makes
+// no store.
+func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool, err error) {
+	if len(args) == 0 {
+		return false, nil
+	}
+	s := &session{Streams: t, printer: terminal.Printer{Format: o.format, Color: t.Color()}}
+	text, done, err := s.help(args)
+	switch {
+	case done && err == nil:
+		_, err = io.WriteString(t.Out, text)
+	case !done && o.addr == "":
+		_, err = server.Resolve(args)
+	}
+	return done, failed(exitCommand, err)
 }
 
 // maxInterval is the longest pause between two times that a command runs.

@@ -77,8 +77,9 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	case !info.IsDir():
 		return failed(exitOpen, fmt.Errorf("repair %s: not a directory", dir))
 	}
-	if inside(out, dir) {
-		return usagef("repair %s: the new store cannot be in the directory of the damaged one: choose a place outside %s", dir, dir)
+	out, err := placeOutside(out, dir)
+	if err != nil {
+		return fmt.Errorf("repair %s: %w", dir, err)
 	}
 	partial := filepath.Clean(out) + ".partial"
 	if err := maybeNew(out, partial); err != nil {
@@ -108,24 +109,6 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 		return &exitError{status: exitDamage}
 	}
 	return nil
-}
-
-// inside reports whether a path is a directory, or lies below it. Links are followed as far as the path exists.
-func inside(path, dir string) bool {
-	real := func(p string) string {
-		p, rest := absolute(p), ""
-		for {
-			if found, err := filepath.EvalSymlinks(p); err == nil {
-				return filepath.Join(found, rest)
-			}
-			if p == filepath.Dir(p) {
-				return filepath.Join(p, rest)
-			}
-			p, rest = filepath.Dir(p), filepath.Join(filepath.Base(p), rest)
-		}
-	}
-	way, err := filepath.Rel(real(dir), real(path))
-	return err == nil && filepath.IsLocal(way)
 }
 
 // maybeNew fails unless a directory may be made, under a partial name at first: what is not whole never has the name that was asked for.

@@ -49,6 +49,9 @@ repair BACKUP --out NEW copies what is left.`,
 
 // runRestore checks and copies. Interrupted, it leaves nothing at the new place.
 func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err error) {
+	if out, err = placeOutside(out, from); err != nil {
+		return fmt.Errorf("restore %s: %w", from, err)
+	}
 	ctx, stop := t.Interruptible()
 	defer stop()
 	started := time.Now()

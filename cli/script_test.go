@@ -34,6 +34,8 @@ var update = flag.Bool("update", false, "rewrite what the scripts in testdata ex
 //	$ patch file OFFSET "bytes"         overwrites bytes; negative: from the end
 //	$ flip file OFFSET                  flips a bit of one byte
 //	$ truncate file SIZE                cuts a file off; negative: so much shorter
+//	$ mkdir DIR                         makes a directory, with its parents
+//	$ link PATH NEW                     makes a symbolic link to an absolute path
 //	$ copy DIR NEW                      copies a directory
 //	$ ls DIR                            lists the names in a directory
 //	$ rm path                           removes a file or a directory
@@ -202,6 +204,13 @@ func runFileStep(t *testing.T, where string, words []string, input string, stdou
 		})
 	case "truncate":
 		err = edit(words[1], words[2], func(f *os.File, at int64) error { return f.Truncate(at) })
+	case "mkdir":
+		err = os.MkdirAll(words[1], 0o755)
+	case "link":
+		var to string
+		if to, err = filepath.Abs(words[1]); err == nil {
+			err = os.Symlink(to, words[2])
+		}
 	case "copy":
 		err = os.CopyFS(words[2], os.DirFS(words[1]))
 	case "ls":

@@ -43,6 +43,9 @@ type backup struct {
 }
 
 func (b *backup) run() (err error) {
+	if way, err := filepath.Rel(b.Dir, b.dir); err == nil && way != "." && filepath.IsLocal(way) {
+		return fmt.Errorf("%w: a copy cannot be within the directory of the store", fs.ErrInvalid)
+	}
 	parent := filepath.Dir(b.dir)
 	if b.parent, err = vfs.Hold(vfs.Outside(b.FS.Base()), parent); err != nil {
 		return err
