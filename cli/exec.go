@@ -145,8 +145,12 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	if len(args) == 0 {
 		return s.runScript(ctx, t.In, c.Bool("keep-going"))
 	}
-	pause := time.Duration(c.Float64("interval") * float64(time.Second))
-	for n := c.Int("repeat"); ; {
+	return s.runRepeatedly(ctx, args, c.Int("repeat"), time.Duration(c.Float64("interval")*float64(time.Second)))
+}
+
+// runRepeatedly runs one command n times, -1 until it is interrupted, with a pause in between.
+func (s *session) runRepeatedly(ctx context.Context, args [][]byte, n int, pause time.Duration) error {
+	for {
 		if err := s.runBuffered(ctx, args); err != nil {
 			return err
 		}

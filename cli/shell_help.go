@@ -16,7 +16,7 @@ import (
 
 // shellHelp is what HELP alone says.
 const shellHelp = `stave shell. Commands are Redis's, and so are the quotes: "a\x00b" and 'it\'s'.
-  HELP SET          how a command is used
+  HELP SET          how a command is used, with an example
   HELP @hash        the commands of a group: %s
   Tab               completes commands, subcommands and key names
   Ctrl-R            searches the lines typed before
@@ -109,6 +109,13 @@ func commandHelp(c *command.Command, bold bool) string {
 		row("since", "Redis "+c.Since)
 	}
 	row("group", string(c.Group))
+	container, _, _ := strings.Cut(title(c), " ")
+	if lines := examples()[container]; lines != nil {
+		b.WriteString("  example:\n")
+		for _, line := range lines {
+			b.WriteString("    " + line + "\n")
+		}
+	}
 	for _, sub := range c.Subcommands {
 		b.WriteByte('\n')
 		writeUsage(&b, sub, bold)
