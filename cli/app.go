@@ -80,7 +80,7 @@ interrupted. Errors go to the standard error, one line each.`,
 		OnUsageError:   func(c *cli.Context, err error, _ bool) error { return usageError(c.App.Flags, err) },
 		ExitErrHandler: func(*cli.Context, error) {},
 		Commands: []*cli.Command{
-			shellCommand(t), execCommand(t), serveCommand(t),
+			shellCommand(t), execCommand(t), cliCommand(t), serveCommand(t),
 			importCommand(t), exportCommand(t),
 			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), restoreCommand(t), statsCommand(t), inspectCommand(t), dumpCommand(t), tailCommand(t),
 			doctorCommand(t), upgradeCommand(t), topCommand(t), benchCommand(t),

@@ -61,15 +61,20 @@ some more by then), unless --keep-going is given:
 --keystats look at all keys of the namespace, for --output table, json, csv ...; of a
 directory, stave inspect tells more. There is no --hotkeys, since nothing counts
 accesses, and no --stat: stave top and stave stats --watch show more.`,
-		Flags: append(append(storeFlags(),
-			&cli.BoolFlag{Name: "stdin-arg", Aliases: []string{"x"}, Usage: "read the last argument from the standard input"},
-			&cli.StringFlag{Name: "stdin-tag", Aliases: []string{"X"}, Usage: "read the argument that is `TAG` from the standard input"},
-			&cli.IntFlag{Name: "repeat", Aliases: []string{"r"}, Value: 1, Usage: "run the command `N` times; -1: until Ctrl-C"},
-			&cli.Float64Flag{Name: "interval", Aliases: []string{"i"}, Usage: "with -r: wait so many `SECONDS` before the next time"},
-			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "in a script and with --pipe, go on after an error; the status is 1 all the same"}),
-			modeFlags()...),
+		Flags:  append(storeFlags(), execFlags()...),
 		Action: func(c *cli.Context) error { return runExec(t, c) },
 	}
+}
+
+// execFlags say what is done with a command, or in the place of one.
+func execFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.BoolFlag{Name: "stdin-arg", Aliases: []string{"x"}, Usage: "read the last argument from the standard input"},
+		&cli.StringFlag{Name: "stdin-tag", Aliases: []string{"X"}, Usage: "read the argument that is `TAG` from the standard input"},
+		&cli.IntFlag{Name: "repeat", Aliases: []string{"r"}, Value: 1, Usage: "run the command `N` times; -1: until Ctrl-C"},
+		&cli.Float64Flag{Name: "interval", Aliases: []string{"i"}, Usage: "with -r: wait so many `SECONDS` before the next time"},
+		&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "in a script and with --pipe, go on after an error; the status is 1 all the same"},
+	}, modeFlags()...)
 }
 
 // readsOnly says whether a command, with its arguments, only reads what is stored.

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -32,11 +34,13 @@ func flagsFirst(app *cli.App, args []string) []string {
 		case arg == "--":
 			rest = append(rest, args[i+1:]...)
 			i = len(args)
-		case arg == "-h" && command.Name == "top" && i+1 < len(args): // as in redis-cli; top alone has no directory
+		case arg == "-h" && (command.Name == "top" || command.Name == "cli") && i+1 < len(args): // as in redis-cli; these have no directory
 			i++
 			flags = append(flags, "--host", args[i])
 		case arg == "--help" || arg == "-h":
 			return []string{args[0], args[1], arg} // with arguments it would be about one of them
+		case (len(arg) < 2 || arg[0] != '-') && command.Name == "cli": // from here on it is the store's, as with exec
+			return slices.Concat(args[:2], flags, args[i:])
 		case len(arg) < 2 || arg[0] != '-':
 			rest = append(rest, arg)
 		default:
@@ -93,24 +97,45 @@ type storeOptions struct {
 // storeFlags are the options that shell and exec share. The password is not among them: see
 // readStoreOptions.
 func storeFlags() []cli.Flag {
-	return []cli.Flag{
+	return slices.Concat([]cli.Flag{
 		dirFlag(),
 		&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "talk to the server at `HOST:PORT` (or at a socket's path) instead of opening a store"},
+	}, sessionFlags(), []cli.Flag{syncFlag("interval")})
+}
+
+// sessionFlags are those of storeFlags that do not name a store, but for a URL and a connection, or are about servers alone.
+func sessionFlags() []cli.Flag {
+	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "url", Aliases: []string{"u"}, Usage: "talk to the server at `URL`: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB], rediss:// with TLS, or unix:///PATH"},
-		&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD, or $REDISCLI_AUTH"},
-		&cli.BoolFlag{Name: "tls", Usage: "encrypt the connection to the server"},
-		&cli.StringFlag{Name: "cacert", Usage: "verify the server by the certificates in `FILE`, instead of the system's"},
-		&cli.StringFlag{Name: "cert", Usage: "show the server the certificate in `FILE`"},
-		&cli.StringFlag{Name: "key", Usage: "whose key is in `FILE`"},
-		&cli.StringFlag{Name: "sni", Usage: "verify that the server is `HOST`, instead of the host of --addr"},
+		&cli.StringFlag{Name: "connection", Aliases: []string{"c"}, Usage: "use the store, or the server, that the file of settings calls `NAME`"},
+	}, authFlags(), []cli.Flag{
 		&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Usage: "work in namespace `N`"},
 		&cli.BoolFlag{Name: "resp3", Aliases: []string{"3"}, Usage: "use RESP3: maps, sets, doubles and booleans in replies"},
-		syncFlag("interval"),
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print replies in `FORM`: typed (as on a terminal), raw (as elsewhere), json, pretty, jsonl, csv or table"},
 		&cli.BoolFlag{Name: "raw", Usage: "--output raw: bare values, as is done when the output is not a terminal"},
 		&cli.BoolFlag{Name: "no-raw", Usage: "--output typed: types and quotes, as is done on a terminal"},
 		&cli.BoolFlag{Name: "json", Usage: "--output json: each reply is one line of JSON"},
 		&cli.BoolFlag{Name: "csv", Usage: "--output csv: each element is a row"},
+	})
+}
+
+// authFlags say who the client of a server is, and how it verifies the server.
+func authFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD, or $REDISCLI_AUTH"},
+		&cli.BoolFlag{Name: "tls", Usage: "encrypt the connection to the server"},
+		&cli.StringFlag{Name: "cacert", Usage: "verify the server by the certificates in `FILE`, instead of the system's"},
+		&cli.StringFlag{Name: "cert", Usage: "show the server the certificate in `FILE`"},
+		&cli.StringFlag{Name: "key", Usage: "whose key is in `FILE`"},
+		&cli.StringFlag{Name: "sni", Usage: "verify that the server is `HOST`, instead of the host that was connected to"},
+	}
+}
+
+// hostFlags name a server as redis-cli does.
+func hostFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "the server is at `HOST` (also -h HOST)"},
+		&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: 6380, Usage: "and listens on `PORT`"},
 	}
 }
 
@@ -139,10 +164,8 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 		tls: tlsFiles{on: c.Bool("tls"), caCert: c.String("cacert"), cert: c.String("cert"), key: c.String("key"), name: c.String("sni")},
 		db:  c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
 	}
-	if c.String("url") != "" {
-		if err := o.takeURL(c); err != nil {
-			return o, err
-		}
+	if err := o.takeTarget(c); err != nil {
+		return o, err
 	}
 	if o.addr != "" && (c.IsSet("sync") || c.IsSet("dir")) {
 		return o, usagef("--addr talks to a server: it cannot go with --dir or --sync")
@@ -161,12 +184,42 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 	return o, err
 }
 
-// takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without it.
-func (o *storeOptions) takeURL(c *cli.Context) error {
-	if o.addr != "" {
-		return usagef("--addr and --url both name the server")
+// takeTarget takes the server that --url, or --host and --port name, or what --connection does.
+func (o *storeOptions) takeTarget(c *cli.Context) error {
+	if socket := c.String("socket"); socket != "" {
+		o.addr = absolute(socket)
 	}
-	r, database, err := redisURL(c.String("url"))
+	target, name, host := c.String("url"), c.String("connection"), c.IsSet("host") || c.IsSet("port")
+	named := 0
+	for _, is := range []bool{o.addr != "", target != "", name != "", host, name != "" && c.IsSet("dir")} {
+		if is {
+			named++
+		}
+	}
+	switch {
+	case named > 1:
+		return usagef("--dir, --addr, --url, --connection, and --host with --port, exclude each other")
+	case name != "":
+		var err error
+		if target, err = connectionNamed(name); err != nil {
+			return err
+		}
+		if !strings.Contains(target, "://") {
+			o.dir = target
+			return nil
+		}
+	case o.addr == "" && target == "" && c.String("host") != "": // which has a default where it is an option
+		o.addr = net.JoinHostPort(c.String("host"), strconv.Itoa(c.Int("port")))
+	}
+	if target == "" {
+		return nil
+	}
+	return o.takeURL(c, target)
+}
+
+// takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without it.
+func (o *storeOptions) takeURL(c *cli.Context, target string) error {
+	r, database, err := redisURL(target)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ var exampleNames = []struct{ command, from, to string }{
 	{"serve", "127.0.0.1:8080", "FREE"},
 	{"", "127.0.0.1:6380", "SERVER"},
 	{"top", "-p 6380", "-p SERVER-PORT"},
+	{"cli", "-p 6380", "-p SERVER-PORT"},
 	{"tail", "--since 4711", "--since 3"},
 	{"bench", "-n 1000000", "-n 100"},
 }
@@ -176,6 +177,7 @@ func newExampleMachine(t *testing.T) *exampleMachine {
 			}
 		})
 	}
+	x.must(t, x.sample, "mkdir -p .config/stave && echo connection prod redis://"+x.names["SERVER"]+" > .config/stave/config")
 	x.names["SERVER-PORT"] = x.names["SERVER"][strings.LastIndex(x.names["SERVER"], ":")+1:]
 	return x
 }
@@ -199,7 +201,7 @@ func (x *exampleMachine) shell(t *testing.T, dir, line string) *exampleRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { out.Close() })
-	r := &exampleRun{Cmd: exec.Command(x.bash, "-c", "set -o pipefail; unset STAVE_PASSWORD REDISCLI_AUTH; "+line), line: line, out: out.Name()}
+	r := &exampleRun{Cmd: exec.Command(x.bash, "-c", "set -o pipefail; unset STAVE_PASSWORD REDISCLI_AUTH STAVE_CONFIG XDG_CONFIG_HOME; "+line), line: line, out: out.Name()}
 	r.Dir, r.Stdout, r.Stderr = dir, out, out
 	r.Env = append(os.Environ(), "PATH="+x.bin+":"+os.Getenv("PATH"), "HOME="+dir, "PROFILE="+filepath.Join(dir, "profile.ps1"),
 		"STAVE_TEST_AS_PROGRAM=1", "STAVE_DIR=", "STAVE_HISTFILE=", "TERM=dumb")

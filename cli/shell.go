@@ -35,6 +35,8 @@ What removes everything asks first. A reply that is longer than the screen goes 
 $STAVE_PAGER, $PAGER or less; :set nopager stops that, and :set table, csv, jsonl,
 pretty, json, raw and typed choose the form of replies, as --output does.
 
+` + connectionsHelp + `
+
 With --read-only no lock is taken, so another process may be writing; with --follow
 too, the shell shows what that writes, some milliseconds later.
 

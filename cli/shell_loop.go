@@ -39,6 +39,7 @@ var errInterrupted = errors.New("interrupted")
 func (s *session) interact(o shellOptions) error {
 	history := history.Load(history.Path())
 	s.pager = defaultPager()
+	s.begin()
 	if s.Dumb() {
 		s.editor = &plainEditor{s: s, lines: lines.NewReader(s.In)}
 	} else {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,6 +67,24 @@ store[3]> (error) ERR unknown command 'exit', with args beginning with: 'now'
 store[3]> `
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestPreferencesOfAFile: the shell begins with what the file of settings has for :set, and says what is wrong with that file.
+func TestPreferencesOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	t.Setenv("STAVE_CONFIG", path)
+	for text, prints := range map[string]string{
+		"set json\n":       "> \"PONG\"\n",
+		"set  nonsense\n":  ":set knows ",
+		"connection one\n": "> PONG\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := converse(t, "ping\n"); !strings.Contains(got, prints) {
+			t.Errorf("%q: %s", text, got)
+		}
 	}
 }
 

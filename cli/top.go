@@ -32,17 +32,9 @@ Operations a second, the share of reads that found a key, traffic, memory, the l
 with its live bytes and the merge that is running, and the busiest commands with
 the time that they took (median and 99th percentile since the server's start).
 Ctrl-C ends it. Where the output is no terminal, pictures follow one another.`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "the server is at `HOST` (also -h HOST)"},
-			&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: 6379, Usage: "and listens on `PORT`"},
+		Flags: slices.Concat(hostFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "the server is at `HOST:PORT`, or at a socket's path"},
-			&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD, or $REDISCLI_AUTH"},
-			&cli.BoolFlag{Name: "tls", Usage: "encrypt the connection"},
-			&cli.StringFlag{Name: "cacert", Usage: "verify the server by the certificates in `FILE`, instead of the system's"},
-			&cli.StringFlag{Name: "cert", Usage: "show the server the certificate in `FILE`"},
-			&cli.StringFlag{Name: "key", Usage: "whose key is in `FILE`"},
-			&cli.StringFlag{Name: "sni", Usage: "verify that the server is `HOST`, instead of the host of --addr"},
-		}, watchFlags()...),
+		}, authFlags(), watchFlags()),
 		Action: func(c *cli.Context) error {
 			every, count, err := readWatchFlags(c)
 			switch {
@@ -50,13 +42,6 @@ Ctrl-C ends it. Where the output is no terminal, pictures follow one another.`,
 				return err
 			case c.NArg() > 0:
 				return usagef("top takes no argument: --addr HOST:PORT names the server")
-			case c.String("addr") != "" && (c.IsSet("host") || c.IsSet("port")):
-				return usagef("--addr excludes --host and --port")
-			}
-			if c.String("addr") == "" {
-				if err := c.Set("addr", fmt.Sprintf("%s:%d", c.String("host"), c.Int("port"))); err != nil {
-					return err
-				}
 			}
 			o, err := readStoreOptions(t, c)
 			if err != nil {

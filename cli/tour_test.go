@@ -114,6 +114,12 @@ func TestTour(t *testing.T) {
 	if got := step("", 0, "top", "--addr", addr, "--count", "1", "--every", "100ms"); !strings.Contains(got, keys) {
 		t.Errorf("top: %s", got)
 	}
+	if got := strings.TrimSpace(step("", 0, "cli", "-s", addr, "DBSIZE")); got != keys {
+		t.Errorf("stave cli: the server has %s keys", got)
+	}
+	if got := strings.TrimSpace(step("DBSIZE\n", 0, "cli", "-s", addr)); got != keys {
+		t.Errorf("stave cli: the server has %s keys by a script", got)
+	}
 	follower, _ := serve(t, data, filepath.Join(t.TempDir(), "s"), "--follow") // stop ends both
 	if got := strings.TrimSpace(step("", 0, "exec", "--addr", follower, "DBSIZE")); got != keys {
 		t.Errorf("the server that follows has %s keys, the store %s", got, keys)

@@ -2,8 +2,9 @@
 Register-ArgumentCompleter -Native -CommandName stave -ScriptBlock {
 	param($wordToComplete, $commandAst, $cursorPosition)
 	$commands = [ordered]@{
-		'shell' = '--dir --addr --url --user --tls --cacert --cert --key --sni --db --resp3 --sync --output --raw --no-raw --json --csv --read-only --follow --keep-going --quiet --help'
-		'exec' = '--dir --addr --url --user --tls --cacert --cert --key --sni --db --resp3 --sync --output --raw --no-raw --json --csv --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help'
+		'shell' = '--dir --addr --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --sync --read-only --follow --keep-going --quiet --help'
+		'exec' = '--dir --addr --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --sync --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help'
+		'cli' = '--host --port --socket --pass --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help'
 		'serve' = '--dir --config --addr --sync --http --transport --read-damaged --follow --quiet --port --bind --unixsocketperm --aclfile --protected-mode --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-auth-clients --tls-protocols --help'
 		'import' = '--key-template --type --value --score --separator --from --match --rate --state --verify --dir --db --keep-going --sync --json --quiet --help'
 		'export' = '--dir --format --rdb-version --db --match --sort --to --rate --keep-going --quiet --help'

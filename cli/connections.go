@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// The file of settings of a user has stores and servers by name, and how the interactive shell begins.
+
+// connectionsHelp describes it, for the commands that read it.
+const connectionsHelp = `The file of settings is ~/.config/stave/config ($STAVE_CONFIG):
+
+      connection prod rediss://ops:secret@db.example:6380/0
+      connection local /var/lib/stave
+      set timing
+
+--connection prod is then that server, --connection local that directory, and the
+interactive shell begins with :set timing. With a password in it the file must be
+for its owner alone (chmod 600).`
+
+// userSettings is what the file of settings says.
+type userSettings struct {
+	path        string
+	connections map[string]string
+	preferences []string // what :set is to be given
+}
+
+// settingsPath is where the file of settings is; "" if the system has no place for it.
+func settingsPath() string {
+	if path, is := os.LookupEnv("STAVE_CONFIG"); is {
+		return path
+	}
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	if home, err := os.UserHomeDir(); dir == "" && err == nil {
+		dir = filepath.Join(home, ".config")
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "stave", "config")
+}
+
+// readSettings reads the file of settings. Without one there are none.
+func readSettings() (u userSettings, err error) {
+	u = userSettings{path: settingsPath(), connections: map[string]string{}}
+	if u.path == "" {
+		return u, nil
+	}
+	text, err := os.ReadFile(u.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return u, nil
+	}
+	if err != nil {
+		return u, err
+	}
+	line, secrets := 0, false
+	for raw := range strings.Lines(string(text)) {
+		line++
+		words := strings.Fields(raw)
+		switch {
+		case len(words) == 0 || words[0][0] == '#':
+		case words[0] == "connection" && len(words) == 3:
+			if u.connections[words[1]] != "" {
+				return u, fmt.Errorf("%s:%d: there are two connections of the name %q", u.path, line, words[1])
+			}
+			u.connections[words[1]] = words[2]
+			_, server, isURL := strings.Cut(words[2], "://")
+			user, _, hasUser := strings.Cut(server, "@")
+			secrets = secrets || isURL && hasUser && strings.Contains(user, ":")
+		case words[0] == "set" && len(words) > 1:
+			u.preferences = append(u.preferences, strings.Join(words[1:], " "))
+		default:
+			return u, fmt.Errorf("%s:%d: a line is connection NAME URL, connection NAME DIRECTORY, or set and what :set takes", u.path, line)
+		}
+	}
+	if secrets {
+		err = onlyForOwner(u.path)
+	}
+	return u, err
+}
+
+// onlyForOwner refuses a file that others may read, where the system says so.
+func onlyForOwner(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return fmt.Errorf("%s has a password and may be read by others: chmod 600 %s", path, path)
+}
+
+// connectionNamed returns the URL or the directory that the file of settings gives a name.
+func connectionNamed(name string) (string, error) {
+	u, err := readSettings()
+	if err != nil {
+		return "", failed(exitUsage, err)
+	}
+	if target := u.connections[name]; target != "" {
+		return target, nil
+	}
+	names := make([]string, 0, len(u.connections))
+	for known := range u.connections {
+		names = append(names, known)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return "", usagef("there is no connection %q: %s has none", name, u.path)
+	}
+	return "", usagef("there is no connection %q: %s has %s", name, u.path, strings.Join(names, ", "))
+}
+
+// begin gives an interactive shell its preferences. A file that cannot be read is a complaint: the shell may be what mends it.
+func (s *session) begin() {
+	u, err := readSettings()
+	if err != nil {
+		s.Complain(err)
+	}
+	for _, p := range u.preferences {
+		s.setPreference([][]byte{[]byte(p)})
+	}
+}
