@@ -82,9 +82,30 @@ func flat(app *cli.App) *cli.App {
 	return &copied
 }
 
+// markdown is a text of the help, in which what is set in is an example, as Markdown.
+func markdown(help string) string {
+	var b strings.Builder
+	for line := range strings.Lines(help) {
+		if strings.HasPrefix(line, "   ") {
+			b.WriteString(" " + line)
+			continue
+		}
+		b.WriteString(markdownEscapes.Replace(line))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+var markdownEscapes = strings.NewReplacer(`*`, `\*`, `_`, `\_`, `<`, `\<`, "`", "\\`", `[`, `\[`)
+
 // manPage is the manual page of section 1.
 func manPage(app *cli.App) (string, error) {
-	page, err := flat(app).ToManWithSection(1)
+	app = flat(app)
+	for _, c := range app.Commands {
+		// The library's page has the usage and the options alone, and all lines of a text but the first are set in.
+		c.Usage += ".\n\n" + markdown("   "+strings.ReplaceAll(c.UsageText, "\n", "\n   ")+"\n\n"+c.Description)
+		c.UsageText = ""
+	}
+	page, err := app.ToManWithSection(1)
 	if err != nil {
 		return "", err
 	}

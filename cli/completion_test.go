@@ -38,7 +38,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 }
 
-// The manual page has every command, and man can format it.
+// The manual page has every command and what its help says, and man can format it.
 func TestManualPage(t *testing.T) {
 	app := newApp(terminal.Open(nil, nil, nil))
 	page, err := manPage(app)
@@ -54,12 +54,20 @@ func TestManualPage(t *testing.T) {
 	if err != nil {
 		t.Skip("no groff")
 	}
-	cmd := exec.Command(groff, "-man", "-Tutf8", "-ww")
+	cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-rHY=0", "-rLL=2000n", "-P-cbou")
 	cmd.Stdin = strings.NewReader(page)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil || errs.Len() > 0 {
 		t.Errorf("%v: %s", err, errs.String())
+	}
+	shown := strings.Join(strings.Fields(out.String()), " ")
+	for _, c := range app.Commands {
+		for _, text := range []string{c.UsageText, c.Description} {
+			if text = strings.Join(strings.Fields(text), " "); !strings.Contains(shown, text) {
+				t.Errorf("the page does not have, of %s: %s", c.Name, text)
+			}
+		}
 	}
 }
 

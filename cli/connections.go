@@ -14,7 +14,7 @@ import (
 // The file of settings of a user has stores and servers by name, and how the interactive shell begins.
 
 // connectionsHelp describes it, for the commands that read it.
-const connectionsHelp = `The file of settings is ~/.config/stave/config ($STAVE_CONFIG):
+const connectionsHelp = `The file of settings is ~/.config/stave/config ($STAVE_CLIENT_CONFIG):
 
       connection prod rediss://ops:secret@db.example:6380/0
       connection local /var/lib/stave
@@ -33,7 +33,7 @@ type userSettings struct {
 
 // settingsPath is where the file of settings is; "" if the system has no place for it.
 func settingsPath() string {
-	if path, is := os.LookupEnv("STAVE_CONFIG"); is {
+	if path, is := os.LookupEnv("STAVE_CLIENT_CONFIG"); is {
 		return path
 	}
 	dir := os.Getenv("XDG_CONFIG_HOME")

@@ -201,7 +201,7 @@ func (x *exampleMachine) shell(t *testing.T, dir, line string) *exampleRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { out.Close() })
-	r := &exampleRun{Cmd: exec.Command(x.bash, "-c", "set -o pipefail; unset STAVE_PASSWORD REDISCLI_AUTH STAVE_CONFIG XDG_CONFIG_HOME; "+line), line: line, out: out.Name()}
+	r := &exampleRun{Cmd: exec.Command(x.bash, "-c", "set -o pipefail; unset STAVE_PASSWORD REDISCLI_AUTH STAVE_CLIENT_CONFIG XDG_CONFIG_HOME; "+line), line: line, out: out.Name()}
 	r.Dir, r.Stdout, r.Stderr = dir, out, out
 	r.Env = append(os.Environ(), "PATH="+x.bin+":"+os.Getenv("PATH"), "HOME="+dir, "PROFILE="+filepath.Join(dir, "profile.ps1"),
 		"STAVE_TEST_AS_PROGRAM=1", "STAVE_DIR=", "STAVE_HISTFILE=", "TERM=dumb")

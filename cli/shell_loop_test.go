@@ -73,7 +73,7 @@ store[3]> `
 // TestPreferencesOfAFile: the shell begins with what the file of settings has for :set, and says what is wrong with that file.
 func TestPreferencesOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
-	t.Setenv("STAVE_CONFIG", path)
+	t.Setenv("STAVE_CLIENT_CONFIG", path)
 	for text, prints := range map[string]string{
 		"set json\n":       "> \"PONG\"\n",
 		"set  nonsense\n":  ":set knows ",

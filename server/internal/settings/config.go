@@ -242,7 +242,7 @@ func (c *Config) Environment(environ []string) (warnings []string, err error) {
 }
 
 // otherVariables are variables of the program that are no settings of a server.
-var otherVariables = []string{"STAVE_CONFIG", "STAVE_PASSWORD"}
+var otherVariables = []string{"STAVE_CONFIG", "STAVE_PASSWORD", "STAVE_CLIENT_CONFIG", "STAVE_HISTFILE", "STAVE_PAGER"}
 
 // nearest is the name that is most like a misspelt one, or "" if none is much like it.
 func nearest(name string, names []string) string {
