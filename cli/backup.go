@@ -48,7 +48,7 @@ copied from the store. NEW is as whole as any backup: OLD may be deleted.
    stave backup data /mnt/backups/tuesday --incremental /mnt/backups/monday
 
 With - in the place of NEW the copy is written to standard output as a tar archive,
-which extracted into an empty directory is the same store.
+which extracted into an empty directory, or given to stave restore, is the same store.
 
    stave backup data - | gzip > data.tar.gz
 

@@ -61,7 +61,7 @@ var exampleNames = []struct{ command, from, to string }{
 
 // exampleBefore makes what the examples of a command need beyond the directory that all have.
 var exampleBefore = map[string]string{
-	"restore": "stave backup data mnt/backups/tuesday && rm -r data",
+	"restore": "stave backup data - | gzip > data.tar.gz && stave backup data mnt/backups/tuesday && rm -r data",
 	"serve":   "cat stave.conf >> settings && mv settings stave.conf",
 }
 

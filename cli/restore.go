@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -23,14 +25,19 @@ func restoreCommand(t *terminal.Streams) *cli.Command {
 		Name:      "restore",
 		Usage:     "Makes a store of a backup, after verifying all of it",
 		ArgsUsage: "BACKUP NEW",
-		UsageText: "stave restore BACKUP NEW [--json]",
+		UsageText: "stave restore BACKUP NEW [--json]\n" + "stave restore - NEW < ARCHIVE",
 		Description: `   stave restore /mnt/backups/tuesday data
 
 Checks every record of the directory BACKUP, as stave check does, and makes a store
 with its content in the directory NEW, which must be new or empty: no store is ever
 written over. NEW has its name when all of it is on disk. BACKUP is not changed.
 Full files are shared by hard links if both places are on one disk, and otherwise
-copied. An archive that stave backup has written is extracted by tar.
+copied.
+
+BACKUP may also be an archive that stave backup - has written, or - for one on the
+standard input. Its files are written to NEW.partial and checked there:
+
+   gzip -dc data.tar.gz | stave restore - copy
 
 The status is 0, 3 if BACKUP could not be opened, and 4 if it is damaged; then stave
 repair BACKUP --out NEW copies what is left.`,
@@ -40,7 +47,7 @@ repair BACKUP --out NEW copies what is left.`,
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 || c.Args().Get(0) == "" || c.Args().Get(1) == "" {
-				return usagef("restore takes the directory of a backup, and the new one")
+				return usagef("restore takes a backup, which is a directory or an archive, and the directory of the new store")
 			}
 			return runRestore(t, c.Args().Get(0), c.Args().Get(1), c.Bool("json"), c.Bool("quiet"))
 		},
@@ -54,44 +61,81 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 	}
 	ctx, stop := t.Interruptible()
 	defer stop()
+	r := &restore{t: t, from: from, out: out, bar: t.Progress(asJSON || quiet, "open", logBytes(from))}
+	defer r.bar.Clear()
 	started := time.Now()
-	bar := t.Progress(asJSON || quiet, "open", logBytes(from))
-	defer bar.Clear()
-	store, err := openExisting(ctx, t, from, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true, Read: bar.Add}))
-	if err != nil {
-		return damage(t, err, false)
+	info, err := os.Stat(from)
+	if from == "-" || err == nil && info.Mode().IsRegular() {
+		err = r.archive(ctx)
+	} else {
+		err = r.directory(ctx)
 	}
-	defer closeInto(&err, store.Close)
-	bar.Next("check", bytesOfCheck(store))
-	var first bitcask.Finding
-	checked, err := store.Check(ctx, func(f bitcask.Finding) {
-		if first == (bitcask.Finding{}) {
-			first = f
-		}
-	})
-	if err == nil && checked.Findings > 0 {
-		return failed(exitDamage, fmt.Errorf("restore %s: %v; stave check %s lists all findings (%d), stave repair %s --out NEW copies what is left", from, first, from, checked.Findings, from))
-	}
-	var result bitcask.BackupResult
-	if err == nil {
-		bar.Next("copy", 0)
-		result, err = store.Backup(ctx, out)
-	}
-	bar.Clear()
+	r.bar.Clear()
 	if ctx.Err() != nil && err != nil {
 		t.Complain(errors.New("interrupted; nothing was restored"))
 		return ctx.Err()
 	}
 	if err != nil {
-		return failed(exitCommand, fmt.Errorf("restore %s: %w", from, err))
+		return err
 	}
-	took := time.Since(started)
+	took, result := time.Since(started), r.result
 	switch {
 	case asJSON:
 		err = json.NewEncoder(t.Out).Encode(backupReport{result, took})
 	case !quiet:
-		_, err = fmt.Fprintf(t.Out, "restored %s in %s, all verified: linked %d (%s), copied %d (%s)\n", terminal.Plural(int64(checked.Keys), "key"), terminal.Duration(took.Round(time.Microsecond)),
+		_, err = fmt.Fprintf(t.Out, "restored %s in %s, all verified: linked %d (%s), copied %d (%s)\n", terminal.Plural(int64(r.keys), "key"), terminal.Duration(took.Round(time.Microsecond)),
 			result.Linked, terminal.Size(result.BytesLinked), result.Copied, terminal.Size(result.BytesCopied))
 	}
 	return failed(exitCommand, err)
+}
+
+// A restore is one run of the command.
+type restore struct {
+	t         *terminal.Streams
+	from, out string
+	bar       *terminal.Progress
+	keys      int
+	result    bitcask.BackupResult
+}
+
+// failed words an error of the restore itself.
+func (r *restore) failed(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return failed(status, fmt.Errorf("restore %s: %w", r.from, err))
+}
+
+// directory restores the backup in a directory.
+func (r *restore) directory(ctx context.Context) (err error) {
+	store, first, findings, err := r.check(ctx, r.from)
+	if store == nil {
+		return damage(r.t, err, false)
+	}
+	defer closeInto(&err, store.Close)
+	if err != nil {
+		return r.failed(exitCommand, err)
+	}
+	if findings > 0 {
+		return r.failed(exitDamage, fmt.Errorf("%v; stave check %s lists all findings (%d), stave repair %s --out NEW copies what is left", first, r.from, findings, r.from))
+	}
+	r.bar.Next("copy", 0)
+	r.result, err = store.Backup(ctx, r.out)
+	return r.failed(exitCommand, err)
+}
+
+// check opens a copy for reading and checks all of it. The store is to be closed; it is nil if it could not be opened.
+func (r *restore) check(ctx context.Context, dir string) (store *db.Store, first bitcask.Finding, findings int, err error) {
+	store, err = openExisting(ctx, r.t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true, Read: r.bar.Add}))
+	if err != nil {
+		return nil, first, 0, err
+	}
+	r.bar.Next("check", bytesOfCheck(store))
+	checked, err := store.Check(ctx, func(f bitcask.Finding) {
+		if first == (bitcask.Finding{}) {
+			first = f
+		}
+	})
+	r.keys = checked.Keys
+	return store, first, checked.Findings, err
 }
