@@ -2,10 +2,12 @@
 // The main job of Laravel against a server: frameworks.php PORT PHASE. See frameworks.mjs. Without Laravel's queue, cache and phpredis it does nothing.
 foreach (['Container', 'Events', 'Redis', 'Queue', 'Cache', 'Console'] as $part) {
     if (!@include_once "Illuminate/$part/autoload.php") {
+        fwrite(STDERR, "left out: laravel, for there is no Illuminate/$part\n");
         exit(0);
     }
 }
 if (!extension_loaded('redis')) {
+    fwrite(STDERR, "left out: laravel, for there is no phpredis\n");
     exit(0);
 }
 

@@ -18,6 +18,7 @@ def check(name, job, run):
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
+        print("left out:", name, file=sys.stderr)
         return
     try:
         result = run()

@@ -4,6 +4,7 @@ begin
   require "sidekiq/api"
   require "sidekiq/scheduled"
 rescue LoadError
+  warn "left out: sidekiq"
   exit 0
 end
 
