@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ interrupted. Errors go to the standard error, one line each.`,
 		if name := c.Args().First(); name != "" {
 			return usagef("unknown command %q%s (see stave help)", name, suggestion(app, name))
 		}
-		return runShell(t, shellOptions{storeOptions: storeOptions{dir: orDefault(os.Getenv("STAVE_DIR"), defaultDir), format: terminal.DefaultFormat(t)}})
+		return runShell(t, shellOptions{storeOptions: storeOptions{dir: cmp.Or(os.Getenv("STAVE_DIR"), defaultDir), format: terminal.DefaultFormat(t)}})
 	}
 	return app
 }

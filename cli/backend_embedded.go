@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*em
 // openFor opens the store for a session. One that only reads does not make a store, nor change it, and
 // takes no lock: it runs alongside a server, and in a directory that it may not write to.
 func openFor(ctx context.Context, t *terminal.Streams, o storeOptions) (*db.Store, error) {
-	mode, err := syncMode(orDefault(o.sync, "interval"))
+	mode, err := syncMode(cmp.Or(o.sync, "interval"))
 	switch {
 	case err != nil:
 		return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -77,7 +78,7 @@ func (r *remote) connect(ctx context.Context) error {
 func (r *remote) greeting() (commands [][]string) {
 	switch {
 	case r.resp3 && r.password != "":
-		commands = append(commands, []string{"HELLO", "3", "AUTH", orDefault(r.user, "default"), r.password})
+		commands = append(commands, []string{"HELLO", "3", "AUTH", cmp.Or(r.user, "default"), r.password})
 	case r.resp3:
 		commands = append(commands, []string{"HELLO", "3"})
 	case r.password != "" && r.user != "":

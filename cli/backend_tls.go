@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -25,7 +26,7 @@ func (f tlsFiles) config(addr string) (*tls.Config, error) {
 		if err != nil && !strings.HasPrefix(addr, "/") {
 			return nil, err
 		}
-		config.ServerName = orDefault(host, "localhost")
+		config.ServerName = cmp.Or(host, "localhost")
 	}
 	if f.caCert != "" {
 		roots, err := os.ReadFile(f.caCert)

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
@@ -134,7 +135,7 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 		return failed(exitCommand, err)
 	}
 	if result.Damaged > 0 {
-		t.Complain(fmt.Errorf("%s: %s damaged, and copied from the store; stave check %s says where", earlier, terminal.Plural(result.Damaged, "segment"), earlier))
+		t.Complain(fmt.Errorf("%s: %s damaged, and copied from the store; stave check %s says where", earlier, humanize.Plural(result.Damaged, "segment"), earlier))
 	}
 	report := backupReport{result, time.Since(started)}
 	switch {
@@ -149,10 +150,10 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 // backupSentence is what a backup ends with. Linked segments take no space of their own until one
 // of the two stores merges them.
 func backupSentence(r backupReport) string {
-	text := fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", terminal.Plural(r.Segments, "segment"), terminal.Duration(r.Took.Round(time.Microsecond)),
-		r.Linked, terminal.Size(r.BytesLinked), r.Copied, terminal.Size(r.BytesCopied))
+	text := fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", humanize.Plural(r.Segments, "segment"), humanize.Duration(r.Took.Round(time.Microsecond)),
+		r.Linked, humanize.Size(r.BytesLinked), r.Copied, humanize.Size(r.BytesCopied))
 	if r.Reused > 0 {
-		text += fmt.Sprintf(", shared with the earlier one %d (%s)", r.Reused, terminal.Size(r.BytesReused))
+		text += fmt.Sprintf(", shared with the earlier one %d (%s)", r.Reused, humanize.Size(r.BytesReused))
 	}
 	return text
 }

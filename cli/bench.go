@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func runBench(t *terminal.Streams, b *bench, parent string, asJSON bool) (err er
 	defer stop()
 	b.dir, err = os.MkdirTemp(parent, "stave-bench-")
 	if err != nil {
-		return openError(orDefault(parent, os.TempDir()), err)
+		return openError(cmp.Or(parent, os.TempDir()), err)
 	}
 	defer func() { err = errors.Join(err, failed(exitCommand, os.RemoveAll(b.dir))) }()
 	report := newBenchReport(b)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/internal/histogram"
 )
 
@@ -41,7 +41,7 @@ func newBenchReport(b *bench) *benchReport {
 // writeHead prints the conditions, before the first workload has run.
 func (r *benchReport) writeHead(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s each, values of %s, %s, sync %s; %s, %s\n",
-		terminal.Plural(r.Entries, "operation"), terminal.Size(int64(r.Size)), terminal.Plural(r.Threads, "thread"), r.Sync, r.System, terminal.Plural(r.CPUs, "CPU"))
+		humanize.Plural(r.Entries, "operation"), humanize.Size(int64(r.Size)), humanize.Plural(r.Threads, "thread"), r.Sync, r.System, humanize.Plural(r.CPUs, "CPU"))
 	return err
 }
 
@@ -87,9 +87,9 @@ func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benc
 // has a point for a bar, so that a rare slow one is seen.
 func (r *benchResult) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s: %s in %s, %s a second\n", r.Name, terminal.Plural(r.Count, "operation"),
-		terminal.Duration(time.Duration(r.Seconds*float64(time.Second))), terminal.Count(int64(r.PerSecond)))
-	fmt.Fprintf(&b, "p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n", terminal.Latency(r.P50), terminal.Latency(r.P90), terminal.Latency(r.P99), terminal.Latency(r.P999), terminal.Latency(r.Max))
+	fmt.Fprintf(&b, "\n%s: %s in %s, %s a second\n", r.Name, humanize.Plural(r.Count, "operation"),
+		humanize.Duration(time.Duration(r.Seconds*float64(time.Second))), humanize.Count(int64(r.PerSecond)))
+	fmt.Fprintf(&b, "p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n", humanize.Latency(r.P50), humanize.Latency(r.P90), humanize.Latency(r.P99), humanize.Latency(r.P999), humanize.Latency(r.Max))
 	const width = 40
 	for _, o := range r.Octaves {
 		share := float64(o.Count) / float64(max(r.Count, 1))
@@ -97,7 +97,7 @@ func (r *benchResult) write(w io.Writer) error {
 		if bar == "" && o.Count > 0 {
 			bar = "."
 		}
-		line := fmt.Sprintf("%9s  %-*s  %s", terminal.Latency(o.From), width, bar, terminal.Share(share))
+		line := fmt.Sprintf("%9s  %-*s  %s", humanize.Latency(o.From), width, bar, humanize.Share(share))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
@@ -171,17 +172,17 @@ func printCheck(t *terminal.Streams, r checkReport, asJSON, quiet bool) error {
 	}
 	verdict := "sound"
 	if n := r.Result.Findings; n > 0 {
-		verdict = "DAMAGED: " + terminal.Plural(n, "finding")
+		verdict = "DAMAGED: " + humanize.Plural(n, "finding")
 	}
 	index := ""
 	if r.Result.Index {
 		index = "index, "
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s%s, %s, %s checked in %s", verdict, terminal.Plural(r.Result.Segments, "segment"), terminal.Plural(r.Result.Hints, "hint"), index,
-		terminal.Size(r.Result.Bytes), terminal.Plural(r.Result.Records, "record"), terminal.Plural(r.Result.Keys, "key"),
-		terminal.Duration(time.Duration(r.Seconds*float64(time.Second))))
+	text := fmt.Sprintf("%s: %s, %s, %s%s, %s, %s checked in %s", verdict, humanize.Plural(r.Result.Segments, "segment"), humanize.Plural(r.Result.Hints, "hint"), index,
+		humanize.Size(r.Result.Bytes), humanize.Plural(r.Result.Records, "record"), humanize.Plural(r.Result.Keys, "key"),
+		humanize.Duration(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Torn > 0 {
-		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open truncates", terminal.Size(r.Torn))
+		text += fmt.Sprintf("; %s of an unfinished write at the end, which the next open truncates", humanize.Size(r.Torn))
 	}
 	if n := len(r.Remains); n > 0 {
 		text += fmt.Sprintf("\n%s: what openings have truncated; stave repair reads it, and it can be deleted", strings.Join(r.Remains, ", "))

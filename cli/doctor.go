@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 )
@@ -112,9 +113,8 @@ func isDir(path string) bool {
 // printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal.
 func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
 	colors := map[string]string{stateOK: "32", stateWarning: "33", stateFailure: "31"}
-	p := picture{color: t.Color()}
 	for _, d := range found {
-		line := fmt.Sprintf("%s %-12s %s", p.paint(fmt.Sprintf("%-8s", d.State), colors[d.State]), d.Name, terminal.Safe([]byte(d.Found)))
+		line := fmt.Sprintf("%s %-12s %s", terminal.Paint(t.Color(), fmt.Sprintf("%-8s", d.State), colors[d.State]), d.Name, terminal.Safe([]byte(d.Found)))
 		if d.Advice != "" {
 			line += ": " + string(terminal.Safe([]byte(d.Advice)))
 		}
@@ -138,7 +138,7 @@ func examineSync(ctx context.Context, dir string) diagnosis {
 
 // judgeSync says what to think of syncs. One that takes next to nothing does not reach a disk, or the disk has a protected cache.
 func judgeSync(median, worst time.Duration, n int) diagnosis {
-	d := diagnosis{Name: "sync", State: stateOK, Found: fmt.Sprintf("4 KiB take %s in the median of %d, %s at worst", terminal.Latency(median), n, terminal.Latency(worst))}
+	d := diagnosis{Name: "sync", State: stateOK, Found: fmt.Sprintf("4 KiB take %s in the median of %d, %s at worst", humanize.Latency(median), n, humanize.Latency(worst))}
 	switch {
 	case median < 20*time.Microsecond:
 		d.State, d.Advice = stateWarning, "too fast for a disk: a memory file system, or syncs that are ignored; a power cut may take what was acknowledged"
@@ -222,33 +222,33 @@ func examineOpen(dir string) []diagnosis {
 	st, recovery := store.Stats(), store.Log().Recovery()
 	plan := store.Merger().Plan(false)
 	err = store.Close()
-	text := fmt.Sprintf("%s in %s, opened in %s", terminal.Plural(st.Keys, "key"), terminal.Plural(st.Segments, "segment"), terminal.Duration(recovery.Took))
+	text := fmt.Sprintf("%s in %s, opened in %s", humanize.Plural(st.Keys, "key"), humanize.Plural(st.Segments, "segment"), humanize.Duration(recovery.Took))
 	found := []diagnosis{{"store", stateOK, text, "stave check DIR verifies every record"}}
 	if err != nil {
 		found = append(found, diagnosis{"store", stateFailure, err.Error(), ""})
 	}
 	if recovery.TornBytes > 0 {
-		found = append(found, diagnosis{"log", stateOK, terminal.Size(recovery.TornBytes) + " of an unfinished write at the end", "the next opening for writing truncates it; a running server may be writing just now"})
+		found = append(found, diagnosis{"log", stateOK, humanize.Size(recovery.TornBytes) + " of an unfinished write at the end", "the next opening for writing truncates it; a running server may be writing just now"})
 	}
 	if len(recovery.Unknown) > 0 {
 		found = append(found, diagnosis{"files", stateWarning, strings.Join(recovery.Unknown, ", ") + ": not of a store", "keep other files elsewhere"})
 	}
 	if plan.Triggered && plan.Reclaims > 0 {
-		found = append(found, diagnosis{"merge", stateWarning, fmt.Sprintf("due: it would reclaim %s", terminal.Size(plan.Reclaims)), "a server does it by itself; else stave merge DIR"})
+		found = append(found, diagnosis{"merge", stateWarning, fmt.Sprintf("due: it would reclaim %s", humanize.Size(plan.Reclaims)), "a server does it by itself; else stave merge DIR"})
 	}
 	return found
 }
 
 // judgeRoom says whether the free space is enough for a merge, which writes a segment before it removes any.
 func judgeRoom(free, total, store, segment int64) diagnosis {
-	d := diagnosis{Name: "room", State: stateOK, Found: fmt.Sprintf("%s free of %s", terminal.Size(free), terminal.Size(total))}
+	d := diagnosis{Name: "room", State: stateOK, Found: fmt.Sprintf("%s free of %s", humanize.Size(free), humanize.Size(total))}
 	switch {
 	case free < 64<<20:
 		d.State, d.Advice = stateFailure, "free some space now: writes are refused when it is full"
 	case free < 2*segment:
-		d.State, d.Advice = stateWarning, fmt.Sprintf("a merge writes up to %s before it removes anything; keep twice as much free", terminal.Size(segment))
+		d.State, d.Advice = stateWarning, fmt.Sprintf("a merge writes up to %s before it removes anything; keep twice as much free", humanize.Size(segment))
 	case store > 0 && free < store/5:
-		d.State, d.Advice = stateWarning, fmt.Sprintf("the store has %s: keep a fifth of it free", terminal.Size(store))
+		d.State, d.Advice = stateWarning, fmt.Sprintf("the store has %s: keep a fifth of it free", humanize.Size(store))
 	}
 	return d
 }

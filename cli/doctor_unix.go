@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/cli/internal/humanize"
 )
 
 // examineLimits looks at the limits of a process as it would be started from here.
@@ -19,7 +19,7 @@ func examineLimits() []diagnosis {
 	// The Go runtime raises the soft limit to the hard one, so the latter counts.
 	found := []diagnosis{judgeFiles(uint64(limit.Max))}
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err == nil && uint64(limit.Cur) < 2<<30 {
-		found = append(found, diagnosis{"file size", stateFailure, fmt.Sprintf("files of at most %s allowed", terminal.Size(int64(limit.Cur))), "lift it (ulimit -f unlimited): a segment has up to 2 GiB"})
+		found = append(found, diagnosis{"file size", stateFailure, fmt.Sprintf("files of at most %s allowed", humanize.Size(int64(limit.Cur))), "lift it (ulimit -f unlimited): a segment has up to 2 GiB"})
 	}
 	return found
 }

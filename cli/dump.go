@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask/dump"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/vfs"
@@ -131,7 +132,7 @@ func dumpText(i dump.Item, values int) string {
 	if len(i.Value) > 0 {
 		b.WriteString(" = " + string(resp.AppendQuoted(nil, i.Value[:min(len(i.Value), values)])))
 		if len(i.Value) > values {
-			fmt.Fprintf(&b, "... %s", terminal.Plural(len(i.Value), "byte"))
+			fmt.Fprintf(&b, "... %s", humanize.Plural(len(i.Value), "byte"))
 		}
 	}
 	if i.Text != "" {
@@ -186,7 +187,7 @@ func dumpTTL(ctx context.Context, file string, show func(dump.Item) error) error
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("TTL of store %x: %s, up to sequence %d, in segment %d at %d", head[12:], terminal.Plural(len(entries), "deadline"), mark.Sequence, mark.Segment, mark.Length)
+	text := fmt.Sprintf("TTL of store %x: %s, up to sequence %d, in segment %d at %d", head[12:], humanize.Plural(len(entries), "deadline"), mark.Sequence, mark.Segment, mark.Length)
 	if err := show(dump.Item{What: "header", Bytes: 80, Text: text}); err != nil {
 		return err
 	}

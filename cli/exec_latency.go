@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/cli/internal/humanize"
 )
 
 // How long a server takes to answer, as its clients feel it: PING on one connection, with a pause after each.
@@ -35,8 +35,8 @@ func runLatency(ctx context.Context, s *session, c *cli.Context) error {
 			return err
 		}
 		slices.Sort(took)
-		at := func(share float64) string { return terminal.Latency(took[int(share*float64(len(took)-1))]) }
-		if _, err := fmt.Fprintf(s.Out, "min %s, median %s, 99 %% %s, max %s (%s)\n", at(0), at(0.5), at(0.99), at(1), terminal.Plural(int64(len(took)), "sample")); err != nil {
+		at := func(share float64) string { return humanize.Latency(took[int(share*float64(len(took)-1))]) }
+		if _, err := fmt.Fprintf(s.Out, "min %s, median %s, 99 %% %s, max %s (%s)\n", at(0), at(0.5), at(0.99), at(1), humanize.Plural(int64(len(took)), "sample")); err != nil {
 			return err
 		}
 	}

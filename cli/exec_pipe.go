@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -52,7 +53,7 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 		}
 	}
 	if ctx.Err() != nil {
-		s.Complain(fmt.Errorf("interrupted; %s run", terminal.Plural(p.replies, "command")))
+		s.Complain(fmt.Errorf("interrupted; %s run", humanize.Plural(p.replies, "command")))
 		return ctx.Err()
 	}
 	if err == nil && p.stop == nil && s.inMulti {
@@ -113,7 +114,7 @@ func (p *pipeRun) run(ctx context.Context) error {
 		return p.stop == nil && !p.closed
 	})
 	if err != nil && answered < len(p.batch) && ctx.Err() == nil {
-		err = fmt.Errorf("byte %d: %s: no reply: %w; %s run before it", p.at[answered], clipped(p.batch[answered]), err, terminal.Plural(p.replies, "command"))
+		err = fmt.Errorf("byte %d: %s: no reply: %w; %s run before it", p.at[answered], clipped(p.batch[answered]), err, humanize.Plural(p.replies, "command"))
 	}
 	return err
 }

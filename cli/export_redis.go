@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
@@ -68,15 +69,15 @@ func runRedisExport(ctx context.Context, t *terminal.Streams, c *cli.Context, st
 	ex.bar.Clear()
 	switch {
 	case ctx.Err() != nil:
-		t.Complain(fmt.Errorf("interrupted after %s; an export may be repeated", terminal.Plural(ex.keys, "key")))
+		t.Complain(fmt.Errorf("interrupted after %s; an export may be repeated", humanize.Plural(ex.keys, "key")))
 		return ctx.Err()
 	case err != nil:
 		return err
 	}
 	if !c.Bool("quiet") {
-		text := fmt.Sprintf("exported %s%s (%s) in %s", terminal.Plural(ex.keys, "key"), librariesText(ex.libraries), terminal.Size(ex.bytes), terminal.Duration(time.Since(ex.started)))
+		text := fmt.Sprintf("exported %s%s (%s) in %s", humanize.Plural(ex.keys, "key"), librariesText(ex.libraries), humanize.Size(ex.bytes), humanize.Duration(time.Since(ex.started)))
 		if ex.skipped > 0 {
-			text += fmt.Sprintf(", skipped %s", terminal.Plural(ex.skipped, "key"))
+			text += fmt.Sprintf(", skipped %s", humanize.Plural(ex.skipped, "key"))
 		}
 		if _, err := fmt.Fprintln(t.Out, text); err != nil {
 			return failed(exitCommand, err)
@@ -104,7 +105,7 @@ func (ex *redisExport) functions(ctx context.Context, store *db.Store) error {
 		case !r.IsError():
 			ex.libraries++
 		default:
-			if err := ex.skip(fmt.Errorf("library %s: %w", shortText(name, 60), r.Err())); err != nil {
+			if err := ex.skip(fmt.Errorf("library %s: %w", humanize.Name(name, 60), r.Err())); err != nil {
 				return err
 			}
 		}
@@ -167,7 +168,7 @@ func (ex *redisExport) page(ctx context.Context, store *db.Store, page []db.KeyI
 	command := func(dst []byte, i int) ([]byte, error) {
 		d, err := dumpOwn(store, page[i].Key)
 		if err != nil {
-			local = fmt.Errorf("key %s: %w", shortText(page[i].Key, 60), err)
+			local = fmt.Errorf("key %s: %w", humanize.Name(page[i].Key, 60), err)
 			return dst, local
 		}
 		if d.payload == nil {
@@ -185,7 +186,7 @@ func (ex *redisExport) page(ctx context.Context, store *db.Store, page []db.KeyI
 	err := ex.link.pipeline(ctx, len(page), command, func(i int, r resp.Reply) error {
 		switch {
 		case r.IsError():
-			refused = append(refused, fmt.Errorf("key %s: %w", shortText(page[i].Key, 60), r.Err()))
+			refused = append(refused, fmt.Errorf("key %s: %w", humanize.Name(page[i].Key, 60), r.Err()))
 		case string(r.Text) != "PONG":
 			ex.keys, ex.bytes = ex.keys+1, ex.bytes+int64(sent[i])
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"slices"
@@ -68,14 +69,6 @@ func takesValue(command *cli.Command, arg string) bool {
 		}
 	}
 	return false
-}
-
-// orDefault returns s, or the other string if s is empty.
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // storeOptions say which store to use, and how to print its replies.
@@ -146,7 +139,7 @@ func dirFlag() cli.Flag {
 
 // chosenDir is the directory that dirFlag names, or the default. The option wins over the variable.
 func chosenDir(c *cli.Context) string {
-	return orDefault(c.String("dir"), orDefault(os.Getenv("STAVE_DIR"), defaultDir))
+	return cmp.Or(c.String("dir"), os.Getenv("STAVE_DIR"), defaultDir)
 }
 
 // syncFlag is how commands that write say when the disk has to follow. Each command has its own
@@ -160,7 +153,7 @@ func syncFlag(value string) cli.Flag {
 // option, since a command line is seen by every user of the machine.
 func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error) {
 	o := storeOptions{
-		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: orDefault(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")),
+		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: cmp.Or(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")),
 		tls: tlsFiles{on: c.Bool("tls"), caCert: c.String("cacert"), cert: c.String("cert"), key: c.String("key"), name: c.String("sni")},
 		db:  c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
 	}
@@ -223,7 +216,7 @@ func (o *storeOptions) takeURL(c *cli.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	o.addr, o.user, o.password, o.tls.on = r.addr, orDefault(r.user, o.user), r.password, o.tls.on || r.tls != nil
+	o.addr, o.user, o.password, o.tls.on = r.addr, cmp.Or(r.user, o.user), r.password, o.tls.on || r.tls != nil
 	if database >= 0 && !c.IsSet("db") {
 		o.db = database
 	}

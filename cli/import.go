@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -251,7 +252,7 @@ func openSource(ctx context.Context, t *terminal.Streams, name string) (in *sour
 		done()
 		file.Close()
 	}
-	in = &source{name: orDefault(strings.TrimPrefix(name, "-"), "stdin"), size: size}
+	in = &source{name: cmp.Or(strings.TrimPrefix(name, "-"), "stdin"), size: size}
 	in.in = bufio.NewReaderSize(terminal.NewReader(reading, file), terminal.ChunkSize)
 	if err := in.recognise(); err != nil {
 		closing()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/rdb"
 )
@@ -69,7 +70,7 @@ func librariesText(n int64) string {
 	case 1:
 		return ", 1 library"
 	}
-	return ", " + terminal.Count(n) + " libraries"
+	return ", " + humanize.Count(n) + " libraries"
 }
 
 // reportImport prints the result. Counts that are zero are left out of the sentence; JSON has them all.
@@ -81,17 +82,17 @@ func reportImport(t *terminal.Streams, name string, r importResult, asJSON, quie
 		return nil
 	}
 	var text strings.Builder
-	text.WriteString("imported " + terminal.Plural(r.Keys, "key"))
+	text.WriteString("imported " + humanize.Plural(r.Keys, "key"))
 	text.WriteString(librariesText(r.Libraries))
 	if r.Commands > 0 {
-		text.WriteString(" and ran " + terminal.Plural(r.Commands, "command"))
+		text.WriteString(" and ran " + humanize.Plural(r.Commands, "command"))
 	}
-	fmt.Fprintf(&text, " from %s (%s) in %s", name, terminal.Size(r.Bytes), terminal.Duration(time.Duration(r.Seconds*float64(time.Second))))
+	fmt.Fprintf(&text, " from %s (%s) in %s", name, humanize.Size(r.Bytes), humanize.Duration(time.Duration(r.Seconds*float64(time.Second))))
 	if r.Expired > 0 {
-		fmt.Fprintf(&text, "; %s had expired", terminal.Count(r.Expired))
+		fmt.Fprintf(&text, "; %s had expired", humanize.Count(r.Expired))
 	}
 	if r.Skipped > 0 {
-		text.WriteString("; skipped " + terminal.Plural(r.Skipped, r.unit))
+		text.WriteString("; skipped " + humanize.Plural(r.Skipped, r.unit))
 	}
 	_, err := fmt.Fprintln(t.Out, text.String())
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/redisfile"
@@ -46,7 +47,7 @@ func importRDB(ctx context.Context, t *terminal.Streams, store *db.Store, in *so
 	}
 	result := importResult{Keys: r.Keys, Libraries: r.Libraries, Expired: r.Expired, Skipped: r.Skipped, LeftOut: r.LeftOut, Bytes: r.Bytes, unit: "bad key"}
 	if ctx.Err() != nil {
-		complain(fmt.Errorf("interrupted at byte %d of %s; %s stored before it, and importing the file again replaces them", r.Bytes, in.name, terminal.Plural(r.Keys, "key")))
+		complain(fmt.Errorf("interrupted at byte %d of %s; %s stored before it, and importing the file again replaces them", r.Bytes, in.name, humanize.Plural(r.Keys, "key")))
 		return result, ctx.Err()
 	}
 	if err != nil {
@@ -63,12 +64,12 @@ func importRDB(ctx context.Context, t *terminal.Streams, store *db.Store, in *so
 
 // nextStep says what the error of an import leaves, and what can be done.
 func nextStep(err error, keys int64) string {
-	stored := terminal.Plural(keys, "key") + " stored before it"
+	stored := humanize.Plural(keys, "key") + " stored before it"
 	_, refused := errors.AsType[*redisfile.KeyError](err)
 	_, damaged := errors.AsType[*redisfile.FileError](err)
 	switch {
 	case errors.Is(err, redisfile.ErrChecksum):
-		return fmt.Sprintf("%s stored, of which any may be wrong: import a good copy of the file, which replaces them", terminal.Plural(keys, "key"))
+		return fmt.Sprintf("%s stored, of which any may be wrong: import a good copy of the file, which replaces them", humanize.Plural(keys, "key"))
 	case errors.Is(err, redisfile.ErrTruncated):
 		return stored + ": import a copy of the file that is whole"
 	case refused:

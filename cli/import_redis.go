@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
@@ -129,7 +130,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 		err = errors.Join(err, im.saveState(true))
 	}
 	if closeInto(&err, im.store.Close); ctx.Err() != nil {
-		t.Complain(fmt.Errorf("interrupted after %s%s", terminal.Plural(im.result.Keys, "key"), im.resumeHint()))
+		t.Complain(fmt.Errorf("interrupted after %s%s", humanize.Plural(im.result.Keys, "key"), im.resumeHint()))
 		return ctx.Err()
 	}
 	if err != nil {
@@ -162,7 +163,7 @@ func (im *redisImport) report(c *cli.Context) error {
 	case c.Bool("json"):
 		err = json.NewEncoder(im.Out).Encode(map[string]int64{"keys": im.result.Keys, "different": im.differ})
 	case !c.Bool("quiet") || im.differ > 0:
-		_, err = fmt.Fprintf(im.Out, "compared %s in %s: %d differ\n", terminal.Plural(im.result.Keys, "key"), terminal.Duration(time.Since(im.started)), im.differ)
+		_, err = fmt.Fprintf(im.Out, "compared %s in %s: %d differ\n", humanize.Plural(im.result.Keys, "key"), humanize.Duration(time.Since(im.started)), im.differ)
 	}
 	if err == nil && im.differ > 0 {
 		return &exitError{status: exitPartial}
@@ -224,15 +225,15 @@ func (im *redisImport) libraries(ctx context.Context) error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(theirs)) {
 			if _, ok := ours[name]; !ok {
-				im.differs(fmt.Errorf("library %s is on one side only", shortText(name, 60)))
+				im.differs(fmt.Errorf("library %s is on one side only", humanize.Name(name, 60)))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(ours)) {
 			switch other, ok := theirs[name]; {
 			case !ok:
-				im.differs(fmt.Errorf("library %s is in the store only", shortText(name, 60)))
+				im.differs(fmt.Errorf("library %s is in the store only", humanize.Name(name, 60)))
 			case other != ours[name]:
-				im.differs(fmt.Errorf("library %s has another text", shortText(name, 60)))
+				im.differs(fmt.Errorf("library %s has another text", humanize.Name(name, 60)))
 			}
 		}
 		return nil
@@ -245,7 +246,7 @@ func (im *redisImport) libraries(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(theirs)) {
 		if err := loadLibrary(session, theirs[name]); err == nil {
 			im.result.Libraries++
-		} else if err := im.skip(fmt.Errorf("library %s: %w", shortText(name, 60), err)); err != nil {
+		} else if err := im.skip(fmt.Errorf("library %s: %w", humanize.Name(name, 60), err)); err != nil {
 			return err
 		}
 	}
@@ -370,7 +371,7 @@ func (im *redisImport) storePage(store *db.Store, keys [][]byte, found []dumped)
 	}
 	im.result.Keys, im.result.Bytes, im.result.Expired = im.result.Keys+stored, im.result.Bytes+bytes, im.result.Expired+expired
 	for _, r := range refused {
-		if err := im.skip(fmt.Errorf("key %s: %w", shortText(r.key, 60), r.err)); err != nil {
+		if err := im.skip(fmt.Errorf("key %s: %w", humanize.Name(r.key, 60), r.err)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/jsonl"
 )
@@ -41,7 +42,7 @@ func (im *redisImport) strangers(ctx context.Context, only int) error {
 				return failed(statusOf(err), err)
 			}
 			for _, key := range gone {
-				im.differs(fmt.Errorf("key %s is in the store only", shortText(key, 60)))
+				im.differs(fmt.Errorf("key %s is in the store only", humanize.Name(key, 60)))
 			}
 		}
 	}
@@ -62,7 +63,7 @@ func (im *redisImport) comparePage(store *db.Store, keys [][]byte, found []dumpe
 	for i, key := range keys {
 		var err error
 		if ours[i], err = dumpOwn(store, string(key)); err != nil {
-			return failed(exitCommand, fmt.Errorf("key %s: %w", shortText(string(key), 60), err))
+			return failed(exitCommand, fmt.Errorf("key %s: %w", humanize.Name(string(key), 60), err))
 		}
 	}
 	slack := int64(0)
@@ -156,7 +157,7 @@ func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error,
 			why = fmt.Sprintf("has another deadline: %s and %s", deadlineText(a[i].deadline), deadlineText(b[i].deadline))
 		}
 		if why != "" {
-			different = append(different, fmt.Errorf("key %s %s", shortText(string(key), 60), why))
+			different = append(different, fmt.Errorf("key %s %s", humanize.Name(string(key), 60), why))
 		}
 	}
 	return different, nil

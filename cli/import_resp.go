@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
@@ -40,7 +41,7 @@ func importCommands(ctx context.Context, t *terminal.Streams, store *db.Store, i
 			args, err := parser.Next()
 			at := base + r.Bytes - int64(parser.Buffered())
 			if err != nil {
-				return r, failed(exitCommand, fmt.Errorf("%s: byte %d: %w; %s run before it", in.name, at, err, terminal.Plural(r.Commands, "command")))
+				return r, failed(exitCommand, fmt.Errorf("%s: byte %d: %w; %s run before it", in.name, at, err, humanize.Plural(r.Commands, "command")))
 			}
 			if args == nil {
 				break
@@ -54,7 +55,7 @@ func importCommands(ctx context.Context, t *terminal.Streams, store *db.Store, i
 			if err := runCommand(session, args); err != nil {
 				err = fmt.Errorf("%s: byte %d: %s: %w", in.name, at, clipped(args), err)
 				if !keepGoing {
-					return r, failed(exitCommand, fmt.Errorf("%w; %s run before it; --keep-going skips such commands", err, terminal.Plural(r.Commands, "command")))
+					return r, failed(exitCommand, fmt.Errorf("%w; %s run before it; --keep-going skips such commands", err, humanize.Plural(r.Commands, "command")))
 				}
 				in.skip(t, &r, err)
 				continue
@@ -65,7 +66,7 @@ func importCommands(ctx context.Context, t *terminal.Streams, store *db.Store, i
 		switch {
 		case ctx.Err() != nil:
 			in.bar.Clear()
-			t.Complain(fmt.Errorf("interrupted at byte %d of %s; %s run before it", base+r.Bytes-int64(parser.Buffered()), in.name, terminal.Plural(r.Commands, "command")))
+			t.Complain(fmt.Errorf("interrupted at byte %d of %s; %s run before it", base+r.Bytes-int64(parser.Buffered()), in.name, humanize.Plural(r.Commands, "command")))
 			return r, ctx.Err()
 		case errors.Is(readErr, io.EOF):
 			if session.InTransaction() {

@@ -1,25 +1,20 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/inspect"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 )
 
-// The picture of a store: what each segment holds, what would go with the next merge, what the keys are. Stats has the
-// figures that cost nothing; inspect looks at every key. inspect_picture.go draws for a terminal, inspect_page.go for a browser.
+// Stats has the figures that cost nothing; inspect looks at every key.
 
 // inspectCommand describes stave inspect.
 func inspectCommand(t *terminal.Streams) *cli.Command {
@@ -61,45 +56,6 @@ so a server may go on working with it.`,
 	}
 }
 
-// An inspection is what --json prints, and what the pictures are drawn from.
-type inspection struct {
-	Dir        string           `json:"dir"`
-	StoreID    string           `json:"store_id"`
-	Time       time.Time        `json:"time"`
-	Sequence   uint64           `json:"sequence"`
-	Bytes      int64            `json:"bytes"`
-	LiveBytes  int64            `json:"live_bytes"`
-	IndexBytes int64            `json:"index_bytes"`
-	Segments   []inspectSegment `json:"segments"`
-	Merge      inspectMerge     `json:"merge"`
-	Keys       db.Survey        `json:"keys"`
-}
-
-// An inspectSegment is one segment. Live, overwritten and expired bytes add up to its length.
-type inspectSegment struct {
-	Segment     uint32     `json:"segment"`
-	Bytes       int64      `json:"bytes"`
-	Live        int64      `json:"live_bytes"`
-	Overwritten int64      `json:"overwritten_bytes"`
-	Expired     int64      `json:"expired_bytes"`
-	Records     uint64     `json:"records"`
-	Sealed      bool       `json:"sealed"`
-	Merged      bool       `json:"merged"`
-	Time        *time.Time `json:"time"` // of its end; null: unknown, or it has not ended
-	Hint        string     `json:"hint"` // ok, stale, none, or empty for the active segment
-	Taken       bool       `json:"merge"`
-	Reason      string     `json:"merge_reason"`
-}
-
-// An inspectMerge is what the next merge would do.
-type inspectMerge struct {
-	Due      bool  `json:"due"` // a server would begin it now
-	Segments int   `json:"segments"`
-	Reads    int64 `json:"reads"`
-	Writes   int64 `json:"writes"`
-	Reclaims int64 `json:"reclaims"`
-}
-
 // runInspect looks at a store and prints, or writes, what it found.
 func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	ctx, stop := t.Interruptible()
@@ -111,7 +67,7 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	defer closeInto(&err, store.Close)
 	quiet := c.Bool("quiet")
 	bar := t.Progress(quiet || c.Bool("json"), "inspect", int64(store.Stats().Keys))
-	seen, err := inspect(ctx, store, c.Int("biggest"), func(keys int) { bar.Update(int64(keys), 0, int64(keys)) })
+	seen, err := inspect.Look(ctx, store, c.Int("biggest"), func(keys int) { bar.Update(int64(keys), 0, int64(keys)) })
 	bar.Clear()
 	switch {
 	case ctx.Err() != nil:
@@ -124,7 +80,7 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	case c.Bool("json"):
 		err = json.NewEncoder(t.Out).Encode(seen)
 	case file == "":
-		_, err = t.Out.Write(picture{width: t.Width(), color: t.Color(), plain: t.Dumb()}.draw(seen))
+		_, err = t.Out.Write(inspect.Picture{Width: t.Width(), Color: t.Color(), Plain: t.Dumb()}.Draw(seen))
 	default:
 		if err = writePage(file, seen); err == nil && !quiet {
 			_, err = fmt.Fprintf(t.Out, "wrote %s\n", file)
@@ -134,8 +90,8 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 }
 
 // writePage writes the page as a new file: a report never replaces what is there.
-func writePage(file string, seen *inspection) (err error) {
-	page, err := inspectPage(seen)
+func writePage(file string, seen *inspect.Report) (err error) {
+	page, err := inspect.Page(seen)
 	if err != nil {
 		return err
 	}
@@ -148,55 +104,4 @@ func writePage(file string, seen *inspection) (err error) {
 	}
 	_, err = f.Write(page)
 	return errors.Join(err, f.Close())
-}
-
-// inspect gathers what there is to draw. The survey comes first: it finds out whether the store can be read.
-func inspect(ctx context.Context, store *db.Store, biggest int, progress func(keys int)) (*inspection, error) {
-	keys, err := store.Survey(ctx, db.SurveyOptions{Biggest: biggest, Prefixes: biggest, Progress: progress})
-	if err != nil {
-		return nil, err
-	}
-	st := store.Stats()
-	plan := store.Merger().Plan(false)
-	seen := &inspection{
-		Dir: st.Dir, StoreID: st.StoreID, Time: time.Now().Truncate(time.Millisecond), Sequence: st.Sequence, Bytes: st.Bytes, LiveBytes: st.LiveBytes, IndexBytes: st.IndexBytes,
-		Merge: inspectMerge{Due: plan.Triggered && len(plan.IDs()) > 0, Segments: len(plan.IDs()), Reads: plan.Reads, Writes: plan.Writes, Reclaims: plan.Reclaims},
-		Keys:  keys,
-	}
-	expired := map[uint32]int64{}
-	for _, s := range keys.Segments {
-		expired[s.Segment] = s.ExpiredBytes
-	}
-	stale := store.Log().Recovery().Stale
-	for _, c := range plan.Choices {
-		s := inspectSegment{
-			Segment: c.ID, Bytes: c.Bytes, Live: min(c.LiveBytes, c.Bytes), Records: c.Records, Sealed: c.Sealed, Merged: c.Merged, Taken: c.Taken, Reason: c.Reason,
-			Hint: hintState(st.Dir, c.File, c.Sealed, stale),
-		}
-		if !c.Time.IsZero() {
-			s.Time = &c.Time
-		}
-		// The size of an expired record is known within an eighth: it never makes a segment longer than it is.
-		s.Expired = min(expired[c.ID], s.Live)
-		s.Live, s.Overwritten = s.Live-s.Expired, s.Bytes-s.Live
-		if s.Records == 0 { // a header is no garbage
-			s.Live, s.Overwritten = s.Bytes, 0
-		}
-		seen.Segments = append(seen.Segments, s)
-	}
-	return seen, nil
-}
-
-// hintState says whether a sealed segment has a hint file that the opening could use.
-func hintState(dir, file string, sealed bool, stale []string) string {
-	hint := strings.TrimSuffix(file, ".data") + ".hint"
-	switch _, err := os.Stat(filepath.Join(dir, hint)); {
-	case !sealed:
-		return ""
-	case err != nil:
-		return "none"
-	case slices.Contains(stale, hint):
-		return "stale"
-	}
-	return "ok"
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/merge"
@@ -123,16 +124,16 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 		if s.Taken {
 			taken = "yes"
 		}
-		table.Row(fmt.Sprintf("%09d", s.Segment), terminal.Size(s.Bytes), terminal.Size(s.LiveBytes), deadText(s.LiveBytes, s.Bytes, s.Records),
-			terminal.Count(int64(s.Records)), taken, s.Reason)
+		table.Row(fmt.Sprintf("%09d", s.Segment), humanize.Size(s.Bytes), humanize.Size(s.LiveBytes), humanize.Dead(s.LiveBytes, s.Bytes, s.Records),
+			humanize.Count(int64(s.Records)), taken, s.Reason)
 	}
 	if err := table.Write(w); err != nil {
 		return err
 	}
 	text := "nothing to merge" + allHint(plan)
 	if plan.Taken > 0 {
-		text = fmt.Sprintf("would read %s in %d of %s, write %s and reclaim %s", terminal.Size(plan.Reads), plan.Taken, terminal.Plural(len(plan.Segments), "segment"),
-			terminal.Size(plan.Writes), terminal.Size(plan.Reclaims))
+		text = fmt.Sprintf("would read %s in %d of %s, write %s and reclaim %s", humanize.Size(plan.Reads), plan.Taken, humanize.Plural(len(plan.Segments), "segment"),
+			humanize.Size(plan.Writes), humanize.Size(plan.Reclaims))
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err
@@ -149,7 +150,7 @@ func allHint(plan mergePlan) string {
 	if dead <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("; --all would reclaim about %s", terminal.Size(dead))
+	return fmt.Sprintf("; --all would reclaim about %s", humanize.Size(dead))
 }
 
 // runMerge merges, without a limit on its pace. Merges in the background are off, or they would be
@@ -191,6 +192,6 @@ func runMerge(t *terminal.Streams, dir string, all, asJSON, quiet bool) (err err
 // mergeSentence is what a merge ends with. A merge may end with more bytes than it began with, if
 // all was live; that is shown as nothing reclaimed.
 func mergeSentence(r merge.Result, before int) string {
-	return fmt.Sprintf("reclaimed %s of %s read in %s (%s -> %d)", terminal.Size(max(r.Reclaimed(), 0)), terminal.Size(r.BytesRead),
-		terminal.Duration(r.Took.Round(time.Microsecond)), terminal.Plural(before, "segment"), r.SegmentsNow)
+	return fmt.Sprintf("reclaimed %s of %s read in %s (%s -> %d)", humanize.Size(max(r.Reclaimed(), 0)), humanize.Size(r.BytesRead),
+		humanize.Duration(r.Took.Round(time.Microsecond)), humanize.Plural(before, "segment"), r.SegmentsNow)
 }

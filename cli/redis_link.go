@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func redisURL(text string) (*remote, int, error) {
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
 		return nil, 0, usagef("%q is no URL of a Redis: redis://HOST:PORT/DB, rediss:// with TLS, or unix:///PATH", text)
 	}
-	r := &remote{password: orDefault(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH"))}
+	r := &remote{password: cmp.Or(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH"))}
 	if u.User != nil {
 		r.user = u.User.Username()
 		if password, set := u.User.Password(); set {
@@ -42,7 +43,7 @@ func redisURL(text string) (*remote, int, error) {
 		r.addr = u.Path
 		return r, -1, nil
 	}
-	r.addr = net.JoinHostPort(orDefault(u.Hostname(), "127.0.0.1"), orDefault(u.Port(), "6379"))
+	r.addr = net.JoinHostPort(cmp.Or(u.Hostname(), "127.0.0.1"), cmp.Or(u.Port(), "6379"))
 	if u.Scheme == "rediss" {
 		if r.tls, err = (tlsFiles{on: true}).config(r.addr); err != nil {
 			return nil, 0, usagef("%w", err)

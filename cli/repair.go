@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/repair"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
@@ -146,7 +147,7 @@ func printRepair(t *terminal.Streams, r repair.Result, asJSON, quiet bool, took 
 	// Keys in a loss are bytes of others: they are printed so that a terminal does not obey them.
 	for i, l := range r.Lost {
 		if i == maxLosses {
-			if _, err := fmt.Fprintf(t.Out, "and %s more\n", terminal.Count(int64(len(r.Lost)-i))); err != nil {
+			if _, err := fmt.Fprintf(t.Out, "and %s more\n", humanize.Count(int64(len(r.Lost)-i))); err != nil {
 				return err
 			}
 			break
@@ -158,19 +159,19 @@ func printRepair(t *terminal.Streams, r repair.Result, asJSON, quiet bool, took 
 	if quiet {
 		return nil
 	}
-	text := fmt.Sprintf("copied %s of %s in %s, lost %s", terminal.Plural(r.Records, "record"), terminal.Plural(r.Segments, "segment"), terminal.Duration(took),
-		terminal.Count(int64(len(r.Lost))))
+	text := fmt.Sprintf("copied %s of %s in %s, lost %s", humanize.Plural(r.Records, "record"), humanize.Plural(r.Segments, "segment"), humanize.Duration(took),
+		humanize.Count(int64(len(r.Lost))))
 	if r.Replaced > 0 {
-		text += fmt.Sprintf("; replaced since, and no loss: %s", terminal.Plural(r.Replaced, "damaged record"))
+		text += fmt.Sprintf("; replaced since, and no loss: %s", humanize.Plural(r.Replaced, "damaged record"))
 	}
 	if r.Mended > 0 {
-		text += fmt.Sprintf("; made %s right", terminal.Plural(r.Mended, "collection"))
+		text += fmt.Sprintf("; made %s right", humanize.Plural(r.Mended, "collection"))
 	}
 	if r.Remains > 0 {
-		text += fmt.Sprintf("; %s of them from %s of what openings had truncated", terminal.Count(int64(r.Returned)), terminal.Plural(r.Remains, "file"))
+		text += fmt.Sprintf("; %s of them from %s of what openings had truncated", humanize.Count(int64(r.Returned)), humanize.Plural(r.Remains, "file"))
 	}
 	if r.Torn > 0 {
-		text += fmt.Sprintf("; %s of an unfinished write left out", terminal.Size(r.Torn))
+		text += fmt.Sprintf("; %s of an unfinished write left out", humanize.Size(r.Torn))
 	}
 	if r.NoManifest {
 		text += "; without the manifest, or with segments that it had lost, deleted data may be back"

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
@@ -83,8 +84,8 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 	case asJSON:
 		err = json.NewEncoder(t.Out).Encode(backupReport{result, took})
 	case !quiet:
-		_, err = fmt.Fprintf(t.Out, "restored %s in %s, all verified: linked %d (%s), copied %d (%s)\n", terminal.Plural(int64(r.keys), "key"), terminal.Duration(took.Round(time.Microsecond)),
-			result.Linked, terminal.Size(result.BytesLinked), result.Copied, terminal.Size(result.BytesCopied))
+		_, err = fmt.Fprintf(t.Out, "restored %s in %s, all verified: linked %d (%s), copied %d (%s)\n", humanize.Plural(int64(r.keys), "key"), humanize.Duration(took.Round(time.Microsecond)),
+			result.Linked, humanize.Size(result.BytesLinked), result.Copied, humanize.Size(result.BytesCopied))
 	}
 	return failed(exitCommand, err)
 }

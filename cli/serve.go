@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
@@ -139,7 +140,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	}
 	if err == nil && !c.Bool("quiet") {
 		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), listenedOn(listeners), dir,
-			terminal.Plural(store.Stats().Keys, "key"), durability, terminal.Duration(time.Since(started)))
+			humanize.Plural(store.Stats().Keys, "key"), durability, humanize.Duration(time.Since(started)))
 	}
 	if err != nil {
 		return failed(exitCommand, closeAll(err, sockets))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ import (
 // serveSettings gathers them. A warning is a setting that has no effect.
 func serveSettings(c *cli.Context) (config *server.Config, warnings []string, err error) {
 	config = server.NewConfig()
-	if path := orDefault(c.String("config"), os.Getenv("STAVE_CONFIG")); path != "" {
+	if path := cmp.Or(c.String("config"), os.Getenv("STAVE_CONFIG")); path != "" {
 		if warnings, err = config.Load(path); err != nil {
 			return nil, nil, usagef("%w", err)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -57,7 +58,7 @@ func (s *session) complete(line string) []candidate {
 	}
 	if len(c.Subcommands) > 0 {
 		if len(words) == 2 {
-			return completeCommand(c.Subcommands, last, orDefault(last, words[0]))
+			return completeCommand(c.Subcommands, last, cmp.Or(last, words[0]))
 		}
 		if sub := server.Lookup(c.Name + "|" + words[1]); sub != nil {
 			c = sub
@@ -149,7 +150,7 @@ func completeHelp(words []string) (found []candidate) {
 	prefix := words[len(words)-1]
 	if len(words) == 2 {
 		if c := server.Lookup(words[0]); c != nil {
-			return completeCommand(c.Subcommands, prefix, orDefault(prefix, words[0]))
+			return completeCommand(c.Subcommands, prefix, cmp.Or(prefix, words[0]))
 		}
 	}
 	if len(words) > 1 {
@@ -194,7 +195,7 @@ func appendKeyword(found []candidate, a command.Argument, prefix, name string) [
 	if keyword == "" || !strings.HasPrefix(keyword, strings.ToUpper(prefix)) {
 		return found
 	}
-	return append(found, candidate{value: sameCase(strings.ToLower(keyword), prefix, orDefault(prefix, name)), note: a.String(), group: "options"})
+	return append(found, candidate{value: sameCase(strings.ToLower(keyword), prefix, cmp.Or(prefix, name)), note: a.String(), group: "options"})
 }
 
 // sameCase writes a lower-case name in the case of like, capitals unless that has a small letter.

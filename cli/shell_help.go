@@ -142,9 +142,6 @@ func groupHelp(group string, bold bool) string {
 
 // writeUsage writes a command's name and arguments.
 func writeUsage(b *strings.Builder, c *command.Command, bold bool) {
-	name := title(c)
-	if bold {
-		name = "\x1b[1m" + name + "\x1b[0m"
-	}
+	name := terminal.Paint(bold, title(c), "1")
 	fmt.Fprintf(b, "  %s\n", strings.TrimSpace(name+" "+c.Syntax))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -162,9 +163,9 @@ func (s *session) peek(ctx context.Context, key string) {
 			return
 		}
 	}
-	fmt.Fprintf(s.Out, "%s (%s), %s", typ, encoding, terminal.Plural(length.Int, how.unit))
+	fmt.Fprintf(s.Out, "%s (%s), %s", typ, encoding, humanize.Plural(length.Int, how.unit))
 	if ttl.Int >= 0 {
-		fmt.Fprintf(s.Out, ", expires in %s", terminal.Duration(time.Duration(ttl.Int)*time.Millisecond))
+		fmt.Fprintf(s.Out, ", expires in %s", humanize.Duration(time.Duration(ttl.Int)*time.Millisecond))
 	}
 	fmt.Fprintln(s.Out)
 	shown, pairs := begin, 1
@@ -187,6 +188,6 @@ func (s *session) peek(ctx context.Context, key string) {
 		left = length.Int - int64(len(shown.Text))
 	}
 	if left > 0 {
-		fmt.Fprintf(s.Out, "... and %s more\n", terminal.Plural(left, how.unit))
+		fmt.Fprintf(s.Out, "... and %s more\n", humanize.Plural(left, how.unit))
 	}
 }

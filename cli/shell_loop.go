@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/internal/resp"
@@ -140,7 +141,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 		switch {
 		case s.printer.Format != terminal.Typed:
 		case s.timing:
-			fmt.Fprintf(s.Out, "(%s)\n", terminal.Latency(elapsed))
+			fmt.Fprintf(s.Out, "(%s)\n", humanize.Latency(elapsed))
 		case elapsed >= slow:
 			fmt.Fprintf(s.Out, "(%.2fs)\n", elapsed.Seconds())
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 )
@@ -84,7 +85,7 @@ func watchStats(t *terminal.Streams, dir string, asJSON bool, every time.Duratio
 		}
 		err := printStats(&b, store)
 		if st := store.FollowState(); st.Err != nil {
-			fmt.Fprintf(&b, "not followed any further, for %s: %v\n", terminal.Duration(time.Since(st.Since)), st.Err)
+			fmt.Fprintf(&b, "not followed any further, for %s: %v\n", humanize.Duration(time.Since(st.Since)), st.Err)
 		}
 		return b.Bytes(), err
 	})
@@ -99,8 +100,8 @@ func printStats(w io.Writer, store *db.Store) error {
 	records := uint64(0)
 	for _, s := range store.Segments() {
 		records += s.Records
-		segments.Row(fmt.Sprintf("%09d", s.ID), terminal.Size(s.Bytes), terminal.PercentBar(s.LiveBytes, s.Bytes), deadText(s.LiveBytes, s.Bytes, s.Records),
-			terminal.Count(int64(s.Records)), segmentNote(s))
+		segments.Row(fmt.Sprintf("%09d", s.ID), humanize.Size(s.Bytes), humanize.PercentBar(s.LiveBytes, s.Bytes), humanize.Dead(s.LiveBytes, s.Bytes, s.Records),
+			humanize.Count(int64(s.Records)), segmentNote(s))
 	}
 	if err := segments.Write(w); err != nil {
 		return err
@@ -109,9 +110,9 @@ func printStats(w io.Writer, store *db.Store) error {
 	for _, ns := range st.Namespaces {
 		left := "-"
 		if ns.Deadlines > 0 {
-			left = terminal.Duration(time.Duration(ns.AverageTTLms) * time.Millisecond)
+			left = humanize.Duration(time.Duration(ns.AverageTTLms) * time.Millisecond)
 		}
-		keys.Row(fmt.Sprint(ns.Namespace), terminal.Count(int64(ns.Keys)), terminal.Count(int64(ns.Deadlines)), left)
+		keys.Row(fmt.Sprint(ns.Namespace), humanize.Count(int64(ns.Keys)), humanize.Count(int64(ns.Deadlines)), left)
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
@@ -126,30 +127,12 @@ func printStats(w io.Writer, store *db.Store) error {
 		}
 	}
 	if records > 0 {
-		live = fmt.Sprintf(", %s of it live", terminal.Percent(st.LiveBytes, st.Bytes))
+		live = fmt.Sprintf(", %s of it live", humanize.Percent(st.LiveBytes, st.Bytes))
 	}
-	_, err := fmt.Fprintf(w, "%s on disk%s; %s; index %s in memory%s; newest record %s; opened in %s\n", terminal.Size(st.Bytes), live,
-		terminal.Plural(st.Keys, "key"), terminal.Size(st.IndexBytes), perKey(st.IndexBytes, st.Keys), terminal.Count(int64(st.Sequence)),
-		terminal.Duration(store.Log().Recovery().Took))
+	_, err := fmt.Fprintf(w, "%s on disk%s; %s; index %s in memory%s; newest record %s; opened in %s\n", humanize.Size(st.Bytes), live,
+		humanize.Plural(st.Keys, "key"), humanize.Size(st.IndexBytes), humanize.PerKey(st.IndexBytes, st.Keys), humanize.Count(int64(st.Sequence)),
+		humanize.Duration(store.Log().Recovery().Took))
 	return err
-}
-
-// deadText is the share of a segment that is garbage. One without records has none, whatever its
-// header takes.
-func deadText(live, bytes int64, records uint64) string {
-	if records == 0 {
-		return "-"
-	}
-	return terminal.Percent(bytes-live, bytes)
-}
-
-// perKey is the memory that a key takes on average: what a machine is chosen by. It is the index
-// only; values are in the page cache of the system, which this figure cannot know.
-func perKey(bytes int64, keys int) string {
-	if keys == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%.0f B a key)", float64(bytes)/float64(keys))
 }
 
 // segmentNote says which segment is written to, and which ones merges have written. A segment that

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,7 +157,7 @@ func openError(dir string, err error) error {
 	path, isPath := errors.AsType[*fs.PathError](err)
 	switch {
 	case isLocked:
-		err = fmt.Errorf("open %s: locked by %s", dir, orDefault(locked.Holder, "another process"))
+		err = fmt.Errorf("open %s: locked by %s", dir, cmp.Or(locked.Holder, "another process"))
 	case errors.Is(err, bitcask.ErrLocked):
 		err = fmt.Errorf("open %s: locked by another process", dir)
 	case isPath && path.Path == dir:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -68,7 +69,7 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 			return nil, failed(statusOf(err), err)
 		}
 		if before.info != nil {
-			shown = drawTop(before, now, s.name, t.Width(), t.Color())
+			shown = drawTop(before, now, s.name, t.Color())
 		}
 		before = now
 		return shown, nil
@@ -139,10 +140,9 @@ type busyCommand struct {
 }
 
 // drawTop draws the time between two samples.
-func drawTop(before, now topSample, name string, width int, color bool) []byte {
+func drawTop(before, now topSample, name string, color bool) []byte {
 	seconds := max(now.at.Sub(before.at).Seconds(), 0.001)
 	rate := func(field string) float64 { return max(now.number(field)-before.number(field), 0) / seconds }
-	p := picture{width: width, color: color}
 	var b strings.Builder
 	keys, timed := 0.0, 0.0
 	for field := range now.info {
@@ -156,31 +156,31 @@ func drawTop(before, now topSample, name string, width int, color bool) []byte {
 	if v := now.info["stave_version"]; v != "" {
 		version = "stave " + v
 	}
-	fmt.Fprintf(&b, "%s  %s  up %s  %s clients, %s blocked\n\n", terminal.Safe([]byte(name)), terminal.Safe([]byte(version)), ageText(time.Duration(now.number("uptime_in_seconds"))*time.Second),
-		terminal.Count(int64(now.number("connected_clients"))), terminal.Count(int64(now.number("blocked_clients"))))
+	fmt.Fprintf(&b, "%s  %s  up %s  %s clients, %s blocked\n\n", terminal.Safe([]byte(name)), terminal.Safe([]byte(version)), humanize.Age(time.Duration(now.number("uptime_in_seconds"))*time.Second),
+		humanize.Count(int64(now.number("connected_clients"))), humanize.Count(int64(now.number("blocked_clients"))))
 	hits, misses := rate("keyspace_hits"), rate("keyspace_misses")
 	found := "-"
 	if hits+misses > 0 {
 		found = fmt.Sprintf("%.1f %%", hits/(hits+misses)*100)
 	}
-	fmt.Fprintf(&b, "ops     %12s /s   hits %s   expired %s /s   errors %s /s\n", terminal.Count(int64(rate("total_commands_processed"))), found,
-		terminal.Count(int64(rate("expired_keys"))), terminal.Count(int64(rate("total_error_replies"))))
-	fmt.Fprintf(&b, "net     %12s /s in   %s /s out\n", terminal.Size(int64(rate("total_net_input_bytes"))), terminal.Size(int64(rate("total_net_output_bytes"))))
-	fmt.Fprintf(&b, "keys    %12s      %s with a deadline   memory %s\n", terminal.Count(int64(keys)), terminal.Count(int64(timed)), terminal.Size(int64(now.number("used_memory"))))
+	fmt.Fprintf(&b, "ops     %12s /s   hits %s   expired %s /s   errors %s /s\n", humanize.Count(int64(rate("total_commands_processed"))), found,
+		humanize.Count(int64(rate("expired_keys"))), humanize.Count(int64(rate("total_error_replies"))))
+	fmt.Fprintf(&b, "net     %12s /s in   %s /s out\n", humanize.Size(int64(rate("total_net_input_bytes"))), humanize.Size(int64(rate("total_net_output_bytes"))))
+	fmt.Fprintf(&b, "keys    %12s      %s with a deadline   memory %s\n", humanize.Count(int64(keys)), humanize.Count(int64(timed)), humanize.Size(int64(now.number("used_memory"))))
 	if disk := int64(now.number("storage_bytes")); disk > 0 {
 		live := int64(now.number("storage_live_bytes"))
-		fmt.Fprintf(&b, "log     %12s      %s live in %s   %s syncs /s\n", terminal.Size(disk), terminal.Percent(live, disk), terminal.Plural(int64(now.number("storage_segments")), "segment"), terminal.Count(int64(rate("storage_syncs"))))
+		fmt.Fprintf(&b, "log     %12s      %s live in %s   %s syncs /s\n", humanize.Size(disk), humanize.Percent(live, disk), humanize.Plural(int64(now.number("storage_segments")), "segment"), humanize.Count(int64(rate("storage_syncs"))))
 		if now.info["merge_running"] == "1" || now.info["merge_running"] == "true" {
 			read, all := int64(now.number("merge_read_bytes")), int64(now.number("merge_to_read_bytes"))
-			fmt.Fprintf(&b, "merge   [%s] %s of %s\n", terminal.PercentBar(min(read, all), all), terminal.Size(read), terminal.Size(all))
+			fmt.Fprintf(&b, "merge   [%s] %s of %s\n", humanize.PercentBar(min(read, all), all), humanize.Size(read), humanize.Size(all))
 		}
 		if why := now.info["storage_failed"]; why != "" {
-			fmt.Fprintf(&b, "%s\n", p.paint("writes are refused: "+string(terminal.Safe([]byte(why))), "31"))
+			fmt.Fprintf(&b, "%s\n", terminal.Paint(color, "writes are refused: "+string(terminal.Safe([]byte(why))), "31"))
 		}
 	}
 	table := terminal.NewTable("command", "calls /s", "mean", "p50", "p99")
 	for _, c := range busyCommands(before, now, seconds, 12) {
-		table.Row(string(terminal.Safe([]byte(c.name))), fmt.Sprintf("%.0f", c.rate), terminal.Latency(time.Duration(c.mean*1000)), c.median, c.slowest)
+		table.Row(string(terminal.Safe([]byte(c.name))), fmt.Sprintf("%.0f", c.rate), humanize.Latency(time.Duration(c.mean*1000)), c.median, c.slowest)
 	}
 	if len(table.Rows) > 1 {
 		b.WriteString("\n")
@@ -203,8 +203,8 @@ func busyCommands(before, now topSample, seconds float64, most int) []busyComman
 		}
 		c := busyCommand{name: name, rate: calls / seconds, mean: max(now.part(field, "usec")-before.part(field, "usec"), 0) / calls, median: "-", slowest: "-"}
 		if spread := "latency_percentiles_usec_" + name; now.info[spread] != "" {
-			c.median = terminal.Latency(time.Duration(now.part(spread, "p50") * 1000))
-			c.slowest = terminal.Latency(time.Duration(now.part(spread, "p99") * 1000))
+			c.median = humanize.Latency(time.Duration(now.part(spread, "p50") * 1000))
+			c.slowest = humanize.Latency(time.Duration(now.part(spread, "p99") * 1000))
 		}
 		list = append(list, c)
 	}

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"flag"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stavedb/stave/internal/test/golden"
 )
 
 // Two samples of INFO and the picture of what lies between: rates are differences, figures of state are the later ones.
@@ -18,13 +21,13 @@ func TestTopPicture(t *testing.T) {
 		"latency_percentiles_usec_get:p50=2.007,p99=100.351,p99.9=2000.895\r\ndb0:keys=1000,expires=10,avg_ttl=0\r\ndb3:keys=5,expires=1,avg_ttl=0\r\n" +
 		"storage_bytes:256000000\r\nstorage_live_bytes:128000000\r\nstorage_segments:3\r\nstorage_syncs:7\r\n" +
 		"merge_running:1\r\nmerge_read_bytes:64000000\r\nmerge_to_read_bytes:128000000\r\nstorage_failed:disk \x1b[2J\r\n"))}
-	got := drawTop(before, now, "127.0.0.1:6379", 80, false)
-	golden(t, "testdata/top.golden", got)
+	got := drawTop(before, now, "127.0.0.1:6379", false)
+	golden.Compare(t, "testdata/top.golden", got, flag.Lookup("update").Value.String() == "true")
 	if bytes.Contains(got, []byte("\x1b")) {
 		t.Error("an escape sequence of the server reaches the terminal")
 	}
 	// A counter that was reset, or a server that was restarted, has no negative rates.
-	if back := drawTop(now, before, "x", 80, false); bytes.Contains(back, []byte(" -1")) {
+	if back := drawTop(now, before, "x", false); bytes.Contains(back, []byte(" -1")) {
 		t.Errorf("%s", back)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask/dump"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
@@ -122,14 +123,14 @@ func printVersions(t *terminal.Streams, found []fileVersion) error {
 			old += f.Files
 		}
 		files += f.Files
-		table.Row(terminal.Count(int64(f.Files)), f.Kind, fmt.Sprint(f.Version), note)
+		table.Row(humanize.Count(int64(f.Files)), f.Kind, fmt.Sprint(f.Version), note)
 	}
 	if err := table.Write(t.Out); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("nothing to upgrade: %s of the present format", terminal.Plural(files, "file"))
+	text := fmt.Sprintf("nothing to upgrade: %s of the present format", humanize.Plural(files, "file"))
 	if old > 0 {
-		text = fmt.Sprintf("nothing to be done: %s of an older format, which the next writer replaces", terminal.Plural(old, "file"))
+		text = fmt.Sprintf("nothing to be done: %s of an older format, which the next writer replaces", humanize.Plural(old, "file"))
 	}
 	_, err := fmt.Fprintln(t.Out, text)
 	return err

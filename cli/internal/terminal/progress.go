@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stavedb/stave/cli/internal/humanize"
 )
 
 // A bar for people who wait. It goes to the standard error and only to a terminal: a log file full
@@ -94,11 +96,11 @@ func (p *Progress) line(done, bytes, keys int64, elapsed time.Duration) string {
 		full := int(float64(done) / float64(p.total) * width)
 		fmt.Fprintf(&b, " [%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat(".", width-full), float64(done)/float64(p.total)*100)
 	}
-	fmt.Fprintf(&b, " %s", Size(bytes))
+	fmt.Fprintf(&b, " %s", humanize.Size(bytes))
 	if keys >= 0 {
-		b.WriteString(" " + Plural(keys, "key"))
+		b.WriteString(" " + humanize.Plural(keys, "key"))
 	}
-	fmt.Fprintf(&b, " %s/s", Size(int64(float64(bytes)/seconds)))
+	fmt.Fprintf(&b, " %s/s", humanize.Size(int64(float64(bytes)/seconds)))
 	if left := p.total - done; left > 0 && done > 0 {
 		eta := time.Duration(float64(left) / float64(done) * float64(elapsed))
 		fmt.Fprintf(&b, " ETA %s", eta.Round(time.Second))

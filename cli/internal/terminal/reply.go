@@ -78,15 +78,7 @@ func (p Printer) appendTyped(dst []byte, r resp.Reply, prefix string) []byte {
 // appendError prints an error reply. Only the mark and the text are coloured, never what surrounds
 // them.
 func (p Printer) appendError(dst []byte, r resp.Reply) []byte {
-	if p.Color {
-		dst = append(dst, "\x1b[31m"...)
-	}
-	dst = append(dst, "(error) "...)
-	dst = append(dst, Safe(r.Text)...)
-	if p.Color {
-		dst = append(dst, "\x1b[0m"...)
-	}
-	return append(dst, '\n')
+	return append(append(dst, Paint(p.Color, "(error) "+string(Safe(r.Text)), "31")...), '\n')
 }
 
 // appendItems prints the elements of an aggregate, numbered from 1. Numbers are right-aligned to

@@ -46,6 +46,14 @@ func (t *Streams) Dumb() bool { return os.Getenv("TERM") == "dumb" }
 // to understand an output.
 func (t *Streams) Color() bool { return t.OutTTY && !t.Dumb() && os.Getenv("NO_COLOR") == "" }
 
+// Paint is text in a colour, or in bold, by a parameter of SGR, if there are colours.
+func Paint(colors bool, text, color string) string {
+	if !colors || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
 // widthElsewhere is how many columns an output has that is no terminal.
 const widthElsewhere = 100
 

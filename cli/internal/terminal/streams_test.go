@@ -182,27 +182,3 @@ func TestInterruptibleReaderEnds(t *testing.T) {
 		t.Errorf("once more: %v", err)
 	}
 }
-
-func TestBenchTexts(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 ns", 512: "512 ns", 999: "999 ns", 1000: "1.00 us", 2050: "2.05 us", 12_340: "12.3 us", 123_400: "123 us",
-		1_300_000: "1.30 ms", 999_900_000: "1000 ms", 65 * time.Second: "65.0 s",
-	} {
-		if got := Latency(d); got != want {
-			t.Errorf("latencyText(%d) = %s, want %s", d, got, want)
-		}
-	}
-	for share, want := range map[float64]string{0: "", 0.00001: "0.0010 %", 0.0009: "0.0900 %", 0.5: "50.0 %", 1: "100.0 %"} {
-		if got := Share(share); got != want {
-			t.Errorf("shareText(%v) = %s, want %s", share, got, want)
-		}
-	}
-	for part, want := range map[int64]string{0: "0 %", 1: "33 %", 3: "100 %"} {
-		if got := Percent(part, 3); got != want {
-			t.Errorf("percentText(%d, 3) = %s", part, got)
-		}
-	}
-	if Percent(0, 0) != "-" || PercentBar(0, 0) != strings.Repeat(".", 20) || PercentBar(1, 2) != "##########.........." {
-		t.Errorf("%s %s %s", Percent(0, 0), PercentBar(0, 0), PercentBar(1, 2))
-	}
-}

@@ -53,8 +53,10 @@ var mayImport = map[string][]string{
 	"server/acl":     {"server/command", "structures"},
 	"server/script":  {},
 
+	"cli/internal/humanize": {},
+	"cli/internal/terminal": {"cli/internal/humanize", "jsonl"},
 	"cli/internal/history":  {"cli/internal/terminal", "jsonl"},
-	"cli/internal/terminal": {"jsonl"},
+	"cli/internal/inspect":  {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
 	"server/internal/compiled":   {"db", "server/command", "server/script"},
 	"server/internal/digest":     {"db"},
@@ -265,9 +267,9 @@ var systemCalls = []string{
 }
 
 // atFiles are the packages below internal that may touch files. internal/test/leak is for tests only, and asks the kernel what
-// internal/vfs has left open; internal/test/redisserver starts another program; internal/test/frameworks and clients are programs, and
+// internal/vfs has left open; internal/test/golden has the files of tests; internal/test/redisserver starts another program; internal/test/frameworks and clients are programs, and
 // modules of their own.
-var atFiles = []string{"internal/vfs", "internal/test/leak", "internal/test/redisserver", "internal/test/frameworks", "internal/test/clients"}
+var atFiles = []string{"internal/vfs", "internal/test/leak", "internal/test/golden", "internal/test/redisserver", "internal/test/frameworks", "internal/test/clients"}
 
 // TestFilesOnlyThroughVFS keeps the one seam at which every fault can be injected: a file opened past it is not tested.
 func TestFilesOnlyThroughVFS(t *testing.T) {

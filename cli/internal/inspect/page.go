@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"bytes"
@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/db"
 )
 
 // The page for a browser: one file with everything in it, no script, and a policy that lets a browser load nothing else.
 // html/template escapes names of keys wherever they stand.
 
-//go:embed inspect_page.html
+//go:embed page.html
 var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"size": terminal.Size, "count": terminal.Count, "percent": terminal.Percent,
+	"size": humanize.Size, "count": humanize.Count, "percent": humanize.Percent,
 	"int64": func(n int) int64 { return int64(n) },
-	"name":  func(key string) string { return shortText(key, 60) },
+	"name":  func(key string) string { return humanize.Name(key, 60) },
 }).Parse(pageText))
 
 // Sizes of the drawings, in the units of their view boxes.
@@ -33,9 +33,9 @@ const (
 	pageHistogram = 120.0
 )
 
-// A pageData is what the template is given: an inspection, with the coordinates of its drawings.
+// A pageData is what the template is given: a report, with the coordinates of its drawings.
 type pageData struct {
-	*inspection
+	*Report
 	Made     string
 	Rows     []pageRow
 	Types    []pageColumnData
@@ -48,7 +48,7 @@ type pageData struct {
 
 // A pageRow is a segment with its bars.
 type pageRow struct {
-	inspectSegment
+	Segment
 	Name, Dead, Age          string
 	LiveWide, OldAt, OldWide float64
 	ExpiredAt, ExpiredWide   float64
@@ -89,34 +89,24 @@ type pageTile struct {
 func (t pageTile) TextX() float64 { return t.X + 4 }
 func (t pageTile) TextY() float64 { return t.Y + 13 }
 
-// inspectPage makes the page.
-func inspectPage(seen *inspection) ([]byte, error) {
-	d := pageData{inspection: seen, Made: seen.Time.UTC().Format(time.DateTime) + " UTC", Forecast: mergeForecast(seen), PerKey: perKey(seen.IndexBytes, seen.Keys.Keys+seen.Keys.Expired)}
-	longest := int64(1)
+// Page makes the page.
+func Page(seen *Report) ([]byte, error) {
+	d := pageData{Report: seen, Made: seen.Time.UTC().Format(time.DateTime) + " UTC", Forecast: seen.forecast(), PerKey: seen.perKey()}
+	scale := pageBar / float64(seen.longest())
 	for _, s := range seen.Segments {
-		longest = max(longest, s.Bytes)
-	}
-	for _, s := range seen.Segments {
-		row := pageRow{inspectSegment: s, Name: fmt.Sprintf("%09d", s.Segment), Dead: "-", Age: "-"}
-		scale := pageBar / float64(longest)
+		row := pageRow{Segment: s, Name: fmt.Sprintf("%09d", s.Segment), Dead: s.dead(), Age: s.age(seen.Time)}
 		row.LiveWide, row.OldWide, row.ExpiredWide = float64(s.Live)*scale, float64(s.Overwritten)*scale, float64(s.Expired)*scale
 		row.OldAt, row.ExpiredAt = row.LiveWide, row.LiveWide+row.OldWide
-		if s.Records > 0 {
-			row.Dead = terminal.Percent(s.Overwritten+s.Expired, s.Bytes)
-		}
-		if s.Time != nil {
-			row.Age = ageText(seen.Time.Sub(*s.Time))
-		}
 		d.Rows = append(d.Rows, row)
 	}
 	for _, t := range seen.Keys.Types {
-		d.Types = append(d.Types, pageColumnData{Label: t.Type, Value: terminal.Count(int64(t.Keys)), High: float64(t.Keys)})
+		d.Types = append(d.Types, pageColumnData{Label: t.Type, Value: humanize.Count(int64(t.Keys)), High: float64(t.Keys)})
 	}
 	for _, s := range seen.Keys.Sizes {
-		d.Sizes = append(d.Sizes, pageColumnData{Label: "≤" + strings.ReplaceAll(terminal.Size(s.Bytes), " ", ""), Value: terminal.Count(int64(s.Keys)), High: float64(s.Keys)})
+		d.Sizes = append(d.Sizes, pageColumnData{Label: "≤" + strings.ReplaceAll(humanize.Size(s.Bytes), " ", ""), Value: humanize.Count(int64(s.Keys)), High: float64(s.Keys)})
 	}
 	for i, l := range seen.Keys.Deadlines {
-		d.Lives = append(d.Lives, pageColumnData{Label: lifeText(seen.Keys.Deadlines, i), Value: terminal.Count(int64(l.Keys)), High: float64(l.Keys)})
+		d.Lives = append(d.Lives, pageColumnData{Label: lifeText(seen.Keys.Deadlines, i), Value: humanize.Count(int64(l.Keys)), High: float64(l.Keys)})
 	}
 	for _, columns := range [][]pageColumnData{d.Types, d.Sizes, d.Lives} {
 		placeColumns(columns)
@@ -148,13 +138,10 @@ func placeTree(k db.Survey) (tiles []pageTile) {
 	}
 	for i, at := range squarify(sizes, tile{0, 0, pageTreeWide, pageTreeHigh}) {
 		p := k.Prefixes[i]
-		label := "(others)"
-		if p.Prefix != "" {
-			label = shortText(p.Prefix, 40)
-		}
-		t := pageTile{tile: at, Title: fmt.Sprintf("%s: %s, %s", label, terminal.Plural(p.Keys, "key"), terminal.Size(p.Bytes)), Shade: i % 8}
+		label := groupName(p, 40)
+		t := pageTile{tile: at, Title: fmt.Sprintf("%s: %s, %s", label, humanize.Plural(p.Keys, "key"), humanize.Size(p.Bytes)), Shade: i % 8}
 		if room := int(at.Wide / 8); at.High > 16 && room >= 3 {
-			t.Label = shortText(label, room)
+			t.Label = humanize.Name(label, room)
 		}
 		tiles = append(tiles, t)
 	}

@@ -1,33 +1,35 @@
-package cli
+package inspect
 
 import (
 	"bytes"
 	"flag"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/test/golden"
 )
 
-// anInspection is one with everything that a picture can show: names that a terminal or a browser might obey among it.
-func anInspection() *inspection {
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// aReport is one with everything that a picture can show: names that a terminal or a browser might obey among it.
+func aReport() *Report {
 	now := time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) *time.Time {
 		at := now.Add(-d)
 		return &at
 	}
-	return &inspection{
+	return &Report{
 		Dir: "data", StoreID: strings.Repeat("0123456789abcdef", 2), Time: now, Sequence: 4_000_000, Bytes: 594e6, LiveBytes: 462e6, IndexBytes: 44e6,
-		Segments: []inspectSegment{
+		Segments: []Segment{
 			{Segment: 41, Bytes: 256e6, Live: 150e6, Overwritten: 70e6, Expired: 36e6, Records: 1_200_000, Sealed: true, Time: ago(76 * time.Hour), Hint: "ok", Taken: true, Reason: "41 % dead"},
 			{Segment: 42, Bytes: 256e6, Live: 250e6, Overwritten: 6e6, Records: 1_400_000, Sealed: true, Merged: true, Time: ago(90 * time.Minute), Hint: "stale", Reason: "2 % dead"},
 			{Segment: 43, Bytes: 82e6, Live: 62e6, Overwritten: 20e6, Records: 400_000, Reason: "active"},
 			{Segment: 44, Bytes: 40, Live: 40, Reason: "active"},
 		},
-		Merge: inspectMerge{Due: true, Segments: 1, Reads: 256e6, Writes: 186e6, Reclaims: 70e6},
+		Merge: Merge{Due: true, Segments: 1, Reads: 256e6, Writes: 186e6, Reclaims: 70e6},
 		Keys: db.Survey{
 			Keys: 1_420_000, Bytes: 426e6, Expired: 12_000,
 			Types:     []db.SurveyType{{Type: "string", Keys: 1_000_000, Bytes: 300e6, Memory: 16e6}, {Type: "hash", Keys: 420_000, Elements: 3_000_000, Bytes: 126e6, Memory: 28e6}},
@@ -43,53 +45,39 @@ func anInspection() *inspection {
 	}
 }
 
-// The pictures, in the forms that terminals need: testdata/inspect.golden, rewritten with -update.
+// The pictures, in the forms that terminals need: testdata/picture.golden, rewritten with -update.
 func TestPicture(t *testing.T) {
 	var got bytes.Buffer
-	for _, p := range []picture{{width: 120}, {width: 80, plain: true}, {width: 60, color: true}} {
-		got.Write(p.draw(anInspection()))
+	for _, p := range []Picture{{Width: 120}, {Width: 80, Plain: true}, {Width: 60, Color: true}} {
+		got.Write(p.Draw(aReport()))
 		got.WriteString("----\n")
 	}
-	got.Write(picture{width: 80}.draw(&inspection{Bytes: 40, Segments: []inspectSegment{{Segment: 1, Bytes: 40, Live: 40}}}))
-	golden(t, "testdata/inspect.golden", got.Bytes())
+	got.Write(Picture{Width: 80}.Draw(&Report{Bytes: 40, Segments: []Segment{{Segment: 1, Bytes: 40, Live: 40}}}))
+	golden.Compare(t, "testdata/picture.golden", got.Bytes(), *update)
 }
 
-// The page is one file that needs nothing else, and obeys no name of a key: testdata/inspect.html.
+// The page is one file that needs nothing else, and obeys no name of a key: testdata/page.html.
 func TestPage(t *testing.T) {
-	page, err := inspectPage(anInspection())
+	page, err := Page(aReport())
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/inspect.html", page)
+	golden.Compare(t, "testdata/page.html", page, *update)
 	for _, bad := range []string{"<script", "<b>", "http://", "https://", "src=", "\x1b"} {
 		if bytes.Contains(page, []byte(bad)) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	if _, err := inspectPage(&inspection{}); err != nil {
+	if _, err := Page(&Report{}); err != nil {
 		t.Errorf("an empty store: %v", err)
-	}
-}
-
-// golden compares with a file, or rewrites it.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s (rewrite with -update): %v, got\n%s", file, err, got)
 	}
 }
 
 // The cells of a bar add up to the length of the segment, whatever the shares are.
 func TestBarsAreToScale(t *testing.T) {
-	for _, s := range []inspectSegment{{Bytes: 100, Live: 33, Overwritten: 33, Expired: 34}, {Bytes: 100, Live: 1, Overwritten: 1, Expired: 98}, {Bytes: 100, Live: 100}, {Bytes: 3, Live: 1, Expired: 2}} {
+	for _, s := range []Segment{{Bytes: 100, Live: 33, Overwritten: 33, Expired: 34}, {Bytes: 100, Live: 1, Overwritten: 1, Expired: 98}, {Bytes: 100, Live: 100}, {Bytes: 3, Live: 1, Expired: 2}} {
 		for width := barNarrow; width <= barWide; width++ {
-			drawn, cells := picture{}.bar(s, 100, width)
+			drawn, cells := Picture{}.bar(s, 100, width)
 			want := int(float64(s.Bytes)/100*float64(width) + 0.5)
 			if n := len([]rune(drawn)); n != cells || cells != want {
 				t.Fatalf("%+v in %d: %q, %d cells, want %d", s, width, drawn, cells, want)
@@ -120,16 +108,6 @@ func TestSquarify(t *testing.T) {
 					t.Errorf("%v: %+v and %+v overlap", sizes, before, at)
 				}
 			}
-		}
-	}
-}
-
-func TestAges(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 59 * time.Second: "59s", time.Hour - 1: "59m", 23*time.Hour + time.Minute: "23h", 24 * time.Hour: "1d", 76 * time.Hour: "3d 4h", 241 * time.Hour: "10d",
-	} {
-		if got := ageText(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
 }

@@ -1,13 +1,10 @@
-package terminal
+package humanize
 
 import (
 	"fmt"
 	"strings"
 	"time"
 )
-
-// Numbers as people write them. Sizes are powers of ten, as disks are sold and
-// as "ls --si" prints them.
 
 // Size writes a number of bytes the way people do: 12 B, 4.1 KB, 402 MB. Below ten there is a
 // digit after the point, so a size has at least two digits that matter.
@@ -46,7 +43,7 @@ func Plural[N int | int64 | uint64](n N, name string) string {
 }
 
 // Duration writes a duration in the unit that suits it: 3.1 s, 12 ms. It is for sentences;
-// latencyText is for figures that are compared.
+// [Latency] is for figures that are compared.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -105,4 +102,38 @@ func PercentBar(part, whole int64) string {
 		full = int(float64(part)/float64(whole)*width + 0.5)
 	}
 	return strings.Repeat("#", full) + strings.Repeat(".", width-full)
+}
+
+// Age writes a time of any length in a few characters: 12s, 5m, 3h, 3d 4h.
+func Age(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%day < time.Hour || d >= 10*day:
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return fmt.Sprintf("%dd %dh", d/day, d%day/time.Hour)
+}
+
+// Dead is the share of a segment that is garbage. One without records has none, whatever its
+// header takes.
+func Dead(live, bytes int64, records uint64) string {
+	if records == 0 {
+		return "-"
+	}
+	return Percent(bytes-live, bytes)
+}
+
+// PerKey is the memory that a key takes on average: what a machine is chosen by. It is the index
+// only; values are in the page cache of the system, which this figure cannot know.
+func PerKey(bytes int64, keys int) string {
+	if keys == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f B a key)", float64(bytes)/float64(keys))
 }
