@@ -126,7 +126,7 @@ func (c *powerCuts) run(cuts *budget.Part) {
 	defer c.saveFailure()
 	share := 1.0
 	if testing.Short() {
-		share = 0.02
+		share = 0.004
 	}
 	n := 0
 	c.each(func(i int, d *crash.Disk, keep crash.Choice) {

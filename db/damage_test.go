@@ -37,7 +37,7 @@ var (
 func TestDamage(t *testing.T) {
 	stride, turn := *damageStride, *damageTurn
 	if testing.Short() {
-		stride *= 40
+		stride *= 80
 	}
 	if turn < 0 {
 		turn = int(chance.Draw(0) % uint64(stride))

@@ -286,7 +286,11 @@ func TestFollowShowsWholeCommits(t *testing.T) {
 			}
 		}
 	})
-	for i := range 1500 {
+	commits := 1500
+	if testing.Short() {
+		commits = 300
+	}
+	for i := range commits {
 		pairs := make([]db.Pair, keys)
 		for k := range pairs {
 			pairs[k] = db.Pair{Key: fmt.Sprint("k", k), Value: fmt.Appendf(nil, "%09d", i)}

@@ -36,7 +36,7 @@ var (
 func TestMergeAtEveryStep(t *testing.T) {
 	every, seed := *mergeStepEvery, chance.Draw(*mergeStepSeed)
 	if testing.Short() {
-		every = max(every, 71)
+		every = max(every, 151)
 	}
 	t.Logf("replay with -mergestep.seed %d -mergestep.every %d", seed, every)
 	var runs, late, opened atomic.Int64

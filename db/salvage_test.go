@@ -27,7 +27,7 @@ func TestSalvageEveryBit(t *testing.T) {
 	state, want := salvageStore(t)
 	stride := *salvageStride
 	if testing.Short() {
-		stride *= 10
+		stride *= 20
 	}
 	flips, losses, changed, size := 0, 0, 0, 0
 	for _, b := range state {
