@@ -32,11 +32,19 @@ const defaultDir = "stave-data"
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := terminal.Open(stdin, stdout, stderr)
 	app := newApp(t)
-	err := app.Run(flagsFirst(app, args))
+	return exitStatus(t, app, app.Run(flagsFirst(app, args)))
+}
+
+// exitStatus prints an error, and returns the status that it stands for. Of an interrupt the command has told what there is to say, but what
+// went wrong besides, such as closing a store that was written to, is told here.
+func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	if errors.Is(err, context.Canceled) {
+		if err = notCanceled(err); err != nil {
+			t.Complain(err)
+		}
 		return exitInterrupted
 	}
 	exit, ok := errors.AsType[*exitError](err)

@@ -126,7 +126,7 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 	bar.Clear()
 	if ctx.Err() != nil && err != nil {
 		t.Complain(errors.New("interrupted; there is no copy"))
-		return ctx.Err()
+		return errors.Join(ctx.Err(), notCanceled(err))
 	}
 	if errors.Is(err, bitcask.ErrForeign) && earlier != "" {
 		err = fmt.Errorf("%w; leave out --incremental for a whole backup", err)

@@ -138,7 +138,7 @@ func runBench(t *terminal.Streams, b *bench, parent string, asJSON bool) (err er
 		r, err := b.run(ctx, w, filepath.Join(b.dir, fmt.Sprint(i)))
 		if ctx.Err() != nil {
 			t.Complain(errors.New("interrupted"))
-			return ctx.Err()
+			return errors.Join(ctx.Err(), notCanceled(err))
 		}
 		if err != nil {
 			return failed(exitCommand, fmt.Errorf("bench %s: %w", w.name, err))

@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 )
 
 // What an operator wants to know before trusting a machine with a store: the limits of the process, room on the disk and what a sync
@@ -84,7 +85,7 @@ func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 	found = append(found, examineDisk(at)...)
 	found = append(found, examineSync(ctx, at), examineClock(time.Now()))
 	if at == absolute(dir) {
-		found = append(found, examineStore(dir)...)
+		found = append(found, examineStore(ctx, dir)...)
 	}
 	if ctx.Err() != nil {
 		t.Complain(errors.New("interrupted"))
@@ -181,7 +182,7 @@ func examineClock(now time.Time) diagnosis {
 }
 
 // examineStore looks at what is in the directory, and opens the store for reading if there is one.
-func examineStore(dir string) []diagnosis {
+func examineStore(ctx context.Context, dir string) []diagnosis {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return []diagnosis{{"store", stateFailure, err.Error(), "run it as the user of the server"}}
@@ -207,12 +208,12 @@ func examineStore(dir string) []diagnosis {
 	if !manifest {
 		return append(found, diagnosis{"store", stateOK, "there is none in this directory yet", ""})
 	}
-	return append(found, examineOpen(dir)...)
+	return append(found, examineOpen(ctx, dir)...)
 }
 
-// examineOpen opens the store for reading.
-func examineOpen(dir string) []diagnosis {
-	store, err := db.Open(dir, &db.Options{ReadOnly: true})
+// examineOpen opens the store for reading, which ends when ctx does.
+func examineOpen(ctx context.Context, dir string) []diagnosis {
+	store, err := db.Open(dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{Until: ctx}))
 	switch {
 	case isDamage(err):
 		return []diagnosis{{"store", stateFailure, err.Error(), "stave check DIR says how much is damaged, stave repair DIR --out NEW copies what is left"}}

@@ -1,6 +1,10 @@
 package cli
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // Errors carry the exit status on their way up, so that it is decided where it
 // is known what went wrong, and Run only reads it.
@@ -43,4 +47,20 @@ func failed(status int, err error) error {
 // usagef is an error in how the program was called.
 func usagef(format string, args ...any) error {
 	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// notCanceled is what is joined in err and does not come of an interrupt.
+func notCanceled(err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	list, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return notCanceled(errors.Unwrap(err))
+	}
+	var rest error
+	for _, e := range list.Unwrap() {
+		rest = errors.Join(rest, notCanceled(e))
+	}
+	return rest
 }

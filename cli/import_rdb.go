@@ -48,7 +48,7 @@ func importRDB(ctx context.Context, t *terminal.Streams, store *db.Store, in *so
 	result := importResult{Keys: r.Keys, Libraries: r.Libraries, Expired: r.Expired, Skipped: r.Skipped, LeftOut: r.LeftOut, Bytes: r.Bytes, unit: "bad key"}
 	if ctx.Err() != nil {
 		complain(fmt.Errorf("interrupted at byte %d of %s; %s stored before it, and importing the file again replaces them", r.Bytes, in.name, humanize.Plural(r.Keys, "key")))
-		return result, ctx.Err()
+		return result, errors.Join(ctx.Err(), notCanceled(err))
 	}
 	if err != nil {
 		return result, failed(exitCommand, fmt.Errorf("%s: %w; %s", in.name, err, nextStep(err, r.Keys)))

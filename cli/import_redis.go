@@ -126,14 +126,14 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	}
 	err = im.run(ctx, database)
 	im.bar.Clear()
+	if ctx.Err() != nil { // what the connection says of it is no news
+		err = ctx.Err()
+		t.Complain(fmt.Errorf("interrupted after %s%s", humanize.Plural(im.result.Keys, "key"), im.resumeHint()))
+	}
 	if err == nil || ctx.Err() != nil { // what is stored is to be durable before the state says so
 		err = errors.Join(err, im.saveState(true))
 	}
-	if closeInto(&err, im.store.Close); ctx.Err() != nil {
-		t.Complain(fmt.Errorf("interrupted after %s%s", humanize.Plural(im.result.Keys, "key"), im.resumeHint()))
-		return ctx.Err()
-	}
-	if err != nil {
+	if closeInto(&err, im.store.Close); err != nil {
 		return err
 	}
 	return im.report(c)

@@ -172,7 +172,7 @@ func runMerge(t *terminal.Streams, dir string, all, asJSON, quiet bool) (err err
 	bar.Clear()
 	if ctx.Err() != nil {
 		t.Complain(errors.New("interrupted; what has been merged by then stays so"))
-		return ctx.Err()
+		return errors.Join(ctx.Err(), notCanceled(err))
 	}
 	if err != nil {
 		return failed(exitCommand, fmt.Errorf("merge %s: %w", dir, err))

@@ -96,10 +96,10 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	switch {
 	case ctx.Err() != nil && err != nil:
 		t.Complain(fmt.Errorf("interrupted; %s is incomplete: delete it", partial))
-		return ctx.Err()
-	// Nothing to read is a store that cannot be opened; any other error happened on the way.
+		return errors.Join(ctx.Err(), notCanceled(err))
+	// Nothing that can be read is a store that cannot be opened; any other error happened on the way.
 	case errors.Is(err, bitcask.ErrNotFound) || errors.Is(err, bitcask.ErrVersion):
-		return failed(exitOpen, err)
+		return failed(exitOpen, errors.Join(err, os.RemoveAll(partial)))
 	case err != nil:
 		return failed(exitCommand, err)
 	}

@@ -74,7 +74,7 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 	r.bar.Clear()
 	if ctx.Err() != nil && err != nil {
 		t.Complain(errors.New("interrupted; nothing was restored"))
-		return ctx.Err()
+		return err
 	}
 	if err != nil {
 		return err

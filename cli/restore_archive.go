@@ -54,10 +54,10 @@ func (r *restore) archive(ctx context.Context) (err error) {
 	}
 	store, first, findings, err := r.check(ctx, partial)
 	switch {
-	case ctx.Err() != nil && err != nil:
-		return err
-	case store == nil:
+	case store == nil && isDamage(err):
 		return r.failed(exitDamage, fmt.Errorf("what the archive has is no whole store: %w; extract it with tar, and stave repair copies what is left", err))
+	case store == nil:
+		return r.failed(exitOpen, err)
 	}
 	r.result.Sequence = store.Stats().Sequence
 	if err = errors.Join(err, store.Close()); err == nil && findings > 0 {

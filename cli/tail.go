@@ -155,7 +155,7 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; --since 0 begins with the first commit, or take a stave export", dir, future))
 	case isDamage(err):
 		return failed(exitDamage, fmt.Errorf("tail %s: %w; stave check DIR says how much is damaged, stave repair DIR --out NEW copies what is left", dir, err))
-	case opening:
+	case opening || errors.Is(err, bitcask.ErrVersion): // also of a segment that a newer program has made since
 		return openError(dir, err)
 	}
 	return failed(exitCommand, fmt.Errorf("tail %s: %w", dir, err))
