@@ -27,11 +27,8 @@ import (
 //     moment (follow_reload.go).
 //   - An error stands in FollowState until it has passed. Reads go on with what was reached.
 
-const (
-	followSoonest = time.Millisecond
-	followLatest  = 50 * time.Millisecond
-	followRetry   = 250 * time.Millisecond // after an error
-)
+// followRetry is the wait after an error.
+const followRetry = 250 * time.Millisecond
 
 // Following is what a store that follows calls, on a goroutine of its own. Any function may be nil. One that panics ends the process.
 type Following struct {
@@ -214,7 +211,7 @@ func (f *follower) run() {
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for wait := followSoonest; ; {
+	for wait := followlog.Soonest; ; {
 		select {
 		case <-f.s.stop:
 			return
@@ -231,10 +228,10 @@ func (f *follower) run() {
 				f.s.opts.Logger.Warn("the log cannot be followed", "dir", f.s.dir, "err", err)
 			}
 		case f.s.Sequence() != before:
-			wait = followSoonest
+			wait = followlog.Soonest
 		default:
 			f.s.DrainDropped()
-			wait = min(2*wait, followLatest)
+			wait = min(2*wait, followlog.Latest)
 		}
 		timer.Reset(wait)
 	}

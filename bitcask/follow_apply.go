@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/bitcask/internal/followlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
-	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/system"
-	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -26,7 +25,7 @@ func (f *follower) apply(h *format.FrameHeader, entries []format.Entry) error {
 func (f *follower) applyLocked(entries []format.Entry) (after func(), err error) {
 	s := f.s
 	for i := range entries { // a commit is applied as a whole
-		if err := validate(f.r.Frames.Segment, &entries[i]); err != nil {
+		if err := followlog.Validate(f.r.Frames.Segment, &entries[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -49,57 +48,6 @@ func (f *follower) applyLocked(entries []format.Entry) (after func(), err error)
 	// Last: who has seen the number finds all that the commit has changed.
 	s.log.Follow(fr.Segment, format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq}, f.r.Next)
 	return after, nil
-}
-
-// validate finds what applying an entry would find wrong with it.
-func validate(sg *segment.Segment, e *format.Entry) (err error) {
-	ok, reason := true, ""
-	switch e.Kind {
-	case KindDeadline, KindFieldDeadline:
-		_, err = e.Deadline(sg.Name)
-	case KindElement, KindElementTombstone:
-		ok, reason = validElement(e)
-	case KindMeta:
-		if e.Type == keydir.Stream {
-			_, ok = format.ParseStreamMeta(e.Inline)
-		}
-		reason = errStreamMeta
-	case KindNamespaces:
-		ok, reason = namespace.Parses(e.Inline), "namespace map"
-	}
-	if !ok {
-		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: reason}
-	}
-	return err
-}
-
-// validElement is validate for an element or its tombstone.
-func validElement(e *format.Entry) (ok bool, reason string) {
-	there := e.Kind == KindElement
-	switch ok = true; e.Type {
-	case keydir.ZSet:
-		if there {
-			_, ok = ordered.ParseHex(e.Inline)
-		}
-		return ok, "score is not 16 hex digits"
-	case keydir.List, keydir.Chunks:
-		index, is := format.ParseIndex(e.Elem)
-		if ok = is; ok && there && e.Type == keydir.Chunks {
-			_, _, ok = keydir.ChunkAt(index)
-		}
-		return ok, "no index of a list or of a chunk"
-	case keydir.Stream:
-		_, ok = format.ParseEntryName(e.Elem)
-		return ok, errEntryName
-	case keydir.StreamGroups:
-		if there {
-			_, ok = keydir.GroupsScore(e.Elem, e.Inline)
-		} else {
-			_, ok = keydir.GroupsRangeOf(e.Elem)
-		}
-		return ok, errGroups
-	}
-	return true, ""
 }
 
 // lock locks the stripes of a commit, all of them if it is about namespaces. Lock-free readers of these are turned away until the end, so

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/klauspost/crc32"
 	"github.com/stavedb/stave/bitcask/internal/system"
@@ -26,9 +24,8 @@ const (
 	// MaxLibrary is the length of the longest library in bytes. How many there may be follows from MaxSystemRecords.
 	MaxLibrary = maxParts * partSize
 
-	maxParts      = 64
-	partSize      = MaxSystemValue - libraryHeader
-	libraryHeader = 7
+	maxParts = 64
+	partSize = MaxSystemValue - system.LibraryHeader
 )
 
 // ErrLibrary is returned by Store.Libraries for a library that has lost a part.
@@ -49,19 +46,19 @@ func (t *Tx) PutLibrary(name string, text []byte) error {
 	parts := (len(text) + partSize - 1) / partSize
 	for i := range parts {
 		from, to := i*partSize, min((i+1)*partSize, len(text))
-		value := make([]byte, 0, libraryHeader+to-from)
+		value := make([]byte, 0, system.LibraryHeader+to-from)
 		value = append(value, system.LibraryVersion)
 		value = binary.LittleEndian.AppendUint16(value, uint16(parts))
 		value = binary.LittleEndian.AppendUint32(value, sum)
-		if err := t.PutSystem(libraryPart(name, i), append(value, text[from:to]...)); err != nil {
+		if err := t.PutSystem(system.LibraryRecord(name, i), append(value, text[from:to]...)); err != nil {
 			return err
 		}
 	}
 	for i := parts; i < maxParts; i++ { // what the text before had more, also if it had lost a part before
-		if !t.hasSystem(libraryPart(name, i)) {
+		if !t.hasSystem(system.LibraryRecord(name, i)) {
 			continue
 		}
-		if err := t.PutSystem(libraryPart(name, i), nil); err != nil {
+		if err := t.PutSystem(system.LibraryRecord(name, i), nil); err != nil {
 			return err
 		}
 	}
@@ -78,21 +75,6 @@ func (t *Tx) hasSystem(name string) bool {
 	return len(r.Value) > 0
 }
 
-// libraryPart is the name of a system record, and partOf its inverse.
-func libraryPart(name string, part int) string {
-	return system.LibraryPrefix + name + ":" + strconv.Itoa(part)
-}
-
-func partOf(record string) (name string, part int, ok bool) {
-	rest, ok := strings.CutPrefix(record, system.LibraryPrefix)
-	colon := strings.LastIndexByte(rest, ':')
-	if !ok || colon < 0 {
-		return "", 0, false
-	}
-	part, err := strconv.Atoi(rest[colon+1:])
-	return rest[:colon], part, err == nil
-}
-
 // Libraries returns the texts of all libraries by name. One that has lost a part has an empty text, and is named in an error that is
 // ErrLibrary; the others are returned with it.
 func (s *Store) Libraries() (map[string]string, error) {
@@ -100,37 +82,16 @@ func (s *Store) Libraries() (map[string]string, error) {
 	texts := map[string]string{}
 	var broken []error
 	for record := range records {
-		name, _, ok := partOf(record)
+		name, _, ok := system.LibraryOf(record)
 		if _, done := texts[name]; !ok || done {
 			continue
 		}
-		text, whole := joinLibrary(records, name)
+		text, whole := system.JoinLibrary(records, name)
 		if texts[name] = text; !whole {
 			broken = append(broken, fmt.Errorf("library %q: %w", name, ErrLibrary))
 		}
 	}
 	return texts, errors.Join(broken...)
-}
-
-// joinLibrary is the text of a library, if all of its parts are there.
-func joinLibrary(records system.Names, name string) (text string, whole bool) {
-	var joined []byte
-	first := records[libraryPart(name, 0)].Value
-	if len(first) < libraryHeader {
-		return "", false
-	}
-	parts := int(binary.LittleEndian.Uint16(first[1:]))
-	for i := range parts {
-		value := records[libraryPart(name, i)].Value
-		if len(value) < libraryHeader || string(value[:libraryHeader]) != string(first[:libraryHeader]) {
-			return "", false
-		}
-		joined = append(joined, value[libraryHeader:]...)
-	}
-	if crc32.ChecksumIEEE(joined) != binary.LittleEndian.Uint32(first[3:]) {
-		return "", false
-	}
-	return string(joined), true
 }
 
 // SystemChanges counts the changes of system records since the store was opened: while it stays the same, so do they.

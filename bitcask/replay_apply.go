@@ -247,7 +247,7 @@ func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *fo
 	case keydir.Stream:
 		id, ok := format.ParseEntryName(e.Elem)
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errEntryName}
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
 		}
 		old, _ = coll.PutEntry(id, loc)
 	default:
@@ -258,15 +258,13 @@ func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *fo
 	return nil
 }
 
-const errEntryName = "no id of an entry of a stream"
-
 // meta applies a meta record. That of a stream is also the tombstone of all entries before its First.
 func (a *applier) meta(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	var m keydir.StreamMeta
 	if e.Type == keydir.Stream {
 		var ok bool
 		if m, ok = format.ParseStreamMeta(e.Inline); !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errStreamMeta}
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadStreamMeta}
 		}
 	}
 	coll := a.collection(sp, h, e)
@@ -300,7 +298,7 @@ func (a *applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment,
 	case keydir.Stream:
 		id, ok := format.ParseEntryName(e.Elem)
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errEntryName}
+			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
 		}
 		old, _ = coll.DeleteEntry(id)
 	default:

@@ -7,13 +7,11 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-const errGroups = "no group, consumer or pending entry of a stream"
-
 // groups applies an entry about a group of a stream.
 func (a *applier) groups(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	score, ok := keydir.GroupsScore(e.Elem, e.Inline)
 	if !ok {
-		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errGroups}
+		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadGroups}
 	}
 	a.putAlongside(sp, h, keydir.StreamGroups, e, score, loc)
 	return nil
@@ -23,7 +21,7 @@ func (a *applier) groups(sp *namespace.Space, h uint64, sg *segment.Segment, e *
 func (a *applier) removeGroups(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry) error {
 	ranges, ok := keydir.GroupsRangeOf(e.Elem)
 	if !ok {
-		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: errGroups}
+		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadGroups}
 	}
 	coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), keydir.StreamGroups)
 	switch {

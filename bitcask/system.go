@@ -34,7 +34,7 @@ func (s *Store) checkSystem() error {
 		return fmt.Errorf("system record %q: %w", system.ClockName, ErrVersion)
 	}
 	for name, r := range s.system.Copy() {
-		if _, _, ok := partOf(name); ok && r.Value[0] != system.LibraryVersion {
+		if _, _, ok := system.LibraryOf(name); ok && r.Value[0] != system.LibraryVersion {
 			return fmt.Errorf("system record %q: %w", name, ErrVersion)
 		}
 	}

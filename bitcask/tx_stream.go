@@ -15,8 +15,6 @@ import (
 // never goes back while the key exists: the newest meta record hides all that an older one has hidden.
 // A stream without entries exists as long as it has a meta record.
 
-const errStreamMeta = "no meta record of a stream"
-
 // PutEntry adds an entry to a stream.
 func (t *Tx) PutEntry(ns int, key string, coll keydir.Collection, id keydir.StreamID, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
@@ -92,7 +90,7 @@ func (t *Tx) storedMeta(ns int, key string, coll keydir.Collection) (m keydir.St
 	}
 	m, ok := format.ParseStreamMeta(value)
 	if !match || !ok {
-		return m, &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: errStreamMeta}
+		return m, &CorruptError{File: format.DataName(loc.Segment()), Offset: int64(loc.Offset()), Reason: format.BadStreamMeta}
 	}
 	return m, nil
 }

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"fmt"
 
+	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -24,7 +25,7 @@ func (t *Tx) PutGroups(ns int, key, elem string, value []byte) error {
 	}
 	score, ok := keydir.GroupsScore([]byte(elem), value)
 	if !ok {
-		return fmt.Errorf("BUG: %s: %q, %q", errGroups, elem, value)
+		return fmt.Errorf("BUG: %s: %q, %q", format.BadGroups, elem, value)
 	}
 	if len(elem) > MaxElement {
 		return fmt.Errorf("bitcask: name of a group or a consumer of %d bytes: %w", len(elem), ErrTooLarge)
@@ -54,7 +55,7 @@ func (t *Tx) DeleteGroups(ns int, key, elem string) (n int, err error) {
 	}
 	ranges, ok := keydir.GroupsRangeOf([]byte(elem))
 	if !ok {
-		return 0, fmt.Errorf("BUG: %s: %q", errGroups, elem)
+		return 0, fmt.Errorf("BUG: %s: %q", format.BadGroups, elem)
 	}
 	names := []string{elem}
 	if ranges != nil {

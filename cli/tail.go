@@ -13,13 +13,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/feed"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/jsonl"
 	"github.com/stavedb/stave/structures"
 )
 
 // The commits of a store as lines of JSON, for programs that keep something else in step with it. What a line shows is on the disk, so no line
-// is ever taken back; bitcask.Feed says how that is known. Nothing here knows of a server: the directory is read.
+// is ever taken back; package feed says how that is known. Nothing here knows of a server: the directory is read.
 
 // tailCommand describes stave tail.
 func tailCommand(t *terminal.Streams) *cli.Command {
@@ -90,20 +91,20 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 	if err := mustBeStore(dir); err != nil {
 		return err
 	}
-	feed, err := bitcask.OpenFeed(ctx, dir, bitcask.FeedOptions{After: o.since, Newest: o.last})
+	from, err := bitcask.OpenFeed(ctx, dir, bitcask.FeedOptions{After: o.since, Newest: o.last})
 	if err != nil {
 		return tailError(ctx, t, dir, o, err, true)
 	}
-	defer closeInto(&err, feed.Close)
+	defer closeInto(&err, from.Close)
 	out := bufio.NewWriterSize(t.Out, 64<<10)
 	for {
-		err := showCommits(ctx, feed, out, o)
+		err := showCommits(ctx, from, out, o)
 		if flushed := out.Flush(); flushed != nil {
 			return failed(exitCommand, flushed)
 		}
 		o.none = false
 		if err == nil && o.follow {
-			err = feed.Wait(ctx)
+			err = from.Wait(ctx)
 		}
 		if err != nil || !o.follow {
 			return tailError(ctx, t, dir, o, err, false)
@@ -112,10 +113,10 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 }
 
 // showCommits shows what there is by now.
-func showCommits(ctx context.Context, feed *bitcask.Feed, out *bufio.Writer, o tailOptions) error {
+func showCommits(ctx context.Context, from *feed.Feed, out *bufio.Writer, o tailOptions) error {
 	var line []byte
 	for {
-		c, err := feed.Next(ctx)
+		c, err := from.Next(ctx)
 		if err == io.EOF {
 			return nil
 		}
@@ -137,8 +138,8 @@ func showCommits(ctx context.Context, feed *bitcask.Feed, out *bufio.Writer, o t
 
 // tailError gives an error its status, and says what to do.
 func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptions, err error, opening bool) error {
-	missing, exit := (*bitcask.MissingCommitsError)(nil), (*exitError)(nil)
-	future := (*bitcask.FutureError)(nil)
+	missing, exit := (*feed.MissingCommitsError)(nil), (*exitError)(nil)
+	future := (*feed.FutureError)(nil)
 	switch {
 	case err == nil:
 		return nil
@@ -162,7 +163,7 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 }
 
 // appendCommit appends the line of a commit, if any of its changes is to be shown.
-func appendCommit(dst []byte, c *bitcask.Commit, o tailOptions) (line []byte, shown bool) {
+func appendCommit(dst []byte, c *feed.Commit, o tailOptions) (line []byte, shown bool) {
 	dst = strconv.AppendUint(append(dst, `{"sequence":`...), c.Last, 10)
 	dst = append(dst, `,"changes":[`...)
 	for i := range c.Changes {
@@ -180,41 +181,41 @@ func appendCommit(dst []byte, c *bitcask.Commit, o tailOptions) (line []byte, sh
 }
 
 // shows reports whether a change is to be shown. One of a whole namespace concerns its keys, whatever their names are.
-func (o *tailOptions) shows(ch *bitcask.Change) bool {
+func (o *tailOptions) shows(ch *feed.Change) bool {
 	in := o.db < 0 || ch.Namespace == o.db
 	switch ch.Op {
-	case bitcask.OpFlush:
+	case feed.OpFlush:
 		return in
-	case bitcask.OpSwap:
+	case feed.OpSwap:
 		return in || ch.With == o.db
-	case bitcask.OpLibrary: // in none of the namespaces
+	case feed.OpLibrary: // in none of the namespaces
 		return o.db < 0 && o.match == ""
 	}
 	return in && (o.match == "" || structures.Match(o.match, ch.Key))
 }
 
 // appendChange appends a change as an object.
-func appendChange(dst []byte, ch *bitcask.Change) []byte {
+func appendChange(dst []byte, ch *feed.Change) []byte {
 	dst = append(append(append(dst, `{"op":"`...), ch.Op...), '"')
 	number := func(name string, n int64) {
 		dst = strconv.AppendInt(append(append(append(dst, ',', '"'), name...), '"', ':'), n, 10)
 	}
 	text := func(name string, value []byte) { dst = appendMember(append(dst, ','), name, value) }
-	if ch.Op == bitcask.OpLibrary {
+	if ch.Op == feed.OpLibrary {
 		text("library", ch.Key)
 		if len(ch.Value) > 0 {
 			text("value", ch.Value)
 		}
 		return append(dst, '}')
 	}
-	whole := ch.Op == bitcask.OpFlush || ch.Op == bitcask.OpSwap
+	whole := ch.Op == feed.OpFlush || ch.Op == feed.OpSwap
 	if ch.Namespace != 0 || whole {
 		number("db", int64(ch.Namespace))
 	}
 	switch ch.Op {
-	case bitcask.OpFlush:
+	case feed.OpFlush:
 		return append(dst, '}')
-	case bitcask.OpSwap:
+	case feed.OpSwap:
 		number("with", int64(ch.With))
 		return append(dst, '}')
 	}
@@ -223,18 +224,18 @@ func appendChange(dst []byte, ch *bitcask.Change) []byte {
 		text("type", []byte(ch.Type))
 	}
 	switch ch.Op {
-	case bitcask.OpPut, bitcask.OpRemove:
+	case feed.OpPut, feed.OpRemove:
 		dst = appendElement(dst, ch)
-	case bitcask.OpExpire, bitcask.OpPersist:
+	case feed.OpExpire, feed.OpPersist:
 		if ch.Element != nil {
 			text("field", ch.Element)
 		}
-		if ch.Op == bitcask.OpExpire {
+		if ch.Op == feed.OpExpire {
 			number("expire_at_ms", ch.ExpireAt)
 		}
-	case bitcask.OpLength:
+	case feed.OpLength:
 		number("length", ch.Length)
-	case bitcask.OpStream:
+	case feed.OpStream:
 		text("first", []byte(ch.First))
 		text("last", []byte(ch.Last))
 		text("deleted", []byte(ch.Deleted))
@@ -244,8 +245,8 @@ func appendChange(dst []byte, ch *bitcask.Change) []byte {
 }
 
 // appendElement appends which element it is, and what it holds.
-func appendElement(dst []byte, ch *bitcask.Change) []byte {
-	put := ch.Op == bitcask.OpPut
+func appendElement(dst []byte, ch *feed.Change) []byte {
+	put := ch.Op == feed.OpPut
 	text := func(name string, value []byte) { dst = appendMember(append(dst, ','), name, value) }
 	switch ch.Type {
 	case "hash":
@@ -274,7 +275,7 @@ func appendElement(dst []byte, ch *bitcask.Change) []byte {
 			dst = jsonl.AppendBytes(dst, field)
 		}
 		return append(dst, ']')
-	case bitcask.GroupsType:
+	case feed.GroupsType:
 		text("element", ch.Element)
 	case "string":
 		if ch.ChunkSize > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/feed"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -92,7 +93,7 @@ func feedOf(t *testing.T, files vfs.FS) (list []string, err error) {
 		return nil, err
 	}
 	defer func() { must(t, f.Close()) }()
-	err = drain(t.Context(), f, func(c *bitcask.Commit) error {
+	err = drain(t.Context(), f, func(c *feed.Commit) error {
 		list = append(list, commitText(c))
 		return nil
 	})

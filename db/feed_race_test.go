@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/feed"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -53,7 +54,7 @@ func TestFeedOpensBesideMerges(t *testing.T) {
 				if err == nil {
 					must(t, w.Close())
 					last := uint64(0)
-					err = drain(t.Context(), f, func(c *bitcask.Commit) error {
+					err = drain(t.Context(), f, func(c *feed.Commit) error {
 						if last > 0 && c.First != last+1 {
 							return fmt.Errorf("a commit from %d after %d", c.First, last)
 						}
@@ -64,7 +65,7 @@ func TestFeedOpensBesideMerges(t *testing.T) {
 				} else {
 					must(t, w.Close())
 				}
-				if _, lost := errors.AsType[*bitcask.MissingCommitsError](err); err != nil && !lost {
+				if _, lost := errors.AsType[*feed.MissingCommitsError](err); err != nil && !lost {
 					t.Errorf("before operation %d: %v", step, err)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/feed"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -42,26 +43,26 @@ type feedValue struct {
 	until  map[string]int64 // of fields
 }
 
-func (m feedModel) at(c *bitcask.Change) *feedValue {
+func (m feedModel) at(c *feed.Change) *feedValue {
 	k := feedKey{c.Namespace, string(c.Key)}
 	if m[k] == nil {
 		m[k] = new(feedValue)
 	}
 	v := m[k]
-	if c.Type != "" && v.typ != c.Type && c.Type != bitcask.GroupsType {
+	if c.Type != "" && v.typ != c.Type && c.Type != feed.GroupsType {
 		*v = feedValue{typ: c.Type, expire: v.expire, fields: map[string]string{}, items: map[int64]string{}, scores: map[string]float64{}, until: map[string]int64{}}
 	}
 	return v
 }
 
 // apply does what a commit says, which may have been done before.
-func (m feedModel) apply(c *bitcask.Commit) error {
+func (m feedModel) apply(c *feed.Commit) error {
 	for i := range c.Changes {
 		ch := &c.Changes[i]
 		switch ch.Op {
-		case bitcask.OpFlush:
+		case feed.OpFlush:
 			maps.DeleteFunc(m, func(k feedKey, _ *feedValue) bool { return k.ns == ch.Namespace })
-		case bitcask.OpSwap:
+		case feed.OpSwap:
 			swapped := map[int]int{ch.Namespace: ch.With, ch.With: ch.Namespace}
 			now := feedModel{}
 			for k, v := range m {
@@ -72,32 +73,32 @@ func (m feedModel) apply(c *bitcask.Commit) error {
 			}
 			clear(m)
 			maps.Copy(m, now)
-		case bitcask.OpDelete:
+		case feed.OpDelete:
 			delete(m, feedKey{ch.Namespace, string(ch.Key)})
-		case bitcask.OpPut:
+		case feed.OpPut:
 			m.put(ch)
-		case bitcask.OpRemove:
+		case feed.OpRemove:
 			v := m.at(ch)
 			delete(v.fields, string(ch.Element)+ch.ID)
 			delete(v.until, string(ch.Element))
 			delete(v.scores, string(ch.Element))
 			delete(v.items, ch.Index)
-		case bitcask.OpExpire:
+		case feed.OpExpire:
 			if v := m.at(ch); ch.Element == nil {
 				v.expire = ch.ExpireAt
 			} else if v.typ == "hash" {
 				v.until[string(ch.Element)] = ch.ExpireAt
 			}
-		case bitcask.OpPersist:
+		case feed.OpPersist:
 			if v := m.at(ch); ch.Element == nil {
 				v.expire = 0
 			} else {
 				delete(v.until, string(ch.Element))
 			}
-		case bitcask.OpLength:
+		case feed.OpLength:
 			v := m.at(ch)
 			v.text = append(v.text, make([]byte, max(ch.Length-int64(len(v.text)), 0))...)[:ch.Length]
-		case bitcask.OpStream:
+		case feed.OpStream:
 			m.at(ch)
 		default:
 			return fmt.Errorf("op %q", ch.Op)
@@ -106,7 +107,7 @@ func (m feedModel) apply(c *bitcask.Commit) error {
 	return nil
 }
 
-func (m feedModel) put(ch *bitcask.Change) {
+func (m feedModel) put(ch *feed.Change) {
 	v := m.at(ch)
 	switch ch.Type {
 	case "string":
@@ -214,15 +215,15 @@ func storeText(t *testing.T, s *db.Store) string {
 }
 
 // openFeed opens a feed, and closes it at the end of the test.
-func openFeed(t *testing.T, dir string, o bitcask.FeedOptions) *bitcask.Feed {
+func openFeed(t *testing.T, dir string, o bitcask.FeedOptions) *feed.Feed {
 	t.Helper()
-	f := ok[*bitcask.Feed](t)(bitcask.OpenFeed(t.Context(), dir, o))
+	f := ok[*feed.Feed](t)(bitcask.OpenFeed(t.Context(), dir, o))
 	t.Cleanup(func() { must(t, f.Close()) })
 	return f
 }
 
 // drain calls fn for each commit that there is.
-func drain(ctx context.Context, f *bitcask.Feed, fn func(c *bitcask.Commit) error) error {
+func drain(ctx context.Context, f *feed.Feed, fn func(c *feed.Commit) error) error {
 	for {
 		c, err := f.Next(ctx)
 		if err == io.EOF {
@@ -238,7 +239,7 @@ func drain(ctx context.Context, f *bitcask.Feed, fn func(c *bitcask.Commit) erro
 }
 
 // commitText is all that a commit says.
-func commitText(c *bitcask.Commit) string {
+func commitText(c *feed.Commit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d-%d", c.First, c.Last)
 	for i := range c.Changes {
@@ -252,9 +253,9 @@ func commitText(c *bitcask.Commit) string {
 // commits are all that a store has after a sequence number.
 func commits(t *testing.T, dir string, after uint64, o *bitcask.Options) (list []string, last []uint64) {
 	t.Helper()
-	f := ok[*bitcask.Feed](t)(bitcask.OpenFeed(t.Context(), dir, bitcask.FeedOptions{After: after, Store: o}))
+	f := ok[*feed.Feed](t)(bitcask.OpenFeed(t.Context(), dir, bitcask.FeedOptions{After: after, Store: o}))
 	defer func() { must(t, f.Close()) }()
-	must(t, drain(t.Context(), f, func(c *bitcask.Commit) error {
+	must(t, drain(t.Context(), f, func(c *feed.Commit) error {
 		list, last = append(list, commitText(c)), append(last, c.Last)
 		return nil
 	}))
@@ -276,7 +277,7 @@ func TestFeed(t *testing.T) {
 			work := &followWorkload{s: w, r: r}
 			f := openFeed(t, dir, bitcask.FeedOptions{})
 			m, last, during := feedModel{}, uint64(0), 0
-			take := func(c *bitcask.Commit) error {
+			take := func(c *feed.Commit) error {
 				if c.First != last+1 {
 					return fmt.Errorf("a commit from %d after %d", c.First, last)
 				}
@@ -348,11 +349,11 @@ func TestFeedResumes(t *testing.T) {
 	for _, n := range []int{1, 7, len(all), len(all) + 100} {
 		f := openFeed(t, dir, bitcask.FeedOptions{Newest: n})
 		var got []string
-		must(t, drain(t.Context(), f, func(c *bitcask.Commit) error { got = append(got, commitText(c)); return nil }))
+		must(t, drain(t.Context(), f, func(c *feed.Commit) error { got = append(got, commitText(c)); return nil }))
 		equal(t, fmt.Sprintf("the last %d", n), strings.Join(got, "\n"), strings.Join(all[max(len(all)-n, 0):], "\n"))
 	}
 	_, err := drained(t, dir, end+1)
-	future, ok := errors.AsType[*bitcask.FutureError](err)
+	future, ok := errors.AsType[*feed.FutureError](err)
 	if !ok || future.End != end || future.After != end+1 {
 		t.Errorf("a beginning after the end: %v", err)
 	}
@@ -366,7 +367,7 @@ func drained(t *testing.T, dir string, after uint64) (list []string, err error) 
 		return nil, err
 	}
 	defer func() { must(t, f.Close()) }()
-	err = drain(t.Context(), f, func(c *bitcask.Commit) error { list = append(list, commitText(c)); return nil })
+	err = drain(t.Context(), f, func(c *feed.Commit) error { list = append(list, commitText(c)); return nil })
 	return list, err
 }
 
@@ -387,7 +388,7 @@ func TestFeedAfterMerges(t *testing.T) {
 	must(t, w.Close())
 	for _, after := range []uint64{0, merged / 2, merged - 1} {
 		_, err := drained(t, dir, after)
-		missing, ok := errors.AsType[*bitcask.MissingCommitsError](err)
+		missing, ok := errors.AsType[*feed.MissingCommitsError](err)
 		if !ok || missing.After != after || missing.From != merged {
 			t.Fatalf("after %d: %v, want all after %d", after, err, merged)
 		}
@@ -399,7 +400,7 @@ func TestFeedAfterMerges(t *testing.T) {
 	}
 	f := openFeed(t, dir, bitcask.FeedOptions{Newest: 10})
 	n := 0
-	must(t, drain(t.Context(), f, func(*bitcask.Commit) error { n++; return nil }))
+	must(t, drain(t.Context(), f, func(*feed.Commit) error { n++; return nil }))
 	equal(t, "the newest commits", n, 2)
 }
 
@@ -420,7 +421,7 @@ func TestFeedNamespacesAreLost(t *testing.T) {
 	must(t, w.String("c").Put([]byte("3")))
 	must(t, w.Close())
 	_, err = drained(t, dir, merged)
-	missing, ok := errors.AsType[*bitcask.MissingCommitsError](err)
+	missing, ok := errors.AsType[*feed.MissingCommitsError](err)
 	if !ok || missing.From != at {
 		t.Errorf("before the swap: %v, want all after %d (%v)", err, at, before)
 	}
@@ -477,7 +478,7 @@ func TestFeedKilled(t *testing.T) {
 	must(t, ok[*db.Store](t)(db.Open(dir, nil)).Close())
 	f := openFeed(t, dir, bitcask.FeedOptions{})
 	m, last := feedModel{}, uint64(0)
-	take := func(c *bitcask.Commit) error {
+	take := func(c *feed.Commit) error {
 		if c.First != last+1 {
 			return fmt.Errorf("a commit from %d after %d", c.First, last)
 		}
@@ -489,7 +490,7 @@ func TestFeedKilled(t *testing.T) {
 		if err == nil {
 			err = drain(t.Context(), f, take)
 		}
-		if e, overtaken := errors.AsType[*bitcask.MissingCommitsError](err); overtaken && merges {
+		if e, overtaken := errors.AsType[*feed.MissingCommitsError](err); overtaken && merges {
 			equal(t, "the last commit before merges overtook the feed", e.After, last)
 			return false
 		}

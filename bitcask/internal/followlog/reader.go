@@ -32,6 +32,12 @@ import (
 // Patience is for how long an error is not reported: the writer may have been in the middle of something.
 const Patience = 2 * time.Second
 
+// Who follows looks after Soonest while commits come, and ever more rarely, up to Latest, while none do.
+const (
+	Soonest = time.Millisecond
+	Latest  = 50 * time.Millisecond
+)
+
 // A Reader reads one log. It is not safe for concurrent use. The fields up to Open are set before Begin.
 type Reader struct {
 	FS     vfs.FS

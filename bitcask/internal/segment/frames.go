@@ -272,3 +272,25 @@ func IgnoreBad(err error) error {
 	}
 	return err
 }
+
+// EachEntry reads a segment from the beginning: a sealed one to its end, another one as far as it verifies.
+func EachEntry(sg *Segment, fn func(e *format.Entry)) error {
+	fr := NewFrames(sg)
+	size, err := sg.File.Size()
+	if err != nil {
+		return err
+	}
+	fr.Extend(size)
+	for {
+		entries, err := fr.Next()
+		if bad := (*BadFrame)(nil); errors.As(err, &bad) && sg.Sealed() {
+			return &failure.CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
+		}
+		if err != nil {
+			return IgnoreEnd(err)
+		}
+		for i := range entries {
+			fn(&entries[i])
+		}
+	}
+}

@@ -14,12 +14,6 @@ const (
 	ClockSize = 8
 )
 
-// LibraryPrefix is what the names of the records of libraries begin with, and LibraryVersion what their values do.
-const (
-	LibraryPrefix  = "library:"
-	LibraryVersion = 1
-)
-
 // Record is the newest record of a name.
 type Record struct {
 	Value []byte // empty: deleted, and the record hides older ones

@@ -80,7 +80,12 @@ var mayImport = map[string][]string{
 	"bitcask/internal/commitlog": {"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/segment"},
 	"bitcask/internal/pins":      {"bitcask/internal/segment"},
 	"bitcask/internal/followlog": {
-		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/segment", "internal/vfs",
+		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/namespace",
+		"bitcask/internal/segment", "internal/vfs", "keydir",
+	},
+	"bitcask/feed": {
+		"bitcask/internal/failure", "bitcask/internal/followlog", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/namespace",
+		"bitcask/internal/segment", "bitcask/internal/system", "internal/vfs", "keydir",
 	},
 	"bitcask/internal/backup": {
 		"bitcask/internal/commitlog", "bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/manifest", "bitcask/internal/segment", "internal/vfs",

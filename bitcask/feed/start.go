@@ -1,4 +1,4 @@
-package bitcask
+package feed
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
-	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -30,7 +29,7 @@ func (f *Feed) restart(ctx context.Context, first bool) error {
 		if err := f.stop(); err != nil {
 			return err
 		}
-		man, err := manifest.Read(f.held, f.dir, vfs.ReadOnly, nil)
+		man, err := manifest.Read(f.src.Held, f.src.Dir, vfs.ReadOnly, nil)
 		if err != nil {
 			return err
 		}
@@ -38,7 +37,7 @@ func (f *Feed) restart(ctx context.Context, first bool) error {
 		if err = f.begin(ctx, man, first); !failure.IsNotExist(err) || time.Since(begin) > followlog.Patience {
 			return err
 		}
-		if err := pause(ctx, followSoonest); err != nil {
+		if err := pause(ctx, followlog.Soonest); err != nil {
 			return err
 		}
 	}
@@ -48,7 +47,7 @@ func (f *Feed) restart(ctx context.Context, first bool) error {
 func (f *Feed) begin(ctx context.Context, man *manifest.Manifest, first bool) error {
 	nothing := func(*segment.Segment) error { return nil }
 	f.r = &followlog.Reader{
-		FS: f.held, Dir: f.dir, Manifest: man, Open: map[uint32]*segment.Segment{},
+		FS: f.src.Held, Dir: f.src.Dir, Manifest: man, Open: map[uint32]*segment.Segment{},
 		Opened: nothing, Listed: func() error { return nil }, Footed: func(*segment.Segment, format.Footer) {},
 	}
 	chain, err := f.chainTo(f.last + 1)
@@ -102,7 +101,7 @@ func (f *Feed) unsealedWith(seq uint64) (c originals, err error) {
 			return c, err
 		}
 		if h == nil && f.r.ClosedLen(sg) > format.SegmentHeaderSize {
-			return c, &CorruptError{File: sg.Name, Offset: format.SegmentHeaderSize, Reason: "no commit, before the end of the last clean close or pause"}
+			return c, &failure.CorruptError{File: sg.Name, Offset: format.SegmentHeaderSize, Reason: "no commit, before the end of the last clean close or pause"}
 		}
 		if h == nil || h.Footer || c.at != nil && h.Seq > seq {
 			continue
@@ -178,24 +177,12 @@ func (f *Feed) firstOfLast(ctx context.Context, commits int) (last []uint64, err
 }
 
 // findSpaces finds out which namespace each space belongs to after f.last, which is in an original or before its first record.
-func (f *Feed) findSpaces(ctx context.Context, c originals) (err error) {
-	opts := f.opts
-	opts.ReadOnly, opts.ReadDamaged, opts.Follow, opts.Loading = true, false, false, nil
-	opts.seam.FS, opts.seam.Load = f.held, seam.LoadOnDemand
-	s, err := openUntil(ctx, f.dir, &opts)
+func (f *Feed) findSpaces(ctx context.Context, c originals) error {
+	moved, newest, err := f.src.Spaces(ctx)
 	if err != nil {
 		return err
 	}
-	moved, fresh, record := s.spaces.Now.Load().Moved, s.spaces.Fresh, s.spaces.Record
-	newest := uint64(0)
-	if record != 0 {
-		newest, err = sequenceOf(s.segments.Load().Find(record.Segment()), record.Offset())
-	}
-	if err := errors.Join(err, s.Close()); err != nil {
-		return err
-	}
-	f.spaces = feedSpaces{moved, fresh}
-	if newest <= f.last {
+	if f.spaces = moved; newest <= f.last {
 		return nil
 	}
 	for ; c.at != nil; c, err = f.before(c) {
@@ -204,7 +191,7 @@ func (f *Feed) findSpaces(ctx context.Context, c originals) (err error) {
 			return err
 		}
 		if value != nil {
-			f.spaces.moved, f.spaces.fresh, err = namespace.Decode(value)
+			f.spaces, _, err = namespace.Decode(value)
 			return err
 		}
 		if c.first == 1 {
@@ -214,51 +201,16 @@ func (f *Feed) findSpaces(ctx context.Context, c originals) (err error) {
 	if err == nil && c.first > 1 {
 		err = &MissingCommitsError{After: f.last, From: newest}
 	}
-	f.spaces = feedSpaces{nil, namespace.FirstFreshSpace}
+	f.spaces = nil
 	return err
-}
-
-// sequenceOf is the sequence number of the record at an offset of a segment.
-func sequenceOf(sg *segment.Segment, at uint32) (seq uint64, err error) {
-	err = eachEntry(sg, func(e *format.Entry) {
-		if e.At == at {
-			seq = e.Seq
-		}
-	})
-	if err == nil && seq == 0 {
-		err = &CorruptError{File: sg.Name, Offset: int64(at), Reason: "no record, where one was that says what the namespaces are"}
-	}
-	return seq, err
 }
 
 // lastSpaces is the last record about namespaces in a segment, up to a sequence number; nil: there is none.
 func lastSpaces(sg *segment.Segment, upTo uint64) (value []byte, err error) {
-	err = eachEntry(sg, func(e *format.Entry) {
-		if e.Kind == KindNamespaces && e.Seq <= upTo {
+	err = segment.EachEntry(sg, func(e *format.Entry) {
+		if e.Kind == format.KindNamespaces && e.Seq <= upTo {
 			value = append([]byte{}, e.Inline...)
 		}
 	})
 	return value, err
-}
-
-// eachEntry reads a segment from the beginning: a sealed one to its end, another one as far as it verifies.
-func eachEntry(sg *segment.Segment, fn func(e *format.Entry)) error {
-	fr := segment.NewFrames(sg)
-	size, err := sg.File.Size()
-	if err != nil {
-		return err
-	}
-	fr.Extend(size)
-	for {
-		entries, err := fr.Next()
-		if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) && sg.Sealed() {
-			return &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
-		}
-		if err != nil {
-			return segment.IgnoreEnd(err)
-		}
-		for i := range entries {
-			fn(&entries[i])
-		}
-	}
 }

@@ -1,10 +1,11 @@
-package bitcask
+package feed
 
 import (
 	"encoding/binary"
 	"fmt"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -60,18 +61,12 @@ const (
 // GroupsType is the type of changes of a stream's consumer groups, which are records of the log as they are.
 const GroupsType = "groups"
 
-// feedSpaces is which namespace each space belongs to, at a place in the log.
-type feedSpaces struct {
-	moved map[uint32]uint32
-	fresh uint32
-}
-
 // namespaceOf is the namespace of a space, if it has one.
-func (s *feedSpaces) namespaceOf(space uint32) (ns int, ok bool) {
-	if _, moved := s.moved[space]; !moved && space < namespace.MaxNamespaces {
+func namespaceOf(moved map[uint32]uint32, space uint32) (ns int, ok bool) {
+	if _, other := moved[space]; !other && space < namespace.MaxNamespaces {
 		return int(space), true
 	}
-	for ns, id := range s.moved {
+	for ns, id := range moved {
 		if id == space {
 			return int(ns), true
 		}
@@ -79,36 +74,35 @@ func (s *feedSpaces) namespaceOf(space uint32) (ns int, ok bool) {
 	return 0, false
 }
 
-func (s *feedSpaces) spaceOf(ns uint32) uint32 {
-	if id, ok := s.moved[ns]; ok {
+func spaceOf(moved map[uint32]uint32, ns uint32) uint32 {
+	if id, ok := moved[ns]; ok {
 		return id
 	}
 	return ns
 }
 
-// change is what a record about namespaces does.
-func (s *feedSpaces) change(value []byte) (changes []Change, err error) {
-	moved, fresh, err := namespace.Decode(value)
+// remap is what a record about namespaces does.
+func (f *Feed) remap(value []byte) (changes []Change, err error) {
+	now, _, err := namespace.Decode(value)
 	if err != nil {
 		return nil, err
 	}
-	now := feedSpaces{moved, fresh}
 	for ns := range uint32(namespace.MaxNamespaces) {
-		id := now.spaceOf(ns)
-		if id == s.spaceOf(ns) {
+		id := spaceOf(now, ns)
+		if id == spaceOf(f.spaces, ns) {
 			continue
 		}
-		other, named := s.namespaceOf(id)
+		other, named := namespaceOf(f.spaces, id)
 		switch {
 		case !named:
 			changes = append(changes, Change{Op: OpFlush, Namespace: int(ns)})
-		case now.spaceOf(uint32(other)) != s.spaceOf(ns):
-			return nil, fmt.Errorf("namespaces are neither emptied nor swapped: %w", ErrVersion)
+		case spaceOf(now, uint32(other)) != spaceOf(f.spaces, ns):
+			return nil, fmt.Errorf("namespaces are neither emptied nor swapped: %w", failure.ErrVersion)
 		case int(ns) < other:
 			changes = append(changes, Change{Op: OpSwap, Namespace: int(ns), With: other})
 		}
 	}
-	*s = now
+	f.spaces = now
 	return changes, nil
 }
 
@@ -117,21 +111,21 @@ func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.Fram
 	c := &f.commit
 	_, _, err := format.EachRecord(raw, h, sg.Seed, uint32(at), func(at uint32, _ uint64, rec *format.Record) error {
 		corrupt := func(reason string) error {
-			return &CorruptError{File: sg.Name, Offset: int64(at), Reason: reason}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(at), Reason: reason}
 		}
 		switch rec.Kind {
-		case KindNamespaces:
-			changes, err := f.spaces.change(rec.Value)
+		case format.KindNamespaces:
+			changes, err := f.remap(rec.Value)
 			if err == format.ErrRecord {
 				err = corrupt("namespace map")
 			}
 			c.Changes = append(c.Changes, changes...)
 			return err
-		case KindSystem:
+		case format.KindSystem:
 			c.library(rec)
 			return nil
 		}
-		ns, named := f.spaces.namespaceOf(rec.Namespace)
+		ns, named := namespaceOf(f.spaces, rec.Namespace)
 		if !named { // nobody sees it
 			return nil
 		}
@@ -150,42 +144,42 @@ func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.Fram
 
 // library adds a part of a library; the parts follow each other. Other system records concern the store alone.
 func (c *Commit) library(rec *format.Record) {
-	name, part, ok := partOf(format.Text(rec.Key))
+	name, part, ok := system.LibraryOf(format.Text(rec.Key))
 	switch n := len(c.Changes); {
 	case !ok || part > 0 && len(rec.Value) == 0: // the text before had more parts
-	case len(rec.Value) < libraryHeader:
+	case len(rec.Value) < system.LibraryHeader:
 		c.Changes = append(c.Changes, Change{Op: OpLibrary, Key: []byte(name)})
 	case rec.Value[0] != system.LibraryVersion:
 	case part == 0:
-		c.Changes = append(c.Changes, Change{Op: OpLibrary, Key: []byte(name), Value: slices.Clip(rec.Value[libraryHeader:])})
+		c.Changes = append(c.Changes, Change{Op: OpLibrary, Key: []byte(name), Value: slices.Clip(rec.Value[system.LibraryHeader:])})
 	case n > 0 && c.Changes[n-1].Op == OpLibrary && string(c.Changes[n-1].Key) == name:
-		c.Changes[n-1].Value = append(c.Changes[n-1].Value, rec.Value[libraryHeader:]...)
+		c.Changes[n-1].Value = append(c.Changes[n-1].Value, rec.Value[system.LibraryHeader:]...)
 	}
 }
 
 // of fills in what a record says. Those that only repeat what follows from others, such as counts, are not shown.
 func (c *Change) of(rec *format.Record) (shown bool, bad string) {
 	switch rec.Kind {
-	case KindString:
+	case format.KindString:
 		c.Op, c.Value = OpPut, rec.Value
-	case KindElement:
+	case format.KindElement:
 		c.Op = OpPut
 		return true, c.element(rec, rec.Value)
-	case KindElementTombstone:
+	case format.KindElementTombstone:
 		c.Op = OpRemove
 		return true, c.element(rec, nil)
-	case KindTombstone:
+	case format.KindTombstone:
 		c.Op = OpDelete
-	case KindDeadline, KindFieldDeadline:
+	case format.KindDeadline, format.KindFieldDeadline:
 		e := format.Entry{Identity: rec.Identity, Inline: rec.Value}
 		at, err := e.Deadline("")
 		if err != nil {
 			return false, "deadline is not a number"
 		}
 		c.Op, c.Type, c.Element, c.ExpireAt = OpExpire, "", rec.Elem, at
-	case KindDeadlineTombstone, KindFieldDeadlineTombstone:
+	case format.KindDeadlineTombstone, format.KindFieldDeadlineTombstone:
 		c.Op, c.Type, c.Element = OpPersist, "", rec.Elem
-	case KindMeta:
+	case format.KindMeta:
 		return c.meta(rec)
 	default:
 		return false, ""
@@ -260,7 +254,7 @@ func (c *Change) meta(rec *format.Record) (shown bool, bad string) {
 	case keydir.Stream:
 		m, ok := format.ParseStreamMeta(rec.Value)
 		if !ok {
-			return false, errStreamMeta
+			return false, format.BadStreamMeta
 		}
 		c.Op, c.First, c.Last, c.Deleted, c.Added = OpStream, m.First.String(), m.Last.String(), m.Deleted.String(), m.Added
 	default:
