@@ -53,10 +53,11 @@ var mayImport = map[string][]string{
 	"server/acl":     {"server/command", "structures"},
 	"server/script":  {},
 
-	"cli/internal/humanize": {},
-	"cli/internal/terminal": {"cli/internal/humanize", "jsonl"},
-	"cli/internal/history":  {"cli/internal/terminal", "jsonl"},
-	"cli/internal/inspect":  {"cli/internal/humanize", "cli/internal/terminal", "db"},
+	"cli/internal/humanize":  {},
+	"cli/internal/terminal":  {"cli/internal/humanize", "jsonl"},
+	"cli/internal/history":   {"cli/internal/terminal", "jsonl"},
+	"cli/internal/benchmark": {"cli/internal/humanize", "db"},
+	"cli/internal/inspect":   {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
 	"server/internal/compiled":   {"db", "server/command", "server/script"},
 	"server/internal/digest":     {"db"},

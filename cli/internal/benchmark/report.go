@@ -1,7 +1,6 @@
-package cli
+package benchmark
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -16,41 +15,38 @@ import (
 // quantiles and as a histogram of octaves: a mean would hide the one operation
 // in a thousand that waited for the disk.
 
-// A benchReport is what stave bench --json prints. Names and units of its fields are an interface:
+// A Report has all figures. Names and units of its fields are an interface:
 // scripts compare figures of different versions.
-type benchReport struct {
-	Version   string        `json:"version"`
-	System    string        `json:"system"`
-	CPUs      int           `json:"cpus"`
-	Entries   int           `json:"n"`
-	Size      int           `json:"value_bytes"`
-	Threads   int           `json:"threads"`
-	Sync      string        `json:"sync"`
-	Workloads []benchResult `json:"workloads"`
+type Report struct {
+	Version   string   `json:"version"`
+	System    string   `json:"system"`
+	CPUs      int      `json:"cpus"`
+	Entries   int      `json:"n"`
+	Size      int      `json:"value_bytes"`
+	Threads   int      `json:"threads"`
+	Sync      string   `json:"sync"`
+	Workloads []Result `json:"workloads"`
 }
 
-// newBenchReport notes what makes figures comparable: without the machine and
+// NewReport notes what makes figures comparable: without the machine and
 // the options they are only numbers.
-func newBenchReport(b *bench) *benchReport {
-	return &benchReport{
-		Version: versionText(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Entries: b.entries, Size: len(b.value), Threads: b.threads, Sync: b.sync, Workloads: []benchResult{},
+func NewReport(version string, o Options) *Report {
+	return &Report{
+		Version: version, System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Entries: o.Entries, Size: o.ValueBytes, Threads: o.Threads, Sync: o.Sync.String(), Workloads: []Result{},
 	}
 }
 
-// writeHead prints the conditions, before the first workload has run.
-func (r *benchReport) writeHead(w io.Writer) error {
+// WriteHead prints the conditions, before the first workload has run.
+func (r *Report) WriteHead(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s each, values of %s, %s, sync %s; %s, %s\n",
 		humanize.Plural(r.Entries, "operation"), humanize.Size(int64(r.Size)), humanize.Plural(r.Threads, "thread"), r.Sync, r.System, humanize.Plural(r.CPUs, "CPU"))
 	return err
 }
 
-// writeJSON prints all at the end, in one object.
-func (r *benchReport) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
-
-// A benchResult is the figures of one workload. Times are nanoseconds. Max is exact; the quantiles
+// A Result is the figures of one workload. Times are nanoseconds. Max is exact; the quantiles
 // are those of a histogram, with its relative error.
-type benchResult struct {
+type Result struct {
 	Name      string        `json:"name"`
 	Count     uint64        `json:"operations"`
 	Seconds   float64       `json:"seconds"`
@@ -60,32 +56,32 @@ type benchResult struct {
 	P99       time.Duration `json:"p99_ns"`
 	P999      time.Duration `json:"p999_ns"`
 	Max       time.Duration `json:"max_ns"`
-	Octaves   []benchOctave `json:"histogram"`
+	Octaves   []Octave      `json:"histogram"`
 }
 
-// A benchOctave is how many operations took at least From and less than twice
+// An Octave is how many operations took at least From and less than twice
 // that.
-type benchOctave struct {
+type Octave struct {
 	From  time.Duration `json:"from_ns"`
 	Count uint64        `json:"count"`
 }
 
-// newBenchResult takes the figures out of a histogram. A workload that took no measurable time has
+// newResult takes the figures out of a histogram. A workload that took no measurable time has
 // a rate, and not an infinite one.
-func newBenchResult(w workload, h *histogram.Histogram, took time.Duration) benchResult {
-	r := benchResult{
-		Name: w.name, Count: h.Count(), Seconds: took.Seconds(), PerSecond: float64(h.Count()) / max(took.Seconds(), 1e-9),
+func newResult(w Workload, h *histogram.Histogram, took time.Duration) Result {
+	r := Result{
+		Name: w.Name, Count: h.Count(), Seconds: took.Seconds(), PerSecond: float64(h.Count()) / max(took.Seconds(), 1e-9),
 		P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
 	}
 	for from, n := range h.Octaves() {
-		r.Octaves = append(r.Octaves, benchOctave{from, n})
+		r.Octaves = append(r.Octaves, Octave{from, n})
 	}
 	return r
 }
 
-// write prints the figures in two lines and the histogram below them. An octave with few operations
+// Write prints the figures in two lines and the histogram below them. An octave with few operations
 // has a point for a bar, so that a rare slow one is seen.
-func (r *benchResult) write(w io.Writer) error {
+func (r *Result) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: %s in %s, %s a second\n", r.Name, humanize.Plural(r.Count, "operation"),
 		humanize.Duration(time.Duration(r.Seconds*float64(time.Second))), humanize.Count(int64(r.PerSecond)))

@@ -1,10 +1,9 @@
-package cli
+package benchmark
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/db"
@@ -14,33 +13,20 @@ import (
 // order would be flattered. Names are made by hand, without fmt, because what
 // takes longer than the store would be measured in its place.
 
-// A bench is what stave bench was asked for, and the store at work.
-type bench struct {
-	entries int
-	threads int
-	sync    string // as given
-	mode    db.SyncMode
-	value   []byte
-	bars    io.Writer // where progress goes; nil: nowhere
-	chosen  []workload
-	dir     string
-	store   *db.Store
-}
-
-// A workload is one kind of operation, measured alone.
-type workload struct {
-	name  string
+// A Workload is one kind of operation, measured alone.
+type Workload struct {
+	Name  string
 	about string
 	// load makes the entries from to to-1 before anything is measured; nil: an
 	// empty store.
-	load func(b *bench, from, to int) error
+	load func(r *Runner, from, to int) error
 	// operation makes the function that one thread calls with the numbers of
 	// its operations.
-	operation func(b *bench) func(i int) error
+	operation func(r *Runner) func(i int) error
 }
 
-// benchWorkloads are in the order in which they run.
-var benchWorkloads = []workload{
+// workloads are in the order in which they run.
+var workloads = []Workload{
 	{"put", "SET of a new key", nil, opPut},
 	{"overwrite", "SET of a key that is there", loadStrings, opOverwrite},
 	{"get", "GET of a key that is there", loadStrings, opGet},
@@ -55,46 +41,35 @@ var benchWorkloads = []workload{
 }
 
 // operations is how often a workload's operation runs.
-func (b *bench) operations(w workload) int {
-	if w.name == "batch" {
-		return max(b.entries/batchSize, 1)
+func (r *Runner) operations(w Workload) int {
+	if w.Name == "batch" {
+		return max(r.o.Entries/batchSize, 1)
 	}
-	return b.entries
+	return r.o.Entries
 }
 
-// benchWorkload finds a workload by its name.
-func benchWorkload(name string) (workload, bool) {
-	for _, w := range benchWorkloads {
-		if w.name == name {
-			return w, true
+// Named returns the workloads of a list of names with commas between, or all if it is empty. An error names the first that is none.
+func Named(list string) (chosen []Workload, err error) {
+	if list == "" {
+		return workloads, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(workloads, func(w Workload) bool { return w.Name == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("no workload %q", name)
 		}
+		chosen = append(chosen, workloads[i])
 	}
-	return workload{}, false
+	return chosen, nil
 }
 
-// workloadHelp lists the workloads for the help text.
-func workloadHelp() string {
+// Describe lists the workloads, a line each.
+func Describe() string {
 	var b strings.Builder
-	for _, w := range benchWorkloads {
-		fmt.Fprintf(&b, "    %-10s %s\n", w.name, w.about)
+	for _, w := range workloads {
+		fmt.Fprintf(&b, "    %-10s %s\n", w.Name, w.about)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// loadBatch is how many entries are loaded in one commit.
-const loadBatch = 1000
-
-// inBatches calls fn with ranges that cover 0 to n-1.
-func inBatches(ctx context.Context, n int, fn func(from, to int) error) error {
-	for from := 0; from < n; from += loadBatch {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := fn(from, min(from+loadBatch, n)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // scatter is a one-to-one map of 64-bit numbers that leaves no order
@@ -105,15 +80,15 @@ func scatter(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// benchKey is the key of a number: 16 bytes.
-func benchKey(i int) string { return hexName("", scatter(uint64(i))) }
+// key is the key of a number: 16 bytes.
+func key(i int) string { return hexName("", scatter(uint64(i))) }
 
-// missingKey is 16 bytes long too, and never one of benchKey's.
+// missingKey is 16 bytes long too, and never one of key's.
 func missingKey(i int) string { return hexName("-", scatter(uint64(i))>>4) }
 
-// benchName is the name of a field or a member: 10 bytes. Below 2^32 they all
+// name is the name of a field or a member: 10 bytes. Below 2^32 they all
 // differ.
-func benchName(i int) string { return hexName("m:", uint64(uint32(i)*0x9E3779B1)) }
+func name(i int) string { return hexName("m:", uint64(uint32(i)*0x9E3779B1)) }
 
 // hexName writes a number after a prefix, 16 bytes in all or 10 if the prefix
 // is "m:". It is written out because what takes longer than the store would be
@@ -134,61 +109,61 @@ func hexName(prefix string, x uint64) string {
 }
 
 // loadStrings puts the keys that get, overwrite and mixed work on.
-func loadStrings(b *bench, from, to int) error {
+func loadStrings(r *Runner, from, to int) error {
 	pairs := make([]db.Pair, 0, to-from)
 	for i := from; i < to; i++ {
-		pairs = append(pairs, db.Pair{Key: benchKey(i), Value: b.value})
+		pairs = append(pairs, db.Pair{Key: key(i), Value: r.value})
 	}
-	return b.store.Keyspace().Put(pairs...)
+	return r.store.Keyspace().Put(pairs...)
 }
 
 // loadSortedSet fills the one sorted set in which rank looks.
-func loadSortedSet(b *bench, from, to int) error {
+func loadSortedSet(r *Runner, from, to int) error {
 	members := make([]db.Scored, 0, to-from)
 	for i := from; i < to; i++ {
-		members = append(members, benchScored(i))
+		members = append(members, scored(i))
 	}
-	_, err := b.store.SortedSet("zset").Add(members...)
+	_, err := r.store.SortedSet("zset").Add(members...)
 	return err
 }
 
-// benchScored is the member of a number, with a score in no order of the
+// scored is the member of a number, with a score in no order of the
 // numbers: members that come sorted would all be added at the end.
-func benchScored(i int) db.Scored {
-	return db.Scored{Member: benchName(i), Score: float64(scatter(uint64(i)) >> 12)}
+func scored(i int) db.Scored {
+	return db.Scored{Member: name(i), Score: float64(scatter(uint64(i)) >> 12)}
 }
 
 // random is the number of some entry that is there.
-func (b *bench) random(i int) int { return int(scatter(uint64(i)+1<<40) % uint64(b.entries)) }
+func (r *Runner) random(i int) int { return int(scatter(uint64(i)+1<<40) % uint64(r.o.Entries)) }
 
 // opPut puts new keys: the index grows with each.
-func opPut(b *bench) func(i int) error {
-	return func(i int) error { return b.store.String(benchKey(i)).Put(b.value) }
+func opPut(r *Runner) func(i int) error {
+	return func(i int) error { return r.store.String(key(i)).Put(r.value) }
 }
 
 // opOverwrite makes the record before it garbage with each put. Merges are off, so their cost is
 // not in it.
-func opOverwrite(b *bench) func(i int) error {
-	return func(i int) error { return b.store.String(benchKey(b.random(i))).Put(b.value) }
+func opOverwrite(r *Runner) func(i int) error {
+	return func(i int) error { return r.store.String(key(r.random(i))).Put(r.value) }
 }
 
 // opGet checks the length of what it gets: a benchmark of reads that find
 // nothing is soon written.
-func opGet(b *bench) func(i int) error {
+func opGet(r *Runner) func(i int) error {
 	var dst []byte
 	return func(i int) (err error) {
-		dst, err = b.store.String(benchKey(b.random(i))).AppendTo(dst[:0])
-		if err == nil && len(dst) != len(b.value) {
-			err = fmt.Errorf("a value of %d bytes came back with %d", len(b.value), len(dst))
+		dst, err = r.store.String(key(r.random(i))).AppendTo(dst[:0])
+		if err == nil && len(dst) != len(r.value) {
+			err = fmt.Errorf("a value of %d bytes came back with %d", len(r.value), len(dst))
 		}
 		return err
 	}
 }
 
 // opMiss gets keys that are not there, which needs no disk.
-func opMiss(b *bench) func(i int) error {
+func opMiss(r *Runner) func(i int) error {
 	return func(i int) error {
-		_, err := b.store.String(missingKey(i)).AppendTo(nil)
+		_, err := r.store.String(missingKey(i)).AppendTo(nil)
 		if err == db.ErrNotFound {
 			return nil
 		}
@@ -197,8 +172,8 @@ func opMiss(b *bench) func(i int) error {
 }
 
 // opMixed writes with half of its operations, so it shows what reads cost while the log grows.
-func opMixed(b *bench) func(i int) error {
-	put, get := opOverwrite(b), opGet(b)
+func opMixed(r *Runner) func(i int) error {
+	put, get := opOverwrite(r), opGet(r)
 	return func(i int) error {
 		if i%2 == 0 {
 			return put(i)
@@ -211,40 +186,40 @@ func opMixed(b *bench) func(i int) error {
 const batchSize = 100
 
 // opBatch puts many keys in one commit, and so in one write.
-func opBatch(b *bench) func(i int) error {
+func opBatch(r *Runner) func(i int) error {
 	pairs := make([]db.Pair, batchSize)
 	return func(i int) error {
 		for j := range pairs {
-			pairs[j] = db.Pair{Key: benchKey(i*batchSize + j), Value: b.value}
+			pairs[j] = db.Pair{Key: key(i*batchSize + j), Value: r.value}
 		}
-		return b.store.Keyspace().Put(pairs...)
+		return r.store.Keyspace().Put(pairs...)
 	}
 }
 
 // opHash puts ten fields in a row into one hash, so a tenth of the operations makes a key.
-func opHash(b *bench) func(i int) error {
-	return func(i int) error { return errOf(b.store.Hash(benchKey(i/10)).Put(benchName(i%10), b.value)) }
+func opHash(r *Runner) func(i int) error {
+	return func(i int) error { return errOf(r.store.Hash(key(i/10)).Put(name(i%10), r.value)) }
 }
 
 // opSet adds all members to one set: its size grows to N, and the cost of adding must not.
-func opSet(b *bench) func(i int) error {
-	return func(i int) error { return errOf(b.store.Set("set").Add(benchName(i))) }
+func opSet(r *Runner) func(i int) error {
+	return func(i int) error { return errOf(r.store.Set("set").Add(name(i))) }
 }
 
 // opSortedSet is opSet with a second order to keep.
-func opSortedSet(b *bench) func(i int) error {
-	return func(i int) error { return errOf(b.store.SortedSet("zset").Add(benchScored(i))) }
+func opSortedSet(r *Runner) func(i int) error {
+	return func(i int) error { return errOf(r.store.SortedSet("zset").Add(scored(i))) }
 }
 
 // opRank finds the position of a member among all, which a textbook sorted set
 // counts out.
-func opRank(b *bench) func(i int) error {
-	return func(i int) error { return errOf(b.store.SortedSet("zset").Rank(benchName(b.random(i)))) }
+func opRank(r *Runner) func(i int) error {
+	return func(i int) error { return errOf(r.store.SortedSet("zset").Rank(name(r.random(i)))) }
 }
 
 // opList pushes numbers, so that an element is 8 bytes long, whatever --size.
-func opList(b *bench) func(i int) error {
-	list := b.store.List("list")
+func opList(r *Runner) func(i int) error {
+	list := r.store.List("list")
 	return func(i int) error {
 		if i%2 == 0 {
 			_, err := list.PushBack(binary.LittleEndian.AppendUint64(nil, uint64(i)))
