@@ -149,7 +149,7 @@ func (s *Session) block(b *blocked) {
 	s.blocked = b
 	s.client.blocked.Store(b)
 	if !b.postponed {
-		s.server.counters.blocked.Add(1)
+		s.server.counters.Blocked.Add(1)
 	}
 }
 
@@ -189,7 +189,7 @@ func (s *Session) endWait() bool {
 // unblock takes the session out of its wait.
 func (s *Session) unblock() {
 	if !s.blocked.postponed {
-		s.server.counters.blocked.Add(-1)
+		s.server.counters.Blocked.Add(-1)
 	}
 	s.blocked = nil
 	s.client.blocked.Store(nil)

@@ -103,7 +103,7 @@ func (s *Session) endForOutput() {
 	if s.client.kill == nil || s.client.killed.Load() {
 		return
 	}
-	s.server.counters.flooded.Add(1)
+	s.server.counters.Flooded.Add(1)
 	s.server.options.Logger.Warn("a client does not take its replies; connection closed", "client", s.id)
 	s.client.kill()
 }

@@ -166,7 +166,7 @@ func configRewrite(s *Session, c *command.Call) error {
 
 // configResetStat is CONFIG RESETSTAT.
 func configResetStat(s *Session, c *command.Call) error {
-	s.server.resetStats()
+	s.server.counters.Reset()
 	return c.OK()
 }
 

@@ -43,7 +43,7 @@ func latencyHistogramOf(s *Session, c *command.Call) error {
 	var wanted []*command.Command
 	add := func(cmd *command.Command) {
 		for _, one := range append([]*command.Command{cmd}, cmd.Subcommands...) {
-			if s.server.commands[one.Index].latency.Load() != nil {
+			if s.server.counters.Commands[one.Index].Latency.Load() != nil {
 				wanted = append(wanted, one)
 			}
 		}
@@ -60,7 +60,7 @@ func latencyHistogramOf(s *Session, c *command.Call) error {
 	}
 	c.Out.Map(len(wanted))
 	for _, cmd := range wanted {
-		h := s.server.commands[cmd.Index].latency.Load()
+		h := s.server.counters.Commands[cmd.Index].Latency.Load()
 		if h == nil { // CONFIG RESETSTAT came in between
 			h = new(latency.Histogram)
 		}

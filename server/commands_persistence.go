@@ -16,7 +16,7 @@ var persistenceCommands = command.InGroup(command.GroupServer, []*command.Comman
 		Summary:    "The same as SAVE with another reply; within EXEC it follows the commit.", Syntax: "[SCHEDULE]", Run: onSession(bgsaveCommand)},
 	{Name: "lastsave", Arity: 1, Flags: anyStateFlags | command.Fast | command.Dangerous | command.AdminCategory, Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Returns the moment of the last SAVE or BGSAVE, or of the start, in Unix seconds.",
-		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.server.saves.at.Load()); return nil })},
+		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.server.counters.Saves.At.Load()); return nil })},
 	{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "1.0.0",
 		Complexity: "O(1); the merge is O(n), n being the size of the segments that it picks",
 		Summary:    "Starts a merge in the background of the segments that the merge policy picks.", Run: bgrewriteaofCommand},

@@ -61,7 +61,7 @@ var pubSubSubcommands = []*command.Command{
 	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
 		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Int(len(s.server.hub.Names(pubsub.Pattern)), nil)
+			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
 		})},
 	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
@@ -208,7 +208,7 @@ func (s *Session) initMail() {
 		}
 	}
 	s.subscriber.Flooded = func() {
-		s.server.counters.flooded.Add(1)
+		s.server.counters.Flooded.Add(1)
 		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
 		if s.client.abort != nil {
 			s.client.abort()

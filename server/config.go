@@ -62,7 +62,6 @@ type tunables struct {
 	slowerThan   atomic.Int64 // microseconds that make a command slow; negative: none is
 	spikeMs      atomic.Int64 // milliseconds that make an execution a spike of LATENCY; 0: none is
 	busyMs       atomic.Int64 // milliseconds after which a script makes others BUSY; 0: never
-	noLatency    atomic.Bool  // executions are not counted by how long they take
 
 	outputHard, outputSoft, outputSeconds atomic.Int64 // of replies that wait for a client, as those for messages
 

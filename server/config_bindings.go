@@ -24,7 +24,7 @@ var setters = map[string]func(v *Server, value string){
 	"slowlog-log-slower-than":    setInt(func(v *Server, n int64) { v.tunables.slowerThan.Store(n) }),
 	"slowlog-max-len":            setInt(func(v *Server, n int64) { v.slowLog.Limit(n) }),
 	"latency-monitor-threshold":  setInt(func(v *Server, n int64) { v.tunables.spikeMs.Store(n) }),
-	"latency-tracking":           func(v *Server, value string) { v.tunables.noLatency.Store(value == "no") },
+	"latency-tracking":           func(v *Server, value string) { v.counters.NoLatency.Store(value == "no") },
 	"notify-keyspace-events": func(v *Server, value string) {
 		flags, _ := settings.ParseEvents(value) // checked
 		v.setNotifyFlags(flags)

@@ -138,8 +138,8 @@ func (c *loopConn) read() bool {
 	switch {
 	case n > 0:
 		v := c.session.server
-		v.counters.in.Add(int64(n))
-		v.counters.reads.Add(1)
+		v.counters.In.Add(int64(n))
+		v.counters.Reads.Add(1)
 		c.session.parser.Feed(l.buf[:n])
 		c.readable = n == len(l.buf) || c.hangup
 	case err == nil:
@@ -208,7 +208,7 @@ func (c *loopConn) finishRound() {
 // goAside gives the session to a goroutine of its own.
 func (c *loopConn) goAside() {
 	c.aside = true
-	c.session.server.counters.aside.Add(1)
+	c.session.server.counters.Aside.Add(1)
 	c.loop.aside.Go(func() {
 		c.session.executeAside()
 		c.loop.post(c, markBack)
@@ -231,8 +231,8 @@ func (c *loopConn) flush() bool {
 		n, err := unix.Write(c.fd, out[:min(len(out), writeSize)])
 		if n > 0 {
 			sent += n
-			s.server.counters.out.Add(int64(n))
-			s.server.counters.writes.Add(1)
+			s.server.counters.Out.Add(int64(n))
+			s.server.counters.Writes.Add(1)
 			s.discard(n)
 			if c.unsentTaken += n; c.unsentTaken >= writeSize {
 				c.unsentSince, c.unsentTaken = time.Time{}, 0 // the next piece has its own time

@@ -50,7 +50,7 @@ func (v *Server) ListensToStore() bool {
 }
 
 // Asides is how often a session has left an event loop for a command.
-func (v *Server) Asides() int64 { return v.counters.aside.Load() }
+func (v *Server) Asides() int64 { return v.counters.Aside.Load() }
 
 // PauseAt sets how many bytes of replies pause a session.
 func (v *Server) PauseAt(n int) { v.pauseAt = n }

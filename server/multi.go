@@ -96,29 +96,29 @@ func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 			return err
 		}
 	}
-	stats := &s.server.commands[r.command.Index]
+	stats := &s.server.counters.Commands[r.command.Index]
 	if s.isRestricted() {
 		if err := s.permitQueued(&r); err != nil {
-			stats.rejected.Add(1)
+			stats.Rejected.Add(1)
 			s.replyError(errorText(err))
 			return nil
 		}
 	}
-	stats.calls.Add(1)
+	stats.Calls.Add(1)
 	start := s.server.startTimer()
 	s.login = r.login
 	refusal, err := s.runInTx(&inner, limit)
 	s.login = nil
 	took := elapsed(start)
 	if took > 0 {
-		stats.nanoseconds.Add(int64(took))
-		stats.noteLatency(s.server, took, 1)
+		stats.Nanoseconds.Add(int64(took))
+		s.server.counters.NoteLatency(stats, took, 1)
 	}
 	s.noteSlow(took, r.command, r.args, 0)
 	s.feedMonitors(r.command, r.args)
 	if refusal != "" {
-		stats.failed.Add(1)
-		s.server.countError(refusal)
+		stats.Failed.Add(1)
+		s.server.counters.CountError(refusal)
 	}
 	return err
 }

@@ -222,7 +222,7 @@ func (v *Server) evictStalled(except *Session, need int64) {
 		}
 		taken := s.client.reply.taken.Load()
 		need -= taken
-		v.counters.evicted.Add(1)
+		v.counters.Evicted.Add(1)
 		v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", s.id, "bytes", taken)
 		s.client.kill()
 	}

@@ -107,8 +107,8 @@ func (s *Session) runScript(r *scriptRun) error {
 		var failed script.Error
 		if errors.As(err, &failed) {
 			c.Out.Truncate(from)
-			s.server.countError(string(failed))
-			s.server.commands[c.Command.Index].failed.Add(1)
+			s.server.counters.CountError(string(failed))
+			s.server.counters.Commands[c.Command.Index].Failed.Add(1)
 			c.Out.Error(string(failed))
 			return nil
 		}
@@ -227,7 +227,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	s := r.session
 	cmd, refusal := r.resolve(args)
 	if refusal != "" {
-		s.server.countError(refusal)
+		s.server.counters.CountError(refusal)
 		out.Error(refusal)
 		return nil
 	}
@@ -242,7 +242,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 		refusal = string(errOutOfMemory)
 	}
 	if refusal != "" {
-		s.server.countError(refusal)
+		s.server.counters.CountError(refusal)
 		out.Error(refusal)
 		return nil
 	}
@@ -263,15 +263,15 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 			return err
 		}
 	}
-	stats := &s.server.commands[cmd.Index]
-	stats.calls.Add(1)
+	stats := &s.server.counters.Commands[cmd.Index]
+	stats.Calls.Add(1)
 	refused, err := s.runInTx(&r.inner, limit)
 	switch {
 	case err != nil:
 		return err
 	case refused != "":
-		stats.failed.Add(1)
-		s.server.countError(refused)
+		stats.Failed.Add(1)
+		s.server.counters.CountError(refused)
 	case cmd.IsWrite():
 		r.wrote.Store(true)
 	}

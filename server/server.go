@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/slowlog"
+	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
@@ -31,8 +32,7 @@ type Server struct {
 	started    time.Time
 
 	nextID    atomic.Int64
-	commands  []commandStats // by command.Command.Index
-	counters  counters
+	counters  stats.Counters
 	left      struct{ input, output peak } // buffers of clients that have left: see recentBuffers
 	tunables  tunables
 	hub       pubsub.Hub
@@ -44,15 +44,13 @@ type Server struct {
 	replies   replyBudget
 	scripts   scripts
 	functions compiled.Libraries
-	saves     saves
 	users     *acl.Users
 	aclLog    acl.Log
 	aclFile   sync.Mutex // held while the file of users is written
 
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 
-	peakMemory atomic.Uint64
-	counted    counted
+	counted counted
 
 	config    *settings.Config
 	encodings command.Encodings
@@ -61,17 +59,11 @@ type Server struct {
 	given    [][]string     // the users as the file of settings has them, by Users.Given
 	reloads  []func() error // what OnReload has added
 
-	mu       sync.Mutex         // guards the five below
+	mu       sync.Mutex         // guards the four below
 	clients  map[int64]*Session // connected, by id
-	errors   map[string]int64   // error replies by code
 	address  net.Addr           // of the listener, once Serve has one
 	serving  map[int]func()     // ends each Serve that runs: see endedBy
 	servings int                // calls of Serve so far
-
-	rateMu    sync.Mutex // guards the three below
-	rateSince time.Time  // start of the interval that rate measures
-	rateCount int64      // commands before it
-	rateLast  int64      // commands a second in the interval before
 }
 
 // New returns a server on store. It starts nothing: Serve and NewSession do. o may be nil; a value
@@ -90,11 +82,11 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		timeToAuth: defaultTimeToAuth,
 		runID:      hex.EncodeToString(id[:]),
 		started:    time.Now(),
-		commands:   make([]commandStats, table.Size),
 		clients:    make(map[int64]*Session),
-		errors:     make(map[string]int64),
 		serving:    make(map[int]func()),
 	}
+	v.counters.Init(table.Size)
+	v.counters.Saves.Init(v.started, store.Stats().Sequence)
 	v.hub.Limits.Init()
 	v.tracked.Init(store, &v.hub.Limits, v.trackingClient)
 	v.tunables.init(&v.options)
@@ -106,7 +98,6 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	v.scripts.init()
 	v.functions.Init(store, v.scripts.engine, v.options.Logger)
 	v.functions.Current() // so that what is wrong with one is in the log from the beginning
-	v.saves.init(v.started, store.Stats().Sequence)
 	if err := v.initUsers(); err != nil {
 		return nil, err
 	}

@@ -365,7 +365,7 @@ func (s *Session) execute(args [][]byte) {
 // transaction.
 func (s *Session) reject(cmd *command.Command, err error) {
 	if cmd != nil {
-		s.server.commands[cmd.Index].rejected.Add(1)
+		s.server.counters.Commands[cmd.Index].Rejected.Add(1)
 	}
 	if denied, ok := err.(*deniedError); ok {
 		s.noteDenied(denied.Denial, s.user.Name())
@@ -390,7 +390,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 
 // replyError replies with an error and counts it.
 func (s *Session) replyError(text string) {
-	s.server.countError(text)
+	s.server.counters.CountError(text)
 	s.out.Error(text)
 }
 
@@ -432,7 +432,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 func (s *Session) catchPanic(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.server.counters.panics.Add(1)
+			s.server.counters.Panics.Add(1)
 			s.server.options.Logger.Error("command panicked; connection closed",
 				"command", s.call.Command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.closed = true

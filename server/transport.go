@@ -144,17 +144,17 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 func (t *transport) start(nc net.Conn) {
 	v := t.server
 	if t.public && !v.users.Default().Rules().NeedsPassword() && !isLocal(nc.RemoteAddr()) {
-		v.counters.rejected.Add(1)
+		v.counters.Rejected.Add(1)
 		t.turnAway(nc, "DENIED connections from other machines are accepted only while the default user needs a password: CONFIG SET requirepass, or ACL SETUSER default")
 		return
 	}
 	needsSlot := v.users.Default().Rules().NeedsPassword() || isTLS(nc)
 	if reason := t.admit(needsSlot); reason != "" {
-		v.counters.rejected.Add(1)
+		v.counters.Rejected.Add(1)
 		t.turnAway(nc, "ERR "+reason)
 		return
 	}
-	v.counters.connections.Add(1)
+	v.counters.Connections.Add(1)
 	if tcp, ok := rawConn(nc).(*net.TCPConn); ok {
 		// Failing to set it costs the detection of dead peers, no more.
 		_ = tcp.SetKeepAliveConfig(v.keepAlive())
@@ -228,7 +228,7 @@ func (t *transport) forget(s *Session) {
 	s.releaseSlot()
 	s.client.figures.leave(t.server)
 	s.out.Close()
-	t.server.counters.clientBytes.Add(-s.client.bufferBytes.Swap(0))
+	t.server.counters.ClientBytes.Add(-s.client.bufferBytes.Swap(0))
 	t.server.unregister(s)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -246,8 +246,8 @@ func (c *conn) serve() {
 		n, err := c.read()
 		interrupted := err != nil && c.interrupted(err)
 		if n > 0 {
-			c.transport.server.counters.in.Add(int64(n))
-			c.transport.server.counters.reads.Add(1)
+			c.transport.server.counters.In.Add(int64(n))
+			c.transport.server.counters.Reads.Add(1)
 		}
 		if n > 0 || interrupted || err == nil {
 			c.session.Feed(c.buf[:n])
@@ -371,8 +371,8 @@ func (c *conn) flush() bool {
 			}
 		}
 		n, err := c.Write(out)
-		v.counters.out.Add(int64(n))
-		v.counters.writes.Add(1)
+		v.counters.Out.Add(int64(n))
+		v.counters.Writes.Add(1)
 		c.session.Flushed(n)
 		c.session.noteFigures()
 		c.session.limitOutput()
@@ -410,7 +410,7 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 	s.client.reply.note(s.out.Taken(), 0)
 	s.noteFigures()
 	s.limitOutput()
-	total := v.counters.clientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
+	total := v.counters.ClientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
 	most := v.tunables.clientMemory.Load()
 	return most > 0 && total > most
 }
@@ -427,7 +427,7 @@ func (v *Server) evictLargestClient() {
 		}
 	}
 	if largest != nil && largest.client.kill != nil {
-		v.counters.evicted.Add(1)
+		v.counters.Evicted.Add(1)
 		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
 		largest.client.kill()
 	}

@@ -66,6 +66,8 @@ var mayImport = map[string][]string{
 	"server/internal/redact":     {"server/command"},
 	"server/internal/settings":   {"server/command", "server/conf"},
 	"server/internal/slowlog":    {"server/command"},
+	"server/internal/stats":      {"db", "server/command", "server/internal/latency", "server/internal/slowlog", "server/internal/tracking"},
+	"server/internal/web":        {"db"},
 
 	"bitcask/internal/failure":   {},
 	"bitcask/internal/system":    {"keydir"},

@@ -228,6 +228,13 @@ func (h *Hub) Names(kind Kind) []string {
 	return slices.Sorted(maps.Keys(h.subs[kind]))
 }
 
+// Count returns how many names of a kind have subscribers.
+func (h *Hub) Count(kind Kind) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs[kind])
+}
+
 // Counts returns how many have subscribed to each of some names.
 func (h *Hub) Counts(kind Kind, names []string) []int {
 	h.mu.Lock()

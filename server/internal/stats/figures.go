@@ -1,0 +1,56 @@
+package stats
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/slowlog"
+	"github.com/stavedb/stave/server/internal/tracking"
+)
+
+// Figures are what INFO and /metrics show of a server.
+type Figures struct {
+	Counters *Counters
+	Table    []*command.Command // with their subcommands
+	Store    db.Stats
+	Follow   db.FollowState
+	SlowLog  *slowlog.Log
+	Spikes   *latency.Spikes
+	Tracking tracking.Usage
+
+	RedisVersion, Version, RunID string
+	Mode                         string // standalone or cluster
+	Started                      time.Time
+	Port                         string
+	ConfigFile                   string
+	Multiplexing                 string // what waits for connections to be ready
+	Hz                           string
+	Percentiles                  string // those that INFO shows of the time that commands take, separated by blanks
+
+	Clients                       int // connections
+	MaxClients                    int64
+	InputPeak, OutputPeak         int64 // bytes of the largest buffers of clients in the last seconds
+	Channels, Patterns, Shards    int   // that somebody listens to
+	MaxMemory, CountedMemory      int64 // the limit, and what is compared with it
+	Scripts, Functions, Libraries int
+	ScriptBytes, LibraryBytes     int
+}
+
+// eachCommand calls fn for each command and subcommand, with its counts.
+func (f *Figures) eachCommand(fn func(name string, counts *Command)) {
+	for _, cmd := range f.Table {
+		for _, one := range append([]*command.Command{cmd}, cmd.Subcommands...) {
+			fn(one.Name, &f.Counters.Commands[one.Index])
+		}
+	}
+}
+
+// oneIf is how both texts show whether something is so.
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
