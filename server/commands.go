@@ -28,13 +28,6 @@ func Lookup(name string) *command.Command { return table.Lookup(name) }
 // Resolve returns the command of a request, or the error that is the reply to an unknown one and to a wrong number of arguments.
 func Resolve(args [][]byte) (*command.Command, error) { return table.Resolve(args) }
 
-// Flags that many of the session's commands share.
-const (
-	anyStateFlags = command.Loading | command.Stale // also while a store is being loaded or is stale, which it never is here
-	sessionFlags  = command.NoScript | anyStateFlags
-	operatorFlags = command.Admin | sessionFlags
-)
-
 // onSession makes a handler of a function that works on the session itself. Handlers of package
 // command know no session, so that they cannot come to depend on one. The assertion cannot fail:
 // the host of every call is made by NewSession.

@@ -17,7 +17,7 @@ import (
 // busy, and DIGEST locks the store. What would end the process, or corrupt it, is not there.
 
 var debugCommand = &command.Command{
-	Name: "debug", Arity: -2, Flags: operatorFlags, Group: command.GroupServer, Since: "1.0.0",
+	Name: "debug", Arity: -2, Flags: command.OfOperator, Group: command.GroupServer, Since: "1.0.0",
 	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if enable-debug-command allows it; DEBUG HELP lists what.",
 	Syntax: "subcommand [arg [arg ...]]", Run: onSession(debugRun),
 }

@@ -53,8 +53,7 @@ var functionSubcommands = []*command.Command{
 	{Name: "function|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Since: functionSince, Complexity: "O(1)",
 		Summary: "Stops the functions that run for long and have written nothing.",
 		Run:     onSession(func(s *Session, c *command.Call) error { return c.Done(s.server.scripts.kill(true)) })},
-	{Name: "function|help", Arity: 2, Flags: command.Loading | command.Stale, Since: functionSince, Complexity: "O(1)", Summary: "Lists the subcommands.",
-		Run: command.Help},
+	command.HelpRow("function", functionSince),
 }
 
 // fcallCommand is FCALL and FCALL_RO.

@@ -9,25 +9,24 @@ var latencyCommand = &command.Command{
 	Name: "latency", Arity: -2, Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about what took long.",
 	Subcommands: []*command.Command{
-		{Name: "latency|latest", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+		{Name: "latency|latest", Arity: 2, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Returns the last spike of each event, and the worst.", Run: onSpikes((*latency.Spikes).Latest)},
-		{Name: "latency|history", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1): up to 160 spikes are kept",
+		{Name: "latency|history", Arity: 3, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1): up to 160 spikes are kept",
 			Summary: "Returns the spikes of an event.", Syntax: "event", Run: onSpikes((*latency.Spikes).History)},
-		{Name: "latency|histogram", Arity: -2, Flags: operatorFlags, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
+		{Name: "latency|histogram", Arity: -2, Flags: command.OfOperator, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
 			Summary: "Returns how many executions of commands took how long, as sums up to powers of two of microseconds.",
 			Syntax:  "[command [command ...]]", Run: onSession(latencyHistogramOf)},
-		{Name: "latency|reset", Arity: -2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+		{Name: "latency|reset", Arity: -2, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Forgets the spikes of some events, or of all, and returns of how many.", Syntax: "[event [event ...]]",
 			Run: onSession(func(s *Session, c *command.Call) error { return c.Int(s.server.spikes.Reset(c.Strings(2)...), nil) })},
-		{Name: "latency|graph", Arity: 3, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+		{Name: "latency|graph", Arity: 3, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Draws the spikes of an event.", Syntax: "event", Run: onSpikes((*latency.Spikes).Graph)},
-		{Name: "latency|doctor", Arity: 2, Flags: operatorFlags, Since: "2.8.13", Complexity: "O(1)",
+		{Name: "latency|doctor", Arity: 2, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
 			Summary: "Says in words what the spikes are, and where to look next.",
 			Run: onSession(func(s *Session, c *command.Call) error {
 				return s.server.spikes.Doctor(c, s.server.tunables.spikeMs.Load())
 			})},
-		{Name: "latency|help", Arity: 2, Flags: anyStateFlags, Since: "2.8.13", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", Run: command.Help},
+		command.HelpRow("latency", "2.8.13"),
 	},
 }
 

@@ -12,7 +12,7 @@ import (
 // of a message. In RESP2 a session that has subscribed may send only these commands, because replies and
 // messages look alike; in RESP3 messages are pushes, and everything is allowed.
 
-const subscribing = command.PubSub | sessionFlags
+const subscribing = command.PubSub | command.OfSession
 
 // pubSubCommands subscribe and publish. Subscribing replies with pushes in RESP3, one for each
 // channel, not with a reply.
@@ -37,11 +37,11 @@ var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 		Channels: command.ManyKeys("not_key"), Complexity: "O(1) a channel",
 		Summary: "Stops listening to shard channels, or to all.", Syntax: "[shardchannel [shardchannel ...]]",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Shard) })},
-	{Name: "publish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Listens: command.ToOneChannel, Since: "2.0.0",
+	{Name: "publish", Arity: 3, Flags: command.PubSub | command.AnyState | command.Fast, Listens: command.ToOneChannel, Since: "2.0.0",
 		Complexity: "O(n + m), n being the number of subscribers of the channel, m that of all patterns",
 		Summary:    "Posts a message to a channel and returns how many heard it.", Syntax: "channel message",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, pubsub.Channel) })},
-	{Name: "spublish", Arity: 3, Flags: command.PubSub | anyStateFlags | command.Fast, Listens: command.ToOneChannel, Since: "7.0.0",
+	{Name: "spublish", Arity: 3, Flags: command.PubSub | command.AnyState | command.Fast, Listens: command.ToOneChannel, Since: "7.0.0",
 		Channels: command.OneKey("not_key"), Complexity: "O(n), n being the number of subscribers of the channel",
 		Summary: "Posts a message to a shard channel and returns how many heard it.", Syntax: "shardchannel message",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, pubsub.Shard) })},
@@ -52,25 +52,24 @@ var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 })
 
 var pubSubSubcommands = []*command.Command{
-	{Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0",
+	{Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | command.AnyState, Since: "2.8.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the channels that somebody listens to.",
 		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Channel) })},
-	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1) a channel",
+	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | command.AnyState, Since: "2.8.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to channels.", Syntax: "[channel [channel ...]]",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Channel) })},
-	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | anyStateFlags, Since: "2.8.0", Complexity: "O(1)",
+	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.AnyState, Since: "2.8.0", Complexity: "O(1)",
 		Summary: "Returns how many patterns somebody listens to.",
 		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
 		})},
-	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0",
+	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | command.AnyState, Since: "7.0.0",
 		Complexity: "O(n), n being the number of channels", Summary: "Returns the shard channels that somebody listens to.",
 		Syntax: "[pattern]", Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Shard) })},
-	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | anyStateFlags, Since: "7.0.0", Complexity: "O(1) a channel",
+	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | command.AnyState, Since: "7.0.0", Complexity: "O(1) a channel",
 		Summary: "Returns how many listen to shard channels.", Syntax: "[shardchannel [shardchannel ...]]",
 		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Shard) })},
-	{Name: "pubsub|help", Arity: 2, Flags: anyStateFlags, Since: "6.2.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-		Run: command.Help},
+	command.HelpRow("pubsub", "6.2.0"),
 }
 
 // subscribeVerbs name the replies of subscribing and leaving.

@@ -30,7 +30,7 @@ var replicationCommands = []*command.Command{
 const replicaFlags = command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading
 
 var roleCommand = &command.Command{
-	Name: "role", Arity: 1, Flags: sessionFlags | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
+	Name: "role", Arity: 1, Flags: command.OfSession | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
 	Summary: "Returns what the server is in a replication: a master without replicas.",
 	Run:     func(c *command.Call) error { return c.Reply([]any{"master", 0, []any{}}) },
 }

@@ -53,8 +53,7 @@ var scriptSubcommands = []*command.Command{
 		Run:     onSession(func(s *Session, c *command.Call) error { return c.Done(s.server.scripts.kill(false)) })},
 	{Name: "script|debug", Arity: 3, Flags: command.NoScript, Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Is refused, but for NO: there is no debugger.", Syntax: "<YES | SYNC | NO>", Run: scriptDebug},
-	{Name: "script|help", Arity: 2, Flags: command.Loading | command.Stale, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-		Run: command.Help},
+	command.HelpRow("script", "5.0.0"),
 }
 
 // countedKeys splits the arguments from the number of keys on.

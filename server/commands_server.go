@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
 // Commands that tools ask any Redis for.
 
-var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, lolwutCommand, latencyCommand, debugCommand, moduleCommand, aclCommand}
+var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, lolwutCommand, latencyCommand, debugCommand, moduleCommand, acl.Command(aclAdmin)}
 
 var lolwutCommand = &command.Command{
 	Name: "lolwut", Arity: -1, Flags: command.ReadOnly | command.Fast, Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
@@ -54,18 +55,17 @@ var moduleCommand = &command.Command{
 			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
 		{Name: "module|unload", Arity: 3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
 			Summary: "Is refused: modules are not supported.", Syntax: "name", Run: refuseModules},
-		{Name: "module|help", Arity: 2, Flags: anyStateFlags, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-			Run: command.Help},
+		command.HelpRow("module", "5.0.0"),
 	},
 }
 
 // serverCommands describe the server as a whole.
 var serverCommands = []*command.Command{
 	configCommand,
-	{Name: "info", Arity: -1, Flags: anyStateFlags | command.Dangerous, Group: command.GroupServer, Since: "1.0.0",
+	{Name: "info", Arity: -1, Flags: command.AnyState | command.Dangerous, Group: command.GroupServer, Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]",
 		Run: onSession(infoCommand)},
-	{Name: "time", Arity: 1, Flags: anyStateFlags | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
+	{Name: "time", Arity: 1, Flags: command.AnyState | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
 		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand},
 }
 
@@ -87,7 +87,7 @@ func infoCommand(s *Session, c *command.Call) error {
 }
 
 var monitorCommand = &command.Command{
-	Name: "monitor", Arity: 1, Flags: operatorFlags, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Name: "monitor", Arity: 1, Flags: command.OfOperator, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Shows each command that the server executes, until the connection ends or is reset.", Run: onSession(monitorRun),
 }
 

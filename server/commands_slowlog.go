@@ -8,22 +8,21 @@ var slowlogCommand = &command.Command{
 	Name: "slowlog", Arity: -2, Group: command.GroupServer, Since: "2.2.12", Complexity: "Depends on the subcommand",
 	Summary: "A container for commands about what took long.",
 	Subcommands: []*command.Command{
-		{Name: "slowlog|get", Arity: -2, Flags: command.Admin | anyStateFlags, Since: "2.2.12",
+		{Name: "slowlog|get", Arity: -2, Flags: command.Admin | command.AnyState, Since: "2.2.12",
 			Complexity: "O(n), n being the number of entries returned",
 			Summary:    "Returns the last commands that took long, the newest first.", Syntax: "[count]", Run: onSession(func(s *Session, c *command.Call) error { return s.server.slowLog.Get(c) })},
-		{Name: "slowlog|len", Arity: 2, Flags: command.Admin | anyStateFlags, Since: "2.2.12", Complexity: "O(1)",
+		{Name: "slowlog|len", Arity: 2, Flags: command.Admin | command.AnyState, Since: "2.2.12", Complexity: "O(1)",
 			Summary: "Returns how many such commands are kept.",
 			Run: onSession(func(s *Session, c *command.Call) error {
 				n, _, _ := s.server.slowLog.Usage()
 				return c.Int(n, nil)
 			})},
-		{Name: "slowlog|reset", Arity: 2, Flags: command.Admin | anyStateFlags, Since: "2.2.12", Complexity: "O(1)",
+		{Name: "slowlog|reset", Arity: 2, Flags: command.Admin | command.AnyState, Since: "2.2.12", Complexity: "O(1)",
 			Summary: "Forgets them.",
 			Run: onSession(func(s *Session, c *command.Call) error {
 				s.server.slowLog.Reset()
 				return c.OK()
 			})},
-		{Name: "slowlog|help", Arity: 2, Flags: anyStateFlags, Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", Run: command.Help},
+		command.HelpRow("slowlog", "6.2.0"),
 	},
 }

@@ -92,6 +92,13 @@ func (s *Session) mayReadAllKeys(c *command.Call) bool {
 	return !s.user.IsLimited() || s.user.Rules().MayReadAllKeys(c.Command, c.Args)
 }
 
+// aclAdmin is what ACL works with.
+func aclAdmin(c *command.Call) acl.Admin {
+	s := c.Host.Session.(*Session)
+	v := s.server
+	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.user, Apply: s.applyChange}
+}
+
 // setUser makes the session that of a user.
 func (s *Session) setUser(u *acl.User, authenticated bool) {
 	s.user = u

@@ -46,7 +46,6 @@ type Server struct {
 	functions compiled.Libraries
 	users     *acl.Users
 	aclLog    acl.Log
-	aclFile   sync.Mutex // held while the file of users is written
 
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 

@@ -4,7 +4,7 @@
 //
 // [Users] is the list of users of one server. A [User] keeps its identity for as long as it exists; what it may do is a
 // [Rules], which never changes: ACL SETUSER makes another and puts it in place at once, so a session needs no lock to ask
-// [Rules.Check]. The words that make rules (rules.go), the texts that describe them (describe.go), the file (file.go) and the
+// [Rules.Check]. The words that make rules (rules.go), the texts that describe them (describe.go), the file (file.go), the command ACL (command.go) and the
 // order of the checks (check.go) are those of Redis 7; rules of commands are described as Redis 7.2 does, in the order in which
 // they were given.
 //

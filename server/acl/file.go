@@ -3,12 +3,26 @@ package acl
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
 
-// A file of users has a line "user NAME RULE ..." for each. Blank lines and lines that start with # are skipped.
+// maxFileBytes is how many bytes of a file of users are read.
+const maxFileBytes = 16 << 20
+
+// fileError is a file of users that cannot be read. Its text has the path, which no client is told.
+type fileError struct{ err error }
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// A file of users has a line "user NAME RULE ..." for each. Blank lines and lines that start with # are skipped. It has hashes of passwords, so only its
+// owner may read what is written here.
 
 // Load replaces all users by those of a file's text. A user who is not in it is removed; the default user, if it is not, may do
 // everything, with the password that SetDefaultPassword has set, or without one. If a line is wrong nothing is changed, and the error names all that are.
@@ -193,4 +207,50 @@ func (u *Users) Lines() []string {
 		lines = append(lines, "user "+name+" "+all[name].Rules().String())
 	}
 	return lines
+}
+
+// LoadFile is Load of the text of a file.
+func (u *Users) LoadFile(path string) ([]Change, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &fileError{err}
+	}
+	defer f.Close() // nothing was written
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, &fileError{err}
+	}
+	if len(text) > maxFileBytes {
+		return nil, fmt.Errorf("it has more than %d bytes", maxFileBytes)
+	}
+	return u.Load(string(text))
+}
+
+// SaveFile replaces a file by one with the users as they are. After a crash there is either.
+func (u *Users) SaveFile(path string) (err error) {
+	u.file.Lock()
+	defer u.file.Unlock()
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()                                                 // nothing was written through it
+	f, err := os.CreateTemp(dir.Name(), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(u.Text())
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if runtime.GOOS == "windows" { // where a directory cannot be synced
+		return nil
+	}
+	return dir.Sync()
 }

@@ -50,6 +50,7 @@ type Users struct {
 	fallback  *User                            // the default user, which is always there
 	byName    atomic.Pointer[map[string]*User] // the map does not change: it is replaced
 	edit      sync.Mutex                       // held by those who replace it or put rules in place
+	file      sync.Mutex                       // held while a file of users is written
 }
 
 // New returns users with the default user alone, who needs no password and may do everything.

@@ -106,6 +106,11 @@ func (c *Call) now() int64 {
 	return time.Now().UnixMilli()
 }
 
+// HelpRow is the subcommand HELP of a container.
+func HelpRow(container, since string) *Command {
+	return &Command{Name: container + "|help", Arity: 2, Flags: AnyState, Since: since, Complexity: "O(1)", Summary: "Lists the subcommands.", Run: Help}
+}
+
 // Help lists the subcommands of a container, from the table.
 func Help(c *Call) error {
 	container := c.Command.Container

@@ -55,6 +55,13 @@ const (
 	AdminCategory
 )
 
+// Flags that many commands share.
+const (
+	AnyState   = Loading | Stale // also while a store is being loaded or is stale, which it never is here
+	OfSession  = NoScript | AnyState
+	OfOperator = Admin | OfSession
+)
+
 // Flags that COMMAND INFO does not list. They are counted from the top, so that a flag of Redis's
 // can be added below.
 const (

@@ -28,8 +28,7 @@ var memoryCommands = []*Command{{
 			Summary: "Tells what the Go runtime has allocated, class by class."},
 		{Name: "memory|purge", Arity: 2, Since: "4.0.0", Complexity: "O(n), n being the memory in use", Run: memoryPurge,
 			Summary: "Collects garbage, and gives memory that is free back to the operating system."},
-		{Name: "memory|help", Arity: 2, Flags: Loading | Stale, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", Run: Help},
+		HelpRow("memory", "4.0.0"),
 	},
 }}
 

@@ -22,7 +22,7 @@ var streamGroupCommands = []*Command{
 				Summary: "Removes a consumer of a group, with what is pending for it.", Syntax: "key group consumer", Run: xgroupDelConsumer},
 			{Name: "xgroup|destroy", Arity: 4, Flags: Write, Keys: keyOfGroup("RW delete"), Since: "5.0.0", Complexity: "O(1) a pending entry",
 				Summary: "Removes a group.", Syntax: "key group", Run: xgroupDestroy},
-			{Name: "xgroup|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.", Run: Help},
+			HelpRow("xgroup", "5.0.0"),
 			{Name: "xgroup|setid", Arity: -5, Flags: Write, Keys: keyOfGroup("RW update"), Since: "5.0.0", Complexity: "O(log n)",
 				Summary: "Sets the last id that a group has delivered.", Syntax: "key group <id | $> [ENTRIESREAD entries-read]", Run: xgroupSetID},
 		}},

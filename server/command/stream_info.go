@@ -16,7 +16,7 @@ var streamInfoCommands = []*Command{
 				Complexity: "O(log n) a consumer", Summary: "Lists the consumers of a group.", Syntax: "key group", Run: xinfoConsumers},
 			{Name: "xinfo|groups", Arity: 3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
 				Complexity: "O(log n) a group", Summary: "Lists the groups of a stream.", Syntax: "key", Run: xinfoGroups},
-			{Name: "xinfo|help", Arity: 2, Flags: Loading | Stale, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.", Run: Help},
+			HelpRow("xinfo", "5.0.0"),
 			{Name: "xinfo|stream", Arity: -3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
 				Complexity: "O(1), with FULL O(n), n being the number of entries returned", Summary: "Describes a stream.",
 				Syntax: "key [FULL [COUNT count]]", Run: xinfoStream},

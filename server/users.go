@@ -3,10 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -15,17 +11,8 @@ import (
 	"github.com/stavedb/stave/server/internal/redact"
 )
 
-// Users come from the options: lines of rules, or a file of such lines, which ACL LOAD and ACL SAVE read and write. The file
-// has hashes of passwords, so only its owner may read what is written here.
-
-// maxACLFile is how many bytes of a file of users are read.
-const maxACLFile = 16 << 20
-
-// fileError is a file of users that cannot be read. Its text has the path, which no client is told.
-type fileError struct{ err error }
-
-func (e *fileError) Error() string { return e.err.Error() }
-func (e *fileError) Unwrap() error { return e.err }
+// Users come from the options: lines of rules, or a file of such lines, which ACL LOAD and ACL SAVE read and write, or
+// lines of the file of settings.
 
 // initUsers makes the users that the options describe.
 func (v *Server) initUsers() error {
@@ -48,7 +35,7 @@ func (v *Server) initUsers() error {
 		return fmt.Errorf("server: Options.Users: %w", err)
 	}
 	if o.ACLFile != "" {
-		if _, err := v.loadACLFile(); err != nil {
+		if _, err := v.users.LoadFile(o.ACLFile); err != nil {
 			return fmt.Errorf("server: %s: %w", o.ACLFile, err)
 		}
 	}
@@ -141,51 +128,4 @@ func setDefaultPassword(v *Server, password string) {
 	if err := v.users.SetDefaultPassword(password); err != nil {
 		panic("BUG: server: requirepass: " + err.Error())
 	}
-}
-
-// loadACLFile replaces the users by those of the file.
-func (v *Server) loadACLFile() ([]acl.Change, error) {
-	f, err := os.Open(v.options.ACLFile)
-	if err != nil {
-		return nil, &fileError{err}
-	}
-	defer f.Close() // nothing was written
-	text, err := io.ReadAll(io.LimitReader(f, maxACLFile+1))
-	if err != nil {
-		return nil, &fileError{err}
-	}
-	if len(text) > maxACLFile {
-		return nil, fmt.Errorf("it has more than %d bytes", maxACLFile)
-	}
-	return v.users.Load(string(text))
-}
-
-// saveACLFile replaces the file by one with the users as they are. After a crash there is either.
-func (v *Server) saveACLFile() (err error) {
-	v.aclFile.Lock()
-	defer v.aclFile.Unlock()
-	path := v.options.ACLFile
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()                                                 // nothing was written through it
-	f, err := os.CreateTemp(dir.Name(), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(v.users.Text())
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	if runtime.GOOS == "windows" { // where a directory cannot be synced
-		return nil
-	}
-	return dir.Sync()
 }

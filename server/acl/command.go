@@ -1,0 +1,250 @@
+package acl
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
+)
+
+// Admin is what ACL works with.
+type Admin struct {
+	Users  *Users
+	Log    *Log
+	File   string // path of the file of users; "" for none
+	Logger *slog.Logger
+	User   *User        // who asks
+	Apply  func(Change) // ends what a change does not allow any more
+}
+
+// Command is ACL. admin is asked at each call.
+func Command(admin func(*command.Call) Admin) *command.Command {
+	on := func(run func(*Admin, *command.Call) error) func(*command.Call) error {
+		return func(c *command.Call) error { a := admin(c); return run(&a, c) }
+	}
+	return &command.Command{
+		Name: "acl", Arity: -2, Group: command.GroupServer, Since: "6.0.0", Complexity: "Depends on the subcommand",
+		Summary: "A container for commands about users and what they may do.",
+		Subcommands: []*command.Command{
+			{Name: "acl|cat", Arity: -2, Flags: command.OfSession, Since: "6.0.0", Complexity: "O(n), n being the number of commands",
+				Summary: "Lists the categories of commands, or the commands of one.", Syntax: "[category]", Run: on(catCommand)},
+			{Name: "acl|deluser", Arity: -3, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(1) a user",
+				Summary: "Deletes users and ends their connections.", Syntax: "username [username ...]", Run: on(delUserCommand)},
+			{Name: "acl|dryrun", Arity: -4, Flags: command.OfOperator, Since: "7.0.0", Complexity: "O(1)",
+				Summary: "Says whether a user may make a request, without executing it.", Syntax: "username command [arg [arg ...]]", Run: on(dryRunCommand)},
+			{Name: "acl|genpass", Arity: -2, Flags: command.OfSession, Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Makes a random password.", Syntax: "[bits]", Run: genPassCommand},
+			{Name: "acl|getuser", Arity: 3, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of the user's rules",
+				Summary: "Describes a user.", Syntax: "username", Run: on(getUserCommand)},
+			{Name: "acl|list", Arity: 2, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of users",
+				Summary: "Describes all users, as in a file of users.",
+				Run:     on(func(a *Admin, c *command.Call) error { return c.Names(a.Users.Lines()) })},
+			{Name: "acl|load", Arity: 2, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of users",
+				Summary: "Reads the file of users again.", Run: on(loadCommand)},
+			{Name: "acl|log", Arity: -2, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of entries",
+				Summary: "Lists requests and passwords that were refused, or forgets them.", Syntax: "[count | RESET]", Run: on(logCommand)},
+			{Name: "acl|save", Arity: 2, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of users",
+				Summary: "Writes all users to the file of users.", Run: on(saveCommand)},
+			{Name: "acl|setuser", Arity: -3, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of rules",
+				Summary: "Makes a user or changes its rules.", Syntax: "username [rule [rule ...]]", Run: on(setUserCommand)},
+			{Name: "acl|users", Arity: 2, Flags: command.OfOperator, Since: "6.0.0", Complexity: "O(n), n being the number of users",
+				Summary: "Lists the names of all users.",
+				Run:     on(func(a *Admin, c *command.Call) error { return c.Names(a.Users.Names()) })},
+			{Name: "acl|whoami", Arity: 2, Flags: command.OfSession, Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Returns the name of this connection's user.",
+				Run:     on(func(a *Admin, c *command.Call) error { c.Out.BulkString(a.User.Name()); return nil })},
+			command.HelpRow("acl", "6.0.0"),
+		},
+	}
+}
+
+// catCommand is ACL CAT.
+func catCommand(a *Admin, c *command.Call) error {
+	if len(c.Args) > 3 {
+		return command.ErrUnknownOrArity(c)
+	}
+	if len(c.Args) == 2 {
+		return c.Names(Categories())
+	}
+	list, ok := InCategory(a.Users.table, c.Key(2))
+	if !ok {
+		return command.Errorf("ERR Unknown category '%s'", command.Quoted(c.Arg(2)))
+	}
+	names := make([]string, len(list))
+	for i, cmd := range list {
+		names[i] = cmd.Name
+	}
+	return c.Names(names)
+}
+
+// setUserCommand is ACL SETUSER. Either all rules are applied or none.
+func setUserCommand(a *Admin, c *command.Call) error {
+	change, err := a.Users.Set(c.Key(2), c.Strings(3))
+	if err != nil {
+		return command.Errorf("ERR %v", err)
+	}
+	a.Apply(change)
+	return c.OK()
+}
+
+// delUserCommand is ACL DELUSER. Nothing is deleted if the default user is among the names.
+func delUserCommand(a *Admin, c *command.Call) error {
+	for _, name := range c.Strings(2) {
+		if name == DefaultName {
+			return command.Error("ERR The 'default' user cannot be removed")
+		}
+	}
+	deleted := 0
+	for _, name := range c.Strings(2) {
+		if u := a.Users.Delete(name); u != nil {
+			deleted++
+			a.Apply(Change{User: u})
+		}
+	}
+	return c.Int(deleted, nil)
+}
+
+// getUserCommand is ACL GETUSER: null for a user that does not exist.
+func getUserCommand(a *Admin, c *command.Call) error {
+	u := a.Users.Get(c.Key(2))
+	if u == nil {
+		c.Out.Null()
+		return nil
+	}
+	d := u.Rules().Describe()
+	selectors := make([]any, len(d.Selectors))
+	for i, one := range d.Selectors {
+		selectors[i] = selectorFacts(one)
+	}
+	facts := []command.Fact{{Name: "flags", Value: command.BulkSet(d.Flags)}, {Name: "passwords", Value: d.Passwords}}
+	facts = append(facts, selectorFacts(d.SelectorDescription)...)
+	return c.Reply(append(facts, command.Fact{Name: "selectors", Value: selectors}))
+}
+
+// selectorFacts are the rules of one selector for a reply.
+func selectorFacts(d SelectorDescription) []command.Fact {
+	return []command.Fact{{Name: "commands", Value: d.Commands}, {Name: "keys", Value: d.Keys}, {Name: "channels", Value: d.Channels}}
+}
+
+// dryRunCommand is ACL DRYRUN.
+func dryRunCommand(a *Admin, c *command.Call) error {
+	u := a.Users.Get(c.Key(2))
+	if u == nil {
+		return command.Errorf("ERR User '%s' not found", command.Quoted(c.Arg(2)))
+	}
+	args := c.Args[3:]
+	cmd, err := a.Users.table.Resolve(args)
+	if cmd == nil || err != nil && len(args) > 1 && cmd.Subcommands != nil && cmd.Subcommand(args[1]) == nil {
+		return command.Errorf("ERR Command '%s' not found", command.Quoted(args[0]))
+	}
+	if err != nil {
+		return err
+	}
+	if d := u.Rules().Check(cmd, args); d.Verdict != Allowed {
+		c.Out.BulkString(d.Verbose())
+		return nil
+	}
+	return c.OK()
+}
+
+// genPassCommand is ACL GENPASS: hexadecimal digits, of 256 bits unless it is told otherwise.
+func genPassCommand(c *command.Call) error {
+	if len(c.Args) > 3 {
+		return command.ErrUnknownOrArity(c)
+	}
+	bits := int64(256)
+	if len(c.Args) == 3 {
+		var err error
+		if bits, err = c.ParseInt(2); err != nil {
+			return err
+		}
+		if bits <= 0 || bits > 4096 {
+			return command.Error("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096")
+		}
+	}
+	digits := int(bits+3) / 4
+	random := make([]byte, (digits+1)/2)
+	_, _ = rand.Read(random) // never fails: crypto/rand ends the process instead
+	c.Out.BulkString(hex.EncodeToString(random)[:digits])
+	return nil
+}
+
+// errNoACLFile answers ACL LOAD and ACL SAVE of a server without a file of users.
+const errNoACLFile command.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command " +
+	"and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+
+// loadCommand is ACL LOAD.
+func loadCommand(a *Admin, c *command.Call) error {
+	if a.File == "" {
+		return errNoACLFile
+	}
+	changes, err := a.Users.LoadFile(a.File)
+	if err != nil {
+		a.Logger.Error("the file of users was not loaded; the users are as before", "error", err)
+		var pathless *fileError
+		if errors.As(err, &pathless) {
+			return command.Error("ERR The ACL file cannot be read. The log of the server says why.")
+		}
+		return command.Errorf("ERR The ACL file was not loaded: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	for _, change := range changes {
+		a.Apply(change)
+	}
+	return c.OK()
+}
+
+// saveCommand is ACL SAVE.
+func saveCommand(a *Admin, c *command.Call) error {
+	if a.File == "" {
+		return errNoACLFile
+	}
+	if err := a.Users.SaveFile(a.File); err != nil {
+		a.Logger.Error("the file of users was not saved", "error", err)
+		return command.Error("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
+	}
+	return c.OK()
+}
+
+// logCommand is ACL LOG.
+func logCommand(a *Admin, c *command.Call) error {
+	most := int64(10)
+	switch {
+	case len(c.Args) > 3:
+		return command.ErrUnknownOrArity(c)
+	case len(c.Args) == 3 && c.Is(2, "reset"):
+		a.Log.Reset()
+		return c.OK()
+	case len(c.Args) == 3:
+		n, ok := number.ParseInt(c.Arg(2))
+		if !ok {
+			return command.ErrNotInteger
+		}
+		most = min(max(n, 0), math.MaxInt32)
+	}
+	entries := a.Log.Entries(int(most))
+	now := time.Now()
+	c.Out.Array(len(entries))
+	for _, e := range entries {
+		c.Out.Map(10)
+		pair := func(name, value string) { c.Out.BulkString(name); c.Out.BulkString(value) }
+		number := func(name string, n int64) { c.Out.BulkString(name); c.Out.Int(n) }
+		number("count", int64(e.Count))
+		pair("reason", e.Reason())
+		pair("context", string(e.Context))
+		pair("object", e.Object)
+		pair("username", e.Username)
+		c.Out.BulkString("age-seconds")
+		c.Out.Double(float64(now.Sub(e.Updated).Milliseconds()) / 1000)
+		pair("client-info", e.Client)
+		number("entry-id", e.ID)
+		number("timestamp-created", e.Created.UnixMilli())
+		number("timestamp-last-updated", e.Updated.UnixMilli())
+	}
+	return nil
+}
