@@ -11,7 +11,6 @@ import (
 // would make it a replica is refused.
 
 var replicationCommands = []*command.Command{
-	roleCommand,
 	{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Waits for replicas, of which there are none: returns 0 when the time is over, at once if 0 are enough.",
 		Syntax:  "numreplicas timeout", Run: onSession(waitCommand)},
@@ -19,20 +18,6 @@ var replicationCommands = []*command.Command{
 		Complexity: "O(n), n being the bytes that are not on disk yet",
 		Summary:    "Makes all writes so far durable on this server, and waits for replicas, of which there are none.",
 		Syntax:     "numlocal numreplicas timeout", Run: onSession(waitaofCommand)},
-	{Name: "replicaof", Arity: 3, Flags: replicaFlags, Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
-		Summary: "REPLICAOF NO ONE changes nothing; a master is refused.", Syntax: "host port", Run: replicaofCommand},
-	{Name: "slaveof", Arity: 3, Flags: replicaFlags, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "The old name of REPLICAOF.", Syntax: "host port", Run: replicaofCommand},
-	{Name: "failover", Arity: -1, Flags: command.Admin | command.NoScript | command.Stale, Group: command.GroupServer, Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Is refused: there is no replica to fail over to.", Syntax: "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Run: failoverCommand},
-}
-
-const replicaFlags = command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading
-
-var roleCommand = &command.Command{
-	Name: "role", Arity: 1, Flags: command.OfSession | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
-	Summary: "Returns what the server is in a replication: a master without replicas.",
-	Run:     func(c *command.Call) error { return c.Reply([]any{"master", 0, []any{}}) },
 }
 
 // parseMilliseconds returns argument i as a time-out, 0 for no end.
@@ -94,50 +79,4 @@ func waitaofCommand(s *Session, c *command.Call) error {
 		return c.Reply([]any{1, 0})
 	}
 	return s.waitLong(c, timeout, func(c *command.Call) { _ = c.Reply([]any{1, 0}) })
-}
-
-// replicaofCommand is REPLICAOF and SLAVEOF.
-func replicaofCommand(c *command.Call) error {
-	if c.Is(1, "no") && c.Is(2, "one") {
-		return c.OK()
-	}
-	if port, ok := number.ParseInt(c.Arg(2)); !ok || port < 0 || port > 65535 {
-		return command.Error("ERR Invalid master port")
-	}
-	return command.Error("ERR Stave cannot be a replica of another server. Import its data, or copy a backup.")
-}
-
-// failoverCommand is FAILOVER. The order of its refusals is Redis's.
-func failoverCommand(c *command.Call) error {
-	var abort, target, timeout, force bool
-	for i := 1; i < len(c.Args); i++ {
-		switch {
-		case c.Is(i, "abort") && len(c.Args) == 2:
-			abort = true
-		case c.Is(i, "timeout") && i+1 < len(c.Args) && !timeout:
-			n, err := c.ParseInt(i + 1)
-			if err != nil {
-				return err
-			}
-			if n <= 0 {
-				return command.Error("ERR FAILOVER timeout must be greater than 0")
-			}
-			timeout = true
-			i++
-		case c.Is(i, "to") && i+2 < len(c.Args) && !target:
-			if _, err := c.ParseInt(i + 2); err != nil {
-				return err
-			}
-			target = true
-			i += 2
-		case c.Is(i, "force") && !force:
-			force = true
-		default:
-			return command.ErrSyntax
-		}
-	}
-	if abort {
-		return command.Error("ERR No failover in progress.")
-	}
-	return command.Error("ERR FAILOVER requires connected replicas.")
 }

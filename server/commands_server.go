@@ -1,17 +1,39 @@
 package server
 
 import (
-	"time"
-
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/debug"
+	"github.com/stavedb/stave/server/internal/latency"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/slowlog"
 )
 
 // Commands that tools ask any Redis for.
 
-var operatorCommands = []*command.Command{slowlogCommand, monitorCommand, lolwutCommand, latencyCommand, debugCommand, moduleCommand, acl.Command(aclAdmin)}
+var operatorCommands = []*command.Command{
+	slowlog.Command(func(c *command.Call) *slowlog.Log { return &c.Host.Session.(*Session).server.slowLog }), latency.Command(latencyHost),
+	monitorCommand, lolwutCommand, debug.Command(debugHost), acl.Command(aclAdmin),
+}
+
+// latencyHost is what LATENCY works with. The counts of this session are flushed before, so that they are in it.
+func latencyHost(c *command.Call) latency.Host {
+	s := c.Host.Session.(*Session)
+	s.flushStats()
+	return latency.Host{
+		Spikes: &s.server.spikes, Threshold: s.server.tunables.spikeMs.Load(), Commands: table,
+		Histogram: func(cmd *command.Command) *latency.Histogram {
+			return s.server.counters.Commands[cmd.Index].Latency.Load()
+		},
+	}
+}
+
+// debugHost is what DEBUG works with.
+func debugHost(c *command.Call) debug.Host {
+	s := c.Host.Session.(*Session)
+	return debug.Host{Allowed: s.server.options.Debug, Save: s.server.save, Logger: s.server.options.Logger, Client: s.id}
+}
 
 var lolwutCommand = &command.Command{
 	Name: "lolwut", Arity: -1, Flags: command.ReadOnly | command.Fast, Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
@@ -38,44 +60,12 @@ func lolwut(s *Session, c *command.Call) error {
 	return nil
 }
 
-const errNoModules command.Error = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it from a " +
-	"local connection, otherwise you need to set this option in the configuration file, and then restart the server."
-
-func refuseModules(*command.Call) error { return errNoModules }
-
-var moduleCommand = &command.Command{
-	Name: "module", Arity: -2, Group: command.GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
-	Summary: "A container for commands about modules, of which there are none.",
-	Subcommands: []*command.Command{
-		{Name: "module|list", Arity: 2, Flags: command.Admin | command.NoScript, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Returns nothing: there are no modules.", Run: func(c *command.Call) error { c.Out.Array(0); return nil }},
-		{Name: "module|load", Arity: -3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
-		{Name: "module|loadex", Arity: -3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "7.0.0", Complexity: "O(1)",
-			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
-		{Name: "module|unload", Arity: 3, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Is refused: modules are not supported.", Syntax: "name", Run: refuseModules},
-		command.HelpRow("module", "5.0.0"),
-	},
-}
-
 // serverCommands describe the server as a whole.
 var serverCommands = []*command.Command{
 	configCommand,
 	{Name: "info", Arity: -1, Flags: command.AnyState | command.Dangerous, Group: command.GroupServer, Since: "1.0.0",
 		Complexity: "O(1)", Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]",
 		Run: onSession(infoCommand)},
-	{Name: "time", Arity: 1, Flags: command.AnyState | command.Fast, Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand},
-}
-
-// timeCommand is TIME.
-func timeCommand(c *command.Call) error {
-	now := time.Now()
-	c.Out.Array(2)
-	c.Out.BulkInt(now.Unix())
-	c.Out.BulkInt(int64(now.Nanosecond() / 1000))
-	return nil
 }
 
 // infoCommand is INFO. The counts of this session are flushed before, so that they are in it.

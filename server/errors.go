@@ -19,7 +19,6 @@ const (
 	errNestedMulti      command.Error = "ERR MULTI calls can not be nested"
 	errExecNoMulti      command.Error = "ERR EXEC without MULTI"
 	errDiscardNoMulti   command.Error = "ERR DISCARD without MULTI"
-	errInMulti          command.Error = "ERR Command not allowed inside a transaction"
 	errExecAbort        command.Error = "EXECABORT Transaction discarded because of previous errors."
 	errNoProto          command.Error = "NOPROTO unsupported protocol version"
 	errReplyTooLarge    command.Error = "ERR the reply is too large; ask for it in parts"

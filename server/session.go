@@ -316,7 +316,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 func (s *Session) execute(args [][]byte) {
 	cmd, err := table.Resolve(args)
 	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
-		err = errInMulti
+		err = command.ErrInMulti
 	}
 	if err == nil && s.isRestricted() {
 		err = s.permit(cmd, args)
@@ -325,7 +325,7 @@ func (s *Session) execute(args [][]byte) {
 		err = s.refusesInCluster(cmd, args)
 	}
 	if err == nil && s.queue != nil && stallsExec(cmd, args) {
-		err = errInMulti
+		err = command.ErrInMulti
 	}
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)

@@ -25,6 +25,7 @@ const (
 	ErrNoKey             = structures.ErrNoKey
 	ErrDBIndex     Error = "ERR DB index is out of range"
 	errCursor      Error = "ERR invalid cursor"
+	ErrInMulti     Error = "ERR Command not allowed inside a transaction"
 )
 
 // Errorf formats an Error. The text starts with the code, which is ERR unless Redis has another.

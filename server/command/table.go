@@ -85,6 +85,7 @@ func Data() []*Command {
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
 		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, streamCommands, streamGroupCommands, streamInfoCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
+		replicationCommands, serverCommands,
 	)
 }
 

@@ -1,8 +1,9 @@
-package server
+package debug
 
 import (
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -13,75 +14,83 @@ import (
 	"github.com/stavedb/stave/server/internal/digest"
 )
 
-// DEBUG is for tests of clients and of servers. It is off by default: SLEEP keeps a connection and its goroutine
-// busy, and DIGEST locks the store. What would end the process, or corrupt it, is not there.
+// Host is what DEBUG works with, besides the call.
+type Host struct {
+	Allowed bool         // as enable-debug-command has it
+	Save    func() error // makes all writes durable
+	Logger  *slog.Logger
+	Client  int64 // who asks
+}
 
-var debugCommand = &command.Command{
-	Name: "debug", Arity: -2, Flags: command.OfOperator, Group: command.GroupServer, Since: "1.0.0",
-	Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if enable-debug-command allows it; DEBUG HELP lists what.",
-	Syntax: "subcommand [arg [arg ...]]", Run: onSession(debugRun),
+// Command is DEBUG. host is asked at each call.
+func Command(host func(*command.Call) Host) *command.Command {
+	return &command.Command{
+		Name: "debug", Arity: -2, Flags: command.OfOperator, Group: command.GroupServer, Since: "1.0.0",
+		Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if enable-debug-command allows it; DEBUG HELP lists what.",
+		Syntax: "subcommand [arg [arg ...]]", Run: func(c *command.Call) error { return run(host(c), c) },
+	}
 }
 
 const errNoDebug command.Error = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a " +
 	"local connection, otherwise you need to set this option in the configuration file, and then restart the server."
 
-// debugSubcommand is one of DEBUG's. They have no rows of their own in the table: Redis has none either.
-type debugSubcommand struct {
+// subcommand is one of DEBUG's. They have no rows of their own in the table: Redis has none either.
+type subcommand struct {
 	name  string
 	least int // arguments after the name
 	most  int // -1: any number
 	usage string
-	run   func(s *Session, c *command.Call) error
+	run   func(h Host, c *command.Call) error
 }
 
 // It is put together at run time, because HELP is in it and reads it.
-var debugSubcommands []debugSubcommand
+var subcommands []subcommand
 
 func init() {
-	ok := func(_ *Session, c *command.Call) error { return c.OK() }
-	debugSubcommands = []debugSubcommand{
+	ok := func(_ Host, c *command.Call) error { return c.OK() }
+	subcommands = []subcommand{
 		{"change-repl-id", 0, 0, "Is accepted: there is no replication.", ok},
-		{"digest", 0, 0, "Returns a digest of all keys, which equals that of a Redis with the same data.", debugDigest},
-		{"digest-value", 0, -1, "key [key ...]: returns digests of values.", debugDigestValue},
-		{"error", 1, 1, "text: replies with an error.", func(_ *Session, c *command.Call) error { return oneLine(c.Arg(2)) }},
-		{"help", 0, 0, "Lists the subcommands.", debugHelp},
+		{"digest", 0, 0, "Returns a digest of all keys, which equals that of a Redis with the same data.", digestAll},
+		{"digest-value", 0, -1, "key [key ...]: returns digests of values.", digestValue},
+		{"error", 1, 1, "text: replies with an error.", func(_ Host, c *command.Call) error { return oneLine(c.Arg(2)) }},
+		{"help", 0, 0, "Lists the subcommands.", help},
 		{"jmap", 0, 0, "Is accepted, and does nothing.", ok},
-		{"loadaof", 0, 0, "Makes all writes durable; memory follows the log at any time.", debugReload},
-		{"log", 1, 1, "text: writes into the log.", debugLog},
-		{"object", 1, 1, "key: describes how a key is stored.", func(_ *Session, c *command.Call) error { return debugObject(c, c.Key(2)) }},
+		{"loadaof", 0, 0, "Makes all writes durable; memory follows the log at any time.", reload},
+		{"log", 1, 1, "text: writes into the log.", log},
+		{"object", 1, 1, "key: describes how a key is stored.", func(_ Host, c *command.Call) error { return object(c, c.Key(2)) }},
 		{"pause-cron", 1, 1, "0|1: is accepted, and does nothing.", ok},
-		{"populate", 1, 3, "count [prefix [size]]: makes strings.", debugPopulate},
-		{"protocol", 1, 1, "type: replies with a value of a type.", debugProtocol},
+		{"populate", 1, 3, "count [prefix [size]]: makes strings.", populate},
+		{"protocol", 1, 1, "type: replies with a value of a type.", protocol},
 		{"quicklist-packed-threshold", 1, 1, "bytes: is accepted, and does nothing.", ok},
-		{"reload", 0, -1, "[NOSAVE] [NOFLUSH] [MERGE]: makes all writes durable; memory follows the log at any time.", debugReload},
-		{"set-active-expire", 1, 1, "0|1: stops or starts the cycle that deletes expired keys.", debugActiveExpire},
-		{"sleep", 1, 1, "seconds: waits.", debugSleep},
-		{"stringmatch-len", 2, 2, "length pattern: matches as many letters A with a pattern.", debugMatch},
+		{"reload", 0, -1, "[NOSAVE] [NOFLUSH] [MERGE]: makes all writes durable; memory follows the log at any time.", reload},
+		{"set-active-expire", 1, 1, "0|1: stops or starts the cycle that deletes expired keys.", activeExpire},
+		{"sleep", 1, 1, "seconds: waits.", sleep},
+		{"stringmatch-len", 2, 2, "length pattern: matches as many letters A with a pattern.", match},
 	}
 }
 
-// debugRun is DEBUG.
-func debugRun(s *Session, c *command.Call) error {
+// run is DEBUG.
+func run(h Host, c *command.Call) error {
 	switch {
-	case !s.server.options.Debug:
+	case !h.Allowed:
 		return errNoDebug
 	case c.Queued: // the keys may be locked already
-		return errInMulti
+		return command.ErrInMulti
 	}
 	n := len(c.Args) - 2
-	for i := range debugSubcommands {
-		if sub := &debugSubcommands[i]; c.Is(1, sub.name) && n >= sub.least && (n <= sub.most || sub.most < 0) {
-			return sub.run(s, c)
+	for i := range subcommands {
+		if sub := &subcommands[i]; c.Is(1, sub.name) && n >= sub.least && (n <= sub.most || sub.most < 0) {
+			return sub.run(h, c)
 		}
 	}
 	return command.Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try DEBUG HELP.", command.Quoted(c.Arg(1)))
 }
 
-// debugHelp is DEBUG HELP.
-func debugHelp(_ *Session, c *command.Call) error {
-	c.Out.Array(1 + 2*len(debugSubcommands))
+// help is DEBUG HELP.
+func help(_ Host, c *command.Call) error {
+	c.Out.Array(1 + 2*len(subcommands))
 	c.Out.Simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
-	for _, sub := range debugSubcommands {
+	for _, sub := range subcommands {
 		c.Out.Simple(strings.ToUpper(sub.name))
 		c.Out.Simple("    " + sub.usage)
 	}
@@ -91,8 +100,8 @@ func debugHelp(_ *Session, c *command.Call) error {
 // maxSleep bounds how long DEBUG SLEEP keeps its own connection waiting; others are not held up.
 const maxSleep = time.Minute
 
-// debugSleep is DEBUG SLEEP.
-func debugSleep(_ *Session, c *command.Call) error {
+// sleep is DEBUG SLEEP.
+func sleep(_ Host, c *command.Call) error {
 	seconds, err := c.ParseFloat(2)
 	if err != nil {
 		return err
@@ -106,9 +115,9 @@ func debugSleep(_ *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// debugObject describes how a key is stored. Only the type and the length of the DUMP are given:
+// object describes how a key is stored. Only the type and the length of the DUMP are given:
 // the other fields of Redis are about its memory.
-func debugObject(c *command.Call, key string) error {
+func object(c *command.Call, key string) error {
 	return c.Host.Store.ViewKeys([]string{key}, func(tx *db.Tx) error {
 		typ, err := tx.Key(key).Type()
 		if err != nil {
@@ -126,8 +135,8 @@ func debugObject(c *command.Call, key string) error {
 	})
 }
 
-// debugDigest is DEBUG DIGEST.
-func debugDigest(_ *Session, c *command.Call) error {
+// digestAll is DEBUG DIGEST.
+func digestAll(_ Host, c *command.Call) error {
 	var d digest.Digest
 	if err := d.AddStore(c.Host.Store); err != nil {
 		return err
@@ -136,8 +145,8 @@ func debugDigest(_ *Session, c *command.Call) error {
 	return nil
 }
 
-// debugDigestValue is DEBUG DIGEST-VALUE.
-func debugDigestValue(_ *Session, c *command.Call) error {
+// digestValue is DEBUG DIGEST-VALUE.
+func digestValue(_ Host, c *command.Call) error {
 	keys := c.Strings(2)
 	digests := make([]digest.Digest, len(keys))
 	err := c.Host.Store.ViewKeys(keys, func(tx *db.Tx) error {
@@ -158,32 +167,32 @@ func debugDigestValue(_ *Session, c *command.Call) error {
 	return nil
 }
 
-// debugReload is DEBUG RELOAD. In Redis it proves that the file has all of the data; here that is what Check is
+// reload is DEBUG RELOAD. In Redis it proves that the file has all of the data; here that is what Check is
 // for, and the sync is what is left.
-func debugReload(s *Session, c *command.Call) error {
+func reload(h Host, c *command.Call) error {
 	for i := 2; i < len(c.Args); i++ {
 		if !c.Is(i, "nosave") && !c.Is(i, "noflush") && !c.Is(i, "merge") {
 			return command.Error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
 		}
 	}
-	return c.Done(s.server.save())
+	return c.Done(h.Save())
 }
 
-// debugLog is DEBUG LOG.
-func debugLog(s *Session, c *command.Call) error {
-	s.server.options.Logger.Warn("DEBUG LOG", "text", c.Key(2), "client", s.id)
+// log is DEBUG LOG.
+func log(h Host, c *command.Call) error {
+	h.Logger.Warn("DEBUG LOG", "text", c.Key(2), "client", h.Client)
 	return c.OK()
 }
 
-// debugActiveExpire is DEBUG SET-ACTIVE-EXPIRE. Expired keys are never seen, whether they are deleted or not.
-func debugActiveExpire(_ *Session, c *command.Call) error {
+// activeExpire is DEBUG SET-ACTIVE-EXPIRE. Expired keys are never seen, whether they are deleted or not.
+func activeExpire(_ Host, c *command.Call) error {
 	n, _ := strconv.Atoi(c.Key(2)) // what is no number is 0, as in Redis
 	c.Host.Store.SetExpiryCycle(n != 0)
 	return c.OK()
 }
 
-// debugMatch is DEBUG STRINGMATCH-LEN.
-func debugMatch(_ *Session, c *command.Call) error {
+// match is DEBUG STRINGMATCH-LEN.
+func match(_ Host, c *command.Call) error {
 	n, ok := number.ParseInt(c.Arg(2))
 	if !ok || n < 0 || n > 1<<20 {
 		return command.ErrNotInteger
@@ -194,9 +203,9 @@ func debugMatch(_ *Session, c *command.Call) error {
 // populateBatch is how many keys DEBUG POPULATE makes in one commit.
 const populateBatch = 500
 
-// debugPopulate is DEBUG POPULATE: strings value:N at PREFIX:N, unless the key is there. With a size a value is cut
+// populate is DEBUG POPULATE: strings value:N at PREFIX:N, unless the key is there. With a size a value is cut
 // or filled up with zeros.
-func debugPopulate(_ *Session, c *command.Call) error {
+func populate(_ Host, c *command.Call) error {
 	var numbers [2]int64
 	for i, at := range []int{2, 4} {
 		if at < len(c.Args) {
@@ -245,8 +254,8 @@ func debugPopulate(_ *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// debugProtocol is DEBUG PROTOCOL: Redis's examples of each type.
-func debugProtocol(_ *Session, c *command.Call) error {
+// protocol is DEBUG PROTOCOL: Redis's examples of each type.
+func protocol(_ Host, c *command.Call) error {
 	out := c.Out
 	numbers := func() {
 		for i := range int64(3) {

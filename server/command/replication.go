@@ -1,0 +1,70 @@
+package command
+
+import "github.com/stavedb/stave/internal/number"
+
+// This server is always a master without replicas. Tools that ask get Redis's answers for that, and what
+// would make it a replica is refused.
+
+var replicationCommands = []*Command{
+	roleCommand,
+	{Name: "replicaof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Since: "5.0.0", Complexity: "O(1)",
+		Summary: "REPLICAOF NO ONE changes nothing; a master is refused.", Syntax: "host port", Run: replicaofCommand},
+	{Name: "slaveof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+		Summary: "The old name of REPLICAOF.", Syntax: "host port", Run: replicaofCommand},
+	{Name: "failover", Arity: -1, Flags: Admin | NoScript | Stale, Group: GroupServer, Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Is refused: there is no replica to fail over to.", Syntax: "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Run: failoverCommand},
+}
+
+const replicaFlags = Admin | NoScript | Stale | NoAsyncLoading
+
+var roleCommand = &Command{
+	Name: "role", Arity: 1, Flags: OfSession | Fast | Dangerous | AdminCategory, Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",
+	Summary: "Returns what the server is in a replication: a master without replicas.",
+	Run:     func(c *Call) error { return c.Reply([]any{"master", 0, []any{}}) },
+}
+
+// replicaofCommand is REPLICAOF and SLAVEOF.
+func replicaofCommand(c *Call) error {
+	if c.Is(1, "no") && c.Is(2, "one") {
+		return c.OK()
+	}
+	if port, ok := number.ParseInt(c.Arg(2)); !ok || port < 0 || port > 65535 {
+		return Error("ERR Invalid master port")
+	}
+	return Error("ERR Stave cannot be a replica of another server. Import its data, or copy a backup.")
+}
+
+// failoverCommand is FAILOVER. The order of its refusals is Redis's.
+func failoverCommand(c *Call) error {
+	var abort, target, timeout, force bool
+	for i := 1; i < len(c.Args); i++ {
+		switch {
+		case c.Is(i, "abort") && len(c.Args) == 2:
+			abort = true
+		case c.Is(i, "timeout") && i+1 < len(c.Args) && !timeout:
+			n, err := c.ParseInt(i + 1)
+			if err != nil {
+				return err
+			}
+			if n <= 0 {
+				return Error("ERR FAILOVER timeout must be greater than 0")
+			}
+			timeout = true
+			i++
+		case c.Is(i, "to") && i+2 < len(c.Args) && !target:
+			if _, err := c.ParseInt(i + 2); err != nil {
+				return err
+			}
+			target = true
+			i += 2
+		case c.Is(i, "force") && !force:
+			force = true
+		default:
+			return ErrSyntax
+		}
+	}
+	if abort {
+		return Error("ERR No failover in progress.")
+	}
+	return Error("ERR FAILOVER requires connected replicas.")
+}
