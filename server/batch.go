@@ -8,7 +8,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // A client that pipelines a hundred SETs sends them in one packet. One by one they would take a
@@ -78,7 +78,7 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 
 // canBatch says whether a request of this session may be batched. In an event loop so may one whose
 // reply is bounded (see maxReply), and a script, which needs locks.
-func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks compiled.LockMode, ok bool) {
+func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
 	if s.replies != replyOn || s.caching {
 		return 0, false
 	}
@@ -104,8 +104,8 @@ func (b *batch) add(r request) {
 		r.firstKey = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)
-	b.writes = b.writes || r.command.IsWrite() || r.locks&compiled.LockWrite != 0
-	b.whole = b.whole || r.locks&compiled.LockWhole != 0
+	b.writes = b.writes || r.command.IsWrite() || r.locks&scripts.LockWrite != 0
+	b.whole = b.whole || r.locks&scripts.LockWhole != 0
 	b.saves = b.saves || r.command.SavesCount(r.args)
 	b.mixed = b.mixed || b.requests[0].session != r.session
 	b.namespace = r.session.namespace
@@ -288,12 +288,12 @@ func (b *batch) runInTx(tx *db.Tx) error {
 }
 
 // locks are what scripts of the batch may do.
-func (b *batch) locks() (m compiled.LockMode) {
+func (b *batch) locks() (m scripts.LockMode) {
 	if b.writes {
-		m |= compiled.LockWrite
+		m |= scripts.LockWrite
 	}
 	if b.whole {
-		m |= compiled.LockWhole
+		m |= scripts.LockWhole
 	}
 	return m
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/introspect"
+	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // Commands is the command table, sorted by name: what package command has, and what works on the
@@ -16,7 +17,7 @@ func init() {
 	introspection := []*command.Command{introspect.Command(func() *command.Table { return table })}
 	table = command.NewTable(command.Data(),
 		connectionCommands, authCommands, transactionCommands, watchCommands, serverCommands, introspection, pubSubCommands, operatorCommands,
-		replicationCommands, scriptCommands, functionCommands, persistenceCommands, clusterCommands,
+		replicationCommands, scriptCommands, scripts.Commands(scriptSession), persistenceCommands, clusterCommands,
 	)
 	Commands = table.Commands
 }

@@ -1,23 +1,26 @@
 package server
 
 import (
+	"errors"
 	"strings"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
 )
 
-// The commands about scripts; script_run.go has the execution, package script the language.
+// EVAL and FCALL; script_run.go has the execution, package scripts what is kept of scripts, package script the language.
 
 const (
-	evalFlags   = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.MovableKeys | command.RunsScript
-	evalCost    = "That of the script"
-	evalSyntax  = "script numkeys [key [key ...]] [arg [arg ...]]"
-	shaSyntax   = "sha1 numkeys [key [key ...]] [arg [arg ...]]"
-	scriptSince = "2.6.0"
+	evalFlags      = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.MovableKeys | command.RunsScript
+	evalCost       = "That of the script"
+	evalSyntax     = "script numkeys [key [key ...]] [arg [arg ...]]"
+	shaSyntax      = "sha1 numkeys [key [key ...]] [arg [arg ...]]"
+	functionSyntax = "function numkeys [key [key ...]] [arg [arg ...]]"
+	functionCost   = "Depends on the function that is executed"
 )
 
 // scriptKeys are the keys that a script declares.
@@ -25,44 +28,35 @@ func scriptKeys(use string) []command.Keys {
 	return []command.Keys{{Use: use, First: 2, Counted: true}}
 }
 
-// scriptCommands run scripts and keep them.
+// scriptCommands run scripts and functions.
 var scriptCommands = command.InGroup(command.GroupScripting, []*command.Command{
-	{Name: "eval", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: scriptSince, Complexity: evalCost,
+	{Name: "eval", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: "2.6.0", Complexity: evalCost,
 		Summary: "Runs a Lua script as one atomic commit.", Syntax: evalSyntax, Run: onSession(evalCommand)},
 	{Name: "eval_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Since: "7.0.0", Complexity: evalCost,
 		Summary: "Runs a Lua script that writes nothing.", Syntax: evalSyntax, Run: onSession(evalCommand)},
-	{Name: "evalsha", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: scriptSince, Complexity: evalCost,
+	{Name: "evalsha", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: "2.6.0", Complexity: evalCost,
 		Summary: "Runs a Lua script that the server knows, as one atomic commit.", Syntax: shaSyntax, Run: onSession(evalshaCommand)},
 	{Name: "evalsha_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Since: "7.0.0", Complexity: evalCost,
 		Summary: "Runs a Lua script that the server knows and that writes nothing.", Syntax: shaSyntax, Run: onSession(evalshaCommand)},
-	{
-		Name: "script", Arity: -2, Since: scriptSince, Complexity: "Depends on the subcommand",
-		Summary: "A container for commands about scripts.", Subcommands: scriptSubcommands,
-	},
+	{Name: "fcall", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: "7.0.0", Complexity: functionCost,
+		Summary: "Calls a function of a library as one atomic commit.", Syntax: functionSyntax, Run: onSession(fcallCommand)},
+	{Name: "fcall_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Since: "7.0.0", Complexity: functionCost,
+		Summary: "Calls a function that writes nothing.", Syntax: functionSyntax, Run: onSession(fcallCommand)},
 })
 
-var scriptSubcommands = []*command.Command{
-	{Name: "script|load", Arity: 3, Flags: command.NoScript | command.Stale, Since: scriptSince, Complexity: "O(n), n being the length of the script",
-		Summary: "Compiles a script, keeps it and returns its SHA-1.", Syntax: "script", Run: onSession(scriptLoad)},
-	{Name: "script|exists", Arity: -3, Flags: command.NoScript, Since: scriptSince, Complexity: "O(n), n being the number of scripts asked for",
-		Summary: "Says which scripts the server knows.", Syntax: "sha1 [sha1 ...]", Run: onSession(scriptExists)},
-	{Name: "script|flush", Arity: -2, Flags: command.NoScript, Since: scriptSince, Complexity: "O(n), n being the number of scripts",
-		Summary: "Forgets all scripts.", Syntax: "[ASYNC | SYNC]", Run: onSession(scriptFlush)},
-	{Name: "script|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Since: scriptSince, Complexity: "O(1)",
-		Summary: "Stops the scripts that run for long and have written nothing.",
-		Run:     onSession(func(s *Session, c *command.Call) error { return c.Done(s.server.scripts.kill(false)) })},
-	{Name: "script|debug", Arity: 3, Flags: command.NoScript, Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Is refused, but for NO: there is no debugger.", Syntax: "<YES | SYNC | NO>", Run: scriptDebug},
-	command.HelpRow("script", "5.0.0"),
+// scriptSession is what SCRIPT and FUNCTION work with.
+func scriptSession(c *command.Call) scripts.Session {
+	s := c.Host.Session.(*Session)
+	return scripts.Session{Shared: &s.server.scripts, Set: s.libraries, Load: s.loadLibrary, Change: s.changeLibraries}
 }
 
-// countedKeys splits the arguments from the number of keys on.
-func countedKeys(c *command.Call) (keys, args [][]byte, err error) {
+// countedKeys splits the arguments from the number of keys on. noNumber is the refusal of what is none.
+func countedKeys(c *command.Call, noNumber command.Error) (keys, args [][]byte, err error) {
 	n, ok := number.ParseInt(c.Arg(2))
 	rest := c.Args[3:]
 	switch {
 	case !ok:
-		return nil, nil, command.ErrNotInteger
+		return nil, nil, noNumber
 	case n > int64(len(rest)):
 		return nil, nil, errTooFewKeys
 	case n < 0:
@@ -71,21 +65,15 @@ func countedKeys(c *command.Call) (keys, args [][]byte, err error) {
 	return rest[:n], rest[n:], nil
 }
 
-// The refusals of a number of keys, in Redis's words.
-const (
-	errTooFewKeys   command.Error = "ERR Number of keys can't be greater than number of args"
-	errNegativeKeys command.Error = "ERR Number of keys can't be negative"
-)
-
 // evalCommand is EVAL and EVAL_RO.
 func evalCommand(s *Session, c *command.Call) error {
-	if _, _, err := countedKeys(c); err != nil {
+	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	if s.inLoop && !s.server.scripts.cache.Known(string(c.Arg(1))) {
+	if s.inLoop && !s.server.scripts.Cache.Known(string(c.Arg(1))) {
 		return errLong
 	}
-	p, err := s.server.scripts.cache.Load(string(c.Arg(1)), false)
+	p, err := s.server.scripts.Cache.Load(string(c.Arg(1)), false)
 	if err != nil {
 		return err
 	}
@@ -94,10 +82,10 @@ func evalCommand(s *Session, c *command.Call) error {
 
 // evalshaCommand is EVALSHA and EVALSHA_RO.
 func evalshaCommand(s *Session, c *command.Call) error {
-	if _, _, err := countedKeys(c); err != nil {
+	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	p := s.server.scripts.cache.Lookup(strings.ToLower(c.Key(1)))
+	p := s.server.scripts.Cache.Lookup(strings.ToLower(c.Key(1)))
 	if p == nil {
 		return errNoScript
 	}
@@ -105,22 +93,22 @@ func evalshaCommand(s *Session, c *command.Call) error {
 }
 
 // runProgram runs a script of the cache.
-func (s *Session) runProgram(c *command.Call, p *compiled.Script) error {
-	keys, args, err := countedKeys(c)
+func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
+	keys, args, err := countedKeys(c, command.ErrNotInteger)
 	if err != nil {
 		return err
 	}
 	if s.inLoop && p.LeavesLoop() {
 		return errLong
 	}
-	r := &scriptRun{call: c, needs: &p.Needs, readOnly: c.Command.Flags&command.ReadOnly != 0}
+	r := &scriptRun{Run: scripts.Run{Call: c}, needs: &p.Needs, readOnly: c.Command.Flags&command.ReadOnly != 0}
 	if p.Declared {
 		if err := s.obeyFlags(r, p.Flags); err != nil {
 			return err
 		}
 	}
-	r.run.Name, r.run.Keys, r.run.Args = p.SHA, keys, args
-	r.execute = func(run *script.Run, out *resp.Writer) error { return s.server.scripts.engine.Run(p.Program, run, out) }
+	r.Script.Name, r.Script.Keys, r.Script.Args = p.SHA, keys, args
+	r.execute = func(run *script.Run, out *resp.Writer) error { return s.server.scripts.Engine.Run(p.Program, run, out) }
 	if err = s.runScript(r); err == errLong {
 		p.TookLong()
 		if r.within {
@@ -130,45 +118,104 @@ func (s *Session) runProgram(c *command.Call, p *compiled.Script) error {
 	return err
 }
 
-// scriptLoad is SCRIPT LOAD.
-func scriptLoad(s *Session, c *command.Call) error {
-	p, err := s.server.scripts.cache.Load(string(c.Arg(2)), true)
+// fcallCommand is FCALL and FCALL_RO.
+func fcallCommand(s *Session, c *command.Call) error {
+	f := s.libraries().Functions[strings.ToLower(string(c.Arg(1)))]
+	if f == nil {
+		return errFunctionUnknown
+	}
+	keys, args, err := countedKeys(c, "ERR Bad number of keys provided")
 	if err != nil {
 		return err
 	}
-	c.Out.BulkString(p.SHA)
-	return nil
-}
-
-// scriptExists is SCRIPT EXISTS.
-func scriptExists(s *Session, c *command.Call) error {
-	c.Out.Array(len(c.Args) - 2)
-	for _, sha := range c.Args[2:] {
-		n := int64(0)
-		if s.server.scripts.cache.Lookup(strings.ToLower(string(sha))) != nil {
-			n = 1
-		}
-		c.Out.Int(n)
+	r := &scriptRun{Run: scripts.Run{Call: c, IsFunction: true}, needs: &f.Needs}
+	if err := s.obeyFlags(r, f.Flags); err != nil {
+		return err
 	}
-	return nil
-}
-
-// scriptFlush is SCRIPT FLUSH. Both of its modes do the same: memory is freed in the background.
-func scriptFlush(s *Session, c *command.Call) error {
-	if len(c.Args) > 3 || len(c.Args) == 3 && !c.Is(2, "sync") && !c.Is(2, "async") {
-		return command.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	r.Script.Name, r.Script.Keys, r.Script.Args = f.Name, keys, args
+	r.execute = func(run *script.Run, out *resp.Writer) error {
+		return s.server.scripts.Engine.RunFunction(f.Function, run, out)
 	}
-	s.server.scripts.cache.Flush()
-	return c.OK()
+	return s.runScript(r)
 }
 
-// scriptDebug is SCRIPT DEBUG.
-func scriptDebug(c *command.Call) error {
+// obeyFlags refuses a run that its flags do not allow, and notes what they do.
+func (s *Session) obeyFlags(r *scriptRun, flags script.Flags) error {
+	readOnly := r.Call.Command.Flags&command.ReadOnly != 0
+	r.readOnly = readOnly || flags&script.NoWrites != 0
+	r.mayGrow = flags&script.AllowOOM != 0
+	r.oneSlot = s.server.options.Cluster && flags&script.AllowCrossSlotKeys == 0
 	switch {
-	case c.Is(2, "no"):
-		return c.OK()
-	case c.Is(2, "yes"), c.Is(2, "sync"):
-		return command.Error("ERR there is no debugger of scripts; redis.log writes to the server's log")
+	case s.server.options.Cluster && flags&script.NoCluster != 0:
+		return errFlagNoCluster
+	case readOnly && flags&script.NoWrites == 0:
+		return errFlagWrites
+	case flags&(script.NoWrites|script.AllowOOM) == 0 && s.server.memoryIsShort(r.Call.Tx == nil):
+		return errOutOfMemory
 	}
-	return command.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+	return nil
 }
+
+// changeLibraries executes a command that changes libraries. change works on a copy of those that the session sees, and names
+// those that it has changed. It runs with all keys locked, so that one change comes after the other, but it is short: code of libraries has run
+// before.
+func (s *Session) changeLibraries(c *command.Call, change func(set *scripts.Set) (changed []string, err error)) error {
+	body := func(tx *db.Tx) error {
+		set := s.libraries().Clone()
+		changed, err := change(set)
+		if err != nil {
+			return err
+		}
+		for _, name := range changed {
+			source := ""
+			if lib := set.Libraries[name]; lib != nil {
+				source = lib.Source
+			}
+			err := tx.PutLibrary(name, source)
+			if errors.Is(err, db.ErrTooLarge) {
+				return errTooManyLibraries
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if c.Tx != nil {
+			s.pendingLibraries = set
+		}
+		return nil
+	}
+	if c.Tx != nil {
+		return body(c.Tx)
+	}
+	return s.transact(true, nil, body)
+}
+
+// libraries are those that the session sees: within EXEC with what it has changed itself.
+func (s *Session) libraries() *scripts.Set {
+	if s.pendingLibraries != nil {
+		return s.pendingLibraries
+	}
+	return s.server.scripts.Libraries.Current()
+}
+
+// loadLibrary compiles and loads the source of a library that a client has sent.
+func (s *Session) loadLibrary(source string) (*script.Library, error) {
+	r := &scriptRun{session: s}
+	r.Script.Host = script.Host{Log: r.log, Context: s.host.Context}
+	lib, err := s.server.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
+	var refused script.Error
+	if errors.As(err, &refused) {
+		return nil, command.Error("ERR " + string(refused))
+	}
+	return lib, err
+}
+
+// The refusals about scripts and functions, in Redis's words.
+const (
+	errTooFewKeys       command.Error = "ERR Number of keys can't be greater than number of args"
+	errNegativeKeys     command.Error = "ERR Number of keys can't be negative"
+	errNoScript         command.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errFunctionUnknown  command.Error = "ERR Function not found"
+	errFlagWrites       command.Error = "ERR Can not execute a script with write flag using *_ro command."
+	errTooManyLibraries command.Error = "ERR the libraries are too many, or one is too long for the store. Delete some with FUNCTION DELETE."
+)

@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
+	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away. Servers
@@ -57,14 +58,12 @@ func (v *Server) PauseAt(n int) { v.pauseAt = n }
 
 // LastingScripts is how many scripts and functions last, and how many of these have written.
 func (v *Server) LastingScripts() (lasting, written int) {
-	v.scripts.mu.Lock()
-	defer v.scripts.mu.Unlock()
-	for r := range v.scripts.runs {
+	v.scripts.Runs.Each(func(r *scripts.Run) {
 		lasting++
-		if r.wrote.Load() {
+		if r.Wrote.Load() {
 			written++
 		}
-	}
+	})
 	return lasting, written
 }
 

@@ -30,8 +30,8 @@ func (v *Server) figures() *stats.Figures {
 	}
 	_, f.Port = v.listenAddress()
 	f.InputPeak, f.OutputPeak = v.recentBuffers()
-	libraries := v.functions.Current()
+	libraries := v.scripts.Libraries.Current()
 	f.Functions, f.Libraries, f.LibraryBytes = len(libraries.Functions), len(libraries.Libraries), libraries.Bytes
-	f.Scripts, f.ScriptBytes = v.scripts.cache.Usage()
+	f.Scripts, f.ScriptBytes = v.scripts.Cache.Usage()
 	return f
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // queue is what MULTI has gathered.
@@ -31,11 +31,11 @@ type request struct {
 	session    *Session // whose it is; nil for one of MULTI
 	command    *command.Command
 	args       [][]byte
-	login      *login            // of AUTH or HELLO within EXEC
-	firstKey   string            // see command.Call.FirstKey
-	parserMark int               // where the parser found it
-	locks      compiled.LockMode // of a script
-	postponed  bool              // it was not executed: see Session.postpones
+	login      *login           // of AUTH or HELLO within EXEC
+	firstKey   string           // see command.Call.FirstKey
+	parserMark int              // where the parser found it
+	locks      scripts.LockMode // of a script
+	postponed  bool             // it was not executed: see Session.postpones
 	outcome    outcome
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
 )
 
@@ -103,7 +103,7 @@ func (s *Session) scriptStaysInLoop(cmd *command.Command) bool {
 
 // canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its runs so far
 // have needed. One that turns out to need more ends the transaction with errWouldWait.
-func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks compiled.LockMode, ok bool) {
+func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
 	if !s.scriptStaysInLoop(cmd) {
 		return 0, false
 	}
@@ -111,11 +111,11 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks com
 	if strings.HasPrefix(cmd.Name, "eval") && !strings.HasPrefix(cmd.Name, "evalsha") {
 		sha = script.SHA(string(args[1]))
 	}
-	p := s.server.scripts.cache.Lookup(sha)
+	p := s.server.scripts.Cache.Lookup(sha)
 	if p == nil || p.Shuns() {
 		return 0, false
 	}
-	return compiled.LockMode(p.Needs.Load()), true
+	return scripts.LockMode(p.Needs.Load()), true
 }
 
 // runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or asks now and

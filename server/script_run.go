@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
 )
 
@@ -33,8 +34,8 @@ var errRestart = errors.New("server: the script needs more locks")
 
 // scriptRun is one execution of a script, in one or more attempts.
 type scriptRun struct {
+	scripts.Run
 	session  *Session
-	call     *command.Call // of EVAL or FCALL
 	needs    *atomic.Uint32
 	execute  func(*script.Run, *resp.Writer) error
 	readOnly bool
@@ -44,18 +45,13 @@ type scriptRun struct {
 	oneSlot bool // all keys that it touches must be of one slot of the cluster
 	slot    int  // of those that it has declared or touched; -1 without any
 
-	isFunction bool // of FCALL
-	run        script.Run
-	limit      int // of the replies of its commands
+	limit int // of the replies of its commands
 
 	declared map[string]struct{} // the keys, if they are many
-	mode     compiled.LockMode   // of the attempt
+	mode     scripts.LockMode    // of the attempt
 	tx       *db.Tx              // nil until a command needs it
 	within   bool                // tx is that of EXEC
-	started  time.Time
-	locking  atomic.Bool // it holds locks
-	asked    int         // how often its commands have asked whether to go on
-	wrote    atomic.Bool // a command of it has written
+	asked    int                 // how often its commands have asked whether to go on
 	isLong   bool
 	inner    command.Call // of its command
 	keys     []string     // of that
@@ -73,29 +69,29 @@ const manyKeys = 16
 // runScript runs a script until it has had the locks that it needs. Its error is the reply, but no reason to roll
 // back, not even within EXEC.
 func (s *Session) runScript(r *scriptRun) error {
-	c := r.call
-	r.session, r.started = s, time.Now()
-	r.run.Host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
+	c := r.Call
+	r.session, r.Started = s, time.Now()
+	r.Script.Host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
 	r.limit = s.server.mostReply()
 	if s.inLoop {
-		r.run.Steps = loopSteps
+		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
 	r.short = !r.mayGrow && s.server.memoryIsShort(!r.within)
-	if len(r.run.Keys) > manyKeys {
-		r.declared = make(map[string]struct{}, len(r.run.Keys))
-		for _, key := range r.run.Keys {
+	if len(r.Script.Keys) > manyKeys {
+		r.declared = make(map[string]struct{}, len(r.Script.Keys))
+		for _, key := range r.Script.Keys {
 			r.declared[string(key)] = struct{}{}
 		}
 	}
-	r.mode = compiled.LockMode(r.needs.Load())
+	r.mode = scripts.LockMode(r.needs.Load())
 	if r.within && s.inLoop {
 		r.mode = s.locks
 		c.Tx.SetInterrupt(r.interrupted)
 		defer c.Tx.SetInterrupt(nil)
 	}
 	if s.server.hub.Monitored() {
-		r.mode = compiled.LockFinal
+		r.mode = scripts.LockFinal
 	}
 	from := c.Out.Len()
 	for {
@@ -120,25 +116,25 @@ func (s *Session) runScript(r *scriptRun) error {
 func (r *scriptRun) attempt() (err error) {
 	s := r.session
 	before, space := s.namespace, s.host.Store
-	from := r.call.Out.Len()
+	from := r.Call.Out.Len()
 	replies := s.out.Len()
 	r.tx, r.asked = nil, 0
-	if !r.call.Queued {
+	if !r.Call.Queued {
 		s.dropUnsent()
 	}
-	r.wrote.Store(false)
-	if r.slot = -1; r.oneSlot && len(r.run.Keys) > 0 {
-		r.slot = slotOf(string(r.run.Keys[0]))
+	r.Wrote.Store(false)
+	if r.slot = -1; r.oneSlot && len(r.Script.Keys) > 0 {
+		r.slot = slotOf(string(r.Script.Keys[0]))
 	}
 	if r.within {
-		r.tx = r.call.Tx
+		r.tx = r.Call.Tx
 	}
-	r.locking.Store(r.within)
+	r.Locking.Store(r.within)
 	err = errPanicked
 	defer func() {
 		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
 		if r.isLong {
-			s.server.scripts.removeLong(r)
+			s.server.scripts.Runs.Remove(&r.Run)
 			r.isLong = false
 		}
 		outcome := err
@@ -155,19 +151,19 @@ func (r *scriptRun) attempt() (err error) {
 			return
 		}
 		ticket, failed := r.tx.End(outcome)
-		if failed == nil && r.mode&compiled.LockWrite != 0 {
+		if failed == nil && r.mode&scripts.LockWrite != 0 {
 			s.holdReplies(ticket, replies)
 		}
 		if failed != nil {
-			r.call.Out.Truncate(from)
+			r.Call.Out.Truncate(from)
 			err = failed
 		}
 	}()
-	err = r.execute(&r.run, r.call.Out)
+	err = r.execute(&r.Script, r.Call.Out)
 	if errors.Is(err, script.ErrSteps) || errors.Is(err, errLong) {
 		err = errLong
 	}
-	if err == nil && r.call.Out.Dropped() {
+	if err == nil && r.Call.Out.Dropped() {
 		err = r.errExceeded()
 	}
 	return err
@@ -175,7 +171,7 @@ func (r *scriptRun) attempt() (err error) {
 
 // errExceeded is the error of a script whose reply is too long.
 func (r *scriptRun) errExceeded() error {
-	if r.call.Out.Exceeded() {
+	if r.Call.Out.Exceeded() {
 		return errReplyTooLarge
 	}
 	if r.within {
@@ -188,7 +184,7 @@ func (r *scriptRun) errExceeded() error {
 func (r *scriptRun) beLong(*script.Run) {
 	if !r.isLong {
 		r.isLong = true
-		r.session.server.scripts.addLong(r)
+		r.session.server.scripts.Runs.Add(&r.Run)
 	}
 }
 
@@ -238,7 +234,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
 	}
-	if refusal == "" && r.short && cmd.Flags&command.DenyOOM != 0 && !r.wrote.Load() { // one that has written may finish
+	if refusal == "" && r.short && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
 		refusal = string(errOutOfMemory)
 	}
 	if refusal != "" {
@@ -273,7 +269,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 		stats.Failed.Add(1)
 		s.server.counters.CountError(refused)
 	case cmd.IsWrite():
-		r.wrote.Store(true)
+		r.Wrote.Store(true)
 	}
 	s.feedMonitorsFrom("lua", cmd, args)
 	return nil
@@ -285,15 +281,15 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	if len(cmd.Keys) == 0 && cmd.Flags&command.WholeKeyspace == 0 {
 		return nil
 	}
-	var need compiled.LockMode
+	var need scripts.LockMode
 	if r.within && !s.inLoop {
 		return nil // EXEC has locked everything
 	}
 	if cmd.Writes(args) {
-		need |= compiled.LockWrite
+		need |= scripts.LockWrite
 	}
-	if r.mode&compiled.LockWhole == 0 && need&compiled.LockWhole == 0 && r.leavesDeclared(cmd, args) {
-		need |= compiled.LockWhole
+	if r.mode&scripts.LockWhole == 0 && need&scripts.LockWhole == 0 && r.leavesDeclared(cmd, args) {
+		need |= scripts.LockWhole
 	}
 	if r.tx != nil && r.mode&need == need {
 		return nil
@@ -307,12 +303,12 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 		return errRestart
 	}
 	var keys []string
-	if r.mode&compiled.LockWhole == 0 {
-		for _, key := range r.run.Keys {
+	if r.mode&scripts.LockWhole == 0 {
+		for _, key := range r.Script.Keys {
 			keys = append(keys, string(key))
 		}
 	}
-	write := r.mode&compiled.LockWrite != 0 && !r.readOnly
+	write := r.mode&scripts.LockWrite != 0 && !r.readOnly
 	var tx *db.Tx
 	var err error
 	if s.inLoop {
@@ -326,7 +322,7 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 		return err
 	}
 	r.tx = tx
-	r.locking.Store(true)
+	r.Locking.Store(true)
 	for _, p := range s.unsent {
 		err = errors.Join(err, s.postWith(tx, p))
 	}
@@ -344,7 +340,7 @@ func (r *scriptRun) interrupted() error {
 
 // leavesDeclared reports whether a command may touch a key that the script has not declared.
 func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
-	if len(r.run.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(args) {
+	if len(r.Script.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(args) {
 		return true
 	}
 	r.keys = cmd.AppendKeys(r.keys[:0], args)
@@ -356,7 +352,7 @@ func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
 		if r.declared != nil {
 			_, known = r.declared[key]
 		} else {
-			known = slices.ContainsFunc(r.run.Keys, func(k []byte) bool { return string(k) == key })
+			known = slices.ContainsFunc(r.Script.Keys, func(k []byte) bool { return string(k) == key })
 		}
 		if !known {
 			return true
@@ -401,4 +397,33 @@ func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal s
 	e.Client = s.listLine(e.Updated)
 	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
 	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
+}
+
+// beginPoll is how often a session tries to begin while a script lasts.
+const beginPoll = time.Millisecond
+
+// beginBesideScript is begin while a script lasts, which may hold the locks that are needed. The session tries again
+// and again, instead of waiting for the locks, so that it can answer BUSY once the script takes too long. Redis
+// answers that to every command; here those that need none of the script's locks are not concerned.
+func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
+	v := s.server
+	for {
+		tx, ok, err := s.host.Store.TryBegin(write, keys...)
+		if err != nil || ok {
+			return tx, err
+		}
+		threshold := time.Duration(min(v.tunables.busyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
+		switch {
+		case !v.scripts.Runs.Any():
+			return s.host.Store.Begin(write, keys...)
+		case threshold > 0:
+			if err := v.scripts.Runs.Overdue(threshold); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.interrupted(); err != nil {
+			return nil, err
+		}
+		time.Sleep(beginPoll)
+	}
 }

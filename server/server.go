@@ -12,9 +12,9 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
 	"github.com/stavedb/stave/server/internal/latency"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/slowlog"
 	"github.com/stavedb/stave/server/internal/stats"
@@ -31,21 +31,20 @@ type Server struct {
 	runID      string
 	started    time.Time
 
-	nextID    atomic.Int64
-	counters  stats.Counters
-	left      struct{ input, output peak } // buffers of clients that have left: see recentBuffers
-	tunables  tunables
-	hub       pubsub.Hub
-	notifier  notifier
-	tracked   tracking.Table
-	slowLog   slowlog.Log
-	spikes    latency.Spikes
-	pause     pause
-	replies   replyBudget
-	scripts   scripts
-	functions compiled.Libraries
-	users     *acl.Users
-	aclLog    acl.Log
+	nextID   atomic.Int64
+	counters stats.Counters
+	left     struct{ input, output peak } // buffers of clients that have left: see recentBuffers
+	tunables tunables
+	hub      pubsub.Hub
+	notifier notifier
+	tracked  tracking.Table
+	slowLog  slowlog.Log
+	spikes   latency.Spikes
+	pause    pause
+	replies  replyBudget
+	scripts  scripts.Shared
+	users    *acl.Users
+	aclLog   acl.Log
 
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 
@@ -94,9 +93,8 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	if err := v.initConfig(); err != nil {
 		return nil, err
 	}
-	v.scripts.init()
-	v.functions.Init(store, v.scripts.engine, v.options.Logger)
-	v.functions.Current() // so that what is wrong with one is in the log from the beginning
+	v.scripts.Init(RedisVersion, table, store, v.options.Logger)
+	v.scripts.Libraries.Current() // so that what is wrong with one is in the log from the beginning
 	if err := v.initUsers(); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/compiled"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -72,11 +72,11 @@ type Session struct {
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
-	batch       *batch            // commands that are to run together
-	locks       compiled.LockMode // of the transaction of the batch that runs, for scripts in it
-	inAttempt   bool              // a transaction of the batch is tried that has a request of this session
-	attemptFrom int               // where in the output the replies of the last one start
-	rewound     bool              // the parser went back to rewoundTo, for not all could be executed
+	batch       *batch           // commands that are to run together
+	locks       scripts.LockMode // of the transaction of the batch that runs, for scripts in it
+	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
+	attemptFrom int              // where in the output the replies of the last one start
+	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
 	tracks  bool // its reads are noted: see trackReads
@@ -93,7 +93,7 @@ type Session struct {
 	writesFor           uint64           // requests when the last transaction began that writes
 	abandoned           error            // nobody waits for the command; it stays until the next one
 
-	pendingLibraries *compiled.Set // what the EXEC that runs has made of the libraries; nil if nothing
+	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 
 	isTLS   bool // it is encrypted
 	inLoop  bool // driven by an event loop, so it must not wait for locks or the disk: see round.go

@@ -55,7 +55,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 		s.writesFor = s.requests
 	}
 	if !s.inLoop {
-		if s.server.scripts.long.Load() > 0 {
+		if s.server.scripts.Runs.Any() {
 			tx, err = s.beginBesideScript(write, keys)
 		} else {
 			tx, err = s.host.Store.Begin(write, keys...)

@@ -59,11 +59,12 @@ var mayImport = map[string][]string{
 	"cli/internal/benchmark": {"cli/internal/humanize", "db"},
 	"cli/internal/inspect":   {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
-	"server/internal/compiled":   {"db", "server/command", "server/script"},
+	"server/internal/debug":      {"db", "server/command", "server/internal/digest"},
 	"server/internal/digest":     {"db"},
 	"server/internal/introspect": {"server/command"},
 	"server/internal/latency":    {"server/command"},
 	"server/internal/redact":     {"server/command"},
+	"server/internal/scripts":    {"db", "server/command", "server/script"},
 	"server/internal/settings":   {"server/command", "server/conf"},
 	"server/internal/slowlog":    {"server/command"},
 	"server/internal/stats":      {"db", "server/command", "server/internal/latency", "server/internal/slowlog", "server/internal/tracking"},

@@ -1,4 +1,4 @@
-package compiled_test
+package scripts_test
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db/dbtest"
-	"github.com/stavedb/stave/server/internal/compiled"
+	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
 )
 
-func newCache() *compiled.Cache {
-	c := new(compiled.Cache)
+func newCache() *scripts.Cache {
+	c := new(scripts.Cache)
 	c.Init(func(word string) bool { return word == "set" })
 	return c
 }
@@ -25,7 +25,7 @@ func TestScriptsAreFoundAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if compiled.LockMode(p.Needs.Load()) != compiled.LockWrite {
+	if scripts.LockMode(p.Needs.Load()) != scripts.LockWrite {
 		t.Errorf("a script that names SET needs the locks %d", p.Needs.Load())
 	}
 	again, err := c.Load(source, true)
@@ -120,7 +120,7 @@ func TestSetsOfLibraries(t *testing.T) {
 		}
 		return lib
 	}
-	set := compiled.NewSet()
+	set := scripts.NewSet()
 	a := load("a", "F")
 	if err := set.Add(a, false, nil); err != nil {
 		t.Fatal(err)
@@ -138,14 +138,14 @@ func TestSetsOfLibraries(t *testing.T) {
 	if set.Functions["f"] == nil || copied.Functions["f"] != nil || copied.Functions["g"] == nil {
 		t.Error("replacing a library in a copy has changed the set, or not the copy")
 	}
-	kept := compiled.NewSet()
+	kept := scripts.NewSet()
 	if err := kept.Add(a, false, set); err != nil || kept.Functions["f"] != set.Functions["f"] {
 		t.Errorf("what is known of a function was forgotten: %v", err)
 	}
 	if names := set.Clear(); !slices.Equal(names, []string{"a"}) || set.Has("a") || set.Bytes != 0 {
 		t.Errorf("cleared %q, %d bytes are left", names, set.Bytes)
 	}
-	var libraries compiled.Libraries
+	var libraries scripts.Libraries
 	libraries.Init(dbtest.New(t), engine, slog.New(slog.DiscardHandler))
 	if first := libraries.Current(); len(first.Names()) != 0 || libraries.Current() != first {
 		t.Error("an empty store has libraries, or they are loaded twice")

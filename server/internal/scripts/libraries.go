@@ -1,4 +1,4 @@
-package compiled
+package scripts
 
 import (
 	"log/slog"

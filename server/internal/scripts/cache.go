@@ -1,4 +1,4 @@
-package compiled
+package scripts
 
 import (
 	"container/list"
@@ -68,7 +68,7 @@ func (p *Script) LeavesLoop() bool {
 	return n > 0
 }
 
-// Known is whether the script of a source need not be compiled.
+// Known is whether the script of a source need not be scripts.
 func (t *Cache) Known(source string) bool { return t.Lookup(script.SHA(source)) != nil }
 
 // Lookup returns a script by its SHA-1, in lower case; nil if there is none.

@@ -1,0 +1,346 @@
+package scripts
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/stavedb/stave/internal/rdb"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/script"
+)
+
+const (
+	sinceFunctions   = "7.0.0"
+	changesLibraries = command.Write | command.NoScript
+)
+
+// Session is what SCRIPT and FUNCTION work with.
+type Session struct {
+	*Shared
+	Set    func() *Set                                                         // the libraries that the session sees
+	Load   func(source string) (*script.Library, error)                        // loads a library that the client has sent
+	Change func(*command.Call, func(*Set) (changed []string, err error)) error // changes a copy of the libraries, and keeps in the store those that it names
+}
+
+// Commands are SCRIPT and FUNCTION. session is asked at each call.
+func Commands(session func(*command.Call) Session) []*command.Command {
+	on := func(run func(Session, *command.Call) error) func(*command.Call) error {
+		return func(c *command.Call) error { return run(session(c), c) }
+	}
+	return command.InGroup(command.GroupScripting, []*command.Command{
+		{
+			Name: "function", Arity: -2, Since: sinceFunctions, Complexity: "Depends on the subcommand",
+			Summary: "A container for commands about functions.", Subcommands: []*command.Command{
+				{Name: "function|load", Arity: -3, Flags: changesLibraries | command.DenyOOM, Since: sinceFunctions, Complexity: "O(1), and the time of the library's own code",
+					Summary: "Loads a library, keeps it in the store and returns its name.", Syntax: "[REPLACE] function-code", Run: on(functionLoad)},
+				{Name: "function|delete", Arity: 3, Flags: changesLibraries, Since: sinceFunctions, Complexity: "O(n), n being the number of functions",
+					Summary: "Deletes a library with its functions.", Syntax: "library-name", Run: on(functionDelete)},
+				{Name: "function|flush", Arity: -2, Flags: changesLibraries, Since: sinceFunctions, Complexity: "O(n), n being the number of functions",
+					Summary: "Deletes all libraries.", Syntax: "[ASYNC | SYNC]", Run: on(functionFlush)},
+				{Name: "function|list", Arity: -2, Flags: command.NoScript, Since: sinceFunctions, Complexity: "O(n), n being the number of functions",
+					Summary: "Lists libraries, in order of their names.", Syntax: "[LIBRARYNAME library-name-pattern] [WITHCODE]", Run: on(functionList)},
+				{Name: "function|dump", Arity: 2, Flags: command.NoScript, Since: sinceFunctions, Complexity: "O(n), n being the length of all libraries",
+					Summary: "Returns all libraries in the serialized form of Redis 7.", Run: on(functionDump)},
+				{Name: "function|restore", Arity: -3, Flags: changesLibraries | command.DenyOOM, Since: sinceFunctions, Complexity: "O(n), n being the number of functions",
+					Summary: "Loads the libraries that FUNCTION DUMP has returned.", Syntax: "serialized-value [FLUSH | APPEND | REPLACE]", Run: on(functionRestore)},
+				{Name: "function|stats", Arity: 2, Flags: command.NoScript | command.AllowBusy, Since: sinceFunctions, Complexity: "O(1)",
+					Summary: "Shows the function that has run for longest, and how many functions there are.", Run: on(functionStats)},
+				{Name: "function|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Since: sinceFunctions, Complexity: "O(1)",
+					Summary: "Stops the functions that run for long and have written nothing.",
+					Run:     on(func(s Session, c *command.Call) error { return c.Done(s.Runs.Kill(true)) })},
+				command.HelpRow("function", sinceFunctions),
+			},
+		},
+		{
+			Name: "script", Arity: -2, Since: "2.6.0", Complexity: "Depends on the subcommand",
+			Summary: "A container for commands about scripts.", Subcommands: []*command.Command{
+				{Name: "script|load", Arity: 3, Flags: command.NoScript | command.Stale, Since: "2.6.0", Complexity: "O(n), n being the length of the script",
+					Summary: "Compiles a script, keeps it and returns its SHA-1.", Syntax: "script", Run: on(scriptLoad)},
+				{Name: "script|exists", Arity: -3, Flags: command.NoScript, Since: "2.6.0", Complexity: "O(n), n being the number of scripts asked for",
+					Summary: "Says which scripts the server knows.", Syntax: "sha1 [sha1 ...]", Run: on(scriptExists)},
+				{Name: "script|flush", Arity: -2, Flags: command.NoScript, Since: "2.6.0", Complexity: "O(n), n being the number of scripts",
+					Summary: "Forgets all scripts.", Syntax: "[ASYNC | SYNC]", Run: on(scriptFlush)},
+				{Name: "script|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Since: "2.6.0", Complexity: "O(1)",
+					Summary: "Stops the scripts that run for long and have written nothing.",
+					Run:     on(func(s Session, c *command.Call) error { return c.Done(s.Runs.Kill(false)) })},
+				{Name: "script|debug", Arity: 3, Flags: command.NoScript, Since: "3.2.0", Complexity: "O(1)",
+					Summary: "Is refused, but for NO: there is no debugger.", Syntax: "<YES | SYNC | NO>", Run: scriptDebug},
+				command.HelpRow("script", "5.0.0"),
+			},
+		},
+	})
+}
+
+// functionLoad is FUNCTION LOAD.
+func functionLoad(s Session, c *command.Call) error {
+	replace := false
+	last := len(c.Args) - 1
+	for i := 2; i < last; i++ {
+		if !c.Is(i, "replace") {
+			return command.Error("ERR Unknown option given: " + command.Quoted(c.Arg(i)))
+		}
+		replace = true
+	}
+	source := string(c.Arg(last))
+	if name, err := script.LibraryName(source); err == nil && !replace && s.Set().Has(name) {
+		return ErrLibraryExists(name) // its code is not executed
+	}
+	lib, err := s.Load(source)
+	if err != nil {
+		return err
+	}
+	err = s.Change(c, func(set *Set) ([]string, error) {
+		s.Libraries.Offer(lib)
+		return []string{lib.Name}, set.Add(lib, replace, nil)
+	})
+	if err != nil {
+		return err
+	}
+	c.Out.BulkString(lib.Name)
+	return nil
+}
+
+// functionDelete is FUNCTION DELETE.
+func functionDelete(s Session, c *command.Call) error {
+	name := string(c.Arg(2))
+	return c.Done(s.Change(c, func(set *Set) ([]string, error) {
+		if !set.Has(name) {
+			return nil, errLibraryUnknown
+		}
+		set.Remove(name)
+		return []string{name}, nil
+	}))
+}
+
+// functionFlush is FUNCTION FLUSH. Both of its modes do the same: memory is freed in the background.
+func functionFlush(s Session, c *command.Call) error {
+	switch {
+	case len(c.Args) > 3:
+		return command.ErrUnknownOrArity(c)
+	case len(c.Args) == 3 && !c.Is(2, "sync") && !c.Is(2, "async"):
+		return command.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+	}
+	return c.Done(s.Change(c, func(set *Set) ([]string, error) { return set.Clear(), nil }))
+}
+
+// functionList is FUNCTION LIST.
+func functionList(s Session, c *command.Call) error {
+	withCode, pattern, filtered := false, "", false
+	for i := 2; i < len(c.Args); i++ {
+		switch {
+		case !withCode && c.Is(i, "withcode"):
+			withCode = true
+		case !filtered && c.Is(i, "libraryname"):
+			if i++; i == len(c.Args) {
+				return command.Error("ERR library name argument was not given")
+			}
+			pattern, filtered = strings.ToLower(string(c.Arg(i))), true
+		default:
+			return command.Error("ERR Unknown argument " + command.Quoted(c.Arg(i)))
+		}
+	}
+	set, out := s.Set(), c.Out
+	at, n := out.Begin(), 0
+	for _, name := range set.Names() {
+		if filtered && !c.Matches(pattern, []byte(strings.ToLower(name))) {
+			continue
+		}
+		n++
+		writeLibrary(out, set.Libraries[name], withCode)
+		if out.Exceeded() {
+			break
+		}
+	}
+	out.EndArray(at, n)
+	return nil
+}
+
+// writeLibrary is a library in the reply of FUNCTION LIST.
+func writeLibrary(out *resp.Writer, lib *script.Library, withCode bool) {
+	fields := 3
+	if withCode {
+		fields++
+	}
+	out.Map(fields)
+	out.BulkString("library_name")
+	out.BulkString(lib.Name)
+	out.BulkString("engine")
+	out.BulkString("LUA")
+	out.BulkString("functions")
+	out.Array(len(lib.Functions))
+	for _, f := range lib.Functions {
+		out.Map(3)
+		out.BulkString("name")
+		out.BulkString(f.Name)
+		out.BulkString("description")
+		if f.Described {
+			out.BulkString(f.Description)
+		} else {
+			out.Null()
+		}
+		out.BulkString("flags")
+		flags := f.Flags.Names()
+		out.Set(len(flags))
+		for _, flag := range flags {
+			out.Simple(flag)
+		}
+	}
+	if withCode {
+		out.BulkString("library_code")
+		out.BulkString(lib.Source)
+	}
+}
+
+// functionDump is FUNCTION DUMP.
+func functionDump(s Session, c *command.Call) error {
+	set := s.Set()
+	var sources []string
+	for _, name := range set.Names() {
+		sources = append(sources, set.Libraries[name].Source)
+	}
+	c.Out.Bulk(rdb.EncodeFunctions(sources))
+	return nil
+}
+
+// functionRestore is FUNCTION RESTORE.
+func functionRestore(s Session, c *command.Call) error {
+	flush, replace := false, false
+	if len(c.Args) > 4 {
+		return command.ErrUnknownOrArity(c)
+	}
+	if len(c.Args) == 4 {
+		flush, replace = c.Is(3, "flush"), c.Is(3, "replace")
+		if !flush && !replace && !c.Is(3, "append") {
+			return command.Error("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
+		}
+	}
+	given, err := s.restoredLibraries(c.Arg(2))
+	if err != nil {
+		return err
+	}
+	return c.Done(s.Change(c, func(set *Set) (changed []string, err error) {
+		if flush {
+			changed = set.Clear()
+		}
+		for _, lib := range given { // first all of those go that are replaced, as their functions may be in others now
+			if set.Has(lib.Name) && !replace {
+				return nil, command.Errorf("ERR Library %s already exists", lib.Name)
+			}
+			set.Remove(lib.Name)
+		}
+		for _, lib := range given {
+			if err := set.Add(lib, false, nil); err != nil {
+				return nil, err
+			}
+			changed = append(changed, lib.Name)
+		}
+		s.Libraries.Offer(given...)
+		return changed, nil
+	}))
+}
+
+// restoredLibraries loads the libraries of a payload, which must fit together.
+func (s Session) restoredLibraries(payload []byte) (list []*script.Library, err error) {
+	sources, err := rdb.DecodeFunctions(payload)
+	switch {
+	case errors.Is(err, rdb.ErrPreRelease):
+		return nil, command.Error("ERR Pre-GA function format not supported")
+	case errors.Is(err, rdb.ErrNoFunctions):
+		return nil, command.Error("ERR given type is not a function")
+	case errors.Is(err, rdb.ErrLibraryData):
+		return nil, command.Error("ERR Failed loading library data")
+	case err != nil:
+		return nil, command.Error("ERR DUMP payload version or checksum are wrong")
+	}
+	together := NewSet()
+	for _, source := range sources {
+		lib, err := s.Load(source)
+		if err == nil {
+			err = together.Add(lib, false, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, lib)
+	}
+	return list, nil
+}
+
+// functionStats is FUNCTION STATS.
+func functionStats(s Session, c *command.Call) error {
+	set, out := s.Set(), c.Out
+	out.Map(2)
+	out.BulkString("running_script")
+	s.Runs.longest(func(r *Run) {
+		if r == nil {
+			out.Null()
+			return
+		}
+		out.Map(3)
+		out.BulkString("name")
+		out.BulkString(r.Script.Name)
+		out.BulkString("command")
+		out.Array(len(r.Call.Args))
+		for _, arg := range r.Call.Args {
+			out.Bulk(arg)
+		}
+		out.BulkString("duration_ms")
+		out.Int(time.Since(r.Started).Milliseconds())
+	})
+	out.BulkString("engines")
+	out.Map(1)
+	out.BulkString("LUA")
+	out.Map(2)
+	out.BulkString("libraries_count")
+	out.Int(int64(len(set.Libraries)))
+	out.BulkString("functions_count")
+	out.Int(int64(len(set.Functions)))
+	return nil
+}
+
+// scriptLoad is SCRIPT LOAD.
+func scriptLoad(s Session, c *command.Call) error {
+	p, err := s.Cache.Load(string(c.Arg(2)), true)
+	if err != nil {
+		return err
+	}
+	c.Out.BulkString(p.SHA)
+	return nil
+}
+
+// scriptExists is SCRIPT EXISTS.
+func scriptExists(s Session, c *command.Call) error {
+	c.Out.Array(len(c.Args) - 2)
+	for _, sha := range c.Args[2:] {
+		n := int64(0)
+		if s.Cache.Lookup(strings.ToLower(string(sha))) != nil {
+			n = 1
+		}
+		c.Out.Int(n)
+	}
+	return nil
+}
+
+// scriptFlush is SCRIPT FLUSH. Both of its modes do the same: memory is freed in the background.
+func scriptFlush(s Session, c *command.Call) error {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !c.Is(2, "sync") && !c.Is(2, "async") {
+		return command.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	}
+	s.Cache.Flush()
+	return c.OK()
+}
+
+// scriptDebug is SCRIPT DEBUG.
+func scriptDebug(c *command.Call) error {
+	switch {
+	case c.Is(2, "no"):
+		return c.OK()
+	case c.Is(2, "yes"), c.Is(2, "sync"):
+		return command.Error("ERR there is no debugger of scripts; redis.log writes to the server's log")
+	}
+	return command.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+}
+
+const errLibraryUnknown command.Error = "ERR Library not found"

@@ -1,0 +1,147 @@
+package scripts
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/script"
+)
+
+// Run is one execution of a script or a function, as others see it once it lasts.
+type Run struct {
+	Script     script.Run
+	Call       *command.Call // of EVAL or FCALL
+	IsFunction bool          // of FCALL
+	Started    time.Time
+	Locking    atomic.Bool // it holds locks
+	Wrote      atomic.Bool // a command of it has written
+}
+
+// Runs are those that last.
+type Runs struct {
+	long atomic.Int64 // how many there are
+
+	mu   sync.Mutex // guards runs
+	runs map[*Run]struct{}
+}
+
+// Any reports whether a run lasts.
+func (t *Runs) Any() bool { return t.long.Load() > 0 }
+
+// Add makes a run known that lasts.
+func (t *Runs) Add(r *Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs == nil {
+		t.runs = make(map[*Run]struct{})
+	}
+	t.runs[r] = struct{}{}
+	t.long.Store(int64(len(t.runs)))
+}
+
+// Remove ends that.
+func (t *Runs) Remove(r *Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.runs, r)
+	t.long.Store(int64(len(t.runs)))
+}
+
+// Each calls fn for each run, which does not end before fn returns.
+func (t *Runs) Each(fn func(*Run)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.runs {
+		fn(r)
+	}
+}
+
+// Kill stops the runs of scripts, or of functions, that have written nothing. It is refused if there are none.
+func (t *Runs) Kill(functions bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wrote, killed, others := false, false, false
+	for r := range t.runs {
+		if r.IsFunction != functions {
+			others = true
+			continue
+		}
+		if r.Wrote.Load() {
+			wrote = true
+			continue
+		}
+		r.Script.Stop(script.ErrKilled)
+		killed = true
+	}
+	switch {
+	case killed:
+		return nil
+	case wrote:
+		return errUnkillable
+	case others:
+		return errBusyWith(!functions)
+	}
+	return errNotBusy
+}
+
+// longest gives fn the run of a function that has lasted longest, which does not end before fn returns; nil if none lasts.
+func (t *Runs) longest(fn func(*Run)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var first *Run
+	for r := range t.runs {
+		if r.IsFunction && (first == nil || r.Started.Before(first.Started)) {
+			first = r
+		}
+	}
+	fn(first)
+}
+
+// Overdue returns the refusal of what needs a lock that a run holds for longer than busy-reply-threshold allows; nil if none does.
+func (t *Runs) Overdue(threshold time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.runs {
+		if r.Locking.Load() && time.Since(r.Started) > threshold {
+			return errBusyWith(r.IsFunction)
+		}
+	}
+	return nil
+}
+
+// errBusyWith says what runs.
+func errBusyWith(function bool) error {
+	if function {
+		return errBusyFunction
+	}
+	return errBusy
+}
+
+// The refusals about scripts, in Redis's words.
+const (
+	errBusy         command.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	errBusyFunction command.Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+	errNotBusy      command.Error = "NOTBUSY No scripts in execution right now."
+	errUnkillable   command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. " +
+		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+)
+
+// Shared is what the sessions of a server share.
+type Shared struct {
+	Engine    *script.Engine
+	Cache     Cache
+	Libraries Libraries
+	Runs      Runs
+}
+
+// Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the logger is told which
+// cannot be loaded.
+func (a *Shared) Init(version string, commands *command.Table, store *db.Store, logger *slog.Logger) {
+	a.Engine = script.NewEngine(version)
+	a.Cache.Init(func(word string) bool { cmd := commands.Lookup(word); return cmd != nil && cmd.IsWrite() })
+	a.Libraries.Init(store, a.Engine, logger)
+}
