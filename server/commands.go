@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/introspect"
 	"github.com/stavedb/stave/server/internal/scripts"
 )
@@ -17,7 +18,7 @@ func init() {
 	introspection := []*command.Command{introspect.Command(func() *command.Table { return table })}
 	table = command.NewTable(command.Data(),
 		connectionCommands, authCommands, transactionCommands, watchCommands, serverCommands, introspection, pubSubCommands, operatorCommands,
-		replicationCommands, scriptCommands, scripts.Commands(scriptSession), persistenceCommands, clusterCommands,
+		replicationCommands, scriptCommands, scripts.Commands(scriptSession), persistenceCommands, cluster.Commands(clusterNode),
 	)
 	Commands = table.Commands
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
 )
@@ -124,7 +125,7 @@ func (r *scriptRun) attempt() (err error) {
 	}
 	r.Wrote.Store(false)
 	if r.slot = -1; r.oneSlot && len(r.Script.Keys) > 0 {
-		r.slot = slotOf(string(r.Script.Keys[0]))
+		r.slot = cluster.SlotOf(r.Script.Keys[0])
 	}
 	if r.within {
 		r.tx = r.Call.Tx

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/scripts"
 )
@@ -376,7 +377,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 		// An EXEC that is refused ends the transaction all the same, and the watch.
 		s.queue = nil
 		s.unwatch()
-		if err != errCrossSlot {
+		if err != cluster.ErrCrossSlot {
 			text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 		}
 	case s.queue != nil:

@@ -59,6 +59,7 @@ var mayImport = map[string][]string{
 	"cli/internal/benchmark": {"cli/internal/humanize", "db"},
 	"cli/internal/inspect":   {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
+	"server/internal/cluster":    {"db", "server/command"},
 	"server/internal/debug":      {"db", "server/command", "server/internal/digest"},
 	"server/internal/digest":     {"db"},
 	"server/internal/introspect": {"server/command"},

@@ -1,0 +1,342 @@
+package cluster
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
+)
+
+const (
+	errNoCluster    command.Error = "ERR This instance has cluster support disabled"
+	errFixedCluster command.Error = "ERR This cluster cannot be changed: it has one node, which owns all slots"
+)
+
+// Node is the server as one of its clients sees it.
+type Node struct {
+	Enabled       bool // cluster-enabled
+	Store         *db.Store
+	IP, Hostname  string // where clients find it
+	Port, BusPort int
+	Preferred     string       // cluster-preferred-endpoint-type: how the node is named to clients
+	IsTLS         bool         // the client's connection is encrypted
+	ReadOnly      *atomic.Bool // what READONLY has set
+	MaxReply      int          // bytes
+}
+
+// id is an id of the store as that of a node or a shard, which is the same whenever the store is opened.
+func (n *Node) id(of string) string {
+	sum := sha1.Sum(fmt.Appendf(nil, "%s %x", of, n.Store.Log().StoreID()))
+	return hex.EncodeToString(sum[:])
+}
+
+// preferred is how the node is named to clients; ok is false if they shall use the
+// address that they know.
+func (n *Node) preferred() (name string, ok bool) {
+	switch {
+	case n.Preferred == "unknown-endpoint":
+		return "", false
+	case n.Preferred == "hostname" && n.Hostname != "":
+		return n.Hostname, true
+	case n.Preferred == "hostname":
+		return "?", true
+	}
+	return n.IP, true
+}
+
+// refuseChange answers what would change the cluster.
+func refuseChange(*Node, *command.Call) error { return errFixedCluster }
+
+const (
+	reads   = command.Stale
+	admin   = command.Admin | command.Stale
+	changes = admin | command.NoAsyncLoading
+)
+
+const everyKey = "O(n), n being the number of all keys"
+
+// asker is what finds the node at each call.
+type asker func(*command.Call) Node
+
+// inCluster makes a handler that needs cluster mode.
+func (at asker) inCluster(run func(*Node, *command.Call) error) func(*command.Call) error {
+	return func(c *command.Call) error {
+		n := at(c)
+		if !n.Enabled {
+			return errNoCluster
+		}
+		return run(&n, c)
+	}
+}
+
+// change is a row of CLUSTER that would change the cluster.
+func (at asker) change(name string, arity int, flags command.Flag, since, syntax string) *command.Command {
+	return at.question(name, arity, flags, since, syntax, "O(1)", "Is refused: a cluster has this node only.", refuseChange)
+}
+
+// question is a row of CLUSTER that has an answer.
+func (at asker) question(name string, arity int, flags command.Flag, since, syntax, complexity, summary string, run func(*Node, *command.Call) error) *command.Command {
+	return &command.Command{
+		Name: "cluster|" + name, Arity: arity, Flags: flags, Since: since, Complexity: complexity, Syntax: syntax, Summary: summary, Run: at.inCluster(run),
+	}
+}
+
+// Commands are CLUSTER and its like. node is asked at each call.
+func Commands(node func(*command.Call) Node) []*command.Command {
+	at := asker(node)
+	return command.InGroup(command.GroupCluster, []*command.Command{
+		{Name: "cluster", Arity: -2, Since: "3.0.0", Complexity: "Depends on the subcommand", Summary: "A container for commands about the cluster of one node that cluster-enabled makes.",
+			Subcommands: at.subcommands()},
+		{Name: "readonly", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory, Since: "3.0.0", Complexity: "O(1)",
+			Summary: "Is accepted in cluster mode: this node is no replica.", Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(true); return c.OK() })},
+		{Name: "readwrite", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory, Since: "3.0.0", Complexity: "O(1)",
+			Summary: "Ends what READONLY has begun.", Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(false); return c.OK() })},
+		{Name: "asking", Arity: 1, Flags: command.Fast | command.ConnectionCategory, Since: "3.0.0", Complexity: "O(1)",
+			Summary: "Is accepted in cluster mode: no slot is on its way.", Run: at.inCluster(func(_ *Node, c *command.Call) error { return c.OK() })},
+	})
+}
+
+// subcommands are those of CLUSTER.
+func (at asker) subcommands() []*command.Command {
+	return []*command.Command{
+		at.change("addslots", -3, changes, "3.0.0", "slot [slot ...]"),
+		at.change("addslotsrange", -4, changes, "7.0.0", "start-slot end-slot [start-slot end-slot ...]"),
+		at.change("bumpepoch", 2, changes, "3.0.0", ""),
+		at.question("count-failure-reports", 3, admin, "3.0.0", "node-id", "O(1)", "Returns 0: no other node reports failures.", replyFailureReports),
+		at.question("countkeysinslot", 3, reads, "3.0.0", "slot", everyKey, "Counts the keys of a slot.", replyCountKeys),
+		at.change("delslots", -3, changes, "3.0.0", "slot [slot ...]"),
+		at.change("delslotsrange", -4, changes, "7.0.0", "start-slot end-slot [start-slot end-slot ...]"),
+		at.change("failover", -2, changes, "3.0.0", "[FORCE | TAKEOVER]"),
+		at.change("flushslots", 2, changes, "3.0.0", ""),
+		at.change("forget", 3, changes, "3.0.0", "node-id"),
+		at.question("getkeysinslot", 4, reads, "3.0.0", "slot count", everyKey, "Returns keys of a slot.", replyGetKeys),
+		at.question("help", 2, command.AnyState, "5.0.0", "", "O(1)", "Lists the subcommands.", func(_ *Node, c *command.Call) error { return command.Help(c) }),
+		at.question("info", 2, reads, "3.0.0", "", "O(1)", "Describes the state of the cluster.", replyInfo),
+		at.question("keyslot", 3, reads, "3.0.0", "key", "O(n), n being the length of the key", "Returns the slot of a key.", replyKeySlot),
+		at.question("links", 2, reads, "7.0.0", "", "O(1)", "Returns an empty list: there are no other nodes.",
+			func(_ *Node, c *command.Call) error { c.Out.Array(0); return nil }),
+		at.change("meet", -4, changes, "3.0.0", "ip port [cluster-bus-port]"),
+		at.question("myid", 2, reads, "3.0.0", "", "O(1)", "Returns the id of this node.",
+			func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("node")); return nil }),
+		at.question("myshardid", 2, reads, "7.2.0", "", "O(1)", "Returns the id of the only shard.",
+			func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("shard")); return nil }),
+		at.question("nodes", 2, reads, "3.0.0", "", "O(1)", "Describes the nodes: this one.", replyNodes),
+		at.question("replicas", 3, admin, "5.0.0", "node-id", "O(1)", "Returns an empty list: there are no replicas.", replyReplicas),
+		at.change("replicate", 3, changes, "3.0.0", "node-id"),
+		at.change("reset", -2, admin|command.NoScript, "3.0.0", "[HARD | SOFT]"),
+		at.question("saveconfig", 2, changes, "3.0.0", "", "O(1)", "Is accepted: there is nothing to save.", func(_ *Node, c *command.Call) error { return c.OK() }),
+		at.change("set-config-epoch", 3, changes, "3.0.0", "config-epoch"),
+		at.change("setslot", -4, changes, "3.0.0", "slot action [node-id]"),
+		at.question("shards", 2, reads, "7.0.0", "", "O(1)", "Returns the shards: one, with all slots.", replyShards),
+		at.question("slaves", 3, admin, "3.0.0", "node-id", "O(1)", "The old name of CLUSTER REPLICAS.", replyReplicas),
+		at.question("slots", 2, reads, "3.0.0", "", "O(1)", "Returns which node owns which slots.", replySlots),
+	}
+}
+
+// replyInfo is CLUSTER INFO.
+func replyInfo(_ *Node, c *command.Call) error {
+	var text strings.Builder
+	for _, field := range []struct {
+		name  string
+		value any
+	}{
+		{"state", "ok"}, {"slots_assigned", Slots}, {"slots_ok", Slots}, {"slots_pfail", 0}, {"slots_fail", 0}, {"known_nodes", 1}, {"size", 1},
+		{"current_epoch", 0}, {"my_epoch", 0}, {"stats_messages_sent", 0}, {"stats_messages_received", 0},
+	} {
+		fmt.Fprintf(&text, "cluster_%s:%v\r\n", field.name, field.value)
+	}
+	text.WriteString("total_cluster_links_buffer_limit_exceeded:0\r\n")
+	c.Out.Verbatim("txt", text.String())
+	return nil
+}
+
+// replyNodes is CLUSTER NODES.
+func replyNodes(n *Node, c *command.Call) error {
+	hostname := ""
+	if n.Hostname != "" {
+		hostname = "," + n.Hostname
+	}
+	c.Out.Verbatim("txt", fmt.Sprintf("%s %s:%d@%d%s myself,master - 0 0 0 connected 0-%d\n", n.id("node"), n.IP, n.Port, n.BusPort, hostname, Slots-1))
+	return nil
+}
+
+// replySlots is CLUSTER SLOTS. What the preferred name of the node leaves out follows it.
+func replySlots(n *Node, c *command.Call) error {
+	var more []string
+	if n.Preferred != "ip" {
+		more = append(more, "ip", n.IP)
+	}
+	if n.Preferred != "hostname" && n.Hostname != "" {
+		more = append(more, "hostname", n.Hostname)
+	}
+	c.Out.Array(1)
+	c.Out.Array(3)
+	c.Out.Int(0)
+	c.Out.Int(Slots - 1)
+	c.Out.Array(4)
+	if name, known := n.preferred(); known {
+		c.Out.BulkString(name)
+	} else {
+		c.Out.Null()
+	}
+	c.Out.Int(int64(n.Port))
+	c.Out.BulkString(n.id("node"))
+	c.Out.Map(len(more) / 2)
+	for _, word := range more {
+		c.Out.BulkString(word)
+	}
+	return nil
+}
+
+// replyShards is CLUSTER SHARDS.
+func replyShards(n *Node, c *command.Call) error {
+	c.Out.Array(1)
+	c.Out.Map(2)
+	c.Out.BulkString("slots")
+	c.Out.Array(2)
+	c.Out.Int(0)
+	c.Out.Int(Slots - 1)
+	c.Out.BulkString("nodes")
+	c.Out.Array(1)
+	fields := 7
+	if n.Hostname != "" {
+		fields++
+	}
+	c.Out.Map(fields)
+	text := func(field, value string) {
+		c.Out.BulkString(field)
+		c.Out.BulkString(value)
+	}
+	text("id", n.id("node"))
+	port := "port"
+	if n.IsTLS {
+		port = "tls-port"
+	}
+	c.Out.BulkString(port)
+	c.Out.Int(int64(n.Port))
+	text("ip", n.IP)
+	name, _ := n.preferred()
+	text("endpoint", name)
+	if n.Hostname != "" {
+		text("hostname", n.Hostname)
+	}
+	text("role", "master")
+	c.Out.BulkString("replication-offset")
+	c.Out.Int(0)
+	text("health", "online")
+	return nil
+}
+
+// replyKeySlot is CLUSTER KEYSLOT.
+func replyKeySlot(_ *Node, c *command.Call) error {
+	c.Out.Int(int64(SlotOf(c.Arg(2))))
+	return nil
+}
+
+// eachKeyInSlot calls fn with the keys of a slot, until it returns false. It looks at all keys, page by page, and so without
+// keeping any locked in between.
+func (n *Node) eachKeyInSlot(c *command.Call, slot int64, fn func(key string) bool) error {
+	if c.Queued {
+		return errQueuedScan
+	}
+	space, err := n.Store.Use(0)
+	if err != nil {
+		return err
+	}
+	for cursor := uint64(0); ; {
+		if err := c.Host.Asking().Err(); err != nil {
+			return err
+		}
+		page, next, err := space.Keyspace().Scan(cursor, db.KeyScanOptions{Count: 1000})
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if int64(SlotOf(page[i].Key)) == slot && !fn(page[i].Key) {
+				return nil
+			}
+		}
+		if cursor = next; next == 0 {
+			return nil
+		}
+	}
+}
+
+// keyOverhead is the memory of a key besides its bytes.
+const keyOverhead = 32
+
+// errQueuedScan refuses to look at all keys while some are locked.
+const errQueuedScan command.Error = "ERR CLUSTER COUNTKEYSINSLOT and GETKEYSINSLOT are not allowed within MULTI or a script"
+
+// replyCountKeys is CLUSTER COUNTKEYSINSLOT.
+func replyCountKeys(n *Node, c *command.Call) error {
+	slot, ok := number.ParseInt(c.Arg(2))
+	switch {
+	case !ok:
+		return command.ErrNotInteger
+	case slot < 0 || slot >= Slots:
+		return command.Error("ERR Invalid slot")
+	}
+	count := 0
+	err := n.eachKeyInSlot(c, slot, func(string) bool { count++; return true })
+	return c.Int(count, err)
+}
+
+// replyGetKeys is CLUSTER GETKEYSINSLOT.
+func replyGetKeys(n *Node, c *command.Call) error {
+	slot, ok := number.ParseInt(c.Arg(2))
+	most, okCount := number.ParseInt(c.Arg(3))
+	switch {
+	case !ok || !okCount:
+		return command.ErrNotInteger
+	case slot < 0 || slot >= Slots || most < 0:
+		return command.Error("ERR Invalid slot or number of keys")
+	}
+	var keys []string
+	size := 0
+	err := n.eachKeyInSlot(c, slot, func(key string) bool {
+		if int64(len(keys)) < most {
+			keys = append(keys, key)
+			size += len(key) + keyOverhead
+		}
+		return int64(len(keys)) < most && size <= n.MaxReply
+	})
+	if err != nil {
+		return err
+	}
+	c.Out.Array(len(keys))
+	for _, key := range keys {
+		c.Out.BulkString(key)
+	}
+	return nil
+}
+
+// known checks that argument 2 is the id of this node.
+func (n *Node) known(c *command.Call) error {
+	if string(c.Arg(2)) != n.id("node") {
+		return command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
+	}
+	return nil
+}
+
+// replyFailureReports is CLUSTER COUNT-FAILURE-REPORTS.
+func replyFailureReports(n *Node, c *command.Call) error {
+	if err := n.known(c); err != nil {
+		return err
+	}
+	return c.Int(0, nil)
+}
+
+// replyReplicas is CLUSTER REPLICAS.
+func replyReplicas(n *Node, c *command.Call) error {
+	if err := n.known(c); err != nil {
+		return err
+	}
+	c.Out.Array(0)
+	return nil
+}
