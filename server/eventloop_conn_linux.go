@@ -106,11 +106,7 @@ func (c *loopConn) listen(events uint32) bool {
 	if events == c.listens {
 		return true
 	}
-	op := unix.EPOLL_CTL_MOD
-	if c.listens == 0 {
-		op = unix.EPOLL_CTL_ADD
-	}
-	if err := unix.EpollCtl(c.loop.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
+	if err := c.loop.poller.Listen(c.fd, events, c.listens != 0); err != nil {
 		c.loop.transport.log.Error("epoll_ctl failed; connection closed", "client", c.session.id, "error", err)
 		return false
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // eventLoopSupported says that this platform has the event loop.
@@ -25,18 +27,16 @@ const eventLoopSupported = true
 // who posts later writes to the eventfd, which ends the sleep whenever it comes.
 type eventLoop struct {
 	transport *transport
-	epoll     int // descriptors
-	wakeup    int
+	poller    *socket.Poller
 	aside     sync.WaitGroup // sessions that are aside
-	waking    sync.WaitGroup // posts that write to wakeup; they begin while sleeping only
+	waking    sync.WaitGroup // posts that wake the poller; they begin while sleeping only
 
 	conns  []*loopConn // by descriptor
 	open   int         // connections
 	round  uint64
 	ready  []*loopConn // the round's connections
 	again  []*loopConn // those that go on in the next round without a new event
-	events []unix.EpollEvent
-	buf    []byte // what one read brings; its length differs from round to round
+	buf    []byte      // what one read brings; its length differs from round to round
 	batch  *batch
 	now    time.Time // of the round
 	evicts bool      // a client has been evicted in this round
@@ -73,38 +73,24 @@ const (
 
 // newEventLoop makes a loop. run is its life.
 func newEventLoop(t *transport) (*eventLoop, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	poller, err := socket.NewPoller(loopEvents)
 	if err != nil {
-		return nil, fmt.Errorf("server: making an event loop: epoll_create1: %w", err)
+		return nil, fmt.Errorf("server: making an event loop: %w", err)
 	}
-	wakeup, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err == nil {
-		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wakeup, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wakeup)})
-		if err != nil {
-			_ = unix.Close(wakeup)
-		}
-	}
-	if err != nil {
-		_ = unix.Close(epoll)
-		return nil, fmt.Errorf("server: making an event loop: eventfd: %w", err)
-	}
-	return &eventLoop{
-		transport: t, epoll: epoll, wakeup: wakeup, batch: newBatch(),
-		events: make([]unix.EpollEvent, loopEvents), buf: make([]byte, loopRead),
-	}, nil
+	return &eventLoop{transport: t, poller: poller, batch: newBatch(), buf: make([]byte, loopRead)}, nil
 }
 
 // adopt gives a connection and its session to the loop. It reports false, and leaves the connection
 // alone, if that has no descriptor to wait for, such as one of TLS.
 func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
-	fd := descriptor(nc)
+	fd := socket.Descriptor(nc)
 	if fd < 0 {
 		return false
 	}
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
 	s.client.wake = func() { l.post(c, markWoken) }
-	s.probe = func() linkState { return probeDescriptor(c.fd) } // a session that is aside keeps it open
+	s.probe = func() socket.State { return socket.Probe(c.fd) } // a session that is aside keeps it open
 	s.client.abort = func() {
 		s.client.killed.Store(true)
 		l.post(c, markKilled)
@@ -117,34 +103,6 @@ func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
 	l.transport.server.register(s)
 	l.post(c, markNew)
 	return true
-}
-
-// descriptor returns a copy of the descriptor of a connection of TCP or a Unix socket, -1 for others.
-func descriptor(nc net.Conn) (fd int) {
-	var raw interface {
-		Control(func(uintptr)) error
-	}
-	var err error
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		raw, err = nc.SyscallConn()
-	case *net.UnixConn:
-		raw, err = nc.SyscallConn()
-	default:
-		return -1
-	}
-	if err != nil {
-		return -1
-	}
-	fd = -1
-	if err := raw.Control(func(of uintptr) {
-		if fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			fd = -1
-		}
-	}); err != nil {
-		return -1
-	}
-	return fd
 }
 
 // post marks a connection and makes the loop look at it. Any goroutine may call it, whatever it
@@ -177,33 +135,30 @@ func (l *eventLoop) beginWakeAndUnlock() (sleeping bool) {
 	return sleeping
 }
 
-// endWake writes to the eventfd.
+// endWake ends the sleep.
 func (l *eventLoop) endWake() {
-	defer l.waking.Done()
-	one := [8]byte{7: 1}                // any number but 0, in any byte order
-	_, _ = unix.Write(l.wakeup, one[:]) // fails only if it is readable already
+	l.poller.Wake()
+	l.waking.Done()
 }
 
 // run serves until shutdown has been called and all connections have ended.
 func (l *eventLoop) run() {
 	for !l.stopping || l.open > 0 {
-		n := l.wait()
+		events := l.wait()
 		l.round++
 		l.now, l.evicts = time.Now(), false
-		l.addReady(l.events[:n])
+		l.addReady(events)
 		l.takePosted()
 		l.serveRound()
 		l.sweepTimeouts()
 	}
 	l.aside.Wait()
 	l.waking.Wait() // nobody begins any more: the loop does not sleep
-	_ = unix.Close(l.wakeup)
-	_ = unix.Close(l.epoll)
+	l.poller.Close()
 }
 
-// wait returns how many events there are. It sleeps until there is one, unless there is something
-// else to do.
-func (l *eventLoop) wait() int {
+// wait returns what is ready. It sleeps until there is something, unless there is something else to do.
+func (l *eventLoop) wait() []unix.EpollEvent {
 	l.mu.Lock()
 	l.sleeping = !l.news && len(l.again) == 0
 	timeout := 0
@@ -214,11 +169,7 @@ func (l *eventLoop) wait() int {
 	if timeout < 0 && !l.sweep.IsZero() {
 		timeout = int(max(time.Until(l.sweep), 0)/time.Millisecond) + 1
 	}
-	n, err := unix.EpollWait(l.epoll, l.events, timeout)
-	if err != nil { // interrupted by a signal
-		return 0
-	}
-	return n
+	return l.poller.Wait(timeout)
 }
 
 // addReady puts the connections that have events into the round, after those that go on.
@@ -230,9 +181,8 @@ func (l *eventLoop) addReady(events []unix.EpollEvent) {
 	l.again = l.again[:0]
 	for i := range events {
 		e := &events[i]
-		if int(e.Fd) == l.wakeup {
-			var drained [8]byte
-			_, _ = unix.Read(l.wakeup, drained[:]) // what was posted is taken after this
+		if l.poller.IsWakeUp(e.Fd) {
+			l.poller.Drain() // what was posted is taken after this
 			continue
 		}
 		if c := l.conns[e.Fd]; c != nil {

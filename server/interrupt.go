@@ -2,9 +2,9 @@ package server
 
 import (
 	"errors"
-	"net"
-	"syscall"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // A command that takes long ends soon after nobody waits for it any more: its client has gone or was killed, or the grace period of
@@ -24,15 +24,6 @@ const (
 
 // errAbandoned ends a command that nobody waits for. It reaches only a client that has closed the side that it sends on.
 var errAbandoned = errors.New("the command was given up, for its client has closed the connection or the server shuts down")
-
-// linkState is what a probe finds of a connection.
-type linkState uint8
-
-const (
-	linkUp     linkState = iota
-	linkHalf             // the client sends no more
-	linkBroken           // nobody reads what is written to it
-)
 
 // interrupted is what a command of the session asks now and then. It is called from whatever goroutine executes it.
 func (s *Session) interrupted() error {
@@ -75,27 +66,8 @@ func (s *Session) hasGone() bool {
 		return false
 	}
 	state := s.probe()
-	if state == linkHalf && s.halfSince.IsZero() {
+	if state == socket.Half && s.halfSince.IsZero() {
 		s.halfSince = s.probedAt
 	}
-	return state == linkBroken
-}
-
-// probeOf returns what looks at a connection, nil if it cannot be looked at.
-func probeOf(nc net.Conn) func() linkState {
-	under, ok := rawConn(nc).(syscall.Conn)
-	if !ok {
-		return nil
-	}
-	raw, err := under.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	return func() linkState {
-		state := linkBroken // if the connection is closed
-		if err := raw.Control(func(fd uintptr) { state = probeDescriptor(int(fd)) }); err != nil {
-			return linkBroken
-		}
-		return state
-	}
+	return state == socket.Broken
 }

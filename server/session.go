@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -86,13 +87,13 @@ type Session struct {
 	replies replyMode // what CLIENT REPLY has chosen
 	saveDue bool      // a BGSAVE within the EXEC that runs
 
-	probe               func() linkState // looks at the connection; nil: there is nothing to look at
-	giveUp              context.Context  // of DoContext; nil: none
-	mostReply           int              // bytes of a reply, if that is less than for others; 0: as for others
-	probedAt, halfSince time.Time        // see interrupted
-	probedFor           uint64           // requests then
-	writesFor           uint64           // requests when the last transaction began that writes
-	abandoned           error            // nobody waits for the command; it stays until the next one
+	probe               func() socket.State // looks at the connection; nil: there is nothing to look at
+	giveUp              context.Context     // of DoContext; nil: none
+	mostReply           int                 // bytes of a reply, if that is less than for others; 0: as for others
+	probedAt, halfSince time.Time           // see interrupted
+	probedFor           uint64              // requests then
+	writesFor           uint64              // requests when the last transaction began that writes
+	abandoned           error               // nobody waits for the command; it stays until the next one
 
 	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 

@@ -144,20 +144,6 @@ func parseProtocols(text string) (least, most uint16, err error) {
 	return least, most, nil
 }
 
-// isTLS says whether a connection begins with a handshake.
-func isTLS(nc net.Conn) bool {
-	_, is := nc.(*tls.Conn)
-	return is
-}
-
-// rawConn is the connection below TLS. To close it never waits, which to close one of TLS does.
-func rawConn(nc net.Conn) net.Conn {
-	if encrypted, is := nc.(*tls.Conn); is {
-		return encrypted.NetConn()
-	}
-	return nc
-}
-
 // handshake makes the handshake of TLS, if there is one, and reports whether the connection may go on.
 func (c *conn) handshake() bool {
 	encrypted, is := c.Conn.(*tls.Conn)

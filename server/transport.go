@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // The transport's constants.
@@ -148,24 +149,24 @@ func (t *transport) start(nc net.Conn) {
 		t.turnAway(nc, "DENIED connections from other machines are accepted only while the default user needs a password: CONFIG SET requirepass, or ACL SETUSER default")
 		return
 	}
-	needsSlot := v.users.Default().Rules().NeedsPassword() || isTLS(nc)
+	needsSlot := v.users.Default().Rules().NeedsPassword() || socket.IsTLS(nc)
 	if reason := t.admit(needsSlot); reason != "" {
 		v.counters.Rejected.Add(1)
 		t.turnAway(nc, "ERR "+reason)
 		return
 	}
 	v.counters.Connections.Add(1)
-	if tcp, ok := rawConn(nc).(*net.TCPConn); ok {
+	if tcp, ok := socket.Raw(nc).(*net.TCPConn); ok {
 		// Failing to set it costs the detection of dead peers, no more.
 		_ = tcp.SetKeepAliveConfig(v.keepAlive())
 	}
 	s := v.NewSession()
 	s.host.Context = t.context
-	s.probe = probeOf(nc)
+	s.probe = socket.ProbeOf(nc)
 	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	s.hasSlot, s.isTLS = needsSlot, isTLS(nc)
-	s.startUnknown(isTLS(nc))
+	s.hasSlot, s.isTLS = needsSlot, socket.IsTLS(nc)
+	s.startUnknown(socket.IsTLS(nc))
 	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)
 	}
@@ -180,17 +181,17 @@ func (v *Server) keepAlive() net.KeepAliveConfig {
 // turnAway ends a connection with an error: a courtesy that must not hold up others, one short write, then the end, whatever becomes of it. A client
 // of TLS gets none, for that would take a handshake.
 func (t *transport) turnAway(nc net.Conn, text string) {
-	if !isTLS(nc) {
+	if !socket.IsTLS(nc) {
 		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = nc.Write([]byte("-" + text + "\r\n"))
 	}
-	_ = rawConn(nc).Close()
+	_ = socket.Raw(nc).Close()
 }
 
 // serveByGoroutine starts a goroutine for a connection.
 func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	c := &conn{Conn: nc, transport: t, session: s}
-	raw := rawConn(nc)
+	raw := socket.Raw(nc)
 	s.client.wake = c.wake
 	s.client.abort = func() {
 		s.client.killed.Store(true)

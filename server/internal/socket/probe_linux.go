@@ -1,18 +1,18 @@
-package server
+package socket
 
 import "golang.org/x/sys/unix"
 
-// probeDescriptor looks at a connection without reading from it.
-func probeDescriptor(fd int) linkState {
+// Probe looks at a connection without reading from it.
+func Probe(fd int) State {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	if n, err := unix.Poll(p, 0); n == 0 || err != nil {
-		return linkUp
+		return Up
 	}
 	switch {
 	case p[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0:
-		return linkBroken
+		return Broken
 	case p[0].Revents&unix.POLLRDHUP != 0:
-		return linkHalf
+		return Half
 	}
-	return linkUp
+	return Up
 }
