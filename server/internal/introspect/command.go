@@ -37,7 +37,8 @@ func Command(table func() *command.Table) *command.Command {
 			{Name: "command|getkeysandflags", Arity: -3, Flags: flags, Since: "7.0.0",
 				Complexity: "O(n), n being the number of arguments", Summary: "Returns the keys that a command names, and what it does with each.",
 				Syntax: "command [arg [arg ...]]", Run: h.getKeysAndFlags},
-			command.HelpRow("command", "5.0.0"),
+			{Name: "command|help", Arity: 2, Flags: flags, Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Lists the subcommands.", Run: command.Help},
 		},
 	}
 }
