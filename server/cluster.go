@@ -36,7 +36,7 @@ func sameSlotQueued(q *queue) bool {
 
 // clusterNode is this server as a client finds it: where the settings announce it, or else where this client has found it.
 func clusterNode(c *command.Call) cluster.Node {
-	s := c.Host.Session.(*Session)
+	s := sessionOf(c)
 	v := s.server
 	setting := v.config.Get
 	number := func(name string) int {

@@ -182,7 +182,7 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 	case c.Is(i, "laddr"):
 		f.local = value
 	case c.Is(i, "user"):
-		if c.Host.Session.(*Session).server.users.Get(value) == nil {
+		if sessionOf(c).server.users.Get(value) == nil {
 			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
 		}
 		f.user = value

@@ -46,7 +46,7 @@ var scriptCommands = command.InGroup(command.GroupScripting, []*command.Command{
 
 // scriptSession is what SCRIPT and FUNCTION work with.
 func scriptSession(c *command.Call) scripts.Session {
-	s := c.Host.Session.(*Session)
+	s := sessionOf(c)
 	return scripts.Session{Shared: &s.server.scripts, Set: s.libraries, Load: s.loadLibrary, Change: s.changeLibraries}
 }
 

@@ -13,13 +13,13 @@ import (
 // Commands that tools ask any Redis for.
 
 var operatorCommands = []*command.Command{
-	slowlog.Command(func(c *command.Call) *slowlog.Log { return &c.Host.Session.(*Session).server.slowLog }), latency.Command(latencyHost),
+	slowlog.Command(func(c *command.Call) *slowlog.Log { return &sessionOf(c).server.slowLog }), latency.Command(latencyHost),
 	monitorCommand, lolwutCommand, debug.Command(debugHost), acl.Command(aclAdmin),
 }
 
 // latencyHost is what LATENCY works with. The counts of this session are flushed before, so that they are in it.
 func latencyHost(c *command.Call) latency.Host {
-	s := c.Host.Session.(*Session)
+	s := sessionOf(c)
 	s.flushStats()
 	return latency.Host{
 		Spikes: &s.server.spikes, Threshold: s.server.tunables.spikeMs.Load(), Commands: table,
@@ -31,7 +31,7 @@ func latencyHost(c *command.Call) latency.Host {
 
 // debugHost is what DEBUG works with.
 func debugHost(c *command.Call) debug.Host {
-	s := c.Host.Session.(*Session)
+	s := sessionOf(c)
 	return debug.Host{Allowed: s.server.options.Debug, Save: s.server.save, Logger: s.server.options.Logger, Client: s.id}
 }
 

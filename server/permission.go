@@ -94,7 +94,7 @@ func (s *Session) mayReadAllKeys(c *command.Call) bool {
 
 // aclAdmin is what ACL works with.
 func aclAdmin(c *command.Call) acl.Admin {
-	s := c.Host.Session.(*Session)
+	s := sessionOf(c)
 	v := s.server
 	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.user, Apply: s.applyChange}
 }

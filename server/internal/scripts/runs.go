@@ -1,12 +1,10 @@
 package scripts
 
 import (
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/script"
 )
@@ -129,19 +127,3 @@ const (
 	errUnkillable   command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. " +
 		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 )
-
-// Shared is what the sessions of a server share.
-type Shared struct {
-	Engine    *script.Engine
-	Cache     Cache
-	Libraries Libraries
-	Runs      Runs
-}
-
-// Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the logger is told which
-// cannot be loaded.
-func (a *Shared) Init(version string, commands *command.Table, store *db.Store, logger *slog.Logger) {
-	a.Engine = script.NewEngine(version)
-	a.Cache.Init(func(word string) bool { cmd := commands.Lookup(word); return cmd != nil && cmd.IsWrite() })
-	a.Libraries.Init(store, a.Engine, logger)
-}
