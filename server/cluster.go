@@ -10,10 +10,12 @@ import (
 
 // The places that ask package cluster what a cluster refuses, and what it is to say of this server.
 
+const errFlagNoCluster command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
+
+// The refusals of a call of a script.
 const (
-	errFlagNoCluster     command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
-	errScriptNotLocalKey               = "ERR Script attempted to access a non local key in a cluster node"
-	errScriptCrossSlot                 = "ERR Script attempted to access keys that do not hash to the same slot"
+	errScriptNotLocalKey = "ERR Script attempted to access a non local key in a cluster node"
+	errScriptCrossSlot   = "ERR Script attempted to access keys that do not hash to the same slot"
 )
 
 // refusesInCluster says why a server in cluster mode does not execute a request.
