@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/replay"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -24,13 +25,9 @@ func (s *Store) addDead(loc keydir.Loc) {
 	}
 }
 
-// smallDrop is how many locations of a dropped collection are counted at once;
-// larger ones are left to DrainDropped so that deleting them stays O(1).
-const smallDrop = 64
-
 // deferDead counts a dropped collection as dead, at once or later.
 func (s *Store) deferDead(d keydir.Dropped) {
-	if d.Len() <= smallDrop {
+	if d.Len() <= replay.SmallDrop {
 		s.countDropped(d)
 		return
 	}

@@ -123,19 +123,3 @@ func (s *Store) vouches(is indexfile.Segment) bool {
 	}
 	return s.man.ClosedID == is.ID && is.Length <= s.man.ClosedLen
 }
-
-// correctFrame continues reading, in a store open with ReadDamaged, if err is damage to the frame at an offset and a single
-// flipped bit explains it. The location of a damaged record stays the same: reading it is an error.
-func (rp *replayer) correctFrame(fr *segment.Frames, at int64, err error) ([]format.Entry, error) {
-	if !rp.s.opts.ReadDamaged || !failure.IsDamage(err) {
-		return nil, err
-	}
-	fr.Pos = at
-	entries, ok := fr.Corrected()
-	if !ok {
-		return nil, err
-	}
-	rp.mu.Lock()
-	defer rp.mu.Unlock()
-	return entries, rp.s.tolerate(err)
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/followlog"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
+	"github.com/stavedb/stave/bitcask/internal/replay"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
@@ -79,7 +80,7 @@ var ErrNotFollowing = errors.New("bitcask: store does not follow: open it with O
 type follower struct {
 	s    *Store
 	o    *opener // of the last Open
-	a    *applier
+	a    *replay.Applier
 	r    *followlog.Reader
 	hook Following
 
@@ -393,12 +394,12 @@ func (f *follower) list(add, drop []*segment.Segment) {
 // flushCounts adds what has become live and dead to the segments that were listed meanwhile.
 func (f *follower) flushCounts() {
 	s := f.s
-	if f.a != nil && f.a.replayed > 0 && f.set == s.segments.Load() {
+	if f.a != nil && f.a.Replayed > 0 && f.set == s.segments.Load() {
 		s.recoveryMu.Lock()
-		f.a.mergeCounts()
+		s.recovery.Replayed += f.a.Flush()
 		s.recoveryMu.Unlock()
 	}
 	if set := s.segments.Load(); set != f.set {
-		f.set, f.a = set, newApplier(f.o, new(indexfile.Contents))
+		f.set, f.a = set, replay.NewApplier(f.o.replayIndex(), new(indexfile.Contents))
 	}
 }

@@ -95,7 +95,7 @@ func (f *follower) applyOne(e *format.Entry, h uint64) error {
 		return f.remap(e)
 	}
 	f.followed.Keys = append(f.followed.Keys, FollowedKey{Space: e.Namespace, Key: strings.Clone(format.Text(e.Key))})
-	return f.a.apply(sg, e, h)
+	return f.a.Apply(sg, e, h)
 }
 
 // remap applies a record about namespaces. Everything is locked.
@@ -142,6 +142,6 @@ func (f *follower) describe(k *FollowedKey) {
 		k.FirstFieldDeadline = FieldDeadlineOf(score)
 	}
 	if _, k.Exists = sp.Dir.FindCollection(h, k.Key); !k.Exists {
-		_, k.Exists = f.a.slotOf(sp, h, keydir.String, []byte(k.Key))
+		_, k.Exists = f.a.SlotOf(sp, h, keydir.String, []byte(k.Key))
 	}
 }

@@ -128,7 +128,7 @@ func (f *follower) leadOne(sg *segment.Segment, e *format.Entry, h uint64) {
 			return
 		}
 		if e.Kind == KindString || e.Kind == KindDeadline {
-			slot, _ := f.a.slotOf(sp, h, e.Type, e.Key)
+			slot, _ := f.a.SlotOf(sp, h, e.Type, e.Key)
 			old = slot.Loc
 		} else {
 			old = locate.Find(sp.Dir, h, &e.Identity)

@@ -285,21 +285,13 @@ func (s *opener) openSegments() error {
 		if err := s.bindTail(sg); err != nil {
 			return err
 		}
-		if err := sg.FindContent(s.closedLen(id)); err != nil {
+		if err := sg.FindContent(s.man.ClosedUpTo(id)); err != nil {
 			return err
 		}
 		s.tail = slices.Insert(s.tail, 0, sg)
 		sg.MapTo(s.mapFor(sg))
 	}
 	return s.findLeftovers(names)
-}
-
-// closedLen is how much of an unsealed segment was on disk at the last close or pause, as far as the manifest says.
-func (s *Store) closedLen(id uint32) int64 {
-	if s.man.ClosedID != id {
-		return 0
-	}
-	return int64(s.man.ClosedLen)
 }
 
 // mapLength is the length to map of a segment that will still grow.

@@ -39,17 +39,6 @@ func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Colle
 	return coll, nil
 }
 
-// sameChunkSize reports whether an entry belongs to the same string as the chunks that
-// are there. It does if it is of anything else.
-func sameChunkSize(coll keydir.Collection, e *format.Entry) bool {
-	if e.Type != keydir.Chunks || e.Kind != KindElement || coll.Len() == 0 {
-		return true
-	}
-	head, _ := coll.Bounds()
-	index, _ := format.ParseIndex(e.Elem)
-	return head>>32 == index>>32
-}
-
 // rewritesLastChunk reports whether the transaction wrote the last chunk of a string,
 // which says how long it is.
 func (t *Tx) rewritesLastChunk(coll keydir.Collection) bool {

@@ -186,11 +186,11 @@ func (f *Feed) durable(run *run) int64 {
 	at := f.r.Frames.Segment
 	sealed := !slices.Contains(f.r.Manifest.Tail, run.sg.ID)
 	// Nothing is noted as on the disk in a segment before all of the one before it is.
-	passed := at != run.sg && max(f.r.Frames.Synced, f.r.ClosedLen(at)) > format.SegmentHeaderSize
+	passed := at != run.sg && max(f.r.Frames.Synced, f.r.Manifest.ClosedUpTo(at.ID)) > format.SegmentHeaderSize
 	if f.closed || sealed || passed {
 		return run.read
 	}
-	return min(run.read, max(run.synced, f.r.ClosedLen(run.sg)))
+	return min(run.read, max(run.synced, f.r.Manifest.ClosedUpTo(run.sg.ID)))
 }
 
 // take returns the next commit of those that were read ahead; nil if none of them is known to be on the disk.

@@ -100,7 +100,7 @@ func (f *Feed) unsealedWith(seq uint64) (c originals, err error) {
 		if err != nil {
 			return c, err
 		}
-		if h == nil && f.r.ClosedLen(sg) > format.SegmentHeaderSize {
+		if h == nil && f.r.Manifest.ClosedUpTo(sg.ID) > format.SegmentHeaderSize {
 			return c, &failure.CorruptError{File: sg.Name, Offset: format.SegmentHeaderSize, Reason: "no commit, before the end of the last clean close or pause"}
 		}
 		if h == nil || h.Footer || c.at != nil && h.Seq > seq {

@@ -155,7 +155,7 @@ func (r *Reader) check(all bool) error {
 	case c.From == c.End:
 		return nil
 	case all:
-		if stands, err = sg.Stands(c, max(r.Frames.Synced, r.ClosedLen(sg))); stands {
+		if stands, err = sg.Stands(c, max(r.Frames.Synced, r.Manifest.ClosedUpTo(sg.ID))); stands {
 			sg.Unsettled.Store(c.From)
 		}
 		r.Checked = time.Now()
@@ -186,14 +186,6 @@ func (r *Reader) found() error {
 	return ErrRewritten
 }
 
-// ClosedLen is how much of a segment was on disk when the manifest was written.
-func (r *Reader) ClosedLen(sg *segment.Segment) int64 {
-	if r.Manifest.ClosedID != sg.ID {
-		return 0
-	}
-	return int64(r.Manifest.ClosedLen)
-}
-
 // stuck is a place where nothing verifies.
 type stuck struct {
 	sg    *segment.Segment
@@ -213,7 +205,7 @@ func (r *Reader) stalled() error {
 	if r.stuck.sg != sg || r.stuck.at != at {
 		r.stuck = stuck{sg: sg, at: at, since: time.Now(), wait: Patience}
 	}
-	closed := at < r.ClosedLen(sg)
+	closed := at < r.Manifest.ClosedUpTo(sg.ID)
 	if !closed && time.Since(r.stuck.since) < r.stuck.wait {
 		return r.stuck.err
 	}

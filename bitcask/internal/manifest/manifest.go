@@ -109,6 +109,14 @@ func (m *Manifest) Closed() bool { return m.Booted && m.Boot == vfs.BootID{} }
 // files is still there, short of a failed sync.
 func (m *Manifest) sameBoot() bool { return m.Booted && m.Boot == m.Here && m.Here != vfs.BootID{} }
 
+// ClosedUpTo is how much of an unsealed segment was on disk at the last close or pause.
+func (m *Manifest) ClosedUpTo(id uint32) int64 {
+	if m.ClosedID != id {
+		return 0
+	}
+	return int64(m.ClosedLen)
+}
+
 // NothingLost reports whether all of the log is there. Besides a writer that was killed that is one that has closed the
 // store: the next one writes to the manifest first.
 func (m *Manifest) NothingLost() bool { return m.Closed() || m.sameBoot() }

@@ -1,56 +1,77 @@
-package bitcask
+package replay
 
 import (
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
 
-// applier applies the entries of some stripes to the keydir, in order of
+// Index is the index that a log is applied to.
+type Index struct {
+	Spaces   *namespace.Table
+	Segments *segment.Set
+	Manifest *manifest.Manifest // which hashes two keys had at a time
+
+	Load    func(stripe int) error // loads a stripe that is not loaded; nil: all are
+	LoadAll func() error
+	Later   func(keydir.Dropped) // counts a large collection as dead, later
+	// Deadline is told of each change of a deadline of a key, 0 if it has none any more, by several goroutines at a time; those of one key come
+	// in order. Dropped is told of spaces that no namespace uses any more.
+	Deadline func(space uint32, key string, ms int64, seq uint64)
+	Dropped  func(sp *namespace.Space, seq uint64)
+}
+
+// Applier applies the entries of some stripes to the keydir, in order of
 // sequence. The stripes of one are no other's, so appliers run alongside each
 // other without locks; what concerns all stripes waits for them all.
-type applier struct {
-	s        *opener
-	after    *indexfile.Contents
-	base     uint32
-	live     []int64 // by segment id - base: bytes that became live, less those that died
-	replayed uint64
-	err      error
+type Applier struct {
+	Replayed uint64 // entries since the last Flush
+
+	*Index
+	after *indexfile.Contents
+	live  []int64 // by segment id - Base: bytes that became live, less those that died
+	err   error
 }
 
-func newApplier(s *opener, after *indexfile.Contents) *applier {
-	set := s.segments.Load()
-	return &applier{s: s, after: after, base: set.Base, live: make([]int64, len(set.ByID))}
+// NewApplier applies to an index that contains what the INDEX does.
+func NewApplier(ix *Index, after *indexfile.Contents) *Applier {
+	return &Applier{Index: ix, after: after, live: make([]int64, len(ix.Segments.ByID))}
 }
 
-// mergeCounts adds the counts to the segments and the statistics.
-func (a *applier) mergeCounts() {
-	for i, sg := range a.s.segments.Load().ByID {
+// Flush adds the counts to the segments. It returns Replayed, and sets that to 0.
+func (a *Applier) Flush() (replayed uint64) {
+	for i, sg := range a.Segments.ByID {
 		if sg != nil {
 			sg.LiveBytes.Add(a.live[i])
 		}
 	}
-	a.s.recovery.Replayed += a.replayed
 	clear(a.live)
-	a.replayed = 0
+	replayed, a.Replayed = a.Replayed, 0
+	return replayed
 }
 
-func (a *applier) count(loc keydir.Loc, bytes int64) {
-	if i := loc.Segment() - a.base; loc != 0 && i < uint32(len(a.live)) {
+func (a *Applier) count(loc keydir.Loc, bytes int64) {
+	if i := loc.Segment() - a.Segments.Base; loc != 0 && i < uint32(len(a.live)) {
 		a.live[i] += bytes
 	}
 }
 
-func (a *applier) alive(loc keydir.Loc) { a.count(loc, int64(loc.Size())) }
-func (a *applier) dead(loc keydir.Loc)  { a.count(loc, -int64(loc.Size())) }
+func (a *Applier) alive(loc keydir.Loc) { a.count(loc, int64(loc.Size())) }
+func (a *Applier) dead(loc keydir.Loc)  { a.count(loc, -int64(loc.Size())) }
+
+// SmallDrop is how many locations of a dropped collection are counted at once;
+// larger ones are counted later, so that deleting them stays O(1).
+const SmallDrop = 64
 
 // drop counts a dropped collection as dead, at once or later.
-func (a *applier) drop(d keydir.Dropped) {
-	if d.Len() > smallDrop {
-		a.s.deferDead(d)
+func (a *Applier) drop(d keydir.Dropped) {
+	if d.Len() > SmallDrop {
+		a.Later(d)
 		return
 	}
 	d.Each(func(loc keydir.Loc) bool {
@@ -59,94 +80,92 @@ func (a *applier) drop(d keydir.Dropped) {
 	})
 }
 
-// apply applies one entry unless the loaded INDEX already contains it. h is the hash of its key.
-func (a *applier) apply(sg *segment.Segment, e *format.Entry, h uint64) error {
-	a.replayed++
+// Apply applies one entry unless the loaded INDEX already contains it. h is the hash of its key.
+func (a *Applier) Apply(sg *segment.Segment, e *format.Entry, h uint64) error {
+	a.Replayed++
 	if e.Seq <= a.after.Stripes[keydir.StripeOf(h)] {
 		return a.reportDeadlineAgain(sg, e)
 	}
-	if stripe := keydir.StripeOf(h); a.s.stripes[stripe].unloaded { // it is this applier's
-		if err := a.s.lazy.load(stripe); err != nil {
+	if a.Load != nil {
+		if err := a.Load(keydir.StripeOf(h)); err != nil { // it is this applier's
 			return err
 		}
 	}
-	sp := a.s.spaces.ReplaySpace(e.Namespace)
+	sp := a.Spaces.ReplaySpace(e.Namespace)
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	switch e.Kind {
-	case KindString:
+	case format.KindString:
 		a.string(sp, h, e.Key, loc)
-	case KindElement:
+	case format.KindElement:
 		if e.Type == keydir.StreamGroups {
 			return a.groups(sp, h, sg, e, loc)
 		}
 		return a.elem(sp, h, sg, e, loc)
-	case KindMeta:
+	case format.KindMeta:
 		return a.meta(sp, h, sg, e, loc)
-	case KindElementTombstone:
+	case format.KindElementTombstone:
 		if e.Type == keydir.StreamGroups {
 			return a.removeGroups(sp, h, sg, e)
 		}
 		return a.removeElem(sp, h, sg, e)
-	case KindTombstone:
+	case format.KindTombstone:
 		a.removeKey(sp, h, e.Key)
 		a.removeDeadline(sp, h, e)
-	case KindDeadline:
+	case format.KindDeadline:
 		ms, err := e.Deadline(sg.Name)
 		if err != nil {
 			return err
 		}
 		a.putSlot(sp, h, e.Key, keydir.Slot{Type: keydir.Deadline, Loc: loc})
 		a.reportDeadline(sp, e, ms)
-	case KindDeadlineTombstone:
+	case format.KindDeadlineTombstone:
 		a.removeDeadline(sp, h, e)
-	case KindFieldDeadline:
+	case format.KindFieldDeadline:
 		return a.fieldDeadline(sp, h, sg, e, loc)
-	case KindFieldDeadlineTombstone:
+	case format.KindFieldDeadlineTombstone:
 		a.removeFieldDeadline(sp, h, e)
 	}
 	return nil
 }
 
 // namespaces applies an entry that concerns all stripes.
-func (a *applier) namespaces(sg *segment.Segment, e *format.Entry) error {
-	a.replayed++
-	s := a.s
-	if err := s.loadRest(); err != nil { // spaces that go are counted
+func (a *Applier) namespaces(sg *segment.Segment, e *format.Entry) error {
+	a.Replayed++
+	if err := a.LoadAll(); err != nil { // spaces that go are counted
 		return err
 	}
-	dropped, err := s.spaces.Replay(e.Inline)
+	dropped, err := a.Spaces.Replay(e.Inline)
 	if err != nil {
-		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "namespace map"}
+		return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "namespace map"}
 	}
 	for _, sp := range dropped {
-		s.countSpaceDead(sp)
-		s.replayed(DeadlineEvent{Space: sp.ID, Dropped: true, Sequence: e.Seq})
+		a.Dropped(sp, e.Seq)
 	}
-	a.dead(s.spaces.Record)
-	s.spaces.Record = keydir.MakeLoc(sg.ID, e.At, e.Size)
-	a.alive(s.spaces.Record)
+	a.dead(a.Spaces.Record)
+	a.Spaces.Record = keydir.MakeLoc(sg.ID, e.At, e.Size)
+	a.alive(a.Spaces.Record)
 	return nil
 }
 
 // reportDeadlineAgain reports a deadline change that the INDEX already contains but the older TTL
 // file does not.
-func (a *applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err error) {
-	ev := DeadlineEvent{Space: e.Namespace, Key: format.Text(e.Key), Sequence: e.Seq}
+func (a *Applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err error) {
+	ms := int64(0)
 	switch e.Kind {
-	case KindDeadline:
-		if ev.Deadline, err = e.Deadline(sg.Name); err != nil {
+	case format.KindDeadline:
+		if ms, err = e.Deadline(sg.Name); err != nil {
 			return err
 		}
-	case KindTombstone, KindDeadlineTombstone:
+	case format.KindTombstone, format.KindDeadlineTombstone:
 	default:
 		return nil
 	}
-	a.s.replayed(ev)
+	a.Deadline(e.Namespace, format.Text(e.Key), ms, e.Seq)
 	return nil
 }
 
 // string sets a string, whatever the key held.
-func (a *applier) string(sp *namespace.Space, h uint64, key []byte, loc keydir.Loc) {
+func (a *Applier) string(sp *namespace.Space, h uint64, key []byte, loc keydir.Loc) {
 	a.dropAlongside(sp, h, key)
 	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
 		a.drop(sp.Dir.DropCollection(h, coll))
@@ -156,9 +175,9 @@ func (a *applier) string(sp *namespace.Space, h uint64, key []byte, loc keydir.L
 
 // putSlot puts the slot of a string or a deadline in the place of the one that
 // the key has, if it has one.
-func (a *applier) putSlot(sp *namespace.Space, h uint64, key []byte, now keydir.Slot) {
+func (a *Applier) putSlot(sp *namespace.Space, h uint64, key []byte, now keydir.Slot) {
 	a.alive(now.Loc)
-	if old, ok := a.slotOf(sp, h, now.Type, key); ok {
+	if old, ok := a.SlotOf(sp, h, now.Type, key); ok {
 		sp.Dir.Replace(h, old, now)
 		a.dead(old.Loc)
 		return
@@ -166,8 +185,8 @@ func (a *applier) putSlot(sp *namespace.Space, h uint64, key []byte, now keydir.
 	sp.Dir.Insert(h, now)
 }
 
-// slotOf finds the slot of a string or a deadline.
-func (a *applier) slotOf(sp *namespace.Space, h uint64, t keydir.Type, key []byte) (keydir.Slot, bool) {
+// SlotOf finds the slot of a string or a deadline.
+func (a *Applier) SlotOf(sp *namespace.Space, h uint64, t keydir.Type, key []byte) (keydir.Slot, bool) {
 	for i := 0; ; i++ {
 		slot, ok := sp.Dir.Find(h, i)
 		if !ok || slot.Type == t && a.isKey(h, slot.Loc, key) {
@@ -177,7 +196,7 @@ func (a *applier) slotOf(sp *namespace.Space, h uint64, t keydir.Type, key []byt
 }
 
 // removeKey removes what the key holds.
-func (a *applier) removeKey(sp *namespace.Space, h uint64, key []byte) {
+func (a *Applier) removeKey(sp *namespace.Space, h uint64, key []byte) {
 	a.dropAlongside(sp, h, key)
 	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
 		a.drop(sp.Dir.DropCollection(h, coll))
@@ -187,8 +206,8 @@ func (a *applier) removeKey(sp *namespace.Space, h uint64, key []byte) {
 }
 
 // removeSlot removes the slot of a string or a deadline, if there is one.
-func (a *applier) removeSlot(sp *namespace.Space, h uint64, t keydir.Type, key []byte) {
-	if slot, ok := a.slotOf(sp, h, t, key); ok {
+func (a *Applier) removeSlot(sp *namespace.Space, h uint64, t keydir.Type, key []byte) {
+	if slot, ok := a.SlotOf(sp, h, t, key); ok {
 		sp.Dir.Delete(h, slot)
 		a.dead(slot.Loc)
 	}
@@ -197,20 +216,21 @@ func (a *applier) removeSlot(sp *namespace.Space, h uint64, t keydir.Type, key [
 // isKey reports whether a slot with the hash of a key is that of the key. Hashes of different keys
 // agree about once in 2^61 pairs, and the manifest records when that happened: only then does the
 // record have to be read. One that cannot be read counts as the key that its hash indicates.
-func (a *applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
-	if !a.s.man.Collided[h>>format.SpareHashBits] {
+func (a *Applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
+	if !a.Manifest.Collided[h>>format.SpareHashBits] {
 		return true
 	}
 	same := true
-	sg, err := a.s.segmentOf(loc)
-	if err == nil {
-		err = sg.Identify(loc, func(rec *format.Record) { same = string(rec.Key) == string(key) })
+	sg := a.Segments.Find(loc.Segment())
+	if sg == nil {
+		return true
 	}
+	err := sg.Identify(loc, func(rec *format.Record) { same = string(rec.Key) == string(key) })
 	return err != nil || same
 }
 
 // collection finds the collection that an element belongs to, or makes it.
-func (a *applier) collection(sp *namespace.Space, h uint64, e *format.Entry) keydir.Collection {
+func (a *Applier) collection(sp *namespace.Space, h uint64, e *format.Entry) keydir.Collection {
 	coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key))
 	switch {
 	case ok && coll.Type() == e.Type && sameChunkSize(coll, e):
@@ -225,14 +245,14 @@ func (a *applier) collection(sp *namespace.Space, h uint64, e *format.Entry) key
 	return sp.Dir.NewCollection(h, e.Type, string(e.Key))
 }
 
-func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+func (a *Applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	coll := a.collection(sp, h, e)
 	var old keydir.Loc
 	switch e.Type {
 	case keydir.ZSet:
 		score, ok := ordered.ParseHex(e.Inline)
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "score is not 16 hex digits"}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "score is not 16 hex digits"}
 		}
 		_, old, _ = coll.PutScored(format.Text(e.Elem), score, loc)
 	case keydir.List, keydir.Chunks:
@@ -241,13 +261,13 @@ func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *fo
 			_, _, ok = keydir.ChunkAt(index)
 		}
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
 		}
 		old, _ = coll.PutAt(index, loc)
 	case keydir.Stream:
 		id, ok := format.ParseEntryName(e.Elem)
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
 		}
 		old, _ = coll.PutEntry(id, loc)
 	default:
@@ -259,12 +279,12 @@ func (a *applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *fo
 }
 
 // meta applies a meta record. That of a stream is also the tombstone of all entries before its First.
-func (a *applier) meta(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+func (a *Applier) meta(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	var m keydir.StreamMeta
 	if e.Type == keydir.Stream {
 		var ok bool
 		if m, ok = format.ParseStreamMeta(e.Inline); !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadStreamMeta}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadStreamMeta}
 		}
 	}
 	coll := a.collection(sp, h, e)
@@ -277,7 +297,7 @@ func (a *applier) meta(sp *namespace.Space, h uint64, sg *segment.Segment, e *fo
 	return nil
 }
 
-func (a *applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry) error {
+func (a *Applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry) error {
 	if e.Type == keydir.Hash {
 		a.removeFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
 	}
@@ -292,13 +312,13 @@ func (a *applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment,
 	case keydir.List:
 		index, ok := format.ParseIndex(e.Elem)
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
 		}
 		old, _ = coll.DeleteAt(index)
 	case keydir.Stream:
 		id, ok := format.ParseEntryName(e.Elem)
 		if !ok {
-			return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
+			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
 		}
 		old, _ = coll.DeleteEntry(id)
 	default:
@@ -309,17 +329,17 @@ func (a *applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment,
 }
 
 // removeDeadline removes the deadline of a key.
-func (a *applier) removeDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
+func (a *Applier) removeDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
 	a.removeSlot(sp, h, keydir.Deadline, e.Key)
 	a.reportDeadline(sp, e, 0)
 }
 
-func (a *applier) reportDeadline(sp *namespace.Space, e *format.Entry, ms int64) {
-	a.s.replayed(DeadlineEvent{Space: sp.ID, Key: format.Text(e.Key), Deadline: ms, Sequence: e.Seq})
+func (a *Applier) reportDeadline(sp *namespace.Space, e *format.Entry, ms int64) {
+	a.Deadline(sp.ID, format.Text(e.Key), ms, e.Seq)
 }
 
 // fieldDeadline applies an entry that gives a field a deadline.
-func (a *applier) fieldDeadline(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
+func (a *Applier) fieldDeadline(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
 	ms, err := e.Deadline(sg.Name)
 	if err != nil {
 		return err
@@ -329,14 +349,14 @@ func (a *applier) fieldDeadline(sp *namespace.Space, h uint64, sg *segment.Segme
 }
 
 // removeFieldDeadline removes the deadline of a field.
-func (a *applier) removeFieldDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
+func (a *Applier) removeFieldDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
 	if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), keydir.FieldDeadlines); ok {
 		a.removeScored(sp, h, coll, format.Text(e.Elem))
 	}
 }
 
 // putAlongside puts an element into a collection alongside that of the key.
-func (a *applier) putAlongside(sp *namespace.Space, h uint64, typ keydir.Type, e *format.Entry, score uint64, loc keydir.Loc) {
+func (a *Applier) putAlongside(sp *namespace.Space, h uint64, typ keydir.Type, e *format.Entry, score uint64, loc keydir.Loc) {
 	coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), typ)
 	if !ok {
 		coll = sp.Dir.NewCollection(h, typ, string(e.Key))
@@ -347,7 +367,7 @@ func (a *applier) putAlongside(sp *namespace.Space, h uint64, typ keydir.Type, e
 }
 
 // removeScored removes elements of such a collection, and the collection with the last of them.
-func (a *applier) removeScored(sp *namespace.Space, h uint64, coll keydir.Collection, elems ...string) {
+func (a *Applier) removeScored(sp *namespace.Space, h uint64, coll keydir.Collection, elems ...string) {
 	for _, elem := range elems {
 		_, old, _ := coll.DeleteScored(elem)
 		a.dead(old)
@@ -358,10 +378,21 @@ func (a *applier) removeScored(sp *namespace.Space, h uint64, coll keydir.Collec
 }
 
 // dropAlongside removes the deadlines of all fields of a key, and the groups of a stream.
-func (a *applier) dropAlongside(sp *namespace.Space, h uint64, key []byte) {
+func (a *Applier) dropAlongside(sp *namespace.Space, h uint64, key []byte) {
 	for _, typ := range keydir.Alongside {
 		if coll, ok := sp.Dir.FindAlongside(h, format.Text(key), typ); ok {
 			a.drop(sp.Dir.DropCollection(h, coll))
 		}
 	}
+}
+
+// sameChunkSize reports whether an entry belongs to the same string as the chunks that
+// are there. It does if it is of anything else.
+func sameChunkSize(coll keydir.Collection, e *format.Entry) bool {
+	if e.Type != keydir.Chunks || e.Kind != format.KindElement || coll.Len() == 0 {
+		return true
+	}
+	head, _ := coll.Bounds()
+	index, _ := format.ParseIndex(e.Elem)
+	return head>>32 == index>>32
 }

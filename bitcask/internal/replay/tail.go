@@ -1,4 +1,4 @@
-package bitcask
+package replay
 
 import (
 	"errors"
@@ -15,13 +15,13 @@ import (
 // The end of the log at Open: the unsealed segments, of which at most two hold
 // frames (commitlog/rotate.go).
 
-// judgeTail decides, where reading an unsealed segment has ended at fr.Pos, between its three
+// judge decides, where reading an unsealed segment has ended at fr.Pos, between its three
 // states: clean, a torn tail (to be truncated there), or damage, which is an error (I7).
 //
 // A bad frame is a torn tail only if nothing proves that its bytes were ever on disk (not the
 // manifest of the last close or pause, no later valid frame, no later segment), and if a crash can
 // have left it as it is: NotTorn.
-func (s *opener) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
+func (l *Log) judge(fr *segment.Frames, bad *segment.BadFrame) error {
 	sg, end := fr.Segment, fr.Pos
 	at, reason := end, "file ends"
 	if bad != nil {
@@ -31,36 +31,36 @@ func (s *opener) judgeTail(fr *segment.Frames, bad *segment.BadFrame) error {
 	if fr.HasFooter {
 		reach -= format.FooterSize // of another copy of this segment, perhaps, which was sealed sooner
 	}
-	if reach < s.closedLen(sg.ID) {
-		return &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before the end of the last clean close"}
+	if reach < l.Manifest.ClosedUpTo(sg.ID) {
+		return &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before the end of the last clean close"}
 	}
 	if sg.Damaged && bad != nil {
-		return &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
+		return &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
 	}
 	sg.FramesEnd, sg.HasFooter, sg.DurableTo = end, fr.HasFooter, max(fr.Synced, fr.From)
-	sg.DurableTo = max(sg.DurableTo, s.closedLen(sg.ID))
+	sg.DurableTo = max(sg.DurableTo, l.Manifest.ClosedUpTo(sg.ID))
 	sg.Chain = fr.Chain
 	sg.Footer = format.Footer{}
 	if fr.Records > 0 {
 		sg.Footer = format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq, Time: fr.Foot.Time, Nonce: fr.Foot.Nonce}
 	}
-	whole, err := s.judgeNext(sg, at, reason)
+	whole, err := l.judgeNext(sg, at, reason)
 	if err != nil || whole || bad == nil {
 		return err // after a segment that is otherwise complete stands a torn footer
 	}
-	why, err := fr.NotTorn(s.man.NothingLost())
+	why, err := fr.NotTorn(l.Manifest.NothingLost())
 	if why != "" {
-		err = &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", " + why}
+		err = &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", " + why}
 	} else if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
-		err = &CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason} // it has become shorter in the meantime
+		err = &failure.CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason} // it has become shorter in the meantime
 	}
 	return err
 }
 
 // judgeNext examines the segments after sg. Either they continue where sg ends, so that it is
 // whole, or sg is incomplete: then nothing of theirs was ever synced, or sg was.
-func (s *opener) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
-	later := s.tail[slices.Index(s.tail, sg)+1:]
+func (l *Log) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
+	later := l.Tail[slices.Index(l.Tail, sg)+1:]
 	if len(later) == 0 {
 		return false, nil
 	}
@@ -76,16 +76,16 @@ func (s *opener) judgeNext(sg *segment.Segment, at int64, reason string) (whole 
 		return true, nil
 	}
 	for _, next := range later {
-		synced, err := s.syncedIn(next)
+		synced, err := l.syncedIn(next)
 		if err != nil {
 			return false, err
 		}
 		if synced > format.SegmentHeaderSize || sg.HasFooter {
-			return false, &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written once this was on disk"}
+			return false, &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written once this was on disk"}
 		}
 	}
-	if s.man.NothingLost() {
-		return false, &CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written after it"}
+	if l.Manifest.NothingLost() {
+		return false, &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written after it"}
 	}
 	for _, next := range later {
 		next.Dropped, next.FramesEnd, next.Footer = true, format.SegmentHeaderSize, format.Footer{}
@@ -95,27 +95,27 @@ func (s *opener) judgeNext(sg *segment.Segment, at int64, reason string) (whole 
 
 // syncedIn is the highest offset of a segment that is known to have been on
 // disk.
-func (s *opener) syncedIn(sg *segment.Segment) (int64, error) {
-	if s.man.ClosedID == sg.ID {
-		return int64(s.man.ClosedLen), nil
+func (l *Log) syncedIn(sg *segment.Segment) (int64, error) {
+	if l.Manifest.ClosedID == sg.ID {
+		return int64(l.Manifest.ClosedLen), nil
 	}
 	return segment.NewFrames(sg).LastSynced()
 }
 
-// truncateTail truncates torn tails, durably, before anything can be appended after them or read from
+// Truncate truncates torn tails, durably, before anything can be appended after them or read from
 // them. The newest goes first: what is dropped from it must be gone before an older segment grows
-// to where it began.
-func (s *opener) truncateTail() error {
-	for _, sg := range slices.Backward(s.tail) {
+// to where it began. It returns how many bytes were torn.
+func Truncate(tail []*segment.Segment) (bytes int64, err error) {
+	for _, sg := range slices.Backward(tail) {
 		size, end := sg.Size.Load(), sg.FramesEnd
 		if torn := sg.TornBytes(); torn > 0 || size != end || sg.Content > 0 { // not of a store that is served by now
-			s.recovery.TornBytes += torn
+			bytes += torn
 			sg.EndAtFrames()
 		}
 		// Also where it has that length: if the sync after an earlier truncation failed, the file may still be longer on disk, and a
 		// footer must have nothing after it.
 		if err := sg.File.Truncate(end); err != nil {
-			return fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, failure.Retryable(err))
+			return bytes, fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, failure.Retryable(err))
 		}
 		if size == format.SegmentHeaderSize {
 			continue
@@ -123,27 +123,11 @@ func (s *opener) truncateTail() error {
 		// What recovery serves must not be lost by a power cut after it: a killed
 		// process leaves written but unsynced bytes in the page cache.
 		if err := files.WriteAgain(sg.File, sg.DurableTo, end); err != nil {
-			return fmt.Errorf("%s: %w", sg.Name, err)
+			return bytes, fmt.Errorf("%s: %w", sg.Name, err)
 		}
 		if err := sg.File.Sync(); err != nil {
-			return fmt.Errorf("%s: sync: %w", sg.Name, err)
+			return bytes, fmt.Errorf("%s: sync: %w", sg.Name, err)
 		}
 	}
-	return nil
-}
-
-// reachesMerges makes sure, once the log has been read, that it reaches as far
-// as it did when segments were merged.
-func (s *opener) reachesMerges() error {
-	if s.man.Through < s.log.Next() {
-		return nil
-	}
-	last := format.DataName(s.man.NextID - 1)
-	at := int64(format.SegmentHeaderSize)
-	for _, sg := range slices.Backward(s.tail) {
-		if last, at = sg.Name, sg.FramesEnd; sg.Footer.Records > 0 {
-			break
-		}
-	}
-	return &CorruptError{File: last, Offset: at, Reason: "the log ends before what a merge has built on"}
+	return bytes, nil
 }
