@@ -3,6 +3,7 @@ package bitcask
 import (
 	"context"
 
+	"github.com/stavedb/stave/bitcask/internal/check"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
@@ -34,7 +35,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 	if err != nil {
 		return 0, err
 	}
-	sp := s.spaces.Of(ns)
+	sp, src := s.spaces.Of(ns), s.checked()
 	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there
@@ -51,14 +52,14 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 		case keydir.FieldDeadlines:
 			coll := sp.Dir.CollectionOf(h, slot)
 			key := coll.Key()
-			lostFields(sp.Dir, h, key, coll, func(field []byte, _ keydir.Loc) {
+			check.LostFields(sp.Dir, h, key, coll, func(field []byte, _ keydir.Loc) {
 				fields = append(fields, struct{ key, field string }{key, string(field)})
 			})
 		case keydir.StreamGroups:
 			groups = lostGroups(groups, sp.Dir, h, sp.Dir.CollectionOf(h, slot))
 		default:
 			coll, wrong := sp.Dir.CollectionOf(h, slot), false
-			if wrong, err = s.miscounted(ctx, sp, coll); wrong {
+			if wrong, err = check.Miscounted(ctx, src, sp, coll); wrong {
 				broken = append(broken, coll)
 			}
 		}
@@ -99,13 +100,6 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 	return mended, s.finish(t)
 }
 
-// miscounted reports whether Check would report a collection.
-func (s *Store) miscounted(ctx context.Context, sp *namespace.Space, coll keydir.Collection) (bool, error) {
-	c := &checker{s: s, ctx: ctx, report: func(Finding) {}, ended: ctx.Err()}
-	c.collection(sp, coll)
-	return c.result.Findings > 0, c.ended
-}
-
 // fixCount rewrites the count of a collection; a list with holes is closed up.
 func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error {
 	key, typ := coll.Key(), coll.Type()
@@ -125,6 +119,24 @@ func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error
 	t.s.addDead(coll.Meta())
 	coll.SetMeta(0) // so that Commit writes it, whatever the count was
 	return nil
+}
+
+// fixStream writes the meta record of a stream again. What one that cannot be read said is made up
+// from the entries.
+func (t *Tx) fixStream(ns int, key string, coll keydir.Collection) error {
+	m, err := t.storedMeta(ns, key, coll)
+	if err != nil {
+		t.s.addDead(coll.Meta())
+		coll.SetMeta(0)
+		m = keydir.StreamMeta{}
+	}
+	count := uint64(coll.Len())
+	if last, ok := coll.LastEntry(); ok && m.Last.Less(last) {
+		m.Added += uint64(coll.CountEntries(m.Last))
+		m.Last = last
+	}
+	m.Added = max(m.Added, count)
+	return t.PutStreamMeta(ns, key, coll, m)
 }
 
 // closeUp moves the elements after the holes of a list to the front.

@@ -117,15 +117,7 @@ func (s *Store) Deadlines(ns int) int {
 }
 
 // Namespaces lists the namespaces that hold keys, in order.
-func (s *Store) Namespaces() []int {
-	var list []int
-	for ns, sp := range s.spaces.Now.Load().Names {
-		if sp != nil && sp.Dir.Len() > 0 {
-			list = append(list, ns)
-		}
-	}
-	return list
-}
+func (s *Store) Namespaces() []int { return s.spaces.Used() }
 
 // Space is the number that the records of a namespace carry.
 func (s *Store) Space(ns int) uint32 {

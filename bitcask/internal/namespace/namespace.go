@@ -58,6 +58,17 @@ func (n *Table) Of(ns int) *Space {
 	return nil
 }
 
+// Used lists the namespaces that hold keys, in order.
+func (n *Table) Used() []int {
+	var list []int
+	for ns, sp := range n.Now.Load().Names {
+		if sp != nil && sp.Dir.Len() > 0 {
+			list = append(list, ns)
+		}
+	}
+	return list
+}
+
 // MakeSpace returns the space of a namespace, creating it.
 func (n *Table) MakeSpace(ns int) (*Space, error) {
 	if sp := n.Of(ns); sp != nil {

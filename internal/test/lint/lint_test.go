@@ -103,6 +103,10 @@ var mayImport = map[string][]string{
 		"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/indexfile", "bitcask/internal/kway",
 		"bitcask/internal/manifest", "bitcask/internal/namespace", "bitcask/internal/segment", "internal/vfs", "keydir",
 	},
+	"bitcask/internal/check": {
+		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/indexfile", "bitcask/internal/namespace", "bitcask/internal/segment",
+		"bitcask/internal/system", "internal/vfs", "keydir",
+	},
 	// Above the store.
 	"bitcask/repair": {"bitcask", "internal/vfs", "keydir"},
 	"bitcask/dump":   {"bitcask", "internal/vfs", "keydir"},

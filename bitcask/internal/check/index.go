@@ -1,4 +1,4 @@
-package bitcask
+package check
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/system"
-	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -25,48 +24,42 @@ import (
 // keydir; it proves something if the keydir came from the log, see
 // seam.Options.NoIndex.
 func (c *checker) index() error {
-	s := c.s
-	if s.cutAt > 0 {
-		return nil // it is the writer's, and may be of a later moment
+	if c.NoIndex {
+		return nil
 	}
-	f, err := s.opts.seam.FS.Open(filepath.Join(s.dir, IndexFile), vfs.ReadOnly)
+	f, err := c.FS.Open(filepath.Join(c.Dir, indexfile.FileName), vfs.ReadOnly)
 	if failure.IsNotExist(err) {
 		return nil
 	}
 	if err != nil {
-		c.found("I8", IndexFile, 0, "", "%v", err)
+		c.found("I8", indexfile.FileName, 0, "", "%v", err)
 		return nil
 	}
 	fits, err := c.sections(f)
 	if ended := c.ctx.Err(); ended != nil {
 		return errors.Join(ended, f.Close())
 	}
-	if errors.Is(err, ErrVersion) {
+	if errors.Is(err, failure.ErrVersion) {
 		err = nil // and it does not fit
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		c.found("I8", IndexFile, 0, "", "%v", err)
+		c.found("I8", indexfile.FileName, 0, "", "%v", err)
 		return nil
 	}
 	if !fits {
 		return nil
 	}
 	c.result.Index = true
-	// The rest of a damaged log cannot tell what the INDEX should contain.
-	if s.opts.ReadOnly && !s.opts.ReadDamaged {
-		if err := s.loadAll(); err != nil {
-			return err
-		}
-		return c.compareIndex()
+	if c.Again == nil {
+		return nil
 	}
-	return nil
+	return c.compareIndex()
 }
 
 // sections loads each section by itself. fits is false for an INDEX that
 // merges have made useless.
 func (c *checker) sections(f vfs.File) (fits bool, err error) {
-	s := c.s
-	l, err := indexfile.NewReader(f, s.man.Store, s.man.Seed)
+	l, err := indexfile.NewReader(f, c.ID, c.Seed)
 	if err != nil {
 		return false, err
 	}
@@ -74,17 +67,17 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !ix.Fits(s.segments.Load(), func(_ indexfile.Segment, err error) error { return err }) {
+	if !ix.Fits(c.Segments.Load(), func(_ indexfile.Segment, err error) error { return err }) {
 		return false, nil
 	}
-	l.Locations = indexfile.NewLocations(s.segments.Load())
+	l.Locations = indexfile.NewLocations(c.Segments.Load())
 	w := l.NewWork(nil)
 	for i := range ix.Sections {
 		if err := c.ctx.Err(); err != nil {
 			return false, err
 		}
 		is := &ix.Sections[i]
-		dir := keydir.NewDirectory(s.man.Seed)
+		dir := keydir.NewDirectory(c.Seed)
 		if ix.Promises {
 			dir.Promise(int(is.Stripe), is.Counts)
 		}
@@ -97,40 +90,39 @@ func (c *checker) sections(f vfs.File) (fits bool, err error) {
 
 // compareIndex opens the store once more, with the INDEX.
 func (c *checker) compareIndex() (err error) {
-	s := c.s
-	other, err := Open(s.dir, &Options{ReadOnly: true, seam: seam.Options{Load: seam.LoadAtOpen, NoMapping: s.opts.seam.NoMapping, NoHints: s.opts.seam.NoHints, FS: s.opts.seam.FS, Until: c.ctx}})
+	other, done, err := c.Again(c.ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, other.Close()) }()
-	if !other.recovery.Indexed || other.Sequence() != s.Sequence() {
+	defer func() { err = errors.Join(err, done()) }()
+	if other == nil {
 		return nil // a live writer has appended in the meantime
 	}
-	if !maps.EqualFunc(s.system.Dump().There(), other.system.Dump().There(), system.SameRecord) {
-		c.found("I8", IndexFile, 0, "", "the system records are not what the log says")
+	if !maps.EqualFunc(c.System.Dump().There(), other.System.Dump().There(), system.SameRecord) {
+		c.found("I8", indexfile.FileName, 0, "", "the system records are not what the log says")
 	}
-	mine, theirs := s.spaces.Now.Load().ByID, maps.Clone(other.spaces.Now.Load().ByID)
+	mine, theirs := c.Spaces.Now.Load().ByID, maps.Clone(other.Spaces.Now.Load().ByID)
 	for id, sp := range mine {
 		if theirs[id] == nil {
-			theirs[id] = &namespace.Space{ID: id, Dir: keydir.NewDirectory(s.man.Seed)}
+			theirs[id] = &namespace.Space{ID: id, Dir: keydir.NewDirectory(c.Seed)}
 		}
 		for stripe := range keydir.Stripes {
 			if err := c.ctx.Err(); err != nil {
 				return err
 			}
-			a, err1 := reloaded(s, sp.Dir, stripe)
-			b, err2 := reloaded(s, theirs[id].Dir, stripe)
+			a, err1 := c.reloaded(sp.Dir, stripe)
+			b, err2 := c.reloaded(theirs[id].Dir, stripe)
 			if err := errors.Join(err1, err2); err != nil {
 				return err
 			}
 			if !bytes.Equal(a, b) {
-				c.found("I8", IndexFile, 0, "", "stripe %d of space %d is not what the log says", stripe, id)
+				c.found("I8", indexfile.FileName, 0, "", "stripe %d of space %d is not what the log says", stripe, id)
 			}
 		}
 	}
 	for id, sp := range theirs {
 		if mine[id] == nil && sp.Dir.Len()+sp.Dir.LenDeadlines()+sp.Dir.LenFieldDeadlines() > 0 {
-			c.found("I8", IndexFile, 0, "", "the log has no space %d", id)
+			c.found("I8", indexfile.FileName, 0, "", "the log has no space %d", id)
 		}
 	}
 	return nil
@@ -138,19 +130,19 @@ func (c *checker) compareIndex() (err error) {
 
 // reloaded is the dump of a stripe as it is after loading: what its history
 // makes of slots of one hash does not show.
-func reloaded(s *Store, dir *keydir.Directory, stripe int) ([]byte, error) {
+func (c *checker) reloaded(dir *keydir.Directory, stripe int) ([]byte, error) {
 	whole := func(dir *keydir.Directory) (b []byte) {
 		for dump := dir.Dump(stripe); !dump.Done(); {
 			b = dump.Append(b, 1<<30)
 		}
 		return b
 	}
-	if err := s.lockWhole(stripe, false); err != nil {
+	if err := c.Lock(stripe, false); err != nil {
 		return nil, err
 	}
 	b := whole(dir)
-	s.unlockWhole(stripe, false)
-	fresh := keydir.NewDirectory(s.man.Seed)
+	c.Unlock(stripe, false)
+	fresh := keydir.NewDirectory(c.Seed)
 	loader := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 	if err := loader.Load(fresh, stripe, b); err != nil {
 		panic("BUG: " + err.Error())

@@ -1,4 +1,4 @@
-package bitcask
+package check
 
 import (
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -15,7 +15,7 @@ func (c *checker) stream(sp *namespace.Space, coll keydir.Collection, key string
 			first = id
 		}
 		count++
-		c.leads(sp, KindElement, keydir.Stream, key, format.EntryName(id), loc, true)
+		c.leads(sp, format.KindElement, keydir.Stream, key, format.EntryName(id), loc, true)
 		return c.ended == nil
 	})
 	if count != coll.Len() {
@@ -28,7 +28,7 @@ func (c *checker) stream(sp *namespace.Space, coll keydir.Collection, key string
 		}
 		return
 	}
-	value, ok := c.leads(sp, KindMeta, keydir.Stream, key, format.MetaStream, loc, true)
+	value, ok := c.leads(sp, format.KindMeta, keydir.Stream, key, format.MetaStream, loc, true)
 	if !ok {
 		return
 	}
@@ -44,24 +44,6 @@ func (c *checker) stream(sp *namespace.Space, coll keydir.Collection, key string
 	}
 }
 
-// fixStream writes the meta record of a stream again. What one that cannot be read said is made up
-// from the entries.
-func (t *Tx) fixStream(ns int, key string, coll keydir.Collection) error {
-	m, err := t.storedMeta(ns, key, coll)
-	if err != nil {
-		t.s.addDead(coll.Meta())
-		coll.SetMeta(0)
-		m = keydir.StreamMeta{}
-	}
-	count := uint64(coll.Len())
-	if last, ok := coll.LastEntry(); ok && m.Last.Less(last) {
-		m.Added += uint64(coll.CountEntries(m.Last))
-		m.Last = last
-	}
-	m.Added = max(m.Added, count)
-	return t.PutStreamMeta(ns, key, coll, m)
-}
-
 // streamGroups checks what the groups of one stream have.
 func (c *checker) streamGroups(sp *namespace.Space, h uint64, coll keydir.Collection) {
 	key := coll.Key()
@@ -69,7 +51,7 @@ func (c *checker) streamGroups(sp *namespace.Space, h uint64, coll keydir.Collec
 		c.found("I5", "", 0, key, "groups of a stream that is not there")
 	}
 	coll.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
-		value, ok := c.leads(sp, KindElement, keydir.StreamGroups, key, string(elem), loc, true)
+		value, ok := c.leads(sp, format.KindElement, keydir.StreamGroups, key, string(elem), loc, true)
 		score, _, _ := coll.Score(string(elem))
 		if want, valid := keydir.GroupsScore(elem, []byte(value)); ok && (!valid || want != score) {
 			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "%q of a group differs from the keydir's", value)
