@@ -29,6 +29,7 @@
 //
 // # Reading the source
 //
-// The first word of a file is its noun: store_*, tx_*, replay_*, index_*, merge_*, check_*, snapshot, backup. The log is
-// internal/commitlog, bytes are in internal/format, files in internal/segment and internal/manifest.
+// The first word of a file is its noun: store_*, tx_*, index_*, follow_*, snapshot, backup. The log is
+// internal/commitlog, bytes are in internal/format, files in internal/segment and internal/manifest; what Open replays is in internal/replay,
+// what a merge does in internal/rewrite, and what Check finds in internal/check.
 package bitcask

@@ -68,7 +68,9 @@ func (s *opener) passed(bytes int64) error {
 // truncateTail truncates torn tails.
 func (s *opener) truncateTail() error {
 	torn, err := replay.Truncate(s.tail)
-	s.recovery.TornBytes += torn
+	if torn > 0 { // not of a store that is served by now
+		s.recovery.TornBytes += torn
+	}
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/chanmutex"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
@@ -47,9 +48,9 @@ type Store struct {
 	man        *manifest.Manifest
 	opening    uint64 // this one, for marks; does not change once the store is open
 
-	backups       chanMutex // held by the one backup that is made
+	backups       chanmutex.Mutex // held by the one backup that is made
 	pins          pins.Pins
-	maintenanceMu chanMutex // held while whole segments are read or files removed: merge, hint builder, check
+	maintenanceMu chanmutex.Mutex // held while whole segments are read or files removed: merge, hint builder, check
 
 	droppedMu          sync.Mutex // guards droppedCollections and droppedSpaces: dropped, not yet counted as dead
 	droppedCollections []keydir.Dropped

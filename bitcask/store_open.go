@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/chanmutex"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/files"
@@ -82,7 +83,7 @@ type opener struct {
 
 // newStore is a store without files.
 func newStore(dir string, o Options) *Store {
-	s := &Store{dir: dir, maintenanceMu: newChanMutex(), backups: newChanMutex(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s := &Store{dir: dir, maintenanceMu: chanmutex.New(), backups: chanmutex.New(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
 	s.syncing.mode.Store(int32(o.Sync))
 	s.txs.New = func() any { return new(Tx) }
 	s.segments.Store(new(segment.Set))

@@ -107,6 +107,12 @@ var mayImport = map[string][]string{
 		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/indexfile", "bitcask/internal/namespace", "bitcask/internal/segment",
 		"bitcask/internal/system", "internal/vfs", "keydir",
 	},
+	"bitcask/internal/chanmutex": {},
+	"bitcask/internal/rewrite": {
+		"bitcask/internal/chanmutex", "bitcask/internal/commitlog", "bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/locate",
+		"bitcask/internal/manifest", "bitcask/internal/mergeinput", "bitcask/internal/mergeselect", "bitcask/internal/namespace", "bitcask/internal/pins",
+		"bitcask/internal/reserve", "bitcask/internal/segment", "internal/vfs", "keydir",
+	},
 	// Above the store.
 	"bitcask/repair": {"bitcask", "internal/vfs", "keydir"},
 	"bitcask/dump":   {"bitcask", "internal/vfs", "keydir"},

@@ -1,20 +1,27 @@
-package bitcask
+// Package chanmutex is a mutex whose waiters can give up, and that may be held for seconds.
+package chanmutex
 
-import "context"
+import (
+	"context"
+)
 
-// chanMutex is a mutex for what may be held for seconds, also while its holder
+// Mutex is a mutex for what may be held for seconds, also while its holder
 // sleeps, as a throttled merge does. It is a channel because a goroutine that
 // waits for a sync.Mutex keeps the clock of testing/synctest from moving on, and
 // the sleeper in the same bubble would never wake.
-type chanMutex chan struct{}
+type Mutex chan struct{}
 
-func newChanMutex() chanMutex { return make(chanMutex, 1) }
+// New returns a mutex that is not held.
+func New() Mutex { return make(Mutex, 1) }
 
-func (t chanMutex) Lock()   { t <- struct{}{} }
-func (t chanMutex) Unlock() { <-t }
+// Lock waits until the mutex is free.
+func (t Mutex) Lock() { t <- struct{}{} }
+
+// Unlock is for the holder.
+func (t Mutex) Unlock() { <-t }
 
 // LockUnless is Lock, unless the context ends before: then it returns the context's error.
-func (t chanMutex) LockUnless(ctx context.Context) error {
+func (t Mutex) LockUnless(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -27,7 +34,7 @@ func (t chanMutex) LockUnless(ctx context.Context) error {
 }
 
 // TryLock reports whether it has taken the turn, without waiting for it.
-func (t chanMutex) TryLock() bool {
+func (t Mutex) TryLock() bool {
 	select {
 	case t <- struct{}{}:
 		return true

@@ -1,10 +1,11 @@
-package bitcask
+package rewrite
 
 import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -19,21 +20,20 @@ func (rw *rewriter) startOutput(seq uint64) error {
 	if err := rw.publish(seq); err != nil {
 		return err
 	}
-	s := rw.s
 	if err := rw.takeID(); err != nil {
 		return err
 	}
-	w := segment.WriterOptions{FS: s.opts.seam.FS, Limit: s.opts.SegmentSize, Hint: !s.opts.seam.NoHints, Room: rw.removed, Spare: &s.reserve}
+	w := segment.WriterOptions{FS: rw.FS, Limit: rw.SegmentSize, Hint: !rw.NoHints, Room: rw.removed, Spare: rw.Reserve}
 	for {
 		var err error
-		seen := s.reserve.Seen()
-		if rw.out, err = segment.NewWriter(w, s.dir, s.man.Store, s.spareID); err == nil {
+		seen := rw.Reserve.Seen()
+		if rw.out, err = segment.NewWriter(w, rw.Dir, rw.Manifest.Store, *rw.SpareID); err == nil {
 			return nil
 		}
 		if errors.Is(err, fs.ErrExist) {
-			s.spareID = 0 // what an output has left could not be removed
+			*rw.SpareID = 0 // what an output has left could not be removed
 		}
-		if !NoSpace(err) || !s.reserve.Spend(seen, err) {
+		if !failure.NoSpace(err) || !rw.Reserve.Spend(seen, err) {
 			return err
 		}
 	}
@@ -43,22 +43,21 @@ func (rw *rewriter) startOutput(seq uint64) error {
 // known to be a leftover. The id of an abandoned output is used again, unless a segment
 // has been made since: who follows the store tells by the ids which of two outputs is newer.
 func (rw *rewriter) takeID() error {
-	s := rw.s
-	s.manifestMu.Lock()
-	id := s.man.NextID
-	if s.spareID != 0 && s.spareID == id-1 {
-		s.manifestMu.Unlock()
+	rw.ManifestMu.Lock()
+	id := rw.Manifest.NextID
+	if *rw.SpareID != 0 && *rw.SpareID == id-1 {
+		rw.ManifestMu.Unlock()
 		return nil
 	}
 	err := format.CheckID(id)
 	if err == nil {
-		err = s.man.Log(manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, id+1))
+		err = rw.Manifest.Log(manifest.EditNextID, binary.LittleEndian.AppendUint32(nil, id+1))
 	}
-	s.manifestMu.Unlock()
+	rw.ManifestMu.Unlock()
 	if err != nil {
-		return s.log.Fail(err)
+		return rw.Log.Fail(err)
 	}
-	s.spareID = id
+	*rw.SpareID = id
 	return nil
 }
 
@@ -67,7 +66,7 @@ func (rw *rewriter) takeID() error {
 func (rw *rewriter) abandon() error {
 	err := rw.out.Abandon()
 	if err != nil {
-		rw.s.spareID = 0
+		*rw.SpareID = 0
 	}
 	rw.out = nil
 	return err
