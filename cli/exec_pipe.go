@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stavedb/stave/cli/internal/execute"
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
@@ -33,7 +34,7 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 	defer done()
 	input := terminal.NewReader(reading, in)
 	p := &pipeRun{session: s, keepGoing: keepGoing}
-	parser, buf, read := resp.NewParser(respLimits), make([]byte, terminal.ChunkSize), int64(0)
+	parser, buf, read := resp.NewParser(execute.Limits), make([]byte, terminal.ChunkSize), int64(0)
 	var err error
 	for ended := false; !ended && !s.closed && p.stop == nil && err == nil; {
 		n, readErr := input.Read(buf)
@@ -108,13 +109,13 @@ func (p *pipeRun) run(ctx context.Context) error {
 		answered = i + 1
 		p.track(p.batch[i], r)
 		p.replies++
-		if err := errors.Join(r.Err(), nestedError(p.batch[i], r)); err != nil {
-			p.fail(p.at[i], fmt.Errorf("%s: %w", clipped(p.batch[i]), err))
+		if err := errors.Join(r.Err(), execute.NestedError(p.batch[i], r)); err != nil {
+			p.fail(p.at[i], fmt.Errorf("%s: %w", execute.Shown(p.batch[i]), err))
 		}
 		return p.stop == nil && !p.closed
 	})
 	if err != nil && answered < len(p.batch) && ctx.Err() == nil {
-		err = fmt.Errorf("byte %d: %s: no reply: %w; %s run before it", p.at[answered], clipped(p.batch[answered]), err, humanize.Plural(p.replies, "command"))
+		err = fmt.Errorf("byte %d: %s: no reply: %w; %s run before it", p.at[answered], execute.Shown(p.batch[answered]), err, humanize.Plural(p.replies, "command"))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/execute"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -148,7 +149,7 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 	if err := s.many(ctx, commands, func(i int, r resp.Reply) bool {
 		*into[i] = r.Int
 		if r.IsError() && refused == nil && r.Err().Error() != wrongType { // of another type by now
-			refused = fmt.Errorf("%s: %w", clipped(commands[i]), r.Err())
+			refused = fmt.Errorf("%s: %w", execute.Shown(commands[i]), r.Err())
 		}
 		return refused == nil
 	}); err != nil {

@@ -1,37 +1,24 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/fileimport"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/lines"
-	"github.com/stavedb/stave/internal/rdb"
-	"github.com/stavedb/stave/jsonl"
-	"github.com/stavedb/stave/server"
 )
-
-// An import takes two languages from one file: lines of JSON, which package
-// jsonl stores in batches, and commands, which a session runs one at a time.
-// They keep their order: before a command runs, the batch is stored, since the
-// command may read what a line before it wrote.
-//
-// However an import ends, the lines before are stored and the message names the line. So the file
-// can be corrected and imported again from there, or from the start: a line replaces the content of
-// its key.
-
-// maxComplaints is how many skipped lines are described one by one.
-const maxComplaints = 100
 
 // importHelp describes what can be imported.
 const importHelp = `The first bytes of the file say what it is: an RDB file of a Redis, an AOF or other
@@ -122,323 +109,199 @@ func importCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// An importResult is what an import did, and what --json prints.
-type importResult struct {
-	Keys      int64            `json:"keys"`               // stored
-	Libraries int64            `json:"libraries"`          // of functions, stored
-	Expired   int64            `json:"expired"`            // keys whose deadline had passed
-	Commands  int64            `json:"commands"`           // command lines run
-	Skipped   int64            `json:"skipped"`            // bad lines, or keys
-	LeftOut   map[string]int64 `json:"left_out,omitempty"` // what a store cannot hold, by name
-	Bytes     int64            `json:"bytes"`              // read
-	Seconds   float64          `json:"seconds"`
-
-	unit string // what Skipped counts
-}
-
-// add adds the result of a part.
-func (r *importResult) add(part importResult) {
-	r.Keys, r.Libraries, r.Expired = r.Keys+part.Keys, r.Libraries+part.Libraries, r.Expired+part.Expired
-	r.Commands, r.Skipped, r.Bytes = r.Commands+part.Commands, r.Skipped+part.Skipped, r.Bytes+part.Bytes
-	for name, n := range part.LeftOut {
-		if r.LeftOut == nil {
-			r.LeftOut = map[string]int64{}
-		}
-		r.LeftOut[name] += n
+// csvFlags say how a table becomes keys.
+func csvFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "key-template", Usage: "the file is CSV with a header: a row's key is `TEMPLATE`, such as user:{id}, with its cells in the place of {column}"},
+		&cli.StringFlag{Name: "type", Value: "hash", Usage: "what a row of CSV becomes: `T` is hash (of all columns), string, list, set or zset; with --from: only keys of this type"},
+		&cli.StringFlag{Name: "value", Usage: "the `COLUMN` that has the string, the element or the member"},
+		&cli.StringFlag{Name: "score", Usage: "the `COLUMN` that has the score"},
+		&cli.StringFlag{Name: "separator", Value: ",", Usage: "the `CHARACTER` between cells of CSV; tab for a tab"},
 	}
-	r.unit = part.unit
-}
-
-// An importer feeds the lines of one file to a store, in order: keys to a
-// [jsonl.Importer], commands to a session.
-type importer struct {
-	*terminal.Streams
-	keys      *jsonl.Importer
-	session   *server.Session
-	name      string // of the file, for messages
-	db        int
-	keepGoing bool
-	lines     *lines.Reader
-	bar       *terminal.Progress
-	commands  int64 // run
-	skipped   int64 // bad lines
-	multiLine int   // of the open MULTI
-}
-
-// Keys and commands go to the same store by two ways: the importer of package jsonl, and a session.
-func newImporter(t *terminal.Streams, store *db.Store, in io.Reader) (*importer, error) {
-	session, err := server.NewSession(store, nil)
-	if err != nil {
-		return nil, err
-	}
-	im := &importer{Streams: t, session: session, lines: lines.NewReader(in)}
-	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad, Library: im.library})
-	return im, nil
-}
-
-// A source is the file that is imported.
-type source struct {
-	name   string // for messages
-	size   int64  // in bytes; 0: unknown
-	in     *bufio.Reader
-	format string
-	bar    *terminal.Progress
 }
 
 // runImport imports one file. The file is opened, and its format recognised, before the store is, so that a misspelt name makes no
-// store. The reader of the file ends when the command does, by the context reading, also if the
-// import ends early.
+// store.
 func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
-	in, closing, err := openSource(ctx, t, manifestIn(name))
+	in, err := openInput(ctx, t, manifestIn(name))
 	if err != nil {
 		return err
 	}
-	defer closing()
-	if in.format != formatLines && c.IsSet("db") {
-		return usagef("--db is for files of lines: %s names its databases", in.name)
-	}
-	var table *tableImporter
-	if c.IsSet("key-template") {
-		if in.format != formatLines {
-			return usagef("--key-template is for CSV, which %s is not", in.name)
-		}
-		if table, err = newTableImporter(t, c, in); err != nil {
-			return err
-		}
+	defer in.closing()
+	table, err := tableOf(c, in)
+	if err != nil {
+		return err
 	}
 	store, err := openStore(ctx, t, dir, c.String("sync"))
 	if err != nil {
 		return err
 	}
-	quiet := c.Bool("quiet")
-	in.bar = t.Progress(quiet, "import", in.size)
 	started := time.Now()
-	result, err := importInto(ctx, t, c, store, in, table)
-	in.bar.Clear()
+	var result fileimport.Result
+	switch {
+	case in.Format == fileimport.Manifest:
+		result, err = importParts(ctx, t, c, store, in)
+	case table != nil:
+		o, bar := importOptions(t, c, in.size)
+		result, err = table.Import(ctx, store, o)
+		bar.Clear()
+	default:
+		o, bar := importOptions(t, c, in.size)
+		result, err = in.Import(ctx, store, o)
+		bar.Clear()
+	}
+	err = importError(err)
 	if closeInto(&err, store.Close); err != nil {
 		return err
 	}
 	result.Seconds = time.Since(started).Seconds()
-	if err := reportImport(t, in.name, result, c.Bool("json"), quiet); err != nil {
-		return failed(exitCommand, err)
-	}
-	if result.Skipped > 0 || len(result.LeftOut) > 0 {
-		return &exitError{status: exitPartial}
-	}
-	return nil
+	return reportImport(t, c, in.Name, result)
 }
 
-// importInto imports a table, if there is one, or what the source is.
-func importInto(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, in *source, table *tableImporter) (r importResult, err error) {
-	if table == nil {
-		return importFrom(ctx, t, c, store, in)
+// importError gives an error of an import its status.
+func importError(err error) error {
+	if e, ok := errors.AsType[*fileimport.OptionError](err); ok {
+		return usagef("--%s: %w", e.Option, e.Err)
 	}
-	if table.store, err = store.Use(c.Int("db")); err != nil {
-		return r, usagef("--db: %v", err)
-	}
-	return table.run(ctx)
+	return failed(statusOf(err), err)
 }
 
-// openSource opens a file and recognises its format. Its reader ends with closing, or with the context.
-func openSource(ctx context.Context, t *terminal.Streams, name string) (in *source, closing func(), err error) {
+// tableOf reads the header of a table, and checks the options that say what the file is. The table is nil if the file is none.
+func tableOf(c *cli.Context, in *input) (*fileimport.Table, error) {
+	separator := []rune(strings.ReplaceAll(c.String("separator"), "tab", "\t"))
+	o := fileimport.TableOptions{Key: c.String("key-template"), Type: c.String("type"), Value: c.String("value"), Score: c.String("score")}
+	switch {
+	case in.Format != fileimport.Lines && c.IsSet("db"):
+		return nil, usagef("--db is for files of lines: %s names its databases", in.Name)
+	case !c.IsSet("key-template"):
+		return nil, nil
+	case in.Format != fileimport.Lines:
+		return nil, usagef("--key-template is for CSV, which %s is not", in.Name)
+	case len(separator) != 1 || strings.ContainsRune("\"\r\n\uFFFD", separator[0]):
+		return nil, usagef("--separator must be one character, or tab, not %q", c.String("separator"))
+	case !slices.Contains([]string{"hash", "string", "list", "set", "zset"}, o.Type):
+		return nil, usagef("--type must be hash, string, list, set or zset, not %q", o.Type)
+	case o.Type == "hash" && o.Value != "":
+		return nil, usagef("--value does not go with --type hash")
+	case o.Type != "zset" && o.Score != "":
+		return nil, usagef("--score does not go with --type %s", o.Type)
+	}
+	o.Separator = separator[0]
+	table, err := in.Table(o)
+	return table, importError(err)
+}
+
+// importOptions are those of one file, with its bar.
+func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.Options, *terminal.Progress) {
+	bar := t.Progress(c.Bool("quiet"), "import", size)
+	return fileimport.Options{
+		Namespace: c.Int("db"), KeepGoing: c.Bool("keep-going"), Warn: t.Complain,
+		Progress: func(bytes, keys int64) { bar.Update(bytes, bytes, keys) },
+	}, bar
+}
+
+// An input is a file that is open to be imported. Its reader ends with closing, or with the context: also if the import ends early.
+type input struct {
+	*fileimport.Source
+	size    int64 // in bytes; 0: unknown
+	closing func()
+}
+
+func openInput(ctx context.Context, t *terminal.Streams, name string) (*input, error) {
 	file, size, err := terminal.OpenInput(t, name)
 	if err != nil {
-		return nil, nil, failed(exitCommand, err)
+		return nil, failed(exitCommand, err)
 	}
 	reading, done := context.WithCancel(ctx)
-	closing = func() {
+	in := &input{size: size, closing: func() {
 		done()
 		file.Close()
+	}}
+	if in.Source, err = fileimport.Open(cmp.Or(strings.TrimPrefix(name, "-"), "stdin"), terminal.NewReader(reading, file)); err != nil {
+		in.closing()
+		return nil, failed(exitCommand, err)
 	}
-	in = &source{name: cmp.Or(strings.TrimPrefix(name, "-"), "stdin"), size: size}
-	in.in = bufio.NewReaderSize(terminal.NewReader(reading, file), terminal.ChunkSize)
-	if err := in.recognise(); err != nil {
-		closing()
-		return nil, nil, err
-	}
-	return in, closing, nil
+	return in, nil
 }
 
 // importParts imports the files that a manifest lists.
-func importParts(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, in *source) (sum importResult, err error) {
-	names, err := in.manifestParts(in.name)
-	if err != nil {
-		return sum, failed(exitCommand, fmt.Errorf("%s: %w", in.name, err))
-	}
+func importParts(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, manifest *input) (sum fileimport.Result, err error) {
+	names, err := manifest.Parts()
 	for _, name := range names {
-		part, closing, err := openSource(ctx, t, name)
-		if err != nil {
-			return sum, err
-		}
-		if part.format != formatRDB && part.format != formatRESP && part.size > 0 {
-			closing()
-			return sum, failed(exitCommand, fmt.Errorf("%s: neither an RDB file nor commands", name))
-		}
-		part.bar = t.Progress(c.Bool("quiet"), "import", part.size)
-		result, err := importFrom(ctx, t, c, store, part)
-		part.bar.Clear()
-		closing()
-		if sum.add(result); err != nil {
+		result, err := importPart(ctx, t, c, store, name)
+		if sum.Add(result); err != nil {
 			return sum, err
 		}
 	}
-	return sum, nil
+	return sum, err
 }
 
-// importFrom imports what the source is.
-func importFrom(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, in *source) (importResult, error) {
-	switch keepGoing := c.Bool("keep-going"); in.format {
-	case formatRDB:
-		return importRDB(ctx, t, store, in, keepGoing)
-	case formatRESP:
-		return importCommands(ctx, t, store, in, in.in, 0, keepGoing)
-	case formatManifest:
-		return importParts(ctx, t, c, store, in)
-	}
-	im, err := newImporter(t, store, in.in)
+func importPart(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, name string) (r fileimport.Result, err error) {
+	part, err := openInput(ctx, t, name)
 	if err != nil {
-		return importResult{}, failed(exitCommand, err)
+		return r, err
 	}
-	im.name, im.db, im.keepGoing, im.bar = in.name, c.Int("db"), c.Bool("keep-going"), in.bar
-	err = im.run(ctx)
-	return im.result(), err
+	defer part.closing()
+	if part.Format != fileimport.RDB && part.Format != fileimport.Commands && part.size > 0 {
+		return r, fmt.Errorf("%s: neither an RDB file nor commands", name)
+	}
+	o, bar := importOptions(t, c, part.size)
+	defer bar.Clear()
+	return part.Import(ctx, store, o)
 }
 
-// result adds up what both halves did.
-func (im *importer) result() importResult {
-	r := im.keys.Result()
-	return importResult{Keys: r.Keys, Libraries: r.Libraries, Expired: r.Expired, Commands: im.commands, Skipped: im.skipped, Bytes: im.lines.Bytes(), unit: "bad line"}
+// manifestIn returns the path of the manifest in a directory of an AOF, and any other path as it is.
+func manifestIn(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return path
+	}
+	if found, err := filepath.Glob(filepath.Join(path, "*.manifest")); err == nil && len(found) == 1 {
+		return found[0]
+	}
+	return path
 }
 
-// run imports all lines. Before it returns, for whatever reason, every good line that came before
-// is committed. An interrupt is noticed at the next line; what has been read by then is stored
-// first, so that the message names a line that is true.
-func (im *importer) run(ctx context.Context) error {
-	if im.db != 0 {
-		if err := im.do([][]byte{[]byte("SELECT"), fmt.Append(nil, im.db)}); err != nil {
-			return usagef("--db: %v", err)
-		}
+// librariesText is what a sentence that counts keys goes on with.
+func librariesText(n int64) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 library"
 	}
-	for {
-		line, err := im.lines.Next()
-		if ctx.Err() != nil {
-			if err := im.flush(); err != nil {
-				return err
-			}
-			im.bar.Clear()
-			im.Complain(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
-			return ctx.Err()
-		}
-		if err != nil {
-			flushErr := im.flush()
-			if !errors.Is(err, io.EOF) {
-				return errors.Join(failed(exitCommand, fmt.Errorf("%s: %w", im.name, err)), flushErr)
-			}
-			return errors.Join(flushErr, im.unfinished())
-		}
-		if lines.Skip(line) {
-			continue
-		}
-		if err := im.add(bytes.TrimLeft(line, " \t")); err != nil {
-			return err
-		}
-		im.bar.Update(im.lines.Bytes(), im.lines.Bytes(), im.keys.Result().Keys)
-	}
+	return ", " + humanize.Count(n) + " libraries"
 }
 
-// unfinished complains about a MULTI without EXEC at the end.
-func (im *importer) unfinished() error {
-	if !im.session.InTransaction() {
-		return nil
-	}
-	return im.refuse(im.multiLine, errors.New("MULTI without EXEC: the commands after it did not run"))
-}
-
-// add takes one line: a key joins the importer's batch; a command runs at once,
-// after the batch, since it may read what the lines before it stored.
-func (im *importer) add(line []byte) error {
-	if line[0] != '{' {
-		if err := im.flush(); err != nil {
-			return err
-		}
-		return im.runCommand(line)
-	}
-	if im.session.InTransaction() {
-		return im.refuse(im.lines.Number(), errors.New("a line of JSON between MULTI and EXEC"))
-	}
-	im.keys.SetNamespace(im.session.Namespace())
-	return im.worded(im.keys.Add(im.lines.Number(), line))
-}
-
-// runCommand runs a line of the other form. MULTI notes its line, for the error if the file ends
-// without EXEC.
-func (im *importer) runCommand(line []byte) error {
-	args, err := terminal.SplitLine(line)
-	if err == nil && len(args) > 0 {
-		before := im.session.InTransaction()
-		err = im.do(args)
-		if !before && im.session.InTransaction() {
-			im.multiLine = im.lines.Number()
-		}
-	}
-	if err != nil {
-		return im.refuse(im.lines.Number(), err)
-	}
-	im.commands++
-	return nil
-}
-
-// library loads a library as a client would: one that a server could not load is refused.
-func (im *importer) library(name, text string) error {
-	if stated := rdb.LibraryName(text); stated != name {
-		return fmt.Errorf("the library %.40q has a first line that states the name %.40q", name, stated)
-	}
-	return loadLibrary(im.session, text)
-}
-
-// loadLibrary replaces a library of functions.
-func loadLibrary(session *server.Session, text string) error {
-	return runCommand(session, [][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), []byte(text)})
-}
-
-// do runs one command and returns its error reply, if there is one.
-func (im *importer) do(args [][]byte) error { return runCommand(im.session, args) }
-
-// flush stores the keys that wait for their batch.
-func (im *importer) flush() error { return im.worded(im.keys.Flush()) }
-
-// refuse treats a line with wrong content like one with wrong JSON. It goes through jsonl's
-// Importer, which stores the lines before it first.
-func (im *importer) refuse(line int, reason error) error {
-	return im.worded(im.keys.Refuse(line, reason))
-}
-
-// worded gives an error of the store, as opposed to one of a line that bad has
-// dealt with, the name of the file and its status.
-func (im *importer) worded(err error) error {
-	if e, ok := errors.AsType[*jsonl.LineError](err); ok {
-		return failed(exitCommand, fmt.Errorf("%s:%d: %w; the lines before it are stored", im.name, e.Line, e.Err))
-	}
-	return err
-}
-
-// bad decides about a line that cannot be imported: an error ends the import. With keepGoing the
-// first complaints are printed one by one and the rest is counted: a file of the wrong kind would
-// flood the terminal.
-func (im *importer) bad(e *jsonl.LineError) error {
-	err := fmt.Errorf("%s:%d: %w", im.name, e.Line, e.Err)
-	if !im.keepGoing {
-		return failed(exitCommand, fmt.Errorf("%w (the lines before it are stored)", err))
-	}
-	im.skipped++
-	im.bar.Clear()
+// reportImport prints the result, and is an error if something was skipped.
+func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport.Result) (err error) {
 	switch {
-	case im.skipped <= maxComplaints:
-		im.Complain(err)
-	case im.skipped == maxComplaints+1:
-		im.Complain(errors.New("more bad lines follow; they are counted, not named"))
+	case c.Bool("json"):
+		err = json.NewEncoder(t.Out).Encode(r)
+	case !c.Bool("quiet"):
+		_, err = fmt.Fprintln(t.Out, importedText(name, r))
 	}
-	return nil
+	if err == nil && (r.Skipped > 0 || len(r.LeftOut) > 0) {
+		return &exitError{status: exitPartial}
+	}
+	return failed(exitCommand, err)
+}
+
+// importedText says what an import did. Counts that are zero are left out; JSON has them all.
+func importedText(name string, r fileimport.Result) string {
+	var text strings.Builder
+	text.WriteString("imported " + humanize.Plural(r.Keys, "key"))
+	text.WriteString(librariesText(r.Libraries))
+	if r.Commands > 0 {
+		text.WriteString(" and ran " + humanize.Plural(r.Commands, "command"))
+	}
+	fmt.Fprintf(&text, " from %s (%s) in %s", name, humanize.Size(r.Bytes), humanize.Duration(time.Duration(r.Seconds*float64(time.Second))))
+	if r.Expired > 0 {
+		fmt.Fprintf(&text, "; %s had expired", humanize.Count(r.Expired))
+	}
+	if r.Skipped > 0 {
+		text.WriteString("; skipped " + humanize.Plural(r.Skipped, r.Unit))
+	}
+	return text.String()
 }

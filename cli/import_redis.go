@@ -13,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/execute"
+	"github.com/stavedb/stave/cli/internal/fileimport"
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
@@ -23,6 +25,9 @@ import (
 // An import from a running Redis: SCAN finds the keys, DUMP and PEXPIRETIME have what they hold, a page at a time. It asks nothing else of the
 // server, so it works with any that has these commands. The server goes on being written to: each key is as it was when its page was read,
 // and --verify, once writing has stopped, says which ones have changed since.
+
+// maxComplaints is how many keys, or commands, are named one by one.
+const maxComplaints = 100
 
 // redisPage is how many keys are asked for at a time.
 const redisPage = 256
@@ -90,7 +95,7 @@ type redisImport struct {
 	keepGoing  bool
 	compare    bool
 	bar        *terminal.Progress
-	result     importResult
+	result     fileimport.Result
 	differ     int64
 	started    time.Time
 	saved      time.Time
@@ -115,7 +120,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	if c.IsSet("type") {
 		im.typ = c.String("type")
 	}
-	im.result.unit = "key"
+	im.result.Unit = "key"
 	if im.compare {
 		im.store, err = openExisting(ctx, t, dir, &db.Options{ReadOnly: true})
 	} else {
@@ -150,13 +155,7 @@ func (im *redisImport) resumeHint() string {
 func (im *redisImport) report(c *cli.Context) error {
 	im.result.Seconds = time.Since(im.started).Seconds()
 	if !im.compare {
-		if err := reportImport(im.Streams, "redis", im.result, c.Bool("json"), c.Bool("quiet")); err != nil {
-			return failed(exitCommand, err)
-		}
-		if im.result.Skipped > 0 {
-			return &exitError{status: exitPartial}
-		}
-		return nil
+		return reportImport(im.Streams, c, "redis", im.result)
 	}
 	var err error
 	switch {
@@ -244,7 +243,7 @@ func (im *redisImport) libraries(ctx context.Context) error {
 	}
 	defer session.Close()
 	for _, name := range slices.Sorted(maps.Keys(theirs)) {
-		if err := loadLibrary(session, theirs[name]); err == nil {
+		if err := execute.Library(session, theirs[name]); err == nil {
 			im.result.Libraries++
 		} else if err := im.skip(fmt.Errorf("library %s: %w", humanize.Name(name, 60), err)); err != nil {
 			return err

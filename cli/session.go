@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/execute"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -90,7 +91,7 @@ func (s *session) runCommand(ctx context.Context, out io.Writer, args [][]byte) 
 			first = errors.Join(first, r.Err())
 			return
 		}
-		if err := nestedError(args, r); err != nil && first == nil {
+		if err := execute.NestedError(args, r); err != nil && first == nil {
 			first = err
 		}
 		if _, err := out.Write(s.render(args, r)); err != nil {
@@ -107,20 +108,6 @@ func (s *session) render(args [][]byte, r resp.Reply) []byte {
 		s.printer.Width = s.Width()
 	}
 	return s.printer.AppendTo(nil, args, r)
-}
-
-// nestedError finds the first error among the results of a transaction: EXEC
-// succeeds even when a command within it does not.
-func nestedError(args [][]byte, r resp.Reply) error {
-	if !strings.EqualFold(string(args[0]), "exec") {
-		return nil
-	}
-	for i, item := range r.Items {
-		if item.IsError() {
-			return fmt.Errorf("command %d of the transaction: %w", i+1, item.Err())
-		}
-	}
-	return nil
 }
 
 // track follows what commands do to the prompt: the namespace and MULTI. An embedded session is

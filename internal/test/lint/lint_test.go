@@ -53,11 +53,13 @@ var mayImport = map[string][]string{
 	"server/acl":     {"server/command", "structures"},
 	"server/script":  {},
 
-	"cli/internal/humanize":  {},
-	"cli/internal/terminal":  {"cli/internal/humanize", "jsonl"},
-	"cli/internal/history":   {"cli/internal/terminal", "jsonl"},
-	"cli/internal/benchmark": {"cli/internal/humanize", "db"},
-	"cli/internal/inspect":   {"cli/internal/humanize", "cli/internal/terminal", "db"},
+	"cli/internal/humanize":   {},
+	"cli/internal/terminal":   {"cli/internal/humanize", "jsonl"},
+	"cli/internal/history":    {"cli/internal/terminal", "jsonl"},
+	"cli/internal/benchmark":  {"cli/internal/humanize", "db"},
+	"cli/internal/execute":    {"server"},
+	"cli/internal/fileimport": {"cli/internal/execute", "cli/internal/humanize", "cli/internal/terminal", "db", "jsonl", "redisfile", "server"},
+	"cli/internal/inspect":    {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
 	"server/internal/cluster":    {"db", "server/command"},
 	"server/internal/debug":      {"db", "server/command", "server/internal/digest"},

@@ -1,0 +1,171 @@
+package fileimport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stavedb/stave/cli/internal/execute"
+	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/lines"
+	"github.com/stavedb/stave/internal/rdb"
+	"github.com/stavedb/stave/jsonl"
+	"github.com/stavedb/stave/server"
+)
+
+// An import takes two languages from one file: lines of JSON, which package
+// jsonl stores in batches, and commands, which a session runs one at a time.
+// They keep their order: before a command runs, the batch is stored, since the
+// command may read what a line before it wrote.
+
+// A lineImporter feeds the lines of one file to a store, in order: keys to a
+// [jsonl.Importer], commands to a session.
+type lineImporter struct {
+	keys      *jsonl.Importer
+	session   *server.Session
+	name      string // of the file, for messages
+	o         Options
+	lines     *lines.Reader
+	commands  int64  // run
+	skipped   Result // bad lines
+	multiLine int    // of the open MULTI
+}
+
+// lines imports a file of lines.
+func (s *Source) lines(ctx context.Context, store *db.Store, o Options) (Result, error) {
+	im := &lineImporter{name: s.Name, o: o, lines: lines.NewReader(s.in), skipped: Result{Unit: "bad line"}}
+	session, err := server.NewSession(store, nil)
+	if err != nil {
+		return im.skipped, err
+	}
+	defer session.Close()
+	im.session, im.keys = session, jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad, Library: im.library})
+	err = im.run(ctx)
+	return im.result(), err
+}
+
+// result adds up what both halves did.
+func (im *lineImporter) result() Result {
+	r, keys := im.skipped, im.keys.Result()
+	r.Keys, r.Libraries, r.Expired, r.Commands, r.Bytes = keys.Keys, keys.Libraries, keys.Expired, im.commands, im.lines.Bytes()
+	return r
+}
+
+// run imports all lines. Before it returns, for whatever reason, every good line that came before
+// is committed. An interrupt is noticed at the next line; what has been read by then is stored
+// first, so that the message names a line that is true.
+func (im *lineImporter) run(ctx context.Context) error {
+	if im.o.Namespace != 0 {
+		if err := im.do([][]byte{[]byte("SELECT"), fmt.Append(nil, im.o.Namespace)}); err != nil {
+			return &OptionError{"db", err}
+		}
+	}
+	for {
+		line, err := im.lines.Next()
+		if ctx.Err() != nil {
+			if err := im.flush(); err != nil {
+				return err
+			}
+			im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
+			return ctx.Err()
+		}
+		if err != nil {
+			flushErr := im.flush()
+			if !errors.Is(err, io.EOF) {
+				return errors.Join(fmt.Errorf("%s: %w", im.name, err), flushErr)
+			}
+			return errors.Join(flushErr, im.unfinished())
+		}
+		if lines.Skip(line) {
+			continue
+		}
+		if err := im.add(bytes.TrimLeft(line, " \t")); err != nil {
+			return err
+		}
+		im.o.progress(im.lines.Bytes(), im.keys.Result().Keys)
+	}
+}
+
+// unfinished complains about a MULTI without EXEC at the end.
+func (im *lineImporter) unfinished() error {
+	if !im.session.InTransaction() {
+		return nil
+	}
+	return im.refuse(im.multiLine, errors.New("MULTI without EXEC: the commands after it did not run"))
+}
+
+// add takes one line: a key joins the importer's batch; a command runs at once,
+// after the batch, since it may read what the lines before it stored.
+func (im *lineImporter) add(line []byte) error {
+	if line[0] != '{' {
+		if err := im.flush(); err != nil {
+			return err
+		}
+		return im.runCommand(line)
+	}
+	if im.session.InTransaction() {
+		return im.refuse(im.lines.Number(), errors.New("a line of JSON between MULTI and EXEC"))
+	}
+	im.keys.SetNamespace(im.session.Namespace())
+	return im.worded(im.keys.Add(im.lines.Number(), line))
+}
+
+// runCommand runs a line of the other form. MULTI notes its line, for the error if the file ends
+// without EXEC.
+func (im *lineImporter) runCommand(line []byte) error {
+	args, err := terminal.SplitLine(line)
+	if err == nil && len(args) > 0 {
+		before := im.session.InTransaction()
+		err = im.do(args)
+		if !before && im.session.InTransaction() {
+			im.multiLine = im.lines.Number()
+		}
+	}
+	if err != nil {
+		return im.refuse(im.lines.Number(), err)
+	}
+	im.commands++
+	return nil
+}
+
+// library loads a library as a client would: one that a server could not load is refused.
+func (im *lineImporter) library(name, text string) error {
+	if stated := rdb.LibraryName(text); stated != name {
+		return fmt.Errorf("the library %.40q has a first line that states the name %.40q", name, stated)
+	}
+	return execute.Library(im.session, text)
+}
+
+// do runs one command and returns its error reply, if there is one.
+func (im *lineImporter) do(args [][]byte) error { return execute.Run(im.session, args) }
+
+// flush stores the keys that wait for their batch.
+func (im *lineImporter) flush() error { return im.worded(im.keys.Flush()) }
+
+// refuse treats a line with wrong content like one with wrong JSON. It goes through jsonl's
+// Importer, which stores the lines before it first.
+func (im *lineImporter) refuse(line int, reason error) error {
+	return im.worded(im.keys.Refuse(line, reason))
+}
+
+// worded gives an error of the store, as opposed to one of a line that bad has
+// dealt with, the name of the file and the place.
+func (im *lineImporter) worded(err error) error {
+	if e, ok := errors.AsType[*jsonl.LineError](err); ok {
+		return fmt.Errorf("%s:%d: %w; the lines before it are stored", im.name, e.Line, e.Err)
+	}
+	return err
+}
+
+// bad decides about a line that cannot be imported: an error ends the import.
+func (im *lineImporter) bad(e *jsonl.LineError) error {
+	err := fmt.Errorf("%s:%d: %w", im.name, e.Line, e.Err)
+	if !im.o.KeepGoing {
+		return fmt.Errorf("%w (the lines before it are stored)", err)
+	}
+	im.o.skip(&im.skipped, err)
+	return nil
+}
