@@ -51,9 +51,9 @@ func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*em
 	}
 	for _, command := range greeting {
 		var refused error
-		err := e.do(ctx, command, func(r resp.Reply) { refused = r.Err() })
+		err := e.Do(ctx, command, func(r resp.Reply) { refused = r.Err() })
 		if err := errors.Join(err, refused); err != nil {
-			return nil, errors.Join(failed(exitOpen, fmt.Errorf("open %s: %w", o.dir, err)), e.close())
+			return nil, errors.Join(failed(exitOpen, fmt.Errorf("open %s: %w", o.dir, err)), e.Close())
 		}
 	}
 	return e, nil
@@ -80,7 +80,7 @@ func sessionOptions(dir string) *server.Options {
 // do runs one command in the session. Its replies come as the bytes that a client would get, and
 // are decoded again: that is the price of one path for both backends, and nothing besides what the
 // store does. An interrupt undoes nothing that a command has done; it only ends a wait.
-func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
+func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -106,4 +106,4 @@ var errClosed = errors.New("the session is closed")
 func isQuit(args [][]byte) bool { return strings.EqualFold(string(args[0]), "quit") }
 
 // close closes the store, which flushes it to the disk.
-func (e *embedded) close() error { return e.store.Close() }
+func (e *embedded) Close() error { return e.store.Close() }

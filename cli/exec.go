@@ -146,7 +146,7 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, s.backend.close)
+	defer closeInto(&err, s.backend.Close)
 	if len(args) == 0 {
 		return s.runScript(ctx, t.In, c.Bool("keep-going"))
 	}

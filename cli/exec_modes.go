@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -88,7 +89,7 @@ func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, s.backend.close)
+	defer closeInto(&err, s.backend.Close)
 	err = m.run(ctx, s, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -102,11 +103,11 @@ func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (
 // many runs commands that have one reply each: on a server all at once, which saves waiting for each reply; in a store one after another, until reply
 // returns false.
 func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i int, r resp.Reply) bool) error {
-	r, isRemote := s.backend.(*remote)
+	r, isRemote := s.backend.(*remote.Conn)
 	if !isRemote {
 		for i, args := range commands {
 			more := true
-			if err := s.backend.do(ctx, args, func(r resp.Reply) { more = reply(i, r) && more }); err != nil {
+			if err := s.backend.Do(ctx, args, func(r resp.Reply) { more = reply(i, r) && more }); err != nil {
 				return err
 			}
 			if !more {
@@ -115,22 +116,16 @@ func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i in
 		}
 		return nil
 	}
-	if r.conn == nil {
-		if err := r.connect(ctx); err != nil {
-			return err
-		}
-	}
-	link := &redisLink{remote: r}
-	err := link.pipeline(ctx, len(commands), func(dst []byte, i int) ([]byte, error) {
+	err := r.Pipeline(ctx, len(commands), func(dst []byte, i int) ([]byte, error) {
 		return resp.AppendCommand(dst, commands[i]...), nil
 	}, func(i int, r resp.Reply) error {
 		reply(i, r)
 		return nil
 	})
 	if err != nil {
-		r.close()
-		if ctx.Err() == nil && !isLost(err) {
-			err = &lostError{err}
+		r.Close()
+		if ctx.Err() == nil && !remote.IsLost(err) {
+			err = &remote.LostError{Err: err}
 		}
 	}
 	return err

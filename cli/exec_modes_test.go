@@ -11,9 +11,11 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/fakeserver"
 )
 
 // piped runs an input with --pipe on a session, and returns what is printed.
@@ -62,7 +64,7 @@ func TestPipeInput(t *testing.T) {
 
 // On a server commands are sent together. The first error ends it without keepGoing, after what was sent with it.
 func TestPipeServer(t *testing.T) {
-	server := newFakeServer(t, func(command string) string {
+	server := fakeserver.New(t, func(command string) string {
 		switch {
 		case strings.HasPrefix(command, "BAD"):
 			return "-ERR bad\r\n"
@@ -72,15 +74,15 @@ func TestPipeServer(t *testing.T) {
 		return "+OK\r\n"
 	})
 	onServer := func(in io.Reader, keepGoing bool) (stdout, stderr string, err error) {
-		s := &session{backend: &remote{addr: server.Addr().String()}}
-		defer s.backend.close() // the server has one client at a time
+		s := &session{backend: &remote.Conn{Addr: server.Addr().String()}}
+		defer s.backend.Close() // the server has one client at a time
 		return piped(t, s, in, keepGoing)
 	}
 	stdout, stderr, err := onServer(strings.NewReader("A\nB\n"), false)
 	if stdout != "errors: 0, replies: 2\n" || stderr != "" || err != nil {
 		t.Errorf("%s%s%v", stdout, stderr, err)
 	}
-	if got := strings.Join(server.log(), ","); got != "A,B" {
+	if got := strings.Join(server.Asked(), ","); got != "A,B" {
 		t.Error(got)
 	}
 	later := io.MultiReader(strings.NewReader("A\nBAD 1\nBAD 2\nC\n"), strings.NewReader("D\n"))
@@ -89,17 +91,17 @@ func TestPipeServer(t *testing.T) {
 		stderr != "stave: byte 2: \"BAD 1\": ERR bad\nstave: byte 8: \"BAD 2\": ERR bad\n" {
 		t.Errorf("%s%s%v", stdout, stderr, err)
 	}
-	if got := strings.Join(server.log(), ","); got != "A,BAD 1,BAD 2,C" {
+	if got := strings.Join(server.Asked(), ","); got != "A,BAD 1,BAD 2,C" {
 		t.Error(got)
 	}
 	// A lost connection names the command that had no reply.
 	stdout, stderr, err = onServer(strings.NewReader("A\nHANG x\nHANG\n"), true)
-	if !isLost(err) || !strings.Contains(err.Error(), `byte 9: "HANG": no reply`) || !strings.HasSuffix(err.Error(), "; 2 commands run before it") || stdout != "" {
+	if !remote.IsLost(err) || !strings.Contains(err.Error(), `byte 9: "HANG": no reply`) || !strings.HasSuffix(err.Error(), "; 2 commands run before it") || stdout != "" {
 		t.Errorf("%s%s%v", stdout, stderr, err)
 	}
-	server.log()
+	server.Asked()
 	server.Close()
-	if _, _, err = onServer(strings.NewReader("A\n"), true); !isLost(err) {
+	if _, _, err = onServer(strings.NewReader("A\n"), true); !remote.IsLost(err) {
 		t.Errorf("nobody listens: %v", err)
 	}
 }
@@ -129,7 +131,7 @@ func TestPipeEnds(t *testing.T) {
 
 // --latency prints as many lines as it was asked for, and ends with a lost server.
 func TestLatency(t *testing.T) {
-	server := newFakeServer(t, func(string) string { return "+PONG\r\n" })
+	server := fakeserver.New(t, func(string) string { return "+PONG\r\n" })
 	var out, complaints bytes.Buffer
 	args := []string{"stave", "exec", "--addr", server.Addr().String(), "--latency", "-r", "3", "-i", "0.02"}
 	if status := Run(args, strings.NewReader(""), &out, &complaints); status != 0 {
@@ -144,7 +146,7 @@ func TestLatency(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	for _, command := range server.log() {
+	for _, command := range server.Asked() {
 		if command != "PING" {
 			t.Error(command)
 		}
@@ -162,7 +164,7 @@ func TestBigkeysOfAServer(t *testing.T) {
 		"DBSIZE": ":3\r\n", "TYPE a": "+list\r\n", "TYPE b": "+string\r\n", "TYPE gone": "+none\r\n", "LLEN a": ":5\r\n", "STRLEN b": "-" + wrongType + "\r\n",
 		"MEMORY USAGE a": ":100\r\n", "MEMORY USAGE b": ":60\r\n", "MEMORY USAGE gone": "$-1\r\n",
 	}
-	server := newFakeServer(t, func(command string) string { return replies[command] })
+	server := fakeserver.New(t, func(command string) string { return replies[command] })
 	for mode, want := range map[string]string{
 		"--bigkeys": "type,keys,unit,length,average,longest,longest_key\nlist,1,elements,5,5,5,a\nstring,2,bytes,0,0,0,b\n",
 		"--memkeys": "type,keys,memory,largest,largest_key\nlist,1,100,100,a\nstring,2,120,60,b\n",
@@ -173,6 +175,6 @@ func TestBigkeysOfAServer(t *testing.T) {
 		if status := Run([]string{"stave", "exec", "--addr", server.Addr().String(), mode, "--csv"}, strings.NewReader(""), &out, &complaints); status != 0 || out.String() != want {
 			t.Errorf("%s: %d %s%s", mode, status, out.String(), complaints.String())
 		}
-		server.log()
+		server.Asked()
 	}
 }

@@ -120,6 +120,9 @@ func (p *pipeRun) run(ctx context.Context) error {
 	return err
 }
 
+// maxComplaints is how many errors are named one by one.
+const maxComplaints = 100
+
 // fail reports an error, which is the last one without keepGoing.
 func (p *pipeRun) fail(at int64, err error) {
 	p.errors++

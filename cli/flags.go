@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
@@ -77,7 +78,8 @@ type storeOptions struct {
 	addr     string
 	user     string
 	password string
-	tls      tlsFiles
+	useTLS   bool
+	tls      remote.TLSFiles
 	db       int
 	resp3    bool
 	sync     string
@@ -153,9 +155,9 @@ func syncFlag(value string) cli.Flag {
 // option, since a command line is seen by every user of the machine.
 func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error) {
 	o := storeOptions{
-		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: cmp.Or(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")),
-		tls: tlsFiles{on: c.Bool("tls"), caCert: c.String("cacert"), cert: c.String("cert"), key: c.String("key"), name: c.String("sni")},
-		db:  c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
+		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: serverPassword(),
+		useTLS: c.Bool("tls"), tls: remote.TLSFiles{CACert: c.String("cacert"), Cert: c.String("cert"), Key: c.String("key"), Name: c.String("sni")},
+		db: c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
 	}
 	if err := o.takeTarget(c); err != nil {
 		return o, err
@@ -166,7 +168,7 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 	if o.addr == "" && o.user != "" {
 		return o, usagef("--user needs --addr")
 	}
-	if o.tls != (tlsFiles{}) && (o.addr == "" || !o.tls.on) {
+	if o.useTLS && o.addr == "" || o.tls != (remote.TLSFiles{}) && !o.useTLS {
 		return o, usagef("--tls needs --addr, and --cacert, --cert, --key and --sni need --tls")
 	}
 	if o.db < 0 {
@@ -176,6 +178,9 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 	o.format, err = chosenFormat(t, c)
 	return o, err
 }
+
+// serverPassword is from the environment: what a command line has is seen by every user of the machine.
+func serverPassword() string { return cmp.Or(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")) }
 
 // takeTarget takes the server that --url, or --host and --port name, or what --connection does.
 func (o *storeOptions) takeTarget(c *cli.Context) error {
@@ -212,11 +217,11 @@ func (o *storeOptions) takeTarget(c *cli.Context) error {
 
 // takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without it.
 func (o *storeOptions) takeURL(c *cli.Context, target string) error {
-	r, database, err := redisURL(target)
+	r, database, err := remote.ParseURL(target, serverPassword())
 	if err != nil {
-		return err
+		return failed(exitUsage, err)
 	}
-	o.addr, o.user, o.password, o.tls.on = r.addr, cmp.Or(r.user, o.user), r.password, o.tls.on || r.tls != nil
+	o.addr, o.user, o.password, o.useTLS = r.Addr, cmp.Or(r.User, o.user), r.Password, o.useTLS || r.TLS != nil
 	if database >= 0 && !c.IsSet("db") {
 		o.db = database
 	}

@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/stavedb/stave/db"
 )
 
 // importText imports text into a fresh store and returns its directory.
@@ -114,39 +110,4 @@ func clip(text string, n int) string {
 		return text[:n] + "..."
 	}
 	return text
-}
-
-// A hash whose last field expires while it is compared has no line, which must not give the lines of the keys after it to others.
-func TestCompareBesideExpiry(t *testing.T) {
-	store, err := db.OpenMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if _, err := store.Hash("h").Put("f", []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	at := time.Now().Add(2 * time.Second) // by then all has been dumped
-	if _, err := store.Hash("h").ExpireFieldsAt(at, []string{"f"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"a", "b"} {
-		if _, err := store.String(name).Set([]byte("value of " + name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	keys := [][]byte{[]byte("h"), []byte("a"), []byte("b")}
-	found := make([]dumped, len(keys))
-	for i, key := range keys {
-		if found[i], err = dumpOwn(store, string(key)); err != nil || found[i].payload == nil {
-			t.Fatalf("%s: %v", key, err)
-		}
-	}
-	time.Sleep(time.Until(at.Add(time.Millisecond)))
-	other := slices.Clone(found)
-	other[0] = dumped{}
-	different, err := compareDumps(keys, found, other, 0)
-	if err != nil || len(different) > 1 {
-		t.Errorf("%v, %v", different, err)
-	}
 }

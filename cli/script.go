@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 )
@@ -54,7 +55,7 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (
 			return nil
 		}
 		err = fmt.Errorf("stdin:%d: %w", input.Number(), err)
-		if !keepGoing || isLost(err) {
+		if !keepGoing || remote.IsLost(err) {
 			return failed(statusOf(err), err)
 		}
 		s.Complain(err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/cli/internal/execute"
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -51,15 +52,15 @@ func newSession(ctx context.Context, t *terminal.Streams, o storeOptions) (*sess
 		s.backend, s.name = e, storeName(o.dir)
 		return s, nil
 	}
-	r := &remote{addr: o.addr, user: o.user, password: o.password, resp3: o.resp3, db: o.db}
-	if o.tls.on {
-		config, err := o.tls.config(o.addr)
+	r := &remote.Conn{Addr: o.addr, User: o.user, Password: o.password, RESP3: o.resp3, DB: o.db}
+	if o.useTLS {
+		config, err := o.tls.Config(o.addr)
 		if err != nil {
 			return nil, usagef("%w", err)
 		}
-		r.tls = config
+		r.TLS = config
 	}
-	if err := r.connect(ctx); err != nil {
+	if err := r.Connect(ctx); err != nil {
 		return nil, failed(exitOpen, fmt.Errorf("connect: %w", err))
 	}
 	s.backend, s.name = r, o.addr
@@ -69,7 +70,7 @@ func newSession(ctx context.Context, t *terminal.Streams, o storeOptions) (*sess
 // statusOf is the exit status for an error of a command. A connection that is lost has the status
 // of one that could not be made.
 func statusOf(err error) int {
-	if isLost(err) {
+	if remote.IsLost(err) {
 		return exitOpen
 	}
 	return exitCommand
@@ -85,7 +86,7 @@ func (s *session) runCommand(ctx context.Context, out io.Writer, args [][]byte) 
 		return err
 	}
 	var first, writeErr error
-	err := s.backend.do(ctx, args, func(r resp.Reply) {
+	err := s.backend.Do(ctx, args, func(r resp.Reply) {
 		s.track(args, r)
 		if r.IsError() {
 			first = errors.Join(first, r.Err())
@@ -150,8 +151,8 @@ func (s *session) track(args [][]byte, r resp.Reply) {
 // selected notes the current namespace, also for a reconnect.
 func (s *session) selected(db int) {
 	s.db = db
-	if r, ok := s.backend.(*remote); ok {
-		r.db = db
+	if r, ok := s.backend.(*remote.Conn); ok {
+		r.DB = db
 	}
 }
 

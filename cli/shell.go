@@ -80,7 +80,7 @@ func runShell(t *terminal.Streams, o shellOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, s.backend.close)
+	defer closeInto(&err, s.backend.Close)
 	if !t.InTTY || !t.OutTTY {
 		return s.runScript(ctx, t.In, o.keepGoing)
 	}

@@ -272,7 +272,7 @@ func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, 
 	for i, arg := range args {
 		list[i] = []byte(arg)
 	}
-	err = s.backend.do(ctx, list, func(r resp.Reply) { reply = r })
+	err = s.backend.Do(ctx, list, func(r resp.Reply) { reply = r })
 	if err == nil {
 		err = reply.Err()
 	}

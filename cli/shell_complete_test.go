@@ -23,7 +23,7 @@ func newTestSession(t *testing.T, f terminal.Format) (*session, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.backend.close(); err != nil {
+		if err := s.backend.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -126,7 +126,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 	started := time.Now()
 	var page []byte
 	paged := s.paged(args)
-	err := s.backend.do(ctx, args, func(r resp.Reply) {
+	err := s.backend.Do(ctx, args, func(r resp.Reply) {
 		s.track(args, r)
 		text := s.render(args, r)
 		if paged {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -131,7 +132,7 @@ type scripted struct {
 	asked   []string
 }
 
-func (b *scripted) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
+func (b *scripted) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	b.asked = append(b.asked, string(bytes.Join(args, []byte(" "))))
 	time.Sleep(b.delay)
 	for _, r := range b.replies {
@@ -140,7 +141,7 @@ func (b *scripted) do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 	return b.err
 }
 
-func (b *scripted) close() error { return nil }
+func (b *scripted) Close() error { return nil }
 
 // What the shell says when a command has no outcome, and that it then does not repeat it.
 func TestCommandsWithoutOutcome(t *testing.T) {
@@ -151,7 +152,7 @@ func TestCommandsWithoutOutcome(t *testing.T) {
 		want       string
 		asked      int
 	}{
-		{"lost", "3 ping", scripted{err: &lostError{errors.New("reset by peer")}}, "Error: reset by peer\n", 1},
+		{"lost", "3 ping", scripted{err: &remote.LostError{Err: errors.New("reset by peer")}}, "Error: reset by peer\n", 1},
 		{"interrupted", "ping", scripted{err: context.Canceled}, "(interrupted; whether the command took effect is not known)\n", 1},
 		{"stopped listening", "subscribe a", scripted{err: context.Canceled}, "Reading messages... (press Ctrl-C to stop)\n\n", 1},
 		{"monitor", "monitor", scripted{replies: []resp.Reply{ok}, err: context.Canceled}, "Reading messages... (press Ctrl-C to stop)\nOK\n\n", 1},
@@ -183,7 +184,7 @@ func TestSlowCommand(t *testing.T) {
 
 // A lost connection ends the transaction that was open on it.
 func TestLostWithinMulti(t *testing.T) {
-	b := &scripted{err: &lostError{io.ErrUnexpectedEOF}}
+	b := &scripted{err: &remote.LostError{Err: io.ErrUnexpectedEOF}}
 	s := &session{Streams: terminal.Open(nil, io.Discard, nil), backend: b, inMulti: true, multiDB: 2, db: 5, name: "there"}
 	if got := s.prompt(); got != "there[5](TX)> " {
 		t.Errorf("before: %s", got)

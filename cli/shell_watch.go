@@ -63,7 +63,7 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	title := fmt.Sprintf("every %v: %s\n", every, terminal.Safe(bytes.Join(args, []byte(" "))))
 	err := watch(ctx, s.Streams, true, every, 0, func() ([]byte, error) {
 		shown := []byte(title)
-		err := s.backend.do(ctx, args, func(r resp.Reply) {
+		err := s.backend.Do(ctx, args, func(r resp.Reply) {
 			s.track(args, r)
 			shown = append(shown, s.render(args, r)...)
 		})

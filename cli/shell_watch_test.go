@@ -19,7 +19,7 @@ type counting struct {
 	err  error
 }
 
-func (b *counting) do(_ context.Context, _ [][]byte, reply func(resp.Reply)) error {
+func (b *counting) Do(_ context.Context, _ [][]byte, reply func(resp.Reply)) error {
 	if b.left--; b.left == 0 {
 		b.stop()
 		return b.err
@@ -28,7 +28,7 @@ func (b *counting) do(_ context.Context, _ [][]byte, reply func(resp.Reply)) err
 	return nil
 }
 
-func (b *counting) close() error { return nil }
+func (b *counting) Close() error { return nil }
 
 // :watch shows one reply after another, ends with Ctrl-C, and says so if the server is lost.
 func TestWatchCommand(t *testing.T) {

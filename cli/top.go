@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/cli/internal/humanize"
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -61,7 +62,7 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, s.backend.close)
+	defer closeInto(&err, s.backend.Close)
 	var before topSample
 	return watch(ctx, t, true, every, count, func() (shown []byte, err error) {
 		now, err := askTop(ctx, s)
@@ -86,7 +87,7 @@ type topSample struct {
 func askTop(ctx context.Context, s *session) (topSample, error) {
 	var text []byte
 	var refused error
-	err := s.backend.do(ctx, [][]byte{[]byte("INFO"), []byte("everything")}, func(r resp.Reply) {
+	err := s.backend.Do(ctx, [][]byte{[]byte("INFO"), []byte("everything")}, func(r resp.Reply) {
 		if text, refused = bytes.Clone(r.Text), nil; r.IsError() {
 			refused = r.Err()
 		}
@@ -94,18 +95,7 @@ func askTop(ctx context.Context, s *session) (topSample, error) {
 	if err == nil {
 		err = refused
 	}
-	return topSample{time.Now(), parseInfo(text)}, err
-}
-
-// parseInfo reads the lines of INFO.
-func parseInfo(text []byte) map[string]string {
-	info := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && !strings.HasPrefix(line, "#") {
-			info[name] = value
-		}
-	}
-	return info
+	return topSample{time.Now(), remote.ParseInfo(text)}, err
 }
 
 // number is a field as a number; 0 if there is none.

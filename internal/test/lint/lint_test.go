@@ -59,6 +59,8 @@ var mayImport = map[string][]string{
 	"cli/internal/benchmark":  {"cli/internal/humanize", "db"},
 	"cli/internal/execute":    {"server"},
 	"cli/internal/fileimport": {"cli/internal/execute", "cli/internal/humanize", "cli/internal/terminal", "db", "jsonl", "redisfile", "server"},
+	"cli/internal/remote":     {},
+	"cli/internal/transfer":   {"cli/internal/execute", "cli/internal/humanize", "cli/internal/remote", "db", "jsonl", "server", "structures"},
 	"cli/internal/inspect":    {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
 	"server/internal/cluster":    {"db", "server/command"},

@@ -1,4 +1,4 @@
-package cli
+package transfer
 
 import (
 	"bytes"
@@ -6,40 +6,69 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stavedb/stave/cli/internal/humanize"
+	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/jsonl"
 )
 
-// import --from --verify: every key of the server, and every key that the store alone has.
+// Verify compares every key of a server, and every key that the store alone has. It changes nothing.
+func Verify(ctx context.Context, store *db.Store, conn *remote.Conn, o ImportOptions) (Result, error) {
+	im := &importer{link: link{conn}, store: store, o: o, compare: true, started: time.Now()}
+	err := im.run(ctx)
+	return im.Result, err
+}
+
+// compareLibraries compares the libraries of functions.
+func (im *importer) compareLibraries(theirs map[string]string) error {
+	ours, err := im.store.Libraries()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		if _, ok := ours[name]; !ok {
+			im.differs(fmt.Errorf("library %s is on one side only", humanize.Name(name, 60)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		switch other, ok := theirs[name]; {
+		case !ok:
+			im.differs(fmt.Errorf("library %s is in the store only", humanize.Name(name, 60)))
+		case other != ours[name]:
+			im.differs(fmt.Errorf("library %s has another text", humanize.Name(name, 60)))
+		}
+	}
+	return nil
+}
 
 // strangers names the keys that the store has and the server has not.
-func (im *redisImport) strangers(ctx context.Context, only int) error {
+func (im *importer) strangers(ctx context.Context) error {
 	for _, ns := range im.store.Stats().Namespaces {
-		if only >= 0 && ns.Namespace != only {
+		if im.o.Database >= 0 && ns.Namespace != im.o.Database {
 			continue
 		}
 		store, err := im.store.Use(ns.Namespace)
 		if err != nil {
-			return failed(exitCommand, err)
+			return err
 		}
-		if _, err := im.link.call(ctx, "SELECT", fmt.Sprint(ns.Namespace)); err != nil {
-			return failed(statusOf(err), fmt.Errorf("the keys of namespace %d: %w; a URL with a database compares that one alone", ns.Namespace, err))
+		if _, err := im.Call(ctx, "SELECT", fmt.Sprint(ns.Namespace)); err != nil {
+			return fmt.Errorf("the keys of namespace %d: %w; a URL with a database compares that one alone", ns.Namespace, err)
 		}
 		for cursor, more := uint64(0), true; more; more = cursor != 0 {
 			var page []db.KeyInfo
-			if page, cursor, err = store.Keyspace().Scan(cursor, db.KeyScanOptions{Match: im.match, Count: redisPage}); err != nil {
-				return failed(exitCommand, err)
+			if page, cursor, err = store.Keyspace().Scan(cursor, db.KeyScanOptions{Match: im.o.Match, Count: pageKeys}); err != nil {
+				return err
 			}
-			page = slices.DeleteFunc(page, func(k db.KeyInfo) bool { return im.typ != "" && !strings.EqualFold(k.Type.String(), im.typ) })
-			gone, err := im.link.missing(ctx, page)
+			page = slices.DeleteFunc(page, func(k db.KeyInfo) bool { return im.o.Type != "" && !strings.EqualFold(k.Type.String(), im.o.Type) })
+			gone, err := im.missing(ctx, page)
 			if err != nil {
-				return failed(statusOf(err), err)
+				return err
 			}
 			for _, key := range gone {
 				im.differs(fmt.Errorf("key %s is in the store only", humanize.Name(key, 60)))
@@ -50,20 +79,19 @@ func (im *redisImport) strangers(ctx context.Context, only int) error {
 }
 
 // differs counts and names a difference.
-func (im *redisImport) differs(why error) {
-	if im.differ++; im.differ <= maxComplaints {
-		im.bar.Clear()
-		im.Complain(why)
+func (im *importer) differs(why error) {
+	if im.Different++; im.Different <= maxNamed {
+		im.o.warn(why)
 	}
 }
 
 // comparePage compares a page of keys with the store, and names those that differ.
-func (im *redisImport) comparePage(store *db.Store, keys [][]byte, found []dumped) error {
+func (im *importer) comparePage(store *db.Store, keys [][]byte, found []dumped) error {
 	ours := make([]dumped, len(keys))
 	for i, key := range keys {
 		var err error
 		if ours[i], err = dumpOwn(store, string(key)); err != nil {
-			return failed(exitCommand, fmt.Errorf("key %s: %w", humanize.Name(string(key), 60), err))
+			return fmt.Errorf("key %s: %w", humanize.Name(string(key), 60), err)
 		}
 	}
 	slack := int64(0)
@@ -72,9 +100,9 @@ func (im *redisImport) comparePage(store *db.Store, keys [][]byte, found []dumpe
 	}
 	different, err := compareDumps(keys, found, ours, slack)
 	if err != nil {
-		return failed(exitCommand, err)
+		return err
 	}
-	im.result.Keys += int64(len(keys))
+	im.Keys += int64(len(keys))
 	for _, why := range different {
 		im.differs(why)
 	}
@@ -107,7 +135,7 @@ func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error,
 		if err != nil {
 			return nil, err
 		}
-		defer closeInto(&err, store.Close)
+		defer store.Close()
 		for i, d := range of {
 			if d.payload == nil || d.refused != nil {
 				continue

@@ -1,0 +1,218 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stavedb/stave/cli/internal/execute"
+	"github.com/stavedb/stave/cli/internal/humanize"
+	"github.com/stavedb/stave/cli/internal/remote"
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/structures"
+)
+
+// pageKeys is how many keys are asked for at a time.
+const pageKeys = 256
+
+// An importer is an import, or a comparison, under way.
+type importer struct {
+	link
+	store   *db.Store
+	o       ImportOptions
+	state   state
+	loaded  bool // state is
+	exact   bool // deadlines are
+	compare bool
+	Result
+	started time.Time
+	saved   time.Time
+}
+
+// Import takes the keys of a server into a store, and its libraries of functions if all of its keys are taken.
+func Import(ctx context.Context, store *db.Store, conn *remote.Conn, o ImportOptions) (Result, error) {
+	im := &importer{link: link{conn}, store: store, o: o, started: time.Now(), saved: time.Now()}
+	err := im.run(ctx)
+	if err == nil || ctx.Err() != nil { // what is stored is to be durable before the state says so
+		err = errors.Join(err, im.saveState(true))
+	}
+	return im.Result, err
+}
+
+// run goes through the databases, from where the state says.
+func (im *importer) run(ctx context.Context) error {
+	only := im.o.Database
+	databases, run, err := im.databases(ctx)
+	if err == nil {
+		im.exact, err = im.knowsExactDeadlines(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if only >= 0 {
+		databases = []int{only}
+	}
+	of := importOf{Store: fmt.Sprintf("%x", im.store.Log().StoreID()), Only: only, Match: im.o.Match, Type: im.o.Type}
+	if err := im.loadState(run, of); err != nil {
+		return err
+	}
+	im.loaded = true
+	if im.o.Match == "" && im.o.Type == "" && only < 0 {
+		if err := im.libraries(ctx); err != nil {
+			return err
+		}
+	}
+	for _, database := range databases {
+		if database < im.state.Database {
+			continue
+		}
+		cursor := "0"
+		if database == im.state.Database && im.state.Cursor != "" {
+			cursor = im.state.Cursor
+		}
+		if err := im.database(ctx, database, cursor); err != nil {
+			return err
+		}
+	}
+	if im.compare {
+		return im.strangers(ctx)
+	}
+	im.state.Done = true
+	return nil
+}
+
+// libraries takes the libraries of functions, or compares them.
+func (im *importer) libraries(ctx context.Context) error {
+	theirs, err := im.link.libraries(ctx)
+	if err != nil {
+		return err
+	}
+	if im.compare {
+		return im.compareLibraries(theirs)
+	}
+	session, err := server.NewSession(im.store, nil)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		if err := execute.Library(session, theirs[name]); err == nil {
+			im.Libraries++
+		} else if err := im.skip(fmt.Errorf("library %s: %w", humanize.Name(name, 60), err)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skip counts and names what cannot be stored, or ends the import.
+func (im *importer) skip(why error) error {
+	return im.o.skip(&im.Result, why, fmt.Errorf("%w (the pages before it are stored; --keep-going skips such keys)", why))
+}
+
+// database goes through one database.
+func (im *importer) database(ctx context.Context, database int, cursor string) error {
+	store, err := im.store.Use(database)
+	if err != nil {
+		return fmt.Errorf("database %d: %w", database, err)
+	}
+	if _, err := im.Call(ctx, "SELECT", fmt.Sprint(database)); err != nil {
+		return err
+	}
+	for {
+		page, err := im.scan(ctx, cursor, im.o.Match, im.o.Type, pageKeys)
+		if err != nil {
+			return err
+		}
+		if len(page.keys) > 0 {
+			found, err := im.dump(ctx, page.keys, im.exact, func() int64 { return time.Now().UnixMilli() })
+			if err != nil {
+				return err
+			}
+			if im.compare {
+				err = im.comparePage(store, page.keys, found)
+			} else {
+				err = im.storePage(store, page.keys, found)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		cursor = page.next
+		im.state.Database, im.state.Cursor = database, cursor
+		if cursor == "0" {
+			im.state.Database, im.state.Cursor = database+1, ""
+			return nil
+		}
+		if err := im.saveState(false); err != nil {
+			return err
+		}
+		if err := im.o.pace(ctx, im.started, &im.Result); err != nil {
+			return err
+		}
+	}
+}
+
+// storePage stores a page of keys in one transaction. A key that has gone meanwhile is deleted: an earlier page may have had it.
+func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) error {
+	type refusal struct {
+		key string
+		err error
+	}
+	var refused []refusal
+	var stored, bytes, expired int64
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = string(keys[i])
+	}
+	err := store.UpdateKeys(names, func(tx *db.Tx) error {
+		now := time.Now().UnixMilli()
+		refused, stored, bytes, expired = refused[:0], 0, 0, 0
+		for i, d := range found {
+			key := tx.Key(names[i])
+			err := d.refused
+			switch {
+			case err != nil:
+			case d.payload == nil || d.deadline > 0 && d.deadline <= now:
+				_, err = key.Delete()
+				if expired++; err != nil {
+					return err
+				}
+			default:
+				var options []db.WriteOption
+				if d.deadline > 0 {
+					options = append(options, db.ExpireAt(time.UnixMilli(d.deadline)))
+				}
+				if err = key.Restore(d.payload, options...); err == nil {
+					stored, bytes = stored+1, bytes+int64(len(d.payload))
+				}
+			}
+			if err != nil {
+				if d.refused == nil && !isBadPayload(err) { // the store has failed, not the key
+					return err
+				}
+				refused = append(refused, refusal{names[i], err})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	im.Keys, im.Bytes, im.Expired = im.Keys+stored, im.Bytes+bytes, im.Expired+expired
+	for _, r := range refused {
+		if err := im.skip(fmt.Errorf("key %s: %w", humanize.Name(r.key, 60), r.err)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isBadPayload reports whether it is the payload that cannot be stored: a module's value, or one of a newer Redis.
+func isBadPayload(err error) bool {
+	return errors.Is(err, db.ErrPayload) || errors.Is(err, db.ErrBadPayload) || errors.Is(err, structures.ErrTooLong) || errors.Is(err, structures.ErrNameTooLong)
+}
