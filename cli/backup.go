@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -137,14 +136,8 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 	if result.Damaged > 0 {
 		t.Complain(fmt.Errorf("%s: %s damaged, and copied from the store; stave check %s says where", earlier, humanize.Plural(result.Damaged, "segment"), earlier))
 	}
-	report := backupReport{result, time.Since(started)}
-	switch {
-	case asJSON:
-		err = json.NewEncoder(sentences).Encode(report)
-	case !quiet:
-		_, err = fmt.Fprintln(sentences, backupSentence(report))
-	}
-	return failed(exitCommand, err)
+	r := backupReport{result, time.Since(started)}
+	return report(sentences, asJSON, quiet, r, backupSentence(r))
 }
 
 // backupSentence is what a backup ends with. Linked segments take no space of their own until one

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // Errors carry the exit status on their way up, so that it is decided where it
@@ -63,4 +65,15 @@ func notCanceled(err error) error {
 		rest = errors.Join(rest, notCanceled(e))
 	}
 	return rest
+}
+
+// report prints the result of a command, as JSON or as a sentence.
+func report(w io.Writer, asJSON, quiet bool, result any, sentence string) (err error) {
+	switch {
+	case asJSON:
+		err = json.NewEncoder(w).Encode(result)
+	case !quiet:
+		_, err = fmt.Fprintln(w, sentence)
+	}
+	return failed(exitCommand, err)
 }

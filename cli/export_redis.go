@@ -41,14 +41,12 @@ func runRedisExport(ctx context.Context, t *terminal.Streams, c *cli.Context, st
 	case err != nil:
 		return failed(statusOf(err), err)
 	}
-	if !c.Bool("quiet") {
-		text := fmt.Sprintf("exported %s%s (%s) in %s", humanize.Plural(r.Keys, "key"), librariesText(r.Libraries), humanize.Size(r.Bytes), humanize.Duration(time.Since(started)))
-		if r.Skipped > 0 {
-			text += fmt.Sprintf(", skipped %s", humanize.Plural(r.Skipped, "key"))
-		}
-		if _, err := fmt.Fprintln(t.Out, text); err != nil {
-			return failed(exitCommand, err)
-		}
+	text := fmt.Sprintf("exported %s%s (%s) in %s", humanize.Plural(r.Keys, "key"), librariesText(r.Libraries), humanize.Size(r.Bytes), humanize.Duration(time.Since(started)))
+	if r.Skipped > 0 {
+		text += fmt.Sprintf(", skipped %s", humanize.Plural(r.Skipped, "key"))
+	}
+	if err := report(t.Out, false, c.Bool("quiet"), nil, text); err != nil {
+		return err
 	}
 	if r.Skipped > 0 {
 		return &exitError{status: exitPartial}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -275,17 +274,14 @@ func librariesText(n int64) string {
 }
 
 // reportImport prints the result, and is an error if something was skipped.
-func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport.Result) (err error) {
-	switch {
-	case c.Bool("json"):
-		err = json.NewEncoder(t.Out).Encode(r)
-	case !c.Bool("quiet"):
-		_, err = fmt.Fprintln(t.Out, importedText(name, r))
+func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport.Result) error {
+	if err := report(t.Out, c.Bool("json"), c.Bool("quiet"), r, importedText(name, r)); err != nil {
+		return err
 	}
-	if err == nil && (r.Skipped > 0 || len(r.LeftOut) > 0) {
+	if r.Skipped > 0 || len(r.LeftOut) > 0 {
 		return &exitError{status: exitPartial}
 	}
-	return failed(exitCommand, err)
+	return nil
 }
 
 // importedText says what an import did. Counts that are zero are left out; JSON has them all.

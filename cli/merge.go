@@ -177,16 +177,11 @@ func runMerge(t *terminal.Streams, dir string, all, asJSON, quiet bool) (err err
 	if err != nil {
 		return failed(exitCommand, fmt.Errorf("merge %s: %w", dir, err))
 	}
-	switch {
-	case asJSON:
-		err = json.NewEncoder(t.Out).Encode(result)
-	case quiet:
-	case result.Segments == 0:
-		_, err = fmt.Fprintf(t.Out, "nothing to merge%s\n", allHint(before))
-	default:
-		_, err = fmt.Fprintln(t.Out, mergeSentence(result, len(before.Segments)))
+	sentence := mergeSentence(result, len(before.Segments))
+	if result.Segments == 0 {
+		sentence = "nothing to merge" + allHint(before)
 	}
-	return failed(exitCommand, err)
+	return report(t.Out, asJSON, quiet, result, sentence)
 }
 
 // mergeSentence is what a merge ends with. A merge may end with more bytes than it began with, if

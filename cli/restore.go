@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -80,14 +79,8 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 		return err
 	}
 	took, result := time.Since(started), r.result
-	switch {
-	case asJSON:
-		err = json.NewEncoder(t.Out).Encode(backupReport{result, took})
-	case !quiet:
-		_, err = fmt.Fprintf(t.Out, "restored %s in %s, all verified: linked %d (%s), copied %d (%s)\n", humanize.Plural(int64(r.keys), "key"), humanize.Duration(took.Round(time.Microsecond)),
-			result.Linked, humanize.Size(result.BytesLinked), result.Copied, humanize.Size(result.BytesCopied))
-	}
-	return failed(exitCommand, err)
+	return report(t.Out, asJSON, quiet, backupReport{result, took}, fmt.Sprintf("restored %s in %s, all verified: linked %d (%s), copied %d (%s)", humanize.Plural(int64(r.keys), "key"), humanize.Duration(took.Round(time.Microsecond)),
+		result.Linked, humanize.Size(result.BytesLinked), result.Copied, humanize.Size(result.BytesCopied)))
 }
 
 // A restore is one run of the command.

@@ -159,11 +159,7 @@ func (im *importer) database(ctx context.Context, database int, cursor string) e
 
 // storePage stores a page of keys in one transaction. A key that has gone meanwhile is deleted: an earlier page may have had it.
 func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) error {
-	type refusal struct {
-		key string
-		err error
-	}
-	var refused []refusal
+	var refused []error
 	var stored, bytes, expired int64
 	names := make([]string, len(keys))
 	for i := range keys {
@@ -195,7 +191,7 @@ func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) er
 				if d.refused == nil && !isBadPayload(err) { // the store has failed, not the key
 					return err
 				}
-				refused = append(refused, refusal{names[i], err})
+				refused = append(refused, fmt.Errorf("key %s: %w", humanize.Name(names[i], 60), err))
 			}
 		}
 		return nil
@@ -204,8 +200,8 @@ func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) er
 		return err
 	}
 	im.Keys, im.Bytes, im.Expired = im.Keys+stored, im.Bytes+bytes, im.Expired+expired
-	for _, r := range refused {
-		if err := im.skip(fmt.Errorf("key %s: %w", humanize.Name(r.key, 60), r.err)); err != nil {
+	for _, why := range refused {
+		if err := im.skip(why); err != nil {
 			return err
 		}
 	}
