@@ -88,20 +88,7 @@ func clientTrackingInfo(s *Session, c *command.Call) error {
 			flags = append(flags, flag.name)
 		}
 	}
-	c.Out.Map(3)
-	c.Out.BulkString("flags")
-	c.Out.Set(len(flags))
-	for _, flag := range flags {
-		c.Out.BulkString(flag)
-	}
-	c.Out.BulkString("redirect")
-	c.Out.Int(redirect)
-	c.Out.BulkString("prefixes")
-	c.Out.Array(len(mode.Prefixes))
-	for _, prefix := range mode.Prefixes {
-		c.Out.BulkString(prefix)
-	}
-	return nil
+	return c.Reply([]command.Fact{{Name: "flags", Value: command.BulkSet(flags)}, {Name: "redirect", Value: redirect}, {Name: "prefixes", Value: mode.Prefixes}})
 }
 
 // clientGetRedir is CLIENT GETREDIR.

@@ -152,12 +152,14 @@ type BulkSet []string
 // SimpleSet is a set of simple strings, which is an array in RESP2.
 type SimpleSet []string
 
-// Reply writes a value as what it is: a number, a bool or a string, a map of facts, a set, or an
+// Reply writes a value as what it is: null, a number, a bool or a string, a map of facts, a set, or an
 // array of such values. It is for replies that describe; those with data are written directly,
 // without boxing each element. A type that is not listed is a bug of the caller's, not of a
 // user's, so it panics.
 func (c *Call) Reply(value any) error {
 	switch value := value.(type) {
+	case nil:
+		c.Out.Null()
 	case int:
 		c.Out.Int(int64(value))
 	case int64:

@@ -195,41 +195,17 @@ func replySlots(n *Node, c *command.Call) error {
 
 // replyShards is CLUSTER SHARDS.
 func replyShards(n *Node, c *command.Call) error {
-	c.Out.Array(1)
-	c.Out.Map(2)
-	c.Out.BulkString("slots")
-	c.Out.Array(2)
-	c.Out.Int(0)
-	c.Out.Int(Slots - 1)
-	c.Out.BulkString("nodes")
-	c.Out.Array(1)
-	fields := 7
-	if n.Hostname != "" {
-		fields++
-	}
-	c.Out.Map(fields)
-	text := func(field, value string) {
-		c.Out.BulkString(field)
-		c.Out.BulkString(value)
-	}
-	text("id", n.id("node"))
 	port := "port"
 	if n.IsTLS {
 		port = "tls-port"
 	}
-	c.Out.BulkString(port)
-	c.Out.Int(int64(n.Port))
-	text("ip", n.IP)
 	name, _ := n.preferred()
-	text("endpoint", name)
+	node := []command.Fact{{Name: "id", Value: n.id("node")}, {Name: port, Value: n.Port}, {Name: "ip", Value: n.IP}, {Name: "endpoint", Value: name}}
 	if n.Hostname != "" {
-		text("hostname", n.Hostname)
+		node = append(node, command.Fact{Name: "hostname", Value: n.Hostname})
 	}
-	text("role", "master")
-	c.Out.BulkString("replication-offset")
-	c.Out.Int(0)
-	text("health", "online")
-	return nil
+	node = append(node, command.Fact{Name: "role", Value: "master"}, command.Fact{Name: "replication-offset", Value: 0}, command.Fact{Name: "health", Value: "online"})
+	return c.Reply([]any{[]command.Fact{{Name: "slots", Value: []any{0, Slots - 1}}, {Name: "nodes", Value: []any{node}}}})
 }
 
 // replyKeySlot is CLUSTER KEYSLOT.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/rdb"
-	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/script"
 )
@@ -148,7 +147,9 @@ func functionList(s Session, c *command.Call) error {
 			continue
 		}
 		n++
-		writeLibrary(out, set.Libraries[name], withCode)
+		if err := c.Reply(libraryFacts(set.Libraries[name], withCode)); err != nil {
+			return err
+		}
 		if out.Exceeded() {
 			break
 		}
@@ -157,40 +158,21 @@ func functionList(s Session, c *command.Call) error {
 	return nil
 }
 
-// writeLibrary is a library in the reply of FUNCTION LIST.
-func writeLibrary(out *resp.Writer, lib *script.Library, withCode bool) {
-	fields := 3
-	if withCode {
-		fields++
-	}
-	out.Map(fields)
-	out.BulkString("library_name")
-	out.BulkString(lib.Name)
-	out.BulkString("engine")
-	out.BulkString("LUA")
-	out.BulkString("functions")
-	out.Array(len(lib.Functions))
-	for _, f := range lib.Functions {
-		out.Map(3)
-		out.BulkString("name")
-		out.BulkString(f.Name)
-		out.BulkString("description")
+// libraryFacts are a library in the reply of FUNCTION LIST.
+func libraryFacts(lib *script.Library, withCode bool) []command.Fact {
+	functions := make([]any, len(lib.Functions))
+	for i, f := range lib.Functions {
+		var description any
 		if f.Described {
-			out.BulkString(f.Description)
-		} else {
-			out.Null()
+			description = f.Description
 		}
-		out.BulkString("flags")
-		flags := f.Flags.Names()
-		out.Set(len(flags))
-		for _, flag := range flags {
-			out.Simple(flag)
-		}
+		functions[i] = []command.Fact{{Name: "name", Value: f.Name}, {Name: "description", Value: description}, {Name: "flags", Value: command.SimpleSet(f.Flags.Names())}}
 	}
+	facts := []command.Fact{{Name: "library_name", Value: lib.Name}, {Name: "engine", Value: "LUA"}, {Name: "functions", Value: functions}}
 	if withCode {
-		out.BulkString("library_code")
-		out.BulkString(lib.Source)
+		facts = append(facts, command.Fact{Name: "library_code", Value: lib.Source})
 	}
+	return facts
 }
 
 // functionDump is FUNCTION DUMP.
@@ -270,34 +252,25 @@ func (s Session) restoredLibraries(payload []byte) (list []*script.Library, err 
 
 // functionStats is FUNCTION STATS.
 func functionStats(s Session, c *command.Call) error {
-	set, out := s.Set(), c.Out
-	out.Map(2)
-	out.BulkString("running_script")
+	var running any
 	s.Runs.longest(func(r *Run) {
-		if r == nil {
-			out.Null()
-			return
+		if r != nil {
+			words := make([]string, len(r.Call.Args))
+			for i, arg := range r.Call.Args {
+				words[i] = string(arg)
+			}
+			running = []command.Fact{
+				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: words}, {Name: "duration_ms", Value: time.Since(r.Started).Milliseconds()},
+			}
 		}
-		out.Map(3)
-		out.BulkString("name")
-		out.BulkString(r.Script.Name)
-		out.BulkString("command")
-		out.Array(len(r.Call.Args))
-		for _, arg := range r.Call.Args {
-			out.Bulk(arg)
-		}
-		out.BulkString("duration_ms")
-		out.Int(time.Since(r.Started).Milliseconds())
 	})
-	out.BulkString("engines")
-	out.Map(1)
-	out.BulkString("LUA")
-	out.Map(2)
-	out.BulkString("libraries_count")
-	out.Int(int64(len(set.Libraries)))
-	out.BulkString("functions_count")
-	out.Int(int64(len(set.Functions)))
-	return nil
+	set := s.Set()
+	return c.Reply([]command.Fact{
+		{Name: "running_script", Value: running},
+		{Name: "engines", Value: []command.Fact{{Name: "LUA", Value: []command.Fact{
+			{Name: "libraries_count", Value: len(set.Libraries)}, {Name: "functions_count", Value: len(set.Functions)},
+		}}}},
+	})
 }
 
 // scriptLoad is SCRIPT LOAD.
