@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -126,26 +125,26 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	}
 	defer closeInto(&err, store.Close)
 	// The store is opened first: a port without a store would let clients connect to nothing.
-	listeners, err := l.open(ctx, config)
+	sockets, err := l.openSockets(ctx, config)
 	if err != nil {
 		return failed(exitOpen, err)
 	}
-	web, sockets, err := listenHTTP(ctx, config, listeners)
+	web, err := listenHTTP(ctx, config)
 	if err != nil {
-		return failed(exitOpen, closeAll(err, listeners))
+		return failed(exitOpen, sockets.close(err, nil))
 	}
 	v, err := server.New(store, options)
-	if err == nil && l.secure != nil {
-		v.OnReload(l.secure.Reload)
+	if err == nil && l.tcp.Secure != nil {
+		v.OnReload(l.tcp.Secure.Reload)
 	}
 	if err == nil && !c.Bool("quiet") {
-		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), listenedOn(listeners), dir,
+		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), &sockets, dir,
 			humanize.Plural(store.Stats().Keys, "key"), durability, humanize.Duration(time.Since(started)))
 	}
 	if err != nil {
-		return failed(exitCommand, closeAll(err, sockets))
+		return failed(exitCommand, sockets.close(err, web))
 	}
-	err = serveAll(ctx, v, listeners, web, logger)
+	err = serveAll(ctx, v, &sockets, web, logger)
 	// Serve ends with one of these when the signal closes its listener; anything else went wrong.
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil
@@ -167,15 +166,6 @@ func openServed(ctx context.Context, t *terminal.Streams, dir string, o *db.Opti
 	return store, fmt.Sprint("sync ", o.Sync), err
 }
 
-// listenedOn names the addresses of listeners.
-func listenedOn(listeners []net.Listener) string {
-	var names []string
-	for _, ln := range listeners {
-		names = append(names, ln.Addr().String())
-	}
-	return strings.Join(names, " and ")
-}
-
 // closeAll closes listeners and returns err with what that gives.
 func closeAll(err error, listeners []net.Listener) error {
 	for _, ln := range listeners {
@@ -186,7 +176,7 @@ func closeAll(err error, listeners []net.Listener) error {
 
 // serveAll serves all listeners, and web by HTTP, until ctx ends, or one of them does: then the others end too. Meanwhile it
 // reloads settings and certificates when their files change, and at SIGHUP, and gives back memory that it does not need any more.
-func serveAll(ctx context.Context, v *server.Server, listeners []net.Listener, web net.Listener, logger *slog.Logger) error {
+func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.Listener, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -199,13 +189,14 @@ func serveAll(ctx context.Context, v *server.Server, listeners []net.Listener, w
 	work.Go(func() { tellSupervisor(ctx, logger) })
 	work.Go(func() { reloadOnHangup(ctx, v, logger) })
 	work.Go(func() { releaseMemory(ctx, releaseEvery) })
-	ended := make(chan error, len(listeners)+1)
-	waiting := len(listeners)
+	ended := make(chan error, len(sockets.unix)+2)
+	waiting := len(sockets.unix) + 1
 	if web != nil {
 		waiting++
 		work.Go(func() { ended <- v.ServeHTTP(ctx, web) })
 	}
-	for _, ln := range listeners {
+	work.Go(func() { ended <- v.ServeBound(ctx, sockets.bound) })
+	for _, ln := range sockets.unix {
 		work.Go(func() { ended <- v.Serve(ctx, ln) })
 	}
 	var err error

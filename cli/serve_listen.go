@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/server"
@@ -14,21 +15,33 @@ import (
 
 // listening is what the settings say about it.
 type listening struct {
-	plain     []string // HOST:PORT, or a path
-	encrypted []string
-	secure    *server.TLS // nil without TLS
+	paths []string // of Unix sockets
+	tcp   server.Listen
+}
+
+// sockets are what is open.
+type sockets struct {
+	unix  []net.Listener
+	bound *server.Bound
 }
 
 // readListening reads the settings, and the files of TLS.
 func readListening(c *cli.Context, config *server.Config) (l listening, err error) {
-	if l.plain, err = addresses(c, config); err != nil {
+	addr := c.String("addr")
+	if l.paths, err = socketPaths(addr, config); err != nil {
 		return l, err
 	}
+	l.tcp = server.Listen{Port: config.Get("port"), TLSPort: config.Get("tls-port")}
+	if addr != "" {
+		if err := l.readAddress(addr, config); err != nil {
+			return l, err
+		}
+	}
+	l.tcp.Bind = config.Get("bind")
 	files := server.TLSOptions{
 		CertFile: config.Get("tls-cert-file"), KeyFile: config.Get("tls-key-file"), CACertFile: config.Get("tls-ca-cert-file"), Protocols: config.Get("tls-protocols"),
 	}
-	port := config.Get("tls-port")
-	if port == "0" {
+	if l.tcp.TLSPort == "0" {
 		if files != (server.TLSOptions{}) {
 			return l, usagef("tls-port is 0: say on which port to listen with TLS, or leave its files out")
 		}
@@ -37,25 +50,35 @@ func readListening(c *cli.Context, config *server.Config) (l listening, err erro
 	if config.IsSet("tls-auth-clients") {
 		files.AuthClients = server.ClientCertificates(config.Get("tls-auth-clients"))
 	}
-	if l.secure, err = server.NewTLS(files); err != nil {
+	if l.tcp.Secure, err = server.NewTLS(files); err != nil {
 		return l, usagef("%w", err)
 	}
-	l.encrypted = boundTo(config, port)
 	return l, nil
 }
 
+// readAddress takes what --addr says in the place of bind and port, so that a change of the file does not replace it.
+func (l *listening) readAddress(addr string, config *server.Config) error {
+	if strings.HasPrefix(addr, "/") {
+		l.tcp.Port = "0"
+		return config.Set("port", "0")
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usagef("--addr must be HOST:PORT, or a path that starts with /, not %q", addr)
+	}
+	l.tcp.Addr, l.tcp.Port = addr, port
+	if host == "" {
+		host = "*"
+	}
+	if l.tcp.TLSPort == "0" { // which has the hosts of bind
+		err = config.Set("bind", host)
+	}
+	return errors.Join(err, config.Set("port", port))
+}
+
 // judge refuses addresses that would leave the data open.
-func (l *listening) judge(ctx context.Context, o *server.Options) (err error) {
-	for _, addr := range l.plain {
-		if !strings.HasPrefix(addr, "/") && err == nil {
-			err = o.CheckAddress(ctx, addr, false)
-		}
-	}
-	for _, addr := range l.encrypted {
-		if err == nil {
-			err = o.CheckAddress(ctx, addr, true)
-		}
-	}
+func (l *listening) judge(ctx context.Context, o *server.Options) error {
+	err := l.tcp.Check(ctx, o)
 	switch {
 	case err == nil:
 		return nil
@@ -65,18 +88,34 @@ func (l *listening) judge(ctx context.Context, o *server.Options) (err error) {
 	return failed(exitOpen, err)
 }
 
-// open opens the sockets, or none.
-func (l *listening) open(ctx context.Context, config *server.Config) ([]net.Listener, error) {
-	listeners, err := listenAll(ctx, l.plain, config)
-	if err != nil {
-		return nil, err
+// openSockets opens the sockets, or none.
+func (l *listening) openSockets(ctx context.Context, config *server.Config) (s sockets, err error) {
+	if s.unix, err = listenAll(ctx, l.paths, config); err != nil {
+		return s, err
 	}
-	encrypted, err := listenAll(ctx, l.encrypted, config)
-	if err != nil {
-		return nil, closeAll(err, listeners)
+	if s.bound, err = l.tcp.Open(ctx); err != nil {
+		return s, closeAll(err, s.unix)
 	}
-	for _, ln := range encrypted {
-		listeners = append(listeners, l.secure.Listener(ln))
+	return s, nil
+}
+
+// close closes them, and returns err with what that gives.
+func (s *sockets) close(err error, web net.Listener) error {
+	others := s.unix
+	if web != nil {
+		others = append(slices.Clone(others), web)
 	}
-	return listeners, nil
+	return errors.Join(closeAll(err, others), s.bound.Close())
+}
+
+// String names their addresses.
+func (s *sockets) String() string {
+	var names []string
+	for _, ln := range s.unix {
+		names = append(names, ln.Addr().String())
+	}
+	for _, addr := range s.bound.Addrs() {
+		names = append(names, addr.String())
+	}
+	return strings.Join(names, " and ")
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,40 +121,21 @@ func storeOptionsOf(config *server.Config) (*db.Options, error) {
 	return o, errors.Join(err, err2, err3)
 }
 
-// addresses are those to listen on: that of the flag, or those of the settings. A Unix socket begins with "/".
-func addresses(c *cli.Context, config *server.Config) (list []string, err error) {
-	if addr := c.String("addr"); addr != "" {
-		if _, _, err := net.SplitHostPort(addr); err != nil && !strings.HasPrefix(addr, "/") {
-			return nil, usagef("--addr must be HOST:PORT, or a path that starts with /, not %q", addr)
-		}
+// socketPaths are the Unix sockets to listen on, by the flag or the settings.
+func socketPaths(addr string, config *server.Config) ([]string, error) {
+	if strings.HasPrefix(addr, "/") {
 		return []string{addr}, nil
 	}
-	if config.Get("port") == "0" && config.Get("tls-port") != "0" && config.Get("unixsocket") == "" {
+	path, tcp := config.Get("unixsocket"), config.Get("port") != "0" && config.Get("bind") != ""
+	switch {
+	case addr != "":
 		return nil, nil
-	}
-	if path := config.Get("unixsocket"); path != "" {
-		list = append(list, absolute(path))
-	}
-	if port := config.Get("port"); port != "0" {
-		list = append(list, boundTo(config, port)...)
-	}
-	if len(list) == 0 {
+	case path != "":
+		return []string{absolute(path)}, nil
+	case !tcp && config.Get("tls-port") == "0":
 		return nil, usagef("there is nothing to listen on: port is 0 and unixsocket is empty")
 	}
-	return list, nil
-}
-
-// boundTo are the addresses of bind with a port.
-func boundTo(config *server.Config, port string) (list []string) {
-	for _, host := range strings.Fields(config.Get("bind")) {
-		// As in redis.conf a minus means that the address may be missing, and * any.
-		host = strings.TrimPrefix(host, "-")
-		if host == "*" {
-			host = ""
-		}
-		list = append(list, net.JoinHostPort(host, port))
-	}
-	return list
+	return nil, nil
 }
 
 // listenAll opens the sockets, or none.
@@ -217,16 +197,15 @@ func transportFlag(c *cli.Context) string {
 	return ""
 }
 
-// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. all are the sockets that are open
-// then.
-func listenHTTP(ctx context.Context, config *server.Config, others []net.Listener) (web net.Listener, all []net.Listener, err error) {
+// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none.
+func listenHTTP(ctx context.Context, config *server.Config) (web net.Listener, err error) {
 	addr := config.Get("http-addr")
 	if addr == "" {
-		return nil, others, nil
+		return nil, nil
 	}
 	var lc net.ListenConfig
 	if web, err = lc.Listen(ctx, "tcp", addr); err != nil {
-		return nil, nil, fmt.Errorf("http-addr: %w", err)
+		return nil, fmt.Errorf("http-addr: %w", err)
 	}
-	return web, append(slices.Clone(others), web), nil
+	return web, nil
 }

@@ -195,9 +195,22 @@ func (v *Server) Reload() error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	var rows []*settings.Directive
+	var values []string
+	for _, name := range names {
+		rows, values = append(rows, settings.Table[name]), append(values, changed[name])
+	}
+	var failedBound error
+	if bind, port, at := settingsBound(rows, values); at >= 0 {
+		failedBound = v.changeBound(bind, port)
+	}
 	for _, name := range names {
 		d := settings.Table[name]
 		switch {
+		case errors.Is(failedBound, errNotBound) && (name == "bind" || name == "port"):
+			v.options.Logger.Warn("setting changed in the file; it needs a restart", "name", name)
+		case failedBound != nil && (name == "bind" || name == "port"):
+			err = errors.Join(err, fmt.Errorf("%s stays as it is: %w", name, failedBound))
 		case name == "requirepass" && slices.ContainsFunc(v.fileUsers(), func(l conf.Directive) bool { return l.Args[0] == acl.DefaultName }):
 			// the line of that user holds, as at the start
 		case d.Mode == settings.Live:

@@ -52,22 +52,8 @@ func (v *Server) checkExposed(address string, local, encrypts bool) error {
 // CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can ask before it opens the
 // store. A host is as public as the most public of its addresses.
 func (o *Options) CheckAddress(ctx context.Context, address string, encrypts bool) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+	if local, err := isLocalAddress(ctx, address); local || err != nil {
 		return err
-	}
-	local := host != ""
-	if local {
-		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil {
-			return err
-		}
-		for _, ip := range ips {
-			local = local && ip.Unmap().IsLoopback()
-		}
-	}
-	if local {
-		return nil
 	}
 	options, err := o.withDefaults()
 	if err != nil {
@@ -78,4 +64,31 @@ func (o *Options) CheckAddress(ctx context.Context, address string, encrypts boo
 		return err
 	}
 	return v.checkExposed(address, false, encrypts)
+}
+
+// checkAddress is CheckAddress for a server that runs.
+func (v *Server) checkAddress(ctx context.Context, address string, encrypts bool) error {
+	local, err := isLocalAddress(ctx, address)
+	if err != nil {
+		return err
+	}
+	return v.checkExposed(address, local, encrypts)
+}
+
+// isLocalAddress is isLocal for HOST:PORT.
+func isLocalAddress(ctx context.Context, address string) (local bool, err error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return false, err
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return false, err
+	}
+	for _, ip := range ips {
+		if !ip.Unmap().IsLoopback() {
+			return false, nil
+		}
+	}
+	return true, nil
 }

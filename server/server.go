@@ -50,6 +50,7 @@ type Server struct {
 
 	counted counted
 
+	bound     atomic.Pointer[Bound] // what ServeBound serves; nil without it
 	config    *settings.Config
 	encodings command.Encodings
 
@@ -146,12 +147,31 @@ func (v *Server) sessions() []*Session {
 // listenAddress returns host and port of the listener, or "" and "0" without one on TCP. Tools
 // print it; a Unix socket has neither.
 func (v *Server) listenAddress() (host, port string) {
+	if b := v.bound.Load(); b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.port == "0" && b.secure != nil {
+			return b.bind, b.tlsPort
+		}
+		return b.bind, b.port
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if tcp, ok := v.address.(*net.TCPAddr); ok {
 		return tcp.IP.String(), strconv.Itoa(tcp.Port)
 	}
 	return "", "0"
+}
+
+// shownPort is port as CONFIG GET shows it.
+func (v *Server) shownPort() string {
+	if b := v.bound.Load(); b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.port
+	}
+	_, port := v.listenAddress()
+	return port
 }
 
 // databases is how many namespaces SELECT reaches. A number beyond the store's is reduced to it, so

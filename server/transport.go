@@ -40,7 +40,10 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 
 // Serve is what the function Serve calls. A server may serve several listeners; when the
 // last has ended, it reports to nobody what happens to keys any more.
-func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
+func (v *Server) Serve(ctx context.Context, ln net.Listener) error { return v.serve(ctx, ln, nil) }
+
+// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of them has ended.
+func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}) error {
 	if err := v.checkListener(ln); err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -58,6 +61,12 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stop()
 	err := t.accept(ctx, ln)
 	_ = ln.Close() // closed already, unless accepting failed
+	select {
+	case <-retired:
+		err = nil
+		t.linger(ctx)
+	default:
+	}
 	t.shutdown()
 	if ctx.Err() != nil {
 		return nil
@@ -77,6 +86,7 @@ type transport struct {
 	mu       sync.Mutex         // guards conns and open, and the read deadlines against done
 	conns    map[*conn]struct{} // those with a goroutine of their own
 	open     int                // connections
+	left     chan struct{}      // closed when the last connection has ended; nil before linger
 	stopping atomic.Bool        // shutting down: no new connections, no new commands
 }
 
@@ -233,7 +243,25 @@ func (t *transport) forget(s *Session) {
 	t.server.unregister(s)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open--
+	if t.open--; t.open == 0 && t.left != nil {
+		close(t.left)
+	}
+}
+
+// linger waits, when no connection comes any more, until the last one has ended, or ctx.
+func (t *transport) linger(ctx context.Context) {
+	t.mu.Lock()
+	if t.open == 0 {
+		t.mu.Unlock()
+		return
+	}
+	left := make(chan struct{})
+	t.left = left
+	t.mu.Unlock()
+	select {
+	case <-left:
+	case <-ctx.Done():
+	}
 }
 
 // serve is the life of a connection: read, execute, write, until either side ends it.

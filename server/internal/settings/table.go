@@ -86,9 +86,9 @@ func (d *Directive) lines(value string) (lines [][]string) {
 
 // networkDirectives are about connections.
 var networkDirectives = []Directive{
-	{Name: "bind", def: "127.0.0.1", Kind: words(), Mode: AtStart, each: -1,
+	{Name: "bind", def: "127.0.0.1", Kind: words(), Mode: Live, each: -1,
 		meaning: "The addresses to listen on, with `port`. Those that other machines can reach need a password, and TLS or `protected-mode no`."},
-	{Name: "port", def: "6380", Kind: between(0, 65535), Mode: AtStart, meaning: "The TCP port; 0 for none."},
+	{Name: "port", def: "6380", Kind: between(0, 65535), Mode: Live, meaning: "The TCP port; 0 for none."},
 	{Name: "unixsocket", Kind: anyText(), Mode: AtStart, meaning: "The path of a Unix socket to listen on."},
 	{Name: "unixsocketperm", def: "0", Kind: octal(), Mode: AtStart, meaning: "The permissions of the socket file; 0 for 700, which is its owner alone."},
 	{Name: "tcp-keepalive", def: "300", Kind: between(0, math.MaxInt32), Mode: Live,
