@@ -66,6 +66,9 @@ func openFor(ctx context.Context, t *terminal.Streams, o storeOptions) (*db.Stor
 	switch {
 	case err != nil:
 		return nil, err
+	case o.inMemory:
+		store, err := db.OpenMemory(&db.Options{NoMerge: true})
+		return store, openError(o.dir, err)
 	case o.readOnly:
 		return openExisting(ctx, t, o.dir, &db.Options{ReadOnly: true, Follow: o.follow})
 	}

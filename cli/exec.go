@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -49,7 +51,8 @@ in between:
    stave exec -a 127.0.0.1:6380 -r 60 -i 1 LLEN jobs
 
 A command that only reads opens the store for reading: it makes none, changes none,
-and runs alongside a server. Without a command, the standard input is run as a script; see stave help shell.
+and runs alongside a server. One that is refused, or stores nothing, makes none either.
+Without a command, the standard input is run as a script; see stave help shell.
 
 --pipe takes many commands, as lines or as redis-cli --pipe does, and prints no replies.
 An error names the byte at which its command begins, and ends it (a server has been sent
@@ -140,6 +143,11 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 		return err
 	}
 	o.readOnly = readsOnly(args)
+	if len(args) > 0 && o.addr == "" && !o.readOnly {
+		if done, err := withoutNewStore(ctx, t, o, args, c.Int("repeat")); done || err != nil {
+			return err
+		}
+	}
 	// A merge that one command begins by the way would be broken off when it ends, or hold it up.
 	o.noMerge = len(args) > 0 && !strings.EqualFold(string(args[0]), "bgrewriteaof")
 	s, err := newSession(ctx, t, o)
@@ -186,6 +194,32 @@ func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool
 		_, err = server.Resolve(args)
 	}
 	return done, failed(exitCommand, err)
+}
+
+// withoutNewStore runs a command that would make a store, in memory: one that is refused, or has nothing to store, makes none. A command
+// that is to store something is not done by that, whatever its reply, nor is one that is to run several times and was not refused.
+func withoutNewStore(ctx context.Context, t *terminal.Streams, o storeOptions, args [][]byte, repeat int) (done bool, err error) {
+	if holds, err := holdsStore(o.dir); holds || err != nil {
+		return false, err
+	}
+	o.inMemory = true
+	s, err := newSession(ctx, t, o)
+	if err != nil {
+		return false, err
+	}
+	defer closeInto(&err, s.backend.Close)
+	store := s.backend.(*embedded).store
+	before := store.Stats().Sequence
+	var out bytes.Buffer
+	refused := s.runCommand(ctx, &out, args)
+	switch {
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case store.Stats().Sequence != before || refused == nil && repeat != 1:
+		return false, nil
+	}
+	_, err = t.Out.Write(out.Bytes())
+	return true, failed(exitCommand, errors.Join(refused, err))
 }
 
 // maxInterval is the longest pause between two times that a command runs.

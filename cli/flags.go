@@ -86,6 +86,7 @@ type storeOptions struct {
 	readOnly bool // nothing will be written
 	follow   bool // with readOnly: what is written by others is shown
 	noMerge  bool // no merge in the background
+	inMemory bool // a new store that is gone afterwards, in the place of that in dir
 	format   terminal.Format
 }
 

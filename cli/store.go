@@ -48,23 +48,31 @@ var storeFiles = []string{bitcask.ManifestFile, bitcask.LockFile, bitcask.TTLNam
 // openOrMake opens the store in dir for writing, and makes it if the directory is not there, or has nothing
 // in it: a store among the files of others is a slip.
 func openOrMake(ctx context.Context, t *terminal.Streams, dir string, o *db.Options) (*db.Store, error) {
+	if _, err := holdsStore(dir); err != nil {
+		return nil, err
+	}
+	return openTelling(ctx, t, dir, o)
+}
+
+// holdsStore reports whether there is a store in a directory. It is an error if there is none, and none may be made.
+func holdsStore(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, openError(dir, err)
+		return false, openError(dir, err)
 	}
 	foreign := ""
 	for _, entry := range entries {
 		switch name := entry.Name(); {
 		case slices.Contains(storeFiles, strings.TrimSuffix(name, ".new")), filepath.Ext(name) == bitcask.DataSuffix:
-			return openTelling(ctx, t, dir, o)
+			return true, nil
 		case name != "lost+found" && !strings.HasPrefix(name, "."):
 			foreign = name
 		}
 	}
 	if foreign != "" {
-		return nil, openError(dir, fmt.Errorf("there is no store here, but other files, such as %s: choose a new or an empty directory", foreign))
+		return false, openError(dir, fmt.Errorf("there is no store here, but other files, such as %s: choose a new or an empty directory", foreign))
 	}
-	return openTelling(ctx, t, dir, o)
+	return false, nil
 }
 
 // openExisting opens a store that must be there. The manifest is what makes a directory a store.
