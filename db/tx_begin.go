@@ -8,7 +8,7 @@ type Ticket uint64
 
 // Begin starts a transaction for callers that a closure does not suit, such as a server that answers many commands at once.
 // It locks the given keys (of any namespace), or everything if none is given; no other keys may be touched. Every Begin is
-// followed by one End, on the same goroutine, which uses nothing of the store in between but the Tx: unlike in View and
+// followed by one End; in between the goroutine that has the transaction uses nothing of the store but the Tx: unlike in View and
 // Update, a nested use is not noticed, and code that may panic in between defers the End. Long values of strings are not
 // copied: values given to the transaction must not change until End.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {

@@ -71,6 +71,8 @@ const manyKeys = 16
 // back, not even within EXEC.
 func (s *Session) runScript(r *scriptRun) error {
 	c := r.Call
+	s.server.scripts.Runs.Start()
+	defer s.server.scripts.Runs.End()
 	r.session, r.Started = s, time.Now()
 	r.Script.Host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
 	r.limit = s.server.mostReply()
@@ -400,31 +402,71 @@ func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal s
 	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
 }
 
-// beginPoll is how often a session tries to begin while a script lasts.
+// beginPoll is how often a session looks whether it should wait for locks any longer.
 const beginPoll = time.Millisecond
 
-// beginBesideScript is begin while a script lasts, which may hold the locks that are needed. The session tries again
-// and again, instead of waiting for the locks, so that it can answer BUSY once the script takes too long. Redis
-// answers that to every command; here those that need none of the script's locks are not concerned.
+// beginBesideScript is begin while scripts run, which may hold the locks that are needed, so that the session can answer BUSY once one
+// takes too long. Redis answers that to every command; here those that need none of the script's locks are not concerned.
+//
+// While a script that lasts holds locks, the session tries again and again instead of waiting in line: a writer in line would keep out
+// readers, which a script that only reads lets in.
 func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
-	v := s.server
 	for {
 		tx, ok, err := s.host.Store.TryBegin(write, keys...)
 		if err != nil || ok {
 			return tx, err
 		}
-		threshold := time.Duration(min(v.tunables.busyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
-		switch {
-		case !v.scripts.Runs.Any():
-			return s.host.Store.Begin(write, keys...)
-		case threshold > 0:
-			if err := v.scripts.Runs.Overdue(threshold); err != nil {
-				return nil, err
-			}
+		if !s.server.scripts.Runs.Holding() {
+			return s.beginInLine(write, keys)
 		}
-		if err := s.interrupted(); err != nil {
+		if err := s.mayWait(); err != nil {
 			return nil, err
 		}
 		time.Sleep(beginPoll)
 	}
+}
+
+// beginInLine is Store.Begin, which serves those that wait in the order of their arrival, for a session that gives up its place once it
+// should not wait any longer: what holds the locks may be a script that turns out to last.
+func (s *Session) beginInLine(write bool, keys []string) (*db.Tx, error) {
+	type begun struct {
+		tx  *db.Tx
+		err error
+	}
+	done, gaveUp := make(chan begun), make(chan struct{})
+	store, keys := s.host.Store, slices.Clone(keys)
+	go func() {
+		tx, err := store.Begin(write, keys...)
+		select {
+		case done <- begun{tx, err}:
+		case <-gaveUp:
+			if err == nil {
+				_, _ = tx.End(errAbandoned) // it returns that error, and nothing was written that could fail
+			}
+		}
+	}()
+	look := time.NewTicker(beginPoll)
+	defer look.Stop()
+	for {
+		select {
+		case b := <-done:
+			return b.tx, b.err
+		case <-look.C:
+			if err := s.mayWait(); err != nil {
+				close(gaveUp)
+				return nil, err
+			}
+		}
+	}
+}
+
+// mayWait is why a session should not wait for locks any longer, if it should not: a script holds some for too long, or the client has left.
+func (s *Session) mayWait() error {
+	v := s.server
+	if threshold := time.Duration(min(v.tunables.busyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond; threshold > 0 {
+		if err := v.scripts.Runs.Overdue(threshold); err != nil {
+			return err
+		}
+	}
+	return s.interrupted()
 }

@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -317,4 +319,97 @@ func BenchmarkEval(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestWaiterOfAScriptIsToldEarly: a client that waits for a key of a script since before anyone could know that the script lasts gets BUSY like those
+// that come later, or ends when it leaves; and nothing is held when the script has ended.
+func TestWaiterOfAScriptIsToldEarly(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		locked := make(chan struct{}, 1)
+		logger := slog.New(signal{slog.DiscardHandler, "it has the locks", locked})
+		_, address := serve(t, &server.Options{Transport: transport, Logger: logger})
+		admin := dial(t, address)
+		admin.send("CONFIG SET busy-reply-threshold 100\r\n")
+		admin.expect("+OK\r\n")
+		script, early, leaver := dial(t, address), dial(t, address), dial(t, address)
+		script.send(string(resp.AppendCommandStrings(nil, "EVAL", `redis.call("GET", KEYS[1]) redis.log(redis.LOG_WARNING, "it has the locks") while true do end`, "1", "k")))
+		<-locked
+		early.send("SET k v\r\n")
+		leaver.send("SET k v\r\n")
+		early.expect("-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n")
+		leaver.Close()
+		admin.send("SCRIPT KILL\r\n")
+		admin.expect("+OK\r\n")
+		admin.until("SET k w", "+OK")
+		admin.send("GET k\r\n")
+		admin.expect("$1\r\nw\r\n")
+	})
+}
+
+// signal is a handler of log records that sends once it is given a text.
+type signal struct {
+	slog.Handler
+	text string
+	sent chan<- struct{}
+}
+
+func (h signal) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h signal) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, h.text) {
+		h.sent <- struct{}{}
+	}
+	return nil
+}
+
+// TestReadersAndAScriptStarveNoWriter: readers of the whole keyspace that overlap keep out no writer, also while a script lasts that
+// holds no locks.
+func TestReadersAndAScriptStarveNoWriter(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		writer := dial(t, address)
+		for i := range 200 {
+			writer.send("MSET")
+			for j := range 100 {
+				writer.send(fmt.Sprintf(" key:%d:%d v", i, j))
+			}
+			writer.send("\r\n")
+			writer.expect("+OK\r\n")
+		}
+		script := dial(t, address)
+		script.send("EVAL \"while true do end\" 0\r\n")
+		awaitScript(t, v, false)
+		var readers sync.WaitGroup
+		stop := make(chan struct{})
+		for range 8 {
+			c := dial(t, address)
+			readers.Go(func() {
+				reply := make([]byte, 1024)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					c.send("MULTI\r\nKEYS nothing*\r\nKEYS nothing*\r\nEXEC\r\n")
+					for read := 0; read < len("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*0\r\n*0\r\n"); {
+						n, err := c.Read(reply)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						read += n
+					}
+				}
+			})
+		}
+		began := time.Now()
+		for range 20 {
+			writer.send("SET k v\r\n")
+			writer.expect("+OK\r\n")
+		}
+		t.Logf("20 writes beside 8 readers of 20,000 keys took %v", time.Since(began))
+		close(stop)
+		readers.Wait()
+	})
 }

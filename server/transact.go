@@ -55,7 +55,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 		s.writesFor = s.requests
 	}
 	if !s.inLoop {
-		if s.server.scripts.Runs.Any() {
+		if s.server.scripts.Runs.Any() { // also one that is short so far: it may hold the locks for long
 			tx, err = s.beginBesideScript(write, keys)
 		} else {
 			tx, err = s.host.Store.Begin(write, keys...)

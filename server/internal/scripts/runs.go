@@ -19,16 +19,38 @@ type Run struct {
 	Wrote      atomic.Bool // a command of it has written
 }
 
-// Runs are those that last.
+// Runs counts those there are, and knows those that last.
 type Runs struct {
-	long atomic.Int64 // how many there are
+	all  atomic.Int64
+	long atomic.Int64 // how many last
 
 	mu   sync.Mutex // guards runs
 	runs map[*Run]struct{}
 }
 
-// Any reports whether a run lasts.
-func (t *Runs) Any() bool { return t.long.Load() > 0 }
+// Start counts a run, until End.
+func (t *Runs) Start() { t.all.Add(1) }
+
+// End ends that.
+func (t *Runs) End() { t.all.Add(-1) }
+
+// Any reports whether there is a run, of whatever length.
+func (t *Runs) Any() bool { return t.all.Load() > 0 }
+
+// Holding reports whether a run that lasts holds locks.
+func (t *Runs) Holding() bool {
+	if t.long.Load() == 0 {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.runs {
+		if r.Locking.Load() {
+			return true
+		}
+	}
+	return false
+}
 
 // Add makes a run known that lasts.
 func (t *Runs) Add(r *Run) {
