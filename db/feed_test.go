@@ -99,7 +99,11 @@ func (m feedModel) apply(c *feed.Commit) error {
 			v := m.at(ch)
 			v.text = append(v.text, make([]byte, max(ch.Length-int64(len(v.text)), 0))...)[:ch.Length]
 		case feed.OpStream:
-			m.at(ch)
+			first, _ := db.ParseStreamID(ch.First)
+			maps.DeleteFunc(m.at(ch).fields, func(id, _ string) bool {
+				entry, _ := db.ParseStreamID(id)
+				return entry.Less(first)
+			})
 		default:
 			return fmt.Errorf("op %q", ch.Op)
 		}
@@ -158,7 +162,8 @@ func (m feedModel) text() string {
 		case "zset":
 			value = v.scores
 		case "stream":
-			value = slices.Sorted(maps.Values(v.fields))
+			value = slices.AppendSeq([]string{}, maps.Values(v.fields))
+			slices.Sort(value.([]string))
 		}
 		lines = append(lines, feedLine(k.ns, k.key, v.typ, value, v.expire, v.until))
 	}
@@ -212,6 +217,25 @@ func storeText(t *testing.T, s *db.Store) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// sameContent reports the first key of which commits make something else than what the store holds.
+func sameContent(t *testing.T, m feedModel, s *db.Store) {
+	t.Helper()
+	got, want := strings.Split(m.text(), "\n"), strings.Split(storeText(t, s), "\n")
+	for i := range max(len(got), len(want)) {
+		var a, b string
+		if i < len(got) {
+			a = got[i]
+		}
+		if i < len(want) {
+			b = want[i]
+		}
+		if a != b {
+			t.Errorf("the commits make %.3000q, the store holds %.3000q", a, b)
+			return
+		}
+	}
 }
 
 // openFeed opens a feed, and closes it at the end of the test.
@@ -309,7 +333,7 @@ func TestFeed(t *testing.T) {
 			must(t, drain(t.Context(), f, take))
 			w = open()
 			equal(t, "the last sequence number", last, w.Position())
-			equal(t, "what the commits make", m.text(), storeText(t, w))
+			sameContent(t, m, w)
 			t.Logf("%d of %d records were shown before the writer had closed", during, last)
 		})
 	}
@@ -529,5 +553,5 @@ func TestFeedKilled(t *testing.T) {
 	w = ok[*db.Store](t)(db.Open(dir, &db.Options{ReadOnly: true}))
 	defer func() { must(t, w.Close()) }()
 	equal(t, "the last sequence number", last, w.Position())
-	equal(t, "what the commits make", m.text(), storeText(t, w))
+	sameContent(t, m, w)
 }

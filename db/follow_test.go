@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -72,81 +71,6 @@ func contentsOf(s *db.Store) (position uint64, sum uint64, text string, err erro
 	h := fnv.New64a()
 	h.Write([]byte(b.String()))
 	return position, h.Sum64(), b.String(), err
-}
-
-// followWorkload makes commits of all kinds.
-type followWorkload struct {
-	s *db.Store
-	r *rand.Rand
-}
-
-func (w *followWorkload) key() string { return fmt.Sprint("k", w.r.IntN(12)) }
-func (w *followWorkload) value() []byte {
-	return []byte(strings.Repeat(fmt.Sprint(w.r.IntN(1000), " "), 1+w.r.IntN(60)))
-}
-
-// commit makes one commit, at most.
-func (w *followWorkload) commit() error {
-	s, err := w.s.Use(w.r.IntN(3))
-	if err != nil {
-		return err
-	}
-	switch n := w.r.IntN(100); {
-	case n < 1:
-		return s.Flush()
-	case n < 2:
-		return s.Swap(0, 1+w.r.IntN(2))
-	case n < 3:
-		return s.FlushAll()
-	case n < 30:
-		return s.String(w.key()).Put(w.value())
-	default:
-		return s.Update(func(tx *db.Tx) error {
-			for range 1 + w.r.IntN(6) {
-				if err := w.step(tx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-}
-
-// step changes one key in a transaction.
-func (w *followWorkload) step(tx *db.Tx) (err error) {
-	key, value := w.key(), w.value()
-	member := fmt.Sprint("m", w.r.IntN(30))
-	typ, err := tx.Key(key).Type()
-	if err != nil {
-		return err
-	}
-	is := func(want db.Type) bool { return typ == db.TypeNone || typ == want }
-	later := time.UnixMilli(4e12 + w.r.Int64N(1e6))
-	switch n := w.r.IntN(14); {
-	case n < 2 || !is(db.TypeHash) && n < 4:
-		_, err = tx.Key(key).Delete()
-	case n == 4:
-		err = tx.String(key).Put(value)
-	case n == 5 && is(db.TypeString):
-		_, err = tx.String(key).Append([]byte(strings.Repeat("long ", 4_000)))
-	case n < 8 && is(db.TypeHash):
-		if _, err = tx.Hash(key).Put(member, value); err == nil && n == 7 {
-			_, err = tx.Hash(key).ExpireFieldsAt(later, []string{member})
-		}
-	case n == 8 && is(db.TypeHash):
-		_, err = tx.Hash(key).Delete(member)
-	case n < 10 && is(db.TypeSortedSet):
-		_, err = tx.SortedSet(key).Add(db.Scored{Member: member, Score: w.r.Float64()})
-	case n == 10 && is(db.TypeList):
-		_, err = tx.List(key).PushBack(value, value)
-	case n == 11 && is(db.TypeSet):
-		_, err = tx.Set(key).Add(member)
-	case n == 12 && is(db.TypeStream):
-		_, err = tx.Stream(key).Add(db.Field{Name: member, Value: value})
-	default:
-		_, err = tx.Key(key).ExpireAt(later)
-	}
-	return err
 }
 
 // TestFollow: whatever a follower shows at any moment is what its writer held after some commit, and the positions agree, next to
