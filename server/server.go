@@ -46,6 +46,7 @@ type Server struct {
 	users    *acl.Users
 	aclLog   acl.Log
 
+	open            atomic.Int64 // connections of all listeners, of which maxclients is the limit
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 
 	counted counted

@@ -85,7 +85,7 @@ type transport struct {
 
 	mu       sync.Mutex         // guards conns and open, and the read deadlines against done
 	conns    map[*conn]struct{} // those with a goroutine of their own
-	open     int                // connections
+	open     int                // connections of this listener
 	left     chan struct{}      // closed when the last connection has ended; nil before linger
 	stopping atomic.Bool        // shutting down: no new connections, no new commands
 }
@@ -222,16 +222,13 @@ func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 func (t *transport) admit(needsSlot bool) (reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.stopping.Load():
+	if t.stopping.Load() {
 		return "the server is shutting down"
-	case int64(t.open) >= t.server.tunables.maxClients.Load():
-		return "max number of clients reached"
-	case needsSlot && !t.server.takeSlot():
-		return "max number of clients that have not authenticated reached"
 	}
-	t.open++
-	return ""
+	if reason = t.server.takePlace(needsSlot); reason == "" {
+		t.open++
+	}
+	return reason
 }
 
 // forget is the end of what admit and register began, for a connection that is closed.
@@ -240,6 +237,7 @@ func (t *transport) forget(s *Session) {
 	s.client.figures.leave(t.server)
 	s.out.Close()
 	t.server.counters.ClientBytes.Add(-s.client.bufferBytes.Swap(0))
+	t.server.open.Add(-1)
 	t.server.unregister(s)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -69,7 +69,12 @@ type testClient struct {
 
 func dial(t *testing.T, address string) *testClient {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	return dialBy(t, "tcp", address)
+}
+
+func dialBy(t *testing.T, network, address string) *testClient {
+	t.Helper()
+	conn, err := net.Dial(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
