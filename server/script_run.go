@@ -402,8 +402,13 @@ func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal s
 	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
 }
 
-// beginPoll is how often a session looks whether it should wait for locks any longer.
-const beginPoll = time.Millisecond
+// How often a session tries to begin while a script that lasts holds locks, at first and in the end, and how often one that waits in
+// line looks whether it should wait any longer: hundreds of sessions may do so at once.
+const (
+	firstPoll = time.Millisecond
+	lastPoll  = 16 * time.Millisecond
+	lookPoll  = 25 * time.Millisecond
+)
 
 // beginBesideScript is begin while scripts run, which may hold the locks that are needed, so that the session can answer BUSY once one
 // takes too long. Redis answers that to every command; here those that need none of the script's locks are not concerned.
@@ -411,7 +416,7 @@ const beginPoll = time.Millisecond
 // While a script that lasts holds locks, the session tries again and again instead of waiting in line: a writer in line would keep out
 // readers, which a script that only reads lets in.
 func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
-	for {
+	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
 		tx, ok, err := s.host.Store.TryBegin(write, keys...)
 		if err != nil || ok {
 			return tx, err
@@ -422,7 +427,7 @@ func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 		if err := s.mayWait(); err != nil {
 			return nil, err
 		}
-		time.Sleep(beginPoll)
+		time.Sleep(poll)
 	}
 }
 
@@ -445,7 +450,7 @@ func (s *Session) beginInLine(write bool, keys []string) (*db.Tx, error) {
 			}
 		}
 	}()
-	look := time.NewTicker(beginPoll)
+	look := time.NewTicker(lookPoll)
 	defer look.Stop()
 	for {
 		select {
