@@ -29,6 +29,10 @@ var (
 	// half way. The next read finds the record that holds now.
 	ErrRolledBack = failure.ErrRolledBack
 
+	// ErrReplaced is the error of a store that follows, and of a feed, when a directory was put in the place of the one that they read; of a
+	// feed also when an older copy was put into it, whose writer has given sequence numbers again.
+	ErrReplaced = failure.ErrReplaced
+
 	// These come with ErrFailed as well, but for a backup's directory.
 	ErrDirectoryGone = failure.ErrDirectoryGone                                                                     // writes would be lost
 	ErrLockLost      = errors.New("the file LOCK has been removed or replaced: another process may have the store") // Close, then look

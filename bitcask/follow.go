@@ -131,7 +131,7 @@ func (f *follower) start() error {
 		return err
 	}
 	r := &followlog.Reader{
-		FS: s.opts.seam.FS, Dir: s.dir, Manifest: man, Open: map[uint32]*segment.Segment{}, Merged: true,
+		FS: s.held, Dir: s.dir, Manifest: man, Open: map[uint32]*segment.Segment{}, Merged: true,
 		Opened: f.openedSegment, Listed: f.listed, Footed: s.log.FollowFooter,
 	}
 	for _, sg := range s.segments.Load().All() {
@@ -314,7 +314,7 @@ func (f *follower) note(err error) (reported bool) {
 		f.troubled = time.Now()
 	}
 	_, reloading := errors.AsType[*reloadError](err)
-	lasting := failure.IsDamage(err) && !reloading || errors.Is(err, ErrVersion) || errors.Is(err, ErrForeign)
+	lasting := failure.IsDamage(err) && !reloading || errors.Is(err, ErrVersion) || errors.Is(err, ErrForeign) || errors.Is(err, ErrReplaced)
 	if !lasting && time.Since(f.troubled) < followlog.Patience {
 		return false
 	}

@@ -39,6 +39,8 @@ type Feed struct {
 	closed bool // what has been read is of a writer that has closed the store
 	begun  bool // the log reaches as far as the feed begins
 	gap    uint64
+	known  bool               // it has once
+	man    *manifest.Manifest // as it was read last, perhaps closed
 
 	counting bool // the changes are not looked at
 	commit   Commit
@@ -124,7 +126,8 @@ func (f *Feed) stop() error {
 }
 
 // Next returns the next commit that is known to be on the disk, or io.EOF if there is none so far; it may be called again then. The commit is
-// valid until the next call. Other errors: *MissingCommitsError, if merges were faster; *FutureError; *bitcask.CorruptError; bitcask.ErrVersion; those of the
+// valid until the next call. Other errors: *MissingCommitsError, if merges were faster; *FutureError, or
+// bitcask.ErrReplaced, if an older copy of the store is there now; *bitcask.CorruptError; bitcask.ErrVersion; those of the
 // file system and the context.
 func (f *Feed) Next(ctx context.Context) (*Commit, error) {
 	damaged := time.Time{}
@@ -257,7 +260,7 @@ func (f *Feed) look(ctx context.Context) error {
 			troubled = time.Now()
 		}
 		missing, future := (*MissingCommitsError)(nil), (*FutureError)(nil)
-		lasting := failure.IsDamage(err) || errors.Is(err, failure.ErrVersion) || errors.Is(err, failure.ErrForeign) || errors.As(err, &missing) || errors.As(err, &future)
+		lasting := failure.IsDamage(err) || errors.Is(err, failure.ErrVersion) || errors.Is(err, failure.ErrForeign) || errors.Is(err, failure.ErrReplaced) || errors.As(err, &missing) || errors.As(err, &future)
 		if lasting || time.Since(troubled) > followlog.Patience {
 			return err
 		}
@@ -284,7 +287,9 @@ func (f *Feed) lookOnce(ctx context.Context) error {
 		return err
 	}
 	// If the manifest still says that the writer has closed the store, what was just read is of that writer, or of one before it.
-	if _, err := f.r.Refresh(); err != nil {
+	if _, err := f.r.Refresh(); errors.Is(err, followlog.ErrRewritten) {
+		return f.restart(ctx, false)
+	} else if err != nil {
 		return err
 	}
 	f.closed = f.r.Manifest.Closed()
@@ -294,6 +299,7 @@ func (f *Feed) lookOnce(ctx context.Context) error {
 		}
 		f.begun = true
 	}
+	f.known = f.known || current && !f.counting
 	return nil
 }
 
@@ -307,6 +313,23 @@ func (f *Feed) readAhead(*format.FrameHeader, []format.Entry) error {
 	run.read, run.synced = fr.Pos, fr.Synced
 	if first := f.runs[0]; first.read-first.fr.Pos >= ahead && f.durable(first)-first.fr.Pos >= ahead {
 		return errAhead
+	}
+	return nil
+}
+
+// continues makes sure that what was returned is still in the log, as a manifest that was just read has it: nobody has put an older copy there.
+func (f *Feed) continues(now *manifest.Manifest) error {
+	before := f.man
+	f.man = now
+	if before == nil || !f.known {
+		return nil
+	}
+	if now.Store != before.Store {
+		return fmt.Errorf("%s: %w", manifest.FileName, failure.ErrForeign)
+	}
+	if !now.Continues(before.Openings, f.last) {
+		f.man = before // Next says so again
+		return fmt.Errorf("%s: %w", f.src.Dir, failure.ErrReplaced)
 	}
 	return nil
 }

@@ -33,6 +33,10 @@ func (f *Feed) restart(ctx context.Context, first bool) error {
 		if err != nil {
 			return err
 		}
+		if err := f.continues(man); err != nil {
+			return errors.Join(err, man.Close())
+		}
+		f.begun = f.begun && first // the log may have been exchanged for one that ends before
 		// A segment that the manifest has listed is gone when a merge has just removed it: then there is a newer manifest.
 		if err = f.begin(ctx, man, first); !failure.IsNotExist(err) || time.Since(begin) > followlog.Patience {
 			return err
@@ -48,7 +52,7 @@ func (f *Feed) begin(ctx context.Context, man *manifest.Manifest, first bool) er
 	nothing := func(*segment.Segment) error { return nil }
 	f.r = &followlog.Reader{
 		FS: f.src.Held, Dir: f.src.Dir, Manifest: man, Open: map[uint32]*segment.Segment{},
-		Opened: nothing, Listed: func() error { return nil }, Footed: func(*segment.Segment, format.Footer) {},
+		Opened: nothing, Listed: func() error { return f.continues(f.r.Manifest) }, Footed: func(*segment.Segment, format.Footer) {},
 	}
 	chain, err := f.chainTo(f.last + 1)
 	if err == nil {

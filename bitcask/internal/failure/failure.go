@@ -27,6 +27,9 @@ var (
 	// ErrRolledBack is what a store that follows says of a commit that it has read, and that its writer has truncated.
 	ErrRolledBack = errors.New("the writer has rolled back what was to be read: read again")
 
+	// ErrReplaced is what a reader of another process's log says.
+	ErrReplaced = errors.New("another directory, or another copy of the store, has taken the place of the one that is read: begin anew with an export of it")
+
 	// ErrDirectoryGone comes with ErrFailed as well: what is written would be lost.
 	ErrDirectoryGone = errors.New("the directory, or a file that is in use, has been removed or replaced")
 )

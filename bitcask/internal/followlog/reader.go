@@ -40,7 +40,7 @@ const (
 
 // A Reader reads one log. It is not safe for concurrent use. The fields up to Open are set before Begin.
 type Reader struct {
-	FS     vfs.FS
+	FS     *vfs.Held // of Dir
 	Dir    string
 	Opened func(*segment.Segment) error          // a segment was opened; its error closes it
 	Listed func() error                          // the manifest was read again
@@ -55,9 +55,10 @@ type Reader struct {
 	Checked  time.Time          // when all that may still be truncated was compared last
 	took     time.Duration      // how long that took
 
-	changed   bool // the manifest was read again since the round began
-	loads     int  // of Frames, when the manifest was looked at
-	rewritten bool // what was read does not stand any more
+	placed    time.Time // when inPlace was asked last
+	changed   bool      // the manifest was read again since the round began
+	loads     int       // of Frames, when the manifest was looked at
+	rewritten bool      // what was read does not stand any more
 	stuck     stuck
 
 	buf [format.FrameHeaderSize]byte
@@ -88,6 +89,9 @@ func (r *Reader) Begin(sg *segment.Segment, foot format.Footer) error {
 // manifest was when the round began.
 func (r *Reader) Round(fn func(h *format.FrameHeader, entries []format.Entry) error) (current bool, err error) {
 	if _, err := r.Refresh(); err != nil {
+		return false, err
+	}
+	if err := r.inPlace(); err != nil {
 		return false, err
 	}
 	for r.changed = false; ; {
@@ -153,7 +157,7 @@ func (r *Reader) check(all bool) error {
 	case r.rewritten:
 		return ErrRewritten
 	case c.From == c.End:
-		return nil
+		stands, err = sg.LastStands(c)
 	case all:
 		if stands, err = sg.Stands(c, max(r.Frames.Synced, r.Manifest.ClosedUpTo(sg.ID))); stands {
 			sg.Unsettled.Store(c.From)
@@ -238,6 +242,50 @@ func (r *Reader) JudgeEnd() error {
 	}
 	r.stuck.wait = 0 // at once
 	return r.stalled()
+}
+
+// inPlace makes sure that what is open is what others find in the directory. A writer never replaces a segment: whoever has put another
+// copy of the store there has.
+func (r *Reader) inPlace() error {
+	if time.Since(r.placed) < Latest {
+		return nil
+	}
+	where, err := r.FS.Where()
+	if err != nil {
+		return err
+	}
+	if where == vfs.Elsewhere {
+		return fmt.Errorf("%s: %w", r.Dir, failure.ErrReplaced)
+	}
+	for _, id := range r.inUse() {
+		sg := r.Open[id]
+		named, err := vfs.HasName(sg.File, filepath.Join(r.Dir, sg.Name))
+		if err != nil {
+			return err
+		}
+		if named {
+			continue
+		}
+		if _, err := r.Refresh(); err != nil { // a merge removes names after it has taken them off the list
+			return err
+		}
+		if slices.Contains(r.inUse(), id) && r.Open[id] == sg {
+			return r.found()
+		}
+	}
+	r.placed = time.Now()
+	return nil
+}
+
+// inUse are the open segments that hold the end of the log.
+func (r *Reader) inUse() []uint32 {
+	ids := slices.Clone(r.Manifest.Tail)
+	if r.Frames != nil {
+		if _, sealed := r.Manifest.Sealed[r.Frames.Segment.ID]; sealed {
+			ids = append(ids, r.Frames.Segment.ID)
+		}
+	}
+	return slices.DeleteFunc(ids, func(id uint32) bool { return r.Open[id] == nil })
 }
 
 // HeaderAt is the header of the frame at pos, nil if none verifies there.
@@ -332,6 +380,9 @@ func (r *Reader) Refresh() (bool, error) {
 		return false, errors.Join(fmt.Errorf("%s: %w", manifest.FileName, failure.ErrForeign), now.Close())
 	}
 	before := r.Manifest
+	if now.NextID < before.NextID || now.MaxSeq < before.MaxSeq { // an older copy was put in its place
+		return false, errors.Join(r.found(), now.Close())
+	}
 	r.Manifest, r.changed = now, true
 	if err := r.OpenListed(); err != nil {
 		r.Manifest = before // it will be read again

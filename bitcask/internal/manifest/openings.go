@@ -45,6 +45,21 @@ func (m *Manifest) Gave(id, seq uint64) bool {
 	return !slices.ContainsFunc(m.Openings[i+1:], func(o Opening) bool { return o.First <= seq })
 }
 
+// Continues reports whether the log has the record with a sequence number that it had when its openings were those before.
+func (m *Manifest) Continues(before []Opening, seq uint64) bool {
+	at := -1
+	for i, o := range before {
+		if o.First <= seq {
+			at = i
+		}
+	}
+	if at < 0 || before[at].Id == 0 || m.Gave(before[at].Id, seq) {
+		return true
+	}
+	known := slices.ContainsFunc(m.Openings, func(o Opening) bool { return o.Id == before[at].Id })
+	return !known && len(m.Openings) == MaxOpenings && m.Openings[0].First > seq // it is forgotten
+}
+
 // Aging reports whether an opening will soon be forgotten.
 func (m *Manifest) Aging(id uint64) bool {
 	recent := m.Openings[max(0, len(m.Openings)-MaxOpenings/2):]

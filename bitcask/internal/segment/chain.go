@@ -90,8 +90,9 @@ func (sg *Segment) Stands(c *Chain, synced int64) (bool, error) {
 	if all.sum != c.sum {
 		return false, nil
 	}
+	at, last := c.Last, c.last
 	if *c = rest; c.End <= synced {
-		*c = Chain{From: c.End, End: c.End, Last: c.End}
+		*c = Chain{From: c.End, End: c.End, Last: at, last: last} // LastStands: another copy of the file may be written over it
 	}
 	return true, nil
 }
