@@ -169,7 +169,7 @@ func (f *Feed) firstOfLast(ctx context.Context, commits int) (last []uint64, err
 	for {
 		c, err := f.Next(ctx)
 		if err == io.EOF {
-			return last, nil
+			return last[max(len(last)-commits, 0):], nil
 		}
 		if err != nil {
 			return nil, err
