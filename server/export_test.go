@@ -89,3 +89,9 @@ var SecretsOf = redact.Secrets
 
 // ReadSize is what a connection reads at a time, into a buffer besides those of its session.
 const ReadSize = readSize
+
+// Store is the store that the server serves.
+func (v *Server) Store() *db.Store { return v.store }
+
+// PlacesInLine sets how many sessions wait in line for locks at most, with few bytes of keys.
+func (v *Server) PlacesInLine(n int) { v.line.most = int64(n) * (heldInLine + 64) }
