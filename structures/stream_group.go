@@ -44,43 +44,47 @@ func (e *GroupsError) Error() string {
 
 func (g StreamGroup) stream() Stream { return Stream{Txn: g.Txn, Key: g.Key} }
 
-// open looks the group up.
+// open looks the group up and reads its record.
 func (g StreamGroup) open() (o streamGroup, err error) {
-	f, err := g.stream().open()
+	o, elem, loc, err := g.find()
 	if err != nil {
 		return o, err
-	}
-	if !f.Valid() {
-		return o, ErrNoGroup
-	}
-	all, err := g.Txn.StreamGroups(f)
-	if err != nil {
-		return o, err
-	}
-	o = streamGroup{StreamGroup: g, stream: f, all: all}
-	return o, o.load()
-}
-
-// load reads the record of the group.
-func (o *streamGroup) load() error {
-	if !o.all.Valid() {
-		return ErrNoGroup
-	}
-	elem := keydir.GroupElem(o.Name)
-	score, loc, ok := o.all.Score(elem)
-	if !ok {
-		return ErrNoGroup
 	}
 	parts, err := o.value(elem, loc)
 	if err != nil {
-		return err
+		return o, err
 	}
-	o.number = keydir.GroupNumber(score)
-	o.last, ok = ParseStreamID(parts[1], 0)
-	if o.read, err = strconv.ParseInt(parts[2], 10, 64); err != nil || !ok {
-		return &GroupsError{o.Key, elem}
+	last, ok := ParseStreamID(parts[1], 0)
+	read, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || !ok {
+		return o, &GroupsError{o.Key, elem}
 	}
-	return nil
+	o.last, o.read = last, read
+	return o, nil
+}
+
+// find looks the group up, and returns its element and where its record is: where it has read up to is not known yet.
+func (g StreamGroup) find() (o streamGroup, elem string, loc keydir.Loc, err error) {
+	f, err := g.stream().open()
+	if err != nil {
+		return o, "", loc, err
+	}
+	if !f.Valid() {
+		return o, "", loc, ErrNoGroup
+	}
+	all, err := g.Txn.StreamGroups(f)
+	if err != nil {
+		return o, "", loc, err
+	}
+	if !all.Valid() {
+		return o, "", loc, ErrNoGroup
+	}
+	elem = keydir.GroupElem(g.Name)
+	score, loc, ok := all.Score(elem)
+	if !ok {
+		return o, "", loc, ErrNoGroup
+	}
+	return streamGroup{StreamGroup: g, stream: f, all: all, number: keydir.GroupNumber(score)}, elem, loc, nil
 }
 
 // value reads the three parts of a record.

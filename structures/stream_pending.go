@@ -222,7 +222,7 @@ func (g StreamGroup) PendingSummary() (sum StreamPendingSummary, err error) {
 
 // Ack takes entries off what is pending, and returns how many were there; 0 without a group. O(log n) an id.
 func (g StreamGroup) Ack(ids []StreamID) (n int, err error) {
-	o, err := g.open()
+	o, _, _, err := g.find()
 	if err == ErrNoGroup {
 		return 0, nil
 	}

@@ -164,16 +164,17 @@ func xgroupDelConsumer(c *Call) error {
 // xackCommand is XACK. The key and the group are looked up before the ids are read.
 func xackCommand(c *Call) error {
 	g := c.Tx.Stream(c.Key(1)).Group(string(c.Args[2]))
-	if _, err := g.HasNew(); err != nil {
-		if errors.Is(err, structures.ErrNoGroup) {
-			return c.Int(0, nil)
-		}
-		return err
-	}
 	ids := make([]db.StreamID, 0, len(c.Args)-3)
 	for _, arg := range c.Args[3:] {
 		id, err := streamID(arg, 0)
 		if err != nil {
+			// Without a group ids do not matter.
+			switch _, noGroup := g.HasNew(); {
+			case errors.Is(noGroup, structures.ErrNoGroup):
+				return c.Int(0, nil)
+			case noGroup != nil:
+				return noGroup
+			}
 			return err
 		}
 		ids = append(ids, id)

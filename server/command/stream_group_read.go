@@ -13,6 +13,7 @@ type groupRead struct {
 	group   db.StreamGroup
 	history bool
 	after   db.StreamID
+	hasNew  bool // the group has not delivered everything
 	some    bool // there is something to reply with
 }
 
@@ -66,7 +67,7 @@ func (r *groupRead) hasMore(count, before int) (bool, error) {
 	case r.history:
 		return true, nil
 	case before == 0:
-		return r.group.HasNew()
+		return r.hasNew, nil
 	case count == 0 || count > math.MaxInt32:
 		return false, nil
 	}
@@ -76,7 +77,7 @@ func (r *groupRead) hasMore(count, before int) (bool, error) {
 // groupRead checks what is to be read of one stream.
 func (c *Call) groupRead(r readRequest, i int) (read groupRead, err error) {
 	read.group = c.Tx.Stream(r.keys[i]).Group(r.group)
-	if _, err := read.group.HasNew(); err != nil {
+	if read.hasNew, err = read.group.HasNew(); err != nil {
 		return read, errReadGroup(err, r.keys[i], r.group)
 	}
 	switch string(r.ids[i]) {
