@@ -56,6 +56,7 @@ func TestFieldDeadlinesAgainstMap(t *testing.T) {
 			} else {
 				m.delete(t, name())
 			}
+			m.move(t, r, name())
 		}
 		check(t, d)
 		m.equal(t, r)

@@ -106,6 +106,9 @@ func TestListAgainstMap(t *testing.T) {
 				for _, deletes := range []int{0, 50, 70, 10, 90} {
 					for range size {
 						head, tail := m.f.Bounds()
+						if r.IntN(3) == 0 {
+							m.move(t, r, []int64{head, tail, tail + 1, head + r.Int64N(max(1, min(tail-head+1, 5000)))}[r.IntN(4)])
+						}
 						switch {
 						case r.IntN(100) >= deletes:
 							m.put(t, index(r, head, tail), keydir.Loc(r.Uint64()|1))

@@ -235,6 +235,7 @@ type stream struct {
 	arena *arena
 	pages *btree.BTreeG[streamPage]
 	n     int
+	moved streamPlace // the entry that was moved last
 }
 
 // streamPage is the B-tree entry of a page.
@@ -309,6 +310,9 @@ func (x *stream) removePage(p streamPage) {
 	x.arena.release(p.page)
 	x.arena.freeHandle(p.page)
 	x.arena.account(-streamPageBytes)
+	if x.moved.page == p.page {
+		x.moved.valid = false
+	}
 }
 
 // append adds an entry after the last one.

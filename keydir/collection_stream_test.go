@@ -152,6 +152,11 @@ func TestStreamAgainstMap(t *testing.T) {
 						last = next(r, last)
 						m.put(t, last, keydir.Loc(i+1))
 					}
+					if r.IntN(10) == 0 {
+						if known := m.ids(); len(known) > 0 {
+							m.move(t, r, known[r.IntN(len(known))])
+						}
+					}
 					if r.IntN(50) == 0 {
 						m.equal(t, r)
 						check(t, d)

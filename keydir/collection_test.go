@@ -273,6 +273,7 @@ func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, siz
 				continue
 			}
 			m.delete(t, name())
+			m.move(t, r, name())
 		}
 		check(t, d)
 		m.equal(t, r)

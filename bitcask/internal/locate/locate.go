@@ -40,39 +40,15 @@ func CollectionOf(dir *keydir.Directory, h uint64, id *format.Identity) (keydir.
 }
 
 func moveElem(coll keydir.Collection, id *format.Identity, old, new keydir.Loc) bool {
-	elem := format.Text(id.Elem)
 	switch id.Type {
-	case keydir.ZSet, keydir.FieldDeadlines, keydir.StreamGroups:
-		score, loc, ok := coll.Score(elem)
-		if !ok || loc != old {
-			return false
-		}
-		coll.PutScored(elem, score, new)
 	case keydir.List, keydir.Chunks:
 		index, ok := format.ParseIndex(id.Elem)
-		if !ok {
-			return false
-		}
-		if loc, ok := coll.LocAt(index); !ok || loc != old {
-			return false
-		}
-		coll.PutAt(index, new)
+		return ok && coll.MoveAt(index, old, new)
 	case keydir.Stream:
 		entry, ok := format.ParseEntryName(id.Elem)
-		if !ok {
-			return false
-		}
-		if loc, ok := coll.Entry(entry); !ok || loc != old {
-			return false
-		}
-		coll.PutEntry(entry, new)
-	default:
-		if loc, ok := coll.Get(elem); !ok || loc != old {
-			return false
-		}
-		coll.Put(elem, new)
+		return ok && coll.MoveEntry(entry, old, new)
 	}
-	return true
+	return coll.Move(format.Text(id.Elem), old, new)
 }
 
 // PointsTo reports whether the keydir points to the record at loc.
