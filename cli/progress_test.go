@@ -86,7 +86,7 @@ func TestProgressAndCtrlC(t *testing.T) {
 // interruptedAt runs a command on a terminal and interrupts it when it shows a bar. It reports whether that was before the command ended.
 func interruptedAt(t *testing.T, bar string, args ...string) bool {
 	t.Helper()
-	s := newScreen(t, nil, args...)
+	s := converse(t, nil, args...)
 	ended := make(chan error, 1)
 	go func() { ended <- s.command.Wait() }()
 	shown := func() string {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -123,8 +124,12 @@ func (s *session) completeElement(c *command.Command, line string, words []strin
 	for i := 0; i < len(reply.Items[1].Items) && len(found) < maxKeyCandidates; i += step {
 		found = append(found, candidate{value: quoteWord(reply.Items[1].Items[i].Text), group: group})
 	}
+	slices.SortFunc(found, byValue)
 	return found
 }
+
+// byValue orders what a scan finds, in an order that differs from store to store.
+func byValue(a, b candidate) int { return strings.Compare(a.value, b.value) }
 
 // mayComplete reports whether the last word of a line may become what only the store knows. Within MULTI a question would be queued. Replacing a word
 // in quotes or one beyond ASCII is more than the line editor's arithmetic handles.
@@ -240,6 +245,7 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	if !s.mayComplete(line, prefix) {
 		return nil
 	}
+	defer func() { slices.SortFunc(found, byValue) }()
 	cursor := "0"
 	for range maxKeyScans {
 		args := []string{"SCAN", cursor, "MATCH", globLiteral(prefix) + "*", "COUNT", strconv.Itoa(keyScanCount)}

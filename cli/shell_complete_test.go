@@ -128,6 +128,26 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// Keys, fields and members are offered in the order of their names, whatever the order of the scan.
+func TestCompletionsAreSorted(t *testing.T) {
+	s, _ := newTestSession(t, terminal.Typed)
+	for i := range 30 {
+		s.ask(t, fmt.Sprintf("MSET user:%d a \"user %d\" b", i, i))
+		s.ask(t, fmt.Sprintf("HSET hash f%d a", i))
+		s.ask(t, fmt.Sprintf("SADD set m%d", i))
+		s.ask(t, fmt.Sprintf("ZADD board %d m%d", 1000-i, i))
+	}
+	for _, line := range []string{"get user", "hget hash ", "srem set ", "zrem board m"} {
+		var got []string
+		for _, c := range s.complete(line) {
+			got = append(got, c.value)
+		}
+		if len(got) < 30 || !slices.IsSorted(got) {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
 // Within MULTI a SCAN would be queued, and a store that fails offers nothing.
 func TestCompleteAsksNobodyInVain(t *testing.T) {
 	s, _ := newTestSession(t, terminal.Typed)

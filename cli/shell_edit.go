@@ -100,8 +100,7 @@ func (e *fullEditor) readLine() (string, error) {
 	return line, nil
 }
 
-// complete answers Tab. The order is that of the candidates: commands as in the table, keys as the
-// scan finds them.
+// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name.
 func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)

@@ -47,13 +47,15 @@ func destroys(args [][]byte) string {
 	return ""
 }
 
-// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked.
+// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked. What it does is no part of the prompt, which must be
+// narrower than the screen.
 func (s *session) confirmed(args [][]byte) bool {
 	what := destroys(args)
 	if what == "" || s.editor == nil || s.inMulti {
 		return true
 	}
-	s.question = what + ". Go on? [y/N] "
+	fmt.Fprintf(s.Out, "%s.\n", what)
+	s.question = "Go on? [y/N] "
 	answer, err := s.editor.readLine()
 	s.question = ""
 	answer = strings.ToLower(strings.TrimSpace(answer))

@@ -67,10 +67,10 @@ store[0]>
 func TestConfirmation(t *testing.T) {
 	got := converse(t, "set a 1\nflushall\nno\ndbsize\nFLUSHDB\n\ndbsize\nflushall async\n Y \ndbsize\nscript flush\nyes\nmulti\nflushall\nexec\nflushall\n")
 	for _, want := range []string{
-		"FLUSHALL removes all keys of all databases. Go on? [y/N] (not done)\nstore[0]> (integer) 1\n",
-		"FLUSHDB removes all keys of this database. Go on? [y/N] (not done)\nstore[0]> (integer) 1\n",
-		"FLUSHALL removes all keys of all databases. Go on? [y/N] OK\nstore[0]> (integer) 0\n",
-		"SCRIPT FLUSH removes all cached scripts. Go on? [y/N] OK\n",
+		"FLUSHALL removes all keys of all databases.\nGo on? [y/N] (not done)\nstore[0]> (integer) 1\n",
+		"FLUSHDB removes all keys of this database.\nGo on? [y/N] (not done)\nstore[0]> (integer) 1\n",
+		"FLUSHALL removes all keys of all databases.\nGo on? [y/N] OK\nstore[0]> (integer) 0\n",
+		"SCRIPT FLUSH removes all cached scripts.\nGo on? [y/N] OK\n",
 		"store[0](TX)> QUEUED\n",
 		"[y/N] \n(not done)\n", // the end of the input
 	} {

@@ -13,26 +13,36 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stavedb/stave/internal/test/screen"
 )
 
 // asProgram is set in the environment of a copy of the tests that is to be the program.
 const asProgram = "STAVE_TEST_AS_PROGRAM"
 
-// A screen is the program on a terminal of its own.
-type screen struct {
+// A conversation is the program on a terminal of its own.
+type conversation struct {
 	t       *testing.T
 	master  *os.File
 	command *exec.Cmd
 
 	mu   sync.Mutex
-	text bytes.Buffer // all that has been written to it
-	seen int          // how much of it a test has waited for
+	text bytes.Buffer   // all that has been written to it
+	seen int            // how much of it a test has waited for
+	show *screen.Screen // what can be seen of it
 }
 
-// newScreen starts the program on a pseudo terminal.
-func newScreen(t *testing.T, env []string, args ...string) *screen {
+// converse starts the program on a pseudo terminal of 24 lines of 80 columns.
+func converse(t *testing.T, env []string, args ...string) *conversation {
+	t.Helper()
+	return converseOn(t, 24, 80, append([]string{"NO_COLOR=1"}, env...), args...)
+}
+
+// converseOn starts it on one of another size.
+func converseOn(t *testing.T, rows, columns uint16, env []string, args ...string) *conversation {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -44,7 +54,7 @@ func newScreen(t *testing.T, env []string, args ...string) *screen {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
 	}
 	if err != nil {
 		t.Skip("no pseudo terminals: ", err)
@@ -54,8 +64,8 @@ func newScreen(t *testing.T, env []string, args ...string) *screen {
 		t.Skip("no pseudo terminals: ", err)
 	}
 	defer slave.Close()
-	s := &screen{t: t, master: master, command: exec.Command(os.Args[0], args...)}
-	s.command.Env = append(os.Environ(), asProgram+"=1", "TERM=xterm", "NO_COLOR=1", "INPUTRC=/dev/null", "HOME="+t.TempDir(), "STAVE_DIR=", "STAVE_PAGER=")
+	s := &conversation{t: t, master: master, command: exec.Command(os.Args[0], args...), show: screen.New(int(rows), int(columns), master)}
+	s.command.Env = append(os.Environ(), asProgram+"=1", "TERM=xterm", "NO_COLOR=", "INPUTRC=/dev/null", "HOME="+t.TempDir(), "STAVE_DIR=", "STAVE_PAGER=")
 	s.command.Env = append(s.command.Env, env...)
 	s.command.Stdin, s.command.Stdout, s.command.Stderr = slave, slave, slave
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -74,18 +84,16 @@ func newScreen(t *testing.T, env []string, args ...string) *screen {
 }
 
 // read collects what the program writes, and answers when it asks where the cursor is.
-func (s *screen) read(done chan struct{}) {
+func (s *conversation) read(done chan struct{}) {
 	defer close(done)
 	buf := make([]byte, 4096)
 	for {
 		n, err := s.master.Read(buf)
 		s.mu.Lock()
 		s.text.Write(buf[:n])
+		_, answerErr := s.show.Write(buf[:n])
 		s.mu.Unlock()
-		for range bytes.Count(buf[:n], []byte("\x1b[6n")) {
-			s.master.WriteString("\x1b[1;1R")
-		}
-		if err != nil {
+		if err != nil || answerErr != nil {
 			return
 		}
 	}
@@ -96,10 +104,10 @@ const drawn = "\x1b[?25h"
 
 // keys types, as people do: each key when the editor has drawn its line after the one before. For after each key the editor asks the
 // terminal where the cursor is, and may take what comes before the answer for a part of it.
-func (s *screen) keys(text string) {
+func (s *conversation) keys(text string) {
 	s.t.Helper()
 	for text != "" {
-		n := 1
+		_, n := utf8.DecodeRuneInString(text)
 		if strings.HasPrefix(text, "\x1b[") { // an arrow
 			n = 3
 		}
@@ -115,7 +123,7 @@ func (s *screen) keys(text string) {
 }
 
 // until waits for text to appear after the text of the previous call.
-func (s *screen) until(text string) {
+func (s *conversation) until(text string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
@@ -132,7 +140,7 @@ func (s *screen) until(text string) {
 }
 
 // status waits for the program's end.
-func (s *screen) status() int {
+func (s *conversation) status() int {
 	s.t.Helper()
 	err := s.command.Wait()
 	if exit, ok := err.(*exec.ExitError); ok {
@@ -149,7 +157,7 @@ func (s *screen) status() int {
 func TestShellOnATerminal(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"STAVE_HISTFILE=" + filepath.Join(dir, "history")}
-	s := newScreen(t, env, "shell", "--dir", filepath.Join(dir, "store"))
+	s := converse(t, env, "shell", "--dir", filepath.Join(dir, "store"))
 	s.until("HELP explains, Ctrl-D leaves.")
 	s.until("store[0]> ")
 	s.keys("set user:1 \"two\\nlines\"\r")
@@ -188,7 +196,7 @@ func TestShellOnATerminal(t *testing.T) {
 		t.Errorf("history %s, %v", history, err)
 	}
 
-	s = newScreen(t, env, "shell", "--quiet", "--dir", filepath.Join(dir, "store"))
+	s = converse(t, env, "shell", "--quiet", "--dir", filepath.Join(dir, "store"))
 	s.until("store[0]> ")
 	s.keys("\x1b[A") // arrow up
 	s.until("exists user:1")
@@ -210,7 +218,7 @@ func TestShellOnATerminal(t *testing.T) {
 func TestPagerOnATerminal(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"STAVE_HISTFILE=", "STAVE_PAGER=sed s/^/paged:/"}
-	s := newScreen(t, env, "shell", "--quiet", "--dir", filepath.Join(dir, "store"))
+	s := converse(t, env, "shell", "--quiet", "--dir", filepath.Join(dir, "store"))
 	prompt := func() {
 		t.Helper()
 		s.until("store[0]> ")
