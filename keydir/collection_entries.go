@@ -202,10 +202,10 @@ func (c Collection) AscendEntries(from StreamID, fn func(id StreamID, loc Loc) b
 		return
 	}
 	start, ok := x.pageOf(from)
-	if !ok {
+	if !ok || !x.block(start).run().ascend(from, fn) { // most walks end in the page where they begin
 		return
 	}
-	x.pages.AscendGreaterOrEqual(start, func(p streamPage) bool { return x.block(p).run().ascend(from, fn) })
+	x.pages.AscendGreaterOrEqual(start, func(p streamPage) bool { return p == start || x.block(p).run().ascend(from, fn) })
 }
 
 // ascend reports false if fn did.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -26,6 +27,9 @@ func xreadgroupCommand(c *Call) error {
 	}
 	if !r.grouped {
 		return Error("ERR Missing GROUP option for XREADGROUP")
+	}
+	if len(r.keys) == 1 && string(r.ids[0]) == ">" {
+		return c.readGroupNew(r)
 	}
 	reads := make([]groupRead, len(r.keys))
 	for i := range reads {
@@ -59,6 +63,34 @@ func xreadgroupCommand(c *Call) error {
 		return nil
 	}
 	return c.readGroupWait(r)
+}
+
+// readGroupNew is XREADGROUP of what the group of one stream has not delivered, as most consumers send it: the group is looked up once.
+func (c *Call) readGroupNew(r readRequest) error {
+	key, n := r.keys[0], 0
+	var mark resp.Mark
+	how := structures.StreamGroupRead{Consumer: r.consumer, Count: r.count, NoAck: r.noAck}
+	err := c.Tx.Stream(key).Group(r.group).VisitRead(how, func(id db.StreamID, fields [][]byte) bool {
+		if n++; n == 1 {
+			c.streamReplies(1)
+			c.streamReply(key)
+			mark = c.Out.Begin()
+		}
+		c.Out.Array(2)
+		c.streamID(id)
+		c.bulks(fields)
+		return !c.Out.Exceeded()
+	})
+	if n > 0 {
+		c.Out.EndArray(mark, n)
+	}
+	if err != nil {
+		return errReadGroup(err, key, r.group)
+	}
+	if n == 0 {
+		return c.readGroupWait(r)
+	}
+	return nil
 }
 
 // hasMore reports whether there is something to reply with after so many reads of the same stream, of count entries each, 0 being all.
