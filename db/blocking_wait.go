@@ -268,7 +268,7 @@ func (t *Tx) serveKey(in *Tx, p nsKey) {
 // serveWaiter does what a waiter that has been claimed waits for.
 func (t *Tx) serveWaiter(in *Tx, p nsKey, w *Waiter) {
 	t.effects.finished = append(t.effects.finished, w) // also if Do panics: with an error
-	t.interrupt = nil                                  // the transaction is not about its own client alone any more
+	t.interrupt, t.room = nil, nil                     // the transaction is not about its own client alone any more
 	sp := in.Savepoint()
 	w.err = t.store.guard.call(func(in *Tx) error { return w.wait.Do(in, p.key) }, in)
 	if w.err != nil {

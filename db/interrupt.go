@@ -10,6 +10,22 @@ const stepsBetween = 256
 // store. nil takes it away.
 func (t *Tx) SetInterrupt(f func() error) { t.interrupt = f }
 
+// roomFrom is how many bytes that are read at once are many.
+const roomFrom = 1 << 20
+
+// SetRoom makes calls ask f before they read more than 1 MiB at once into memory, with the bytes, or up to an eighth more: the value of a
+// string, a field or an element, and for Key.Dump twice what it returns. The call ends with the error of f, if it returns one.
+// f must not use the store. nil takes it away, and so does the end of the transaction.
+func (t *Tx) SetRoom(f func(n int) error) { t.room = f }
+
+// Room is called before n bytes are read into memory.
+func (t *txn) Room(n int) error {
+	if n <= roomFrom || t.room == nil {
+		return nil
+	}
+	return t.room(n)
+}
+
 // Step is called by walks that take long, with the work since the last call, in steps. An error ends them.
 func (t *txn) Step(work int) error {
 	if t.interrupt == nil {

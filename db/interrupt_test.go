@@ -93,3 +93,65 @@ func TestInterrupt(t *testing.T) {
 		})
 	}
 }
+
+// TestRoom: what reads much at once asks for room before, with the bytes or a little more, ends without it, and the transaction goes on.
+func TestRoom(t *testing.T) {
+	const n = 3 << 20
+	s := open(t)
+	long := make([]byte, n)
+	must(t, s.String("string").Put(long))
+	ok[bool](t)(s.Hash("hash").Put("f", long))
+	ok[int](t)(s.List("list").PushBack(long, []byte("short")))
+	must(t, s.String("short").Put(long[:1<<20]))
+	none := errors.New("no room")
+	for name, tt := range map[string]struct {
+		call        func(tx *db.Tx) error
+		least, most int
+	}{
+		"String.Get":   {func(tx *db.Tx) error { _, err := tx.String("string").Get(); return err }, n, n},
+		"String.Range": {func(tx *db.Tx) error { _, err := tx.String("string").Range(nil, 5, 2<<20); return err }, 2<<20 - 4, 2<<20 - 4},
+		"Keyspace.Visit": {func(tx *db.Tx) error {
+			return tx.Keyspace().Visit([]string{"short", "string"}, func(int, []byte) bool { return true })
+		}, n, n},
+		"Hash.Get":   {func(tx *db.Tx) error { _, err := tx.Hash("hash").Get("f"); return err }, n, n + n/8},
+		"Hash.Visit": {func(tx *db.Tx) error { return tx.Hash("hash").Visit(nil, func(_, _ []byte) bool { return true }) }, n, n + n/8},
+		"List.At":    {func(tx *db.Tx) error { _, err := tx.List("list").At(0); return err }, n, n + n/8},
+		"List.Visit": {func(tx *db.Tx) error {
+			return tx.List("list").Visit(0, -1, func(int) {}, func([]byte) bool { return true })
+		}, n, n + n/8},
+		"Key.Dump":         {func(tx *db.Tx) error { _, err := tx.Key("string").Dump(); return err }, n, 2*n + 100},
+		"Key.Dump, a list": {func(tx *db.Tx) error { _, err := tx.Key("list").Dump(); return err }, n, 2*n + 100},
+	} {
+		tx, err := s.Begin(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []int
+		refuse := false
+		tx.SetRoom(func(n int) error {
+			asked = append(asked, n)
+			if refuse {
+				return none
+			}
+			return nil
+		})
+		if err := tt.call(tx); err != nil || len(asked) == 0 {
+			t.Errorf("%s: %v, asked %v", name, err, asked)
+		}
+		for _, n := range asked {
+			if n < tt.least || n > tt.most {
+				t.Errorf("%s asks for %d bytes", name, n)
+			}
+		}
+		refuse = true
+		if err := tt.call(tx); !errors.Is(err, none) {
+			t.Errorf("%s without room: %v", name, err)
+		}
+		if _, err := tx.String("short").Get(); err != nil {
+			t.Errorf("%s: 1 MiB afterwards: %v", name, err)
+		}
+		if _, err := tx.End(nil); err != nil {
+			t.Errorf("%s without room ends the transaction: %v", name, err)
+		}
+	}
+}

@@ -26,13 +26,19 @@ func (k Key) dump(t *Tx) ([]byte, error) {
 		return nil, err
 	}
 	var w rdb.Writer
-	fits := func() bool { return w.Len() <= structures.MaxString }
+	var noRoom error
+	txn := t.txn()
+	fits := func() bool {
+		if noRoom == nil {
+			noRoom = txn.Room(2 * w.Len())
+		}
+		return noRoom == nil && w.Len() <= structures.MaxString
+	}
 	part := func(b []byte) bool {
 		w.Bytes(b)
 		return fits()
 	}
 	start := func(kind rdb.Kind) func(int) { return func(n int) { w.Begin(kind, n) } }
-	txn := t.txn()
 	switch typ {
 	case TypeNone:
 		return nil, ErrNotFound
@@ -40,7 +46,12 @@ func (k Key) dump(t *Tx) ([]byte, error) {
 		return k.dumpStream(txn)
 	case TypeString:
 		var value []byte
-		value, _, err = structures.String{Txn: txn, Key: k.key}.Get(nil)
+		if value, _, err = (structures.String{Txn: txn, Key: k.key}).Get(nil); err == nil {
+			err = txn.Room(2 * len(value))
+		}
+		if err != nil {
+			return nil, err
+		}
 		w.Begin(rdb.String, 0)
 		w.Bytes(value)
 	case TypeList:
@@ -60,7 +71,11 @@ func (k Key) dump(t *Tx) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fits() {
+	tooLong := !fits()
+	if noRoom != nil {
+		return nil, noRoom
+	}
+	if tooLong {
 		return nil, structures.ErrTooLong
 	}
 	return w.Seal(), nil

@@ -90,6 +90,16 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			}))
 		},
 	},
+	"Tx.SetRoom": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, s.String("long").Put(make([]byte, 2<<20)))
+			must(t, s.Update(func(tx *db.Tx) error {
+				tx.SetRoom(func(int) error { cb(); return nil })
+				_, err := tx.String("long").Get()
+				return err
+			}))
+		},
+	},
 	"Hash.VisitMany": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.Hash("hash").VisitMany([]string{"a", "none"}, func(int, []byte) bool { cb(); return true }))

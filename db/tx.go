@@ -31,9 +31,10 @@ type txState struct {
 	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 until it is needed
 	err   error // first read error of an iterator
 
-	interrupt func() error // asked now and then by a call that takes long; nil: never
-	steps     int          // since it was asked
-	stopped   error        // what it has answered
+	interrupt func() error      // asked now and then by a call that takes long; nil: never
+	steps     int               // since it was asked
+	stopped   error             // what it has answered
+	room      func(n int) error // asked before much is read at once; nil: never
 
 	origin      int64        // of the changes that follow
 	observation *observation // of the call that this transaction is; nil: no observer
@@ -163,7 +164,7 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	if err == nil {
 		err = t.err
 	}
-	t.interrupt = nil // what follows is also about others, such as those whose wait it ends
+	t.interrupt, t.room = nil, nil // what follows is also about others, such as those whose wait it ends
 	if t.effects != nil {
 		return t.finishTracked(err)
 	}

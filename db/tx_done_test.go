@@ -126,6 +126,7 @@ func everyTxMethod(t *testing.T, tx *db.Tx) {
 		"NoteRead":     nil, // it reports false
 		"SetOrigin":    nil,
 		"SetInterrupt": nil,
+		"SetRoom":      nil,
 		"String":       nil,
 		"Bitmap":       nil,
 		"HyperLogLog":  nil,

@@ -87,6 +87,9 @@ func (t *txn) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir.Lo
 	if err := t.Step(1); err != nil {
 		return dst, err
 	}
+	if err := t.Room(int(loc.Size())); err != nil {
+		return dst, err
+	}
 	return t.log.Value(dst, t.ns, key, elem, typ, loc)
 }
 
@@ -94,11 +97,23 @@ func (t *txn) Values(dst []byte, ends []int, key string, elems []string, typ key
 	if err := t.Step(len(locs)); err != nil {
 		return dst, ends, err
 	}
+	if t.room != nil {
+		longest := 0
+		for _, loc := range locs {
+			longest = max(longest, int(loc.Size()))
+		}
+		if err := t.Room(longest); err != nil {
+			return dst, ends, err
+		}
+	}
 	return t.log.Values(dst, ends, t.ns, key, elems, typ, locs)
 }
 
 func (t *txn) ValuePart(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc, from, to int) ([]byte, error) {
 	if err := t.Step(1 + to>>16 - from>>16); err != nil {
+		return dst, err
+	}
+	if err := t.Room(min(to-from, int(loc.Size()))); err != nil {
 		return dst, err
 	}
 	return t.log.ValuePart(dst, t.ns, key, elem, typ, loc, from, to)

@@ -101,6 +101,14 @@ func (s *Session) errShort() error {
 	return errNoRoom
 }
 
+// ask is what a command asks before it reads a long value, besides the reply: whether there is memory for it.
+func (s *Session) ask(n int) error {
+	if !s.asking.Out.Ask(n) {
+		return s.errExceeded(s.asking)
+	}
+	return nil
+}
+
 // awaitRoom lets the session wait before the request at mark of the parser, whose reply starts at from and has no room.
 func (s *Session) awaitRoom(cmd *command.Command, mark, from int) {
 	_, wanted := s.out.Short()

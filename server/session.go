@@ -65,7 +65,8 @@ type Session struct {
 	blocked      *blocked  // the command that waits; nil without one
 	room         *roomWait // its place among those that wait for memory for a reply; nil without one
 
-	mustNotRepeat bool // the EXEC that runs cannot be given up and executed again
+	asking        *command.Call // the command that runs in a transaction
+	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
 
 	subscriber  pubsub.Subscriber
 	unsent      []pubsub.Prepared // published by the EXEC or script that runs, which has no transaction yet
@@ -105,6 +106,7 @@ type Session struct {
 	runInCallTx func(*db.Tx) error
 	runCallFunc func() error
 	interrupt   func() error
+	askRoom     func(int) error
 
 	stopMatching func(int) bool // for structures.MatchUntil
 
@@ -134,7 +136,10 @@ func (v *Server) NewSession() *Session {
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
 		tx.SetOrigin(s.id)
+		s.asking = &s.call
+		tx.SetRoom(s.askRoom)
 		err := s.call.Command.Run(&s.call)
+		s.out.GiveAsked()
 		s.trackReads(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
@@ -148,7 +153,7 @@ func (v *Server) NewSession() *Session {
 	s.namespace = v.store.Namespace()
 	// Kept, because making a method a func value allocates.
 	s.runCallFunc = s.runCall
-	s.interrupt = s.interrupted
+	s.interrupt, s.askRoom = s.interrupted, s.ask
 	s.stopMatching = func(int) bool { return s.interrupted() != nil }
 	s.host.Interrupted = s.interrupt
 	s.batch = newBatch()

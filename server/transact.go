@@ -127,8 +127,11 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 	}
 	if c.Tx != nil {
 		c.Tx.SetOrigin(s.id)
+		s.asking = c
+		c.Tx.SetRoom(s.askRoom)
 	}
 	err = c.Command.Run(c)
+	c.Out.GiveAsked()
 	s.trackReads(c)
 	if err == nil && c.Out.Dropped() {
 		err = s.errExceeded(c)

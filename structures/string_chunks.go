@@ -38,6 +38,8 @@ const (
 	minChunk = 16
 	// maxRecut is how many long chunks a string may have that a small edit cuts into short ones.
 	maxRecut = 128
+	// afterString is for how many bytes there is room after a string that has been read: who writes a little more must not move all of it.
+	afterString = 64
 )
 
 // stringValue is what the key of a string holds.
@@ -116,8 +118,11 @@ func (s String) appendTo(dst []byte, c *stringValue, from, to int) ([]byte, erro
 	if !c.cut() {
 		return s.Txn.ValuePart(dst, s.Key, "", keydir.String, c.loc, from, to)
 	}
+	if err := s.Txn.Room(to - from); err != nil {
+		return dst, err
+	}
 	start := len(dst)
-	dst = slices.Grow(dst, to-from)
+	dst = slices.Grow(dst, to-from+afterString)
 	for from < to {
 		number := from / c.size
 		first, end := from-number*c.size, min(c.size, to-number*c.size)

@@ -66,6 +66,8 @@ type Txn interface {
 	// Step is called by what takes long and calls nothing else of the Txn meanwhile, with the work since the last call: a
 	// walk of one element is 1. With an error the call is to end, which is the end of the atomic unit.
 	Step(work int) error
+	// Room is called before n bytes that are many are read into memory at once. With an error the call is to end.
+	Room(n int) error
 	// Apart runs fn, which takes long and uses nothing of the Txn but Step, while others may work.
 	Apart(fn func())
 

@@ -134,6 +134,7 @@ func (m *memory) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (in
 }
 
 func (m *memory) Step(int) error  { return nil }
+func (m *memory) Room(int) error  { return nil }
 func (m *memory) Yield()          {}
 func (m *memory) Apart(fn func()) { fn() }
 

@@ -246,6 +246,7 @@ func (w *Writer) EndBulk(b []byte) {
 	copy(b[at:], header)
 	b = append(b, '\r', '\n')
 	w.header, w.value = len(header), len(value)
+	w.parts.asked = 0 // it was for b
 	if cap(b) > PartSize && !w.reserve(cap(b)-cap(w.buf)) {
 		return
 	}

@@ -68,6 +68,7 @@ type parts struct {
 	wanted int      // how much the writer would have taken of the budget so far
 	from   int      // where in the buffer that began
 	over   bool     // nothing is to be dropped because of it
+	asked  int      // memory that Ask has taken: bytes
 }
 
 // SetBudget makes the writer take memory for long replies from a budget.
@@ -125,13 +126,35 @@ func (w *Writer) reserve(more int) bool {
 	return ok
 }
 
+// Ask takes room in the budget for n bytes besides what the writer holds, which a value is read into before it is written: all calls
+// until GiveAsked, or until BeginBulk's value has become the writer's, are about the same bytes. Without room it notes that, and reports false.
+func (w *Writer) Ask(n int) bool {
+	p := &w.parts
+	if p.budget == nil || n <= p.asked {
+		return true
+	}
+	if !w.reserve(n - p.asked) {
+		return false
+	}
+	p.asked = n
+	return true
+}
+
+// GiveAsked gives back what Ask has taken.
+func (w *Writer) GiveAsked() {
+	if w.parts.asked != 0 {
+		w.parts.asked = 0
+		w.giveBack()
+	}
+}
+
 // tryReserve is reserve that notes nothing: it returns what is missing.
 func (w *Writer) tryReserve(more int) (missing int, ok bool) {
 	p := &w.parts
 	if p.budget == nil {
 		return 0, true
 	}
-	missing = w.Held() + more - p.budget.Allowance - p.taken
+	missing = w.Held() + p.asked + more - p.budget.Allowance - p.taken
 	switch {
 	case missing <= 0:
 		return 0, true
@@ -150,7 +173,7 @@ func (w *Writer) giveBack() {
 	if p.taken == 0 {
 		return
 	}
-	surplus := min(p.taken, p.taken-(w.Held()-p.budget.Allowance))
+	surplus := min(p.taken, p.taken-(w.Held()+p.asked-p.budget.Allowance))
 	if surplus <= 0 {
 		return
 	}

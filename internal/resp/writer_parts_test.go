@@ -132,3 +132,39 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%d bytes are left", budget.Taken())
 	}
 }
+
+// TestAsk: what a value takes before it is written is in the budget, and is the writer's when it has been written.
+func TestAsk(t *testing.T) {
+	b := &resp.Budget{Allowance: 1 << 20}
+	b.SetLimit(8 << 20)
+	var w, other resp.Writer
+	w.SetBudget(b)
+	other.SetBudget(b)
+	w.SetLimit(64 << 20)
+	other.SetLimit(64 << 20)
+	const n = 6 << 20
+	if !w.Ask(n) || !w.Ask(n-1) || b.Taken() != n-1<<20 {
+		t.Fatalf("taken: %d", b.Taken())
+	}
+	if other.Ask(n) {
+		t.Error("there is room for another as long")
+	}
+	if short, wanted := other.Short(); !short || wanted != n-1<<20 {
+		t.Errorf("short: %v, wanted: %d", short, wanted)
+	}
+	w.EndBulk(append(w.BeginBulk(), make([]byte, n)...))
+	if b.Taken() != int64(w.Taken()) || w.Len() < n || w.Taken() < n-1<<20 {
+		t.Errorf("%d bytes, taken: %d, by the writer %d", w.Len(), b.Taken(), w.Taken())
+	}
+	w.Discard(w.Len())
+	if b.Taken() != 0 {
+		t.Errorf("%d bytes are taken when all is sent", b.Taken())
+	}
+	if !w.Ask(n) {
+		t.Error("no room")
+	}
+	w.GiveAsked()
+	if b.Taken() != 0 {
+		t.Errorf("%d bytes are taken when they have been given back", b.Taken())
+	}
+}
