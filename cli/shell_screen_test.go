@@ -5,15 +5,14 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/internal/test/golden"
 )
 
@@ -102,9 +101,11 @@ func storeOfFixedOrder(t *testing.T, dir, commands string) {
 	if err := os.CopyFS(dir, os.DirFS("../db/testdata/golden-v1/store")); err != nil {
 		t.Fatal(err)
 	}
-	var stderr bytes.Buffer
-	if status := cli.Run([]string{"stave", "exec", "--dir", dir}, strings.NewReader("FLUSHALL\n"+commands), io.Discard, &stderr); status != 0 {
-		t.Fatalf("status %d, %s", status, stderr.String())
+	before := exec.Command(os.Args[0], "exec", "--dir", dir)
+	before.Env = append(os.Environ(), asProgram+"=1")
+	before.Stdin = strings.NewReader("FLUSHALL\n" + commands)
+	if out, err := before.CombinedOutput(); err != nil {
+		t.Fatalf("%v, %s", err, out)
 	}
 }
 
