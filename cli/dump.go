@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/dump"
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
@@ -38,9 +39,11 @@ func dumpCommand(t *terminal.Streams) *cli.Command {
 FILE is a segment (.data), a hint (.hint), a MANIFEST, an INDEX or a TTL file. Each
 record, edit, section or deadline is one line with its offset. Bytes that do not
 verify are a line with DAMAGE; the next line is the next thing that does. The last
-commit of a file that a server is writing to may look damaged.
+commit of a file that a server is writing to may look damaged. What only a newer
+version of Stave knows is a line with NEWER.
 
-The status is 0, 4 if there was damage, or 3 if the file could not be read.
+The status is 0, 4 if there was damage, or 3 if the file could not be read, or a
+newer version wrote it.
 docs/FORMAT.md explains the lines.`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "values", Value: 60, Usage: "show `N` bytes of each value"},
@@ -182,7 +185,15 @@ func dumpTTL(ctx context.Context, file string, show func(dump.Item) error) error
 		return show(dump.Item{What: dump.Damage, Offset: corrupt.Offset, Bytes: info.Size() - corrupt.Offset, Text: corrupt.Reason})
 	}
 	if errors.Is(err, ttl.ErrVersion) {
-		return show(dump.Item{What: dump.Damage, Bytes: info.Size(), Text: err.Error()})
+		v, err := dump.VersionOf(file)
+		text := fmt.Sprintf("TTL of version %d", v.Version)
+		switch {
+		case err != nil:
+			return err
+		case v.Version < v.Current:
+			return show(dump.Item{What: "header", Bytes: info.Size(), Text: text + ": of an older version, which is made again"})
+		}
+		return errors.Join(show(dump.Item{What: dump.Newer, Bytes: info.Size(), Text: text}), fmt.Errorf("a newer version of Stave wrote it: %s: %w", text, bitcask.ErrVersion))
 	}
 	if err != nil {
 		return err

@@ -45,6 +45,36 @@ func TestNewerVersions(t *testing.T) {
 	}
 }
 
+// dump shows what it knows of them, says the same at the end of the file that is concerned, and takes nothing for damage.
+func TestDumpOfNewerVersions(t *testing.T) {
+	files, err := filepath.Glob("../bitcask/testdata/newer-*/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	file := filepath.Join(t.TempDir(), "TTL")
+	if err := os.WriteFile(file, append([]byte("STAVETTL\xff\x00\x00\x00"), make([]byte, 100)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]bool{}
+	for _, file := range append(files, file) {
+		for _, flags := range [][]string{nil, {"--json"}} {
+			var out, errs bytes.Buffer
+			status := cli.Run(append([]string{"stave", "dump", file}, flags...), nil, &out, &errs)
+			newer := strings.Contains(out.String(), "NEWER")
+			said := strings.Contains(errs.String(), "a newer version of Stave wrote it") && strings.Contains(errs.String(), "format version not supported")
+			if newer != said || newer && status != 3 || !newer && status != 0 || strings.Contains(out.String(), "DAMAGE") {
+				t.Errorf("dump %s %v: status %d\n%s%s", file, flags, status, out.String(), errs.String())
+			}
+			if newer {
+				refused[filepath.Dir(file)] = true
+			}
+		}
+	}
+	if goldens, _ := filepath.Glob("../bitcask/testdata/newer-*"); len(refused) != len(goldens)+1 {
+		t.Errorf("refused in %v", refused)
+	}
+}
+
 // tarOf is an archive of the files of a directory.
 func tarOf(t *testing.T, dir string) []byte {
 	t.Helper()

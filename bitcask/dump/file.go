@@ -2,12 +2,15 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
@@ -18,7 +21,7 @@ import (
 type Item struct {
 	Offset   int64
 	Bytes    int64
-	What     string // header, commit, a kind of record, edit, section, footer, zeros or Damage
+	What     string // header, commit, a kind of record, edit, section, footer, zeros, Newer or Damage
 	Sequence uint64 // 0: it has none
 	Space    uint32 // of a record: which namespace it belongs to, see the records of kind namespaces
 	Type     string // of the key
@@ -28,14 +31,17 @@ type Item struct {
 	Text     string // all else that there is to say
 }
 
-// Damage is the What of bytes that do not verify.
-const Damage = "DAMAGE"
+// Damage is the What of bytes that do not verify, and Newer of what verifies and only a newer version knows.
+const (
+	Damage = "DAMAGE"
+	Newer  = "NEWER"
+)
 
 // ErrUnknown means that a file is none that this package knows.
 var ErrUnknown = errors.New("neither a segment, a hint, a MANIFEST nor an INDEX")
 
 // File calls visit for all that the file holds, in order. It ends with the first error of visit, the context's, ErrUnknown, or
-// the file system's; damage is no error.
+// the file system's; damage is no error. At the end of a file in which it has met something of a newer version it returns bitcask.ErrVersion.
 func File(ctx context.Context, path string, visit func(Item) error) (err error) {
 	f, err := vfs.OS().Open(path, vfs.ReadOnly)
 	if err != nil {
@@ -54,15 +60,17 @@ func File(ctx context.Context, path string, visit func(Item) error) (err error) 
 	id, suffix, named := format.ParseName(filepath.Base(path))
 	switch name := filepath.Base(path); {
 	case bytes.Equal(head, []byte("STAVESEG")) || named && suffix == format.DataSuffix:
-		return d.segment(id)
+		err = d.segment(id)
 	case bytes.Equal(head, []byte("STAVEHNT")):
-		return d.hint()
+		err = d.hint()
 	case bytes.Equal(head, []byte("STAVEMAN")) || name == manifest.FileName:
-		return d.manifest()
+		err = d.manifest()
 	case bytes.Equal(head, []byte(indexfile.Magic)) || name == indexfile.FileName:
-		return d.index()
+		err = d.index()
+	default:
+		err = fmt.Errorf("%s: %w", filepath.Base(path), ErrUnknown)
 	}
-	return fmt.Errorf("%s: %w", filepath.Base(path), ErrUnknown)
+	return cmp.Or(err, d.newer)
 }
 
 // A dumper is a walk through one file.
@@ -73,6 +81,7 @@ type dumper struct {
 	size  int64
 	visit func(Item) error
 	items int
+	newer error // what it has met first that only a newer version knows
 }
 
 // item passes on an item.
@@ -88,6 +97,23 @@ func (d *dumper) item(i Item) error {
 // damage passes on bytes that do not verify.
 func (d *dumper) damage(at, n int64, reason string) error {
 	return d.item(Item{Offset: at, Bytes: n, What: Damage, Text: reason})
+}
+
+// later passes on what only a newer version knows.
+func (d *dumper) later(at, n int64, reason string) error {
+	d.newer = cmp.Or(d.newer, fmt.Errorf("a newer version of Stave wrote it: %s: %w", reason, failure.ErrVersion))
+	return d.item(Item{Offset: at, Bytes: n, What: Newer, Text: reason})
+}
+
+// otherVersion passes on a file that is made again where it has another version or other flags: an older one is no matter.
+func (d *dumper) otherVersion(head []byte) error {
+	kind := formats[string(head[:8])]
+	version, flags := int(binary.LittleEndian.Uint16(head[8:])), binary.LittleEndian.Uint16(head[10:])
+	text := fmt.Sprintf("%s of version %d, flags %#x", kind.Kind, version, flags)
+	if version < kind.Current {
+		return d.item(Item{Bytes: d.size, What: "header", Text: text + ": of an older version, which is made again"})
+	}
+	return d.later(0, d.size, text)
 }
 
 // read reads n bytes, or as many as there are.

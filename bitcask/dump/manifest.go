@@ -23,8 +23,13 @@ func (d *dumper) manifest() error {
 		return err
 	}
 	m, text, err := manifest.ParseHeader(b)
-	if err != nil {
-		if err := d.damage(0, min(d.size, manifest.HeaderSize), err.Error()); err != nil || errors.Is(err, failure.ErrVersion) || m == nil {
+	if errors.Is(err, failure.ErrVersion) {
+		head := fmt.Sprintf("version %d, feature bits %#x", binary.LittleEndian.Uint16(b[8:]), binary.LittleEndian.Uint16(b[10:]))
+		if err := d.later(0, manifest.HeaderSize, head); err != nil || int(binary.LittleEndian.Uint16(b[8:])) != formats["STAVEMAN"].Current {
+			return err
+		}
+	} else if err != nil {
+		if err := d.damage(0, min(d.size, manifest.HeaderSize), err.Error()); err != nil || m == nil {
 			return err
 		}
 	} else if err := d.item(Item{Bytes: manifest.HeaderSize, What: "header", Text: text}); err != nil {
@@ -34,7 +39,12 @@ func (d *dumper) manifest() error {
 		typ, body, ok := m.EditAt(b, pos)
 		if ok {
 			n := manifest.EditHeaderSize + len(body)
-			if err := d.item(Item{Offset: int64(pos), Bytes: int64(n), What: "edit", Text: editText(typ, body)}); err != nil {
+			if typ > manifest.LastEdit {
+				err = d.later(int64(pos), int64(n), fmt.Sprintf("edit of type %d", typ))
+			} else {
+				err = d.item(Item{Offset: int64(pos), Bytes: int64(n), What: "edit", Text: editText(typ, body)})
+			}
+			if err != nil {
 				return err
 			}
 			pos += n
@@ -98,7 +108,7 @@ func editText(typ byte, body []byte) string {
 	case typ == manifest.EditBoot && len(body) == manifest.BootSize+20:
 		return bootText(body) + "; " + closeText(body[manifest.BootSize:])
 	}
-	return fmt.Sprintf("of type %d, with %d bytes: of a newer version, or malformed", typ, len(body))
+	return fmt.Sprintf("of type %d, with %d bytes: malformed", typ, len(body))
 }
 
 func closeText(b []byte) string {
@@ -150,11 +160,14 @@ func (d *dumper) index() error {
 	if len(head) < indexfile.HeaderSize {
 		return d.damage(0, d.size, "too short for a header")
 	}
+	if format.OtherVersion(head, indexfile.Magic, indexfile.Version, indexfile.Version3) || format.OtherFlags(head, indexfile.Magic, 0) {
+		return d.otherVersion(head)
+	}
 	store := [16]byte(head[16:])
 	seed := keydir.Seed{binary.LittleEndian.Uint64(head[32:]), binary.LittleEndian.Uint64(head[40:])}
 	h, ok := indexfile.ParseHeader(head, store, seed)
 	if !ok {
-		return d.damage(0, d.size, "header checksum, or another version")
+		return d.damage(0, d.size, "header checksum")
 	}
 	if err := d.item(Item{Bytes: indexfile.HeaderSize, What: "header", Text: fmt.Sprintf("INDEX of store %x, version %d", store, h.Version)}); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func (d *dumper) segment(id uint32) error {
 	nonce, merged, err := format.CheckSegmentHeader(head, filepath.Base(d.path), store, id)
 	switch {
 	case errors.Is(err, failure.ErrVersion):
-		return d.damage(0, int64(len(head)), err.Error())
+		return d.later(0, int64(len(head)), fmt.Sprintf("version %d, flags %#x", binary.LittleEndian.Uint16(head[8:]), binary.LittleEndian.Uint16(head[10:])))
 	case err != nil:
 		if err := d.damage(0, int64(len(head)), err.Error()); err != nil {
 			return err
@@ -128,12 +129,20 @@ func (d *dumper) rest(raw []byte, h *format.FrameHeader, seed format.ChecksumSee
 	}
 	for pos := from; pos < len(raw); {
 		rec, err := format.ParseRecord(raw[pos:])
-		if err != nil || !seed.Verifies(raw[pos:pos+rec.Size], uint32(at)+uint32(pos)) || rec.Unknown {
+		if err != nil || !seed.Verifies(raw[pos:pos+rec.Size], uint32(at)+uint32(pos)) {
 			pos++
 			continue
 		}
 		if err := flush(pos); err != nil {
 			return err
+		}
+		if rec.Unknown {
+			if err := d.later(at+int64(pos), int64(rec.Size), fmt.Sprintf("record of kind %d", uint8(rec.Kind))); err != nil {
+				return err
+			}
+			pos += rec.Size
+			lost = pos
+			continue
 		}
 		seq := uint64(0)
 		if rec.HasSeq {
@@ -211,6 +220,13 @@ func (d *dumper) footer(at, n int64, ft format.Footer) error {
 // hint walks a hint file. It shows a damaged one up to there: what follows depends on it.
 func (d *dumper) hint() error {
 	hs, info, err := segment.ReadHint(d.file, d.size)
+	if errors.Is(err, failure.ErrVersion) {
+		head, err := d.read(0, 12)
+		if err != nil {
+			return err
+		}
+		return d.otherVersion(head)
+	}
 	if err != nil {
 		return d.damage(0, d.size, err.Error())
 	}
@@ -222,6 +238,9 @@ func (d *dumper) hint() error {
 		entries, err := hs.Next()
 		if err == io.EOF {
 			return nil
+		}
+		if errors.Is(err, failure.ErrVersion) {
+			return d.later(at, d.size-at, "an entry of a kind of record")
 		}
 		if err != nil {
 			return d.damage(at, d.size-at, err.Error())

@@ -56,9 +56,9 @@ const (
 	EditOpening   = 9  // id u64, first u64: a writer that gives the sequence numbers from first on (openings.go)
 	EditMerge     = 10 // through u64, then as swap: a merge; every record up to through was on disk (through.go)
 
-	// lastEdit is the highest type that this build knows. Those beyond it are of
+	// LastEdit is the highest type that this build knows. Those beyond it are of
 	// a newer version.
-	lastEdit = EditMerge
+	LastEdit = EditMerge
 )
 
 // Bodies of edits, in bytes.

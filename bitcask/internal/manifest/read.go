@@ -81,7 +81,7 @@ func (m *Manifest) replay(pass func(error) error) error {
 		if !ok {
 			break
 		}
-		if typ > lastEdit {
+		if typ > LastEdit {
 			return unknownEdit(typ, pos)
 		}
 		if err := m.Apply(typ, body); err != nil {
