@@ -90,7 +90,9 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	bar := t.Progress(asJSON || quiet, "repair", 2*logBytes(dir))
 	result, err := repair.Salvage(ctx, dir, partial, seam.With(&bitcask.Options{}, seam.Options{Read: bar.Add}))
 	bar.Clear()
+	what := "is incomplete: delete it, and repair again when that is put right"
 	if err == nil {
+		what = "is the whole of the new store, without its name: rename it"
 		err = publish(partial, out)
 	}
 	switch {
@@ -101,6 +103,9 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	case errors.Is(err, bitcask.ErrNotFound) || errors.Is(err, bitcask.ErrVersion):
 		return failed(exitOpen, errors.Join(err, os.RemoveAll(partial)))
 	case err != nil:
+		if _, missing := os.Lstat(partial); missing == nil {
+			err = fmt.Errorf("%w; %s %s", err, partial, what)
+		}
 		return failed(exitCommand, err)
 	}
 	if err := printRepair(t, result, asJSON, quiet, time.Since(started)); err != nil {
