@@ -47,8 +47,8 @@ stave export, and go on with the number that the error names.
 
 The log has no times. The store is not opened for writing, and no server needs to
 be asked. docs/FOLLOW.md explains the members of a line. The status is 0, also after
-Ctrl-C with --follow; 1 if commits are not there any more; 3 if there is no store;
-4 if the log is damaged.`,
+Ctrl-C with --follow; 1 if commits are not there any more, or another copy of the
+store is there; 3 if there is no store; 4 if the log is damaged.`,
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.Uint64Flag{Name: "since", Usage: "begin after the commit with sequence number `SEQ`; 0: with the first", DefaultText: "the last commits"},
@@ -154,6 +154,9 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; take a stave export, then go on with --since %d", dir, missing, missing.From))
 	case errors.As(err, &future):
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; --since 0 begins with the first commit, or take a stave export", dir, future))
+	case errors.Is(err, bitcask.ErrReplaced):
+		return failed(exitCommand, fmt.Errorf("tail %s: %w: stave tail %s --last 1 shows its last number; take a stave export then, and go on with --since and that number",
+			dir, bitcask.ErrReplaced, dir))
 	case isDamage(err):
 		return failed(exitDamage, fmt.Errorf("tail %s: %w; stave check DIR says how much is damaged, stave repair DIR --out NEW copies what is left", dir, err))
 	case opening || errors.Is(err, bitcask.ErrVersion): // also of a segment that a newer program has made since

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,6 +60,43 @@ func TestTailFollow(t *testing.T) {
 		t.Errorf("one more line: %s", lines.Text())
 	}
 	if got := <-status; got != 0 || stderr.Len() > 0 {
+		t.Errorf("status %d, %q", got, stderr.String())
+	}
+}
+
+// TestTailOfAReplacedStore: when a copy of the store takes its place, tail --follow ends with status 1, as where commits are not there any
+// more, and says what to do.
+func TestTailOfAReplacedStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	want(t, "OK\n", "", 0, "", "exec", "--dir", "store", "SET", "k", "v")
+	if err := os.CopyFS("copy", os.DirFS("store")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "OK\n", "", 0, "", "exec", "--dir", "store", "SET", "k", "old")
+	want(t, "OK\nOK\nOK\n", "", 0, "SET k new\nSET k new\nSET k new\n", "exec", "--dir", "copy")
+	r, out := io.Pipe()
+	var stderr bytes.Buffer
+	status := make(chan int, 1)
+	go func() {
+		status <- cli.Run([]string{"stave", "tail", "store", "--follow", "--last", "1"}, strings.NewReader(""), out, &stderr)
+		out.Close()
+	}()
+	lines := bufio.NewScanner(r)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "old") {
+		t.Fatalf("%q, %v", lines.Text(), lines.Err())
+	}
+	if err := os.Rename("store", "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename("copy", "store"); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		t.Errorf("one more line: %s", lines.Text())
+	}
+	got := <-status
+	const next = ": stave tail store --last 1 shows its last number; take a stave export then, and go on with --since and that number\n"
+	if got != 1 || !strings.HasPrefix(stderr.String(), "stave: tail store: another ") || !strings.HasSuffix(stderr.String(), next) {
 		t.Errorf("status %d, %q", got, stderr.String())
 	}
 }
