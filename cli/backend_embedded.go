@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // The store of this very process. It is locked against other processes for as
@@ -24,12 +25,25 @@ import (
 type embedded struct {
 	store   *db.Store
 	session *server.Session
+	begin   func(context.Context) (*embedded, error) // makes the store, which is one in memory by now; nil: it is there
 }
 
 // openEmbedded opens the store for a shell. HELLO and SELECT run before the first command, so an
 // option that the store refuses is an error of opening. The store is closed then: its lock must not
 // outlive the failure.
 func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*embedded, error) {
+	var begin func(context.Context) (*embedded, error)
+	if o.late && !o.readOnly {
+		o.late = false
+		holds, err := holdsStore(o.dir)
+		if err != nil {
+			return nil, err
+		}
+		if real := o; !holds {
+			begin = func(ctx context.Context) (*embedded, error) { return openEmbedded(ctx, t, real) }
+			o.inMemory = true
+		}
+	}
 	store, err := openFor(ctx, t, o)
 	if err != nil {
 		return nil, err
@@ -42,6 +56,7 @@ func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*em
 		return nil, errors.Join(failed(exitOpen, err), store.Close())
 	}
 	e := &embedded{store: store, session: session}
+	defer func() { e.begin = begin }()
 	var greeting [][][]byte
 	if o.resp3 {
 		greeting = append(greeting, [][]byte{[]byte("HELLO"), []byte("3")})
@@ -80,13 +95,49 @@ func sessionOptions(dir string) *server.Options {
 	return &server.Options{Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}}
 }
 
-// do runs one command in the session. Its replies come as the bytes that a client would get, and
+// Do runs one command in the session. Its replies come as the bytes that a client would get, and
 // are decoded again: that is the price of one path for both backends, and nothing besides what the
 // store does. An interrupt undoes nothing that a command has done; it only ends a wait.
 func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if e.begin != nil {
+		if refused, err := e.try(ctx, args, reply); refused || err != nil {
+			return err
+		}
+	}
+	return e.do(ctx, args, reply)
+}
+
+// try runs a command in the store in memory. If it is refused there, that is all; otherwise the store is made, for the command to be run in it.
+// One that may wait is not tried.
+func (e *embedded) try(ctx context.Context, args [][]byte, reply func(resp.Reply)) (refused bool, err error) {
+	if c, ok := lookupCommand(string(args[0])); !ok || c.Flags&command.Blocking == 0 && !listens(args) {
+		var replies []resp.Reply
+		before := e.store.Stats().Sequence
+		err := e.do(ctx, args, func(r resp.Reply) {
+			replies = append(replies, r)
+			refused = refused || r.IsError()
+		})
+		if err != nil || refused && e.store.Stats().Sequence == before {
+			for _, r := range replies {
+				reply(r)
+			}
+			return true, err
+		}
+	}
+	made, err := e.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = e.store.Close()
+	*e = *made
+	return false, err
+}
+
+// do runs a command in the session.
+func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	rest := e.session.DoContext(ctx, args)
 	for len(rest) > 0 {
 		var r resp.Reply

@@ -142,7 +142,7 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	if done, err := withoutStore(t, o, args); done || err != nil {
 		return err
 	}
-	o.readOnly = readsOnly(args)
+	o.readOnly, o.late = readsOnly(args), len(args) == 0
 	if len(args) > 0 && o.addr == "" && !o.readOnly {
 		if done, err := withoutNewStore(ctx, t, o, args, c.Int("repeat")); done || err != nil {
 			return err

@@ -87,6 +87,7 @@ type storeOptions struct {
 	follow   bool // with readOnly: what is written by others is shown
 	noMerge  bool // no merge in the background
 	inMemory bool // a new store that is gone afterwards, in the place of that in dir
+	late     bool // a store that is not there is made by the first command that is not refused
 	format   terminal.Format
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 )
@@ -17,7 +16,7 @@ import (
 // for a store in which the line before had succeeded.
 
 // runScript runs the commands that stand on stdin, one a line. It stops at the first error unless
-// keepGoing is set; either way an error means status 1. A broken connection ends the script also
+// keepGoing is set; either way an error means status 1. A broken connection, or a store that cannot be made, ends the script also
 // with keepGoing: nothing would answer the rest.
 //
 // Replies are flushed before it waits for a line, so a program that sends one line and reads one
@@ -55,8 +54,8 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (
 			return nil
 		}
 		err = fmt.Errorf("stdin:%d: %w", input.Number(), err)
-		if !keepGoing || remote.IsLost(err) {
-			return failed(statusOf(err), err)
+		if status := statusOf(err); !keepGoing || status == exitOpen {
+			return failed(status, err)
 		}
 		s.Complain(err)
 		failures++

@@ -68,9 +68,13 @@ func newSession(ctx context.Context, t *terminal.Streams, o storeOptions) (*sess
 }
 
 // statusOf is the exit status for an error of a command. A connection that is lost has the status
-// of one that could not be made.
+// of one that could not be made, and so has a store that is made late.
 func statusOf(err error) int {
-	if remote.IsLost(err) {
+	exit, isExit := errors.AsType[*exitError](err)
+	switch {
+	case isExit:
+		return exit.status
+	case remote.IsLost(err):
 		return exitOpen
 	}
 	return exitCommand

@@ -76,12 +76,13 @@ ends it with status 1 and the number of the line, unless --keep-going is given.`
 func runShell(t *terminal.Streams, o shellOptions) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
+	o.late = !t.InTTY || !t.OutTTY
 	s, err := newSession(ctx, t, o.storeOptions)
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, s.backend.Close)
-	if !t.InTTY || !t.OutTTY {
+	if o.late {
 		return s.runScript(ctx, t.In, o.keepGoing)
 	}
 	stop() // from here on Ctrl-C is the shell's
