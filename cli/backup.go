@@ -114,7 +114,7 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 	defer closeInto(&err, store.Close)
 	// With "-" the standard output is the archive: a sentence in it would damage it.
 	sentences := t.Out
-	bar.Next("copy", 0)
+	bar.Next("copy", store.Stats().Bytes)
 	var result bitcask.BackupResult
 	if out == "-" {
 		sentences = t.Err

@@ -5,9 +5,11 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +82,48 @@ func TestProgressAndCtrlC(t *testing.T) {
 	t.Logf("%d keys, %v", keys, time.Since(began))
 	if got, stderr, status := run("", "check", data); status != 0 {
 		t.Errorf("the store: status %d, %s%s", status, got, stderr)
+	}
+}
+
+// TestBackupShowsHowFar: a backup that takes long, here because its archive is read slowly, shows how much of it is done.
+func TestBackupShowsHowFar(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	store, err := db.Open(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if err := store.String(fmt.Sprint("key", i)).Put(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s := converseOn(t, 24, 80, w, nil, "backup", data, "-")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	shows := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return regexp.MustCompile(`copy \[#+\.+\] +[1-9]`).MatchString(s.text.String())
+	}
+	for buf := make([]byte, 8<<10); !shows(); time.Sleep(time.Millisecond) {
+		if _, err := r.Read(buf); err != nil {
+			t.Fatalf("%v; it showed %q", err, s.text.String())
+		}
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.status(); got != 0 {
+		t.Errorf("status %d", got)
 	}
 }
 

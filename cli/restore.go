@@ -113,7 +113,7 @@ func (r *restore) directory(ctx context.Context) (err error) {
 	if findings > 0 {
 		return r.failed(exitDamage, fmt.Errorf("%v; stave check %s lists all findings (%d), stave repair %s --out NEW copies what is left", first, r.from, findings, r.from))
 	}
-	r.bar.Next("copy", 0)
+	r.bar.Next("copy", store.Stats().Bytes)
 	r.result, err = store.Backup(ctx, r.out)
 	return r.failed(exitCommand, err)
 }

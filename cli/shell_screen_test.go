@@ -68,7 +68,7 @@ func runScreens(t *testing.T, file string, lines []string) []byte {
 			if _, err := fmt.Sscanf(size, "%dx%d", &columns, &rows); err != nil {
 				t.Fatalf("%s: %s: %v", where, line, err)
 			}
-			c = converseOn(t, rows, columns, []string{"STAVE_HISTFILE="}, append(strings.Fields(args), "--dir", store)...)
+			c = converseOn(t, rows, columns, nil, []string{"STAVE_HISTFILE="}, append(strings.Fields(args), "--dir", store)...)
 		case c == nil:
 			before.WriteString(line + "\n")
 		case strings.HasPrefix(line, "> "):

@@ -38,11 +38,11 @@ type conversation struct {
 // converse starts the program on a pseudo terminal of 24 lines of 80 columns.
 func converse(t *testing.T, env []string, args ...string) *conversation {
 	t.Helper()
-	return converseOn(t, 24, 80, append([]string{"NO_COLOR=1"}, env...), args...)
+	return converseOn(t, 24, 80, nil, append([]string{"NO_COLOR=1"}, env...), args...)
 }
 
-// converseOn starts it on one of another size.
-func converseOn(t *testing.T, rows, columns uint16, env []string, args ...string) *conversation {
+// converseOn starts it on one of another size, perhaps with a standard output that is none.
+func converseOn(t *testing.T, rows, columns uint16, stdout *os.File, env []string, args ...string) *conversation {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -68,6 +68,9 @@ func converseOn(t *testing.T, rows, columns uint16, env []string, args ...string
 	s.command.Env = append(os.Environ(), asProgram+"=1", "TERM=xterm", "NO_COLOR=", "INPUTRC=/dev/null", "HOME="+t.TempDir(), "STAVE_DIR=", "STAVE_PAGER=")
 	s.command.Env = append(s.command.Env, env...)
 	s.command.Stdin, s.command.Stdout, s.command.Stderr = slave, slave, slave
+	if stdout != nil {
+		s.command.Stdout = stdout
+	}
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.command.Start(); err != nil {
 		t.Fatal(err)

@@ -130,15 +130,16 @@ func (b *backup) fill() error {
 
 // linkSegment gives a sealed segment and its hint a name in the copy.
 func (b *backup) linkSegment(sg *segment.Segment) error {
+	size := sg.Size.Load()
 	if done, err := b.reuse(sg); err != nil {
 		return err
 	} else if done {
+		b.Read(size)
 		if b.NoHints {
 			return nil
 		}
 		return b.linkHint(format.HintName(sg.ID))
 	}
-	size := sg.Size.Load()
 	err := b.link(sg.Name)
 	// Alongside a live writer the name may be gone; the open file is not.
 	if vfs.CannotLink(err) || b.ReadOnly && failure.IsNotExist(err) {
@@ -147,6 +148,7 @@ func (b *backup) linkSegment(sg *segment.Segment) error {
 	} else {
 		b.result.Linked++
 		b.result.BytesLinked += size
+		b.Read(size)
 	}
 	if err != nil || b.NoHints {
 		return err

@@ -21,7 +21,7 @@ type Source struct {
 	Earlier string
 	// Ended is why the copy is to be given up, or nil.
 	Ended func() error
-	// Read is told how many bytes more have been read of files that are copied or compared.
+	// Read is told of how many bytes more are done: read of files that are copied or compared, or of segments that are linked.
 	Read func(bytes int64)
 }
 
