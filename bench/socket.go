@@ -120,6 +120,11 @@ func (s *running) send(commands []byte, n int) error {
 	return nil
 }
 
+// replyError is an error that a server has replied with.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
 // skipReply reads a reply and forgets it: the client is to cost little.
 func skipReply(in *bufio.Reader) error {
 	line, err := in.ReadSlice('\n')
@@ -128,7 +133,7 @@ func skipReply(in *bufio.Reader) error {
 	}
 	switch kind, rest := line[0], line[1:len(line)-2]; kind {
 	case '-':
-		return errors.New(string(rest))
+		return replyError(rest)
 	case '$':
 		n, err := strconv.Atoi(string(rest))
 		if err == nil && n >= 0 {

@@ -31,6 +31,7 @@ type attack struct {
 	once    bool // it is not repeated
 	most    int  // elements, or stallElements
 	waiters int  // clients that wait in BLPOP at the key "queue" meanwhile
+	hostile bool // a script that ends with an error, or never, and is not for redis-server
 }
 
 // spokenLoad gives the commands that load an attack, one after the other.
@@ -170,6 +171,9 @@ func stall(a attack) func(c *child) error {
 				fmt.Fprintf(os.Stderr, " (no redis-server)")
 				continue
 			}
+			if a.hostile && o.name != "stave" {
+				continue
+			}
 			one, err := c.startOpponent(ctx, o)
 			if err != nil {
 				return err
@@ -223,6 +227,13 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 		return err
 	}
 	defer end()
+	if a.hostile {
+		end, err := s.killScripts()
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	begin, rounds := time.Now(), 0
 	var took time.Duration
 	var out []byte
@@ -234,7 +245,9 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 			time.Sleep(stallTime - time.Since(begin))
 			continue
 		}
-		*last = s.send(out, 1)
+		if *last = s.send(out, 1); a.hostile && errors.As(*last, new(replyError)) {
+			*last = nil // that is what it deserves
+		}
 		took = time.Since(begin)
 		rounds++
 	}
@@ -276,7 +289,7 @@ func stallTable() table {
 // stallWorkloads are one for each attack.
 func stallWorkloads() []workload {
 	var list []workload
-	for _, a := range attacks {
+	for _, a := range slices.Concat(attacks, hostileScripts) {
 		list = append(list, workload{"stall/" + a.name, "how long PING, GET and SET wait beside a client that repeats " + a.name + ", beside redis-server", 1, stall(a)})
 	}
 	return list

@@ -6,7 +6,7 @@ import (
 )
 
 // tables are the printed tables, with the targets of the design.
-var tables = slices.Concat(ownTables, structureTables(), []table{stallTable()}, largeTables(), peerTables())
+var tables = slices.Concat(ownTables, structureTables(), []table{stallTable(), scriptTable()}, largeTables(), peerTables())
 
 // ownTables are of Stave alone.
 var ownTables = []table{
