@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -13,7 +14,7 @@ import (
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// CONFIG SET bind and port, and a reload of the file, move the server to other addresses while it runs: the new sockets are open before the old ones
+// CONFIG SET bind, port and tls-port, and a reload of the file, move the server to other addresses while it runs: the new sockets are open before the old ones
 // are closed, and the connections that those have accepted go on. A failure leaves everything as it was.
 
 // Listen says what Bind opens, in the words of the settings.
@@ -27,13 +28,12 @@ type Listen struct {
 // Bound is what a server listens on by ServeBound.
 type Bound struct {
 	changing sync.Mutex // held while it changes
-	tlsPort  string
 	secure   *TLS
 
-	mu         sync.Mutex // guards the four below
-	bind, port string
-	open       []boundListener
-	start      func(boundListener) // serves one; nil outside ServeBound
+	mu                  sync.Mutex // guards those below
+	bind, port, tlsPort string
+	open                []boundListener
+	start               func(boundListener) // serves one; nil outside ServeBound
 }
 
 // boundListener is a listener and the address that it was opened for.
@@ -52,9 +52,10 @@ type boundAddress struct {
 
 // The errors of Redis.
 const (
-	errBind     command.Error = "Failed to bind to specified addresses."
-	errPort     command.Error = "Unable to listen on this port. Check server logs."
-	errNotBound command.Error = "can't set immutable config"
+	errBind          command.Error = "Failed to bind to specified addresses."
+	errPort          command.Error = "Unable to listen on this port. Check server logs."
+	errNotBound      command.Error = "can't set immutable config"
+	errNoCertificate command.Error = "Unable to update TLS configuration. Check server logs."
 )
 
 // addresses are those that the settings bind and a port mean, none for port 0. As in redis.conf a minus before a host means that it may be
@@ -120,7 +121,7 @@ func (l *Listen) Check(ctx context.Context, o *Options) error {
 
 // Open opens the sockets, or none. ServeBound closes them.
 func (l *Listen) Open(ctx context.Context) (*Bound, error) {
-	b := &Bound{tlsPort: l.TLSPort, secure: l.Secure, bind: l.Bind, port: l.Port}
+	b := &Bound{secure: l.Secure, bind: l.Bind, port: l.Port, tlsPort: cmp.Or(l.TLSPort, "0")}
 	for _, a := range l.addresses() {
 		ln, err := a.listen(ctx)
 		if err != nil {
@@ -155,7 +156,7 @@ func (b *Bound) Close() (err error) {
 	return err
 }
 
-// ServeBound is Serve for all listeners of b, which CONFIG SET bind and port may replace meanwhile. It ends when ctx does, or when one of them fails.
+// ServeBound is Serve for all listeners of b, which CONFIG SET bind, port and tls-port may replace meanwhile. It ends when ctx does, or when one of them fails.
 func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer v.endedBy(stop)()
@@ -215,8 +216,11 @@ func (l *boundListener) retire() {
 	_ = l.Close() // there is nothing that it could lose
 }
 
-// changeBound is CONFIG SET of bind, port, or both; nil stays as it is. What is refused, or cannot be opened, changes nothing.
-func (v *Server) changeBound(bind, port *string) error {
+// boundSettings are new values of the settings that say where the server listens, by name. One that is missing stays as it is.
+type boundSettings map[string]string
+
+// changeBound is CONFIG SET of some of them. What is refused, or cannot be opened, changes nothing.
+func (v *Server) changeBound(values boundSettings) error {
 	b := v.bound.Load()
 	if b == nil {
 		return errNotBound
@@ -227,16 +231,13 @@ func (v *Server) changeBound(bind, port *string) error {
 	to := Listen{Bind: b.bind, Port: b.port, TLSPort: b.tlsPort, Secure: b.secure}
 	before, serving := slices.Clone(b.open), b.start != nil
 	b.mu.Unlock()
-	failure := errPort
-	if bind != nil && *bind != to.Bind {
-		to.Bind, failure = *bind, errBind
-	} else if port == nil || *port == to.Port {
+	failure := to.set(values)
+	switch {
+	case failure == nil:
 		return nil
-	}
-	if port != nil {
-		to.Port = *port
-	}
-	if !serving {
+	case to.TLSPort != "0" && to.Secure == nil:
+		return errNoCertificate
+	case !serving:
 		return failure
 	}
 	// An address is judged by the users of now. Looking up a host takes what it takes, but not for ever.
@@ -248,15 +249,29 @@ func (v *Server) changeBound(bind, port *string) error {
 		case errors.Is(err, ErrNoPassword), errors.Is(err, ErrPlainText):
 			return err
 		case err != nil:
-			v.options.Logger.Error("bind and port stay as they are", "error", err)
+			v.options.Logger.Error("bind and ports stay as they are", "error", err)
 			return failure
 		}
 	}
 	if err := v.move(ctx, b, before, &to); err != nil {
-		v.options.Logger.Error("bind and port stay as they are", "error", err)
+		v.options.Logger.Error("bind and ports stay as they are", "error", err)
 		return failure
 	}
 	return nil
+}
+
+// set takes new values, and returns the error if they cannot be; nil if nothing changes.
+func (l *Listen) set(values boundSettings) (failure error) {
+	for _, s := range []struct {
+		name    string
+		at      *string
+		failure error
+	}{{"tls-port", &l.TLSPort, errPort}, {"port", &l.Port, errPort}, {"bind", &l.Bind, errBind}} {
+		if value, is := values[s.name]; is && value != *s.at {
+			*s.at, failure = value, s.failure
+		}
+	}
+	return failure
 }
 
 // move opens what is not open yet and then closes what is not wanted any more. An address that is taken by an old socket, as 127.0.0.1 is by one of all addresses, is opened
@@ -301,7 +316,7 @@ func (v *Server) move(ctx context.Context, b *Bound, before []boundListener, to 
 	for _, l := range old {
 		l.retire()
 	}
-	b.bind, b.port, b.open = to.Bind, to.Port, after
+	b.bind, b.port, b.tlsPort, b.open = to.Bind, to.Port, to.TLSPort, after
 	return nil
 }
 
@@ -327,16 +342,18 @@ func portOf(address string) string {
 	return port
 }
 
-// settingsBound finds bind and port among settings; an index of -1 says that neither is there.
-func settingsBound(rows []*settings.Directive, values []string) (bind, port *string, at int) {
-	at = -1
+// settingsBound finds those that say where the server listens among settings; an index of -1 says that there are none.
+func settingsBound(rows []*settings.Directive, values []string) (to boundSettings, at int) {
+	to, at = boundSettings{}, -1
 	for i, d := range rows {
-		switch d.Name {
-		case "bind":
-			bind, at = &values[i], i
-		case "port":
-			port, at = &values[i], i
+		if isBound(d) {
+			to[d.Name], at = values[i], i
 		}
 	}
-	return bind, port, at
+	return to, at
+}
+
+// isBound reports whether a setting says where the server listens.
+func isBound(d *settings.Directive) bool {
+	return d.Name == "bind" || d.Name == "port" || d.Name == "tls-port"
 }

@@ -1,11 +1,12 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +14,20 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// freePorts are ports of 127.0.0.1 that nobody listens on.
+// freePorts are ports that nobody listens on: the kernel chooses them, and all are held until the last is chosen.
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
-	for i := 0; len(ports) < n; i++ {
-		port := strconv.Itoa(10_000 + (os.Getpid()*131+i)%20_000)
-		if ln, err := net.Listen("tcp", "0.0.0.0:"+port); err == nil {
-			_ = ln.Close()
-			ports = append(ports, port)
+	for range n {
+		ln, err := net.Listen("tcp", "0.0.0.0:0")
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer ln.Close()
+		_, port, err := net.SplitHostPort(ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
 	}
 	return ports
 }
@@ -141,6 +147,25 @@ func TestMove(t *testing.T) {
 		at("127.0.0.2", p2, "127.0.0.2:"+p2, "127.0.0.1:"+p3)
 		expect("CONFIG GET timeout", "*2")
 		a.expect("$7\r\ntimeout\r\n$1\r\n6\r\n")
+
+		// What could not be opened is tried again when the file is read again, and is not what the settings say.
+		if err := os.WriteFile(path, []byte("port "+taken+"\nbind 127.0.0.1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Reload(); err == nil {
+			t.Error("a port that is taken is no error")
+		}
+		at("127.0.0.2", p2, "127.0.0.2:"+p2)
+		if bind, port := c.Get("bind"), c.Get("port"); bind != "127.0.0.2" || port != p2 {
+			t.Errorf("the settings say %s and %s", bind, port)
+		}
+		if err := ln.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Reload(); err != nil {
+			t.Error(err)
+		}
+		at("127.0.0.1", taken, "127.0.0.1:"+taken, "127.0.0.2:"+p2)
 	})
 }
 
@@ -211,6 +236,84 @@ func TestMoveLeavesNothing(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("goroutines %d, before %d; descriptors %d, %d", g, goroutines, d, descriptors)
 			}
+		}
+	})
+}
+
+// TestMoveTLS: tls-port moves as port does, by CONFIG SET and by a reload, also where there is no plain text; what fails changes nothing, and without a
+// certificate there is none.
+func TestMoveTLS(t *testing.T) {
+	a := newAuthority(t)
+	certFile, keyFile := a.issue("server", time.Hour)
+	secure, err := server.NewTLS(server.TLSOptions{CertFile: certFile, KeyFile: keyFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		ports := freePorts(t, 4)
+		p1, p2, p3, plain := ports[0], ports[1], ports[2], ports[3]
+		c, path, _, err := load(t, "port "+plain+"\ntls-port "+p1+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := serveBound(t, server.Listen{Bind: "127.0.0.1", Port: plain, TLSPort: p1, Secure: secure}, &server.Options{Transport: transport, Config: c})
+		s := v.NewSession()
+		set := func(want string, words ...string) {
+			t.Helper()
+			if got := do(s, append([]string{"CONFIG", "SET"}, words...)...); got != want+"\r\n" {
+				t.Errorf("%q: %q, want %q", words, got, want)
+			}
+		}
+		at := func(port, tlsPort string, not ...string) {
+			t.Helper()
+			for name, want := range map[string]string{"port": port, "tls-port": tlsPort} {
+				if got := do(s, "CONFIG", "GET", name); !strings.HasSuffix(got, "\r\n"+want+"\r\n") {
+					t.Errorf("%s is %q, want %s", name, got, want)
+				}
+			}
+			if tlsPort != "0" {
+				if _, reply, err := pingTLS("127.0.0.1:"+tlsPort, a.client("")); err != nil || reply != "+PONG\r\n" {
+					t.Errorf("TLS on %s: %q, %v", tlsPort, reply, err)
+				}
+			}
+			for _, old := range not {
+				if !refused("127.0.0.1:" + old) {
+					t.Errorf("%s is open", old)
+				}
+			}
+		}
+		at(plain, p1)
+		old, err := tls.Dial("tcp", "127.0.0.1:"+p1, a.client(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Close()
+		set("+OK", "tls-port", p2)
+		at(plain, p2, p1)
+		const failed = "-ERR CONFIG SET failed (possibly related to argument 'tls-port') - "
+		set(failed+"Unable to listen on this port. Check server logs.", "tls-port", plain)
+		at(plain, p2)
+		set("+OK", "port", "0", "tls-port", p3)
+		at("0", p3, plain, p2)
+		set("+OK", "tls-port", "0", "port", plain)
+		at(plain, "0", p3)
+		if err := os.WriteFile(path, []byte("port 0\ntls-port "+p2+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Reload(); err != nil {
+			t.Error(err)
+		}
+		at("0", p2, plain)
+		client := &testClient{t, old, bufio.NewReader(old)}
+		client.send("PING\r\n")
+		client.expect("+PONG\r\n")
+
+		bare := serveBound(t, server.Listen{Bind: "127.0.0.1", Port: plain, TLSPort: "0"}, &server.Options{Transport: transport})
+		if got := do(bare.NewSession(), "CONFIG", "SET", "tls-port", p1); got != failed+"Unable to update TLS configuration. Check server logs.\r\n" {
+			t.Errorf("without a certificate: %q", got)
+		}
+		if !refused("127.0.0.1:" + p1) {
+			t.Error("without a certificate: it is open")
 		}
 	})
 }

@@ -89,14 +89,17 @@ func configSet(s *Session, c *command.Call) error {
 // applyAll makes checked values so, or none of them: then it says which one failed, and why.
 func (v *Server) applyAll(rows []*settings.Directive, values []string) (failed int, err error) {
 	var undo []func()
-	if bind, port, at := settingsBound(rows, values); at >= 0 {
-		hosts, number := v.setting(settings.Table["bind"]), v.setting(settings.Table["port"])
-		if err := v.changeBound(bind, port); err != nil {
+	if to, at := settingsBound(rows, values); at >= 0 {
+		before := boundSettings{}
+		for name := range to {
+			before[name] = v.setting(settings.Table[name])
+		}
+		if err := v.changeBound(to); err != nil {
 			return at, err
 		}
 		undo = append(undo, func() {
-			if err := v.changeBound(&hosts, &number); err != nil {
-				v.options.Logger.Error("bind and port could not be put back", "error", err)
+			if err := v.changeBound(before); err != nil {
+				v.options.Logger.Error("bind and ports could not be put back", "error", err)
 			}
 		})
 	}

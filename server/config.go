@@ -201,20 +201,22 @@ func (v *Server) Reload() error {
 		rows, values = append(rows, settings.Table[name]), append(values, changed[name])
 	}
 	var failedBound error
-	if bind, port, at := settingsBound(rows, values); at >= 0 {
-		failedBound = v.changeBound(bind, port)
+	if to, at := settingsBound(rows, values); at >= 0 {
+		failedBound = v.changeBound(to)
 	}
 	for _, name := range names {
 		d := settings.Table[name]
 		switch {
-		case errors.Is(failedBound, errNotBound) && (name == "bind" || name == "port"):
+		case errors.Is(failedBound, errNotBound) && isBound(d):
 			v.options.Logger.Warn("setting changed in the file; it needs a restart", "name", name)
-		case failedBound != nil && (name == "bind" || name == "port"):
+		case failedBound != nil && isBound(d):
+			v.config.Keep(d, v.setting(d))
 			err = errors.Join(err, fmt.Errorf("%s stays as it is: %w", name, failedBound))
 		case name == "requirepass" && slices.ContainsFunc(v.fileUsers(), func(l conf.Directive) bool { return l.Args[0] == acl.DefaultName }):
 			// the line of that user holds, as at the start
 		case d.Mode == settings.Live:
 			if failed := v.apply(d, changed[name]); failed != nil {
+				v.config.Keep(d, v.setting(d))
 				err = errors.Join(err, fmt.Errorf("%s stays as it is: %w", name, failed))
 				continue
 			}

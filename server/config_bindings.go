@@ -75,6 +75,7 @@ var getters = map[string]func(v *Server) string{
 	"appendfsync":               (*Server).fsync,
 	"bind":                      func(v *Server) string { host, _ := v.listenAddress(); return host },
 	"port":                      (*Server).shownPort,
+	"tls-port":                  (*Server).shownTLSPort,
 	"timeout":                   func(v *Server) string { return itoa(v.tunables.idleTimeout.Load() / int64(time.Second)) },
 	"maxclients":                func(v *Server) string { return itoa(v.tunables.maxClients.Load()) },
 	"proto-max-bulk-len":        func(v *Server) string { return itoa(int64(v.options.MaxArgument)) },

@@ -177,6 +177,17 @@ func (v *Server) shownPort() string {
 	return port
 }
 
+// shownTLSPort is tls-port as CONFIG GET shows it.
+func (v *Server) shownTLSPort() string {
+	b := v.bound.Load()
+	if b == nil {
+		return v.config.Get("tls-port")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tlsPort
+}
+
 // databases is how many namespaces SELECT reaches. A number beyond the store's is reduced to it, so
 // SELECT cannot choose a namespace that the store lacks.
 func (v *Server) databases() int {

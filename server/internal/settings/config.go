@@ -80,6 +80,14 @@ func (c *Config) Store(d *Directive, value string, from origin) {
 	}
 }
 
+// Keep is for a value of Changed that could not be made so: the setting keeps the one that holds, and the next reload tries again.
+func (c *Config) Keep(d *Directive, holds string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.values[d.Name] = setting{holds, fromFile}
+	c.inFile[d.Name] = holds
+}
+
 // Set sets a value as a flag of the command line does.
 func (c *Config) Set(name, value string) error {
 	d, err := find(name)
