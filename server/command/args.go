@@ -85,6 +85,15 @@ func (c *Call) parsePositive(i int) (int, error) {
 	return int(n), nil
 }
 
+// parseFrom is parseLeast with two errors: what is no integer has that of ParseInt.
+func (c *Call) parseFrom(i int, least int64, text Error) (int64, error) {
+	n, err := c.ParseInt(i)
+	if err == nil && n < least {
+		err = text
+	}
+	return n, err
+}
+
 // parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the
 // text, which says what is wrong.
 func (c *Call) parseLeast(i int, least int64, text Error) (int64, error) {
@@ -234,12 +243,9 @@ func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 		more := len(c.Args) - i - 1
 		switch {
 		case c.Is(i, "count") && more >= 1:
-			n, err := c.ParseInt(i + 1)
+			n, err := c.parseFrom(i+1, 1, ErrSyntax)
 			if err != nil {
 				return o, err
-			}
-			if n < 1 {
-				return o, ErrSyntax
 			}
 			o.Count = int(min(n, math.MaxInt32))
 			i += 2
@@ -263,13 +269,40 @@ func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o s
 	return o, nil
 }
 
-// dropUnmatched drops what only seemed to match. It is for MATCH "" only, which no key but the
-// empty name matches.
-func dropUnmatched[T any](o scanOptions, list []T, name func(T) string) []T {
-	if !o.emptyPattern {
-		return list
+// scanPage is a page of a scan, and how to reply with one of its items.
+type scanPage[T any] struct {
+	list  []T
+	next  uint64
+	err   error
+	name  func(T) string
+	value func(T) // replies with what follows the name; nil: nothing does
+}
+
+// scanned is the page that a scan has returned.
+func scanned[T any](list []T, next uint64, err error) scanPage[T] {
+	return scanPage[T]{list: list, next: next, err: err}
+}
+
+// reply replies with the page. What only seemed to match is dropped first: no name but the empty one matches MATCH "".
+func (p scanPage[T]) reply(c *Call, o scanOptions) error {
+	if p.err != nil {
+		return p.err
 	}
-	return slices.DeleteFunc(list, func(item T) bool { return name(item) != "" })
+	if o.emptyPattern {
+		p.list = slices.DeleteFunc(p.list, func(item T) bool { return p.name(item) != "" })
+	}
+	each := 1
+	if p.value != nil {
+		each = 2
+	}
+	c.scanHeader(p.next, each*len(p.list))
+	for _, item := range p.list {
+		c.Out.BulkString(p.name(item))
+		if p.value != nil {
+			p.value(item)
+		}
+	}
+	return nil
 }
 
 // parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed,

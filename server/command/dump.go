@@ -44,19 +44,14 @@ func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 			absolute = true
 		case c.Is(i, "idletime") && more && !frequency, c.Is(i, "freq") && more && !idle:
 			n, err := c.ParseInt(i + 1)
-			if err != nil {
+			frequency, idle = c.Is(i, "freq"), c.Is(i, "idletime")
+			switch {
+			case err != nil:
 				return false, false, err
-			}
-			if c.Is(i, "freq") {
-				if n < 0 || n > 255 {
-					return false, false, Error("ERR Invalid FREQ value, must be >= 0 and <= 255")
-				}
-				frequency = true
-			} else {
-				if n < 0 {
-					return false, false, Error("ERR Invalid IDLETIME value, must be >= 0")
-				}
-				idle = true
+			case frequency && (n < 0 || n > 255):
+				return false, false, Error("ERR Invalid FREQ value, must be >= 0 and <= 255")
+			case idle && n < 0:
+				return false, false, Error("ERR Invalid IDLETIME value, must be >= 0")
 			}
 			i++
 		default:
@@ -83,12 +78,9 @@ func restoreCommand(c *Call) error {
 			return errBusyKey
 		}
 	}
-	ttl, err := c.ParseInt(2)
+	ttl, err := c.parseFrom(2, 0, "ERR Invalid TTL value, must be >= 0")
 	if err != nil {
 		return err
-	}
-	if ttl < 0 {
-		return Error("ERR Invalid TTL value, must be >= 0")
 	}
 	var options []db.WriteOption
 	if ttl > 0 {
@@ -102,8 +94,6 @@ func restoreCommand(c *Call) error {
 		return errPayload
 	case errors.Is(err, db.ErrBadPayload):
 		return errBadPayload
-	case err != nil:
-		return err
 	}
-	return c.OK()
+	return c.Done(err)
 }

@@ -115,15 +115,19 @@ func geoaddCommand(c *Call) error {
 	return o.replyAdded(c, result, err)
 }
 
+// hasSortedSet says whether a key holds a sorted set. Another type is an error.
+func (c *Call) hasSortedSet(key string) (bool, error) {
+	n, err := c.Tx.SortedSet(key).Len()
+	return n > 0, err
+}
+
 // eachPlace replies with an array of what reply makes of the place of each member; absent stands
 // for one that does not exist. The type is checked before the header of the reply, because an array
 // cannot become an error afterwards without being truncated.
 func (c *Call) eachPlace(absent func(), reply func(db.GeoPoint)) error {
 	places := c.Tx.Geo(c.Key(1))
-	if t, err := c.Tx.Key(c.Key(1)).Type(); err != nil {
+	if _, err := c.hasSortedSet(c.Key(1)); err != nil {
 		return err
-	} else if t != db.TypeNone && t != db.TypeSortedSet {
-		return structures.ErrWrongType
 	}
 	c.Out.Array(len(c.Args) - 2)
 	for i := 2; i < len(c.Args); i++ {

@@ -38,14 +38,10 @@ type geoQuery struct {
 // geoSearch is all six search commands. The order of the checks is Redis's. The source is empty for
 // a key that does not exist: the words are checked all the same, and a destination is deleted.
 func geoSearch(c *Call, q geoQuery) error {
-	t, err := c.Tx.Key(c.Key(q.from)).Type()
-	if err != nil {
+	var err error
+	if q.exists, err = c.hasSortedSet(c.Key(q.from)); err != nil {
 		return err
 	}
-	if t != db.TypeNone && t != db.TypeSortedSet {
-		return structures.ErrWrongType
-	}
-	q.exists = t != db.TypeNone
 	if err := q.parse(c); err != nil {
 		return err
 	}
@@ -115,12 +111,9 @@ func (q *geoQuery) option(c *Call, i int) (taken int, err error) {
 	case c.Is(i, "desc"):
 		q.Order = db.FarthestFirst
 	case c.Is(i, "count") && more >= 1:
-		n, err := c.ParseInt(i + 1)
+		n, err := c.parseFrom(i+1, 1, "ERR COUNT must be > 0")
 		if err != nil {
 			return 0, err
-		}
-		if n <= 0 {
-			return 0, Error("ERR COUNT must be > 0")
 		}
 		q.Count = int(min(n, math.MaxInt32))
 		return 2, nil

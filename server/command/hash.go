@@ -34,19 +34,11 @@ var hashCommands = InGroup(GroupHash, []*Command{
 		Run: hgetallCommand},
 	{Name: "hkeys", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the names of all fields of a hash.", Syntax: "key",
-		Run: func(c *Call) error {
-			return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, func(name []byte) bool {
-				c.Out.Bulk(name)
-				return !c.Out.Exceeded()
-			})
-		}},
+		Run: func(c *Call) error { return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, c.eachBulk) }},
 	{Name: "hvals", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
 		Complexity: "O(n), n being the size of the hash", Summary: "Returns the values of all fields of a hash.", Syntax: "key",
 		Run: func(c *Call) error {
-			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool {
-				c.Out.Bulk(value)
-				return !c.Out.Exceeded()
-			})
+			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool { return c.eachBulk(value) })
 		}},
 	{Name: "hdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Since: "2.0.0",
 		Complexity: "O(n), n being the number of fields given", Summary: "Deletes fields of a hash and returns how many existed.",
@@ -94,10 +86,8 @@ func hmsetCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Tx.Hash(c.Key(1)).PutAll(fields...); err != nil {
-		return err
-	}
-	return c.OK()
+	_, err = c.Tx.Hash(c.Key(1)).PutAll(fields...)
+	return c.Done(err)
 }
 
 // hgetCommand is HGET. The value is read into the output, as in getCommand.
@@ -118,21 +108,11 @@ func (c *Call) fieldValues(h db.Hash, fields []string) error {
 	return h.VisitMany(fields, c.eachOrNull)
 }
 
-// eachOrNull writes one of several values, nil being null, and reports whether there is room for more.
-func (c *Call) eachOrNull(_ int, value []byte) bool {
-	c.bulkOrNull(value)
-	return !c.Out.Exceeded()
-}
-
 // hgetallCommand is HGETALL: a map in RESP3, names and values in turn in RESP2. The order is that
 // of the names' hashes. The number of fields comes before the first of them, so no field may vanish
 // on the way: the key is locked until the last one is in the output.
 func hgetallCommand(c *Call) error {
-	return c.Tx.Hash(c.Key(1)).Visit(c.Out.Map, func(name, value []byte) bool {
-		c.Out.Bulk(name)
-		c.Out.Bulk(value)
-		return !c.Out.Exceeded()
-	})
+	return c.Tx.Hash(c.Key(1)).Visit(c.Out.Map, c.eachPair)
 }
 
 // hincrbyCommand is HINCRBY: a field that does not exist counts from 0. An overflow is refused and
@@ -157,21 +137,10 @@ func hscanCommand(c *Call) error {
 		return err
 	}
 	o.NoValues = noValues
-	fields, next, err := c.Tx.Hash(c.Key(1)).Scan(cursor, o.ScanOptions)
-	if err != nil {
-		return err
+	page := scanned(c.Tx.Hash(c.Key(1)).Scan(cursor, o.ScanOptions))
+	page.name = func(f db.Field) string { return f.Name }
+	if !noValues {
+		page.value = func(f db.Field) { c.Out.Bulk(f.Value) }
 	}
-	fields = dropUnmatched(o, fields, func(f db.Field) string { return f.Name })
-	if noValues {
-		c.scanHeader(next, len(fields))
-	} else {
-		c.scanHeader(next, 2*len(fields))
-	}
-	for _, f := range fields {
-		c.Out.BulkString(f.Name)
-		if !noValues {
-			c.Out.Bulk(f.Value)
-		}
-	}
-	return nil
+	return page.reply(c, o)
 }

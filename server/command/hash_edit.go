@@ -52,25 +52,16 @@ func hrandfieldCommand(c *Call) error {
 	case len(c.Args) == 3:
 		// A negative count may be any number: the limit of a reply stops it long before memory
 		// does.
-		return h.VisitRandomFields(int(count), c.Out.Array, func(name []byte) bool {
-			c.Out.Bulk(name)
-			return !c.Out.Exceeded()
-		})
+		return h.VisitRandomFields(int(count), c.Out.Array, c.eachBulk)
 	case count < -math.MaxInt64/2 || count > math.MaxInt64/2:
 		return Error("ERR value is out of range")
 	}
-	pairs := c.Out.Version() == 3
-	start := c.Out.Array
-	if !pairs {
-		start = func(n int) { c.Out.Array(2 * n) }
+	if c.Out.Version() == 2 {
+		return h.VisitRandom(int(count), func(n int) { c.Out.Array(2 * n) }, c.eachPair)
 	}
-	return h.VisitRandom(int(count), start, func(name, value []byte) bool {
-		if pairs {
-			c.Out.Array(2)
-		}
-		c.Out.Bulk(name)
-		c.Out.Bulk(value)
-		return !c.Out.Exceeded()
+	return h.VisitRandom(int(count), c.Out.Array, func(name, value []byte) bool {
+		c.Out.Array(2)
+		return c.eachPair(name, value)
 	})
 }
 

@@ -115,12 +115,9 @@ func (c *Call) hashFields() (h db.Hash, fields []string, err error) {
 // milliseconds. The last moment is Redis's, 2^46-1 ms. Zero is allowed: it is in the past and
 // deletes the field.
 func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
-	n, err := c.ParseInt(i)
+	n, err := c.parseFrom(i, 0, "ERR invalid expire time, must be >= 0")
 	if err != nil {
 		return time.Time{}, err
-	}
-	if n < 0 {
-		return time.Time{}, Error("ERR invalid expire time, must be >= 0")
 	}
 	base := int64(0)
 	if relative {

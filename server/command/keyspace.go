@@ -102,16 +102,9 @@ func scanCommand(c *Call) error {
 		return err
 	}
 	o.Match, o.Count = element.Match, element.Count
-	keys, next, err := c.keyspace().Scan(cursor, o)
-	if err != nil {
-		return err
-	}
-	keys = dropUnmatched(element, keys, func(info db.KeyInfo) string { return info.Key })
-	c.scanHeader(next, len(keys))
-	for _, info := range keys {
-		c.Out.BulkString(info.Key)
-	}
-	return nil
+	page := scanned(c.keyspace().Scan(cursor, o))
+	page.name = func(info db.KeyInfo) string { return info.Key }
+	return page.reply(c, element)
 }
 
 // dbsizeCommand is DBSIZE. Keys count until they are reaped, as in Redis. The count is kept, not

@@ -105,10 +105,7 @@ func lrangeCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Tx.List(c.Key(1)).Visit(start, stop, c.Out.Array, func(value []byte) bool {
-		c.Out.Bulk(value)
-		return !c.Out.Exceeded()
-	})
+	return c.Tx.List(c.Key(1)).Visit(start, stop, c.Out.Array, c.eachBulk)
 }
 
 // lindexCommand checks the key before the position, as Redis does.

@@ -40,15 +40,12 @@ const memorySamples = 5
 func memoryUsage(c *Call) error {
 	samples := int64(memorySamples)
 	for i := 3; i < len(c.Args); i += 2 {
-		if !strings.EqualFold(string(c.Arg(i)), "samples") || i+1 == len(c.Args) {
+		if !c.Is(i, "samples") || i+1 == len(c.Args) {
 			return ErrSyntax
 		}
 		var err error
-		if samples, err = c.ParseInt(i + 1); err != nil {
+		if samples, err = c.parseFrom(i+1, 0, ErrSyntax); err != nil {
 			return err
-		}
-		if samples < 0 {
-			return ErrSyntax
 		}
 	}
 	return c.ofKey(func() error {

@@ -42,12 +42,8 @@ func failoverCommand(c *Call) error {
 		case c.Is(i, "abort") && len(c.Args) == 2:
 			abort = true
 		case c.Is(i, "timeout") && i+1 < len(c.Args) && !timeout:
-			n, err := c.ParseInt(i + 1)
-			if err != nil {
+			if _, err := c.parseFrom(i+1, 1, "ERR FAILOVER timeout must be greater than 0"); err != nil {
 				return err
-			}
-			if n <= 0 {
-				return Error("ERR FAILOVER timeout must be greater than 0")
 			}
 			timeout = true
 			i++

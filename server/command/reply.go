@@ -131,6 +131,24 @@ func (c *Call) bulks(values [][]byte) {
 	}
 }
 
+// eachBulk writes one of several strings, and reports whether there is room for more.
+func (c *Call) eachBulk(value []byte) bool {
+	c.Out.Bulk(value)
+	return !c.Out.Exceeded()
+}
+
+// eachPair is eachBulk for a name and its value.
+func (c *Call) eachPair(name, value []byte) bool {
+	c.Out.Bulk(name)
+	return c.eachBulk(value)
+}
+
+// eachOrNull is eachBulk for the values of several names, nil being null.
+func (c *Call) eachOrNull(_ int, value []byte) bool {
+	c.bulkOrNull(value)
+	return !c.Out.Exceeded()
+}
+
 // bulkOrNull writes a string, nil being null.
 func (c *Call) bulkOrNull(value []byte) {
 	if value == nil {
@@ -184,10 +202,7 @@ func (c *Call) Reply(value any) error {
 		}
 	case []Fact:
 		c.Out.Map(len(value))
-		for _, f := range value {
-			c.Out.BulkString(f.Name)
-			c.Reply(f.Value)
-		}
+		c.facts(value...)
 	case []any:
 		c.Out.Array(len(value))
 		for _, v := range value {
@@ -197,6 +212,14 @@ func (c *Call) Reply(value any) error {
 		panic(fmt.Sprintf("BUG: command: a reply of type %T", value))
 	}
 	return nil
+}
+
+// facts replies with facts of a map whose header has been written.
+func (c *Call) facts(list ...Fact) {
+	for _, f := range list {
+		c.Out.BulkString(f.Name)
+		c.Reply(f.Value)
+	}
 }
 
 // scoredReply replies with members, alone or with their scores: those follow the members in
@@ -211,6 +234,14 @@ func (r scoredReply) start(n int) {
 		n *= 2
 	}
 	r.out.Array(n)
+}
+
+// all replies with members that have been gathered.
+func (r scoredReply) all(members []db.Scored) {
+	r.start(len(members))
+	for _, m := range members {
+		r.add([]byte(m.Member), m.Score)
+	}
 }
 
 // add adds a member and says whether there is room for more.
@@ -242,6 +273,3 @@ func (c *Call) scanHeader(next uint64, n int) {
 func noArray(c *Call) { c.Out.NullArray() }
 
 func noString(c *Call) { c.Out.Null() }
-
-// appendScore appends a score as replies show it.
-func appendScore(dst []byte, score float64) []byte { return resp.AppendDouble(dst, score) }

@@ -24,12 +24,7 @@ var setCommands = InGroup(GroupSet, []*Command{
 		Summary: "Says of several members whether they are in a set.", Syntax: "key member [member ...]", Run: smismemberCommand},
 	{Name: "smembers", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "1.0.0",
 		Complexity: "O(n), n being the size of the set", Summary: "Returns all members of a set.", Syntax: "key",
-		Run: func(c *Call) error {
-			return c.Tx.Set(c.Key(1)).Visit(c.Out.Set, func(member []byte) bool {
-				c.Out.Bulk(member)
-				return !c.Out.Exceeded()
-			})
-		}},
+		Run: func(c *Call) error { return c.Tx.Set(c.Key(1)).Visit(c.Out.Set, c.eachBulk) }},
 	{Name: "spop", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "1.0.0", Complexity: "O(1) a member",
 		Summary: "Removes and returns members chosen at random.", Syntax: "key [count]", Run: spopCommand},
 	{Name: "srandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1) a member",
@@ -76,11 +71,7 @@ func spopCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Set(len(members))
-	for _, member := range members {
-		c.Out.BulkString(member)
-	}
-	return nil
+	return c.Reply(BulkSet(members))
 }
 
 // srandmemberCommand is SRANDMEMBER. A positive count gives distinct members, a negative one as
@@ -100,10 +91,7 @@ func srandmemberCommand(c *Call) error {
 		return err
 	}
 	// A negative count may be any number: the limit of a reply stops it long before memory does.
-	return set.VisitRandom(int(count), c.Out.Array, func(member []byte) bool {
-		c.Out.Bulk(member)
-		return !c.Out.Exceeded()
-	})
+	return set.VisitRandom(int(count), c.Out.Array, c.eachBulk)
 }
 
 // sscanCommand is SSCAN. A cursor is a place in the order of hashes, so it needs no state and
@@ -114,14 +102,7 @@ func sscanCommand(c *Call) error {
 	if err != nil || done {
 		return err
 	}
-	members, next, err := c.Tx.Set(c.Key(1)).Scan(cursor, o.ScanOptions)
-	if err != nil {
-		return err
-	}
-	members = dropUnmatched(o, members, func(member string) string { return member })
-	c.scanHeader(next, len(members))
-	for _, member := range members {
-		c.Out.BulkString(member)
-	}
-	return nil
+	page := scanned(c.Tx.Set(c.Key(1)).Scan(cursor, o.ScanOptions))
+	page.name = func(member string) string { return member }
+	return page.reply(c, o)
 }

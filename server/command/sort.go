@@ -108,8 +108,5 @@ func sortElements(c *Call, stores bool) error {
 	if destination >= 0 {
 		return c.Int(key.SortInto(c.Key(destination), o))
 	}
-	return key.VisitSorted(o, func(n int) { c.Out.Array(n) }, func(value []byte) bool {
-		c.bulkOrNull(value)
-		return !c.Out.Exceeded()
-	})
+	return key.VisitSorted(o, c.Out.Array, func(value []byte) bool { return c.eachOrNull(0, value) })
 }

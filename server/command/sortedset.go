@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -220,19 +221,8 @@ func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
 	if err != nil {
 		return err
 	}
-	pairs := len(c.Args) == 3 && c.Out.Version() == 3
-	if pairs {
-		c.Out.Array(len(members))
-	} else {
-		c.Out.Array(2 * len(members))
-	}
-	for _, m := range members {
-		if pairs {
-			c.Out.Array(2)
-		}
-		c.Out.BulkString(m.Member)
-		c.Out.Double(m.Score)
-	}
+	reply := scoredReply{out: c.Out, scores: true, pairs: len(c.Args) == 3 && c.Out.Version() == 3}
+	reply.all(members)
 	return nil
 }
 
@@ -242,17 +232,11 @@ func zscanCommand(c *Call) error {
 	if err != nil || done {
 		return err
 	}
-	members, next, err := c.Tx.SortedSet(c.Key(1)).Scan(cursor, o.ScanOptions)
-	if err != nil {
-		return err
-	}
-	members = dropUnmatched(o, members, func(m db.Scored) string { return m.Member })
-	c.scanHeader(next, 2*len(members))
-	for _, m := range members {
-		c.Out.BulkString(m.Member)
+	page := scanned(c.Tx.SortedSet(c.Key(1)).Scan(cursor, o.ScanOptions))
+	page.name = func(m db.Scored) string { return m.Member }
+	page.value = func(m db.Scored) {
 		var digits [32]byte
-		// A bulk string in RESP3 as well: ZSCAN never replies with doubles.
-		c.Out.Bulk(appendScore(digits[:0], m.Score))
+		c.Out.Bulk(resp.AppendDouble(digits[:0], m.Score))
 	}
-	return nil
+	return page.reply(c, o)
 }

@@ -134,11 +134,7 @@ func zcombine(c *Call, op db.SetOp) error {
 	if err != nil {
 		return err
 	}
-	reply := c.scoredReply(withScores)
-	reply.start(len(members))
-	for _, m := range members {
-		reply.add([]byte(m.Member), m.Score)
-	}
+	c.scoredReply(withScores).all(members)
 	return nil
 }
 
@@ -198,12 +194,7 @@ func zmpopCommand(c *Call) error {
 func (c *Call) popped(key string, members []db.Scored) {
 	c.Out.Array(2)
 	c.Out.BulkString(key)
-	c.Out.Array(len(members))
-	for _, m := range members {
-		c.Out.Array(2)
-		c.Out.BulkString(m.Member)
-		c.Out.Double(m.Score)
-	}
+	scoredReply{out: c.Out, scores: true, pairs: true}.all(members)
 }
 
 // zrandmemberCommand is ZRANDMEMBER. A positive count gives distinct members, a negative one as
@@ -212,14 +203,10 @@ func zrandmemberCommand(c *Call) error {
 	set := c.Tx.SortedSet(c.Key(1))
 	if len(c.Args) == 2 {
 		members, err := set.Random(1)
-		if err != nil {
-			return err
+		if err != nil || len(members) == 0 {
+			return c.first(nil, err)
 		}
-		if len(members) == 0 {
-			c.Out.Null()
-		} else {
-			c.Out.BulkString(members[0].Member)
-		}
+		c.Out.BulkString(members[0].Member)
 		return nil
 	}
 	count, err := c.parseSigned(2)

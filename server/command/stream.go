@@ -1,8 +1,6 @@
 package command
 
 import (
-	"errors"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/structures"
 )
@@ -76,6 +74,19 @@ func streamID(arg []byte, number uint64) (db.StreamID, error) {
 	return db.StreamID{}, errStreamID
 }
 
+// streamIDs reads the ids from argument i on, up to one that is wrong.
+func (c *Call) streamIDs(i int) (ids []db.StreamID, err error) {
+	ids = make([]db.StreamID, 0, len(c.Args)-i)
+	for _, arg := range c.Args[i:] {
+		id, err := streamID(arg, 0)
+		if err != nil {
+			return ids, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
 // streamBound reads an id that may be - or +, the least and the greatest one.
 func streamBound(arg []byte, number uint64) (db.StreamID, error) {
 	switch {
@@ -111,11 +122,8 @@ loop:
 			}
 		case c.Is(i, "limit") && more > 0:
 			i++
-			if limit, err = c.ParseInt(i); err != nil {
+			if limit, err = c.parseFrom(i, 0, "ERR The LIMIT argument must be >= 0."); err != nil {
 				return p, err
-			}
-			if limit < 0 {
-				return p, Error("ERR The LIMIT argument must be >= 0.")
 			}
 			limited = true
 		case add && c.Is(i, "nomkstream"):
@@ -161,10 +169,7 @@ func (c *Call) parseThreshold(i int, p *addOrTrim) (int, error) {
 		p.trim.MinID = id
 		return i, err
 	}
-	n, err := c.ParseInt(i)
-	if err == nil && n < 0 {
-		err = Error("ERR The MAXLEN argument must be >= 0.")
-	}
+	n, err := c.parseFrom(i, 0, "ERR The MAXLEN argument must be >= 0.")
 	p.trim.MaxLen = clampInt(n)
 	return i, err
 }
@@ -217,13 +222,9 @@ func xdelCommand(c *Call) error {
 	if exists, err := c.Tx.Key(c.Key(1)).Exists(); err != nil || !exists {
 		return c.Int(0, err)
 	}
-	ids := make([]db.StreamID, 0, len(c.Args)-2)
-	for _, arg := range c.Args[2:] {
-		id, err := streamID(arg, 0)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
+	ids, err := c.streamIDs(2)
+	if err != nil {
+		return err
 	}
 	return c.Int(s.Delete(ids...))
 }
@@ -239,12 +240,9 @@ func xsetidCommand(c *Call) error {
 		switch more := i+1 < len(c.Args); {
 		case more && c.Is(i, "entriesadded"):
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.parseFrom(i, 0, "ERR entries_added must be positive")
 			if err != nil {
 				return err
-			}
-			if n < 0 {
-				return Error("ERR entries_added must be positive")
 			}
 			added := uint64(n)
 			o.Added = &added
@@ -263,10 +261,7 @@ func xsetidCommand(c *Call) error {
 		}
 	}
 	err = c.Tx.Stream(c.Key(1)).SetID(last, o)
-	if errors.Is(err, db.ErrNotFound) {
-		return ErrNoKey
-	}
-	return c.Done(err)
+	return c.Done(noKeyOr(err))
 }
 
 // xrange is XRANGE and XREVRANGE. The ids and the count are read before the key. A count of 0 is a null array.
@@ -364,6 +359,14 @@ func (c *Call) entries(s db.Stream, r structures.StreamRange) error {
 
 func (c *Call) streamID(id db.StreamID) {
 	c.Out.EndBulk(id.Append(c.Out.BeginBulk()))
+}
+
+// entryList replies with entries that have been copied.
+func (c *Call) entryList(list []db.StreamEntry) {
+	c.Out.Array(len(list))
+	for _, e := range list {
+		c.entry(e)
+	}
 }
 
 // entry replies with an entry that has been copied.

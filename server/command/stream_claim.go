@@ -8,15 +8,8 @@ import (
 
 // parseClaim reads the ids and the options of XCLAIM: the first argument that is no id is an option.
 func (c *Call) parseClaim() (how db.StreamClaim, ids []db.StreamID, err error) {
-	i := 5
-	for ; i < len(c.Args); i++ {
-		id, err := streamID(c.Args[i], 0)
-		if err != nil {
-			break
-		}
-		ids = append(ids, id)
-	}
-	for ; i < len(c.Args); i++ {
+	ids, _ = c.streamIDs(5)
+	for i := 5 + len(ids); i < len(c.Args); i++ {
 		more := i+1 < len(c.Args)
 		switch {
 		case c.Is(i, "force"):

@@ -1,8 +1,8 @@
 package command
 
 import (
+	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/structures"
@@ -50,7 +50,7 @@ func (c *Call) xgroupError(err error) error {
 	switch {
 	case errors.Is(err, structures.ErrNoGroup):
 		if exists, missing := c.Tx.Key(c.Key(2)).Exists(); missing != nil || !exists {
-			return cmpError(missing, errGroupKey)
+			return cmp.Or[error](missing, errGroupKey)
 		}
 		return Errorf("NOGROUP No such consumer group '%s' for key name '%s'", cString(c.Args[3]), cString(c.Args[2]))
 	case errors.Is(err, db.ErrNotFound):
@@ -59,15 +59,6 @@ func (c *Call) xgroupError(err error) error {
 		return structures.ErrGroupExists
 	}
 	return err
-}
-
-// cmpError is the first error that is one.
-func cmpError(errs ...error) error {
-	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if i < 0 {
-		return nil
-	}
-	return errs[i]
 }
 
 // group is the group that arguments 2 and 3 name.
@@ -81,26 +72,19 @@ func (c *Call) parseGroupStart(create bool) (start db.StreamGroupStart, err erro
 			start.Make = true
 		case c.Is(i, "entriesread") && i+1 < len(c.Args):
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.parseFrom(i, -1, "ERR value for ENTRIESREAD must be positive or -1")
 			if err != nil {
 				return start, err
-			}
-			if n < -1 {
-				return start, Error("ERR value for ENTRIESREAD must be positive or -1")
 			}
 			if start.Read = nil; n >= 0 {
 				read := uint64(n)
 				start.Read = &read
 			}
 		default:
-			return start, errXGroupUse(c)
+			return start, ErrUnknownOrArity(c)
 		}
 	}
 	return start, nil
-}
-
-func errXGroupUse(c *Call) Error {
-	return Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try XGROUP HELP.", Quoted(c.Args[1]))
 }
 
 // xgroupCreate is XGROUP CREATE. The key is looked up after the options and before the id.
@@ -116,7 +100,7 @@ func xgroupCreate(c *Call) error {
 		return err
 	}
 	if len(c.Args) > 8 {
-		return errXGroupUse(c)
+		return ErrUnknownOrArity(c)
 	}
 	if start.Last = string(c.Args[4]) == "$"; !start.Last {
 		if start.ID, err = streamID(c.Args[4], 0); err != nil {
@@ -136,7 +120,7 @@ func xgroupSetID(c *Call) error {
 		return c.xgroupError(err)
 	}
 	if len(c.Args) > 7 {
-		return errXGroupUse(c)
+		return ErrUnknownOrArity(c)
 	}
 	if start.Last = string(c.Args[4]) == "$"; !start.Last {
 		if start.ID, err = streamBound(c.Args[4], 0); err != nil {
@@ -164,20 +148,16 @@ func xgroupDelConsumer(c *Call) error {
 // xackCommand is XACK. The key and the group are looked up before the ids are read.
 func xackCommand(c *Call) error {
 	g := c.Tx.Stream(c.Key(1)).Group(string(c.Args[2]))
-	ids := make([]db.StreamID, 0, len(c.Args)-3)
-	for _, arg := range c.Args[3:] {
-		id, err := streamID(arg, 0)
-		if err != nil {
-			// Without a group ids do not matter.
-			switch _, noGroup := g.HasNew(); {
-			case errors.Is(noGroup, structures.ErrNoGroup):
-				return c.Int(0, nil)
-			case noGroup != nil:
-				return noGroup
-			}
-			return err
+	ids, err := c.streamIDs(3)
+	if err != nil {
+		// Without a group ids do not matter.
+		switch _, noGroup := g.HasNew(); {
+		case errors.Is(noGroup, structures.ErrNoGroup):
+			return c.Int(0, nil)
+		case noGroup != nil:
+			return noGroup
 		}
-		ids = append(ids, id)
+		return err
 	}
 	return c.Int(g.Ack(ids...))
 }

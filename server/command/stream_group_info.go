@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/structures"
 )
 
 // xinfoGroups is XINFO GROUPS.
@@ -20,12 +19,7 @@ func xinfoGroups(c *Call) error {
 	c.Out.Array(len(groups))
 	for _, g := range groups {
 		c.Out.Map(6)
-		c.Out.BulkString("name")
-		c.Out.BulkString(g.Name)
-		c.Out.BulkString("consumers")
-		c.Out.Int(int64(g.Consumers))
-		c.Out.BulkString("pending")
-		c.Out.Int(int64(g.Pending))
+		c.facts(Fact{"name", g.Name}, Fact{"consumers", g.Consumers}, Fact{"pending", g.Pending})
 		c.groupProgress(g)
 	}
 	return nil
@@ -33,21 +27,15 @@ func xinfoGroups(c *Call) error {
 
 // groupProgress replies with three facts: how far a group is.
 func (c *Call) groupProgress(g db.StreamGroupInfo) {
-	c.Out.BulkString("last-delivered-id")
-	c.streamID(g.Last)
-	c.Out.BulkString("entries-read")
-	c.intOrNull(g.Read)
-	c.Out.BulkString("lag")
-	c.intOrNull(g.Lag)
+	c.facts(Fact{"last-delivered-id", g.Last.String()}, Fact{"entries-read", known(g.Read)}, Fact{"lag", known(g.Lag)})
 }
 
-// intOrNull replies with a number that is not known if it is negative.
-func (c *Call) intOrNull(n int64) {
+// known is a number that is not known if it is negative.
+func known(n int64) any {
 	if n < 0 {
-		c.Out.Null()
-		return
+		return nil
 	}
-	c.Out.Int(n)
+	return n
 }
 
 // noKeyOr is the error of XINFO without a key.
@@ -65,28 +53,17 @@ func xinfoConsumers(c *Call) error {
 		return noKeyOr(err)
 	}
 	consumers, err := c.group().Consumers()
-	if errors.Is(err, structures.ErrNoGroup) {
-		return Errorf("NOGROUP No such consumer group '%s' for key name '%s'", cString(c.Args[3]), cString(c.Args[2]))
-	}
 	if err != nil {
-		return err
+		return c.xgroupError(err)
 	}
 	now := c.now()
 	c.Out.Array(len(consumers))
 	for _, of := range consumers {
-		c.Out.Map(4)
-		c.Out.BulkString("name")
-		c.Out.BulkString(of.Name)
-		c.Out.BulkString("pending")
-		c.Out.Int(int64(of.Pending))
-		c.Out.BulkString("idle")
-		c.Out.Int(max(now-of.Seen, 0))
-		c.Out.BulkString("inactive")
-		if of.Active < 0 {
-			c.Out.Int(-1)
-		} else {
-			c.Out.Int(max(now-of.Active, 0))
+		inactive := int64(-1)
+		if of.Active >= 0 {
+			inactive = max(now-of.Active, 0)
 		}
+		c.Reply([]Fact{{"name", of.Name}, {"pending", of.Pending}, {"idle", max(now-of.Seen, 0)}, {"inactive", inactive}})
 	}
 	return nil
 }
@@ -105,20 +82,11 @@ func (c *Call) fullGroups(s db.Stream, count int) error {
 			return err
 		}
 		c.Out.Map(7)
-		c.Out.BulkString("name")
-		c.Out.BulkString(info.Name)
+		c.facts(Fact{"name", info.Name})
 		c.groupProgress(info)
-		c.Out.BulkString("pel-count")
-		c.Out.Int(int64(info.Pending))
+		c.facts(Fact{"pel-count", info.Pending})
 		c.Out.BulkString("pending")
-		c.Out.Array(len(pending))
-		for _, p := range pending {
-			c.Out.Array(4)
-			c.streamID(p.ID)
-			c.Out.BulkString(p.Consumer)
-			c.Out.Int(p.Delivered)
-			c.Out.Int(p.Deliveries)
-		}
+		c.pendingList(pending, true, func(delivered int64) int64 { return delivered })
 		c.Out.BulkString("consumers")
 		if err := c.fullConsumers(g, count); err != nil {
 			return err
@@ -139,22 +107,9 @@ func (c *Call) fullConsumers(g db.StreamGroup, count int) error {
 			return err
 		}
 		c.Out.Map(5)
-		c.Out.BulkString("name")
-		c.Out.BulkString(of.Name)
-		c.Out.BulkString("seen-time")
-		c.Out.Int(of.Seen)
-		c.Out.BulkString("active-time")
-		c.Out.Int(of.Active)
-		c.Out.BulkString("pel-count")
-		c.Out.Int(int64(of.Pending))
+		c.facts(Fact{"name", of.Name}, Fact{"seen-time", of.Seen}, Fact{"active-time", of.Active}, Fact{"pel-count", of.Pending})
 		c.Out.BulkString("pending")
-		c.Out.Array(len(pending))
-		for _, p := range pending {
-			c.Out.Array(3)
-			c.streamID(p.ID)
-			c.Out.Int(p.Delivered)
-			c.Out.Int(p.Deliveries)
-		}
+		c.pendingList(pending, false, func(delivered int64) int64 { return delivered })
 	}
 	return nil
 }

@@ -187,12 +187,5 @@ func (c *Call) readGroupWait(r readRequest) error {
 		})
 		return errReadGroup(err, from, r.group)
 	})
-	return c.Await(w, r.timeout, func(c *Call) {
-		c.streamReplies(1)
-		c.streamReply(key)
-		c.Out.Array(len(entries))
-		for _, e := range entries {
-			c.entry(e)
-		}
-	}, noArray)
+	return c.Await(w, r.timeout, func(c *Call) { c.streamRead(key, entries) }, noArray)
 }

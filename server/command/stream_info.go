@@ -1,8 +1,6 @@
 package command
 
 import (
-	"errors"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/structures"
 )
@@ -12,12 +10,12 @@ import (
 var streamInfoCommands = []*Command{
 	{Name: "xinfo", Arity: -2, Flags: 0, Group: GroupStream, Since: "5.0.0", Complexity: "Depends on the subcommand",
 		Summary: "Describes streams.", Subcommands: []*Command{
-			{Name: "xinfo|consumers", Arity: 4, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
+			{Name: "xinfo|consumers", Arity: 4, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Since: "5.0.0",
 				Complexity: "O(log n) a consumer", Summary: "Lists the consumers of a group.", Syntax: "key group", Run: xinfoConsumers},
-			{Name: "xinfo|groups", Arity: 3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
+			{Name: "xinfo|groups", Arity: 3, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Since: "5.0.0",
 				Complexity: "O(log n) a group", Summary: "Lists the groups of a stream.", Syntax: "key", Run: xinfoGroups},
 			HelpRow("xinfo", "5.0.0"),
-			{Name: "xinfo|stream", Arity: -3, Flags: ReadOnly, Keys: []Keys{{Use: "RO access", First: 2, Step: 1}}, Since: "5.0.0",
+			{Name: "xinfo|stream", Arity: -3, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Since: "5.0.0",
 				Complexity: "O(1), with FULL O(n), n being the number of entries returned", Summary: "Describes a stream.",
 				Syntax: "key [FULL [COUNT count]]", Run: xinfoStream},
 		}},
@@ -27,11 +25,8 @@ var streamInfoCommands = []*Command{
 func xinfoStream(c *Call) error {
 	s := c.Tx.Stream(c.Key(2))
 	info, err := s.Info()
-	if errors.Is(err, db.ErrNotFound) {
-		return ErrNoKey
-	}
 	if err != nil {
-		return err
+		return noKeyOr(err)
 	}
 	full, count, err := c.parseFull()
 	if err != nil {
@@ -59,12 +54,7 @@ func xinfoStream(c *Call) error {
 		more = 2 // entries and groups
 	}
 	c.Out.Map(len(facts) + more)
-	for _, f := range facts {
-		c.Out.BulkString(f.Name)
-		if err := c.Reply(f.Value); err != nil {
-			return err
-		}
-	}
+	c.facts(facts...)
 	if full {
 		c.Out.BulkString("entries")
 		if err := c.entries(s, structures.StreamRange{To: db.MaxStreamID, Count: count}); err != nil {
@@ -77,8 +67,7 @@ func xinfoStream(c *Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.BulkString("groups")
-	c.Out.Int(int64(groups))
+	c.facts(Fact{"groups", groups})
 	for i, name := range []string{"first-entry", "last-entry"} {
 		c.Out.BulkString(name)
 		if len(ends[i]) == 0 {
@@ -96,7 +85,7 @@ func (c *Call) parseFull() (full bool, count int, err error) {
 	case len(c.Args) == 3:
 		return false, 0, nil
 	case !c.Is(3, "full"), len(c.Args) == 5, len(c.Args) > 6, len(c.Args) == 6 && !c.Is(4, "count"):
-		return false, 0, errSubcommandUse(c)
+		return false, 0, ErrUnknownOrArity(c)
 	case len(c.Args) == 4:
 		return true, 10, nil
 	}
@@ -105,9 +94,4 @@ func (c *Call) parseFull() (full bool, count int, err error) {
 		n = 10
 	}
 	return true, clampInt(n), err
-}
-
-// errSubcommandUse refuses the arguments of a subcommand.
-func errSubcommandUse(c *Call) Error {
-	return Errorf("ERR unknown subcommand or wrong number of arguments for '%s'. Try XINFO HELP.", Quoted(c.Args[1]))
 }

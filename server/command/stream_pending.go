@@ -60,15 +60,26 @@ func xpendingCommand(c *Call) error {
 	if err != nil {
 		return groupOr(err, c.Args[1], c.Args[2])
 	}
+	c.pendingList(list, true, func(delivered int64) int64 { return max(c.now()-delivered, 0) })
+	return nil
+}
+
+// pendingList replies with pending entries, each with its consumer if that is wanted, and what shown makes of the time of delivery.
+func (c *Call) pendingList(list []db.StreamPending, consumer bool, shown func(delivered int64) int64) {
 	c.Out.Array(len(list))
 	for _, p := range list {
-		c.Out.Array(4)
+		if consumer {
+			c.Out.Array(4)
+		} else {
+			c.Out.Array(3)
+		}
 		c.streamID(p.ID)
-		c.Out.BulkString(p.Consumer)
-		c.Out.Int(max(c.now()-p.Delivered, 0))
+		if consumer {
+			c.Out.BulkString(p.Consumer)
+		}
+		c.Out.Int(shown(p.Delivered))
 		c.Out.Int(p.Deliveries)
 	}
-	return nil
 }
 
 // pendingSummary is XPENDING without a range.

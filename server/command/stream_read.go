@@ -212,12 +212,12 @@ func (c *Call) readWait(r readRequest, after []db.StreamID) error {
 		entries, err = tx.Stream(from).Range(ids[from].Next(), db.MaxStreamID, r.count)
 		return err
 	}
-	return c.Await(w, r.timeout, func(c *Call) {
-		c.streamReplies(1)
-		c.streamReply(key)
-		c.Out.Array(len(entries))
-		for _, e := range entries {
-			c.entry(e)
-		}
-	}, noArray)
+	return c.Await(w, r.timeout, func(c *Call) { c.streamRead(key, entries) }, noArray)
+}
+
+// streamRead is the reply of a reader that has waited: entries of one stream.
+func (c *Call) streamRead(key string, entries []db.StreamEntry) {
+	c.streamReplies(1)
+	c.streamReply(key)
+	c.entryList(entries)
 }

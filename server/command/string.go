@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"time"
@@ -144,17 +145,7 @@ func isDeadline(word []byte) bool {
 
 // sameKeyword compares two of those words without regard to case. Redis takes the same one twice,
 // and no two different ones.
-func sameKeyword(a, b []byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i]|0x20 != b[i]|0x20 {
-			return false
-		}
-	}
-	return true
-}
+func sameKeyword(a, b []byte) bool { return bytes.EqualFold(a, b) }
 
 // parseDeadline turns "EX 10" and its relatives into absolute Unix milliseconds. The four words
 // differ in two letters: E in front means seconds, AT at the end means since 1970. now is the
@@ -196,10 +187,7 @@ func setWithTTL(c *Call, unit int64) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Tx.String(c.Key(1)).Put(c.Arg(3), db.ExpireAt(time.UnixMilli(deadline))); err != nil {
-		return err
-	}
-	return c.OK()
+	return c.Done(c.Tx.String(c.Key(1)).Put(c.Arg(3), db.ExpireAt(time.UnixMilli(deadline))))
 }
 
 // setnxCommand is SETNX. It is SET NX with a number for a reply: 1 if the value was written, and 0
@@ -216,14 +204,7 @@ func setnxCommand(c *Call) error {
 func mgetCommand(c *Call) error {
 	keys := c.Strings(1)
 	c.Out.Array(len(keys))
-	return c.Tx.Keyspace().Visit(keys, func(_ int, value []byte) bool {
-		if value == nil {
-			c.Out.Null()
-		} else {
-			c.Out.Bulk(value)
-		}
-		return !c.Out.Exceeded()
-	})
+	return c.Tx.Keyspace().Visit(keys, c.eachOrNull)
 }
 
 // pairs reads key value key value ... An odd number of arguments after the name is an error of
