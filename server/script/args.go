@@ -37,6 +37,37 @@ func where(L *lua.LState, level int) string {
 	return fmt.Sprintf("%s:%d: ", frame.Source, frame.CurrentLine)
 }
 
+// push returns values from a Go function.
+func push(L *lua.LState, values ...lua.LValue) int {
+	for _, v := range values {
+		L.Push(v)
+	}
+	return len(values)
+}
+
+// pushNumber returns a number from a Go function, or nil if there is none.
+func pushNumber(L *lua.LState, f float64, ok bool) int {
+	if !ok {
+		return push(L, lua.LNil)
+	}
+	return push(L, lua.LNumber(f))
+}
+
+// invoke calls a function of the script, which leaves one result on the stack.
+func invoke(L *lua.LState, fn lua.LValue, args ...lua.LValue) int {
+	L.Push(fn)
+	push(L, args...)
+	L.Call(len(args), 1)
+	return 1
+}
+
+// result is invoke that takes the result off the stack.
+func result(L *lua.LState, fn lua.LValue, args ...lua.LValue) lua.LValue {
+	invoke(L, fn, args...)
+	defer L.Pop(1)
+	return L.Get(-1)
+}
+
 func typeError(L *lua.LState, i int, want string) {
 	got := "no value"
 	if i <= L.GetTop() {
@@ -66,11 +97,30 @@ func numberArg(L *lua.LState, i int) float64 {
 func intArg(L *lua.LState, i int) int { return int(int32(toInteger(numberArg(L, i)))) }
 
 // indexArg is argument i as a position in a string, for which C has 64 bits.
-func indexArg(L *lua.LState, i, otherwise int) int {
+func indexArg(L *lua.LState, i, otherwise int) int { return int(optInteger(L, i, int64(otherwise))) }
+
+// optInteger is argument i as C converts it to an integer of 64 bits, if there is one.
+func optInteger(L *lua.LState, i int, otherwise int64) int64 {
 	if L.Get(i) == lua.LNil {
 		return otherwise
 	}
-	return int(toInteger(numberArg(L, i)))
+	return toInteger(numberArg(L, i))
+}
+
+// optText is argument i as a string, if there is one.
+func optText(L *lua.LState, i int, otherwise string) string {
+	if L.Get(i) == lua.LNil {
+		return otherwise
+	}
+	return textArg(L, i)
+}
+
+func functionArg(L *lua.LState, i int) *lua.LFunction {
+	fn, ok := L.Get(i).(*lua.LFunction)
+	if !ok {
+		typeError(L, i, "function")
+	}
+	return fn
 }
 
 func optInt(L *lua.LState, i, otherwise int) int {

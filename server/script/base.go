@@ -30,38 +30,28 @@ func (m *machine) openBase() {
 // openOS adds os.clock, which is all of its library that scripts may use.
 func (m *machine) openOS() {
 	start := time.Now()
-	m.library("os", functions{"clock": func(L *lua.LState) int {
-		L.Push(lua.LNumber(time.Since(start).Seconds()))
-		return 1
-	}})
+	m.library("os", functions{"clock": func(L *lua.LState) int { return push(L, lua.LNumber(time.Since(start).Seconds())) }})
 }
 
 func baseAssert(L *lua.LState) int {
 	if !lua.LVAsBool(anyArg(L, 1)) {
-		message := "assertion failed!"
-		if L.Get(2) != lua.LNil {
-			message, _, _ = strings.Cut(textArg(L, 2), "\x00")
-		}
-		fail(L, "%s", message)
+		fail(L, "%s", cString(optText(L, 2, "assertion failed!")))
 	}
 	return L.GetTop()
 }
 
 func baseRawEqual(L *lua.LState) int {
-	L.Push(lua.LBool(L.RawEqual(anyArg(L, 1), anyArg(L, 2))))
-	return 1
+	return push(L, lua.LBool(L.RawEqual(anyArg(L, 1), anyArg(L, 2))))
 }
 
 func baseType(L *lua.LState) int {
-	L.Push(lua.LString(anyArg(L, 1).Type().String()))
-	return 1
+	return push(L, lua.LString(anyArg(L, 1).Type().String()))
 }
 
 func baseSelect(L *lua.LState) int {
 	n := L.GetTop()
 	if L.Get(1) == lua.LString("#") {
-		L.Push(lua.LNumber(n - 1))
-		return 1
+		return push(L, lua.LNumber(n-1))
 	}
 	i := intArg(L, 1)
 	switch {
@@ -127,20 +117,15 @@ func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValu
 func basePCall(L *lua.LState) int {
 	fn := anyArg(L, 1)
 	results, raised, ok := protectedCall(L, fn, 2)
-	L.Push(lua.LBool(ok))
 	if !ok {
 		if t, is := raised.(*lua.LTable); is {
 			if text, is := t.RawGetString("err").(lua.LString); is {
 				raised = text
 			}
 		}
-		L.Push(raised)
-		return 2
+		return push(L, lua.LFalse, raised)
 	}
-	for _, v := range results {
-		L.Push(v)
-	}
-	return 1 + len(results)
+	return push(L, lua.LTrue) + push(L, results...)
 }
 
 // baseXPCall calls the handler when the stack has been unwound, which it could see only with the library "debug".
@@ -150,17 +135,10 @@ func baseXPCall(L *lua.LState) int {
 		argError(L, 2, "value expected")
 	}
 	results, raised, ok := protectedCall(L, L.Get(1), L.GetTop()+1)
-	L.Push(lua.LBool(ok))
 	if !ok {
-		L.Push(handler)
-		L.Push(raised)
-		L.Call(1, 1)
-		return 2
+		return push(L, lua.LFalse) + invoke(L, handler, raised)
 	}
-	for _, v := range results {
-		L.Push(v)
-	}
-	return 1 + len(results)
+	return push(L, lua.LTrue) + push(L, results...)
 }
 
 func baseGetMetatable(L *lua.LState) int {
@@ -172,8 +150,7 @@ func baseGetMetatable(L *lua.LState) int {
 	if t, ok := mt.(*lua.LTable); ok && m.proxies[t] != nil {
 		mt = m.proxies[t]
 	}
-	L.Push(mt)
-	return 1
+	return push(L, mt)
 }
 
 func baseSetMetatable(L *lua.LState) int {
@@ -185,52 +162,38 @@ func baseSetMetatable(L *lua.LState) int {
 		fail(L, "cannot change a protected metatable")
 	}
 	of(L).writable(L, t).Metatable = mt
-	L.Push(t)
-	return 1
+	return push(L, t)
 }
 
 func baseIpairs(L *lua.LState) int {
 	t := tableArg(L, 1)
-	L.Push(L.NewFunction(ipairsStep))
-	L.Push(t)
-	L.Push(lua.LNumber(0))
-	return 3
+	return push(L, L.NewFunction(ipairsStep), t, lua.LNumber(0))
 }
 
 func ipairsStep(L *lua.LState) int {
 	t, i := tableArg(L, 1), lua.LNumber(numberArg(L, 2))+1
 	v := of(L).unwrap(t).RawGet(i)
 	if v == lua.LNil {
-		L.Push(lua.LNil)
-		return 1
+		return push(L, lua.LNil)
 	}
-	L.Push(i)
-	L.Push(v)
-	return 2
+	return push(L, i, v)
 }
 
 func basePairs(L *lua.LState) int {
 	t := tableArg(L, 1)
-	L.Push(L.NewFunction(baseNext))
-	L.Push(t)
-	L.Push(lua.LNil)
-	return 3
+	return push(L, L.NewFunction(baseNext), t, lua.LNil)
 }
 
 func baseNext(L *lua.LState) int {
 	k, v := of(L).unwrap(tableArg(L, 1)).Next(L.Get(2))
 	if k == lua.LNil {
-		L.Push(lua.LNil)
-		return 1
+		return push(L, lua.LNil)
 	}
-	L.Push(k)
-	L.Push(v)
-	return 2
+	return push(L, k, v)
 }
 
 func baseRawGet(L *lua.LState) int {
-	L.Push(of(L).unwrap(tableArg(L, 1)).RawGet(anyArg(L, 2)))
-	return 1
+	return push(L, of(L).unwrap(tableArg(L, 1)).RawGet(anyArg(L, 2)))
 }
 
 func baseRawSet(L *lua.LState) int {
@@ -240,31 +203,22 @@ func baseRawSet(L *lua.LState) int {
 		fail(L, "table index is invalid")
 	}
 	of(L).writable(L, t).RawSet(k, v)
-	L.Push(t)
-	return 1
+	return push(L, t)
 }
 
 func baseToNumber(L *lua.LState) int {
 	base := optInt(L, 2, 10)
 	v := anyArg(L, 1)
 	if base == 10 {
-		if f, ok := toNumber(v); ok {
-			L.Push(lua.LNumber(f))
-		} else {
-			L.Push(lua.LNil)
-		}
-		return 1
+		f, ok := toNumber(v)
+		return pushNumber(L, f, ok)
 	}
 	text := textArg(L, 1)
 	if base < 2 || base > 36 {
 		argError(L, 2, "base out of range")
 	}
-	if n, ok := parseBase(text, base); ok {
-		L.Push(lua.LNumber(n))
-	} else {
-		L.Push(lua.LNil)
-	}
-	return 1
+	n, ok := parseBase(text, base)
+	return pushNumber(L, n, ok)
 }
 
 // parseBase is C's strtoul on the whole text.
@@ -306,13 +260,9 @@ func parseBase(text string, base int) (float64, bool) {
 func baseToString(L *lua.LState) int {
 	v := anyArg(L, 1)
 	if handler := metamethod(L, v, "__tostring"); handler != lua.LNil {
-		L.Push(handler)
-		L.Push(v)
-		L.Call(1, 1)
-		return 1
+		return invoke(L, handler, v)
 	}
-	L.Push(lua.LString(display(v)))
-	return 1
+	return push(L, lua.LString(display(v)))
 }
 
 // display is a value as tostring writes it.
@@ -328,13 +278,7 @@ func display(v lua.LValue) string {
 
 func baseUnpack(L *lua.LState) int {
 	t := of(L).unwrap(tableArg(L, 1))
-	from := optInt(L, 2, 1)
-	to := 0
-	if L.Get(3) == lua.LNil {
-		to = tableLen(t)
-	} else {
-		to = intArg(L, 3)
-	}
+	from, to := optInt(L, 2, 1), optEnd(L, 3, t)
 	if from > to {
 		return 0
 	}
@@ -359,12 +303,9 @@ func loadText(L *lua.LState, source, name string) int {
 	m.allocate(L, 64*len(source)) // the tree is larger than its text
 	proto, err := compile(source, chunk, nil)
 	if err != nil {
-		L.Push(lua.LNil)
-		L.Push(lua.LString(err.Error()))
-		return 2
+		return push(L, lua.LNil, lua.LString(err.Error()))
 	}
-	L.Push(L.NewFunctionFromProto(proto))
-	return 1
+	return push(L, L.NewFunctionFromProto(proto))
 }
 
 // firstLine is what an error shows of a chunk that is named by its text.
@@ -382,42 +323,24 @@ func firstLine(text string) string {
 
 func baseLoadString(L *lua.LState) int {
 	source := textArg(L, 1)
-	name := source
-	if L.Get(2) != lua.LNil {
-		name = textArg(L, 2)
-	}
-	return loadText(L, source, name)
+	return loadText(L, source, optText(L, 2, source))
 }
 
 // baseLoad joins the pieces that a function returns until it returns nothing.
 func baseLoad(L *lua.LState) int {
-	fn, ok := L.Get(1).(*lua.LFunction)
-	if !ok {
-		typeError(L, 1, "function")
-	}
-	name := "=(load)"
-	if L.Get(2) != lua.LNil {
-		name = textArg(L, 2)
-	}
+	fn, name := functionArg(L, 1), optText(L, 2, "=(load)")
 	var source strings.Builder
 	for {
-		L.Push(fn)
-		L.Call(0, 1)
-		piece := L.Get(-1)
-		L.Pop(1)
+		piece := result(L, fn)
 		if piece == lua.LNil || piece == lua.LString("") {
 			return loadText(L, source.String(), name)
 		}
 		text, isText := toText(piece)
 		if !isText {
-			L.Push(lua.LNil)
-			L.Push(lua.LString("reader function must return a string"))
-			return 2
+			return push(L, lua.LNil, lua.LString("reader function must return a string"))
 		}
 		if source.Len()+len(text) > MaxSource {
-			L.Push(lua.LNil)
-			L.Push(lua.LString(ErrSourceTooLarge.Error()))
-			return 2
+			return push(L, lua.LNil, lua.LString(ErrSourceTooLarge.Error()))
 		}
 		source.WriteString(text)
 	}
@@ -429,18 +352,16 @@ func baseCollectGarbage(L *lua.LState) int {
 	case lua.LString("count"):
 		return baseGCInfo(L)
 	case lua.LString("step"):
-		L.Push(lua.LTrue)
+		return push(L, lua.LTrue)
 	case lua.LNil, lua.LString("collect"), lua.LString("stop"), lua.LString("restart"), lua.LString("setpause"), lua.LString("setstepmul"):
-		L.Push(lua.LNumber(0))
-	default:
-		argError(L, 1, fmt.Sprintf("invalid option '%s'", textArg(L, 1)))
+		return push(L, lua.LNumber(0))
 	}
-	return 1
+	argError(L, 1, fmt.Sprintf("invalid option '%s'", textArg(L, 1)))
+	return 0
 }
 
 func baseGCInfo(L *lua.LState) int {
 	runtime.Gosched()
 	objects, _ := heap()
-	L.Push(lua.LNumber(objects >> 10))
-	return 1
+	return push(L, lua.LNumber(objects>>10))
 }

@@ -35,8 +35,7 @@ func bitsArg(L *lua.LState, i int) uint32 {
 }
 
 func pushBits(L *lua.LState, b uint32) int {
-	L.Push(lua.LNumber(int32(b)))
-	return 1
+	return push(L, lua.LNumber(int32(b)))
 }
 
 func bitFold(f func(a, b uint32) uint32) lua.LGFunction {
@@ -66,9 +65,7 @@ func bitToHex(L *lua.LState) int {
 	}
 	n = min(n, 8)
 	if n == 0 {
-		L.Push(lua.LString(""))
-		return 1
+		return push(L, lua.LString(""))
 	}
-	L.Push(lua.LString(fmt.Sprintf(verb, n, b&uint32(uint64(1)<<(4*n)-1))))
-	return 1
+	return push(L, lua.LString(fmt.Sprintf(verb, n, b&uint32(uint64(1)<<(4*n)-1))))
 }

@@ -81,8 +81,7 @@ func stringFormat(L *lua.LState) int {
 		b = append(b, piece...)
 	}
 	m.allocate(L, len(b))
-	L.Push(lua.LString(b))
-	return 1
+	return push(L, lua.LString(b))
 }
 
 // apply formats argument i.

@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
@@ -82,13 +83,10 @@ func choice(L *lua.LState, i int, current string, words ...string) string {
 		return "off"
 	}
 	word := textArg(L, i)
-	for _, known := range words {
-		if word == known {
-			return word
-		}
+	if !slices.Contains(words, word) {
+		argError(L, i, "invalid option '"+word+"'")
 	}
-	argError(L, i, "invalid option '"+word+"'")
-	return ""
+	return word
 }
 
 func boolSetting(L *lua.LState, i int, setting *bool) {
@@ -131,11 +129,9 @@ func jsonEncodeInvalid(L *lua.LState) int {
 	o := &of(L).json
 	o.encodeInvalid = choice(L, 1, o.encodeInvalid, "off", "on", "null")
 	if o.encodeInvalid == "null" {
-		L.Push(lua.LString("null"))
-	} else {
-		L.Push(lua.LBool(o.encodeInvalid == "on"))
+		return push(L, lua.LString("null"))
 	}
-	return 1
+	return push(L, lua.LBool(o.encodeInvalid == "on"))
 }
 
 type jsonEncoder struct {
@@ -151,8 +147,7 @@ func jsonEncode(L *lua.LState) int {
 	e := jsonEncoder{L: L, m: of(L)}
 	e.value(L.Get(1), 0)
 	e.m.allocate(L, len(e.b))
-	L.Push(lua.LString(e.b))
-	return 1
+	return push(L, lua.LString(e.b))
 }
 
 func (e *jsonEncoder) refuse(v lua.LValue, reason string) {

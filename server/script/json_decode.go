@@ -50,8 +50,7 @@ func jsonDecode(L *lua.LState) int {
 	if d.next(); d.token != tokenEnd {
 		d.expected("the end")
 	}
-	L.Push(v)
-	return 1
+	return push(L, v)
 }
 
 func (d *jsonDecoder) expected(what string) {

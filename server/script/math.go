@@ -35,8 +35,7 @@ func mathOf(f func(float64) float64) lua.LGFunction {
 		if !math.IsNaN(x) {
 			x = f(x)
 		}
-		L.Push(lua.LNumber(x))
-		return 1
+		return push(L, lua.LNumber(x))
 	}
 }
 
@@ -64,28 +63,23 @@ func mathOf2(f func(a, b float64) float64) lua.LGFunction {
 		case math.IsNaN(b):
 			y = b
 		}
-		L.Push(lua.LNumber(y))
-		return 1
+		return push(L, lua.LNumber(y))
 	}
 }
 
 // mathAbs takes the sign from a NaN too.
 func mathAbs(L *lua.LState) int {
-	L.Push(lua.LNumber(math.Abs(likeC(numberArg(L, 1)))))
-	return 1
+	return push(L, lua.LNumber(math.Abs(likeC(numberArg(L, 1)))))
 }
 
 func mathFrexp(L *lua.LState) int {
 	fraction, exponent := math.Frexp(numberArg(L, 1))
-	L.Push(lua.LNumber(fraction))
-	L.Push(lua.LNumber(exponent))
-	return 2
+	return push(L, lua.LNumber(fraction), lua.LNumber(exponent))
 }
 
 func mathLdexp(L *lua.LState) int {
 	exponent := intArg(L, 2)
-	L.Push(lua.LNumber(math.Ldexp(numberArg(L, 1), exponent)))
-	return 1
+	return push(L, lua.LNumber(math.Ldexp(numberArg(L, 1), exponent)))
 }
 
 func mathModf(L *lua.LState) int {
@@ -94,9 +88,7 @@ func mathModf(L *lua.LState) int {
 	if math.IsInf(f, 0) {
 		fraction = math.Copysign(0, f)
 	}
-	L.Push(lua.LNumber(whole))
-	L.Push(lua.LNumber(fraction))
-	return 2
+	return push(L, lua.LNumber(whole), lua.LNumber(fraction))
 }
 
 func mathExtreme(L *lua.LState, better func(a, b float64) bool) int {
@@ -106,8 +98,7 @@ func mathExtreme(L *lua.LState, better func(a, b float64) bool) int {
 			best = f
 		}
 	}
-	L.Push(lua.LNumber(best))
-	return 1
+	return push(L, lua.LNumber(best))
 }
 
 // random is lrand48, which Redis gives to scripts so that they see the same numbers on every machine. All scripts of
@@ -137,8 +128,7 @@ func mathRandom(L *lua.LState) int {
 	low, high := 1, 0
 	switch L.GetTop() {
 	case 0:
-		L.Push(lua.LNumber(r))
-		return 1
+		return push(L, lua.LNumber(r))
 	case 1:
 		high = intArg(L, 1)
 		if high < 1 {
@@ -152,8 +142,7 @@ func mathRandom(L *lua.LState) int {
 	default:
 		fail(L, "wrong number of arguments")
 	}
-	L.Push(lua.LNumber(math.Floor(r*float64(high-low+1)) + float64(low)))
-	return 1
+	return push(L, lua.LNumber(math.Floor(r*float64(high-low+1))+float64(low)))
 }
 
 func mathRandomSeed(L *lua.LState) int {

@@ -37,8 +37,7 @@ func msgpackPack(L *lua.LState) int {
 		p.value(L.Get(i), 0)
 	}
 	p.m.allocate(L, len(p.b))
-	L.Push(lua.LString(p.b))
-	return 1
+	return push(L, lua.LString(p.b))
 }
 
 type packer struct {
@@ -153,18 +152,10 @@ func (p *packer) table(t *lua.LTable, level int) {
 }
 
 func msgpackUnpackAll(L *lua.LState) int { return msgpackUnpack(L, 0, 0) }
-func msgpackUnpackOne(L *lua.LState) int { return msgpackUnpack(L, 1, optInteger(L, 2)) }
+func msgpackUnpackOne(L *lua.LState) int { return msgpackUnpack(L, 1, optInteger(L, 2, 0)) }
 func msgpackUnpackLimit(L *lua.LState) int {
 	limit := toInteger(numberArg(L, 2))
-	return msgpackUnpack(L, limit, optInteger(L, 3))
-}
-
-// optInteger is argument i as C converts it to an integer; 0 without one.
-func optInteger(L *lua.LState, i int) int64 {
-	if L.Get(i) == lua.LNil {
-		return 0
-	}
-	return toInteger(numberArg(L, i))
+	return msgpackUnpack(L, limit, optInteger(L, 3, 0))
 }
 
 // msgpackUnpack unpacks up to limit values from an offset on, and returns where it has stopped before them. With both
@@ -193,15 +184,9 @@ func msgpackUnpack(L *lua.LState, limit, offset int64) int {
 		if len(u.rest) > 0 {
 			at = len(s) - len(u.rest)
 		}
-		L.Push(lua.LNumber(at))
+		return push(L, lua.LNumber(at)) + push(L, values...)
 	}
-	for _, v := range values {
-		L.Push(v)
-	}
-	if all {
-		return len(values)
-	}
-	return len(values) + 1
+	return push(L, values...)
 }
 
 type unpacker struct {

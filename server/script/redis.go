@@ -18,8 +18,8 @@ var redisFunctions = functions{
 	"log":                redisLog,
 	"setresp":            redisSetResp,
 	"set_repl":           redisSetRepl,
-	"replicate_commands": func(L *lua.LState) int { L.Push(lua.LTrue); return 1 },
-	"breakpoint":         func(L *lua.LState) int { L.Push(lua.LFalse); return 1 },
+	"replicate_commands": func(L *lua.LState) int { return push(L, lua.LTrue) },
+	"breakpoint":         func(L *lua.LState) int { return push(L, lua.LFalse) },
 	"debug":              func(L *lua.LState) int { return 0 },
 	"acl_check_cmd":      redisAllowed,
 }
@@ -69,8 +69,7 @@ func refuse(L *lua.LState, raise bool, text string) int {
 	if raise {
 		raiseTable(L, text)
 	}
-	L.Push(field(L, "err", lua.LString(text)))
-	return 1
+	return push(L, field(L, "err", lua.LString(text)))
 }
 
 // usualNumber is the length of most numbers as text.
@@ -121,32 +120,27 @@ func redisCall(L *lua.LState, raise bool) int {
 		raiseTable(L, strings.TrimRight(string(reply[1:]), "\r\n"))
 	}
 	v, _ := m.fromReply(L, reply)
-	L.Push(v)
-	return 1
+	return push(L, v)
 }
 
 // redisErrorReply makes a table that is an error as a reply.
 func redisErrorReply(L *lua.LState) int {
 	if L.GetTop() != 1 || L.Get(1).Type() != lua.LTString {
-		L.Push(field(L, "err", lua.LString("ERR wrong number or type of arguments")))
-		return 1
+		return refuse(L, false, "ERR wrong number or type of arguments")
 	}
 	text, _, _ := strings.Cut(string(L.Get(1).(lua.LString)), "\x00")
 	text = strings.TrimPrefix(text, "-")
 	if !strings.Contains(text, " ") {
 		text = "ERR " + text // what has a code is an error as it is
 	}
-	L.Push(field(L, "err", lua.LString(strings.TrimRight(text, "\r\n"))))
-	return 1
+	return push(L, field(L, "err", lua.LString(strings.TrimRight(text, "\r\n"))))
 }
 
 func redisStatusReply(L *lua.LState) int {
 	if L.GetTop() != 1 || L.Get(1).Type() != lua.LTString {
-		L.Push(field(L, "err", lua.LString("ERR wrong number or type of arguments")))
-		return 1
+		return refuse(L, false, "ERR wrong number or type of arguments")
 	}
-	L.Push(field(L, "ok", L.Get(1)))
-	return 1
+	return push(L, field(L, "ok", L.Get(1)))
 }
 
 func redisSHA1(L *lua.LState) int {
@@ -155,8 +149,7 @@ func redisSHA1(L *lua.LState) int {
 	}
 	text, _ := toText(L.Get(1))
 	of(L).spend(L, len(text)>>6)
-	L.Push(lua.LString(SHA(text)))
-	return 1
+	return push(L, lua.LString(SHA(text)))
 }
 
 func redisLog(L *lua.LState) int {
@@ -231,6 +224,5 @@ func redisAllowed(L *lua.LState) int {
 			raiseTable(L, "ERR Invalid command passed to redis.acl_check_cmd()")
 		}
 	}
-	L.Push(lua.LBool(allowed))
-	return 1
+	return push(L, lua.LBool(allowed))
 }

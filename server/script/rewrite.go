@@ -74,21 +74,13 @@ func (r *rewriter) stmt(stmt ast.Stmt) {
 		r.block(s.Then)
 		r.block(s.Else)
 	case *ast.NumberForStmt:
-		s.Init, s.Limit = r.expr(s.Init), r.expr(s.Limit)
-		if s.Step != nil {
-			s.Step = r.expr(s.Step)
-		}
+		s.Init, s.Limit, s.Step = r.expr(s.Init), r.expr(s.Limit), r.expr(s.Step)
 		r.block(s.Stmts)
 	case *ast.GenericForStmt:
 		r.list(s.Exprs)
 		r.block(s.Stmts)
 	case *ast.FuncDefStmt:
-		if s.Name.Func != nil {
-			s.Name.Func = r.expr(s.Name.Func)
-		}
-		if s.Name.Receiver != nil {
-			s.Name.Receiver = r.expr(s.Name.Receiver)
-		}
+		s.Name.Func, s.Name.Receiver = r.expr(s.Name.Func), r.expr(s.Name.Receiver)
 		r.block(s.Func.Stmts)
 	case *ast.ReturnStmt:
 		r.list(s.Exprs)
@@ -207,8 +199,7 @@ func concatOperator(L *lua.LState) int {
 	for i := 1; i <= n; i++ {
 		b = appendText(b, L.Get(i))
 	}
-	L.Push(lua.LString(b))
-	return 1
+	return push(L, lua.LString(b))
 }
 
 func appendText(b []byte, v lua.LValue) []byte {
@@ -221,55 +212,46 @@ func appendText(b []byte, v lua.LValue) []byte {
 
 // concatObjects concatenates values of which not all are text.
 func concatObjects(L *lua.LState, n int) int {
-	result := L.Get(n)
+	sum := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		left := L.Get(i)
 		a, aIs := toText(left)
-		b, bIs := toText(result)
+		b, bIs := toText(sum)
 		if aIs && bIs {
 			of(L).allocate(L, len(a)+len(b))
-			result = lua.LString(a + b)
+			sum = lua.LString(a + b)
 			continue
 		}
 		handler := metamethod(L, left, "__concat")
 		if handler == lua.LNil {
-			handler = metamethod(L, result, "__concat")
+			handler = metamethod(L, sum, "__concat")
 		}
 		if handler == lua.LNil {
 			wrong := left
 			if aIs {
-				wrong = result
+				wrong = sum
 			}
 			fail(L, "attempt to concatenate a %s value", wrong.Type())
 		}
-		L.Push(handler)
-		L.Push(left)
-		L.Push(result)
-		L.Call(2, 1)
-		result = L.Get(-1)
-		L.Pop(1)
+		sum = result(L, handler, left, sum)
 	}
-	L.Push(result)
-	return 1
+	return push(L, sum)
 }
 
 // lengthOperator is "#".
 func lengthOperator(L *lua.LState) int {
 	switch v := L.Get(1).(type) {
 	case lua.LString:
-		L.Push(lua.LNumber(len(v)))
+		return push(L, lua.LNumber(len(v)))
 	case *lua.LTable:
-		L.Push(lua.LNumber(tableLen(of(L).unwrap(v))))
+		return push(L, lua.LNumber(tableLen(of(L).unwrap(v))))
 	default:
 		if handler := metamethod(L, v, "__len"); handler != lua.LNil {
-			L.Push(handler)
-			L.Push(v)
-			L.Call(1, 1)
-			return 1
+			return invoke(L, handler, v)
 		}
 		fail(L, "attempt to get length of a %s value", v.Type())
+		return 0
 	}
-	return 1
 }
 
 // metamethod is the handler of an event of a value; nil if it has none.

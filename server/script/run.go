@@ -135,11 +135,7 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 		}
 	}()
 	L := m.L
-	L.Push(fn)
-	for _, arg := range args {
-		L.Push(arg)
-	}
-	L.Call(len(args), 1)
+	invoke(L, fn, args...)
 	if m.stopped != nil {
 		return m.failure(nil)
 	}

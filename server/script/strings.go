@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -10,9 +11,9 @@ import (
 
 var stringFunctions = functions{
 	"byte": stringByte, "char": stringChar, "dump": stringDump, "find": func(L *lua.LState) int { return stringFind(L, true) },
-	"format": stringFormat, "gfind": stringGMatch, "gmatch": stringGMatch, "gsub": stringGSub, "len": stringLen, "lower": stringLower,
+	"format": stringFormat, "gfind": stringGMatch, "gmatch": stringGMatch, "gsub": stringGSub, "len": stringLen, "lower": func(L *lua.LState) int { return mapBytes(L, 'A', 'Z') },
 	"match": func(L *lua.LState) int { return stringFind(L, false) }, "rep": stringRep, "reverse": stringReverse, "sub": stringSub,
-	"upper": stringUpper,
+	"upper": func(L *lua.LState) int { return mapBytes(L, 'a', 'z') },
 }
 
 // stringMetamethods are arithmetic with strings, whose numbers the interpreter would read differently. Every % is __mod of
@@ -39,19 +40,14 @@ func stringArithmetic(event string, f func(a, b float64) float64) lua.LGFunction
 		a, aIs := toNumber(left)
 		b, bIs := toNumber(right)
 		if aIs && bIs {
-			L.Push(lua.LNumber(f(a, b)))
-			return 1
+			return push(L, lua.LNumber(f(a, b)))
 		}
 		for _, v := range []lua.LValue{left, right} {
 			if _, text := v.(lua.LString); text {
 				continue
 			}
 			if handler := metamethod(L, v, event); handler != lua.LNil {
-				L.Push(handler)
-				L.Push(left)
-				L.Push(right)
-				L.Call(2, 1)
-				return 1
+				return invoke(L, handler, left, right)
 			}
 		}
 		wrong := right
@@ -97,8 +93,7 @@ func stringChar(L *lua.LState) int {
 		}
 		b[i] = byte(c)
 	}
-	L.Push(lua.LString(b))
-	return 1
+	return push(L, lua.LString(b))
 }
 
 func stringDump(L *lua.LState) int {
@@ -107,19 +102,14 @@ func stringDump(L *lua.LState) int {
 }
 
 func stringLen(L *lua.LState) int {
-	L.Push(lua.LNumber(len(textArg(L, 1))))
-	return 1
+	return push(L, lua.LNumber(len(textArg(L, 1))))
 }
 
 // pushNew pushes a string that is about to be made of n bytes.
 func pushNew(L *lua.LState, n int, s func() string) int {
 	of(L).allocate(L, n)
-	L.Push(lua.LString(s()))
-	return 1
+	return push(L, lua.LString(s()))
 }
-
-func stringLower(L *lua.LState) int { return mapBytes(L, 'A', 'Z') }
-func stringUpper(L *lua.LState) int { return mapBytes(L, 'a', 'z') }
 
 // mapBytes changes the case of the letters of a range.
 func mapBytes(L *lua.LState, first, last byte) int {
@@ -138,10 +128,8 @@ func mapBytes(L *lua.LState, first, last byte) int {
 func stringReverse(L *lua.LState) int {
 	s := textArg(L, 1)
 	return pushNew(L, len(s), func() string {
-		b := make([]byte, len(s))
-		for i := range len(s) {
-			b[len(s)-1-i] = s[i]
-		}
+		b := []byte(s)
+		slices.Reverse(b)
 		return string(b)
 	})
 }
@@ -149,8 +137,7 @@ func stringReverse(L *lua.LState) int {
 func stringRep(L *lua.LState) int {
 	s, n := textArg(L, 1), intArg(L, 2)
 	if n <= 0 || s == "" {
-		L.Push(lua.LString(""))
-		return 1
+		return push(L, lua.LString(""))
 	}
 	if n > maxString/len(s) {
 		fail(L, "%s", ErrMemory.Error())
@@ -163,11 +150,9 @@ func stringSub(L *lua.LState) int {
 	from := max(position(int(toInteger(numberArg(L, 2))), len(s)), 1)
 	to := min(position(indexArg(L, 3, -1), len(s)), len(s))
 	if from > to {
-		L.Push(lua.LString(""))
-	} else {
-		L.Push(lua.LString(s[from-1 : to]))
+		return push(L, lua.LString(""))
 	}
-	return 1
+	return push(L, lua.LString(s[from-1:to]))
 }
 
 // stringFind is string.find, or string.match.
@@ -179,12 +164,9 @@ func stringFind(L *lua.LState, find bool) int {
 		of(L).spend(L, (len(s)-init)>>4)
 		at := strings.Index(s[init:], pattern)
 		if at < 0 {
-			L.Push(lua.LNil)
-			return 1
+			return push(L, lua.LNil)
 		}
-		L.Push(lua.LNumber(init + at + 1))
-		L.Push(lua.LNumber(init + at + len(pattern)))
-		return 2
+		return push(L, lua.LNumber(init+at+1), lua.LNumber(init+at+len(pattern)))
 	}
 	anchored := strings.HasPrefix(pattern, "^")
 	if anchored {
@@ -197,16 +179,13 @@ func stringFind(L *lua.LState, find bool) int {
 			if !find {
 				return m.pushCaptures(at, end, true)
 			}
-			L.Push(lua.LNumber(at + 1))
-			L.Push(lua.LNumber(end))
-			return 2 + m.pushCaptures(at, end, false)
+			return push(L, lua.LNumber(at+1), lua.LNumber(end)) + m.pushCaptures(at, end, false)
 		}
 		if anchored {
 			break
 		}
 	}
-	L.Push(lua.LNil)
-	return 1
+	return push(L, lua.LNil)
 }
 
 func stringGMatch(L *lua.LState) int {
@@ -277,9 +256,7 @@ func stringGSub(L *lua.LState) int {
 		b.WriteString(s[at:])
 	}
 	m.machine.allocate(L, b.Len())
-	L.Push(lua.LString(b.String()))
-	L.Push(lua.LNumber(n))
-	return 2
+	return push(L, lua.LString(b.String()), lua.LNumber(n))
 }
 
 // replace writes what a match becomes.

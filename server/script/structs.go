@@ -137,8 +137,7 @@ func structPack(L *lua.LState) int {
 			f.control(option)
 		}
 	}
-	L.Push(lua.LString(b))
-	return 1
+	return push(L, lua.LString(b))
 }
 
 func (f *structFormat) appendBytes(b, littleEndian []byte) []byte {
@@ -265,6 +264,5 @@ func structSize(L *lua.LState) int {
 			fail(L, "integral size overflow")
 		}
 	}
-	L.Push(lua.LNumber(at))
-	return 1
+	return push(L, lua.LNumber(at))
 }

@@ -14,19 +14,18 @@ var tableFunctions = functions{
 // listArg is argument 1 as a table that is read.
 func listArg(L *lua.LState) *lua.LTable { return of(L).unwrap(tableArg(L, 1)) }
 
+// optEnd is argument i as the last index of a list; without it the list ends where it ends.
+func optEnd(L *lua.LState, i int, t *lua.LTable) int {
+	if L.Get(i) == lua.LNil {
+		return tableLen(t)
+	}
+	return intArg(L, i)
+}
+
 func tableConcat(L *lua.LState) int {
-	separator := ""
-	if L.Get(2) != lua.LNil {
-		separator = textArg(L, 2)
-	}
+	separator := optText(L, 2, "")
 	t := listArg(L)
-	from := optInt(L, 3, 1)
-	to := 0
-	if L.Get(4) == lua.LNil {
-		to = tableLen(t)
-	} else {
-		to = intArg(L, 4)
-	}
+	from, to := optInt(L, 3, 1), optEnd(L, 4, t)
 	m := of(L)
 	var b []byte
 	for i := from; i <= to; i++ {
@@ -47,24 +46,15 @@ func tableConcat(L *lua.LState) int {
 			m.allocate(L, cap(b))
 		}
 	}
-	L.Push(lua.LString(b))
-	return 1
+	return push(L, lua.LString(b))
 }
 
 // each calls argument 2 with keys and values until it returns something.
 func each(L *lua.LState, next func() (k, v lua.LValue)) int {
-	fn, ok := L.Get(2).(*lua.LFunction)
-	if !ok {
-		typeError(L, 2, "function")
-	}
-	m := of(L)
+	fn, m := functionArg(L, 2), of(L)
 	for k, v := next(); k != lua.LNil; k, v = next() {
 		m.spend(L, 1) // a function in Go has no instructions
-		L.Push(fn)
-		L.Push(k)
-		L.Push(v)
-		L.Call(2, 1)
-		if L.Get(-1) != lua.LNil {
+		if invoke(L, fn, k, v); L.Get(-1) != lua.LNil {
 			return 1
 		}
 		L.Pop(1)
@@ -92,8 +82,7 @@ func tableForEachI(L *lua.LState) int {
 }
 
 func tableGetN(L *lua.LState) int {
-	L.Push(lua.LNumber(tableLen(listArg(L))))
-	return 1
+	return push(L, lua.LNumber(tableLen(listArg(L))))
 }
 
 func tableSetN(L *lua.LState) int {
@@ -110,8 +99,7 @@ func tableMaxN(L *lua.LState) int {
 		}
 		of(L).spend(L, 1)
 	}
-	L.Push(most)
-	return 1
+	return push(L, most)
 }
 
 func tableInsert(L *lua.LState) int {
@@ -170,14 +158,9 @@ func tableSort(L *lua.LState) int {
 			return L.LessThan(a, b)
 		}
 		m.enter(L)
-		L.Push(less)
-		L.Push(a)
-		L.Push(b)
-		L.Call(2, 1)
+		is := result(L, less, a, b)
 		m.leave()
-		is := lua.LVAsBool(L.Get(-1))
-		L.Pop(1)
-		return is
+		return lua.LVAsBool(is)
 	}
 	slices.SortFunc(list, func(a, b lua.LValue) int {
 		switch {
