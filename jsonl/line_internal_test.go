@@ -105,6 +105,8 @@ func TestParseLineRefuses(t *testing.T) {
 		{`{"key":"k","type":"stream","value":{"groups":[{"name":"g","consumers":[["c",1,1],["c",1,1]]}]}}`, "appears twice"},
 		{`{"key":"k","type":"stream","value":{"groups":[{"name":"g","pending":[["1-1","c",1,1]]}]}}`, "no consumer of the group"},
 		{`{"key":"k","type":"stream","value":{"groups":[{"name":"g","pending":[["1-1","c",1]]}]}}`, "a pending entry must be"},
+		{`{"key":"k","type":"stream","value":{"groups":[{"name":"g","consumers":[["c",1,1,1]]}]}}`, "a consumer must be"},
+		{`{"key":"k","type":"stream","value":{"groups":[{"name":"g","pending":[["1-1","c",1,1,1]]}]}}`, "a pending entry must be"},
 		{`{"key":"k","type":"stream","value":{"groups":[{"name":"g","consumers":[["c",1,1]],"pending":[["1-1","c",1,1],["1-1","c",1,1]]}]}}`, "is not after the one before"},
 		{`{"key":"k","type":null,"value":"v"}`, "found null"},
 		{`{"key":"k","type":"string","value":true}`, "found true"},

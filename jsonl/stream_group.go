@@ -121,48 +121,41 @@ func checkPending(g db.StreamGroupState) error {
 	return nil
 }
 
+// tuple consumes an array of one value for each reader. article and form are for the errors, which speak of what it stands for.
+func (d *decoder) tuple(article, what, form string, read ...func() error) error {
+	n := 0
+	err := d.array(article+" "+form+" array", func() error {
+		if n++; n > len(read) {
+			return fmt.Errorf("%s must be %s", what, form)
+		}
+		return read[n-1]()
+	})
+	if err == nil && n < len(read) {
+		err = fmt.Errorf("%s must be %s", what, form)
+	}
+	return err
+}
+
 func readConsumer(d *decoder, g *db.StreamGroupState) error {
 	c := db.StreamConsumer{Active: -1}
-	n := 0
-	err := d.array("a [name, seen, active] array", func() (err error) {
-		switch n++; n {
-		case 1:
-			c.Name, err = d.name("the name of a consumer")
-		case 2:
-			c.Seen, err = d.integer("seen")
-		case 3:
-			c.Active, err = d.integer("active")
-		}
-		return err
-	})
-	if err == nil && n != 3 {
-		err = fmt.Errorf("a consumer must be [name, seen, active]")
-	}
+	err := d.tuple("a", "a consumer", "[name, seen, active]",
+		func() (err error) { c.Name, err = d.name("the name of a consumer"); return err },
+		func() (err error) { c.Seen, err = d.integer("seen"); return err },
+		func() (err error) { c.Active, err = d.integer("active"); return err })
 	g.Consumers = append(g.Consumers, c)
 	return err
 }
 
 func readPending(d *decoder, g *db.StreamGroupState) error {
 	var p db.StreamPending
-	n := 0
-	err := d.array("an [id, consumer, delivered, deliveries] array", func() (err error) {
-		switch n++; n {
-		case 1:
-			p.ID, err = d.streamID()
-		case 2:
-			p.Consumer, err = d.name("the consumer of a pending entry")
-		case 3:
-			p.Delivered, err = d.integer("delivered")
-		case 4:
-			p.Deliveries, err = d.integer("deliveries")
-		}
-		return err
-	})
+	err := d.tuple("an", "a pending entry", "[id, consumer, delivered, deliveries]",
+		func() (err error) { p.ID, err = d.streamID(); return err },
+		func() (err error) { p.Consumer, err = d.name("the consumer of a pending entry"); return err },
+		func() (err error) { p.Delivered, err = d.integer("delivered"); return err },
+		func() (err error) { p.Deliveries, err = d.integer("deliveries"); return err })
 	switch {
 	case err != nil:
 		return err
-	case n != 4:
-		return fmt.Errorf("a pending entry must be [id, consumer, delivered, deliveries]")
 	case len(g.Pending) > 0 && !g.Pending[len(g.Pending)-1].ID.Less(p.ID):
 		return fmt.Errorf("the pending entry %v is not after the one before", p.ID)
 	}
