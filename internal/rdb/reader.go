@@ -276,36 +276,29 @@ func (r *reader) deadline(ms int64) {
 
 // packed reads a value that is one string, whose inside has a format of its own.
 func (r *reader) packed(code byte) {
-	v := r.v
-	var unpack func(*reader)
-	switch code {
-	case typeListZiplist:
-		v.Kind, unpack = List, (*reader).ziplist
-	case typeSetIntset:
-		v.Kind, unpack = Set, (*reader).intset
-	case typeSetListpack:
-		v.Kind, unpack = Set, (*reader).listpack
-	case typeHashZipmap:
-		v.Kind, unpack = Hash, (*reader).zipmap
-	case typeHashZiplist:
-		v.Kind, unpack = Hash, (*reader).ziplist
-	case typeHashListpack:
-		v.Kind, unpack = Hash, (*reader).listpack
-	case typeSortedZiplist:
-		v.Kind, unpack = SortedSet, (*reader).ziplist
-	case typeSortedPack:
-		v.Kind, unpack = SortedSet, (*reader).listpack
-	default:
+	form, known := packedForms[code]
+	if !known {
 		r.fail()
 		return
 	}
-	switch v.Kind {
+	r.v.Kind = form.kind
+	switch form.kind {
 	case Hash:
 		r.unit, r.parse = 2, r.parseFields
 	case SortedSet:
 		r.unit, r.parse = 2, r.parseScores
 	}
-	r.inside(unpack)
+	r.inside(form.unpack)
+}
+
+// packedForms are the kinds of those values, and what is inside.
+var packedForms = map[byte]struct {
+	kind   Kind
+	unpack func(*reader)
+}{
+	typeListZiplist: {List, (*reader).ziplist}, typeSetIntset: {Set, (*reader).intset}, typeSetListpack: {Set, (*reader).listpack},
+	typeHashZipmap: {Hash, (*reader).zipmap}, typeHashZiplist: {Hash, (*reader).ziplist}, typeHashListpack: {Hash, (*reader).listpack},
+	typeSortedZiplist: {SortedSet, (*reader).ziplist}, typeSortedPack: {SortedSet, (*reader).listpack},
 }
 
 // inside reads a string and unpacks it.

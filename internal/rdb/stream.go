@@ -124,7 +124,7 @@ func (w *StreamWriter) flush() {
 	pack = append(append(pack, w.list...), packEnd)
 	out := Writer{buf: w.nodes}
 	out.length(16)
-	out.buf = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(out.buf, w.master.Ms), w.master.Seq)
+	out.pendingID(w.master)
 	out.length(uint64(len(pack)))
 	w.nodes = append(out.buf, pack...)
 	w.list, w.items, w.entries = w.list[:0], 0, 0

@@ -139,10 +139,4 @@ func (r *reader) pendingID() StreamID {
 	return StreamID{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
 
-func (r *reader) moment() int64 {
-	b := r.take(8)
-	if b == nil {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint64(b))
-}
+func (r *reader) moment() int64 { return int64(r.fixed(8)) }

@@ -382,15 +382,7 @@ func (w *Writer) Double(f float64) {
 }
 
 // DoubleText writes a double that is text already.
-func (w *Writer) DoubleText(text string) {
-	if !w.resp3 {
-		w.BulkString(text)
-		return
-	}
-	w.buf = append(w.buf, byte(Double))
-	w.buf = append(w.buf, text...)
-	w.crlf()
-}
+func (w *Writer) DoubleText(text string) { w.lineOrBulk(Double, text) }
 
 // Bool writes a boolean.
 func (w *Writer) Bool(b bool) {
@@ -420,12 +412,15 @@ func (w *Writer) Verbatim(format, text string) {
 }
 
 // BigNumber writes an integer of any size, given as digits.
-func (w *Writer) BigNumber(digits string) {
+func (w *Writer) BigNumber(digits string) { w.lineOrBulk(BigNumber, digits) }
+
+// lineOrBulk writes what has a kind of its own in RESP3 only.
+func (w *Writer) lineOrBulk(kind Kind, text string) {
 	if !w.resp3 {
-		w.BulkString(digits)
+		w.BulkString(text)
 		return
 	}
-	w.buf = append(w.buf, byte(BigNumber))
-	w.buf = append(w.buf, digits...)
+	w.buf = append(w.buf, byte(kind))
+	w.buf = append(w.buf, text...)
 	w.crlf()
 }

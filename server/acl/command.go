@@ -6,10 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -95,10 +95,8 @@ func setUserCommand(a *Admin, c *command.Call) error {
 
 // delUserCommand is ACL DELUSER. Nothing is deleted if the default user is among the names.
 func delUserCommand(a *Admin, c *command.Call) error {
-	for _, name := range c.Strings(2) {
-		if name == DefaultName {
-			return command.Error("ERR The 'default' user cannot be removed")
-		}
+	if slices.Contains(c.Strings(2), DefaultName) {
+		return command.Error("ERR The 'default' user cannot be removed")
 	}
 	deleted := 0
 	for _, name := range c.Strings(2) {
@@ -221,9 +219,9 @@ func logCommand(a *Admin, c *command.Call) error {
 		a.Log.Reset()
 		return c.OK()
 	case len(c.Args) == 3:
-		n, ok := number.ParseInt(c.Arg(2))
-		if !ok {
-			return command.ErrNotInteger
+		n, err := c.ParseInt(2)
+		if err != nil {
+			return err
 		}
 		most = min(max(n, 0), math.MaxInt32)
 	}
@@ -231,20 +229,13 @@ func logCommand(a *Admin, c *command.Call) error {
 	now := time.Now()
 	c.Out.Array(len(entries))
 	for _, e := range entries {
-		c.Out.Map(10)
-		pair := func(name, value string) { c.Out.BulkString(name); c.Out.BulkString(value) }
-		number := func(name string, n int64) { c.Out.BulkString(name); c.Out.Int(n) }
-		number("count", int64(e.Count))
-		pair("reason", e.Reason())
-		pair("context", string(e.Context))
-		pair("object", e.Object)
-		pair("username", e.Username)
-		c.Out.BulkString("age-seconds")
-		c.Out.Double(float64(now.Sub(e.Updated).Milliseconds()) / 1000)
-		pair("client-info", e.Client)
-		number("entry-id", e.ID)
-		number("timestamp-created", e.Created.UnixMilli())
-		number("timestamp-last-updated", e.Updated.UnixMilli())
+		c.Reply([]command.Fact{
+			{Name: "count", Value: e.Count}, {Name: "reason", Value: e.Reason()}, {Name: "context", Value: string(e.Context)},
+			{Name: "object", Value: e.Object}, {Name: "username", Value: e.Username},
+			{Name: "age-seconds", Value: float64(now.Sub(e.Updated).Milliseconds()) / 1000}, {Name: "client-info", Value: e.Client},
+			{Name: "entry-id", Value: e.ID}, {Name: "timestamp-created", Value: e.Created.UnixMilli()},
+			{Name: "timestamp-last-updated", Value: e.Updated.UnixMilli()},
+		})
 	}
 	return nil
 }

@@ -184,6 +184,8 @@ func (c *Call) Reply(value any) error {
 		c.Out.Int(value)
 	case uint64:
 		c.Out.Int(int64(value))
+	case float64:
+		c.Out.Double(value)
 	case bool:
 		c.Out.Bool(value)
 	case string:

@@ -107,7 +107,7 @@ func (at asker) subcommands() []*command.Command {
 		at.change("addslots", -3, changes, "3.0.0", "slot [slot ...]"),
 		at.change("addslotsrange", -4, changes, "7.0.0", "start-slot end-slot [start-slot end-slot ...]"),
 		at.change("bumpepoch", 2, changes, "3.0.0", ""),
-		at.question("count-failure-reports", 3, admin, "3.0.0", "node-id", "O(1)", "Returns 0: no other node reports failures.", replyFailureReports),
+		at.question("count-failure-reports", 3, admin, "3.0.0", "node-id", "O(1)", "Returns 0: no other node reports failures.", ofThisNode(0)),
 		at.question("countkeysinslot", 3, reads, "3.0.0", "slot", everyKey, "Counts the keys of a slot.", replyCountKeys),
 		at.change("delslots", -3, changes, "3.0.0", "slot [slot ...]"),
 		at.change("delslotsrange", -4, changes, "7.0.0", "start-slot end-slot [start-slot end-slot ...]"),
@@ -117,7 +117,8 @@ func (at asker) subcommands() []*command.Command {
 		at.question("getkeysinslot", 4, reads, "3.0.0", "slot count", everyKey, "Returns keys of a slot.", replyGetKeys),
 		at.question("help", 2, command.AnyState, "5.0.0", "", "O(1)", "Lists the subcommands.", func(_ *Node, c *command.Call) error { return command.Help(c) }),
 		at.question("info", 2, reads, "3.0.0", "", "O(1)", "Describes the state of the cluster.", replyInfo),
-		at.question("keyslot", 3, reads, "3.0.0", "key", "O(n), n being the length of the key", "Returns the slot of a key.", replyKeySlot),
+		at.question("keyslot", 3, reads, "3.0.0", "key", "O(n), n being the length of the key", "Returns the slot of a key.",
+			func(_ *Node, c *command.Call) error { return c.Int(SlotOf(c.Arg(2)), nil) }),
 		at.question("links", 2, reads, "7.0.0", "", "O(1)", "Returns an empty list: there are no other nodes.",
 			func(_ *Node, c *command.Call) error { c.Out.Array(0); return nil }),
 		at.change("meet", -4, changes, "3.0.0", "ip port [cluster-bus-port]"),
@@ -126,14 +127,14 @@ func (at asker) subcommands() []*command.Command {
 		at.question("myshardid", 2, reads, "7.2.0", "", "O(1)", "Returns the id of the only shard.",
 			func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("shard")); return nil }),
 		at.question("nodes", 2, reads, "3.0.0", "", "O(1)", "Describes the nodes: this one.", replyNodes),
-		at.question("replicas", 3, admin, "5.0.0", "node-id", "O(1)", "Returns an empty list: there are no replicas.", replyReplicas),
+		at.question("replicas", 3, admin, "5.0.0", "node-id", "O(1)", "Returns an empty list: there are no replicas.", ofThisNode([]any{})),
 		at.change("replicate", 3, changes, "3.0.0", "node-id"),
 		at.change("reset", -2, admin|command.NoScript, "3.0.0", "[HARD | SOFT]"),
 		at.question("saveconfig", 2, changes, "3.0.0", "", "O(1)", "Is accepted: there is nothing to save.", func(_ *Node, c *command.Call) error { return c.OK() }),
 		at.change("set-config-epoch", 3, changes, "3.0.0", "config-epoch"),
 		at.change("setslot", -4, changes, "3.0.0", "slot action [node-id]"),
 		at.question("shards", 2, reads, "7.0.0", "", "O(1)", "Returns the shards: one, with all slots.", replyShards),
-		at.question("slaves", 3, admin, "3.0.0", "node-id", "O(1)", "The old name of CLUSTER REPLICAS.", replyReplicas),
+		at.question("slaves", 3, admin, "3.0.0", "node-id", "O(1)", "The old name of CLUSTER REPLICAS.", ofThisNode([]any{})),
 		at.question("slots", 2, reads, "3.0.0", "", "O(1)", "Returns which node owns which slots.", replySlots),
 	}
 }
@@ -167,30 +168,18 @@ func replyNodes(n *Node, c *command.Call) error {
 
 // replySlots is CLUSTER SLOTS. What the preferred name of the node leaves out follows it.
 func replySlots(n *Node, c *command.Call) error {
-	var more []string
+	more := []command.Fact{}
 	if n.Preferred != "ip" {
-		more = append(more, "ip", n.IP)
+		more = append(more, command.Fact{Name: "ip", Value: n.IP})
 	}
 	if n.Preferred != "hostname" && n.Hostname != "" {
-		more = append(more, "hostname", n.Hostname)
+		more = append(more, command.Fact{Name: "hostname", Value: n.Hostname})
 	}
-	c.Out.Array(1)
-	c.Out.Array(3)
-	c.Out.Int(0)
-	c.Out.Int(Slots - 1)
-	c.Out.Array(4)
+	var preferred any
 	if name, known := n.preferred(); known {
-		c.Out.BulkString(name)
-	} else {
-		c.Out.Null()
+		preferred = name
 	}
-	c.Out.Int(int64(n.Port))
-	c.Out.BulkString(n.id("node"))
-	c.Out.Map(len(more) / 2)
-	for _, word := range more {
-		c.Out.BulkString(word)
-	}
-	return nil
+	return c.Reply([]any{[]any{0, Slots - 1, []any{preferred, n.Port, n.id("node"), more}}})
 }
 
 // replyShards is CLUSTER SHARDS.
@@ -206,12 +195,6 @@ func replyShards(n *Node, c *command.Call) error {
 	}
 	node = append(node, command.Fact{Name: "role", Value: "master"}, command.Fact{Name: "replication-offset", Value: 0}, command.Fact{Name: "health", Value: "online"})
 	return c.Reply([]any{[]command.Fact{{Name: "slots", Value: []any{0, Slots - 1}}, {Name: "nodes", Value: []any{node}}}})
-}
-
-// replyKeySlot is CLUSTER KEYSLOT.
-func replyKeySlot(_ *Node, c *command.Call) error {
-	c.Out.Int(int64(SlotOf(c.Arg(2))))
-	return nil
 }
 
 // eachKeyInSlot calls fn with the keys of a slot, until it returns false. It looks at all keys, page by page, and so without
@@ -251,15 +234,15 @@ const errQueuedScan command.Error = "ERR CLUSTER COUNTKEYSINSLOT and GETKEYSINSL
 
 // replyCountKeys is CLUSTER COUNTKEYSINSLOT.
 func replyCountKeys(n *Node, c *command.Call) error {
-	slot, ok := number.ParseInt(c.Arg(2))
+	slot, err := c.ParseInt(2)
 	switch {
-	case !ok:
-		return command.ErrNotInteger
+	case err != nil:
+		return err
 	case slot < 0 || slot >= Slots:
 		return command.Error("ERR Invalid slot")
 	}
 	count := 0
-	err := n.eachKeyInSlot(c, slot, func(string) bool { count++; return true })
+	err = n.eachKeyInSlot(c, slot, func(string) bool { count++; return true })
 	return c.Int(count, err)
 }
 
@@ -285,34 +268,15 @@ func replyGetKeys(n *Node, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Array(len(keys))
-	for _, key := range keys {
-		c.Out.BulkString(key)
-	}
-	return nil
+	return c.Names(keys)
 }
 
-// known checks that argument 2 is the id of this node.
-func (n *Node) known(c *command.Call) error {
-	if string(c.Arg(2)) != n.id("node") {
-		return command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
+// ofThisNode replies with a value if argument 2 is the id of this node.
+func ofThisNode(value any) func(*Node, *command.Call) error {
+	return func(n *Node, c *command.Call) error {
+		if string(c.Arg(2)) != n.id("node") {
+			return command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
+		}
+		return c.Reply(value)
 	}
-	return nil
-}
-
-// replyFailureReports is CLUSTER COUNT-FAILURE-REPORTS.
-func replyFailureReports(n *Node, c *command.Call) error {
-	if err := n.known(c); err != nil {
-		return err
-	}
-	return c.Int(0, nil)
-}
-
-// replyReplicas is CLUSTER REPLICAS.
-func replyReplicas(n *Node, c *command.Call) error {
-	if err := n.known(c); err != nil {
-		return err
-	}
-	c.Out.Array(0)
-	return nil
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,10 +80,8 @@ func bytesOrPercent() kind {
 // oneOf takes one of several words.
 func oneOf(words ...string) kind {
 	return kind{strings.Join(words, ", "), func(text, _ string) (string, error) {
-		for _, word := range words {
-			if strings.EqualFold(word, text) {
-				return word, nil
-			}
+		if i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, text) }); i >= 0 {
+			return words[i], nil
 		}
 		return "", command.Errorf("argument(s) must be one of the following: %s", strings.Join(words, ", "))
 	}}
@@ -199,12 +198,7 @@ func bufferLimits() kind {
 			if class == "replica" {
 				class = "slave"
 			}
-			at := -1
-			for i, known := range classes {
-				if known == class {
-					at = 4 * i
-				}
-			}
+			at := 4 * slices.Index(classes, class)
 			if at < 0 {
 				return "", command.Error("Invalid client class specified in buffer limit configuration.")
 			}
