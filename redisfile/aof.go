@@ -20,15 +20,12 @@ import (
 func ExportAOF(ctx context.Context, store *db.Store, w io.Writer, o ExportOptions) (ExportResult, error) {
 	e := &commands{out: bufio.NewWriterSize(w, 256<<10), o: o}
 	pages := keypages.Options{Namespaces: o.Namespaces, Match: o.Match, Sort: o.Sort, Begin: func(store *db.Store) error {
-		e.begin("SELECT", strconv.Itoa(store.Namespace()))
-		return e.end(0)
+		return e.write("SELECT", strconv.Itoa(store.Namespace()))
 	}}
 	libraries, broken := pages.Libraries(store)
 	e.result.Broken = broken
 	for _, library := range libraries {
-		e.begin("FUNCTION", "LOAD")
-		e.addText("REPLACE", library.Text)
-		if err := e.end(1); err != nil {
+		if err := e.write("FUNCTION", "LOAD", "REPLACE", library.Text); err != nil {
 			return e.result, err
 		}
 		e.result.Libraries++
@@ -76,6 +73,13 @@ func (e *commands) addText(args ...string) {
 	}
 }
 
+// write writes a command.
+func (e *commands) write(command, argument string, args ...string) error {
+	e.begin(command, argument)
+	e.addText(args...)
+	return e.end(0)
+}
+
 // end writes the command if it has as many arguments as are needed.
 func (e *commands) end(least int) error {
 	if e.args < least || e.err != nil {
@@ -117,9 +121,7 @@ func (e *commands) key(tx *db.Tx, key keypages.Key) error {
 	if err := e.end(1); err != nil || key.Deadline == 0 {
 		return err
 	}
-	e.begin("PEXPIREAT", key.Name)
-	e.addText(strconv.FormatInt(key.Deadline, 10))
-	return e.end(1)
+	return e.write("PEXPIREAT", key.Name, strconv.FormatInt(key.Deadline, 10))
 }
 
 // content writes the value. The last command may still be open.
@@ -190,9 +192,7 @@ func (e *commands) stream(s db.Stream, key string) error {
 		return err
 	}
 	if info.Len == 0 {
-		e.begin("XADD", key)
-		e.addText("MAXLEN", "0", db.StreamID{Ms: max(info.Last.Ms, 1), Seq: info.Last.Seq}.String(), "x", "y")
-		if err := e.end(1); err != nil {
+		if err := e.write("XADD", key, "MAXLEN", "0", db.StreamID{Ms: max(info.Last.Ms, 1), Seq: info.Last.Seq}.String(), "x", "y"); err != nil {
 			return err
 		}
 	}
@@ -210,9 +210,8 @@ func (e *commands) stream(s db.Stream, key string) error {
 		return err
 	}
 	if info.Len == 0 || info.Last != top || info.Added != uint64(info.Len) || info.Deleted != (db.StreamID{}) {
-		e.begin("XSETID", key)
-		e.addText(info.Last.String(), "ENTRIESADDED", strconv.FormatUint(info.Added, 10), "MAXDELETEDID", info.Deleted.String())
-		if err := e.end(1); err != nil {
+		err := e.write("XSETID", key, info.Last.String(), "ENTRIESADDED", strconv.FormatUint(info.Added, 10), "MAXDELETEDID", info.Deleted.String())
+		if err != nil {
 			return err
 		}
 	}
@@ -235,16 +234,13 @@ func (e *commands) group(key string, state db.StreamGroupState) error {
 	err := e.end(1)
 	for _, c := range state.Consumers {
 		if err == nil {
-			e.begin("XGROUP", "CREATECONSUMER")
-			e.addText(key, state.Name, c.Name)
-			err = e.end(1)
+			err = e.write("XGROUP", "CREATECONSUMER", key, state.Name, c.Name)
 		}
 	}
 	for _, p := range state.Pending {
 		if err == nil {
-			e.begin("XCLAIM", key)
-			e.addText(state.Name, p.Consumer, "0", p.ID.String(), "TIME", strconv.FormatInt(p.Delivered, 10), "RETRYCOUNT", strconv.FormatInt(p.Deliveries, 10), "JUSTID", "FORCE")
-			err = e.end(1)
+			err = e.write("XCLAIM", key, state.Name, p.Consumer, "0", p.ID.String(),
+				"TIME", strconv.FormatInt(p.Delivered, 10), "RETRYCOUNT", strconv.FormatInt(p.Deliveries, 10), "JUSTID", "FORCE")
 		}
 	}
 	return err

@@ -1,6 +1,7 @@
 package rdb
 
 import (
+	"bytes"
 	"errors"
 	"hash/crc64"
 	"io"
@@ -97,18 +98,7 @@ func (s *file) checksum(r *reader) uint64 {
 func (s *file) remains(r *reader) io.Reader {
 	rest := r.rest
 	r.rest = nil
-	return io.MultiReader(&bytesReader{rest}, s.in)
-}
-
-type bytesReader struct{ rest []byte }
-
-func (b *bytesReader) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
+	return io.MultiReader(bytes.NewReader(rest), s.in)
 }
 
 // pieceSink hands over values, those that are large in pieces.

@@ -3,18 +3,12 @@ package resp
 import "strconv"
 
 // AppendCommand appends a command as a client sends it: an array of bulk strings.
-func AppendCommand(dst []byte, args ...[]byte) []byte {
-	dst = appendHeader(dst, '*', len(args))
-	for _, arg := range args {
-		dst = appendHeader(dst, '$', len(arg))
-		dst = append(dst, arg...)
-		dst = append(dst, '\r', '\n')
-	}
-	return dst
-}
+func AppendCommand(dst []byte, args ...[]byte) []byte { return appendCommand(dst, args) }
 
 // AppendCommandStrings is [AppendCommand] for strings.
-func AppendCommandStrings(dst []byte, args ...string) []byte {
+func AppendCommandStrings(dst []byte, args ...string) []byte { return appendCommand(dst, args) }
+
+func appendCommand[T string | []byte](dst []byte, args []T) []byte {
 	dst = appendHeader(dst, '*', len(args))
 	for _, arg := range args {
 		dst = appendHeader(dst, '$', len(arg))

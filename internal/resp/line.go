@@ -1,9 +1,17 @@
 package resp
 
-import "errors"
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
 
 // ErrUnbalancedQuotes means that a line opened a quote it did not close, or closed one in the middle of a word.
 var ErrUnbalancedQuotes = errors.New("unbalanced quotes in request")
+
+// ErrAfterQuote is ErrUnbalancedQuotes where a closing quote is followed by something else than white space or the end.
+var ErrAfterQuote = fmt.Errorf("%w", ErrUnbalancedQuotes)
 
 // SplitLine splits a line into arguments by the rules that redis-cli and inline commands share: words are separated by
 // white space; "..." knows the escapes \n \r \t \b \a \xHH and a backslash before any other byte; '...' knows only \';
@@ -57,8 +65,8 @@ func splitDouble(word, line []byte, i int) ([]byte, int, error) {
 	for i < len(line) && line[i] != 0 {
 		c := line[i]
 		switch {
-		case c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
-			word = append(word, unhex(line[i+2])<<4|unhex(line[i+3]))
+		case c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2:i+4]):
+			word, _ = hex.AppendDecode(word, line[i+2:i+4])
 			i += 4
 		case c == '\\' && i+1 < len(line):
 			word = append(word, unescape(line[i+1]))
@@ -93,7 +101,7 @@ func splitSingle(word, line []byte, i int) ([]byte, int, error) {
 // closeQuote checks that a word ends right after its closing quote.
 func closeQuote(word, line []byte, i int) ([]byte, int, error) {
 	if i < len(line) && !isSpace(line[i]) && line[i] != 0 {
-		return nil, 0, ErrUnbalancedQuotes
+		return nil, 0, ErrAfterQuote
 	}
 	return word, i, nil
 }
@@ -116,20 +124,7 @@ func unescape(c byte) byte {
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-func unhex(c byte) byte {
-	switch {
-	case c <= '9':
-		return c - '0'
-	case c <= 'F':
-		return c - 'A' + 10
-	default:
-		return c - 'a' + 10
-	}
-}
+func isHex(digits []byte) bool { return len(bytes.Trim(digits, "0123456789abcdefABCDEF")) == 0 }
 
 // AppendQuoted appends b in double quotes so that it is one printable line which [SplitLine] reads back as b.
 func AppendQuoted(dst, b []byte) []byte {

@@ -101,23 +101,11 @@ func (u *Users) Define(lines []string) error {
 			return err
 		}
 		seen[name] = true
-		u.define(name, rules)
+		u.edit.Lock()
+		u.placeLocked(name, rules)
+		u.edit.Unlock()
 	}
 	return nil
-}
-
-// define puts rules in place, of a new user if need be.
-func (u *Users) define(name string, rules *Rules) {
-	u.edit.Lock()
-	defer u.edit.Unlock()
-	if user := u.Get(name); user != nil {
-		user.put(rules)
-		return
-	}
-	all := maps.Clone(*u.byName.Load())
-	all[name] = &User{name: name}
-	all[name].put(rules)
-	u.byName.Store(&all)
 }
 
 // parseFile makes rules of the lines. A password that a user has already keeps what is known of it, so that clients who reconnect

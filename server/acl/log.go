@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -66,9 +67,7 @@ func (l *Log) Add(e Entry, most int) {
 	}
 	e.ID, e.Count, e.Created = l.nextID, 1, e.Updated
 	l.nextID++
-	l.entries = append(l.entries, Entry{})
-	copy(l.entries[1:], l.entries)
-	l.entries[0] = e
+	l.entries = slices.Insert(l.entries, 0, e)
 	if len(l.entries) > most {
 		clear(l.entries[most:])
 		l.entries = l.entries[:most]

@@ -97,9 +97,8 @@ func (u *Users) Set(name string, rules []string) (Change, error) {
 	}
 	u.edit.Lock()
 	defer u.edit.Unlock()
-	user := u.Get(name)
-	change := Change{User: user}
-	if user != nil {
+	var change Change
+	if user := u.Get(name); user != nil {
 		change.Before = user.Rules()
 	}
 	b := newBuilder(u.table, u.passwords, change.Before)
@@ -107,16 +106,22 @@ func (u *Users) Set(name string, rules []string) (Change, error) {
 		return Change{}, err
 	}
 	change.After = &b.rules
-	if user != nil {
-		user.put(change.After)
-		return change, nil
-	}
-	change.User = &User{name: name}
-	change.User.put(change.After)
-	all := maps.Clone(*u.byName.Load())
-	all[name] = change.User
-	u.byName.Store(&all)
+	change.User = u.placeLocked(name, change.After)
 	return change, nil
+}
+
+// placeLocked puts rules in place, of a new user if need be.
+func (u *Users) placeLocked(name string, rules *Rules) *User {
+	if user := u.Get(name); user != nil {
+		user.put(rules)
+		return user
+	}
+	all := maps.Clone(*u.byName.Load())
+	user := &User{name: name}
+	user.put(rules)
+	all[name] = user
+	u.byName.Store(&all)
+	return user
 }
 
 // SetDefaultPassword is requirepass: the default user has this password alone, or needs none if it is empty.

@@ -24,6 +24,7 @@ func TestParse(t *testing.T) {
 		{`save ""`, []string{"save", ""}, ""},
 		{`requirepass "a b\x41\n\"" c`, []string{"requirepass", "a bA\n\"", "c"}, ""},
 		{`requirepass 'a\'b\n'`, []string{"requirepass", `a'b\n`}, ""},
+		{"requirepass a\vb c\fd", []string{"requirepass", "a\vb", "c\fd"}, ""}, // as in Redis
 		{`requirepass a#b`, []string{"requirepass", "a#b"}, ""},
 		{`requirepass "\x4" \x41`, []string{"requirepass", "x4", `\x41`}, ""},
 		{`requirepass a"b c"`, []string{"requirepass", "ab c"}, ""},

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -35,12 +36,11 @@ var flagNames = []string{"no-writes", "allow-oom", "allow-stale", "no-cluster", 
 
 // ParseFlag returns the flag of a name.
 func ParseFlag(name string) (Flags, bool) {
-	for i, known := range flagNames {
-		if known == name {
-			return 1 << i, true
-		}
+	i := slices.Index(flagNames, name)
+	if i < 0 {
+		return 0, false
 	}
-	return 0, false
+	return 1 << i, true
 }
 
 // Names are the names of the flags.

@@ -2,6 +2,7 @@ package latency
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,12 +61,7 @@ func (l *Spikes) Add(event string, now time.Time, ms int64) {
 func (l *Spikes) Names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	names := make([]string, 0, len(l.events))
-	for name := range l.events {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(l.events))
 }
 
 // Of returns the spikes of an event, and the slowest of all.

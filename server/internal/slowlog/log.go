@@ -118,10 +118,7 @@ func (l *Log) Get(c *command.Call) error {
 		c.Out.Int(e.id)
 		c.Out.Int(e.at.Unix())
 		c.Out.Int(e.Took.Microseconds())
-		c.Out.Array(len(e.Args))
-		for _, arg := range e.Args {
-			c.Out.BulkString(arg)
-		}
+		c.Names(e.Args)
 		c.Out.BulkString(e.From)
 		c.Out.BulkString(e.Name)
 	}
