@@ -111,7 +111,7 @@ func (t *tour) run(ctx context.Context) (err error) {
 }
 
 // load stores each package in a transaction of its own, then a summary that expires.
-func (t *tour) load(context.Context) (err error) {
+func (t *tour) load(context.Context) error {
 	fmt.Fprintf(t.out, "\n-- load %d packages in as many commits\n", len(t.packages))
 	if t.store.Len() > 0 {
 		return fmt.Errorf("%s holds a store already; give an empty directory", t.dir)
@@ -121,10 +121,11 @@ func (t *tour) load(context.Context) (err error) {
 			return fmt.Errorf("package %s: %w", p.Name, err)
 		}
 	}
-	if err = t.store.String(summaryKey).Put([]byte(summary), db.TTL(t.ttl)); err == nil {
-		t.deadline, err = t.store.Key(summaryKey).Deadline()
-	}
-	return err
+	return t.store.Update(func(tx *db.Tx) (err error) { // One moment: the summary does not expire in between.
+		failed := tx.String(summaryKey).Put([]byte(summary), db.TTL(t.ttl))
+		t.deadline, err = tx.Key(summaryKey).Deadline()
+		return cmp.Or(failed, err)
+	})
 }
 
 // answer prints the answers to all questions.
