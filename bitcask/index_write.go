@@ -104,7 +104,7 @@ func (s *Store) SaveIndex() error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if err := s.begin(); err != nil {
+	if err := s.prepareWrites(); err != nil {
 		return err
 	}
 	for range indexTries {

@@ -15,7 +15,7 @@ func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
 	}
-	if err := s.begin(); err != nil { // which gives the opening its id
+	if err := s.prepareWrites(); err != nil { // which gives the opening its id
 		return Mark{}, err
 	}
 	if err := s.checkDirectory(); err != nil {

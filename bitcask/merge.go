@@ -46,7 +46,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if s.closed.Load() {
 		return RewriteResult{}, ErrClosed
 	}
-	if err := s.begin(); err != nil {
+	if err := s.prepareWrites(); err != nil {
 		return RewriteResult{}, err
 	}
 	if err := s.loadAll(); err != nil { // no file goes that a late replay may need: index_lazy.go

@@ -71,10 +71,10 @@ type Store struct {
 	loadingUntil context.Context // ends loading early; nil: nothing does
 	released     func()          // called when all is released; may be nil
 
-	beginMu    sync.Mutex             // held while the store is made ready for writes
-	notBegun   atomic.Pointer[opener] // what is to be done for that; nil: nothing
-	beginEnded bool                   // Close has given it up; beginMu guards it
-	beginTries beginAttempts          // beginMu guards it
+	prepareMu    sync.Mutex             // held while the store is made ready for writes
+	unprepared   atomic.Pointer[opener] // what is to be done for that; nil: nothing
+	prepareEnded bool                   // Close has given it up; prepareMu guards it
+	prepareTries prepareAttempts          // prepareMu guards it
 	past       *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
 
 	stop   chan struct{}
@@ -182,7 +182,7 @@ func (s *Store) Close() error {
 	}
 	begun, err := !s.opts.ReadOnly, error(nil)
 	if begun {
-		begun, err = s.beginForClose()
+		begun, err = s.prepareForClose()
 	}
 	s.stopWork()
 	s.backups.Lock() // one that is being made sees stopping and ends

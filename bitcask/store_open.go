@@ -146,7 +146,7 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 		s.loadingUntil, s.opts.seam.Until = nil, nil
 	}
 	if s.lazy != nil && s.opts.seam.Load != seam.LoadOnDemand {
-		s.work.Go(s.beginInBackground)
+		s.work.Go(s.prepareInBackground)
 		s.work.Go(s.loadInBackground)
 	}
 	s.startResidency()
@@ -156,9 +156,9 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 
 // serve makes the files good and the store ready for use: for writes as well, or, if nothing speaks against it, when the first one comes.
 func (s *opener) serve() error {
-	if s.beginsLater() {
+	if s.preparesLater() {
 		s.noteLog()
-		return s.beginLater()
+		return s.prepareLater()
 	}
 	if err := s.makeGood(); err != nil {
 		return err

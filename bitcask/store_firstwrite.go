@@ -14,33 +14,33 @@ import (
 // store open (opener.makeGood, noteOpening): five syncs, one after another. A store that was closed, and whose INDEX is loaded after Open
 // (index_lazy.go), is served meanwhile. Nothing that Open shows could be lost: Close has synced the log, and then noted
 // in the manifest that it has. That edit itself may not be on disk, if its sync failed; without it a later Open replays the log, and finds
-// the same. Nor is anything written before all five are done: whatever writes calls begin first.
+// the same. Nor is anything written before all five are done: whatever writes calls prepareWrites first.
 //
 // So the files are as Close has left them until then, and a crash leaves a store that is closed.
 
 const (
-	// beginRetry is how long the background waits after begin has found no space on the disk.
-	beginRetry = time.Second
-	// beginShare is the part of the time, 1/beginShare, that further attempts take while writes keep finding none: each of them syncs.
-	beginShare = 20
+	// prepareRetry is how long the background waits after prepareWrites has found no space on the disk.
+	prepareRetry = time.Second
+	// prepareShare is the part of the time, 1/prepareShare, that further attempts take while writes keep finding none: each of them syncs.
+	prepareShare = 20
 )
 
-// beginAttempts is what became of the attempts of begin.
-type beginAttempts struct {
+// prepareAttempts is what became of the attempts of prepareWrites.
+type prepareAttempts struct {
 	failed error     // of the last one, if it may be repeated
 	next   time.Time // until then it stands; zero: the first failure may have been of a moment
 }
 
 // failing notes a failure that may be repeated. The attempt has taken so long.
-func (a *beginAttempts) failing(err error, took time.Duration) {
+func (a *prepareAttempts) failing(err error, took time.Duration) {
 	if a.failed != nil {
-		a.next = time.Now().Add(min(beginShare*took, beginRetry))
+		a.next = time.Now().Add(min(prepareShare*took, prepareRetry))
 	}
 	a.failed = err
 }
 
-// beginsLater reports whether there is nothing to be made good that has to be done before the store is served.
-func (s *opener) beginsLater() bool {
+// preparesLater reports whether there is nothing to be made good that has to be done before the store is served.
+func (s *opener) preparesLater() bool {
 	if s.opts.ReadOnly || s.lazy == nil || s.opts.seam.Load == seam.LoadAtOpen {
 		return false
 	}
@@ -61,49 +61,49 @@ func (s *opener) beginsLater() bool {
 	return true
 }
 
-// beginLater makes the store ready for all but writes.
-func (s *opener) beginLater() error {
+// prepareLater makes the store ready for all but writes.
+func (s *opener) prepareLater() error {
 	for _, sg := range s.tail {
 		sg.EndAtFrames()
 	}
 	s.past = &manifest.Manifest{MaxSeq: s.man.MaxSeq, Openings: slices.Clone(s.man.Openings)}
-	s.notBegun.Store(s)
-	return s.startLog() // which has no segment to seal or to make: see beginsLater
+	s.unprepared.Store(s)
+	return s.startLog() // which has no segment to seal or to make: see preparesLater
 }
 
-// begin makes the store ready for writes, unless it is. The caller holds no lock but maintenanceMu, or stripes by BeginHold, which wait for it. After an error nothing is
+// prepareWrites makes the store ready for writes, unless it is. The caller holds no lock but maintenanceMu, or stripes by BeginHold, which wait for it. After an error nothing is
 // written: it is tried again, at once and then now and then, or the log has failed.
-func (s *Store) begin() error {
-	if s.notBegun.Load() == nil {
+func (s *Store) prepareWrites() error {
+	if s.unprepared.Load() == nil {
 		return nil
 	}
-	s.beginMu.Lock()
-	defer s.beginMu.Unlock()
-	if a := &s.beginTries; a.failed != nil && !s.beginEnded && time.Now().Before(a.next) {
+	s.prepareMu.Lock()
+	defer s.prepareMu.Unlock()
+	if a := &s.prepareTries; a.failed != nil && !s.prepareEnded && time.Now().Before(a.next) {
 		return a.failed
 	}
-	return s.beginLocked()
+	return s.prepareLocked()
 }
 
-// beginForClose is the last begin, for Close. It reports whether anything can have been written.
-func (s *Store) beginForClose() (begun bool, err error) {
-	s.beginMu.Lock()
-	defer s.beginMu.Unlock()
-	err = s.beginLocked()
+// prepareForClose is the last prepareWrites, for Close. It reports whether anything can have been written.
+func (s *Store) prepareForClose() (begun bool, err error) {
+	s.prepareMu.Lock()
+	defer s.prepareMu.Unlock()
+	err = s.prepareLocked()
 	if failure.IsRetryable(err) { // a full disk: there is nothing to be noted, as nothing has been written
 		err = nil
 	}
-	begun = s.notBegun.Load() == nil
-	s.beginEnded = !begun
+	begun = s.unprepared.Load() == nil
+	s.prepareEnded = !begun
 	return begun, err
 }
 
-func (s *Store) beginLocked() error {
-	o := s.notBegun.Load()
+func (s *Store) prepareLocked() error {
+	o := s.unprepared.Load()
 	if o == nil {
 		return nil
 	}
-	if s.beginEnded {
+	if s.prepareEnded {
 		return ErrClosed
 	}
 	if err := s.log.Err(); err != nil {
@@ -119,14 +119,14 @@ func (s *Store) beginLocked() error {
 				s.reserve.NoteLack(err)
 			}
 			err = failure.NameNoSpace(err)
-			s.beginTries.failing(err, time.Since(started))
+			s.prepareTries.failing(err, time.Since(started))
 			return err
 		}
 		return s.log.Fail(err)
 	}
 	s.reserve.Begin()
 	s.startWork(o.hintless)
-	s.notBegun.Store(nil)
+	s.unprepared.Store(nil)
 	return nil
 }
 
@@ -139,11 +139,11 @@ func (s *opener) writeOpening() error {
 	return s.noteOpening()
 }
 
-// beginInBackground is begin for whoever writes first, until it succeeds, the log fails, or the store closes.
-func (s *Store) beginInBackground() {
+// prepareInBackground is prepareWrites for whoever writes first, until it succeeds, the log fails, or the store closes.
+func (s *Store) prepareInBackground() {
 	warned := false
 	again := func() bool {
-		err := s.begin()
+		err := s.prepareWrites()
 		if err != nil && !errors.Is(err, ErrClosed) && !warned {
 			s.opts.Logger.Warn("not ready for writes", "err", err)
 			warned = true
@@ -151,6 +151,6 @@ func (s *Store) beginInBackground() {
 		return failure.IsRetryable(err)
 	}
 	if again() {
-		s.every(beginRetry, again)
+		s.every(prepareRetry, again)
 	}
 }
