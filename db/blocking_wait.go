@@ -202,7 +202,7 @@ func (t *Tx) holds(keys []string) bool {
 		return true
 	}
 	return !slices.ContainsFunc(keys, func(key string) bool {
-		_, _, err := t.log.Find(t.ns, key)
+		_, _, err := t.base.Find(t.ns, key)
 		return err != nil
 	})
 }

@@ -87,7 +87,7 @@ func (c *core) persistShown(moment int64) {
 	ticket, err := c.putClock(binary.LittleEndian.AppendUint64(nil, uint64(moment)))
 	if err == nil {
 		c.clock.kept.Store(moment)
-		err = c.log.WaitDurable(ticket)
+		err = c.base.WaitDurable(ticket)
 	}
 	if err != nil && !c.clock.failed.Swap(true) {
 		c.opts.Logger.Warn("a clock that is put back could bring back what has expired", "err", err)
@@ -96,7 +96,7 @@ func (c *core) persistShown(moment int64) {
 
 // putClock writes the system record. The lock of some key keeps Close waiting.
 func (c *core) putClock(value []byte) (uint64, error) {
-	t, err := c.log.Begin(true, clockName)
+	t, err := c.base.Begin(true, clockName)
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (c *core) putClock(value []byte) (uint64, error) {
 // openClock makes sure that nothing is back that was shown to be gone, before
 // the store is returned.
 func (s *Store) openClock() {
-	value := s.log.System(clockName) // of eight bytes, or Open has refused it
+	value := s.base.System(clockName) // of eight bytes, or Open has refused it
 	if value == nil {
 		return
 	}

@@ -92,7 +92,7 @@ func (s *Store) Events(o EventOptions) (*Events, error) {
 		return nil, err
 	}
 	// Running transactions have already done unreported work: wait for them.
-	t, err := s.log.BeginAll(false)
+	t, err := s.base.BeginAll(false)
 	defer t.Recycle()
 	if err != nil {
 		return nil, err

@@ -68,24 +68,24 @@ func noteReplayed(d *ttl.Deadlines, ev bitcask.DeadlineEvent) {
 // has not been in (a mixed-up restore) does not count, nor does one of an earlier
 // time if a merge has since removed the tombstones of deadlines that it holds.
 // The index has every deadline of the log, so to compare the numbers is enough.
-func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
+func (c *core) agrees(base *bitcask.Store, cp checkpoint) bool {
 	if !cp.fits {
 		return true
 	}
-	if !log.Reached(bitcask.Mark(cp.upTo)) {
+	if !base.Reached(bitcask.Mark(cp.upTo)) {
 		return false
 	}
 	for space := range cp.spaces {
-		ns, named := log.NamespaceOf(space)
+		ns, named := base.NamespaceOf(space)
 		switch {
 		case !named: // flushed, and perhaps nothing is left of that in the log
 			c.deadlines.DropNamespace(space)
-		case log.Deadlines(ns) != c.deadlines.Len(space):
+		case base.Deadlines(ns) != c.deadlines.Len(space):
 			return false
 		}
 	}
-	for _, ns := range log.Namespaces() {
-		if log.Deadlines(ns) != c.deadlines.Len(log.Space(ns)) {
+	for _, ns := range base.Namespaces() {
+		if base.Deadlines(ns) != c.deadlines.Len(base.Space(ns)) {
 			return false
 		}
 	}
@@ -95,31 +95,31 @@ func (c *core) agrees(log *bitcask.Store, cp checkpoint) bool {
 // writeCheckpoint writes the TTL file. Writers wait for it, so that index, log and sequence are
 // those of one moment.
 func (s *Store) writeCheckpoint() error {
-	t, err := s.log.BeginHold()
+	t, err := s.base.BeginHold()
 	if err != nil {
 		return err
 	}
 	defer t.End()
 	// The log first: a checkpoint that is ahead of the log would be refused.
-	if err := s.log.Sync(); err != nil {
+	if err := s.base.Sync(); err != nil {
 		return err
 	}
-	upTo, err := s.log.Mark()
+	upTo, err := s.base.Mark()
 	if err != nil {
 		return err
 	}
-	return ttl.Write(s.opts.seam.FS, s.log.Dir(), s.log.StoreID(), ttl.Mark(upTo), s.deadlines)
+	return ttl.Write(s.opts.seam.FS, s.base.Dir(), s.base.StoreID(), ttl.Mark(upTo), s.deadlines)
 }
 
 // closeCheckpoint writes the TTL file at Close, unless the disk is full: without it the next Open reads the deadlines from the log.
 func (s *Store) closeCheckpoint() error {
-	if s.log.Full() {
-		s.opts.Logger.Warn("TTL file not written: the disk is full", "dir", s.log.Dir())
+	if s.base.Full() {
+		s.opts.Logger.Warn("TTL file not written: the disk is full", "dir", s.base.Dir())
 		return nil
 	}
 	err := s.writeCheckpoint()
 	if bitcask.NoSpace(err) {
-		s.opts.Logger.Warn("TTL file not written", "dir", s.log.Dir(), "err", err)
+		s.opts.Logger.Warn("TTL file not written", "dir", s.base.Dir(), "err", err)
 		return nil
 	}
 	return err
@@ -152,7 +152,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 		if s.opts.ExpireEvery > 0 && retry.Due() {
 			rest = s.expireCycle(every, &retry)
 		}
-		s.log.DrainDropped()
+		s.base.DrainDropped()
 		tick.Reset(rest)
 	}
 }
@@ -200,10 +200,10 @@ func (s *Store) mergeLoop(ctx context.Context) {
 		case <-s.mergeSoon:
 			s.mergeNow(ctx)
 			continue
-		case <-s.log.Lacking(): // the sooner there is space, the better
+		case <-s.base.Lacking(): // the sooner there is space, the better
 		}
 		s.merger.Tick(ctx)
-		if s.log.Full() { // a refused write follows another at once
+		if s.base.Full() { // a refused write follows another at once
 			wait(ctx, fullEvery)
 		}
 	}
@@ -248,7 +248,7 @@ func (s *Store) Expire(budget time.Duration, most int) (int, error) {
 // reap deletes, in one transaction, the keys of a space whose deadline is still the one that was seen, and returns how many. A
 // damaged key goes as well.
 func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
-	ns, ok := s.log.NamespaceOf(space)
+	ns, ok := s.base.NamespaceOf(space)
 	if !ok {
 		return 0, nil
 	}
@@ -263,7 +263,7 @@ func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
 	}
 	defer first.recycle()
 	t := (*txn)(&first.Tx)
-	if s.log.Space(ns) != space { // swapped before the keys were locked: it names another one now
+	if s.base.Space(ns) != space { // swapped before the keys were locked: it names another one now
 		return 0, first.Tx.end(nil)
 	}
 	for _, e := range due {

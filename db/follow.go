@@ -26,7 +26,7 @@ var ErrRolledBack = bitcask.ErrRolledBack
 
 // Position is the number of the last record of the last commit that the store shows. Each record has a number, in the order of the
 // commits; all stores of one directory give a commit the same ones.
-func (s *Store) Position() uint64 { return s.log.Sequence() }
+func (s *Store) Position() uint64 { return s.base.Sequence() }
 
 // WaitPosition returns when the store shows all commits up to a position: in a store that follows, once the writer has made them. Errors:
 // ErrNotFollowing if it does not follow, and is not there; ErrClosed; that of FollowState, once a listener has ended what follows; the
@@ -35,15 +35,15 @@ func (s *Store) WaitPosition(ctx context.Context, position uint64) error {
 	if err := s.guard.check(); err != nil {
 		return err
 	}
-	return s.log.WaitSequence(ctx, position)
+	return s.base.WaitSequence(ctx, position)
 }
 
 // FollowState says how far a store that follows has got, and whether it can go on. Err of any other store is ErrNotFollowing.
-func (s *Store) FollowState() FollowState { return s.log.FollowState() }
+func (s *Store) FollowState() FollowState { return s.base.FollowState() }
 
 // follow begins to follow.
 func (s *Store) follow() error {
-	return s.log.Follow(bitcask.Following{
+	return s.base.Follow(bitcask.Following{
 		Deadline:  func(ev bitcask.DeadlineEvent) { noteReplayed(s.deadlines, ev) },
 		Applied:   s.applied,
 		Reloading: s.reloading,
@@ -82,7 +82,7 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 		if !wantChanges && !waited {
 			continue
 		}
-		ns, named := s.log.NamespaceOf(k.Space)
+		ns, named := s.base.NamespaceOf(k.Space)
 		if !named {
 			continue
 		}
@@ -137,14 +137,14 @@ func (s *Store) reloading(ctx context.Context, fresh *bitcask.Store) (install fu
 			return nil, err
 		}
 	}
-	before := s.log.Namespaces()
+	before := s.base.Namespaces()
 	return func() (after func()) {
 		s.deadlines.Take(s.reloadedDeadlines())
 		s.fields.Take(fields)
 		if ordered != nil {
 			s.ordered.take(ordered)
 		}
-		namespaces := append(before, s.log.Namespaces()...)
+		namespaces := append(before, s.base.Namespaces()...)
 		slices.Sort(namespaces)
 		var changes []Change
 		var awaited []nsKey

@@ -103,8 +103,8 @@ func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
 		return nil, err
 	}
 	o := s.observation()
-	log, err := s.log.Begin(bool(a), keys...)
-	return s.begun(o, a, log, err)
+	base, err := s.base.Begin(bool(a), keys...)
+	return s.begun(o, a, base, err)
 }
 
 func (s *Store) beginStripe(stripe int) (*firstTx, error) {
@@ -112,17 +112,17 @@ func (s *Store) beginStripe(stripe int) (*firstTx, error) {
 		return nil, err
 	}
 	o := s.observation()
-	log, err := s.log.BeginStripe(false, stripe)
-	return s.begun(o, reading, log, err)
+	base, err := s.base.BeginStripe(false, stripe)
+	return s.begun(o, reading, base, err)
 }
 
 // begun makes a call's transaction of the log's, which has its locks unless err is set.
-func (s *Store) begun(o *observation, a access, log *bitcask.Tx, err error) (*firstTx, error) {
+func (s *Store) begun(o *observation, a access, base *bitcask.Tx, err error) (*firstTx, error) {
 	if err != nil {
-		log.Recycle()
+		base.Recycle()
 		return nil, err
 	}
-	first := s.pooledTx(log, bool(a))
+	first := s.pooledTx(base, bool(a))
 	first.unit.observation = o
 	return first, nil
 }

@@ -11,7 +11,7 @@ import (
 // it, and goes with the last deadline.
 
 func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error) {
-	deadlines, err = t.log.FieldDeadlines(t.ns, t.log.KeyOf(f))
+	deadlines, err = t.base.FieldDeadlines(t.ns, t.base.KeyOf(f))
 	if err == nil && deadlines.Valid() {
 		now = t.now()
 		t.foundFieldsDue(deadlines)
@@ -20,8 +20,8 @@ func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, 
 }
 
 func (t *txn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
-	key := t.log.KeyOf(f)
-	if err := t.log.SetFieldDeadline(t.ns, key, field, ms); err != nil {
+	key := t.base.KeyOf(f)
+	if err := t.base.SetFieldDeadline(t.ns, key, field, ms); err != nil {
 		return err
 	}
 	if first, ok := t.store.fields.Get(t.space(), key); !ok || ms < first {
@@ -31,8 +31,8 @@ func (t *txn) SetFieldDeadline(f keydir.Collection, field string, ms int64) erro
 }
 
 func (t *txn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
-	key := t.log.KeyOf(f)
-	had, err := t.log.ClearFieldDeadline(t.ns, key, field)
+	key := t.base.KeyOf(f)
+	had, err := t.base.ClearFieldDeadline(t.ns, key, field)
 	if err != nil || !had {
 		return false, err
 	}
@@ -48,7 +48,7 @@ func (t *txn) fieldDeadlineGone(key string) error {
 	if _, ok := t.store.fields.Get(t.space(), key); !ok {
 		return nil
 	}
-	deadlines, err := t.log.FieldDeadlines(t.ns, key)
+	deadlines, err := t.base.FieldDeadlines(t.ns, key)
 	if err == nil && !deadlines.Valid() {
 		t.noteFields(key, 0)
 	}
@@ -57,7 +57,7 @@ func (t *txn) fieldDeadlineGone(key string) error {
 
 // noteFirstField makes the moment of a hash exact.
 func (t *txn) noteFirstField(key string) error {
-	deadlines, err := t.log.FieldDeadlines(t.ns, key)
+	deadlines, err := t.base.FieldDeadlines(t.ns, key)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,11 @@ func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
 	if ms, ok := t.store.fields.Get(space, key); !ok || !t.due(ms) {
 		return false, nil
 	}
-	deadlines, err := t.log.FieldDeadlines(ns, key)
+	deadlines, err := t.base.FieldDeadlines(ns, key)
 	if err != nil || !deadlines.Valid() {
 		return false, err
 	}
-	_, hash, err := t.log.Find(ns, key)
+	_, hash, err := t.base.Find(ns, key)
 	if err != nil || !hash.Valid() || hash.Len() != deadlines.Len() {
 		return false, err
 	}
@@ -92,7 +92,7 @@ func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
 
 // expireFields drops a hash of which every field has expired.
 func (t *txn) expireFields(key string) error {
-	_, hash, err := t.log.Find(t.ns, key)
+	_, hash, err := t.base.Find(t.ns, key)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ const (
 
 // reapFields deletes fields of one hash that have expired, the first ones first, and returns how many.
 func (s *Store) reapFields(space uint32, key string) (n int, err error) {
-	ns, ok := s.log.NamespaceOf(space)
+	ns, ok := s.base.NamespaceOf(space)
 	if !ok {
 		return 0, nil
 	}
@@ -136,7 +136,7 @@ func (s *Store) reapSomeFields(space uint32, key string) (n int, more bool, err 
 	}
 	defer first.recycle()
 	t := &first.Tx
-	if s.log.Space(s.ns) != space { // swapped before the key was locked: it names another one now
+	if s.base.Space(s.ns) != space { // swapped before the key was locked: it names another one now
 		return 0, false, t.end(nil)
 	}
 	n, more, err = (*txn)(t).reapFields(key)
@@ -152,7 +152,7 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 	if gone || err != nil {
 		return t.reaped, false, err
 	}
-	deadlines, err := t.log.FieldDeadlines(t.ns, key)
+	deadlines, err := t.base.FieldDeadlines(t.ns, key)
 	if err != nil {
 		return 0, false, err
 	}
@@ -167,10 +167,10 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 			return false
 		})
 	}
-	_, hash, err := t.log.Find(t.ns, key)
+	_, hash, err := t.base.Find(t.ns, key)
 	for _, field := range due {
 		if err == nil {
-			_, err = t.log.DeleteElem(t.ns, key, hash, field)
+			_, err = t.base.DeleteElem(t.ns, key, hash, field)
 		}
 	}
 	if err == nil {

@@ -50,7 +50,7 @@ func (k Key) Type() (Type, error) {
 		if err := k.store.guard.check(); err != nil {
 			return TypeNone, err
 		}
-		switch k.store.log.TryHas(k.ns, k.key) {
+		switch k.store.base.TryHas(k.ns, k.key) {
 		case keydir.LookupHit:
 			return TypeString, nil
 		case keydir.LookupMiss:

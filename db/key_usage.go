@@ -17,6 +17,6 @@ func (k Key) Usage(samples int) (Usage, error) {
 		if gone, err := (*txn)(t).hideExpired(k.key); gone || err != nil {
 			return Usage{}, false, err
 		}
-		return t.log.Usage(t.ns, k.key, samples)
+		return t.base.Usage(t.ns, k.key, samples)
 	})
 }

@@ -136,7 +136,7 @@ func putPairs(t *Tx, keys []string, pairs []Pair, o structures.SetOptions) (bool
 	o.If = 0
 	for i := range pairs {
 		if i%bitcask.PrefetchDepth == 0 {
-			t.log.Prefetch(t.ns, keys[i:])
+			t.base.Prefetch(t.ns, keys[i:])
 		}
 		s := structures.String{Txn: t.txn(), Key: pairs[i].Key}
 		if _, err := s.Set(pairs[i].Value, o); err != nil {

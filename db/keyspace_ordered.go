@@ -25,15 +25,15 @@ type orderedKeys struct {
 const orderedDegree = 32
 
 // newOrderedKeys reads the names of all keys.
-func newOrderedKeys(ctx context.Context, log *bitcask.Store) (*orderedKeys, error) {
+func newOrderedKeys(ctx context.Context, base *bitcask.Store) (*orderedKeys, error) {
 	o := &orderedKeys{spaces: map[uint32]*btree.BTreeG[string]{}}
-	t, err := log.BeginAll(false)
+	t, err := base.BeginAll(false)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Recycle()
-	for _, ns := range log.Namespaces() {
-		tree := o.tree(log.Space(ns))
+	for _, ns := range base.Namespaces() {
+		tree := o.tree(base.Space(ns))
 		err := t.EachName(ns, func(key []byte) bool {
 			tree.ReplaceOrInsert(string(key))
 			return ctx.Err() == nil
@@ -108,12 +108,12 @@ func (o *orderedKeys) page(space uint32, r KeyRange, n int, keys []string) ([]st
 func (t *Tx) reindex() {
 	o := t.store.ordered
 	for _, p := range t.effects.touched {
-		slot, _, err := t.log.Find(p.ns, p.key)
+		slot, _, err := t.base.Find(p.ns, p.key)
 		if err != nil { // a damaged record, with the same hash
 			o.fail(err)
 			return
 		}
-		o.set(t.store.log.Space(p.ns), p.key, slot.Type != keydir.None)
+		o.set(t.store.base.Space(p.ns), p.key, slot.Type != keydir.None)
 	}
 }
 

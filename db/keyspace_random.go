@@ -47,7 +47,7 @@ func (k Keyspace) randomOfStore() (key string, err error) {
 	if err := s.guard.check(); err != nil {
 		return "", err
 	}
-	if s.log.Len(k.ns) <= fewKeys {
+	if s.base.Len(k.ns) <= fewKeys {
 		err = s.View(func(tx *Tx) error {
 			if tx, err = tx.Use(k.ns); err == nil {
 				key, err = tx.Keyspace().RandomKey()
@@ -58,7 +58,7 @@ func (k Keyspace) randomOfStore() (key string, err error) {
 	}
 	const tries = 100 // expired keys are skipped
 	for range tries {
-		key, ok, err := s.log.RandomKey(k.ns, rand.Uint64)
+		key, ok, err := s.base.RandomKey(k.ns, rand.Uint64)
 		if err != nil {
 			return "", err
 		}

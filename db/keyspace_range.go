@@ -116,7 +116,7 @@ func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
 	if k.tx != nil || k.store.ordered == nil {
 		return k.at(key).Exists()
 	}
-	space, now := k.store.log.Space(k.ns), k.store.clock.now()
+	space, now := k.store.base.Space(k.ns), k.store.clock.now()
 	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= now {
 		*gone = max(*gone, ms)
 		return false, nil
@@ -203,7 +203,7 @@ func (k Keyspace) page(r KeyRange, n int) ([]string, error) {
 	} else if err := k.store.guard.check(); err != nil {
 		return nil, err
 	}
-	keys, err := c.ordered.page(c.log.Space(k.ns), r, n, nil)
+	keys, err := c.ordered.page(c.base.Space(k.ns), r, n, nil)
 	if err != nil || k.tx == nil || k.tx.effects == nil {
 		return keys, err
 	}

@@ -27,14 +27,14 @@ func (t *Tx) PutLibrary(name, text string) error {
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
-	return t.log.PutLibrary(name, []byte(text))
+	return t.base.PutLibrary(name, []byte(text))
 }
 
 // Libraries returns the texts of all libraries by name. A library that has lost a part, which only damage can bring about, has an empty
 // text and is named in an error that is ErrLibrary; the others are returned with it. It locks nothing, and may be
 // called within a transaction, whose own changes it does not show. O(n), n being the length of all texts.
-func (s *Store) Libraries() (map[string]string, error) { return s.log.Libraries() }
+func (s *Store) Libraries() (map[string]string, error) { return s.base.Libraries() }
 
 // LibraryChanges returns a number that grows when a library is put or deleted: while it stays the same, so do they. It may grow
 // without such a change.
-func (s *Store) LibraryChanges() uint64 { return s.log.SystemChanges() }
+func (s *Store) LibraryChanges() uint64 { return s.base.SystemChanges() }

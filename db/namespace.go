@@ -76,7 +76,7 @@ func (t *Tx) Swap(a, b int) error {
 // unusedNamespace is a view on a namespace, perhaps beyond Options.Namespaces, that holds nothing.
 func (t *Tx) unusedNamespace(but ...int) (*Tx, error) {
 	for ns := bitcask.MaxNamespaces - 1; ns >= 0; ns-- {
-		if ns != but[0] && ns != but[1] && t.log.Len(ns) == 0 {
+		if ns != but[0] && ns != but[1] && t.base.Len(ns) == 0 {
 			return &Tx{txState: t.txState, ns: ns}, nil
 		}
 	}

@@ -82,8 +82,8 @@ const defaultChunkSize = 8 << 10
 // ErrOption is returned by Open for an option that no store can have. The error names the field.
 var ErrOption = bitcask.ErrOption
 
-// ofLog is what the log has of the options.
-func (o *Options) ofLog() *bitcask.Options {
+// ofBase is what the log has of the options.
+func (o *Options) ofBase() *bitcask.Options {
 	below := o.seam
 	if o.OrderedKeys {
 		below.Load = seam.LoadAtOpen // Open reads every name: damage refuses it before it has changed anything
@@ -96,7 +96,7 @@ func (o *Options) ofLog() *bitcask.Options {
 
 // check refuses values out of their range. Every ExpireEvery has a meaning.
 func (o *Options) check() error {
-	if _, err := o.ofLog().WithDefaults(); err != nil {
+	if _, err := o.ofBase().WithDefaults(); err != nil {
 		return err
 	}
 	if o.Namespaces < 0 || o.Namespaces > bitcask.MaxNamespaces {

@@ -43,9 +43,9 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	c.opts.ReadOnly, c.opts.OrderedKeys = true, false
 	c.guard.init()
 	c.logTo(s.handler)
-	held, err := vfs.Hold(s.held, s.log.Dir())
+	held, err := vfs.Hold(s.held, s.base.Dir())
 	if err != nil {
-		_, closed := s.log.Has("") // ErrClosed: then s has no handle any more, and the directory may be gone
+		_, closed := s.base.Has("") // ErrClosed: then s has no handle any more, and the directory may be gone
 		return nil, errors.Join(closed, err)
 	}
 	c.held, c.opts.seam.FS = held, held
@@ -56,16 +56,16 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	}
 	// Not before the cut: everything that was seen as gone by the writer of a commit in the snapshot is gone in it.
 	cut := func() { c.clock.latest.Store(s.clock.now()) }
-	if c.log, err = s.log.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
+	if c.base, err = s.base.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
 	c.clock.still = true
 	c.fields = ttl.NewDeadlines()
-	if err := c.log.EachFieldDeadline(c.fields.Set); err != nil {
-		return nil, errors.Join(err, c.log.Close(), held.Close())
+	if err := c.base.EachFieldDeadline(c.fields.Set); err != nil {
+		return nil, errors.Join(err, c.base.Close(), held.Close())
 	}
-	if c.merger, err = merge.New(c.log, c.opts.Merge, c.opts.Logger); err != nil {
-		return nil, errors.Join(err, c.log.Close(), held.Close())
+	if c.merger, err = merge.New(c.base, c.opts.Merge, c.opts.Logger); err != nil {
+		return nil, errors.Join(err, c.base.Close(), held.Close())
 	}
 	_, c.stop = context.WithCancel(context.Background())
 	return &Store{core: c, ns: s.ns}, nil

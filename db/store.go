@@ -38,7 +38,7 @@ type Store struct {
 type core struct {
 	opts      Options   // FS is held
 	held      *vfs.Held // the directory: TTL file and log are always of one
-	log       *bitcask.Store
+	base      *bitcask.Store
 	deadlines *ttl.Deadlines // of keys
 	fields    *ttl.Deadlines // of hashes that have fields with deadlines: none of these is earlier (hash_deadlines.go)
 	clock     clock
@@ -84,23 +84,23 @@ func Open(dir string, o *Options) (*Store, error) {
 	if err := c.hold(dir); err != nil {
 		return nil, fmt.Errorf("db: %w", err) // which names the directory
 	}
-	log, err := c.openLog(dir)
+	base, err := c.openBase(dir)
 	if err != nil {
 		return nil, errors.Join(err, c.held.Close())
 	}
-	c.log = log
+	c.base = base
 	c.fields = ttl.NewDeadlines()
-	if err := log.EachFieldDeadline(c.fields.Set); err != nil {
-		return nil, errors.Join(err, log.Close(), c.held.Close())
+	if err := base.EachFieldDeadline(c.fields.Set); err != nil {
+		return nil, errors.Join(err, base.Close(), c.held.Close())
 	}
 	if c.opts.OrderedKeys {
-		if c.ordered, err = newOrderedKeys(context.Background(), log); err != nil {
-			return nil, errors.Join(err, log.Close(), c.held.Close())
+		if c.ordered, err = newOrderedKeys(context.Background(), base); err != nil {
+			return nil, errors.Join(err, base.Close(), c.held.Close())
 		}
 		c.watchers.active.Add(1) // every write is noted
 	}
-	if c.merger, err = merge.New(log, c.opts.Merge, c.opts.Logger); err != nil {
-		return nil, errors.Join(err, log.Close(), c.held.Close())
+	if c.merger, err = merge.New(base, c.opts.Merge, c.opts.Logger); err != nil {
+		return nil, errors.Join(err, base.Close(), c.held.Close())
 	}
 	s := &Store{core: c}
 	s.openClock()
@@ -134,38 +134,38 @@ func (c *core) hold(dir string) (err error) {
 	return err
 }
 
-// openLog opens the log with the deadlines: the TTL file if it fits, and what
+// openBase opens the log with the deadlines: the TTL file if it fits, and what
 // the log says since. Without a good TTL file the log says it all.
-func (c *core) openLog(dir string) (*bitcask.Store, error) {
-	o := c.opts.ofLog()
+func (c *core) openBase(dir string) (*bitcask.Store, error) {
+	o := c.opts.ofBase()
 	var cp checkpoint
 	o.Loading = func(store [16]byte, after uint64) (func(bitcask.DeadlineEvent), bool) {
-		if c.log != nil {
+		if c.base != nil {
 			return c.loadingAgain()
 		}
 		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Open
 		cp = c.readCheckpoint(dir, store, after)
 		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }, cp.fits
 	}
-	log, err := bitcask.Open(dir, o)
+	base, err := bitcask.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}
-	agrees := c.agrees(log, cp)
+	agrees := c.agrees(base, cp)
 	if (cp.stale || !agrees) && !c.opts.ReadOnly { // before the first write: it may fit a log that has grown
 		if err := ttl.Remove(c.opts.seam.FS, dir); err != nil {
-			return nil, errors.Join(err, log.Close())
+			return nil, errors.Join(err, base.Close())
 		}
 	}
 	if agrees {
-		return log, nil
+		return base, nil
 	}
 	c.opts.Logger.Warn("TTL file does not fit the log; rebuilding the deadlines", "dir", dir)
-	if err := log.Close(); err != nil {
+	if err := base.Close(); err != nil {
 		return nil, err
 	}
 	o.Loading = func([16]byte, uint64) (func(bitcask.DeadlineEvent), bool) {
-		if c.log != nil {
+		if c.base != nil {
 			return c.loadingAgain()
 		}
 		c.deadlines = ttl.NewDeadlines()
@@ -194,10 +194,10 @@ func (s *Store) Close() error {
 func (s *Store) close() {
 	s.work.Wait()
 	var err error
-	if !s.opts.ReadOnly && s.log.Err() == nil {
+	if !s.opts.ReadOnly && s.base.Err() == nil {
 		err = s.closeCheckpoint()
 	}
-	s.fail = errors.Join(err, s.log.Close(), s.held.Close())
+	s.fail = errors.Join(err, s.base.Close(), s.held.Close())
 	for _, l := range s.listeners.all() {
 		l.shut()
 	}
@@ -241,16 +241,16 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 		return err
 	}
 	observation := s.observation()
-	var log *bitcask.Tx
+	var base *bitcask.Tx
 	if keys != nil {
-		log, err = s.log.Begin(write, keys...)
+		base, err = s.base.Begin(write, keys...)
 	} else {
-		log, err = s.log.BeginAll(write)
+		base, err = s.base.BeginAll(write)
 	}
 	if err != nil {
 		return err
 	}
-	t := s.newTx(log, write)
+	t := s.newTx(base, write)
 	t.observation = observation
 	defer s.observed(observation)
 	defer t.abandon() // after a panic of fn
@@ -259,14 +259,14 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 
 // Len is the number of keys of the namespace, those included that have expired
 // and wait to be reaped. O(1).
-func (s *Store) Len() int { return s.log.Len(s.ns) }
+func (s *Store) Len() int { return s.base.Len(s.ns) }
 
 // Flush empties the namespace, whatever its size, in one small commit. The memory of its content is
 // released in the background.
 func (s *Store) Flush() error { return s.flush(func() []int { return []int{s.ns} }) }
 
 // FlushAll empties every namespace in one small commit.
-func (s *Store) FlushAll() error { return s.flush(s.log.Namespaces) }
+func (s *Store) FlushAll() error { return s.flush(s.base.Namespaces) }
 
 // flush drops the namespaces that list returns, with everything locked.
 func (s *Store) flush(list func() []int) error {
@@ -322,7 +322,7 @@ func (s *Store) withAll(fn func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error)
 	defer s.observed(observation) // also if a listener has panicked: the commit stands
 	ticket, err := s.lockedAll(func(t *bitcask.Tx) (uint64, error) { return fn(t, &noticed) })
 	if err == nil {
-		err = s.log.WaitDurable(ticket)
+		err = s.base.WaitDurable(ticket)
 	}
 	if observation != nil {
 		observation.op.Err = err
@@ -331,7 +331,7 @@ func (s *Store) withAll(fn func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error)
 }
 
 func (s *Store) lockedAll(fn func(*bitcask.Tx) (uint64, error)) (uint64, error) {
-	t, err := s.log.BeginAll(true)
+	t, err := s.base.BeginAll(true)
 	defer t.Recycle()
 	if err != nil {
 		return 0, err
@@ -340,14 +340,14 @@ func (s *Store) lockedAll(fn func(*bitcask.Tx) (uint64, error)) (uint64, error) 
 }
 
 // Sync makes every write so far durable.
-func (s *Store) Sync() error { return s.log.Sync() }
+func (s *Store) Sync() error { return s.base.Sync() }
 
 // SyncMode is when acknowledged writes are on disk at present: Options.Sync, or what SetSync has said since.
-func (s *Store) SyncMode() SyncMode { return s.log.SyncMode() }
+func (s *Store) SyncMode() SyncMode { return s.base.SyncMode() }
 
 // SetSync changes when acknowledged writes are on disk, while the store is used. Once it has returned nil for SyncAlways, every write that
 // is or will be acknowledged is on disk. After an error the mode is what it was. See bitcask.Store.SetSync.
-func (s *Store) SetSync(mode SyncMode) error { return s.log.SetSync(mode) }
+func (s *Store) SetSync(mode SyncMode) error { return s.base.SetSync(mode) }
 
 // Check verifies everything the format promises. See bitcask.Store.Check.
 // report runs with keys locked: it cannot use the store.
@@ -355,7 +355,7 @@ func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcas
 	if err := s.guard.check(); err != nil {
 		return bitcask.CheckResult{}, err
 	}
-	return s.log.Check(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
+	return s.base.Check(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
 }
 
 // Merge runs one merge to its end, picking segments as Options.Merge says, or
@@ -374,19 +374,19 @@ func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, er
 // Backup makes a copy of the store in dir, which must not exist or be empty: the store at one moment between two commits,
 // while reads and writes continue. See bitcask.Store.Backup.
 func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, error) {
-	return s.log.Backup(ctx, dir)
+	return s.base.Backup(ctx, dir)
 }
 
 // BackupSince is Backup with the help of an earlier backup: what that has is verified and shared with it, and only the rest copied. See
 // bitcask.Store.BackupSince.
 func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (bitcask.BackupResult, error) {
-	return s.log.BackupSince(ctx, dir, earlier)
+	return s.base.BackupSince(ctx, dir, earlier)
 }
 
 // BackupTo writes a copy of the store to w as a tar archive: the store at one moment between two commits, while reads and writes
 // continue. Extracted into an empty directory it is a store of its own. w may use the store. See bitcask.Store.BackupTo.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (bitcask.BackupResult, error) {
-	return s.log.BackupTo(ctx, w)
+	return s.base.BackupTo(ctx, w)
 }
 
 // Merger is the background merge, to watch and to steer. Its Run, other than
@@ -395,7 +395,7 @@ func (s *Store) Merger() *merge.Merger { return s.merger }
 
 // Log is the log under the store, for tools that read segments. It does not
 // notice that it is used within a transaction of the store.
-func (s *Store) Log() *bitcask.Store { return s.log }
+func (s *Store) Log() *bitcask.Store { return s.base }
 
 // Stats are the figures of the store at one moment.
 type Stats struct {
@@ -421,16 +421,16 @@ type NamespaceStats struct {
 type SegmentInfo = bitcask.SegmentInfo
 
 // Segments lists the files of the log, oldest first.
-func (s *Store) Segments() []SegmentInfo { return s.log.Segments() }
+func (s *Store) Segments() []SegmentInfo { return s.base.Segments() }
 
 // Stats returns current figures.
 func (s *Store) Stats() Stats {
-	st := Stats{Stats: s.log.Stats(), Expired: s.counters.expired.Load(), ExpiredFields: s.counters.expiredFields.Load(), Merge: s.merger.Status(), Dir: s.log.Dir()}
-	st.StoreID = fmt.Sprintf("%x", s.log.StoreID())
-	for _, ns := range s.log.Namespaces() {
-		space := s.log.Space(ns)
+	st := Stats{Stats: s.base.Stats(), Expired: s.counters.expired.Load(), ExpiredFields: s.counters.expiredFields.Load(), Merge: s.merger.Status(), Dir: s.base.Dir()}
+	st.StoreID = fmt.Sprintf("%x", s.base.StoreID())
+	for _, ns := range s.base.Namespaces() {
+		space := s.base.Space(ns)
 		st.Namespaces = append(st.Namespaces, NamespaceStats{
-			Namespace: ns, Keys: s.log.Len(ns), Deadlines: s.deadlines.Len(space), TimedHashes: s.fields.Len(space),
+			Namespace: ns, Keys: s.base.Len(ns), Deadlines: s.deadlines.Len(space), TimedHashes: s.fields.Len(space),
 			AverageTTLms: s.deadlines.Average(space, s.clock.now()),
 		})
 	}

@@ -35,7 +35,7 @@ func (s String) AppendTo(dst []byte) ([]byte, error) {
 		if err := s.store.guard.check(); err != nil {
 			return dst, err
 		}
-		switch value, lookup := s.store.log.TryGet(dst, s.ns, s.key); lookup {
+		switch value, lookup := s.store.base.TryGet(dst, s.ns, s.key); lookup {
 		case keydir.LookupHit:
 			return value, nil
 		case keydir.LookupMiss:

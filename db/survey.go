@@ -100,7 +100,7 @@ func (s *Store) Survey(ctx context.Context, o SurveyOptions) (Survey, error) {
 	for _, left := range surveyLives {
 		w.Deadlines = append(w.Deadlines, SurveyTTL{Left: left})
 	}
-	for _, ns := range s.log.Namespaces() {
+	for _, ns := range s.base.Namespaces() {
 		for stripe := range keydir.Stripes {
 			if err := w.stripe(s, ns, stripe); err != nil {
 				return Survey{}, err
@@ -136,9 +136,9 @@ func (w *surveyor) stripe(s *Store, ns, stripe int) error {
 	}
 	defer first.recycle()
 	t := &first.Tx
-	space := s.log.Space(ns)
+	space := s.base.Space(ns)
 	var failed error
-	err = t.log.EachKey(ns, stripe, 0, func(_ uint64, name []byte, typ keydir.Type) bool {
+	err = t.base.EachKey(ns, stripe, 0, func(_ uint64, name []byte, typ keydir.Type) bool {
 		key := string(name)
 		ms, timed := s.deadlines.Get(space, key)
 		gone := timed && t.due(ms)
@@ -162,7 +162,7 @@ func (w *surveyor) stripe(s *Store, ns, stripe int) error {
 
 // key counts one key.
 func (w *surveyor) key(t *Tx, ns int, key string, typ Type, left time.Duration, gone bool) error {
-	u, ok, err := t.log.UsageByPlace(ns, key, func(id uint32, bytes int64) {
+	u, ok, err := t.base.UsageByPlace(ns, key, func(id uint32, bytes int64) {
 		sg := w.segments[id]
 		if sg == nil {
 			sg = &SurveySegment{Segment: id}

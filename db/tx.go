@@ -23,7 +23,7 @@ type Tx struct {
 // txState is what the views of one transaction on several namespaces share.
 type txState struct {
 	store *Store
-	log   *bitcask.Tx
+	base  *bitcask.Tx
 	write bool
 	begun bool  // by Begin: End may end it
 	shown bool  // user code may have kept it: its memory is not used again
@@ -39,7 +39,7 @@ type txState struct {
 	origin      int64        // of the changes that follow
 	observation *observation // of the call that this transaction is; nil: no observer
 
-	over  bool        // log may not be used any more
+	over  bool        // base may not be used any more
 	ended atomic.Bool // the same for user code that has the transaction, on whatever goroutine
 
 	// Changes of the deadline index, to be rolled back with the transaction.
@@ -84,8 +84,8 @@ var (
 	ErrNamespace = errors.New("db: no such namespace")
 )
 
-func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
-	first := &firstTx{unit: txState{store: s, log: log, write: write, shown: true, clock: s.clock.now()}}
+func (s *Store) newTx(base *bitcask.Tx, write bool) *Tx {
+	first := &firstTx{unit: txState{store: s, base: base, write: write, shown: true, clock: s.clock.now()}}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	return &first.Tx
 }
@@ -95,11 +95,11 @@ func (s *Store) newTx(log *bitcask.Tx, write bool) *Tx {
 var pool = sync.Pool{New: func() any { return new(firstTx) }}
 
 // pooledTx is newTx for a transaction that no caller gets to see.
-func (s *Store) pooledTx(log *bitcask.Tx, write bool) *firstTx {
+func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = txState{store: s, log: log, write: write, deadlines: first.unit.deadlines}
+	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
-	log.Borrow() // the caller waits for the commit with what it gave
+	base.Borrow() // the caller waits for the commit with what it gave
 	return first
 }
 
@@ -121,7 +121,7 @@ func (f *firstTx) recycle() {
 	if cap(u.deadlines) > keep {
 		u.deadlines = nil
 	}
-	u.store, u.log, u.err = nil, nil, nil
+	u.store, u.base, u.err = nil, nil, nil
 	pool.Put(f)
 }
 
@@ -170,7 +170,7 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	}
 	if err == nil && t.write {
 		var n uint64
-		n, err = t.log.Commit()
+		n, err = t.base.Commit()
 		ticket = Ticket(n)
 	}
 	t.release(err)
@@ -193,7 +193,7 @@ func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 	}
 	if err == nil && t.write {
 		var n uint64
-		n, err = t.log.Commit()
+		n, err = t.base.Commit()
 		ticket = Ticket(n)
 	}
 	outcome = err
@@ -216,7 +216,7 @@ func (t *Tx) release(err error) {
 	if err != nil {
 		t.undoDeadlines(0)
 	}
-	t.log.Recycle()
+	t.base.Recycle()
 	if err != nil {
 		t.foundDue(t.deleted, false)
 	}
@@ -254,7 +254,7 @@ func (t *Tx) undoDeadlines(to int) {
 // Savepoint is a moment within a transaction.
 type Savepoint struct {
 	of        *txState
-	log       bitcask.Savepoint
+	base      bitcask.Savepoint
 	deadlines int
 	events    int
 	changes   int
@@ -266,7 +266,7 @@ func (t *Tx) Savepoint() Savepoint {
 	if t.ended.Load() {
 		return Savepoint{}
 	}
-	sp := Savepoint{of: t.txState, log: t.log.Savepoint(), deadlines: len(t.deadlines)}
+	sp := Savepoint{of: t.txState, base: t.base.Savepoint(), deadlines: len(t.deadlines)}
 	if t.effects != nil {
 		sp.events, sp.changes, sp.hooks = len(t.effects.events), len(t.effects.changes), len(t.effects.hooks)
 	}
@@ -283,7 +283,7 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 	if sp.of != t.txState || sp.deadlines > len(t.deadlines) {
 		return ErrSavepoint
 	}
-	if err := t.log.RollbackTo(sp.log); err != nil {
+	if err := t.base.RollbackTo(sp.base); err != nil {
 		return err
 	}
 	t.undoDeadlines(sp.deadlines)
@@ -346,8 +346,8 @@ func (t *Tx) rand() uint64 { return rand.Uint64() }
 
 // eachKey calls fn for the live keys of a stripe. See bitcask.Tx.EachKey.
 func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ Type) bool) error {
-	space := t.store.log.Space(ns)
-	return t.log.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
+	space := t.store.base.Space(ns)
+	return t.base.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
 		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && t.due(ms) {
 			t.foundDue(ms, false)
 			return true

@@ -19,24 +19,24 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 }
 
 func (s *Store) begin(write bool, keys []string) (*Tx, error) {
-	var log *bitcask.Tx
+	var base *bitcask.Tx
 	var err error
 	if len(keys) > 0 {
-		log, err = s.log.Begin(write, keys...)
+		base, err = s.base.Begin(write, keys...)
 	} else {
-		log, err = s.log.BeginAll(write)
+		base, err = s.base.BeginAll(write)
 	}
 	if err != nil {
-		log.Recycle()
+		base.Recycle()
 		return nil, err
 	}
-	return s.begunTx(log, write), nil
+	return s.begunTx(base, write), nil
 }
 
 // begunTx is the transaction over a log's transaction that Begin or TryBegin has begun.
-func (s *Store) begunTx(log *bitcask.Tx, write bool) *Tx {
-	log.Borrow()
-	t := s.newTx(log, write)
+func (s *Store) begunTx(base *bitcask.Tx, write bool) *Tx {
+	base.Borrow()
+	t := s.newTx(base, write)
 	t.begun = true
 	return t
 }
@@ -49,15 +49,15 @@ func (s *Store) TryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error
 	if err := s.guard.check(); err != nil {
 		return nil, false, err
 	}
-	log, ok, err := s.log.TryBegin(write, keys...)
+	base, ok, err := s.base.TryBegin(write, keys...)
 	if err != nil {
-		log.Recycle()
+		base.Recycle()
 		return nil, false, err
 	}
 	if !ok {
 		return nil, false, nil
 	}
-	return s.begunTx(log, write), true, nil
+	return s.begunTx(base, write), true, nil
 }
 
 // End commits the transaction, or takes everything back if err is not nil, and
@@ -81,10 +81,10 @@ func (t *Tx) End(err error) (Ticket, error) {
 // durable as Options.Sync promises. One wait can stand for many commits: the
 // highest ticket covers the others. It returns at once unless Options.Sync is
 // SyncAlways.
-func (s *Store) WaitDurable(t Ticket) error { return s.log.WaitDurable(uint64(t)) }
+func (s *Store) WaitDurable(t Ticket) error { return s.base.WaitDurable(uint64(t)) }
 
 // Durable reports whether WaitDurable would return at once.
-func (s *Store) Durable(t Ticket) bool { return s.log.Durable(uint64(t)) }
+func (s *Store) Durable(t Ticket) bool { return s.base.Durable(uint64(t)) }
 
 // Len is the number of keys of the namespace as the transaction sees it, those
 // included that have expired and wait to be reaped. O(collections written in
@@ -93,7 +93,7 @@ func (t *Tx) Len() int {
 	if t.ended.Load() {
 		return 0
 	}
-	return t.log.Len(t.ns)
+	return t.base.Len(t.ns)
 }
 
 // Now is the moment of the transaction in Unix milliseconds, by the store's

@@ -22,13 +22,13 @@ func (t *Tx) txn() structures.Txn {
 // be walking through what others would move.
 func (t *txn) Yield() {
 	if !t.shown || t.begun {
-		t.log.Yield()
+		t.base.Yield()
 	}
 }
 
 func (t *txn) Apart(fn func()) {
 	if !t.shown || t.begun {
-		t.log.Apart(fn)
+		t.base.Apart(fn)
 		return
 	}
 	fn()
@@ -39,7 +39,7 @@ func (t *txn) Notify(EventKind, string) {}
 
 func (t *txn) Unwatched() structures.Txn { return t }
 
-func (t *txn) space() uint32 { return t.store.log.Space(t.ns) }
+func (t *txn) space() uint32 { return t.store.base.Space(t.ns) }
 
 // hideExpired reports whether key has expired. A writer drops the key at once, so that its next
 // step starts from nothing.
@@ -80,7 +80,7 @@ func (t *txn) Find(key string) (keydir.Slot, keydir.Collection, error) {
 	if gone, err := t.hideExpired(key); gone || err != nil {
 		return keydir.Slot{}, keydir.Collection{}, err
 	}
-	return t.log.Find(t.ns, key)
+	return t.base.Find(t.ns, key)
 }
 
 func (t *txn) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc) ([]byte, error) {
@@ -90,7 +90,7 @@ func (t *txn) Value(dst []byte, key, elem string, typ keydir.Type, loc keydir.Lo
 	if err := t.Room(int(loc.Size())); err != nil {
 		return dst, err
 	}
-	return t.log.Value(dst, t.ns, key, elem, typ, loc)
+	return t.base.Value(dst, t.ns, key, elem, typ, loc)
 }
 
 func (t *txn) Values(dst []byte, ends []int, key string, elems []string, typ keydir.Type, locs []keydir.Loc) ([]byte, []int, error) {
@@ -106,7 +106,7 @@ func (t *txn) Values(dst []byte, ends []int, key string, elems []string, typ key
 			return dst, ends, err
 		}
 	}
-	return t.log.Values(dst, ends, t.ns, key, elems, typ, locs)
+	return t.base.Values(dst, ends, t.ns, key, elems, typ, locs)
 }
 
 func (t *txn) ValuePart(dst []byte, key, elem string, typ keydir.Type, loc keydir.Loc, from, to int) ([]byte, error) {
@@ -116,11 +116,11 @@ func (t *txn) ValuePart(dst []byte, key, elem string, typ keydir.Type, loc keydi
 	if err := t.Room(min(to-from, int(loc.Size()))); err != nil {
 		return dst, err
 	}
-	return t.log.ValuePart(dst, t.ns, key, elem, typ, loc, from, to)
+	return t.base.ValuePart(dst, t.ns, key, elem, typ, loc, from, to)
 }
 
 func (t *txn) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (int, error) {
-	return t.log.ValueLen(t.ns, key, elem, typ, loc)
+	return t.base.ValueLen(t.ns, key, elem, typ, loc)
 }
 
 func (t *txn) PutString(key string, value []byte) error {
@@ -130,7 +130,7 @@ func (t *txn) PutString(key string, value []byte) error {
 	if _, err := t.hideExpired(key); err != nil {
 		return err
 	}
-	if err := t.log.PutString(t.ns, key, value); err != nil {
+	if err := t.base.PutString(t.ns, key, value); err != nil {
 		return err
 	}
 	t.noteFields(key, 0) // of a hash that it has replaced
@@ -145,7 +145,7 @@ func (t *txn) PutChunks(key string, value []byte, size int) (keydir.Collection, 
 	if err != nil {
 		return keydir.Collection{}, err
 	}
-	f, err := t.log.PutChunks(t.ns, key, value, size)
+	f, err := t.base.PutChunks(t.ns, key, value, size)
 	if err == nil && existed && timed {
 		err = t.SetDeadline(key, ms)
 	}
@@ -158,36 +158,36 @@ func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error)
 	if _, err := t.hideExpired(key); err != nil {
 		return keydir.Collection{}, err
 	}
-	return t.log.Collection(t.ns, key, typ)
+	return t.base.Collection(t.ns, key, typ)
 }
 
 func (t *txn) PutElem(f keydir.Collection, elem string, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.log.PutElem(t.ns, t.log.KeyOf(f), f, elem, value)
+	return t.base.PutElem(t.ns, t.base.KeyOf(f), f, elem, value)
 }
 
 func (t *txn) PutScored(f keydir.Collection, elem string, score uint64) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.log.PutScored(t.ns, t.log.KeyOf(f), f, elem, score)
+	return t.base.PutScored(t.ns, t.base.KeyOf(f), f, elem, score)
 }
 
 func (t *txn) PutIndex(f keydir.Collection, index int64, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.log.PutIndex(t.ns, t.log.KeyOf(f), f, index, value)
+	return t.base.PutIndex(t.ns, t.base.KeyOf(f), f, index, value)
 }
 
 func (t *txn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	key := t.log.KeyOf(f)
-	existed, err := t.log.DeleteElem(t.ns, key, f, elem)
+	key := t.base.KeyOf(f)
+	existed, err := t.base.DeleteElem(t.ns, key, f, elem)
 	if err != nil || !existed || f.Type() != keydir.Hash {
 		return existed, err
 	}
@@ -198,48 +198,48 @@ func (t *txn) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) er
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.log.PutEntry(t.ns, t.log.KeyOf(f), f, id, value)
+	return t.base.PutEntry(t.ns, t.base.KeyOf(f), f, id, value)
 }
 
 func (t *txn) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	return t.log.DeleteEntry(t.ns, t.log.KeyOf(f), f, id)
+	return t.base.DeleteEntry(t.ns, t.base.KeyOf(f), f, id)
 }
 
 func (t *txn) StreamMeta(f keydir.Collection) (keydir.StreamMeta, error) {
-	return t.log.StreamMeta(t.ns, t.log.KeyOf(f), f)
+	return t.base.StreamMeta(t.ns, t.base.KeyOf(f), f)
 }
 
 func (t *txn) LastEntryID(f keydir.Collection) (keydir.StreamID, error) {
-	return t.log.LastEntryID(t.ns, t.log.KeyOf(f), f)
+	return t.base.LastEntryID(t.ns, t.base.KeyOf(f), f)
 }
 
 func (t *txn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error {
-	return t.log.PutStreamMeta(t.ns, t.log.KeyOf(f), f, m)
+	return t.base.PutStreamMeta(t.ns, t.base.KeyOf(f), f, m)
 }
 
 func (t *txn) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
-	return t.log.StreamGroups(t.ns, t.log.KeyOf(f))
+	return t.base.StreamGroups(t.ns, t.base.KeyOf(f))
 }
 
 func (t *txn) PutGroups(f keydir.Collection, elem string, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.log.PutGroups(t.ns, t.log.KeyOf(f), elem, value)
+	return t.base.PutGroups(t.ns, t.base.KeyOf(f), elem, value)
 }
 
 func (t *txn) DeleteGroups(f keydir.Collection, elem string) (int, error) {
-	return t.log.DeleteGroups(t.ns, t.log.KeyOf(f), elem)
+	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), elem)
 }
 
 func (t *txn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	return t.log.DeleteIndex(t.ns, t.log.KeyOf(f), f, index)
+	return t.base.DeleteIndex(t.ns, t.base.KeyOf(f), f, index)
 }
 
 func (t *txn) Drop(key string) (bool, error) {
@@ -254,7 +254,7 @@ func (t *txn) Drop(key string) (bool, error) {
 }
 
 func (t *txn) drop(key string) (bool, error) {
-	existed, err := t.log.Drop(t.ns, key)
+	existed, err := t.base.Drop(t.ns, key)
 	if err == nil {
 		t.noteDeadline(key, 0)
 		t.noteFields(key, 0)
@@ -266,7 +266,7 @@ func (t *txn) drop(key string) (bool, error) {
 func (t *txn) Deadline(key string) (int64, bool) { return t.store.deadlines.Get(t.space(), key) }
 
 func (t *txn) SetDeadline(key string, ms int64) error {
-	if err := t.log.SetDeadline(t.ns, key, ms); err != nil {
+	if err := t.base.SetDeadline(t.ns, key, ms); err != nil {
 		return err
 	}
 	t.noteDeadline(key, ms)
@@ -277,7 +277,7 @@ func (t *txn) ClearDeadline(key string) (bool, error) {
 	if _, ok := t.Deadline(key); !ok {
 		return false, nil
 	}
-	had, err := t.log.ClearDeadline(t.ns, key)
+	had, err := t.base.ClearDeadline(t.ns, key)
 	if err == nil {
 		t.noteDeadline(key, 0)
 	}
