@@ -188,42 +188,9 @@ func expiryRest(every, took time.Duration, behind bool) time.Duration {
 	return every
 }
 
-// mergeLoop asks the merge policy until the store closes.
-func (s *Store) mergeLoop(ctx context.Context) {
-	tick := time.NewTicker(mergeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-s.mergeSoon:
-			s.mergeNow(ctx)
-			continue
-		case <-s.base.Lacking(): // the sooner there is space, the better
-		}
-		s.merger.Tick(ctx)
-		if s.base.Full() { // a refused write follows another at once
-			wait(ctx, fullEvery)
-		}
-	}
-}
-
-// wait returns after some time, or when the context ends.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
-// fullEvery is how often writes that meet a full disk may ask for a merge.
-const fullEvery = 50 * time.Millisecond
-
-// mergeEvery is how often the merge policy is asked.
-const mergeEvery = time.Second
+// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
+// deleted or not.
+func (s *Store) SetExpiryCycle(on bool) { s.noExpiry.Store(!on) }
 
 // Expire reaps due keys and fields, earliest first, until the budget or the
 // number of keys is used up, and returns how many. Of one hash it reaps a

@@ -349,6 +349,12 @@ func (s *Store) SyncMode() SyncMode { return s.base.SyncMode() }
 // is or will be acknowledged is on disk. After an error the mode is what it was. See bitcask.Store.SetSync.
 func (s *Store) SetSync(mode SyncMode) error { return s.base.SetSync(mode) }
 
+// Finding is what Store.Check reports: see [bitcask.Finding].
+type Finding = bitcask.Finding
+
+// CheckResult counts what Store.Check has read: see [bitcask.CheckResult].
+type CheckResult = bitcask.CheckResult
+
 // Check verifies everything the format promises. See bitcask.Store.Check.
 // report runs with keys locked: it cannot use the store.
 func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcask.CheckResult, error) {
@@ -416,6 +422,16 @@ type NamespaceStats struct {
 	TimedHashes  int   `json:"timed_hashes"` // hashes with fields that have a deadline
 	AverageTTLms int64 `json:"average_ttl_ms"`
 }
+
+// The states of a store, in Stats.
+const (
+	StateOK     = bitcask.StateOK
+	StateFull   = bitcask.StateFull
+	StateFailed = bitcask.StateFailed
+)
+
+// SyncBuckets are the bounds of Stats.SyncTimes: see [bitcask.SyncTimes].
+var SyncBuckets = bitcask.SyncBuckets
 
 // SegmentInfo describes one file of the log.
 type SegmentInfo = bitcask.SegmentInfo

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/merge"
@@ -17,24 +18,15 @@ type MergeResult = merge.Result
 // MergeStatus is what the background merge is doing: see [merge.Status].
 type MergeStatus = merge.Status
 
-// Finding is what Store.Check reports: see [bitcask.Finding].
-type Finding = bitcask.Finding
-
-// CheckResult counts what Store.Check has read: see [bitcask.CheckResult].
-type CheckResult = bitcask.CheckResult
-
-// The states of a store, in Stats.
-const (
-	StateOK     = bitcask.StateOK
-	StateFull   = bitcask.StateFull
-	StateFailed = bitcask.StateFailed
-)
-
-// SyncBuckets are the bounds of Stats.SyncTimes: see [bitcask.SyncTimes].
-var SyncBuckets = bitcask.SyncBuckets
-
 // ErrMergeBusy is returned by Store.Merge while another merge runs.
 var ErrMergeBusy = bitcask.ErrMergeBusy
+
+const (
+	// mergeEvery is how often the merge policy is asked.
+	mergeEvery = time.Second
+	// fullEvery is how often writes that meet a full disk may ask for a merge.
+	fullEvery = 50 * time.Millisecond
+)
 
 // MergeSoon starts one merge in the background of the segments that Options.Merge picks, though they would
 // not trigger one, and returns at once. It reports false if the store has no background merge: it is read-only,
@@ -62,6 +54,33 @@ func (s *Store) mergeNow(ctx context.Context) {
 	}
 }
 
-// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
-// deleted or not.
-func (s *Store) SetExpiryCycle(on bool) { s.noExpiry.Store(!on) }
+// mergeLoop asks the merge policy until the store closes.
+func (s *Store) mergeLoop(ctx context.Context) {
+	tick := time.NewTicker(mergeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.mergeSoon:
+			s.mergeNow(ctx)
+			continue
+		case <-s.base.Lacking(): // the sooner there is space, the better
+		}
+		s.merger.Tick(ctx)
+		if s.base.Full() { // a refused write follows another at once
+			wait(ctx, fullEvery)
+		}
+	}
+}
+
+// wait returns after some time, or when the context ends.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
