@@ -26,13 +26,7 @@ func (t *Tx) materialize() {
 	r, old := &t.recs[0], t.single.old
 	t.single = singlePut{}
 	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(keydir.PendingSegment, 0, uint32(r.size))}
-	if old.Type == keydir.None {
-		r.sp.Dir.Insert(r.h, now)
-		t.undo = append(t.undo, undoOp{op: undoInsert, dir: r.sp.Dir, h: r.h, new: now})
-		return
-	}
-	r.sp.Dir.Replace(r.h, old, now)
-	t.undo = append(t.undo, undoOp{op: undoSwap, dir: r.sp.Dir, h: r.h, old: old, new: now})
+	t.putSlot(r.sp, r.h, old, old.Type != keydir.None, now)
 }
 
 // placeSingle gives the keydir the location of a single put, which is now in
