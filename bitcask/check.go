@@ -51,15 +51,15 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 	if s.closed.Load() {
 		return CheckResult{}, ErrClosed
 	}
-	r, err := check.Run(ctx, s.checked(), func(rule, file string, offset int64, key, detail string) {
+	r, err := check.Run(ctx, s.checkEnvironment(), func(rule, file string, offset int64, key, detail string) {
 		report(Finding{rule, file, offset, key, detail})
 	})
 	return CheckResult(r), err
 }
 
-// checked is the store as a check knows it.
-func (s *Store) checked() *check.Store {
-	c := &check.Store{
+// checkEnvironment is what a check needs of the store.
+func (s *Store) checkEnvironment() *check.Environment {
+	c := &check.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, ID: s.man.Store, Seed: s.man.Seed, Segments: &s.segments, Spaces: &s.spaces, System: &s.system,
 		Lock: s.lockWhole, Unlock: s.unlockWhole, Damage: s.recovery.Damage, Read: s.opts.seam.Progress, NoIndex: s.cutAt > 0,
 	}
@@ -69,8 +69,8 @@ func (s *Store) checked() *check.Store {
 	return c
 }
 
-// openAgain is check.Store.Again.
-func (s *Store) openAgain(ctx context.Context) (again *check.Store, done func() error, err error) {
+// openAgain is check.Environment.Again.
+func (s *Store) openAgain(ctx context.Context) (again *check.Environment, done func() error, err error) {
 	if err := s.loadAll(); err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Store) openAgain(ctx context.Context) (again *check.Store, done func() 
 		return nil, nil, err
 	}
 	if other.recovery.Indexed && other.Sequence() == s.Sequence() {
-		again = other.checked()
+		again = other.checkEnvironment()
 	}
 	return again, other.Close, nil
 }

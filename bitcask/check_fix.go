@@ -35,7 +35,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 	if err != nil {
 		return 0, err
 	}
-	sp, src := s.spaces.Of(ns), s.checked()
+	sp, src := s.spaces.Of(ns), s.checkEnvironment()
 	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there

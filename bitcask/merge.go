@@ -56,7 +56,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if o.liveScan != nil {
 		ro.LiveScan = *o.liveScan
 	}
-	r, failed, err := rewrite.Run(ctx, s.rewritten(), ids, ro)
+	r, failed, err := rewrite.Run(ctx, s.rewriteEnvironment(), ids, ro)
 	s.wakeHinter() // on a full disk outputs have none
 	if failed != nil {
 		failed()
@@ -64,18 +64,18 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	return RewriteResult(r), err
 }
 
-// rewritten is the store as a rewrite knows it.
-func (s *Store) rewritten() *rewrite.Store {
-	return &rewrite.Store{
+// rewriteEnvironment is what a rewrite needs of the store.
+func (s *Store) rewriteEnvironment() *rewrite.Environment {
+	return &rewrite.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.opts.SegmentSize,
 		Log: &s.log, Manifest: s.man, ManifestMu: &s.manifestMu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
 		Inputs: s.inputEnvironment(), Index: s.mergeIndex(), CheckDirectory: s.checkDirectory, Stopping: s.stopping, Dead: s.addDead,
 	}
 }
 
-// inputEnvironment is what the inputs of a merge know of the store.
+// inputEnvironment is what the inputs of a merge need of the store.
 func (s *Store) inputEnvironment() *mergeinput.Environment {
-	return &mergeinput.Environment{Fs: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
+	return &mergeinput.Environment{FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
 }
 
 // mergeIndex is the index as a merge uses it.

@@ -16,12 +16,12 @@ func (s *opener) replayLog(ix *indexfile.Contents) error {
 			s.log.Reach(sg.Footer.MaxSeq + 1) // not from the entries: records that follow others have numbers too
 		}
 	}
-	l := replay.Log{
+	env := replay.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, ReadOnly: s.opts.ReadOnly, Logger: s.opts.Logger,
 		Manifest: s.man, Tail: s.tail, Present: s.present, After: ix, Only: s.only, Index: s.replayIndex(),
 		System: s.replaySystem, Tolerate: s.tolerance(), Passed: s.passed,
 	}
-	r, err := l.Run()
+	r, err := env.Run()
 	s.hintless = append(s.hintless, r.Hintless...)
 	s.stale = append(s.stale, r.Stale...)
 	s.recovery.Scanned = r.Scanned

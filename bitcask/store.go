@@ -74,8 +74,8 @@ type Store struct {
 	prepareMu    sync.Mutex             // held while the store is made ready for writes
 	unprepared   atomic.Pointer[opener] // what is to be done for that; nil: nothing
 	prepareEnded bool                   // Close has given it up; prepareMu guards it
-	prepareTries prepareAttempts          // prepareMu guards it
-	past       *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
+	prepareTries prepareAttempts        // prepareMu guards it
+	past         *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
 
 	stop   chan struct{}
 	hinter chan struct{}

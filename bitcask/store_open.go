@@ -466,7 +466,7 @@ func (s *opener) noteOpening() error {
 		}
 		id = binary.LittleEndian.Uint64(b[:])
 	}
-	err := s.man.Log(manifest.EditOpening, manifest.Opening{Id: id, First: s.log.Next()}.Body())
+	err := s.man.Log(manifest.EditOpening, manifest.Opening{ID: id, First: s.log.Next()}.Body())
 	if failure.IsRetryable(err) {
 		s.opts.Logger.Warn("INDEX and TTL will not be of use: the manifest cannot note who writes them", "file", manifest.FileName, "err", err)
 		return nil

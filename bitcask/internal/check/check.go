@@ -16,8 +16,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Store is what is checked. Merges must not end meanwhile.
-type Store struct {
+// Environment is what a check needs of the store. Merges must not end meanwhile.
+type Environment struct {
 	FS       vfs.FS
 	Dir      string
 	ID       [16]byte
@@ -33,7 +33,7 @@ type Store struct {
 
 	// Again opens the store once more, with its INDEX, or returns nil if it is of another moment by now. The field is nil where the log cannot tell
 	// what the INDEX should contain.
-	Again func(context.Context) (again *Store, done func() error, err error)
+	Again func(context.Context) (again *Environment, done func() error, err error)
 }
 
 // Result says how much was checked.
@@ -48,9 +48,9 @@ type Result struct {
 }
 
 // Run checks a store. The error is about a check that could not be made, not about its findings.
-func Run(ctx context.Context, s *Store, report func(rule, file string, offset int64, key, detail string)) (Result, error) {
-	c := &checker{Store: s, ctx: ctx, report: report}
-	for _, d := range s.Damage {
+func Run(ctx context.Context, env *Environment, report func(rule, file string, offset int64, key, detail string)) (Result, error) {
+	c := &checker{Environment: env, ctx: ctx, report: report}
+	for _, d := range env.Damage {
 		c.found("I2", d.File, d.Offset, "", "%s", d.Reason)
 	}
 	if err := c.segments(); err != nil {
@@ -60,7 +60,7 @@ func Run(ctx context.Context, s *Store, report func(rule, file string, offset in
 		return c.result, err
 	}
 	c.system()
-	for _, ns := range s.Spaces.Used() {
+	for _, ns := range env.Spaces.Used() {
 		for stripe := range keydir.Stripes {
 			if err := c.stripe(ns, stripe); err != nil {
 				return c.result, err
@@ -71,14 +71,14 @@ func Run(ctx context.Context, s *Store, report func(rule, file string, offset in
 }
 
 // Miscounted reports whether something is wrong with a collection. Its stripe is locked.
-func Miscounted(ctx context.Context, s *Store, sp *namespace.Space, coll keydir.Collection) (bool, error) {
-	c := &checker{Store: s, ctx: ctx, report: func(_, _ string, _ int64, _, _ string) {}, ended: ctx.Err()}
+func Miscounted(ctx context.Context, env *Environment, sp *namespace.Space, coll keydir.Collection) (bool, error) {
+	c := &checker{Environment: env, ctx: ctx, report: func(_, _ string, _ int64, _, _ string) {}, ended: ctx.Err()}
 	c.collection(sp, coll)
 	return c.result.Findings > 0, c.ended
 }
 
 type checker struct {
-	*Store
+	*Environment
 	ctx    context.Context
 	report func(rule, file string, offset int64, key, detail string)
 	result Result

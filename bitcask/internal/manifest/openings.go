@@ -10,12 +10,12 @@ import (
 // state of the log, permanently: copies of a directory, and a directory that was restored, continue
 // under other ids. A number alone names as many states as there are copies.
 type Opening struct {
-	Id    uint64 // 0: none
+	ID    uint64 // 0: none
 	First uint64 // sequence number of its first record
 }
 
 func (o Opening) Body() []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, o.Id), o.First)
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, o.ID), o.First)
 }
 
 const (
@@ -38,7 +38,7 @@ func (m *Manifest) addOpening(body []byte) {
 // to which an opening gave a sequence number: no later opening gave it again,
 // after a crash or in the copy that this is.
 func (m *Manifest) Gave(id, seq uint64) bool {
-	i := slices.IndexFunc(m.Openings, func(o Opening) bool { return o.Id == id })
+	i := slices.IndexFunc(m.Openings, func(o Opening) bool { return o.ID == id })
 	if i < 0 || id == 0 || seq+1 < m.Openings[i].First {
 		return false
 	}
@@ -53,15 +53,15 @@ func (m *Manifest) Continues(before []Opening, seq uint64) bool {
 			at = i
 		}
 	}
-	if at < 0 || before[at].Id == 0 || m.Gave(before[at].Id, seq) {
+	if at < 0 || before[at].ID == 0 || m.Gave(before[at].ID, seq) {
 		return true
 	}
-	known := slices.ContainsFunc(m.Openings, func(o Opening) bool { return o.Id == before[at].Id })
+	known := slices.ContainsFunc(m.Openings, func(o Opening) bool { return o.ID == before[at].ID })
 	return !known && len(m.Openings) == MaxOpenings && m.Openings[0].First > seq // it is forgotten
 }
 
 // Aging reports whether an opening will soon be forgotten.
 func (m *Manifest) Aging(id uint64) bool {
 	recent := m.Openings[max(0, len(m.Openings)-MaxOpenings/2):]
-	return !slices.ContainsFunc(recent, func(o Opening) bool { return o.Id == id })
+	return !slices.ContainsFunc(recent, func(o Opening) bool { return o.ID == id })
 }

@@ -16,7 +16,7 @@ import (
 
 // Environment is what inputs know of their store.
 type Environment struct {
-	Fs         vfs.FS
+	FS         vfs.FS
 	Dir        string
 	NoHints    bool
 	Logger     *slog.Logger
@@ -58,7 +58,7 @@ var errDead = errors.New("nothing is live")
 // open begins with the hint if there is one that fits.
 func (in *Input) open() {
 	if !in.Env.NoHints {
-		if hs, err := segment.OpenHint(in.Env.Fs, in.Env.Dir, in.Segment); err == nil {
+		if hs, err := segment.OpenHint(in.Env.FS, in.Env.Dir, in.Segment); err == nil {
 			in.hint = hs
 			return
 		}

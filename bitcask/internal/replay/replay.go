@@ -1,4 +1,4 @@
-// Package replay applies the records of a log to the index, in order of sequence: all of the log, or what it has after an INDEX. A [Log] is read by
+// Package replay applies the records of a log to the index, in order of sequence: all of the log, or what it has after an INDEX. The log is read by
 // one goroutine for each segment and applied by one for each processor; a store that follows another one applies commit by commit (Applier).
 // Where the log ends it decides between a torn tail and damage.
 package replay
@@ -53,8 +53,8 @@ type run struct {
 	from, to int
 }
 
-// Log is what is replayed, and where to.
-type Log struct {
+// Environment is what a replay needs of the store.
+type Environment struct {
 	FS       vfs.FS
 	Dir      string
 	NoHints  bool
@@ -82,7 +82,7 @@ type Result struct {
 
 // replayer is one replay of the log.
 type replayer struct {
-	*Log
+	*Environment
 	free    sync.Pool
 	stop    chan struct{} // closed at the end: readers give up
 	readers sync.WaitGroup
@@ -114,9 +114,9 @@ func newReader(minSeq uint64, segments ...*segment.Segment) *reader {
 
 func (r *reader) seq() uint64 { return r.b.entries[r.pos].Seq }
 
-// Run applies what the log has after l.After.
-func (l *Log) Run() (Result, error) {
-	rp := &replayer{Log: l, stop: make(chan struct{})}
+// Run applies what the log has after env.After.
+func (env *Environment) Run() (Result, error) {
+	rp := &replayer{Environment: env, stop: make(chan struct{})}
 	rp.free.New = func() any { return new(batch) }
 	err := rp.run(rp.segments())
 	return rp.result, err

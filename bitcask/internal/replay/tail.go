@@ -21,7 +21,7 @@ import (
 // A bad frame is a torn tail only if nothing proves that its bytes were ever on disk (not the
 // manifest of the last close or pause, no later valid frame, no later segment), and if a crash can
 // have left it as it is: NotTorn.
-func (l *Log) judge(fr *segment.Frames, bad *segment.BadFrame) error {
+func (env *Environment) judge(fr *segment.Frames, bad *segment.BadFrame) error {
 	sg, end := fr.Segment, fr.Pos
 	at, reason := end, "file ends"
 	if bad != nil {
@@ -31,24 +31,24 @@ func (l *Log) judge(fr *segment.Frames, bad *segment.BadFrame) error {
 	if fr.HasFooter {
 		reach -= format.FooterSize // of another copy of this segment, perhaps, which was sealed sooner
 	}
-	if reach < l.Manifest.ClosedUpTo(sg.ID) {
+	if reach < env.Manifest.ClosedUpTo(sg.ID) {
 		return &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before the end of the last clean close"}
 	}
 	if sg.Damaged && bad != nil {
 		return &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", in a file whose header is damaged too"}
 	}
 	sg.FramesEnd, sg.HasFooter, sg.DurableTo = end, fr.HasFooter, max(fr.Synced, fr.From)
-	sg.DurableTo = max(sg.DurableTo, l.Manifest.ClosedUpTo(sg.ID))
+	sg.DurableTo = max(sg.DurableTo, env.Manifest.ClosedUpTo(sg.ID))
 	sg.Chain = fr.Chain
 	sg.Footer = format.Footer{}
 	if fr.Records > 0 {
 		sg.Footer = format.Footer{Records: fr.Records, MinSeq: fr.MinSeq, MaxSeq: fr.MaxSeq, Time: fr.Foot.Time, Nonce: fr.Foot.Nonce}
 	}
-	whole, err := l.judgeNext(sg, at, reason)
+	whole, err := env.judgeNext(sg, at, reason)
 	if err != nil || whole || bad == nil {
 		return err // after a segment that is otherwise complete stands a torn footer
 	}
-	why, err := fr.NotTorn(l.Manifest.NothingLost())
+	why, err := fr.NotTorn(env.Manifest.NothingLost())
 	if why != "" {
 		err = &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", " + why}
 	} else if bad := (*segment.BadFrame)(nil); errors.As(err, &bad) {
@@ -59,8 +59,8 @@ func (l *Log) judge(fr *segment.Frames, bad *segment.BadFrame) error {
 
 // judgeNext examines the segments after sg. Either they continue where sg ends, so that it is
 // whole, or sg is incomplete: then nothing of theirs was ever synced, or sg was.
-func (l *Log) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
-	later := l.Tail[slices.Index(l.Tail, sg)+1:]
+func (env *Environment) judgeNext(sg *segment.Segment, at int64, reason string) (whole bool, err error) {
+	later := env.Tail[slices.Index(env.Tail, sg)+1:]
 	if len(later) == 0 {
 		return false, nil
 	}
@@ -76,7 +76,7 @@ func (l *Log) judgeNext(sg *segment.Segment, at int64, reason string) (whole boo
 		return true, nil
 	}
 	for _, next := range later {
-		synced, err := l.syncedIn(next)
+		synced, err := env.syncedIn(next)
 		if err != nil {
 			return false, err
 		}
@@ -84,7 +84,7 @@ func (l *Log) judgeNext(sg *segment.Segment, at int64, reason string) (whole boo
 			return false, &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written once this was on disk"}
 		}
 	}
-	if l.Manifest.NothingLost() {
+	if env.Manifest.NothingLost() {
 		return false, &failure.CorruptError{File: sg.Name, Offset: at, Reason: reason + ", before " + next.Name + ", which was written after it"}
 	}
 	for _, next := range later {
@@ -95,9 +95,9 @@ func (l *Log) judgeNext(sg *segment.Segment, at int64, reason string) (whole boo
 
 // syncedIn is the highest offset of a segment that is known to have been on
 // disk.
-func (l *Log) syncedIn(sg *segment.Segment) (int64, error) {
-	if l.Manifest.ClosedID == sg.ID {
-		return int64(l.Manifest.ClosedLen), nil
+func (env *Environment) syncedIn(sg *segment.Segment) (int64, error) {
+	if env.Manifest.ClosedID == sg.ID {
+		return int64(env.Manifest.ClosedLen), nil
 	}
 	return segment.NewFrames(sg).LastSynced()
 }

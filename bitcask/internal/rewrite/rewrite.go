@@ -39,8 +39,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Store is what a rewrite needs of the store, which has loaded its index and runs one rewrite at a time.
-type Store struct {
+// Environment is what a rewrite needs of the store, which has loaded its index and runs one rewrite at a time.
+type Environment struct {
 	FS          vfs.FS
 	Dir         string
 	NoHints     bool
@@ -77,7 +77,7 @@ type Result struct {
 
 // rewriter carries one rewrite. A selector finds the records to copy, in a goroutine of its own.
 type rewriter struct {
-	*Store
+	*Environment
 	ctx     context.Context
 	o       Options
 	checkMu chanmutex.Mutex // guards ended and failed, and calls of o's functions
@@ -103,8 +103,8 @@ const maxMoves = 4 << 20
 
 // Run copies the live records of the given sealed segments and removes the segments. failed, if not nil, does again what a function of the
 // options has done: panic, or end the goroutine.
-func Run(ctx context.Context, s *Store, ids []uint32, o Options) (r Result, failed func(), err error) {
-	rw := &rewriter{Store: s, ctx: ctx, o: o, checkMu: chanmutex.New()}
+func Run(ctx context.Context, env *Environment, ids []uint32, o Options) (r Result, failed func(), err error) {
+	rw := &rewriter{Environment: env, ctx: ctx, o: o, checkMu: chanmutex.New()}
 	rw.pacer.CheckIn = rw.checkIn
 	if err := rw.choose(ids); err != nil {
 		return Result{}, nil, err
@@ -114,7 +114,7 @@ func Run(ctx context.Context, s *Store, ids []uint32, o Options) (r Result, fail
 		err = errors.Join(err, rw.abandon())
 	}
 	err = failure.NameNoSpace(errors.Join(err, rw.removed(math.MaxInt64), rw.sel.In.Close()))
-	s.Reserve.Freed(len(rw.result.In) > 0)
+	env.Reserve.Freed(len(rw.result.In) > 0)
 	return rw.result, rw.failed, err
 }
 
