@@ -254,7 +254,7 @@ var errFollowEnded = errors.New("a function that was called for a commit has end
 // look is one look for commits.
 func (f *follower) look() error {
 	var err error
-	if f.r == nil { // the opener, or a reload, has read what does not stand any more
+	if f.r == nil { // the opener, or a reload, has read frames that have been overwritten or truncated since
 		err = f.start()
 	}
 	if err == nil {

@@ -103,7 +103,7 @@ func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	return first
 }
 
-// recycle returns a transaction of ownTx to the pool. If a panic has prevented its end it is ended
+// recycle returns a transaction of pooledTx to the pool. If a panic has prevented its end it is ended
 // here, and everything rolled back.
 func (f *firstTx) recycle() {
 	const keep = 16 // changes of deadlines

@@ -62,7 +62,7 @@ func (st *stripe) span(i int) (int, int) {
 // insert adds a slot. A table that is full at its greatest size is split first.
 func (st *stripe) insert(word, loc uint64) {
 	t := st.table(word)
-	if t.full() && t.slots >= maxTableSlots && t.prefixBits < stripeBits+maxDepth {
+	if t.mustGrow() && t.slots >= maxTableSlots && t.prefixBits < stripeBits+maxDepth {
 		st.split(st.tableIndex(word))
 		t = st.table(word)
 	}

@@ -139,15 +139,15 @@ func (t *table) find(word, loc uint64) int {
 	}
 }
 
-// full reports whether the table must grow before it takes another entry. Slots that
+// mustGrow reports whether the table must grow before it takes another entry. Slots that
 // crowded hashes added after the homes do not count as room.
-func (t *table) full() bool {
+func (t *table) mustGrow() bool {
 	return t.n >= maxEntries(min(t.slots, int(t.homes)+overflowSlots(t.slots)))
 }
 
 // insert adds a slot after those of equal hash.
 func (t *table) insert(word, loc uint64) {
-	if t.full() {
+	if t.mustGrow() {
 		t.resize(t.slots + max(t.slots/10, 1))
 	}
 	pos := t.seek(word)

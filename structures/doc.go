@@ -4,7 +4,7 @@
 //
 // A type is a value struct that names one key inside one atomic unit:
 //
-//	n, err := structures.Hash{Txn: t, Key: "user:1"}.Put([]structures.Field{{Name: "name", Value: v}})
+//	n, err := structures.Hash{Txn: t, Key: "user:1"}.PutAll([]structures.Field{{Name: "name", Value: v}})
 //
 // String, Hash, List, Set, SortedSet and Stream are the six types; Bitmap and HyperLogLog are views of a string. Key holds what all
 // types share (existence, deadline, name, copies, sorting). Besides them the package has Redis's glob patterns (Match). A [Txn] is all that the

@@ -39,7 +39,7 @@ type Feed struct {
 	closed bool // what has been read is of a writer that has closed the store
 	begun  bool // the log reaches as far as the feed begins
 	gap    uint64
-	known  bool               // it has once
+	known  bool               // the end of the log has been reached once, and was not only counted
 	man    *manifest.Manifest // as it was read last, perhaps closed
 
 	counting bool // the changes are not looked at

@@ -1,9 +1,7 @@
 // Package chanmutex is a mutex whose waiters can give up, and that may be held for seconds.
 package chanmutex
 
-import (
-	"context"
-)
+import "context"
 
 // Mutex is a mutex for what may be held for seconds, also while its holder
 // sleeps, as a throttled merge does. It is a channel because a goroutine that
@@ -15,28 +13,28 @@ type Mutex chan struct{}
 func New() Mutex { return make(Mutex, 1) }
 
 // Lock waits until the mutex is free.
-func (t Mutex) Lock() { t <- struct{}{} }
+func (m Mutex) Lock() { m <- struct{}{} }
 
 // Unlock is for the holder.
-func (t Mutex) Unlock() { <-t }
+func (m Mutex) Unlock() { <-m }
 
 // LockUnless is Lock, unless the context ends before: then it returns the context's error.
-func (t Mutex) LockUnless(ctx context.Context) error {
+func (m Mutex) LockUnless(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case t <- struct{}{}:
+	case m <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// TryLock reports whether it has taken the turn, without waiting for it.
-func (t Mutex) TryLock() bool {
+// TryLock locks the mutex if it is free, and reports whether it was.
+func (m Mutex) TryLock() bool {
 	select {
-	case t <- struct{}{}:
+	case m <- struct{}{}:
 		return true
 	default:
 		return false

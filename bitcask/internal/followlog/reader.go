@@ -58,7 +58,7 @@ type Reader struct {
 	placed    time.Time // when inPlace was asked last
 	changed   bool      // the manifest was read again since the round began
 	loads     int       // of Frames, when the manifest was looked at
-	rewritten bool      // what was read does not stand any more
+	rewritten bool      // frames that were read have been overwritten or truncated
 	stuck     stuck
 
 	buf [format.FrameHeaderSize]byte
@@ -70,7 +70,7 @@ const checkShare = 32
 var (
 	// ErrGap says that the rest cannot be read from here: the store is to be read again.
 	ErrGap = errors.New("commits are missing: they were merged, or lost, before they could be read")
-	// ErrRewritten says that of what was read not all stands any more.
+	// ErrRewritten says that frames that were read have been overwritten or truncated.
 	ErrRewritten = errors.New("the end of the log has been rewritten")
 )
 
@@ -184,7 +184,7 @@ func (r *Reader) final() error {
 	return nil
 }
 
-// found notes that what was read does not stand any more.
+// found notes that frames that were read have been overwritten or truncated.
 func (r *Reader) found() error {
 	r.rewritten = true
 	return ErrRewritten
@@ -244,8 +244,8 @@ func (r *Reader) JudgeEnd() error {
 	return r.stalled()
 }
 
-// inPlace makes sure that what is open is what others find in the directory. A writer never replaces a segment: whoever has put another
-// copy of the store there has.
+// inPlace makes sure that the segments that are open are those that the directory has under their names. A writer never replaces a
+// segment, so another file under a name means that somebody has put another copy of the store there.
 func (r *Reader) inPlace() error {
 	if time.Since(r.placed) < Latest {
 		return nil

@@ -231,7 +231,7 @@ func (m *Manifest) Log(typ byte, body []byte) error {
 		return m.failed
 	}
 	err := m.append(typ, body)
-	if err == nil && m.full() && !m.Spare.Full() {
+	if err == nil && m.rewriteDue() && !m.Spare.Full() {
 		if err = m.Rewrite(); failure.IsRetryable(err) {
 			return nil // the old one says it all; the next edit has it tried again
 		}
@@ -291,10 +291,10 @@ func (m *Manifest) write(edit []byte) error {
 	return err
 }
 
-// full reports whether the manifest is due for a rewrite: when it is long, and twice as long as its
+// rewriteDue reports whether the manifest is due for a rewrite: when it is long, and twice as long as its
 // snapshot. That of a store of thousands of segments is long itself, and each edit would cause a
 // rewrite.
-func (m *Manifest) full() bool {
+func (m *Manifest) rewriteDue() bool {
 	snapshot := int64(len(m.Sealed)) * format.SealedInfoSize
 	return m.Size > max(rewriteAt, 2*snapshot)
 }
