@@ -164,9 +164,6 @@ func (w *StreamWriter) Take() []byte {
 	return nodes
 }
 
-// Flush ends the last node.
-func (w *StreamWriter) Flush() { w.flush() }
-
 // about writes what is known of the stream. An older form has no more than the number of entries, the last id and the groups, without how much they have read.
 func (w *StreamWriter) about(out *Writer, s Stream, counted bool) {
 	numbers := []uint64{uint64(w.total), s.Last.Ms, s.Last.Seq}

@@ -59,7 +59,7 @@ func (w *StreamWriter) Len() int { return len(w.nodes) + len(w.list) }
 // Add writes an entry. The fields may be reused after it.
 func (w *StreamWriter) Add(id StreamID, fields [][]byte) {
 	if w.entries == nodeEntries || len(w.list) >= nodeBytes {
-		w.flush()
+		w.Flush()
 	}
 	if w.total++; w.total == 1 {
 		w.first = id
@@ -92,7 +92,7 @@ func (w *StreamWriter) begin(id StreamID, fields [][]byte) {
 	for i := 0; i < len(fields); i += 2 {
 		w.fields = append(w.fields, append([]byte{}, fields[i]...))
 	}
-	w.integer(0) // entries, set by flush
+	w.integer(0) // entries, set by Flush
 	w.integer(0) // deleted ones
 	w.integer(int64(len(w.fields)))
 	for _, field := range w.fields {
@@ -113,8 +113,8 @@ func (w *StreamWriter) same(fields [][]byte) bool {
 	return true
 }
 
-// flush ends a node. The number of its entries takes the one byte that it was begun with.
-func (w *StreamWriter) flush() {
+// Flush ends a node. The number of its entries takes the one byte that it was begun with.
+func (w *StreamWriter) Flush() {
 	if w.entries == 0 {
 		return
 	}
@@ -183,7 +183,7 @@ func (w *StreamWriter) text(b []byte) {
 
 // Seal ends the payload and returns it. s says what is known of the stream besides its entries; its First is left out.
 func (w *StreamWriter) Seal(s Stream) []byte {
-	w.flush()
+	w.Flush()
 	out := Writer{buf: append(make([]byte, 0, len(w.nodes)+100), typeStream2)}
 	out.length(uint64(w.count))
 	out.buf = append(out.buf, w.nodes...)

@@ -449,9 +449,7 @@ func (f *memFile) Size() (int64, error) {
 		return 0, err
 	}
 	defer f.mu.RUnlock()
-	f.inode.mu.RLock()
-	defer f.inode.mu.RUnlock()
-	return f.inode.data.size, nil
+	return f.inode.length(), nil
 }
 
 func (f *memFile) Close() error {

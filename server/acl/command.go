@@ -112,8 +112,7 @@ func delUserCommand(a *Admin, c *command.Call) error {
 func getUserCommand(a *Admin, c *command.Call) error {
 	u := a.Users.Get(c.Key(2))
 	if u == nil {
-		c.Out.Null()
-		return nil
+		return c.Reply(nil)
 	}
 	d := u.Rules().Describe()
 	selectors := make([]any, len(d.Selectors))
@@ -145,8 +144,7 @@ func dryRunCommand(a *Admin, c *command.Call) error {
 		return err
 	}
 	if d := u.Rules().Check(cmd, args); d.Verdict != Allowed {
-		c.Out.BulkString(d.Verbose())
-		return nil
+		return c.Reply(d.Verbose())
 	}
 	return c.OK()
 }
@@ -169,8 +167,7 @@ func genPassCommand(c *command.Call) error {
 	digits := int(bits+3) / 4
 	random := make([]byte, (digits+1)/2)
 	_, _ = rand.Read(random) // never fails: crypto/rand ends the process instead
-	c.Out.BulkString(hex.EncodeToString(random)[:digits])
-	return nil
+	return c.Reply(hex.EncodeToString(random)[:digits])
 }
 
 // errNoACLFile answers ACL LOAD and ACL SAVE of a server without a file of users.

@@ -107,13 +107,11 @@ func ttl(c *Call, unit int64, relative bool) error {
 	deadline, err := c.Tx.Key(c.Key(1)).Deadline()
 	switch {
 	case errors.Is(err, db.ErrNotFound):
-		c.Out.Int(-2)
-		return nil
+		return c.Int(-2, nil)
 	case err != nil:
 		return err
 	case deadline.IsZero():
-		c.Out.Int(-1)
-		return nil
+		return c.Int(-1, nil)
 	}
 	ms := deadline.UnixMilli()
 	if relative {
@@ -122,6 +120,5 @@ func ttl(c *Call, unit int64, relative bool) error {
 	if unit > 1 {
 		ms = ms/unit + (ms%unit+unit/2)/unit // to the nearest second, as in Redis
 	}
-	c.Out.Int(ms)
-	return nil
+	return c.Int64(ms, nil)
 }

@@ -116,8 +116,7 @@ func lindexCommand(c *Call) error {
 		return err
 	}
 	if n == 0 {
-		c.Out.Null()
-		return nil
+		return c.Reply(nil)
 	}
 	position, err := c.ParseInt(2)
 	if err != nil {

@@ -23,10 +23,10 @@ var objectCommands = []*Command{{
 			Summary: "Lists the subcommands.", Run: Help},
 		{Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)",
 			Syntax: "key", Summary: "Returns 0: access times are not kept.",
-			Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(0); return nil }) }},
+			Run: func(c *Call) error { return c.ofKey(func() error { return c.Reply(0) }) }},
 		{Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)",
 			Syntax: "key", Summary: "Returns 1: values are not shared.",
-			Run: func(c *Call) error { return c.ofKey(func() error { c.Out.Int(1); return nil }) }},
+			Run: func(c *Call) error { return c.ofKey(func() error { return c.Reply(1) }) }},
 	},
 }}
 
@@ -39,8 +39,7 @@ func (c *Call) ofKey(reply func() error) error {
 	case err != nil:
 		return err
 	case !exists:
-		c.Out.Null()
-		return nil
+		return c.Reply(nil)
 	}
 	return reply()
 }
@@ -105,8 +104,7 @@ func objectEncoding(c *Call) error {
 	encoding, e := "", c.encodings()
 	switch typ {
 	case db.TypeNone:
-		c.Out.Null()
-		return nil
+		return c.Reply(nil)
 	case db.TypeString:
 		encoding, err = stringEncoding(c.Tx.String(c.Key(2)))
 	case db.TypeList:

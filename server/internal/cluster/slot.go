@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/internal/number"
@@ -47,27 +48,15 @@ func sameSlot(cmd *command.Command, args [][]byte) bool {
 	if len(cmd.Keys) == 0 && len(cmd.Channels) == 0 || len(args) <= 2 {
 		return true
 	}
-	slot := -1
-	same := func(key string) bool {
-		at := SlotOf(key)
-		if slot < 0 {
-			slot = at
-		}
-		return at == slot
-	}
-	for _, key := range cmd.AppendKeys(nil, args) {
-		if !same(key) {
-			return false
-		}
-	}
+	names := cmd.AppendKeys(nil, args)
 	for i := range cmd.Channels {
-		for _, channel := range cmd.Channels[i].Append(nil, args) {
-			if !same(channel) {
-				return false
-			}
-		}
+		names = cmd.Channels[i].Append(names, args)
 	}
-	return true
+	if len(names) == 0 {
+		return true
+	}
+	slot := SlotOf(names[0])
+	return !slices.ContainsFunc(names[1:], func(name string) bool { return SlotOf(name) != slot })
 }
 
 // The refusals of a cluster.

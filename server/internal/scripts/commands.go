@@ -97,8 +97,7 @@ func functionLoad(s Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.BulkString(lib.Name)
-	return nil
+	return c.Reply(lib.Name)
 }
 
 // functionDelete is FUNCTION DELETE.
@@ -255,12 +254,8 @@ func functionStats(s Session, c *command.Call) error {
 	var running any
 	s.Runs.longest(func(r *Run) {
 		if r != nil {
-			words := make([]string, len(r.Call.Args))
-			for i, arg := range r.Call.Args {
-				words[i] = string(arg)
-			}
 			running = []command.Fact{
-				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: words}, {Name: "duration_ms", Value: time.Since(r.Started).Milliseconds()},
+				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: r.Call.Strings(0)}, {Name: "duration_ms", Value: time.Since(r.Started).Milliseconds()},
 			}
 		}
 	})
@@ -279,19 +274,14 @@ func scriptLoad(s Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Out.BulkString(p.SHA)
-	return nil
+	return c.Reply(p.SHA)
 }
 
 // scriptExists is SCRIPT EXISTS.
 func scriptExists(s Session, c *command.Call) error {
 	c.Out.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
-		n := int64(0)
-		if s.Cache.Lookup(strings.ToLower(string(sha))) != nil {
-			n = 1
-		}
-		c.Out.Int(n)
+		c.Flag(s.Cache.Lookup(strings.ToLower(string(sha))) != nil, nil)
 	}
 	return nil
 }

@@ -225,12 +225,10 @@ func (f *Figures) infoStats(w *infoWriter) {
 
 // infoReplication says that there is none: a master without replicas.
 func (f *Figures) infoReplication(w *infoWriter) {
+	none := strings.Repeat("0", 40) // the id of a replication, which there is not
 	w.fields(
 		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
-	)
-	w.field("master_replid", strings.Repeat("0", 40)) // there is no replication
-	w.fields(
-		"master_replid2", strings.Repeat("0", 40), "master_repl_offset", 0, "second_repl_offset", -1,
+		"master_replid", none, "master_replid2", none, "master_repl_offset", 0, "second_repl_offset", -1,
 		"repl_backlog_active", 0, "repl_backlog_size", 0, "repl_backlog_first_byte_offset", 0,
 		"repl_backlog_histlen", 0,
 	)
