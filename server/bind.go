@@ -6,12 +6,12 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/settings"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // CONFIG SET bind, port and tls-port, and a reload of the file, move the server to other addresses while it runs: the new sockets are open before the old ones
@@ -39,15 +39,8 @@ type Bound struct {
 // boundListener is a listener and the address that it was opened for.
 type boundListener struct {
 	net.Listener
-	boundAddress
+	socket.Address
 	retired chan struct{} // closed before the listener is, if its connections are to go on
-}
-
-// boundAddress is HOST:PORT, and how it is served.
-type boundAddress struct {
-	address   string
-	encrypted bool
-	optional  bool // the host may be missing
 }
 
 // The errors of Redis.
@@ -58,53 +51,23 @@ const (
 	errNoCertificate command.Error = "Unable to update TLS configuration. Check server logs."
 )
 
-// addresses are those that the settings bind and a port mean, none for port 0. As in redis.conf a minus before a host means that it may be
-// missing, and * any.
-func addresses(bind, port string, encrypted bool) (list []boundAddress) {
-	if port == "0" {
-		return nil
-	}
-	for _, host := range strings.Fields(bind) {
-		name, optional := strings.CutPrefix(host, "-")
-		switch name {
-		case "*":
-			name = ""
-		case "::*":
-			name = "::"
-		}
-		a := boundAddress{net.JoinHostPort(name, port), encrypted, optional}
-		if !slices.ContainsFunc(list, a.same) {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
-func (a boundAddress) same(b boundAddress) bool {
-	return a.address == b.address && a.encrypted == b.encrypted
-}
-
 // listen opens a socket. It is nil, without an error, if this machine has not the address, and it may be missing.
-func (a boundAddress) listen(ctx context.Context) (*boundListener, error) {
-	var config net.ListenConfig
-	ln, err := config.Listen(ctx, "tcp", a.address)
-	if a.optional && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		return nil, nil
-	}
-	if err != nil {
+func listen(ctx context.Context, a socket.Address) (*boundListener, error) {
+	ln, err := a.Listen(ctx)
+	if ln == nil || err != nil {
 		return nil, err
 	}
 	return &boundListener{ln, a, make(chan struct{})}, nil
 }
 
 // addresses are all that it is to listen on.
-func (l *Listen) addresses() []boundAddress {
-	list := addresses(l.Bind, l.Port, false)
+func (l *Listen) addresses() []socket.Address {
+	list := socket.Addresses(l.Bind, l.Port, false)
 	if l.Addr != "" {
-		list = []boundAddress{{address: l.Addr}}
+		list = []socket.Address{{HostPort: l.Addr}}
 	}
 	if l.Secure != nil {
-		list = append(list, addresses(l.Bind, l.TLSPort, true)...)
+		list = append(list, socket.Addresses(l.Bind, l.TLSPort, true)...)
 	}
 	return list
 }
@@ -112,7 +75,7 @@ func (l *Listen) addresses() []boundAddress {
 // Check refuses addresses that would leave the data open, before they are opened.
 func (l *Listen) Check(ctx context.Context, o *Options) error {
 	for _, a := range l.addresses() {
-		if err := o.CheckAddress(ctx, a.address, a.encrypted); err != nil {
+		if err := o.CheckAddress(ctx, a.HostPort, a.Encrypted); err != nil {
 			return err
 		}
 	}
@@ -123,14 +86,14 @@ func (l *Listen) Check(ctx context.Context, o *Options) error {
 func (l *Listen) Open(ctx context.Context) (*Bound, error) {
 	b := &Bound{secure: l.Secure, bind: l.Bind, port: l.Port, tlsPort: cmp.Or(l.TLSPort, "0")}
 	for _, a := range l.addresses() {
-		ln, err := a.listen(ctx)
+		ln, err := listen(ctx, a)
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
 		if ln == nil {
 			continue
 		}
-		if l.Addr != "" && !a.encrypted {
+		if l.Addr != "" && !a.Encrypted {
 			_, b.port, _ = net.SplitHostPort(ln.Addr().String()) // the one that the system chose
 		}
 		b.open = append(b.open, *ln)
@@ -195,7 +158,7 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 
 // served is the listener as Serve takes it.
 func (l *boundListener) served(secure *TLS) net.Listener {
-	if l.encrypted {
+	if l.Encrypted {
 		return secure.Listener(l.Listener)
 	}
 	return l.Listener
@@ -244,7 +207,7 @@ func (v *Server) changeBound(values boundSettings) error {
 	ctx, cancel := context.WithTimeout(context.Background(), v.options.WriteTimeout)
 	defer cancel()
 	for _, a := range to.addresses() {
-		err := v.checkAddress(ctx, a.address, a.encrypted)
+		err := v.checkAddress(ctx, a.HostPort, a.Encrypted)
 		switch {
 		case errors.Is(err, ErrNoPassword), errors.Is(err, ErrPlainText):
 			return err
@@ -279,23 +242,23 @@ func (l *Listen) set(values boundSettings) (failure error) {
 func (v *Server) move(ctx context.Context, b *Bound, before []boundListener, to *Listen) error {
 	wanted := to.addresses()
 	var after, opened, closed []boundListener
-	old := slices.DeleteFunc(slices.Clone(before), func(l boundListener) bool { return slices.ContainsFunc(wanted, l.same) })
+	old := slices.DeleteFunc(slices.Clone(before), func(l boundListener) bool { return slices.ContainsFunc(wanted, l.Same) })
 	for _, a := range wanted {
-		if i := slices.IndexFunc(before, func(l boundListener) bool { return l.same(a) }); i >= 0 {
+		if i := slices.IndexFunc(before, func(l boundListener) bool { return l.Same(a) }); i >= 0 {
 			after = append(after, before[i])
 			continue
 		}
-		ln, err := a.listen(ctx)
+		ln, err := listen(ctx, a)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			old = slices.DeleteFunc(old, func(l boundListener) bool {
-				if portOf(l.address) != portOf(a.address) {
+				if l.Port() != a.Port() {
 					return false
 				}
 				l.retire()
 				closed = append(closed, l)
 				return true
 			})
-			ln, err = a.listen(ctx)
+			ln, err = listen(ctx, a)
 		}
 		if err != nil {
 			for _, l := range opened {
@@ -326,20 +289,15 @@ func (v *Server) reopen(b *Bound, before, closed []boundListener) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range closed {
-		ln, err := l.listen(context.Background())
+		ln, err := listen(context.Background(), l.Address)
 		if err != nil || ln == nil {
-			v.options.Logger.Error("a socket that was closed for a new one could not be opened again", "address", l.address, "error", err)
+			v.options.Logger.Error("a socket that was closed for a new one could not be opened again", "address", l.HostPort, "error", err)
 			continue
 		}
 		b.start(*ln)
 		now = append(now, *ln)
 	}
 	b.open = now
-}
-
-func portOf(address string) string {
-	_, port, _ := net.SplitHostPort(address)
-	return port
 }
 
 // settingsBound finds those that say where the server listens among settings; an index of -1 says that there are none.

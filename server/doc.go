@@ -16,7 +16,7 @@
 // commands on keys. The commands that work on the session or on the server itself are here, in the
 // files commands_*. Package [github.com/stavedb/stave/server/acl] has the users and their rules, permission.go asks it. The packages in
 // internal own what needs no session: settings (the table, CONFIG's values), pubsub (who has subscribed, mailboxes), tracking (client-side
-// caching), scripts (those that are known, libraries of functions), slowlog, latency, stats (counters, INFO, /metrics), web (the HTTP endpoint), socket (what the system knows of connections), introspect (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named
+// caching), scripts (those that are known, libraries of functions), slowlog, latency, stats (counters, INFO, /metrics), web (the HTTP endpoint), socket (addresses, what the system knows of connections), certificates (files of TLS), introspect (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named
 // after the thing it holds: batch, multi, blocking, notify, client, config, monitor.
 //
 // # How a command runs

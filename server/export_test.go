@@ -94,4 +94,6 @@ const ReadSize = readSize
 func (v *Server) Store() *db.Store { return v.store }
 
 // PlacesInLine sets how many sessions wait in line for locks at most, with few bytes of keys.
-func (v *Server) PlacesInLine(n int) { v.line.most = int64(n) * (heldInLine + 64) }
+func (v *Server) PlacesInLine(n int) {
+	v.scripts.Line.Limit(int64(n) * (scripts.PlaceOf([]string{""}) + 64))
+}

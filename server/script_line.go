@@ -3,10 +3,10 @@ package server
 import (
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // How often a session tries to begin while a script that lasts holds locks, at first and in the end, and how often one that waits in
@@ -17,52 +17,19 @@ const (
 	lookPoll  = 25 * time.Millisecond
 )
 
-// line bounds what those take that wait in line for locks: a goroutine and its keys each. A lock of the store has no waiters that give up, so
-// who does leaves these in the line until the lock is free, and clients may come, wait and leave for as long as it is not. Who finds no
-// place tries again and again, and is in line once others have gone.
-type line struct {
-	most  int64
-	taken atomic.Int64 // bytes
-}
-
-// Bytes of those that wait in line: of all, of one, and of each of its keys besides the text.
-const (
-	mostInLine = 16 << 20
-	heldInLine = 8 << 10
-	heldByKey  = 16
-)
-
-// take takes n bytes if there is room for them, or if there are no others.
-func (l *line) take(n int64) bool {
-	for {
-		taken := l.taken.Load()
-		if taken > 0 && taken+n > l.most {
-			return false
-		}
-		if l.taken.CompareAndSwap(taken, taken+n) {
-			return true
-		}
-	}
-}
-
-func (l *line) giveBack(n int64) { l.taken.Add(-n) }
-
 // beginBesideScript is begin while scripts run, which may hold the locks that are needed, so that the session can answer BUSY once one
 // takes too long. Redis answers that to every command; here those that need none of the script's locks are not concerned.
 //
 // While a script that lasts holds locks, the session tries again and again instead of waiting in line: a writer in line would keep out
 // readers, which a script that only reads lets in.
 func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
-	place := int64(heldInLine)
-	for _, key := range keys {
-		place += heldByKey + int64(len(key))
-	}
+	place := scripts.PlaceOf(keys)
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
 		tx, ok, err := s.host.Store.TryBegin(write, keys...)
 		if err != nil || ok {
 			return tx, err
 		}
-		if !s.server.scripts.Runs.Holding() && s.server.line.take(place) {
+		if !s.server.scripts.Runs.Holding() && s.server.scripts.Line.Take(place) {
 			return s.beginInLine(write, keys, place)
 		}
 		if err := s.mayWait(); err != nil {
@@ -81,10 +48,10 @@ func (s *Session) beginInLine(write bool, keys []string, place int64) (*db.Tx, e
 	}
 	done, gaveUp := make(chan begun), make(chan struct{})
 	store, keys := s.host.Store, slices.Clone(keys)
-	line := &s.server.line
+	line := &s.server.scripts.Line
 	go func() {
 		tx, err := store.Begin(write, keys...)
-		line.giveBack(place)
+		line.GiveBack(place)
 		select {
 		case done <- begun{tx, err}:
 		case <-gaveUp:

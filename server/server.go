@@ -42,7 +42,6 @@ type Server struct {
 	spikes   latency.Spikes
 	pause    pause
 	replies  replyBudget
-	line     line
 	scripts  scripts.Shared
 	users    *acl.Users
 	aclLog   acl.Log
@@ -81,7 +80,6 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		options:    options,
 		pauseAt:    defaultPauseOutput,
 		timeToAuth: defaultTimeToAuth,
-		line:       line{most: mostInLine},
 		runID:      hex.EncodeToString(id[:]),
 		started:    time.Now(),
 		clients:    make(map[int64]*Session),

@@ -3,14 +3,12 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/certificates"
 )
 
 // handshakeTimeout is how long a TLS handshake may take. The connection takes one of the places of those that have not
@@ -77,71 +75,7 @@ type tlsListener struct{ net.Listener }
 
 // load makes the configuration.
 func (o *TLSOptions) load() (*tls.Config, error) {
-	if o.CertFile == "" || o.KeyFile == "" {
-		return nil, errors.New("a certificate and its key are needed")
-	}
-	pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}}
-	if config.MinVersion, config.MaxVersion, err = parseProtocols(o.Protocols); err != nil {
-		return nil, err
-	}
-	if o.CACertFile != "" {
-		roots, err := os.ReadFile(o.CACertFile)
-		if err != nil {
-			return nil, err
-		}
-		config.ClientCAs = x509.NewCertPool()
-		if !config.ClientCAs.AppendCertsFromPEM(roots) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", o.CACertFile)
-		}
-	}
-	auth := o.AuthClients
-	if auth == "" && config.ClientCAs != nil {
-		auth = ClientCertificatesRequired
-	}
-	switch auth {
-	case ClientCertificatesRequired:
-		config.ClientAuth = tls.RequireAndVerifyClientCert
-	case ClientCertificatesOptional:
-		config.ClientAuth = tls.VerifyClientCertIfGiven
-	case ClientCertificatesIgnored, "":
-		return config, nil
-	default:
-		return nil, fmt.Errorf("client certificates must be yes, no or optional, not %q", auth)
-	}
-	if config.ClientCAs == nil {
-		return nil, errors.New("certificates of clients cannot be verified without a CA certificate")
-	}
-	return config, nil
-}
-
-// parseProtocols reads a list of versions.
-func parseProtocols(text string) (least, most uint16, err error) {
-	if text == "" {
-		return tls.VersionTLS12, tls.VersionTLS13, nil
-	}
-	for name := range strings.FieldsSeq(text) {
-		var version uint16
-		switch strings.ToLower(name) {
-		case "tlsv1.2":
-			version = tls.VersionTLS12
-		case "tlsv1.3":
-			version = tls.VersionTLS13
-		default:
-			return 0, 0, fmt.Errorf("protocol %q is not one of TLSv1.2 and TLSv1.3", name)
-		}
-		if least == 0 || version < least {
-			least = version
-		}
-		most = max(most, version)
-	}
-	if least == 0 {
-		return 0, 0, errors.New("no protocol is named")
-	}
-	return least, most, nil
+	return certificates.Load(certificates.Files{Certificate: o.CertFile, Key: o.KeyFile, CA: o.CACertFile}, string(o.AuthClients), o.Protocols)
 }
 
 // handshake makes the handshake of TLS, if there is one, and reports whether the connection may go on.

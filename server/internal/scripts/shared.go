@@ -14,6 +14,7 @@ type Shared struct {
 	Cache     Cache
 	Libraries Libraries
 	Runs      Runs
+	Line      Line
 }
 
 // Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the logger is told which
